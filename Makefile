@@ -1,0 +1,73 @@
+# The front door. Every target installs the Debian packages that it misses (tools/install-deps.sh).
+JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 600
+SOAK_SECONDS ?= 3600
+# Debian's pytest belongs to Debian's python, which another one may hide.
+PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
+export PYTHONDONTWRITEBYTECODE = 1
+
+CONFIGURE = cmake --log-level=WARNING --preset
+OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
+
+.PHONY: help build test demo bench lint fmt fuzz soak install clean
+
+help:
+	@echo "make build    the executable, build/leat"
+	@echo "make demo     build, then show every record of three workloads arriving"
+	@echo "make test     every test: release, ASan+UBSan, TSan, clang, fuzzers, real processes"
+	@echo "make bench    build, then measure this machine and the log"
+	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
+	@echo "make soak     kill, storm and interleaving tests for SOAK_SECONDS ($(SOAK_SECONDS))"
+	@echo "make lint     clang-tidy;  make fmt  clang-format"
+	@echo "make install  to PREFIX ($(PREFIX)), below DESTDIR;  make clean  remove build/"
+
+build:
+	@tools/install-deps.sh build
+	@$(CONFIGURE) release >/dev/null
+	@cmake --build build --parallel $(JOBS) --target leat_cli
+
+demo: build
+	build/leat demo
+
+bench: build
+	build/leat bench limits
+	build/leat bench log
+	build/leat bench latency
+	build/leat bench crash
+
+test:
+	@tools/install-deps.sh test
+	@$(PYTHON) tools/run_tests.py --jobs $(JOBS)
+
+fuzz:
+	@tools/install-deps.sh test
+	@$(CONFIGURE) clang >/dev/null
+	@cmake --build build/clang --parallel $(JOBS) --target fuzzers
+	@for fuzzer in $$(find build/clang -maxdepth 1 -name 'fuzz_*' -type f -executable); do \
+	  echo "$$fuzzer for $(FUZZ_SECONDS) s"; \
+	  tools/fuzz.sh $$fuzzer $(FUZZ_SECONDS) || exit 1; \
+	done
+
+soak:
+	@tools/install-deps.sh test
+	@$(CONFIGURE) test >/dev/null
+	@cmake --build build --parallel $(JOBS)
+	@tools/soak.sh $(SOAK_SECONDS)
+
+lint:
+	@tools/install-deps.sh lint
+	@$(CONFIGURE) clang >/dev/null
+	@cmake --build build/clang --parallel $(JOBS) --target leat_version
+	git ls-files -co --exclude-standard '*.cpp' | \
+	  xargs -P $(JOBS) -n 1 clang-tidy-16 --quiet -p build/clang --warnings-as-errors='*'
+
+fmt:
+	@tools/install-deps.sh lint
+	clang-format-16 -i $(OWN_SOURCES)
+
+install: build
+	cmake --install build --prefix $(PREFIX)
+
+clean:
+	rm -rf build

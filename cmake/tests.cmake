@@ -1,0 +1,111 @@
+# One test executable per folder of tests/, every GoogleTest case a ctest of its own (so that one
+# that hangs or dies takes nothing else down), named <folder>.<Suite>.<Case>. A folder without
+# sources is skipped here; tools/run_tests.py notices when a folder with sources ran nothing.
+include(GoogleTest)
+find_package(GTest REQUIRED)
+
+set(LEAT_FUZZ_SECONDS 5 CACHE STRING "How long ctest runs each fuzzer")
+
+set(slow_factor 1)
+if(LEAT_SANITIZE)
+  set(slow_factor 3)
+endif()
+# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [DEFINITIONS X…])
+function(leat_test_folder folder)
+  cmake_parse_arguments(arg "RECURSE;SERIAL" "TIMEOUT" "DEFINITIONS" ${ARGN})
+  set(kind GLOB)
+  if(arg_RECURSE)
+    set(kind GLOB_RECURSE)
+  endif()
+  file(${kind} sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+
+  set(name leat_${folder}_tests)
+  add_executable(${name} ${sources})
+  leat_own_target(${name})
+  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+  target_include_directories(${name} PRIVATE
+    ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
+  target_link_libraries(${name} PRIVATE GTest::gtest_main)  # Gives way to a main() of the folder.
+  if(TARGET leat_tool AND "${sources}" MATCHES "/tests/unit/(cli|bench)/")
+    target_link_libraries(${name} PRIVATE leat_tool)
+  endif()
+
+  math(EXPR timeout "${arg_TIMEOUT} * ${slow_factor}")
+  gtest_discover_tests(${name} TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${folder} TIMEOUT ${timeout} RUN_SERIAL ${arg_SERIAL})
+endfunction()
+
+leat_test_folder(unit RECURSE TIMEOUT 60)
+leat_test_folder(crash TIMEOUT 120 DEFINITIONS LEAT_TEST_STEPS)
+leat_test_folder(storm TIMEOUT 200 SERIAL)
+if(NOT LEAT_SANITIZE)  # The scheduler's own stacks and its model of memory are not for sanitizers.
+  leat_test_folder(interleave TIMEOUT 300 DEFINITIONS LEAT_MODEL)
+endif()
+
+# Races put in on purpose: ThreadSanitizer must report each, or its silence elsewhere means nothing.
+if(LEAT_SANITIZE STREQUAL "thread")
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/race/*.cpp)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM stem)
+    add_executable(race_${stem} ${source})
+    leat_own_target(race_${stem})
+    add_test(NAME race.${stem} COMMAND race_${stem})
+    set_tests_properties(race.${stem} PROPERTIES LABELS race TIMEOUT 60
+      ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1"  # An abort would hide the report from ctest.
+      PASS_REGULAR_EXPRESSION "WARNING: ThreadSanitizer: data race")
+  endforeach()
+endif()
+
+# Examples: run as they are, each in an empty directory of its own.
+file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
+foreach(source IN LISTS sources)
+  cmake_path(GET source STEM stem)
+  add_executable(example_${stem} ${source})
+  leat_own_target(example_${stem})
+  add_test(NAME example.${stem}
+    COMMAND sh -c "rm -rf \"$2\"; LEAT_DIR=\"$2\" exec \"$1\"" example
+            $<TARGET_FILE:example_${stem}> ${PROJECT_BINARY_DIR}/topics/${stem})
+  set_tests_properties(example.${stem} PROPERTIES LABELS example TIMEOUT 60)
+endforeach()
+file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/topics)
+
+# Fuzzers: clang only. `ctest` runs each for a few seconds, `make fuzz` for longer.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT LEAT_SANITIZE)
+  add_custom_target(fuzzers)
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM stem)
+    string(REGEX REPLACE "_fuzz$" "" stem ${stem})
+    set(flags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
+    add_executable(fuzz_${stem} ${source})
+    leat_own_target(fuzz_${stem})
+    target_compile_options(fuzz_${stem} PRIVATE ${flags})
+    target_link_options(fuzz_${stem} PRIVATE ${flags})
+    target_include_directories(fuzz_${stem} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    add_dependencies(fuzzers fuzz_${stem})
+    math(EXPR timeout "${LEAT_FUZZ_SECONDS} + 120")
+    add_test(NAME fuzz.${stem} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh
+      $<TARGET_FILE:fuzz_${stem}> ${LEAT_FUZZ_SECONDS})
+    set_tests_properties(fuzz.${stem} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
+  endforeach()
+endif()
+
+# Every header compiles alone, with both compilers. Included twice: #pragma once is checked too.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
+  find_program(LEAT_CLANG clang++-16)
+  file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
+       ${PROJECT_SOURCE_DIR}/include/*.hpp)
+  foreach(compiler IN ITEMS ${CMAKE_CXX_COMPILER} ${LEAT_CLANG})
+    cmake_path(GET compiler FILENAME compiler_name)
+    foreach(header IN LISTS headers)
+      add_test(NAME header.${compiler_name}.${header}
+        COMMAND ${compiler} -std=c++20 -fsyntax-only ${LEAT_WARNINGS} -Werror
+                -I ${PROJECT_SOURCE_DIR}/include -include ${header} -include ${header}
+                -x c++ /dev/null)
+      set_tests_properties(header.${compiler_name}.${header} PROPERTIES LABELS header TIMEOUT 60)
+    endforeach()
+  endforeach()
+endif()

@@ -1,0 +1,21 @@
+// LEAT_ASSERT: a bug in Leat or in its caller ends the process, in every build. Bytes that another
+// process wrote are never asserted on: they are checked and reported as Errc::corrupt.
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace leat::detail {
+
+[[noreturn]] inline void assertion_failed(const char* expression, const char* file,
+                                          int line) noexcept {
+  std::fprintf(stderr, "leat: bug: %s at %s:%d\n", expression, file, line);
+  std::abort();
+}
+
+}  // namespace leat::detail
+
+#define LEAT_ASSERT(expression)                       \
+  (__builtin_expect(static_cast<bool>(expression), 1) \
+       ? static_cast<void>(0)                         \
+       : ::leat::detail::assertion_failed(#expression, __FILE__, __LINE__))

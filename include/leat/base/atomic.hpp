@@ -1,0 +1,261 @@
+// Atomic access to words in shared memory, and the names of the edges between them.
+//
+// Shared layouts hold plain integers, so that every language sees the same struct; all access to
+// them goes through the functions here. An operation that orders something names its edge: the
+// pair (or group) of operations that make each other's writes visible. docs/internals/
+// memory-model.md tells for each edge what it makes visible; grep for the name shows its ends.
+//
+//     store_release<Edge::record_ready>(header.commit, word);    // publisher
+//     load_acquire<Edge::record_ready>(header.commit);           // subscriber
+//
+// Built with LEAT_MODEL, every operation goes to the deterministic scheduler of tests/interleave
+// instead, which can weaken an edge by name and explores what then goes wrong.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <mutex>
+#include <type_traits>
+
+#if defined(__SANITIZE_THREAD__)
+#define LEAT_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LEAT_THREAD_SANITIZER 1
+#endif
+#endif
+#ifndef LEAT_THREAD_SANITIZER
+#define LEAT_THREAD_SANITIZER 0
+#endif
+
+namespace leat::detail {
+
+enum class Edge : std::uint8_t {
+  record_ready,   // payload and header before the commit word -> the reader that sees the word
+  claim,  // intent before the claim; one claim before the next -> whoever reads the claim word
+  intent,  // a slot's claim facts before its phase -> whoever judges a hole
+  segment_map,  // a segment's base before its map word -> whoever enters the segment
+  segment_open,  // everything about a segment before it is opened -> whoever claims in it
+  retire,  // start moves on before the slots are looked at <-> a slot's place before start is
+  overwrite,  // start moves on before old bytes are overwritten -> a lossy reader's check
+  slot,  // a slot's fields before its state -> whoever looks at participants
+  sleeping,  // the sleeping bit before the last look <-> new data or room before the bit is read
+  cursor,  // reads of a segment before the cursor leaves it -> whoever reuses the segment
+  exclusive,  // the exclusive word <-> the slots of shared publishers
+  topic_state,  // the deleting mark <-> the slots of participants
+};
+
+#ifdef LEAT_MODEL
+// Implemented by tests/interleave. `size` is 1, 2, 4 or 8.
+namespace model {
+std::uint64_t load(const void* word, std::size_t size, std::memory_order order, int edge) noexcept;
+void store(void* word, std::size_t size, std::uint64_t value, std::memory_order order,
+           int edge) noexcept;
+bool compare_exchange(void* word, std::size_t size, std::uint64_t& expected, std::uint64_t desired,
+                      int edge) noexcept;  // seq_cst
+std::uint64_t exchange(void* word, std::size_t size, std::uint64_t value, int edge) noexcept;
+std::uint64_t fetch_add(void* word, std::size_t size, std::uint64_t value, int edge) noexcept;
+std::uint64_t fetch_or(void* word, std::size_t size, std::uint64_t value, int edge) noexcept;
+bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
+                           const std::uint64_t (&desired)[2], int edge) noexcept;
+void fence(std::memory_order order, int edge) noexcept;
+}  // namespace model
+inline constexpr int kNoEdge = -1;
+#endif
+
+template <class T>
+concept SharedWord = std::is_integral_v<T> && std::atomic_ref<T>::is_always_lock_free;
+
+template <SharedWord T>
+[[gnu::always_inline]] inline T load(const T& word, std::memory_order order,
+                                     [[maybe_unused]] int edge) noexcept {
+#ifdef LEAT_MODEL
+  return static_cast<T>(model::load(&word, sizeof(T), order, edge));
+#else
+  return std::atomic_ref<T>(const_cast<T&>(word)).load(order);
+#endif
+}
+
+template <SharedWord T>
+[[gnu::always_inline]] inline void store(T& word, T value, std::memory_order order,
+                                         [[maybe_unused]] int edge) noexcept {
+#ifdef LEAT_MODEL
+  model::store(&word, sizeof(T), static_cast<std::uint64_t>(value), order, edge);
+#else
+  std::atomic_ref<T>(word).store(value, order);
+#endif
+}
+
+// relaxed: the caller's comment says why no order is needed.
+template <SharedWord T>
+[[gnu::always_inline]] inline T load_relaxed(const T& word) noexcept {
+  return load(word, std::memory_order_relaxed, -1);
+}
+template <SharedWord T>
+[[gnu::always_inline]] inline void store_relaxed(T& word, std::type_identity_t<T> value) noexcept {
+  store(word, value, std::memory_order_relaxed, -1);
+}
+
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline T load_acquire(const T& word) noexcept {
+  return load(word, std::memory_order_acquire, static_cast<int>(E));
+}
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline void store_release(T& word, std::type_identity_t<T> value) noexcept {
+  store(word, value, std::memory_order_release, static_cast<int>(E));
+}
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline T load_seq_cst(const T& word) noexcept {
+  return load(word, std::memory_order_seq_cst, static_cast<int>(E));
+}
+
+// Read-modify-write operations are sequentially consistent: on x86 they cost the same as any other
+// order, and each one is a full fence that the store-then-load edges rely on.
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline bool compare_exchange(T& word, T& expected,
+                                                    std::type_identity_t<T> desired) noexcept {
+#ifdef LEAT_MODEL
+  std::uint64_t wide = expected;
+  const bool done = model::compare_exchange(
+      &word, sizeof(T), wide, static_cast<std::uint64_t>(desired), static_cast<int>(E));
+  expected = static_cast<T>(wide);
+  return done;
+#else
+  return std::atomic_ref<T>(word).compare_exchange_strong(expected, desired,
+                                                          std::memory_order_seq_cst);
+#endif
+}
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline T exchange(T& word, std::type_identity_t<T> value) noexcept {
+#ifdef LEAT_MODEL
+  return static_cast<T>(
+      model::exchange(&word, sizeof(T), static_cast<std::uint64_t>(value), static_cast<int>(E)));
+#else
+  return std::atomic_ref<T>(word).exchange(value, std::memory_order_seq_cst);
+#endif
+}
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline T fetch_add(T& word, std::type_identity_t<T> value) noexcept {
+#ifdef LEAT_MODEL
+  return static_cast<T>(
+      model::fetch_add(&word, sizeof(T), static_cast<std::uint64_t>(value), static_cast<int>(E)));
+#else
+  return std::atomic_ref<T>(word).fetch_add(value, std::memory_order_seq_cst);
+#endif
+}
+template <Edge E, SharedWord T>
+[[gnu::always_inline]] inline T fetch_or(T& word, std::type_identity_t<T> value) noexcept {
+#ifdef LEAT_MODEL
+  return static_cast<T>(
+      model::fetch_or(&word, sizeof(T), static_cast<std::uint64_t>(value), static_cast<int>(E)));
+#else
+  return std::atomic_ref<T>(word).fetch_or(value, std::memory_order_seq_cst);
+#endif
+}
+
+// Compares and swaps two adjacent words at once; `pair` is 16-byte aligned. Used once per segment,
+// where a 64-bit word could not carry a number that never repeats. Other accesses to the two words
+// are 64 bits wide, which x86-64 keeps coherent with the 128-bit one.
+#ifdef LEAT_MODEL
+template <Edge E>
+inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
+                                  const std::uint64_t (&desired)[2]) noexcept {
+  return model::compare_exchange_pair(pair, expected, desired, static_cast<int>(E));
+}
+#elif LEAT_THREAD_SANITIZER
+// The sanitizer does not see assembly. Only other pair swaps change a closed claim word, so within
+// one process a lock gives the same result.
+template <Edge E>
+inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
+                                  const std::uint64_t (&desired)[2]) noexcept {
+  static std::mutex mutex;
+  const std::lock_guard guard{mutex};
+  if (load_acquire<E>(pair[0]) != expected[0] || load_acquire<E>(pair[1]) != expected[1])
+    return false;
+  store_release<E>(pair[1], desired[1]);
+  store_release<E>(pair[0], desired[0]);
+  return true;
+}
+#elif defined(__x86_64__)
+// Assembly, because GCC and clang agree on no intrinsic without a compiler flag or libatomic.
+template <Edge E>
+inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
+                                  const std::uint64_t (&desired)[2]) noexcept {
+  std::uint64_t low = expected[0];
+  std::uint64_t high = expected[1];
+  bool done = false;
+  __asm__ __volatile__("lock cmpxchg16b (%[pair])"
+                       : "=@ccz"(done), "+a"(low), "+d"(high)
+                       : [pair] "r"(pair), "b"(desired[0]), "c"(desired[1])
+                       : "memory");
+  return done;
+}
+#else
+#error "Leat needs a 16-byte compare-and-swap that keeps 8-byte accesses coherent: x86-64 so far."
+#endif
+
+// Fences order plain payload bytes against words where the two are not in one record. The thread
+// sanitizer does not understand fences; what they protect there is read through atomics anyway.
+template <Edge E>
+[[gnu::always_inline]] inline void fence_release() noexcept {
+#ifdef LEAT_MODEL
+  model::fence(std::memory_order_release, static_cast<int>(E));
+#elif !LEAT_THREAD_SANITIZER
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+template <Edge E>
+[[gnu::always_inline]] inline void fence_acquire() noexcept {
+#ifdef LEAT_MODEL
+  model::fence(std::memory_order_acquire, static_cast<int>(E));
+#elif !LEAT_THREAD_SANITIZER
+  std::atomic_thread_fence(std::memory_order_acquire);
+#endif
+}
+
+// Copies bytes into a record. Plain memory, except under the model, which sees every word.
+[[gnu::always_inline]] inline void copy_in(std::byte* to, const void* from,
+                                           std::size_t size) noexcept {
+#ifdef LEAT_MODEL
+  for (std::size_t i = 0, step = 0; i < size; i += step) {
+    step = size - i >= 8 && reinterpret_cast<std::uintptr_t>(to + i) % 8 == 0 ? 8 : 1;
+    std::uint64_t value = 0;
+    std::memcpy(&value, static_cast<const std::byte*>(from) + i, step);
+    model::store(to + i, step, value, std::memory_order_relaxed, kNoEdge);
+  }
+#else
+  if (size != 0) std::memcpy(to, from, size);
+#endif
+}
+
+// Copies bytes that somebody may be overwriting: atomic words, whose mixture the caller discards
+// when its check afterwards fails. `from` is 8-byte aligned and readable up to the next multiple of
+// 8 (records are padded to 16).
+inline void copy_racing(std::byte* to, const std::byte* from, std::size_t size) noexcept {
+#ifdef LEAT_MODEL
+  for (std::size_t i = 0, step = 0; i < size; i += step) {
+    step = size - i >= 8 ? 8 : 1;
+    const std::uint64_t value = model::load(from + i, step, std::memory_order_relaxed, kNoEdge);
+    std::memcpy(to + i, &value, step);
+  }
+#else
+  for (std::size_t i = 0; i < size; i += 8) {
+    // relaxed: fence_acquire<Edge::overwrite> and the check of `start` follow.
+    const std::uint64_t word = load_relaxed(*reinterpret_cast<const std::uint64_t*>(from + i));
+    std::memcpy(to + i, &word, size - i < 8 ? size - i : 8);
+  }
+#endif
+}
+
+// Tells the processor that this is a spin loop.
+inline void spin_pause() noexcept {
+#if defined(LEAT_MODEL)
+  model::fence(std::memory_order_relaxed, kNoEdge);  // A scheduling point.
+#elif defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace leat::detail

@@ -1,0 +1,484 @@
+// One subscriber's side of one partition: walks the records, in place or through validated copies.
+//
+// docs/internals/log.md, "Reading", says why a gating reader's memory stays and how a lossy one
+// notices that it was overtaken.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "leat/log/record.hpp"
+#include "leat/log/segments.hpp"
+
+namespace leat::detail {
+
+enum class StartAt : std::uint8_t { beginning, end, offset };
+
+class PartitionReader {
+ public:
+  PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
+                  const std::byte* records, ReaderMode mode, bool pin_in_place) noexcept
+      : topic_{&topic},
+        view_{topic.partition(partition)},
+        slot_{&view_.slots[self]},
+        records_{records + view_.records_offset},
+        partition_{partition},
+        self_{self},
+        mode_{mode},
+        pin_in_place_{pin_in_place && mode == ReaderMode::lossy} {}
+
+  // First of two steps to join: names a segment in the slot, before others see the slot at all.
+  void prepare(StartAt at) noexcept {
+    const std::uint64_t segment = at == StartAt::end
+                                      ? load_acquire<Edge::segment_open>(view_.control->current)
+                                      : load_seq_cst<Edge::retire>(view_.control->start);
+    store_relaxed(slot_->cursor_segment,
+                  segment);  // relaxed, both: the slot's state publishes them
+    store_relaxed(slot_->reader_mode, static_cast<std::uint64_t>(mode_));
+  }
+
+  // Second step, once the slot is taken: settles where to begin. With `offset`, records before it
+  // are passed over.
+  Result<void> settle(StartAt at, std::uint64_t offset) {
+    std::uint64_t number = load_relaxed(slot_->cursor_segment);  // relaxed: own store
+    while (true) {
+      // [retire] seq_cst: the cursor is visible before start is looked at. If start is not past it
+      // now, whoever moves start on sees the cursor, and the segment stays.
+      const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+      if (start > number || at == StartAt::offset) {
+        auto better = at == StartAt::offset ? segment_of_offset(start, offset) : start;
+        if (!better) return better.error();
+        if (*better != number) {
+          number = *better;
+          (void)exchange<Edge::retire>(slot_->cursor_segment, number);
+          if (load_seq_cst<Edge::retire>(view_.control->start) > number) continue;
+        }
+      }
+      if (at == StartAt::end) {
+        const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
+        if (current != number) {
+          number = current;
+          (void)exchange<Edge::retire>(slot_->cursor_segment, number);
+          continue;
+        }
+      }
+      auto segment = find_segment(*topic_, view_, number);
+      const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
+      if (at == StartAt::end && load_acquire<Edge::segment_open>(view_.control->current) != number)
+        continue;
+      if (load_seq_cst<Edge::retire>(view_.control->start) > number) continue;
+      if (!segment) return segment.error();
+      enter(*segment);
+      skip_until_ = 0;
+      if (at == StartAt::end) {
+        const ClaimLayout& layout = geometry().claim_layout;
+        if (layout.segment(claim) != layout.truncate_segment(number)) continue;
+        granule_ = layout.granules(claim);
+        offset_ = base_offset_ + layout.records(claim);
+        if (granule_ > geometry().segment_granules) return Errc::corrupt;
+      } else if (at == StartAt::offset) {
+        skip_until_ = offset;
+        if (offset < offset_) {
+          pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
+        }
+      }
+      return {};
+    }
+  }
+
+  // Passes over everything before the first record that is not older.
+  void skip_until_time(std::int64_t time_ms) noexcept {
+    skip_until_time_ms_ = time_ms;
+    skip_until_ = ~0ULL;
+  }
+
+  // Delivers up to `limit` records, oldest first, and gaps as they come. Returns how many records.
+  template <class OnRecord, class OnEvent>
+  Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record, OnEvent&& on_event) {
+    if (failed_ != Errc::ok) [[unlikely]]
+      return failed_;
+    if (pending_gap_) [[unlikely]]
+      on_event(*std::exchange(pending_gap_, std::nullopt));
+    if (mode_ == ReaderMode::gating && geometry().evict_after_ns != 0) [[unlikely]]
+      notice_eviction();
+    std::size_t count = 0;
+    Result<bool> more = true;
+    while (count < limit) {
+      if (batch_left_ != 0) {
+        more = next_of_batch(count, on_record);
+        if (!more) break;
+        continue;
+      }
+      if (granule_ < geometry().segment_granules) [[likely]] {
+        const auto* header =
+            reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
+        // [record-ready] acquire: header and payload were written before.
+        const std::uint64_t commit = load_acquire<Edge::record_ready>(header->commit);
+        const std::uint64_t kind =
+            commit ^ position_tag(segment_position_ + granule_, geometry().key);
+        if (kind < 256) [[likely]] {
+          more = mode_ == ReaderMode::lossy
+                     ? deliver_copy(*header, kind, count, on_record, on_event)
+                     : deliver(*header, kind, segment_data_ + (granule_ + 1) * kGranule, count,
+                               on_record, on_event);
+          if (!more) break;
+          continue;
+        }
+      }
+      more = advance_segment(on_event);
+      if (!more || !*more) break;
+    }
+    if (pin_in_place_) [[unlikely]]
+      unpin();
+    // relaxed: for people. What gates is cursor_segment.
+    store_relaxed(slot_->cursor_offset, offset_);
+    if (!more) [[unlikely]] {
+      failed_ = more.error().code;  // Where this partition goes on is not known any more.
+      if (count == 0) return more.error();
+    }
+    return count;
+  }
+
+  // Whether poll() would do something: a record, a gap, or a step to the next segment.
+  bool is_ready() const noexcept {
+    if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
+    if (granule_ < geometry().segment_granules) {
+      const auto* header =
+          reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
+      const std::uint64_t commit = load_acquire<Edge::record_ready>(header->commit);
+      if ((commit ^ position_tag(segment_position_ + granule_, geometry().key)) < 256) return true;
+    }
+    if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
+      return true;
+    }
+    const SegmentEntry& next = view_.entries[(segment_ + 1) & (geometry().entry_count - 1)];
+    return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_ + 1 &&
+           load_relaxed(next.base_offset) == offset_;
+  }
+
+  // Whether something is claimed that is not visible yet: then somebody in particular is waited for.
+  bool has_hole() const noexcept {
+    const ClaimLayout& layout = geometry().claim_layout;
+    // [claim] acquire.
+    const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
+    return layout.segment(claim) != layout.truncate_segment(segment_) ||
+           layout.granules(claim) != granule_;
+  }
+
+  // Called now and then while nothing comes: fills the hole ahead if its owner is dead, or stopped
+  // for longer than the topic allows. `corrupt` if nobody owns it for a whole second.
+  Result<void> look_after_hole() {
+    if (is_ready() || !has_hole()) {
+      stuck_offset_ = ~0ULL;
+      return {};
+    }
+    const std::int64_t now = now_ns();
+    if (stuck_offset_ != offset_) {
+      stuck_offset_ = offset_;
+      stuck_since_ns_ = now;
+      unknown_since_ns_ = 0;
+    }
+    if (mode_ == ReaderMode::lossy && !pin_for_repair()) return {};
+    Repair repair{*topic_, partition_, self_};
+    const bool revoke =
+        geometry().revoke_after_ns != 0 && now - stuck_since_ns_ >= geometry().revoke_after_ns;
+    auto state = repair.fill_hole({segment_, offset_ - base_offset_, granule_}, revoke);
+    if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
+    if (!state) return state.error();
+    if (*state != HoleState::unknown) {
+      unknown_since_ns_ = 0;
+      return {};
+    }
+    if (unknown_since_ns_ == 0) unknown_since_ns_ = now;
+    if (now - unknown_since_ns_ > 1'000'000'000) return Errc::corrupt;
+    return {};
+  }
+
+  std::uint64_t offset() const noexcept { return offset_; }
+  bool is_lossy() const noexcept { return mode_ == ReaderMode::lossy; }
+  std::uint32_t partition() const noexcept { return partition_; }
+
+ private:
+  const Geometry& geometry() const noexcept { return topic_->geometry(); }
+
+  void enter(const SegmentPlace& segment) noexcept {
+    segment_ = segment.number;
+    segment_data_ = records_ + segment.physical * geometry().segment_size;
+    segment_position_ = segment.number * geometry().segment_granules;
+    base_offset_ = segment.base_offset;
+    offset_ = segment.base_offset;
+    granule_ = 0;
+  }
+
+  // The live segment that holds `offset`, or the oldest, or the newest.
+  Result<std::uint64_t> segment_of_offset(std::uint64_t start,
+                                          std::uint64_t offset) const noexcept {
+    std::uint64_t number = load_acquire<Edge::segment_open>(view_.control->current);
+    if (number < start || number - start >= geometry().segment_count) return start;
+    while (number > start) {
+      auto segment = find_segment(*topic_, view_, number);
+      if (!segment) return start;  // Reused meanwhile; settle() sees that.
+      if (segment->base_offset <= offset) break;
+      --number;
+    }
+    return number;
+  }
+
+  // Granules and records of what lies at `header`, checked. Other processes may write anything.
+  struct Extent {
+    std::uint64_t granules = 0;
+    std::uint64_t records = 0;
+  };
+  Result<Extent> measure(const RecordHeader& header, std::uint64_t kind) const noexcept {
+    // relaxed, all: stored before the commit word.
+    const std::uint32_t claim = load_relaxed(header.claim);
+    Extent extent{claim & kClaimGranules, 1};
+    if (extent.granules == 0 || extent.granules > geometry().segment_granules - granule_)
+      return Errc::corrupt;
+    if ((claim & kBatchClaim) != 0) {
+      if (extent.granules < 2) return Errc::corrupt;
+      extent.records = load_relaxed(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
+      if (extent.records == 0 || extent.records > 2 * extent.granules) return Errc::corrupt;
+    }
+    const bool is_batch = kind == static_cast<std::uint64_t>(RecordKind::batch);
+    if (is_batch != ((claim & kBatchClaim) != 0) && kind <= 2) return Errc::corrupt;
+    return extent;
+  }
+
+  // Delivers what lies at `header`; its payload is at `payload`.
+  template <class OnRecord, class OnEvent>
+  [[gnu::always_inline]] Result<bool> deliver(const RecordHeader& header, std::uint64_t kind,
+                                              const std::byte* payload, std::size_t& count,
+                                              OnRecord&& on_record, OnEvent&& on_event) {
+    auto extent = measure(header, kind);
+    if (!extent) [[unlikely]]
+      return extent.error();
+    const std::uint32_t detail = load_relaxed(header.detail);
+    const std::uint64_t length = detail & kDetailLength;
+    if (kind <= 2 && kRecordHeaderSize + length > extent->granules * kGranule) [[unlikely]]
+      return Errc::corrupt;
+    return consume(*extent, kind, detail, Bytes{payload, length}, count, on_record, on_event);
+  }
+
+  // The same through a private copy that is checked to be whole.
+  template <class OnRecord, class OnEvent>
+  Result<bool> deliver_copy(const RecordHeader& header, std::uint64_t kind, std::size_t& count,
+                            OnRecord&& on_record, OnEvent&& on_event) {
+    auto extent = measure(header, kind);
+    const std::uint32_t detail = load_relaxed(header.detail);
+    const std::uint64_t length = detail & kDetailLength;
+    const bool fits =
+        extent && (kind > 2 || kRecordHeaderSize + length <= extent->granules * kGranule);
+    const std::byte* payload = reinterpret_cast<const std::byte*>(&header + 1);
+    if (fits && kind <= 2) {
+      if (pin_in_place_) {
+        if (!pin()) return advance_segment(on_event);
+      } else {
+        copy_.resize(Geometry::round_up(length, 8));
+        copy_racing(copy_.data(), payload, length);
+        payload = copy_.data();
+      }
+    }
+    // [overwrite] acquire: whoever overwrites what was just read moved start on before.
+    fence_acquire<Edge::overwrite>();
+    if (load_seq_cst<Edge::retire>(view_.control->start) > segment_)
+      return advance_segment(on_event);
+    if (!extent) return extent.error();
+    if (!fits) return Errc::corrupt;
+    return consume(*extent, kind, detail, Bytes{payload, length}, count, on_record, on_event);
+  }
+
+  template <class OnRecord, class OnEvent>
+  [[gnu::always_inline]] Result<bool> consume(const Extent& extent, std::uint64_t kind,
+                                              std::uint32_t detail, Bytes payload,
+                                              std::size_t& count, OnRecord&& on_record,
+                                              OnEvent&& on_event) {
+    const std::uint64_t first = offset_;
+    granule_ += extent.granules;
+    if (kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
+      ++offset_;
+      return hand_over(first, detail, payload, count, on_record);
+    }
+    if (kind == static_cast<std::uint64_t>(RecordKind::batch)) {
+      if (payload.size() < sizeof(BatchHeader)) return Errc::corrupt;
+      batch_at_ = payload.data() + sizeof(BatchHeader);
+      batch_end_ = payload.data() + payload.size();
+      batch_left_ = extent.records;
+      batch_granule_ = granule_ - extent.granules;
+      batch_offset_ = first;
+      return true;
+    }
+    offset_ += extent.records;
+    GapReason reason = GapReason::aborted;
+    if (kind == static_cast<std::uint64_t>(RecordKind::died))
+      reason = GapReason::died;
+    else if (kind == static_cast<std::uint64_t>(RecordKind::revoked))
+      reason = GapReason::revoked;
+    else if (kind != static_cast<std::uint64_t>(RecordKind::aborted))
+      return Errc::corrupt;
+    if (offset_ > skip_until_) {
+      const std::uint64_t from = first > skip_until_ ? first : skip_until_;
+      on_event(Event{from, offset_ - from, reason, partition_});
+    }
+    return true;
+  }
+
+  template <class OnRecord>
+  [[gnu::always_inline]] Result<bool> hand_over(std::uint64_t offset, std::uint32_t detail,
+                                                Bytes payload, std::size_t& count,
+                                                OnRecord&& on_record) {
+    Record record;
+    record.offset = offset;
+    record.partition = partition_;
+    if (!read_payload(detail, payload, record)) [[unlikely]]
+      return Errc::corrupt;
+    if (offset < skip_until_) [[unlikely]] {
+      if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_) return true;
+      skip_until_time_ms_.reset();
+      skip_until_ = 0;
+    }
+    ++count;
+    on_record(record);
+    return true;
+  }
+
+  template <class OnRecord>
+  Result<bool> next_of_batch(std::size_t& count, OnRecord&& on_record) {
+    const auto left = static_cast<std::size_t>(batch_end_ - batch_at_);
+    BatchFrame frame{};
+    if (left < sizeof(frame)) return Errc::corrupt;
+    std::memcpy(&frame, batch_at_, sizeof(frame));
+    const std::uint64_t length = frame.detail & kDetailLength;
+    if (length > left - sizeof(frame)) return Errc::corrupt;
+    const Bytes payload{batch_at_ + sizeof(frame), length};
+    const std::uint64_t size = Geometry::round_up(sizeof(frame) + length, kBatchAlignment);
+    batch_at_ += size < left ? size : left;
+    --batch_left_;
+    return hand_over(offset_++, frame.detail, payload, count, on_record);
+  }
+
+  // Goes to the next segment if this one is read to its end; a lossy reader that was overtaken goes
+  // to the oldest segment. False: nothing more for now.
+  template <class OnEvent>
+  Result<bool> advance_segment(OnEvent&& on_event) {
+    if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
+      return skip_to_start(on_event);
+    }
+    const std::uint64_t number = segment_ + 1;
+    const SegmentEntry& entry = view_.entries[number & (geometry().entry_count - 1)];
+    // [segment-map] acquire.
+    if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return false;
+    auto segment = find_segment(*topic_, view_, number);
+    if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
+      return skip_to_start(on_event);
+    }
+    if (!segment) return segment.error();
+    if (segment->base_offset != offset_) {
+      if (segment->base_offset < offset_) return Errc::corrupt;
+      return false;  // Something in this segment is not committed yet.
+    }
+    enter(*segment);
+    move_cursor();
+    return true;
+  }
+
+  // [cursor], [retire] seq_cst: all reads of the old segment are done before the cursor leaves it;
+  // and it names the new one before the mode is looked at. Then whoever waits for room is woken.
+  void move_cursor() noexcept {
+    (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+    LEAT_STEP("cursor:moved");
+    if (mode_ == ReaderMode::gating) notice_eviction();
+    SharedTopic::wake(topic_->header().space_wake);
+  }
+
+  void notice_eviction() noexcept {
+    if (load_seq_cst<Edge::retire>(slot_->reader_mode) !=
+        static_cast<std::uint64_t>(ReaderMode::evicted)) {
+      return;
+    }
+    mode_ = ReaderMode::lossy;
+    // What was handed out of this segment is no longer in use: this is a new call.
+    (void)exchange<Edge::retire>(slot_->reader_mode, static_cast<std::uint64_t>(ReaderMode::lossy));
+    if (batch_left_ != 0) leave_batch();
+    SharedTopic::wake(topic_->header().space_wake);
+  }
+
+  // The rest of a batch that was read in place is read again, as a copy, up to where we were.
+  void leave_batch() noexcept {
+    batch_left_ = 0;
+    skip_until_ = offset_ > skip_until_ ? offset_ : skip_until_;
+    granule_ = batch_granule_;
+    offset_ = batch_offset_;
+  }
+
+  template <class OnEvent>
+  Result<bool> skip_to_start(OnEvent&& on_event) {
+    const std::uint64_t lost_from = offset_;
+    while (true) {
+      const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+      auto segment = find_segment(*topic_, view_, start);
+      if (load_seq_cst<Edge::retire>(view_.control->start) != start) continue;
+      if (!segment) return segment.error();
+      if (segment->base_offset < lost_from) return Errc::corrupt;
+      enter(*segment);
+      break;
+    }
+    (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+    const std::uint64_t from = lost_from > skip_until_ ? lost_from : skip_until_;
+    if (offset_ > from) on_event(Event{from, offset_ - from, GapReason::overwritten, partition_});
+    return true;
+  }
+
+  // Lossy, in place: keeps the segment's memory from being reused. False if it is too late.
+  bool pin() noexcept {
+    if (pinned_ == segment_) return true;
+    // [retire] seq_cst: pin first, then look at start.
+    (void)exchange<Edge::retire>(slot_->pin, segment_);
+    pinned_ = segment_;
+    return load_seq_cst<Edge::retire>(view_.control->start) <= segment_;
+  }
+  void unpin() noexcept {
+    if (batch_left_ != 0 || pinned_ == 0) return;
+    pinned_ = 0;
+    store_release<Edge::cursor>(slot_->pin, 0);
+  }
+  bool pin_for_repair() noexcept {
+    (void)exchange<Edge::retire>(slot_->repair_pin, segment_);
+    if (load_seq_cst<Edge::retire>(view_.control->start) <= segment_) return true;
+    store_release<Edge::cursor>(slot_->repair_pin, 0);
+    return false;
+  }
+
+  SharedTopic* topic_;
+  PartitionView view_;
+  PartitionSlot* slot_;  // Own line in view_.slots.
+  const std::byte* records_;  // First segment of this partition.
+  std::uint64_t segment_ = 0;  // Number of the segment being read.
+  const std::byte* segment_data_ = nullptr;
+  std::uint64_t segment_position_ = 0;
+  std::uint64_t base_offset_ = 0;
+  std::uint64_t granule_ = 0;  // Next record's place in the segment.
+  std::uint64_t offset_ = 0;  // Next record's offset.
+  std::uint64_t skip_until_ = 0;  // Offsets below are not delivered, nor their gaps reported.
+  std::optional<std::int64_t> skip_until_time_ms_;  // Set: skip_until_ is infinite until this time.
+  const std::byte* batch_at_ = nullptr;
+  const std::byte* batch_end_ = nullptr;
+  std::uint64_t batch_left_ = 0;  // Records of the current batch not delivered yet.
+  std::uint64_t batch_granule_ = 0;
+  std::uint64_t batch_offset_ = 0;
+  std::optional<Event> pending_gap_;
+  Errc failed_ = Errc::ok;  // Set once, then returned by every poll.
+  std::uint64_t pinned_ = 0;  // What slot_->pin holds.
+  std::vector<std::byte> copy_;  // Lossy: the record (or batch) being delivered.
+  std::uint64_t stuck_offset_ = ~0ULL;
+  std::int64_t stuck_since_ns_ = 0;
+  std::int64_t unknown_since_ns_ = 0;
+  std::uint32_t partition_;
+  std::uint32_t self_;
+  ReaderMode mode_;
+  bool pin_in_place_;
+};
+
+}  // namespace leat::detail

@@ -1,0 +1,238 @@
+// What users see of a record, and how key, headers and timestamp lie in its payload.
+//
+//     for (leat::Header header : record.headers) …
+//     std::string_view text = record.text();
+//
+// Payload of a record with extensions (flags in RecordHeader::detail; none of it where absent):
+//
+//   | timestamp_ms 8 | key_size 4 | headers_size 4 | key | headers | value |
+//   headers: | name_size 4 | value_size 4 | name | value | … with no gaps, in the order given
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/base/result.hpp"
+#include "leat/log/layout.hpp"
+
+namespace leat {
+
+// Bytes to read: a span, a string, a literal, a vector of bytes.
+class Bytes : public std::span<const std::byte> {
+ public:
+  Bytes() noexcept = default;
+  Bytes(std::span<const std::byte> bytes) noexcept : span{bytes} {}
+  Bytes(std::span<std::byte> bytes) noexcept : span{bytes} {}
+  Bytes(const std::vector<std::byte>& bytes) noexcept : span{bytes} {}
+  Bytes(std::string_view text) noexcept
+      : span{reinterpret_cast<const std::byte*>(text.data()), text.size()} {}
+  Bytes(const std::string& text) noexcept : Bytes{std::string_view{text}} {}
+  Bytes(const char* text) noexcept : Bytes{std::string_view{text}} {}
+  Bytes(const void* data, std::size_t size) noexcept
+      : span{static_cast<const std::byte*>(data), size} {}
+
+  std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data()), size()}; }
+};
+
+struct Header {
+  std::string_view name;
+  Bytes value;
+};
+
+// What publish() takes beside plain bytes.
+struct NewRecord {
+  std::optional<Bytes> key = {};                  // also chooses the partition
+  std::span<const Header> headers = {};
+  Bytes value = {};
+  std::optional<std::uint32_t> partition = {};    // named by the caller; wins over the key
+};
+
+// The headers of a record, in place. Valid as long as the record.
+class Headers {
+ public:
+  class Iterator {
+   public:
+    Iterator(const std::byte* at, const std::byte* end) noexcept : at_{at}, end_{end} {}
+    Header operator*() const noexcept {
+      const std::uint32_t name_size = size_at(at_);
+      const std::byte* name = at_ + 8;
+      return {{reinterpret_cast<const char*>(name), name_size},
+              Bytes{name + name_size, size_at(at_ + 4)}};
+    }
+    Iterator& operator++() noexcept {
+      at_ += 8 + std::size_t{size_at(at_)} + size_at(at_ + 4);
+      return *this;
+    }
+    // At the end, or where what follows is not a whole header: memory that somebody changed after
+    // it was checked ends the list, it is never read beyond.
+    bool operator==(const Iterator& other) const noexcept {
+      return at_ == other.at_ || (other.at_ == end_ && !is_whole());
+    }
+
+   private:
+    friend class Headers;
+    static std::uint32_t size_at(const std::byte* at) noexcept {
+      std::uint32_t size = 0;
+      std::memcpy(&size, at, sizeof(size));
+      return size;
+    }
+    bool is_whole() const noexcept {
+      const auto left = static_cast<std::size_t>(end_ - at_);
+      return left >= 8 && std::size_t{size_at(at_)} + size_at(at_ + 4) <= left - 8;
+    }
+    const std::byte* at_;
+    const std::byte* end_;
+  };
+
+  Headers() noexcept = default;
+  explicit Headers(Bytes encoded) noexcept : encoded_{encoded} {}
+  Iterator begin() const noexcept { return {encoded_.data(), encoded_.data() + encoded_.size()}; }
+  Iterator end() const noexcept {
+    const std::byte* end = encoded_.data() + encoded_.size();
+    return {end, end};
+  }
+  bool empty() const noexcept { return encoded_.empty(); }
+  // Whether the bytes are headers to the last one.
+  bool is_well_formed() const noexcept {
+    Iterator at = begin();
+    while (at.at_ != at.end_) {
+      if (!at.is_whole()) return false;
+      ++at;
+    }
+    return true;
+  }
+
+ private:
+  Bytes encoded_;
+};
+
+// A record as delivered. Everything in it points into the log (or, for a lossy subscriber, into its
+// buffer): valid in the callback of poll(), or until the next call on the subscriber.
+struct Record {
+  std::uint64_t offset = 0;
+  std::uint32_t partition = 0;
+  bool has_key = false;
+  Bytes value;
+  Bytes key;
+  Headers headers;
+  std::int64_t timestamp_ms = -1;  // -1: the topic has none
+
+  std::string_view text() const noexcept { return value.text(); }
+};
+
+enum class GapReason : std::uint8_t {
+  aborted = 1,  // the publisher gave its claim up
+  died = 2,  // the publisher died before it committed
+  revoked = 3,  // the publisher did not run for longer than the topic's revoke_after
+  overwritten = 4,  // this subscriber is lossy and was overtaken, or began below the oldest record
+};
+
+inline const char* name_of(GapReason reason) noexcept {
+  switch (reason) {
+    case GapReason::aborted: return "aborted";
+    case GapReason::died: return "died";
+    case GapReason::revoked: return "revoked";
+    case GapReason::overwritten: return "overwritten";
+  }
+  return "unknown";
+}
+
+// Offsets that no record will be delivered for.
+struct Event {
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+  GapReason reason = GapReason::aborted;
+  std::uint32_t partition = 0;
+};
+
+namespace detail {
+
+struct ExtensionSizes {
+  std::uint32_t flags = 0;
+  std::uint64_t headers = 0;  // encoded
+  std::uint64_t total = 0;  // of everything before the value
+};
+
+inline ExtensionSizes extension_sizes(const NewRecord& record, bool timestamp) noexcept {
+  ExtensionSizes sizes;
+  if (timestamp) {
+    sizes.flags |= kHasTimestamp;
+    sizes.total += 8;
+  }
+  if (record.key) {
+    sizes.flags |= kHasKey;
+    sizes.total += 4 + record.key->size();
+  }
+  if (!record.headers.empty()) {
+    sizes.flags |= kHasHeaders;
+    for (const Header& header : record.headers)
+      sizes.headers += 8 + header.name.size() + header.value.size();
+    sizes.total += 4 + sizes.headers;
+  }
+  return sizes;
+}
+
+// Writes one little field and moves on.
+inline void put(std::byte*& at, const void* from, std::size_t size) noexcept {
+  copy_in(at, from, size);
+  at += size;
+}
+inline void put_u32(std::byte*& at, std::size_t value) noexcept {
+  const auto narrow = static_cast<std::uint32_t>(value);
+  put(at, &narrow, sizeof(narrow));
+}
+
+inline std::byte* write_extension(std::byte* at, const NewRecord& record,
+                                  const ExtensionSizes& sizes) noexcept {
+  if ((sizes.flags & kHasTimestamp) != 0) {
+    const std::int64_t now = wall_clock_ms();
+    put(at, &now, sizeof(now));
+  }
+  if (record.key) put_u32(at, record.key->size());
+  if (!record.headers.empty()) put_u32(at, sizes.headers);
+  if (record.key) put(at, record.key->data(), record.key->size());
+  for (const Header& header : record.headers) {
+    put_u32(at, header.name.size());
+    put_u32(at, header.value.size());
+    put(at, header.name.data(), header.name.size());
+    put(at, header.value.data(), header.value.size());
+  }
+  return at;
+}
+
+// Fills in everything but offset and partition from a payload. False if it is not well formed.
+inline bool read_payload(std::uint32_t flags, Bytes payload, Record& record) noexcept {
+  if ((flags & kHasExtension) == 0) [[likely]] {
+    record.value = payload;
+    return true;
+  }
+  const std::byte* at = payload.data();
+  std::size_t left = payload.size();
+  const auto take = [&](void* to, std::size_t size) {
+    if (left < size) return false;
+    std::memcpy(to, at, size);
+    at += size;
+    left -= size;
+    return true;
+  };
+  std::uint32_t key_size = 0;
+  std::uint32_t headers_size = 0;
+  if ((flags & kHasTimestamp) != 0 && !take(&record.timestamp_ms, 8)) return false;
+  if ((flags & kHasKey) != 0 && !take(&key_size, 4)) return false;
+  if ((flags & kHasHeaders) != 0 && !take(&headers_size, 4)) return false;
+  if (std::uint64_t{key_size} + headers_size > left) return false;
+  record.has_key = (flags & kHasKey) != 0;
+  record.key = Bytes{at, key_size};
+  record.headers = Headers{Bytes{at + key_size, headers_size}};
+  record.value = Bytes{at + key_size + headers_size, left - key_size - headers_size};
+  return record.headers.is_well_formed();
+}
+
+}  // namespace detail
+}  // namespace leat

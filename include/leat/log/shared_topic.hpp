@@ -1,0 +1,203 @@
+// One process's mapping of one topic: checked once at attach, shared by all handles of the process.
+//
+// Everything that other processes may write is reached through base/atomic.hpp; everything constant
+// is in `geometry`, a private copy.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "leat/base/result.hpp"
+#include "leat/log/layout.hpp"
+#include "leat/os/file.hpp"
+#include "leat/os/fork.hpp"
+#include "leat/os/futex.hpp"
+#include "leat/os/lock.hpp"
+
+namespace leat::detail {
+
+inline constexpr char kControlFile[] = "control";
+inline constexpr char kRecordsFile[] = "records";
+
+// The sanitizer and the model know memory by address: there, readers use the writable mapping.
+#if LEAT_THREAD_SANITIZER || defined(LEAT_MODEL)
+inline constexpr bool kOneMapping = true;
+#else
+inline constexpr bool kOneMapping = false;
+#endif
+
+// The words of one partition, and where its segments begin in `records`.
+struct PartitionView {
+  PartitionControl* control;
+  PhysicalSegment* physical;
+  SegmentEntry* entries;
+  PartitionSlot* slots;
+  std::uint64_t records_offset;
+};
+
+class SharedTopic {
+ public:
+  // Attaches to the topic in an open directory.
+  //   not_found     the directory holds no topic
+  //   wrong_format  magic, version, sizes or geometry are not what this library writes
+  static Result<std::unique_ptr<SharedTopic>> attach(Fd directory) {
+    Fd control_fd{::openat(directory.get(), kControlFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    if (!control_fd) return last_system_error();
+    auto size = file_size(control_fd.get());
+    if (!size) return size.error();
+    if (*size < sizeof(TopicHeader)) return Errc::wrong_format;
+    auto mapping = Mapping::map(control_fd.get(), *size, true);
+    if (!mapping) return mapping.error();
+
+    auto topic = std::make_unique<SharedTopic>();
+    topic->header_ = reinterpret_cast<TopicHeader*>(mapping->data());
+    auto geometry = read_geometry(*topic->header_, *size);
+    if (!geometry) return geometry.error();
+    topic->geometry_ = *geometry;
+    topic->control_mapping_ = std::move(*mapping);
+    topic->control_fd_ = std::move(control_fd);
+    topic->directory_ = std::move(directory);
+    topic->participants_ =
+        reinterpret_cast<ParticipantSlot*>(topic->control_mapping_.data() + sizeof(TopicHeader));
+    return topic;
+  }
+
+  const Geometry& geometry() const noexcept { return geometry_; }
+  TopicHeader& header() const noexcept { return *header_; }
+  int control_fd() const noexcept { return control_fd_.get(); }
+  int directory_fd() const noexcept { return directory_.get(); }
+
+  ParticipantSlot& participant(std::uint32_t index) const noexcept { return participants_[index]; }
+  // How many slots a scan has to look at.
+  std::uint32_t participant_high() const noexcept {
+    // [slot] acquire: whoever was counted has its slot reserved before.
+    const std::uint32_t high = load_acquire<Edge::slot>(header_->participant_high);
+    return high < geometry_.participant_capacity ? high : geometry_.participant_capacity;
+  }
+
+  PartitionView partition(std::uint32_t index) const noexcept {
+    std::byte* at = control_mapping_.data() + sizeof(TopicHeader) +
+                    geometry_.participant_capacity * sizeof(ParticipantSlot) +
+                    index * geometry_.partition_control_size();
+    PartitionView view{};
+    view.control = reinterpret_cast<PartitionControl*>(at);
+    at += sizeof(PartitionControl);
+    view.physical = reinterpret_cast<PhysicalSegment*>(at);
+    at += Geometry::round_up(geometry_.segment_count * sizeof(PhysicalSegment), kLine);
+    view.entries = reinterpret_cast<SegmentEntry*>(at);
+    at += geometry_.entry_count * sizeof(SegmentEntry);
+    view.slots = reinterpret_cast<PartitionSlot*>(at);
+    view.records_offset = index * geometry_.partition_size();
+    return view;
+  }
+
+  // The records, mapped read-only on first use. Any thread.
+  Result<const std::byte*> records_for_reading() {
+    if (kOneMapping) {
+      auto records = records_for_writing();
+      if (!records) return records.error();
+      return static_cast<const std::byte*>(*records);
+    }
+    const std::lock_guard guard{mapping_mutex_};
+    if (!read_mapping_) {
+      if (auto mapped = map_records(read_mapping_, false); !mapped) return mapped.error();
+    }
+    return static_cast<const std::byte*>(read_mapping_.data());
+  }
+
+  // The records, mapped writable on first use: for publishers, and for whoever repairs. Any thread.
+  Result<std::byte*> records_for_writing() {
+    const std::lock_guard guard{mapping_mutex_};
+    if (!write_mapping_) {
+      if (auto mapped = map_records(write_mapping_, true); !mapped) return mapped.error();
+    }
+    return write_mapping_.data();
+  }
+
+  // A description of the control file of its own, for one participant's lock.
+  Result<Fd> open_control_again() const noexcept {
+    Fd fd{::openat(directory_.get(), kControlFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
+    if (!fd) return errno == ENOENT ? Error{Errc::deleted, 0} : last_system_error();
+    struct stat mine {
+    }, again{};
+    if (::fstat(control_fd_.get(), &mine) != 0 || ::fstat(fd.get(), &again) != 0) {
+      return last_system_error();
+    }
+    if (mine.st_ino != again.st_ino || mine.st_dev != again.st_dev) return Errc::deleted;
+    return fd;
+  }
+
+  bool is_deleted() const noexcept {
+    // [sleeping] seq_cst: a joiner's slot is visible before it looks here; see Edge::topic_state.
+    return (load_seq_cst<Edge::topic_state>(header_->data_wake) & kDeleted) != 0;
+  }
+
+  // Wakes whoever sleeps on the word, if anybody does.
+  static void wake(std::uint32_t& word) noexcept {
+    // [sleeping] seq_cst; what the sleeper waits for was stored before, by a read-modify-write or
+    // with a membarrier on the sleeper's side.
+    std::uint32_t value = load_seq_cst<Edge::sleeping>(word);
+    while ((value & kSleeping) != 0) {
+      if (compare_exchange<Edge::sleeping>(word, value, (value + kWakeStep) & ~kSleeping)) {
+        futex_wake_all(word);
+        return;
+      }
+    }
+  }
+  // Makes every sleeper of the topic look again, for whatever reason.
+  void wake_everybody() noexcept {
+    for (std::uint32_t* word : {&header_->data_wake, &header_->space_wake}) {
+      fetch_add<Edge::sleeping>(*word, kWakeStep);
+      futex_wake_all(*word);
+    }
+  }
+
+ private:
+  Result<void> map_records(Mapping& mapping, bool writable) noexcept {
+    const int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW;
+    const Fd fd{::openat(directory_.get(), kRecordsFile, flags)};
+    if (!fd) return errno == ENOENT ? Error{Errc::deleted, 0} : last_system_error();
+    auto size = file_size(fd.get());
+    if (!size) return size.error();
+    if (*size != geometry_.records_size()) return Errc::wrong_format;
+    auto mapped = Mapping::map(fd.get(), *size, writable);
+    if (!mapped) return mapped.error();
+    mapping = std::move(*mapped);
+    return {};
+  }
+
+  // The only place that reads the geometry from shared memory.
+  static Result<Geometry> read_geometry(const TopicHeader& header, std::size_t file_size) noexcept {
+    // relaxed, all of them: written before the topic had a name, and constant since.
+    if (load_relaxed(header.magic) != kMagic) return Errc::wrong_format;
+    if (load_relaxed(header.format_version) != kFormatVersion) return Errc::wrong_format;
+    Geometry geometry;
+    geometry.key = load_relaxed(header.key);
+    geometry.segment_size = load_relaxed(header.segment_size);
+    geometry.segment_count = load_relaxed(header.segment_count);
+    geometry.partition_count = load_relaxed(header.partition_count);
+    geometry.participant_capacity = load_relaxed(header.participant_capacity);
+    geometry.flags = load_relaxed(header.flags);
+    geometry.policy = load_relaxed(header.policy);
+    geometry.revoke_after_ns = load_relaxed(header.revoke_after_ns);
+    geometry.evict_after_ns = load_relaxed(header.evict_after_ns);
+    if (!geometry.is_valid()) return Errc::wrong_format;
+    geometry.derive();
+    if (file_size != geometry.control_size()) return Errc::wrong_format;
+    return geometry;
+  }
+
+  Geometry geometry_;  // Constant after attach.
+  TopicHeader* header_ = nullptr;  // In control_mapping_.
+  ParticipantSlot* participants_ = nullptr;  // In control_mapping_.
+  Fd directory_;
+  Fd control_fd_;
+  Mapping control_mapping_;
+  std::mutex mapping_mutex_;  // Protects the two below until they are made.
+  Mapping read_mapping_;
+  Mapping write_mapping_;
+};
+
+}  // namespace leat::detail

@@ -1,0 +1,310 @@
+// Reading a topic.
+//
+//     auto subscriber = topic->subscriber({.from = leat::From::beginning});
+//     subscriber->poll(100, [](const leat::Record& record) { use(record.value); });
+//     auto record = subscriber->receive(1s);
+//
+// A Subscriber belongs to one thread at a time; there may be any number of them, and publishers do
+// not notice how many. A gating subscriber (the default) holds room until it has passed it and loses
+// nothing; a lossy one holds nothing, reads validated copies, and is told exactly what it lost.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "leat/log/reader.hpp"
+#include "leat/log/wait_fd.hpp"
+#include "leat/os/membarrier.hpp"
+
+namespace leat {
+
+// Where a subscriber begins.
+class From {
+ public:
+  static const From beginning;  // the oldest record still there
+  static const From end;  // only what is claimed from now on
+  // In every partition that is read. Below the oldest record: begins there and reports the gap.
+  static From offset(std::uint64_t offset) noexcept {
+    return {detail::StartAt::offset, offset, -1};
+  }
+  // The first record that is not older; needs a topic with timestamps.
+  static From time_ms(std::int64_t epoch_ms) noexcept {
+    return {detail::StartAt::beginning, 0, epoch_ms};
+  }
+
+ private:
+  friend class Subscriber;
+  friend class Topic;
+  constexpr From(detail::StartAt at, std::uint64_t offset, std::int64_t time_ms) noexcept
+      : at_{at}, offset_{offset}, time_ms_{time_ms} {}
+  detail::StartAt at_;
+  std::uint64_t offset_;
+  std::int64_t time_ms_;
+};
+inline constexpr From From::beginning{detail::StartAt::beginning, 0, -1};
+inline constexpr From From::end{detail::StartAt::end, 0, -1};
+
+struct SubscriberOptions {
+  From from = From::end;
+  bool gating = true;
+  bool in_place = false;  // lossy only: pin segments instead of copying records
+  std::optional<std::uint32_t> partition = {};  // else all of them
+  std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping; 0 on one core
+};
+
+class Subscriber {
+ public:
+  Subscriber(Subscriber&&) noexcept = default;
+  Subscriber& operator=(Subscriber&&) noexcept = default;
+
+  // Calls on_record(const Record&) for up to `limit` records that are there, oldest first within a
+  // partition, and returns how many. Never waits. The record is valid during the call.
+  //   deleted   the topic was deleted, and everything before that was delivered
+  //   corrupt   a check on shared memory failed; this partition delivers nothing more
+  //   forked    this handle was inherited
+  template <class OnRecord>
+  Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {
+    if (participant_.forked()) [[unlikely]]
+      return Errc::forked;
+    if (thread_ != detail::thread_token()) [[unlikely]]
+      note_thread();
+    const auto on_event = [this](const Event& event) {
+      had_event_ = true;
+      if (on_event_) on_event_(event);
+    };
+    had_event_ = false;
+    std::size_t count = 0;
+    for (std::size_t turn = 0; turn < readers_.size() && count < limit; ++turn) {
+      detail::PartitionReader& reader = readers_[next_reader_];
+      auto polled = reader.poll(limit - count, on_record, on_event);
+      if (!polled) [[unlikely]] {
+        if (count == 0) return polled.error();
+        return count;
+      }
+      count += *polled;
+      if (count < limit && ++next_reader_ == readers_.size()) next_reader_ = 0;
+    }
+    if (count != 0 || had_event_) {
+      empty_polls_ = 0;
+      return count;
+    }
+    return after_empty_poll();
+  }
+
+  // The next record; waits for it until the deadline. Valid until the next call on this subscriber.
+  //   timeout, stopped, deleted, corrupt, forked
+  Result<Record> receive(const Deadline& deadline = Deadline::never(),
+                         const std::stop_token& stop = {}) {
+    Record received;
+    while (true) {
+      auto count = poll(1, [&](const Record& record) { received = record; });
+      if (!count) return count.error();
+      if (*count == 1) return received;
+      if (had_event_) continue;
+      if (auto ready = wait(deadline, stop); !ready) return ready.error();
+    }
+  }
+
+  // Waits until poll() has something to do. Spins for `spin`, then sleeps without using the
+  // processor. See wait_any for several subscribers, wait_fd for epoll.
+  Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
+
+  // Called from poll() for offsets that will not be delivered.
+  void on_event(std::function<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
+
+  // A descriptor that is readable when poll() may have something to do; poll until it returns 0.
+  // The first call starts a helper thread in this process (docs/guarantees.md has its cost).
+  Result<int> wait_fd() {
+    if (wait_fd_ == nullptr) {
+      auto made = detail::WaitFd::start(participant_.shared_topic());
+      if (!made) return made.error();
+      wait_fd_ = std::move(*made);
+      arm_wait_fd();
+    }
+    return wait_fd_->fd();
+  }
+
+  // Offset of the next record of a partition (0 if it is not among those read).
+  std::uint64_t offset(std::uint32_t partition = 0) const noexcept {
+    for (const auto& reader : readers_) {
+      if (reader.partition() == partition) return reader.offset();
+    }
+    return 0;
+  }
+  // True once it may be overtaken: opened so, or evicted.
+  bool is_lossy() const noexcept {
+    for (const auto& reader : readers_) {
+      if (reader.is_lossy()) return true;
+    }
+    return false;
+  }
+
+ private:
+  friend class Topic;
+  friend Result<std::size_t> wait_any(std::span<Subscriber* const>, const Deadline&,
+                                      const std::stop_token&);
+  Subscriber() = default;
+
+  detail::TopicHeader& header() const noexcept { return participant_.topic().header(); }
+
+  void note_thread() noexcept {
+    thread_ = detail::thread_token();
+    // relaxed: publishers use it only to name a deadlock.
+    detail::store_relaxed(participant_.slot().thread, thread_);
+  }
+
+  [[gnu::noinline]] Result<std::size_t> after_empty_poll() {
+    // Publishers that die leave holes that only readers run into: look now and then.
+    if (++empty_polls_ % 1024 == 0) {
+      if (auto looked = look_after_holes(); !looked) return looked.error();
+    }
+    if (wait_fd_ != nullptr) arm_wait_fd();
+    // relaxed: set for good; seen late, it costs one more empty poll.
+    if ((detail::load_relaxed(header().data_wake) & detail::kDeleted) != 0 && !is_ready()) {
+      return Errc::deleted;
+    }
+    return std::size_t{0};
+  }
+
+  bool is_ready() const noexcept {
+    for (const auto& reader : readers_) {
+      if (reader.is_ready()) return true;
+    }
+    return false;
+  }
+  bool has_hole() const noexcept {
+    for (const auto& reader : readers_) {
+      if (reader.has_hole()) return true;
+    }
+    return false;
+  }
+  Result<void> look_after_holes() {
+    for (auto& reader : readers_) {
+      if (auto looked = reader.look_after_hole(); !looked) return looked.error();
+    }
+    return {};
+  }
+
+  // Announces that somebody is about to sleep on data_wake; returns the value to sleep on. The
+  // caller then looks once more. `*capped` is set if the announcement may be missed.
+  std::uint32_t announce_sleep(bool* capped) const noexcept {
+    // [sleeping] seq_cst: the bit is set before the last look.
+    const std::uint32_t value =
+        detail::fetch_or<detail::Edge::sleeping>(header().data_wake, detail::kSleeping) |
+        detail::kSleeping;
+    // [exclusive] seq_cst: an exclusive publisher that is not seen here sees the bit.
+    if (detail::load_seq_cst<detail::Edge::exclusive>(header().exclusive) != 0 &&
+        !detail::membarrier_all()) {
+      *capped = true;
+    }
+    LEAT_STEP("sleep:announced");
+    return value;
+  }
+
+  void arm_wait_fd() {
+    wait_fd_->drain();
+    bool capped = false;
+    const std::uint32_t value = announce_sleep(&capped);
+    wait_fd_->arm(value, is_ready(), capped || has_hole());
+  }
+
+  detail::Participant participant_;
+  std::vector<detail::PartitionReader> readers_;
+  std::size_t next_reader_ = 0;
+  std::function<void(const Event&)> on_event_;
+  std::unique_ptr<detail::WaitFd> wait_fd_;
+  std::int64_t spin_ns_ = 0;
+  std::uint64_t thread_ = 0;
+  std::uint32_t empty_polls_ = 0;
+  bool had_event_ = false;
+};
+
+// Waits until one of the subscribers has something to poll; returns its index. At most 128 of them.
+//   timeout, stopped, forked; deleted and corrupt are left to poll()
+inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
+                                    const Deadline& deadline = Deadline::never(),
+                                    const std::stop_token& stop = {}) {
+  constexpr std::int64_t kLookAgain = 2'000'000;  // ns; for waits that depend on somebody's life
+  constexpr std::int64_t kCapped = 1'000'000;  // ns; where the kernel has no membarrier
+  if (subscribers.empty() || subscribers.size() > detail::kMaxFutexWaits)
+    return Errc::invalid_argument;
+  std::int64_t spin_ns = 0;
+  for (const Subscriber* subscriber : subscribers) {
+    if (subscriber->participant_.forked()) return Errc::forked;
+    spin_ns = std::max(spin_ns, subscriber->spin_ns_);
+  }
+  const auto first_ready = [&]() -> std::optional<std::size_t> {
+    for (std::size_t i = 0; i < subscribers.size(); ++i) {
+      const std::uint32_t wake = detail::load_relaxed(subscribers[i]->header().data_wake);
+      if (subscribers[i]->is_ready() || (wake & detail::kDeleted) != 0) return i;
+    }
+    return std::nullopt;
+  };
+  if (auto ready = first_ready()) return *ready;
+  if (deadline.is_immediate()) return Errc::timeout;
+
+  if (spin_ns > 0) {
+    const std::int64_t until = detail::now_ns() + spin_ns;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        detail::spin_pause();
+        if (auto ready = first_ready()) return *ready;
+      }
+    } while (detail::now_ns() < until);
+  }
+
+  const auto wake = [&] {
+    for (Subscriber* subscriber : subscribers) subscriber->participant_.topic().wake_everybody();
+  };
+  std::optional<std::stop_callback<decltype(wake)>> on_stop;
+  if (stop.stop_possible()) on_stop.emplace(stop, wake);
+  std::array<detail::FutexWait, detail::kMaxFutexWaits> waits;
+  while (true) {
+    bool depends_on_somebody = false;
+    bool capped = false;
+    for (std::size_t i = 0; i < subscribers.size(); ++i) {
+      waits[i] = {&subscribers[i]->header().data_wake, subscribers[i]->announce_sleep(&capped)};
+    }
+    if (auto ready = first_ready()) return *ready;
+    for (std::size_t i = 0; i < subscribers.size(); ++i) {
+      if (!subscribers[i]->has_hole()) continue;
+      depends_on_somebody = true;
+      if (!subscribers[i]->look_after_holes()) return i;  // poll() will say what is wrong.
+    }
+    if (depends_on_somebody) {
+      if (auto ready = first_ready()) return *ready;
+    }
+    if (stop.stop_requested()) return Errc::stopped;
+    if (deadline.passed()) return Errc::timeout;
+    const Deadline until = depends_on_somebody ? deadline.at_most_ns(kLookAgain)
+                           : capped            ? deadline.at_most_ns(kCapped)
+                                               : deadline;
+    if (subscribers.size() == 1) {
+      detail::futex_wait(*waits[0].word, waits[0].expected, until);
+    } else {
+      detail::futex_wait_any(std::span{waits.data(), subscribers.size()}, until);
+    }
+    if (auto ready = first_ready()) return *ready;
+  }
+}
+
+inline Result<std::size_t> wait_any(std::initializer_list<Subscriber*> subscribers,
+                                    const Deadline& deadline = Deadline::never(),
+                                    const std::stop_token& stop = {}) {
+  return wait_any(std::span{subscribers.begin(), subscribers.size()}, deadline, stop);
+}
+
+inline Result<void> Subscriber::wait(const Deadline& deadline, const std::stop_token& stop) {
+  Subscriber* const self = this;
+  auto ready = wait_any(std::span{&self, 1}, deadline, stop);
+  if (!ready) return ready.error();
+  return {};
+}
+
+}  // namespace leat

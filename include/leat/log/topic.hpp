@@ -1,0 +1,166 @@
+// Topics: create, open, look at, delete; and the way to publishers and subscribers.
+//
+//     auto topic = leat::Topic::create("orders", {.capacity_bytes = 8 << 20});
+//     auto topic = leat::Topic::open("orders", 5s);     // waits for it to appear
+//     auto publisher = topic->publisher();
+//     auto subscriber = topic->subscriber({.from = leat::From::beginning});
+//
+// A Topic may be used by several threads; each publisher or subscriber made from it belongs to one.
+// The topic lives in files, not in this object: it stays when all processes are gone.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "leat/log/directory.hpp"
+#include "leat/log/publisher.hpp"
+#include "leat/log/subscriber.hpp"
+
+namespace leat {
+
+struct TopicOptions {
+  std::uint64_t capacity_bytes = 8 << 20;  // per partition
+  std::uint64_t segment_bytes = 0;  // 0: an eighth of the capacity
+  Policy policy = Policy::block;
+  bool retain_all = false;  // never reuse room: full means full
+  std::uint32_t partitions = 1;
+  bool single_writer = false;  // every publisher is exclusive
+  bool timestamps = false;
+  bool remove_when_unused = false;  // the last process to let go deletes it
+  std::chrono::nanoseconds revoke_after{
+      0};  // give up claims of publishers stopped so long; 0 = never
+  std::chrono::nanoseconds evict_after{
+      0};  // make gating subscribers that block so long lossy; 0 = never
+  std::uint32_t participants = 256;  // publishers and subscribers at a time
+  std::uint32_t mode = 0600;  // of the files
+  std::string group = {};  // of the files; empty: the caller's
+  std::string directory = {};  // empty: $LEAT_DIR or /dev/shm/leat-<uid>
+};
+
+struct RemoveOptions {
+  bool force = false;  // also while participants live: they get `deleted`
+  std::string directory = {};
+};
+
+struct PartitionInfo {
+  std::uint64_t start = 0;  // oldest offset that can be read
+  std::uint64_t end = 0;  // offset of the next claim
+};
+struct ParticipantInfo {
+  std::uint32_t pid = 0;
+  std::string role;  // publisher, exclusive-publisher, subscriber, lossy-subscriber
+  std::uint64_t offset = 0;  // subscribers: records read, summed over partitions
+  std::uint64_t lag = 0;  // subscribers: records not read yet
+  bool blocking = false;  // holds the oldest segment of a partition that has no other room
+};
+struct TopicInfo {
+  std::string name;
+  Policy policy = Policy::block;
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t segment_bytes = 0;
+  bool retain_all = false;
+  bool single_writer = false;
+  bool timestamps = false;
+  std::vector<PartitionInfo> partitions;
+  std::vector<ParticipantInfo> participants;
+};
+
+class Topic {
+ public:
+  // Makes a topic and opens it. Exclusive: of several creators one wins, the others get `exists`.
+  //   invalid_argument   name or options
+  //   no_space           the file system has no room for it; nothing is left behind
+  static Result<Topic> create(const std::string& name, const TopicOptions& options = {}) {
+    auto created = new_topic(options);
+    if (!created) return created.error();
+    return create(name, *created, options.directory);
+  }
+
+  // Opens a topic, waiting until the deadline for it to be created.
+  //   not_found      it does not exist (or did not appear in time)
+  //   stopped        the stop token asked for it; looked at 20 times a second
+  //   wrong_format   something else has that name
+  static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
+                            const std::string& directory_name = {},
+                            const std::stop_token& stop = {}) {
+    if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+    auto directory = detail::open_directory(directory_name);
+    if (!directory) return directory.error();
+    if (deadline.is_immediate()) return attach(*directory, name, directory_name);
+    detail::DirectoryWatch watch{detail::directory_path(directory_name)};
+    while (true) {
+      auto topic = attach(*directory, name, directory_name);
+      if (topic || topic.error().code != Errc::not_found) return topic;
+      if (stop.stop_requested()) return Errc::stopped;
+      if (deadline.passed()) return Errc::not_found;
+      watch.wait(stop.stop_possible() ? deadline.at_most_ns(50'000'000) : deadline);
+    }
+  }
+
+  // Opens the topic if it exists, with whatever options it has; else creates it.
+  static Result<Topic> open_or_create(const std::string& name, const TopicOptions& options = {}) {
+    while (true) {
+      auto opened = open(name, Deadline::immediate(), options.directory);
+      if (opened || opened.error().code != Errc::not_found) return opened;
+      auto created = create(name, options);
+      if (created || created.error().code != Errc::exists) return created;
+    }
+  }
+
+  // Deletes a topic. Without `force` only if nobody takes part in it: else `busy`. Participants of a
+  // topic deleted by force get `deleted`; their mappings stay valid.
+  static Result<void> remove(const std::string& name, const RemoveOptions& options = {});
+
+  // Names of all topics in the directory.
+  static Result<std::vector<std::string>> list(const std::string& directory_name = {}) {
+    auto directory = detail::open_directory(directory_name);
+    if (!directory) return directory.error();
+    return detail::topic_names(*directory);
+  }
+
+  // A publisher for the calling thread.
+  //   busy       an exclusive publisher lives, or (exclusive) any other publisher does
+  //   too_many   every participant slot is taken by a living process
+  //   permission, deleted
+  Result<Publisher> publisher(const PublisherOptions& options = {}) const;
+
+  // A subscriber for the calling thread.
+  //   not_allowed        gating on a topic with policy overwrite, or a time on one without timestamps
+  //   invalid_argument   no such partition, or an offset in several partitions at once
+  //   too_many, permission, deleted
+  Result<Subscriber> subscriber(const SubscriberOptions& options = {}) const;
+
+  TopicInfo info() const;
+
+  const std::string& name() const noexcept { return name_; }
+  std::uint32_t partitions() const noexcept { return topic_->geometry().partition_count; }
+  Policy policy() const noexcept { return static_cast<Policy>(topic_->geometry().policy); }
+  // Of key, headers, timestamp and value together.
+  std::size_t max_record_size() const noexcept { return topic_->geometry().max_payload(); }
+
+ private:
+  friend struct TopicTesting;
+  Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic) noexcept
+      : name_{std::move(name)}, topic_{std::move(topic)} {}
+
+  static Result<detail::NewTopic> new_topic(const TopicOptions& options);
+  static Result<Topic> create(const std::string& name, const detail::NewTopic& created,
+                              const std::string& directory_name);
+  static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
+                              const std::string& directory_name);
+  static bool has_living_participants(const detail::SharedTopic& topic, std::uint32_t except);
+  Result<detail::Participant> join(detail::ParticipantRole role,
+                                   const std::function<void(std::uint32_t)>& fill) const;
+  Result<void> become_exclusive(const detail::Participant& me) const;
+
+  std::string name_;
+  std::shared_ptr<detail::SharedTopic> topic_;
+};
+
+}  // namespace leat
+
+#include "leat/log/topic_impl.hpp"

@@ -1,0 +1,345 @@
+// The longer functions of Topic; included by topic.hpp only.
+#pragma once
+
+#include "leat/log/topic.hpp"
+
+namespace leat {
+
+inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
+  constexpr std::uint64_t kSegmentsByDefault = 8;
+  constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
+  if (options.participants == 0 || options.participants > detail::kMaxParticipants)
+    return Errc::invalid_argument;
+  if (options.capacity_bytes == 0 || options.capacity_bytes > kMaxCapacity)
+    return Errc::invalid_argument;
+  if (options.segment_bytes > detail::Geometry::kMaxSegmentSize) return Errc::invalid_argument;
+  if ((options.mode & ~0666U) != 0) return Errc::invalid_argument;
+  detail::NewTopic topic;
+  detail::Geometry& geometry = topic.geometry;
+  const std::uint64_t wanted = options.segment_bytes != 0
+                                   ? options.segment_bytes
+                                   : options.capacity_bytes / kSegmentsByDefault;
+  geometry.segment_size = detail::Geometry::round_up(
+      std::max(wanted, detail::Geometry::kMinSegmentSize), detail::kPage);
+  const std::uint64_t segments = std::max<std::uint64_t>(
+      2, (options.capacity_bytes + geometry.segment_size - 1) / geometry.segment_size);
+  if (segments > detail::kMaxSegments) return Errc::invalid_argument;
+  geometry.segment_count = static_cast<std::uint32_t>(segments);
+  geometry.key = detail::make_random();
+  geometry.partition_count = options.partitions;
+  geometry.participant_capacity = options.participants + detail::kSpareSlots;
+  geometry.policy = static_cast<std::uint32_t>(options.policy);
+  geometry.flags = (options.retain_all ? detail::kRetainAll : 0U) |
+                   (options.single_writer ? detail::kSingleWriter : 0U) |
+                   (options.timestamps ? detail::kTimestamps : 0U) |
+                   (options.remove_when_unused ? detail::kRemoveWhenUnused : 0U);
+  geometry.revoke_after_ns = options.revoke_after.count();
+  geometry.evict_after_ns = options.evict_after.count();
+  if (!geometry.is_valid()) return Errc::invalid_argument;
+  geometry.derive();
+  topic.mode = options.mode;
+  if (!options.group.empty()) {
+    const ::group* group = ::getgrnam(options.group.c_str());
+    if (group == nullptr) return Errc::invalid_argument;
+    topic.group = group->gr_gid;
+  }
+  return topic;
+}
+
+inline Result<Topic> Topic::create(const std::string& name, const detail::NewTopic& created,
+                                   const std::string& directory_name) {
+  if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+  auto directory = detail::open_directory(directory_name);
+  if (!directory) return directory.error();
+  while (true) {
+    auto existing = attach(*directory, name, directory_name);  // Also finishes a deletion.
+    if (existing) return Errc::exists;
+    if (existing.error().code != Errc::not_found) return existing.error();
+    if (auto made = detail::create_topic(*directory, name, created); !made) return made.error();
+    auto topic = attach(*directory, name, directory_name);
+    if (topic || topic.error().code != Errc::not_found) return topic;
+    return Errc::deleted;  // Somebody deleted it at once.
+  }
+}
+
+inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::string& name,
+                                   const std::string& directory_name) {
+  auto found = detail::open_topic_directory(directory, name);
+  if (!found) return found.error();
+  auto attached = detail::SharedTopic::attach(std::move(*found));
+  if (!attached) {
+    // A directory without its control file: its deletion was cut short. Or it is not ours at all.
+    return attached.error().code == Errc::not_found ? Error{Errc::wrong_format, 0}
+                                                    : attached.error();
+  }
+  if ((*attached)->is_deleted()) {
+    attached->reset();
+    if (auto finished = detail::finish_deletion(directory, name); !finished)
+      return finished.error();
+    return Errc::not_found;
+  }
+  // The last process to let go of a topic made with remove_when_unused deletes it.
+  const auto let_go = [name, directory_name](detail::SharedTopic* topic) {
+    const bool remove_it = (topic->geometry().flags & detail::kRemoveWhenUnused) != 0 &&
+                           detail::load_relaxed(topic->header().next_identity) != 0 &&
+                           !topic->is_deleted();
+    delete topic;
+    if (remove_it) (void)Topic::remove(name, {.directory = directory_name});
+  };
+  return Topic{name, std::shared_ptr<detail::SharedTopic>{attached->release(), let_go}};
+}
+
+inline bool Topic::has_living_participants(const detail::SharedTopic& topic, std::uint32_t except) {
+  for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
+    // [topic-state] seq_cst: the deleting mark was set before.
+    const std::uint64_t state =
+        detail::load_seq_cst<detail::Edge::topic_state>(topic.participant(i).state);
+    if (i != except && state != 0 && !detail::is_dead(topic, state)) return true;
+  }
+  return false;
+}
+
+inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& options) {
+  if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+  auto directory = detail::open_directory(options.directory);
+  if (!directory) return directory.error();
+  auto found = detail::open_topic_directory(*directory, name);
+  if (!found) return found.error();
+  auto attached = detail::SharedTopic::attach(std::move(*found));
+  if (!attached) return attached.error();
+  const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
+  if (!topic->is_deleted()) {
+    detail::TopicHeader& header = topic->header();
+    // The deleter takes an identity, so that joiners see whether it lives, but no slot: a topic
+    // whose slots are all taken can be deleted, too.
+    auto lock = topic->open_control_again();
+    if (!lock) return lock.error();
+    const std::uint64_t identity =
+        1 + detail::fetch_add<detail::Edge::slot>(header.next_identity, 1);
+    auto locked = detail::try_lock_byte(lock->get(), detail::lock_offset(identity));
+    if (!locked) return locked.error();
+    if (!*locked) return Errc::corrupt;
+    std::uint64_t other = 0;
+    // [topic-state] seq_cst: the mark is set before the slots are looked at.
+    while (!detail::compare_exchange<detail::Edge::topic_state>(header.deleting, other, identity)) {
+      if (detail::byte_is_locked(topic->control_fd(), detail::lock_offset(other)))
+        return Errc::busy;
+      detail::compare_exchange<detail::Edge::topic_state>(header.deleting, other, 0);
+      other = 0;
+    }
+    LEAT_STEP("delete:announced");
+    if (!options.force && has_living_participants(*topic, ~0U)) {
+      detail::store_release<detail::Edge::topic_state>(header.deleting, 0);
+      return Errc::busy;
+    }
+    detail::fetch_or<detail::Edge::topic_state>(header.data_wake, detail::kDeleted);
+    LEAT_STEP("delete:marked");
+    topic->wake_everybody();
+  }
+  return detail::finish_deletion(*directory, name);
+}
+
+// Joins; when every slot is taken, frees those of the dead and tries once more.
+inline Result<detail::Participant> Topic::join(
+    detail::ParticipantRole role, const std::function<void(std::uint32_t)>& fill) const {
+  auto joined = detail::Participant::join(topic_, role, fill);
+  if (joined || joined.error().code != Errc::too_many) return joined;
+  {
+    auto repairer =
+        detail::Participant::join(topic_, detail::ParticipantRole::repairer, [](std::uint32_t) {});
+    if (!repairer) return repairer.error();
+    for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
+      const std::uint64_t state =
+          detail::load_acquire<detail::Edge::slot>(topic_->participant(i).state);
+      if (state == 0 || !detail::is_dead(*topic_, state)) continue;
+      detail::Repair{*topic_, 0, repairer->index()}.reap(i, state);
+    }
+  }
+  return detail::Participant::join(topic_, role, fill);
+}
+
+// Makes `me` the one publisher. Records that a dead exclusive publisher left open become gaps.
+inline Result<void> Topic::become_exclusive(const detail::Participant& me) const {
+  detail::TopicHeader& header = topic_->header();
+  const std::uint64_t identity = detail::identity_of(me.state());
+  std::uint64_t holder = 0;
+  // [exclusive] seq_cst: the word is set before the slots are looked at.
+  while (!detail::compare_exchange<detail::Edge::exclusive>(header.exclusive, holder, identity)) {
+    if (detail::byte_is_locked(topic_->control_fd(), detail::lock_offset(holder)))
+      return Errc::busy;
+    detail::compare_exchange<detail::Edge::exclusive>(header.exclusive, holder, 0);
+    holder = 0;
+  }
+  for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
+    // [exclusive] seq_cst
+    const std::uint64_t state =
+        detail::load_seq_cst<detail::Edge::exclusive>(topic_->participant(i).state);
+    if (i == me.index() || !detail::is_publisher(state)) continue;
+    if (detail::is_dead(*topic_, state) && detail::Repair{*topic_, 0, me.index()}.reap(i, state))
+      continue;
+    detail::store_release<detail::Edge::exclusive>(header.exclusive, 0);
+    return Errc::busy;
+  }
+  return {};
+}
+
+inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const {
+  const detail::Geometry& geometry = topic_->geometry();
+  if (options.partition && *options.partition >= geometry.partition_count)
+    return Errc::invalid_argument;
+  const bool exclusive = options.exclusive || (geometry.flags & detail::kSingleWriter) != 0;
+  auto records = topic_->records_for_writing();
+  if (!records) return records.error();
+
+  auto joined = join(
+      exclusive ? detail::ParticipantRole::exclusive_publisher : detail::ParticipantRole::publisher,
+      [](std::uint32_t) {});
+  if (!joined) return joined.error();
+  if (exclusive) {
+    if (auto alone = become_exclusive(*joined); !alone) return alone.error();
+  } else {
+    // [exclusive] seq_cst: the slot is visible before the word is looked at.
+    std::uint64_t holder =
+        detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
+    while (holder != 0) {
+      if (detail::byte_is_locked(topic_->control_fd(), detail::lock_offset(holder)))
+        return Errc::busy;
+      // Dead: what it left open is repaired by readers, as for any publisher.
+      detail::compare_exchange<detail::Edge::exclusive>(topic_->header().exclusive, holder, 0);
+      holder = detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
+    }
+  }
+
+  Publisher publisher;
+  const std::uint32_t index = joined->index();
+  publisher.participant_ = std::move(*joined);
+  publisher.max_payload_ = geometry.max_payload();
+  publisher.exclusive_ = exclusive;
+  publisher.timestamps_ = (geometry.flags & detail::kTimestamps) != 0;
+  publisher.home_partition_ =
+      options.partition ? *options.partition
+      : geometry.partition_count == 1
+          ? 0
+          : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
+                geometry.partition_count;
+  const bool has_membarrier = !exclusive || detail::membarrier_register();
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+    publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
+    if (!has_membarrier) publisher.writers_.back().use_fences();
+    if (exclusive) {
+      // Stays so: which claim is open follows from the claim word. docs/internals/log.md, "Repair".
+      detail::PartitionSlot& slot = publisher.participant_.partition_slot(i);
+      detail::store_release<detail::Edge::intent>(
+          slot.claim_word,
+          detail::load_acquire<detail::Edge::claim>(topic_->partition(i).control->claim));
+      detail::store_release<detail::Edge::intent>(slot.phase, detail::kClaiming);
+    }
+  }
+  return publisher;
+}
+
+inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) const {
+  const detail::Geometry& geometry = topic_->geometry();
+  if (options.gating && policy() == Policy::overwrite) return Errc::not_allowed;
+  if (options.gating && options.in_place)
+    return Errc::invalid_argument;  // It reads in place anyway.
+  if (options.partition && *options.partition >= geometry.partition_count)
+    return Errc::invalid_argument;
+  const bool by_offset = options.from.at_ == detail::StartAt::offset;
+  if (by_offset && !options.partition && geometry.partition_count > 1)
+    return Errc::invalid_argument;
+  const bool by_time = options.from.time_ms_ >= 0;
+  if (by_time && (geometry.flags & detail::kTimestamps) == 0) return Errc::not_allowed;
+  auto records = topic_->records_for_reading();
+  if (!records) return records.error();
+
+  const auto mode = options.gating ? detail::ReaderMode::gating : detail::ReaderMode::lossy;
+  const std::uint32_t first = options.partition.value_or(0);
+  const std::uint32_t last = options.partition ? first : geometry.partition_count - 1;
+  Subscriber subscriber;
+  const auto prepare = [&](std::uint32_t index) {
+    subscriber.readers_.clear();
+    for (std::uint32_t i = first; i <= last; ++i) {
+      subscriber.readers_.emplace_back(*topic_, i, index, *records, mode, options.in_place);
+      subscriber.readers_.back().prepare(options.from.at_);
+    }
+  };
+  auto joined = join(detail::ParticipantRole::subscriber, prepare);
+  if (!joined) return joined.error();
+  subscriber.participant_ = std::move(*joined);
+  subscriber.thread_ = detail::thread_token();
+  subscriber.spin_ns_ = std::thread::hardware_concurrency() > 1 ? options.spin.count() : 0;
+  for (auto& reader : subscriber.readers_) {
+    if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
+      return settled.error();
+    if (by_time) reader.skip_until_time(options.from.time_ms_);
+  }
+  return subscriber;
+}
+
+inline TopicInfo Topic::info() const {
+  const detail::Geometry& geometry = topic_->geometry();
+  TopicInfo info;
+  info.name = name_;
+  info.policy = policy();
+  info.capacity_bytes = geometry.partition_size();
+  info.segment_bytes = geometry.segment_size;
+  info.retain_all = (geometry.flags & detail::kRetainAll) != 0;
+  info.single_writer = (geometry.flags & detail::kSingleWriter) != 0;
+  info.timestamps = (geometry.flags & detail::kTimestamps) != 0;
+  std::vector<std::uint64_t> starts;
+  std::vector<std::uint64_t> currents;
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+    const detail::PartitionView view = topic_->partition(i);
+    PartitionInfo partition;
+    std::uint64_t start = 0;
+    std::uint64_t current = 0;
+    for (int attempt = 0; attempt < 1000;
+         ++attempt) {  // A snapshot; a busy topic may move meanwhile.
+      start = detail::load_seq_cst<detail::Edge::retire>(view.control->start);
+      current = detail::load_acquire<detail::Edge::segment_open>(view.control->current);
+      const std::uint64_t claim = detail::load_acquire<detail::Edge::claim>(view.control->claim);
+      auto first = detail::find_segment(*topic_, view, start);
+      auto newest = detail::find_segment(*topic_, view, current);
+      if (!first || !newest ||
+          geometry.claim_layout.segment(claim) != geometry.claim_layout.truncate_segment(current)) {
+        continue;
+      }
+      partition = {first->base_offset, newest->base_offset + geometry.claim_layout.records(claim)};
+      break;
+    }
+    info.partitions.push_back(partition);
+    starts.push_back(start);
+    currents.push_back(current);
+  }
+  for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
+    const detail::ParticipantSlot& participant = topic_->participant(slot);
+    const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
+    const auto role = detail::role_of(state);
+    if (role <= detail::ParticipantRole::reserved || detail::is_dead(*topic_, state)) continue;
+    ParticipantInfo one;
+    one.pid = detail::load_relaxed(participant.pid);
+    one.role = role == detail::ParticipantRole::publisher             ? "publisher"
+               : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
+                                                                      : "subscriber";
+    for (std::uint32_t i = 0;
+         role == detail::ParticipantRole::subscriber && i < geometry.partition_count; ++i) {
+      const detail::PartitionSlot& line = topic_->partition(i).slots[slot];
+      const std::uint64_t mode = detail::load_acquire<detail::Edge::retire>(line.reader_mode);
+      if (mode == static_cast<std::uint64_t>(detail::ReaderMode::none)) continue;
+      const std::uint64_t offset = detail::load_relaxed(line.cursor_offset);
+      one.offset += offset;
+      if (info.partitions[i].end > offset) one.lag += info.partitions[i].end - offset;
+      if (mode != static_cast<std::uint64_t>(detail::ReaderMode::gating)) {
+        one.role = "lossy-subscriber";
+      } else if (detail::load_acquire<detail::Edge::cursor>(line.cursor_segment) <= starts[i] &&
+                 currents[i] - starts[i] + 1 >= geometry.segment_count) {
+        one.blocking = true;
+      }
+    }
+    info.participants.push_back(std::move(one));
+  }
+  return info;
+}
+
+}  // namespace leat

@@ -1,0 +1,100 @@
+// A file descriptor that tells epoll, asyncio and the like that a topic has something new.
+//
+// The kernel cannot turn a futex into a descriptor, so a helper thread of the waiting process sleeps
+// on the topic's word and writes to an eventfd. It costs one thread, and two system calls and a
+// thread switch per wake-up; nothing while records keep coming.
+#pragma once
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include "leat/log/shared_topic.hpp"
+
+namespace leat::detail {
+
+class WaitFd {
+ public:
+  static Result<std::unique_ptr<WaitFd>> start(std::shared_ptr<SharedTopic> topic) {
+    Fd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    if (!fd) return last_system_error();
+    return std::unique_ptr<WaitFd>{new WaitFd{std::move(topic), std::move(fd)}};
+  }
+  ~WaitFd() {
+    {
+      const std::lock_guard guard{mutex_};
+      stopping_ = true;
+    }
+    changed_.notify_one();
+    topic_->wake_everybody();
+    helper_.join();
+  }
+
+  int fd() const noexcept { return fd_.get(); }
+
+  // Makes the descriptor unreadable.
+  void drain() noexcept {
+    std::uint64_t count = 0;
+    (void)!::read(fd_.get(), &count, sizeof(count));
+  }
+
+  // Makes it readable now if `ready`, else when the topic's data word is no longer `value`; with
+  // `look_again` after 2 ms in any case.
+  void arm(std::uint32_t value, bool ready, bool look_again) {
+    if (ready) {
+      signal();
+      return;
+    }
+    {
+      const std::lock_guard guard{mutex_};
+      armed_ = true;
+      value_ = value;
+      look_again_ = look_again;
+    }
+    changed_.notify_one();
+  }
+
+ private:
+  WaitFd(std::shared_ptr<SharedTopic> topic, Fd fd)
+      : topic_{std::move(topic)}, fd_{std::move(fd)}, helper_{[this] { run(); }} {}
+
+  void signal() noexcept {
+    const std::uint64_t one = 1;
+    (void)!::write(fd_.get(), &one, sizeof(one));
+  }
+
+  void run() {
+    std::unique_lock lock{mutex_};
+    while (true) {
+      changed_.wait(lock, [this] { return armed_ || stopping_; });
+      if (stopping_) return;
+      armed_ = false;
+      const std::uint32_t value = value_;
+      const Deadline deadline =
+          look_again_ ? Deadline{std::chrono::milliseconds{2}} : Deadline::never();
+      lock.unlock();
+      futex_wait(topic_->header().data_wake, value, deadline);
+      signal();
+      lock.lock();
+    }
+  }
+
+  std::shared_ptr<SharedTopic> topic_;
+  Fd fd_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool armed_ = false;  // Protected by mutex_, as the next three.
+  bool stopping_ = false;
+  bool look_again_ = false;
+  std::uint32_t value_ = 0;
+  std::thread helper_;  // Last: it uses the rest.
+};
+
+}  // namespace leat::detail

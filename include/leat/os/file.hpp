@@ -1,0 +1,107 @@
+// File descriptors and mappings that clean up after themselves.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <utility>
+
+#include "leat/base/result.hpp"
+
+namespace leat::detail {
+
+#ifdef LEAT_MODEL
+namespace model {  // The model knows one byte of a file by all its addresses.
+void mapped(const void* data, std::size_t size, int fd) noexcept;
+void unmapped(const void* data) noexcept;
+}  // namespace model
+#endif
+
+class Fd {
+ public:
+  Fd() noexcept = default;
+  explicit Fd(int number) noexcept : number_{number} {}
+  Fd(Fd&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Fd() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const noexcept { return number_; }
+  explicit operator bool() const noexcept { return number_ >= 0; }
+  // Gives the number up without closing it.
+  int release() noexcept { return std::exchange(number_, -1); }
+
+ private:
+  int number_ = -1;
+};
+
+// A shared mapping of a whole file.
+class Mapping {
+ public:
+  Mapping() noexcept = default;
+  Mapping(Mapping&& other) noexcept
+      : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Mapping() {
+#ifdef LEAT_MODEL
+    if (data_ != nullptr) model::unmapped(data_);
+#endif
+    if (data_ != nullptr) ::munmap(data_, size_);
+  }
+
+  // Maps `size` bytes of the file and makes their page table entries now, so that no access faults
+  // later. The file's pages exist already (allocate_file), so this is cheap.
+  static Result<Mapping> map(int fd, std::size_t size, bool writable) noexcept {
+    const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
+    void* data = ::mmap(nullptr, size, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+    if (data == MAP_FAILED) return last_system_error();
+#ifdef LEAT_MODEL
+    model::mapped(data, size, fd);
+#endif
+    Mapping mapping;
+    mapping.data_ = data;
+    mapping.size_ = size;
+    // MAP_POPULATE only reads; a first write to each page would still fault. Older kernels refuse
+    // (EINVAL): then the first lap pays for it.
+    if (writable) (void)::madvise(data, size, MADV_POPULATE_WRITE);
+    return mapping;
+  }
+
+  std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
+  std::size_t size() const noexcept { return size_; }
+  explicit operator bool() const noexcept { return data_ != nullptr; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+// Gives the file its size and its pages, so that a full file system is an error here and not a
+// SIGBUS later. Pages come zeroed.
+inline Result<void> allocate_file(int fd, std::size_t size) noexcept {
+  int result = 0;
+  do {
+    result = ::fallocate(fd, 0, 0, static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) return last_system_error();
+  return {};
+}
+
+// Size in bytes, or an error.
+inline Result<std::size_t> file_size(int fd) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return last_system_error();
+  return static_cast<std::size_t>(status.st_size);
+}
+
+}  // namespace leat::detail

@@ -1,0 +1,85 @@
+// Knows when this process is a forked child, so that inherited handles can be refused.
+//
+// A handle keeps the fork_generation() of its making and compares before use: one load of a private
+// global. A child must not go on with its parent's handles (both would own the same participant),
+// nor keep the parent's locks alive: the child closes its copies of those descriptors at once.
+#pragma once
+
+#include <pthread.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "leat/base/clock.hpp"
+
+namespace leat::detail {
+
+struct ForkState {
+  std::mutex mutex;  // Held by fork() itself, so that the child finds `locks` whole.
+  std::vector<int> locks;  // Descriptors whose locks prove that a participant lives.
+  std::uint64_t process_token = 0;  // Random; remade in a child.
+};
+
+inline std::uint32_t fork_generation_value = 1;  // Written only in a new child, before it runs on.
+
+inline ForkState& fork_state() noexcept {
+  static ForkState& state = *new ForkState;  // Never destroyed: handlers may run at any time.
+  return state;
+}
+
+// A number that no other process on the machine has, not even in another PID namespace.
+inline std::uint64_t make_random() noexcept {
+  std::uint64_t value = 0;
+  if (::getrandom(&value, sizeof(value), 0) != sizeof(value)) {
+    value = static_cast<std::uint64_t>(now_ns()) * 0x9e37'79b9'7f4a'7c15ULL ^
+            static_cast<std::uint64_t>(::getpid());
+  }
+  return value | 1;
+}
+
+inline bool register_fork_handlers() noexcept {
+  fork_state().process_token = make_random();
+  return ::pthread_atfork([] { fork_state().mutex.lock(); }, [] { fork_state().mutex.unlock(); },
+                          [] {
+                            ForkState& state = fork_state();
+                            for (const int fd : state.locks) ::close(fd);
+                            state.locks.clear();
+                            ++fork_generation_value;
+                            state.process_token = make_random();
+                            state.mutex.unlock();
+                          }) == 0;
+}
+inline const bool fork_handlers_registered = register_fork_handlers();
+
+inline std::uint32_t fork_generation() noexcept { return fork_generation_value; }
+inline std::uint64_t process_token() noexcept { return fork_state().process_token; }
+
+#ifdef LEAT_MODEL
+namespace model {
+std::uint64_t thread_token() noexcept;
+}
+#endif
+
+// Of the calling thread, within its process.
+inline std::uint64_t thread_token() noexcept {
+#ifdef LEAT_MODEL
+  return model::thread_token();
+#else
+  static thread_local char here;
+  return reinterpret_cast<std::uintptr_t>(&here);
+#endif
+}
+
+inline void remember_lock(int fd) {
+  const std::lock_guard guard{fork_state().mutex};
+  fork_state().locks.push_back(fd);
+}
+inline void forget_lock(int fd) noexcept {
+  const std::lock_guard guard{fork_state().mutex};
+  std::erase(fork_state().locks, fd);
+}
+
+}  // namespace leat::detail

@@ -1,0 +1,83 @@
+// Sleeping on a word of shared memory until somebody wakes it (futex(2), process-shared).
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "leat/base/clock.hpp"
+
+namespace leat::detail {
+
+#ifdef LEAT_MODEL
+namespace model {
+void futex_wait(const std::uint32_t* word, std::uint32_t expected, std::int64_t deadline_ns,
+                bool never) noexcept;
+void futex_wake(const std::uint32_t* word) noexcept;
+}  // namespace model
+#endif
+
+inline timespec to_timespec(std::int64_t at_ns) noexcept {
+  return {.tv_sec = at_ns / 1'000'000'000, .tv_nsec = at_ns % 1'000'000'000};
+}
+
+// Sleeps while `word` is `expected`, until woken or the deadline. May return early for no reason.
+inline void futex_wait(const std::uint32_t& word, std::uint32_t expected,
+                       Deadline deadline) noexcept {
+  if (deadline.is_immediate()) return;
+#ifdef LEAT_MODEL
+  model::futex_wait(&word, expected, deadline.at_ns(), deadline.is_never());
+#else
+  const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
+  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, expected, deadline.is_never() ? nullptr : &at,
+            nullptr, FUTEX_BITSET_MATCH_ANY);
+#endif
+}
+
+// Wakes all who sleep on the word.
+inline void futex_wake_all(const std::uint32_t& word) noexcept {
+#ifdef LEAT_MODEL
+  model::futex_wake(&word);
+#else
+  ::syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
+#endif
+}
+
+// A word and the value it is expected to keep while asleep.
+struct FutexWait {
+  const std::uint32_t* word;
+  std::uint32_t expected;
+};
+inline constexpr std::size_t kMaxFutexWaits = 128;  // The kernel's own limit (FUTEX_WAITV_MAX).
+
+// Sleeps until any of the words is woken or differs. Needs Linux 5.16; on older kernels it sleeps
+// on the first word for at most 1 ms, so that callers look at the others in turn.
+inline void futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
+  if (deadline.is_immediate() || waits.empty()) return;
+#if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
+  futex_waitv entries[kMaxFutexWaits] = {};
+  if (waits.size() <= kMaxFutexWaits) {
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      entries[i].val = waits[i].expected;
+      entries[i].uaddr = reinterpret_cast<std::uintptr_t>(waits[i].word);
+      entries[i].flags = FUTEX_32;
+    }
+    const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
+    if (::syscall(SYS_futex_waitv, entries, waits.size(), 0, deadline.is_never() ? nullptr : &at,
+                  CLOCK_MONOTONIC) >= 0 ||
+        errno != ENOSYS) {
+      return;
+    }
+  }
+#endif
+  futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000));
+}
+
+}  // namespace leat::detail

@@ -1,0 +1,37 @@
+// A full memory barrier on every thread of every registered process, paid by the caller alone
+// (membarrier(2), global expedited). It lets a publisher store a commit word and then read the
+// sleeping bit without a fence of its own: whoever goes to sleep runs the fence for both.
+#pragma once
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace leat::detail {
+
+#ifdef LEAT_MODEL
+namespace model {
+void membarrier() noexcept;
+}
+#endif
+
+// Makes this process one that membarrier_all() reaches. False if the kernel refuses.
+inline bool membarrier_register() noexcept {
+#ifdef LEAT_MODEL
+  return true;
+#else
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+#endif
+}
+
+// False if the kernel refuses: then the caller must not rely on it.
+inline bool membarrier_all() noexcept {
+#ifdef LEAT_MODEL
+  model::membarrier();
+  return true;
+#else
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+#endif
+}
+
+}  // namespace leat::detail

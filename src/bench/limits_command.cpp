@@ -1,0 +1,179 @@
+// leat bench limits: what this machine can do at best, which is what the log is compared with.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "commands.hpp"
+#include "floor.hpp"
+#include "limits.hpp"
+#include "report.hpp"
+
+namespace leat::bench {
+namespace {
+
+constexpr std::array<std::size_t, 3> kRoundTripSizes = {8, 100, 1024};
+constexpr std::array<std::size_t, 4> kRingSizes = {8, 32, 100, 1024};
+constexpr std::uint32_t kPatientPauses = 1000;  // 10 to 40 us, as CPUs differ.
+
+struct Options {
+  std::vector<std::size_t> extra_sizes;
+  std::string sync_directory = "/var/tmp";
+  int runs = 5;
+  std::vector<int> cpus;
+  JsonOption json;
+};
+
+// How much to do so that each measurement takes about 50 to 300 ms.
+constexpr std::uint64_t kRoundTrips = 300'000;
+constexpr std::uint64_t kSystemCalls = 300'000;
+constexpr std::uint64_t kFutexRoundTrips = 10'000;
+constexpr std::size_t kPages = 8192;
+constexpr int kSyncs = 200;
+std::uint64_t ring_records(std::size_t size) {
+  return std::max<std::uint64_t>(1'000'000'000 / (size + 100), 10'000);
+}
+
+struct CopySizes {
+  std::size_t in_cache;
+  std::size_t outside;
+};
+
+// Two buffers of `in_cache` are larger than the usual L2 and fit into the last cache; of two of
+// `outside` next to nothing can stay in it.
+CopySizes copy_sizes() {
+  constexpr std::size_t kMiB = 1u << 20;
+  const long reported = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  const std::size_t last_cache = reported > 0 ? static_cast<std::size_t>(reported) : 8 * kMiB;
+  return {std::clamp(last_cache / 8, kMiB / 4, 4 * kMiB),
+          std::clamp(last_cache * 2, 64 * kMiB, 512 * kMiB)};
+}
+
+std::vector<std::size_t> with_extra(auto sizes, const std::vector<std::size_t>& extra) {
+  std::vector<std::size_t> all(sizes.begin(), sizes.end());
+  all.insert(all.end(), extra.begin(), extra.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+Json to_json(const RoundTrip& trip) {
+  return {{"round_trip_ns", trip.round_trip_ns}, {"p50_ns", trip.percentiles.p50_ns},
+          {"p90_ns", trip.percentiles.p90_ns},   {"p99_ns", trip.percentiles.p99_ns},
+          {"p999_ns", trip.percentiles.p999_ns}, {"max_ns", trip.percentiles.max_ns}};
+}
+
+Json measure_once(const Options& options, const std::function<void(const std::string&)>& show) {
+  const Placement placement{options.cpus};
+  const int cpu = placement.cpu(0);
+  Json run;
+
+  show("cache line");
+  run["cache_line_round_trip_ns"] = cache_line_round_trip_ns(kRoundTrips, placement);
+  for (const std::size_t size : with_extra(kRoundTripSizes, options.extra_sizes)) {
+    show(fmt::format("single slot, {} B", size));
+    run["slot_round_trip"][std::to_string(size)] =
+        to_json(slot_round_trip({.size = size, .count = kRoundTrips}, placement));
+  }
+  for (const std::size_t size : with_extra(kRingSizes, options.extra_sizes)) {
+    show(fmt::format("ring, {} B", size));
+    RingOptions ring{.size = size, .records = ring_records(size)};
+    const std::string key = std::to_string(size);
+    run["ring"][key]["ns_per_record"] = ring_ns_per_record(ring, placement);
+    ring.pauses_when_empty = kPatientPauses;
+    run["ring_patient_reader"][key]["ns_per_record"] = ring_ns_per_record(ring, placement);
+  }
+  show("copying");
+  const CopySizes sizes = copy_sizes();
+  run["copy_in_cache_gb_per_s"] = copy_gb_per_s(sizes.in_cache, cpu);
+  run["copy_outside_gb_per_s"] = copy_gb_per_s(sizes.outside, cpu);
+  show("system calls");
+  run["system_call_ns"] = system_call_ns(kSystemCalls, cpu);
+  run["futex_round_trip_ns"] = futex_round_trip_ns(kFutexRoundTrips, placement);
+  show("fresh pages");
+  run["first_touch_ns_per_page"] = first_touch_ns_per_page(kPages, cpu);
+  show("fdatasync");
+  run["fdatasync_ns"] = fdatasync_ns(options.sync_directory, kSyncs);
+  return run;
+}
+
+void print_table(const Json& report) {
+  const Json& median = report["median"];
+  const auto line = [](const std::string& name, double value, const char* unit) {
+    fmt::print("{:<38} {:>10.1f} {}\n", name, value, unit);
+  };
+  fmt::print("{}, {} CPUs, {}; median of {}\n\n", report["machine"]["cpu"].get<std::string>(),
+             report["machine"]["cpus_online"].get<int>(),
+             report["machine"]["kernel"].get<std::string>(), report["runs"].size());
+  line("cache line, round trip", median["cache_line_round_trip_ns"], "ns");
+  for (const auto& [size, trip] : median["slot_round_trip"].items()) {
+    line(fmt::format("single slot, {} B, round trip", size), trip["round_trip_ns"], "ns");
+  }
+  for (const auto& [size, ring] : median["ring"].items()) {
+    line(fmt::format("ring, {} B", size), ring["ns_per_record"], "ns per record");
+  }
+  for (const auto& [size, ring] : median["ring_patient_reader"].items()) {
+    line(fmt::format("ring, patient reader, {} B", size), ring["ns_per_record"], "ns per record");
+  }
+  line("copy in cache", median["copy_in_cache_gb_per_s"], "GB/s");
+  line("copy outside", median["copy_outside_gb_per_s"], "GB/s");
+  line("system call", median["system_call_ns"], "ns");
+  line("futex round trip", median["futex_round_trip_ns"], "ns");
+  line("first touch of a page", median["first_touch_ns_per_page"], "ns");
+  line(fmt::format("fdatasync of 4 KiB ({})",
+                   report["parameters"]["sync_file_system"].get<std::string>()),
+       median["fdatasync_ns"], "ns");
+}
+
+void run_limits(Options options) {
+  options.json.check();
+  options.cpus = chosen_cpus(options.cpus);
+  const CopySizes sizes = copy_sizes();
+  Json report = new_report({{"runs", options.runs},
+                            {"pin", options.cpus},
+                            {"round_trips", kRoundTrips},
+                            {"patient_pauses", kPatientPauses},
+                            {"copy_in_cache_bytes", sizes.in_cache},
+                            {"copy_outside_bytes", sizes.outside},
+                            {"sync_directory", options.sync_directory},
+                            {"sync_file_system", file_system_of(options.sync_directory)}});
+  report["runs"] = Json::array();
+  const SignalScope signals;
+  const Progress progress;
+  for (int run = 1; run <= options.runs; ++run) {
+    report["runs"].push_back(measure_once(options, [&](const std::string& what) {
+      progress.show(fmt::format("run {} of {}: {}", run, options.runs, what));
+    }));
+  }
+  progress.clear();
+  report["median"] = median_of(report["runs"]);
+  if (!options.json.takes_stdout()) print_table(report);
+  options.json.write(report);
+}
+
+}  // namespace
+
+void add_limits(CLI::App& bench, const Runner& runner) {
+  CLI::App* command = bench.add_subcommand("limits", "What this machine can do at best");
+  auto options = std::make_shared<Options>();
+  command
+      ->add_option("--size", options->extra_sizes,
+                   "Further payload sizes for the round trips and the ring")
+      ->delimiter(',')
+      ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 19))
+      ->option_text("BYTES,BYTES...");
+  command->add_option("--sync-dir", options->sync_directory, "Where to measure fdatasync")
+      ->option_text("DIRECTORY [" + options->sync_directory + "]");
+  add_runs_option(*command, options->runs);
+  add_pin_option(*command, options->cpus);
+  options->json.add_to(*command);
+  command->footer(
+      "The ring's reader spins on the next record; the patient one pauses 1000 times between two\n"
+      "looks, which suits throughput and not latency.\n\n"
+      "Example:\n  leat bench limits --pin 0,1 --json=limits.json");
+  runner.on_run(*command, [options] { run_limits(*options); });
+}
+
+}  // namespace leat::bench

@@ -1,0 +1,98 @@
+// What the measured records carry, so that a wrong, torn or stale one cannot pass: the record's
+// sequence at both ends and, if all bytes are verified, a body that differs from record to record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace leat::bench {
+
+enum class Verify { ends, full };
+
+// memcpy of a size known only at run time. A plain loop beats the call into libc by 1 to 8 ns for
+// records up to 1 KiB.
+inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) noexcept {
+  struct Piece {
+    std::uint64_t low, high;
+  };
+  if (size >= sizeof(Piece)) {
+    Piece piece;
+    Piece last;  // Read first and written last: overlaps the pieces before it.
+    std::memcpy(&last, from + size - sizeof last, sizeof last);
+    std::byte* const end = to + size - sizeof last;
+    for (; to < end; to += sizeof piece, from += sizeof piece) {
+      std::memcpy(&piece, from, sizeof piece);
+      std::memcpy(to, &piece, sizeof piece);
+    }
+    std::memcpy(end, &last, sizeof last);
+  } else if (size >= sizeof(std::uint64_t)) {
+    std::uint64_t first, last;
+    std::memcpy(&first, from, sizeof first);
+    std::memcpy(&last, from + size - sizeof last, sizeof last);
+    std::memcpy(to, &first, sizeof first);
+    std::memcpy(to + size - sizeof last, &last, sizeof last);
+  } else {
+    for (std::size_t i = 0; i < size; ++i) to[i] = from[i];
+  }
+}
+
+// Writes and checks payloads of one size. Each process makes its own.
+class Payload {
+ public:
+  Payload(std::size_t size, Verify verify)
+      : size_{size}, verify_{verify}, pattern_(size + kBodies * kBodyShift) {
+    std::uint64_t state = 0x9e3779b97f4a7c15u;  // Any odd number; the same in every process.
+    for (std::byte& byte : pattern_) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      byte = static_cast<std::byte>(state >> 56);
+    }
+  }
+
+  std::size_t size() const noexcept { return size_; }
+
+  // Writes the payload of this sequence straight to where it belongs.
+  void write(std::byte* to, std::uint64_t sequence) const noexcept {
+    if (size_ > 2 * kEnd) copy_bytes(to + kEnd, body(sequence), size_ - 2 * kEnd);
+    stamp(to, sequence);
+  }
+
+  // Renews both ends only; enough where an earlier write() left the body, unless all is verified.
+  void stamp(std::byte* to, std::uint64_t sequence) const noexcept {
+    if (size_ < kEnd) {
+      copy_bytes(to, reinterpret_cast<const std::byte*>(&sequence), size_);
+      return;
+    }
+    std::memcpy(to, &sequence, kEnd);
+    std::memcpy(to + size_ - kEnd, &sequence, kEnd);  // Wins where they overlap.
+  }
+
+  // Whether this is exactly what write() left for the sequence.
+  bool check(const std::byte* from, std::uint64_t sequence) const noexcept {
+    if (size_ == 0) return true;  // Nothing to tell by, perhaps not even memory.
+    if (size_ < kEnd) return std::memcmp(from, &sequence, size_) == 0;
+    std::uint64_t first = sequence;
+    std::uint64_t last;
+    if (size_ >= 2 * kEnd) std::memcpy(&first, from, kEnd);
+    std::memcpy(&last, from + size_ - kEnd, kEnd);
+    if (((first ^ sequence) | (last ^ sequence)) != 0) return false;
+    if (verify_ == Verify::ends || size_ <= 2 * kEnd) return true;
+    return std::memcmp(from + kEnd, body(sequence), size_ - 2 * kEnd) == 0;
+  }
+
+ private:
+  static constexpr std::size_t kEnd = sizeof(std::uint64_t);
+  static constexpr std::size_t kBodies = 61;  // Prime: no ring has a multiple of it as its length.
+  static constexpr std::size_t kBodyShift = 16;
+
+  const std::byte* body(std::uint64_t sequence) const noexcept {
+    return pattern_.data() + (verify_ == Verify::full ? sequence % kBodies * kBodyShift : 0);
+  }
+
+  std::size_t size_;
+  Verify verify_;
+  std::vector<std::byte> pattern_;
+};
+
+}  // namespace leat::bench

@@ -1,0 +1,95 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <vector>
+
+#include "failure.hpp"
+#include "leat_version.hpp"
+#include "machine.hpp"
+#include "statistics.hpp"
+
+namespace leat::bench {
+namespace {
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+File open_file(const std::string& name, const char* mode) {
+  File file{std::fopen(name.c_str(), mode), &std::fclose};
+  if (!file) throw system_failure("cannot write " + name);
+  return file;
+}
+
+}  // namespace
+
+void JsonOption::add_to(CLI::App& command) {
+  // A value is optional, and none at all means stdout.
+  option_ =
+      command
+          .add_option("--json", file_, "Print JSON instead of a table; or also write it to FILE")
+          ->expected(0, 1)
+          ->option_text("[=FILE]");
+}
+
+bool JsonOption::asked_for() const noexcept { return option_->count() > 0; }
+
+bool JsonOption::takes_stdout() const noexcept {
+  return asked_for() && (file_.empty() || file_ == "-");
+}
+
+void JsonOption::check() const {
+  if (asked_for() && !takes_stdout()) open_file(file_, "a");
+}
+
+void JsonOption::write(const Json& report) const {
+  if (!asked_for()) return;
+  const std::string text = report.dump(2) + "\n";
+  std::FILE* out = stdout;
+  File file{nullptr, &std::fclose};
+  if (!takes_stdout()) {
+    file = open_file(file_, "w");
+    out = file.get();
+  }
+  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0) {
+    throw system_failure("cannot write " + (takes_stdout() ? "to stdout" : file_));
+  }
+}
+
+Json new_report(Json parameters) {
+  return {{"machine", machine_facts()},
+          {"version", kVersion},
+          {"commit", kCommit},
+          {"parameters", std::move(parameters)}};
+}
+
+Json median_of(const Json& runs) {
+  const Json& first = runs.at(0);
+  if (first.is_number()) {
+    std::vector<double> values;
+    for (const Json& run : runs) values.push_back(run.get<double>());
+    return median(std::move(values));
+  }
+  if (!first.is_object()) return first;
+  Json medians = Json::object();
+  for (const auto& [key, value] : first.items()) {
+    Json values = Json::array();
+    for (const Json& run : runs) values.push_back(run.at(key));
+    medians[key] = median_of(values);
+  }
+  return medians;
+}
+
+Progress::Progress() : watched_{::isatty(STDERR_FILENO) == 1} {}
+
+void Progress::show(const std::string& what) const {
+  if (watched_) fmt::print(stderr, "\r\033[K{}", what);
+}
+
+void Progress::clear() const {
+  if (watched_) fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace leat::bench

@@ -1,0 +1,53 @@
+// What every subcommand prints: a table for people, or JSON with the machine and the parameters.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace leat::bench {
+
+// Keeps the order in which the facts were given.
+using Json = nlohmann::ordered_json;
+
+// --json[=FILE]
+class JsonOption {
+ public:
+  void add_to(CLI::App& command);
+
+  // Fails now rather than after minutes of measuring if FILE cannot be written.
+  void check() const;
+  // Whether stdout belongs to JSON, so that the table must not be printed.
+  bool takes_stdout() const noexcept;
+  // Writes to where it was asked for, if it was.
+  void write(const Json& report) const;
+
+ private:
+  bool asked_for() const noexcept;
+
+  CLI::Option* option_ = nullptr;  // Owned by the command.
+  std::string file_;               // Empty or "-": stdout.
+};
+
+// machine, version, commit, parameters.
+Json new_report(Json parameters);
+
+// An object of the same shape as each of the runs; every number in it is the median of theirs.
+Json median_of(const Json& runs);
+
+// One line on stderr that replaces itself, if a person watches.
+class Progress {
+ public:
+  Progress();
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(const std::string& what) const;
+  void clear() const;
+
+ private:
+  bool watched_;
+};
+
+}  // namespace leat::bench

@@ -1,0 +1,108 @@
+// What model.cpp (the scheduler) and hooks.cpp (the operations it schedules) share.
+#pragma once
+
+#include <ucontext.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "memory.hpp"
+#include "model.hpp"
+
+namespace leat::detail::model {
+
+inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
+inline constexpr std::size_t kEdges = static_cast<std::size_t>(Edge::topic_state) + 1;
+inline constexpr std::size_t kSides = 5;
+inline constexpr std::size_t kTraceLength = 80;
+
+enum class State { ready, asleep, finished, dead };
+
+struct Fiber {
+  std::string name;
+  std::function<void()> body;
+  ucontext_t context{};
+  void* stack = nullptr;
+  ThreadView view;
+  State state = State::ready;
+  bool suspended = false;
+  std::uint64_t operations = 0;
+  std::uint64_t kill_at = kNever;
+  std::uint64_t suspend_at = kNever;
+  std::uint64_t futex = 0;            // Key of the word it sleeps on.
+  std::int64_t deadline_ns = 0;
+  bool timed = false;
+  std::int64_t priority = 0;
+
+  bool runnable() const noexcept { return state == State::ready && !suspended; }
+};
+
+struct Lock {
+  int fd;
+  std::int64_t offset;
+  Thread owner;
+};
+
+struct Operation {
+  Thread thread;
+  const char* what;
+  int edge;
+  std::uint64_t key;
+  std::uint64_t value;
+  std::size_t age;
+  const void* caller;
+};
+
+// How one execution chooses, drawn from its seed.
+struct Strategy {
+  bool by_priority = false;               // Else a random walk.
+  std::uint64_t switch_one_in = 1;        // Random walk.
+  std::set<std::uint64_t> change_points;  // Steps at which the running thread falls to the end.
+  std::uint64_t stale_one_in = 0;         // 0: loads return the latest store.
+  std::uint64_t spurious_one_in = 0;      // Wake-ups without reason, and early timers.
+};
+
+std::size_t choose_age(std::size_t count);
+
+struct Machine {
+  Options options;
+  Result result;
+  Memory memory{choose_age};
+  std::vector<Fiber> fibers;
+  std::vector<void*> stacks;  // Reused by later executions.
+  ucontext_t home{};          // Where run() waits.
+  Thread running = kSetup;
+  ThreadView setup_view;
+  View lock_view;             // What lock calls of one thread pass to those of the next.
+  std::vector<Lock> locks;
+  Strategy strategy;
+  std::uint64_t random_state = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t steps = 0;
+  std::int64_t clock_ns = 0;
+  std::int64_t lowest_priority = 0;
+  const void* copy_goes_on = nullptr;  // Where the last load or store ended.
+  bool abandoned = false;
+  bool left_behind = false;   // Some fiber will never run its destructors.
+  bool no_membarrier = false;
+  bool weak[kEdges][kSides] = {};
+  std::uint64_t uses[kEdges][kSides] = {};
+  std::array<Operation, kTraceLength> trace{};
+  std::uint64_t traced = 0;
+};
+Machine& machine();
+
+void schedule(bool yielding = false);  // Before each operation: somebody else may run first.
+Thread choose_next(bool yielding);  // kSetup: the run is over.
+void switch_to(Thread next);
+void wake(Fiber& fiber);
+ThreadView& current_view();
+void record(const char* what, int edge, Side side, const void* word, std::uint64_t value,
+            const void* caller);  // For traces.
+
+}  // namespace leat::detail::model

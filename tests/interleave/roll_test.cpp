@@ -1,0 +1,91 @@
+// Moving on to the next segment, reusing old ones, and waiting for room.
+#include <gtest/gtest.h>
+
+#include "small_topic.hpp"
+
+namespace leat {
+namespace {
+
+// Two publishers go round a topic of `segments` segments more than once; a gating subscriber holds
+// them up when it is slow. Three records fill a segment.
+void go_round(model::Execution& run, std::uint32_t segments, std::uint32_t publishers,
+              const PublisherOptions& options = {}) {
+  SmallTopic topic{{.capacity_bytes = segments * kSegment}};
+  const std::uint32_t each = (segments + 1) * 3 / publishers + 1;
+  std::map<std::uint64_t, Mark> published;
+  Ledger ledger;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  for (std::uint32_t who = 0; who < publishers; ++who) {
+    run.thread("publisher " + std::to_string(who), [&, who] {
+      auto publisher = must(topic->publisher(options), "publisher");
+      publish(publisher, who, each, kThird, published);
+    });
+  }
+  run.thread("subscriber", [&] { read_until(subscriber, ledger, publishers * each); });
+  if (!run.run()) return;
+  ledger.check_published(published);
+}
+
+TEST(Roll, TwoPublishersGoRound) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "round 2"}, [](model::Execution& run) { go_round(run, 2, 2); })));
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "round 3"}, [](model::Execution& run) { go_round(run, 3, 2); })));
+}
+
+TEST(Roll, ThreePublishersHelpEachOther) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "three"}, [](model::Execution& run) { go_round(run, 2, 3); })));
+}
+
+TEST(Roll, AnExclusivePublisherGoesRound) {
+  EXPECT_TRUE(model::holds(model::explore({.name = "exclusive"}, [](model::Execution& run) {
+    go_round(run, 2, 1, {.exclusive = true});
+  })));
+}
+
+// Nobody holds anything: the oldest segment is reused while others still claim.
+TEST(Roll, WithoutReadersNobodyWaits) {
+  EXPECT_TRUE(model::holds(model::explore(
+      {.name = "no readers", .needless_timeouts_fail = true}, [](model::Execution& run) {
+        SmallTopic topic{{.capacity_bytes = 4 * kSegment}};
+        std::map<std::uint64_t, Mark> published;
+        for (std::uint32_t who = 0; who < 2; ++who) {
+          run.thread("publisher " + std::to_string(who), [&, who] {
+            auto publisher = must(topic->publisher(), "publisher");
+            publish(publisher, who, 8, kThird, published);
+          });
+        }
+        if (!run.run()) return;
+        model::check(published.size() == 16 && published.rbegin()->first == 15,
+                     "offsets are not dense");
+        // What is left is whole, and ends with the last record.
+        auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+        Ledger ledger{subscriber.offset()};
+        read_until(subscriber, ledger, 16);
+        for (const auto& [offset, mark] : ledger.records())
+          model::check(published.at(offset) == mark, "another record");
+      })));
+}
+
+// ---- What the edges are for ------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(Edge edge, Side side, std::uint32_t segments = 2) {
+  return model::breaks(
+      model::explore({.name = "weakened", .executions = 10'000}, [&](model::Execution& run) {
+        model::weaken(edge, side);
+        go_round(run, segments, 2);
+      }));
+}
+
+TEST(RollEdges, TheMapPublishesTheBase) {
+  EXPECT_TRUE(breaks_weakened(Edge::segment_map, Side::rmw));
+  EXPECT_TRUE(breaks_weakened(Edge::segment_map, Side::load));
+}
+
+TEST(RollEdges, OpeningPublishesTheSegment) {
+  EXPECT_TRUE(breaks_weakened(Edge::segment_open, Side::rmw));
+}
+
+}  // namespace
+}  // namespace leat

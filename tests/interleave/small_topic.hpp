@@ -1,0 +1,160 @@
+// What the tests of the log's protocol share: a topic of a few 4 KiB segments, records that say who
+// wrote them, and a reader's account that must come out even.
+#pragma once
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/leat.hpp"
+#include "model.hpp"
+
+namespace leat {
+
+namespace model = detail::model;
+using detail::Edge;
+using model::Side;
+using namespace std::chrono_literals;
+
+inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
+inline constexpr std::size_t kSmall = 8;  // Payload bytes.
+inline constexpr std::size_t kThird = 1344;  // Three records of it fill a segment,
+inline constexpr std::size_t kHalf = 2032;  // two of these.
+
+// A topic in a directory of this test's own; gone with its directory at the end.
+class SmallTopic {
+ public:
+  explicit SmallTopic(TopicOptions options = {}) {
+    if (options.capacity_bytes == TopicOptions{}.capacity_bytes)
+      options.capacity_bytes = 4 * kSegment;
+    options.segment_bytes = kSegment;
+    options.participants = 8;
+    options.directory = directory();
+    auto created = Topic::create("t", options);
+    model::check(created.has_value(), "create: " + describe(created.error()));
+    topic_.emplace(std::move(*created));
+  }
+  ~SmallTopic() {
+    topic_.reset();
+    std::filesystem::remove_all(directory());
+  }
+  static std::string directory() {
+    return "/dev/shm/leat-interleave-" + std::to_string(::getpid());
+  }
+
+  Topic* operator->() { return &*topic_; }
+
+ private:
+  std::optional<Topic> topic_;
+};
+
+// Who wrote a record, and which of its records it is.
+struct Mark {
+  std::uint32_t publisher = 0;
+  std::uint32_t number = 0;
+  friend auto operator<=>(const Mark&, const Mark&) = default;
+};
+
+// A payload that is the mark all over, so that any part that is missing shows.
+inline std::string payload_of(Mark mark, std::size_t size) {
+  std::string bytes(size, '\0');
+  for (std::size_t i = 0; i < size; ++i)
+    bytes[i] = reinterpret_cast<const char*>(&mark)[i % sizeof(mark)];
+  return bytes;
+}
+
+// The mark of a payload; fails unless it is whole.
+inline Mark mark_of(const std::string& payload) {
+  Mark mark;
+  model::check(payload.size() >= sizeof(mark), "payload too short");
+  std::memcpy(&mark, payload.data(), sizeof(mark));
+  model::check(payload == payload_of(mark, payload.size()), "payload is not whole");
+  return mark;
+}
+
+template <class T>
+T must(Result<T> result, const char* what) {
+  model::check(result.has_value(), std::string{what} + ": " + describe(result.error()));
+  return std::move(*result);
+}
+
+// One reader's account: records and gaps, in order, without a hole.
+class Ledger {
+ public:
+  explicit Ledger(std::uint64_t first = 0) : next_{first} {}
+
+  void on_record(const Record& record, bool in_place = true) {
+    const auto* data = record.value.data();
+    const std::string bytes =
+        in_place ? model::read_checked(data, record.value.size()) : std::string{record.text()};
+    model::check(record.offset == next_, "record " + std::to_string(record.offset) +
+                                             " instead of " + std::to_string(next_));
+    const Mark mark = mark_of(bytes);
+    const auto [last, is_first] = last_of_.try_emplace(mark.publisher, mark.number);
+    model::check(is_first || last->second < mark.number, "a publisher's records in another order");
+    last->second = mark.number;
+    records_[next_++] = mark;
+  }
+  void on_event(const Event& event) {
+    model::check(event.first == next_, "gap from " + std::to_string(event.first) + " instead of " +
+                                           std::to_string(next_));
+    model::check(event.count != 0, "empty gap");
+    for (std::uint64_t i = 0; i < event.count; ++i) gaps_[next_++] = event.reason;
+  }
+
+  std::uint64_t next() const { return next_; }
+  const std::map<std::uint64_t, Mark>& records() const { return records_; }
+  const std::map<std::uint64_t, GapReason>& gaps() const { return gaps_; }
+
+  // What was acknowledged to its publisher is here, where it was said to be.
+  void check_published(const std::map<std::uint64_t, Mark>& published) const {
+    for (const auto& [offset, mark] : published) {
+      const auto found = records_.find(offset);
+      model::check(found != records_.end() && found->second == mark,
+                   "record " + std::to_string(offset) + " was published and is not there");
+    }
+  }
+
+ private:
+  std::uint64_t next_;
+  std::map<std::uint64_t, Mark> records_;
+  std::map<std::uint64_t, GapReason> gaps_;
+  std::map<std::uint32_t, std::uint32_t> last_of_;
+};
+
+// Publishes `count` records of `size` bytes; what was acknowledged is added to `published`.
+inline void publish(Publisher& publisher, std::uint32_t who, std::uint32_t count, std::size_t size,
+                    std::map<std::uint64_t, Mark>& published, std::uint32_t first_number = 0) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const Mark mark{who, first_number + i};
+    const auto offset = must(publisher.publish(payload_of(mark, size)), "publish");
+    model::check(published.emplace(offset, mark).second, "two records with one offset");
+  }
+}
+
+// Reads until the ledger's next offset is `until`; sleeps while there is nothing.
+inline void read_until(Subscriber& subscriber, Ledger& ledger, std::uint64_t until,
+                       const Deadline& deadline = Deadline::never(), bool in_place = true) {
+  subscriber.on_event([&](const Event& event) { ledger.on_event(event); });
+  while (ledger.next() < until) {
+    const auto polled =
+        must(subscriber.poll(until - ledger.next(),
+                             [&](const Record& record) { ledger.on_record(record, in_place); }),
+             "poll");
+    if (polled != 0 || ledger.next() >= until) continue;
+    const auto waited = subscriber.wait(deadline);
+    model::check(waited.has_value(), "wait: " + describe(waited.error()));
+  }
+}
+
+inline SubscriberOptions from_beginning() { return {.from = From::beginning, .spin = 0ns}; }
+
+}  // namespace leat

@@ -1,0 +1,154 @@
+// Sleeping and waking: nobody is left asleep, and nobody needs a timer to notice what the living did.
+#include <gtest/gtest.h>
+
+#include "small_topic.hpp"
+
+namespace leat {
+namespace {
+
+// One publisher, one or two subscribers; between any two records all may fall asleep.
+void wake_readers(model::Execution& run, bool exclusive, std::uint32_t readers = 1) {
+  SmallTopic topic;
+  std::map<std::uint64_t, Mark> published;
+  std::vector<Subscriber> subscribers;
+  std::vector<Ledger> ledgers(readers);
+  for (std::uint32_t i = 0; i < readers; ++i) {
+    subscribers.push_back(must(topic->subscriber(from_beginning()), "subscriber"));
+  }
+  auto publisher = must(topic->publisher({.exclusive = exclusive}), "publisher");
+  for (std::uint32_t i = 0; i < readers; ++i) {
+    run.thread("subscriber " + std::to_string(i),
+               [&, i] { read_until(subscribers[i], ledgers[i], 3); });
+  }
+  run.thread("publisher", [&] { publish(publisher, 0, 3, kSmall, published); });
+  run.run();
+}
+
+// One publisher that needs room, one subscriber that makes it.
+void wake_writer(model::Execution& run, bool exclusive) {
+  SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+  std::map<std::uint64_t, Mark> published;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  auto publisher = must(topic->publisher({.exclusive = exclusive}), "publisher");
+  Ledger ledger;
+  run.thread("publisher", [&] { publish(publisher, 0, 7, kHalf, published); });
+  run.thread("subscriber", [&] { read_until(subscriber, ledger, 7); });
+  run.run();
+}
+
+TEST(Wait, ReadersAreWokenBySharedPublishers) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "shared", .executions = 5000, .needless_timeouts_fail = true},
+                     [](model::Execution& run) { wake_readers(run, false); })));
+}
+
+TEST(Wait, ReadersAreWokenByAnExclusivePublisher) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "exclusive", .executions = 5000, .needless_timeouts_fail = true},
+                     [](model::Execution& run) { wake_readers(run, true); })));
+}
+
+TEST(Wait, AllSleepersAreWoken) {
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "two", .needless_timeouts_fail = true},
+                                  [](model::Execution& run) { wake_readers(run, false, 2); })));
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "two, exclusive", .needless_timeouts_fail = true},
+                                  [](model::Execution& run) { wake_readers(run, true, 2); })));
+}
+
+TEST(Wait, RoomWakesPublishers) {
+  for (const bool exclusive : {false, true}) {
+    EXPECT_TRUE(
+        model::holds(model::explore({.name = "room", .needless_timeouts_fail = true},
+                                    [&](model::Execution& run) { wake_writer(run, exclusive); })));
+  }
+}
+
+// A subscriber that leaves makes room too.
+TEST(Wait, LeavingWakesPublishers) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "leave", .needless_timeouts_fail = true}, [](model::Execution& run) {
+        SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+        std::map<std::uint64_t, Mark> published;
+        std::optional<Subscriber> subscriber =
+            must(topic->subscriber(from_beginning()), "subscriber");
+        auto publisher = must(topic->publisher(), "publisher");
+        run.thread("publisher", [&] { publish(publisher, 0, 6, kHalf, published); });
+        run.thread("subscriber", [&] { subscriber.reset(); });
+        run.run();
+      })));
+}
+
+TEST(Wait, DeletionWakesEverybody) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "delete", .needless_timeouts_fail = true}, [](model::Execution& run) {
+        SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+        auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+        auto idle = must(topic->subscriber({.from = From::end, .gating = false, .spin = 0ns}),
+                         "subscriber");
+        auto publisher = must(topic->publisher(), "publisher");
+        run.thread("publisher", [&] {
+          while (true) {
+            auto offset = publisher.publish(payload_of({0, 0}, kHalf));
+            if (offset) continue;
+            model::check(offset.error().code == Errc::deleted,
+                         "publish: " + describe(offset.error()));
+            break;
+          }
+        });
+        run.thread("idle", [&] {
+          auto record = idle.receive();
+          while (record) record = idle.receive();
+          model::check(record.error().code == Errc::deleted,
+                       "receive: " + describe(record.error()));
+        });
+        run.thread("deleter", [&] {
+          const auto removed =
+              Topic::remove("t", {.force = true, .directory = SmallTopic::directory()});
+          model::check(removed.has_value(), "remove: " + describe(removed.error()));
+        });
+        run.run();
+      })));
+}
+
+// ---- What the edges are for ------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(const std::function<void()>& weaken,
+                                         const model::Body& body) {
+  return model::breaks(
+      model::explore({.name = "weakened", .executions = 20'000, .needless_timeouts_fail = true},
+                     [&](model::Execution& run) {
+                       weaken();
+                       body(run);
+                     }));
+}
+
+TEST(WaitEdges, SharedPublishersNeedTheSleepersFence) {
+  EXPECT_TRUE(breaks_weakened([] { model::weaken(Edge::sleeping, Side::rmw); },
+                              [](model::Execution& run) { wake_readers(run, false); }));
+}
+
+TEST(WaitEdges, SharedPublishersNeedTheirOwnFence) {
+  EXPECT_TRUE(breaks_weakened(
+      [] {
+        model::weaken(Edge::record_ready, Side::rmw);
+        model::weaken(Edge::record_ready, Side::load);
+      },
+      [](model::Execution& run) { wake_readers(run, false); }));
+}
+
+TEST(WaitEdges, ExclusivePublishersNeedTheSleepersMembarrier) {
+  EXPECT_TRUE(breaks_weakened([] { model::drop_membarriers(); },
+                              [](model::Execution& run) { wake_readers(run, true); }));
+}
+
+TEST(WaitEdges, WaitingForRoomNeedsBothFences) {
+  EXPECT_TRUE(breaks_weakened([] { model::weaken(Edge::sleeping, Side::rmw); },
+                              [](model::Execution& run) { wake_writer(run, false); }));
+  EXPECT_TRUE(breaks_weakened([] { model::weaken(Edge::cursor, Side::rmw); },
+                              [](model::Execution& run) { wake_writer(run, false); }));
+}
+
+}  // namespace
+}  // namespace leat

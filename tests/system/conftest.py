@@ -1,0 +1,105 @@
+"""What the tests of real processes share: the executable, a directory of its own for each test's
+topics, and processes that never outlive their test.
+
+    def test_says_what_it_wrote(leat):
+        leat("pub", "news", input="hello\n", check=True)
+        assert leat("sub", "news", "--from", "beginning", "--exit").stdout == "hello\n"
+
+The executable is build/leat, or what LEAT_BIN names.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EXECUTABLE = Path(os.environ.get("LEAT_BIN", ROOT / "build" / "leat"))
+LIMIT_SECONDS = 300  # For one test.
+
+
+@pytest.fixture(autouse=True)
+def time_limit():
+    """Fails a test that hangs, so that the others still run."""
+    def late(_signal, _frame):
+        pytest.fail(f"not done after {LIMIT_SECONDS} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(LIMIT_SECONDS)
+    yield
+    signal.alarm(0)
+
+
+@pytest.fixture
+def root():
+    """The top of the source tree."""
+    return ROOT
+
+
+@pytest.fixture
+def leat_dir():
+    """An empty directory in shared memory, and gone after the test."""
+    path = Path(tempfile.mkdtemp(prefix="leat-test-", dir="/dev/shm"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+class Leat:
+    """Runs the executable on this test's directory of topics."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.executable = EXECUTABLE
+        self.environment = {**os.environ, "LEAT_DIR": str(directory)}
+        self.started = []
+
+    def __call__(self, *arguments, input=None, timeout=60, check=False, text=True):
+        """Runs to the end; returns subprocess.CompletedProcess. check: exit 0 is demanded."""
+        done = subprocess.run([self.executable, *map(str, arguments)], env=self.environment,
+                              input=input, stdin=subprocess.DEVNULL if input is None else None,
+                              capture_output=True, text=text, timeout=timeout)
+        if check:
+            assert done.returncode == 0, f"leat {arguments} exited {done.returncode}: {done.stderr}"
+        return done
+
+    def start(self, *arguments, text=True, **options):
+        """Starts in the background, pipes on all three; killed at the end of the test."""
+        options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
+                   "stderr": subprocess.PIPE, "env": self.environment, **options}
+        process = subprocess.Popen([self.executable, *map(str, arguments)], text=text,
+                                   start_new_session=True, **options)
+        self.started.append(process)
+        return process
+
+    def stop_all(self):
+        for process in self.started:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)  # Also what it started; also if stopped.
+            except ProcessLookupError:
+                pass
+            process.wait()
+            for pipe in (process.stdin, process.stdout, process.stderr):
+                if pipe is not None:
+                    try:
+                        pipe.close()
+                    except BrokenPipeError:
+                        pass
+
+
+@pytest.fixture
+def leat(leat_dir):
+    """`leat(…)` runs it, `leat.start(…)` leaves it running; both on `leat_dir`."""
+    assert EXECUTABLE.exists(), f"{EXECUTABLE} is missing: run `make build` first"
+    runner = Leat(leat_dir)
+    yield runner
+    runner.stop_all()
+
+
+@pytest.fixture
+def as_root():
+    """For tests that need a second user, a namespace or a mount: fails, with the reason."""
+    if os.geteuid() != 0:
+        pytest.fail("this test needs root (a second user, a namespace or a mount): run as root")

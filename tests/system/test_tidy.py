@@ -1,0 +1,149 @@
+"""tools/tidy.py finds what it must: each case breaks one rule in a small clean tree."""
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TIDY = Path(__file__).resolve().parents[2] / "tools" / "tidy.py"
+
+HEAD = "// What it is for.\n#pragma once\n"
+ATOMIC = HEAD + """\
+enum class Edge {
+  record_ready,  // payload -> reader
+  sleeping,
+};
+"""
+LOG = HEAD + """\
+#include <cstdint>
+
+#include "leat/base/atomic.hpp"
+#include "leat/os/futex.hpp"
+
+// docs/internals/memory-model.md, "Edges"
+inline void both_ends() {
+  store_release<Edge::record_ready>(word);
+  load_acquire<Edge::record_ready>(word);
+  fetch_or<Edge::sleeping>(word);
+  load_seq_cst<Edge::sleeping>(word);
+}
+"""
+CLEAN = {
+    "README.md": "See `docs/internals/memory-model.md`, [the log](include/leat/log/log.hpp#x),\n"
+                 "`log/log.hpp`, `tests/*/*.cpp`, `and/or`, `build/leat`, `/dev/shm`.\n",
+    "docs/internals/memory-model.md": "# Edges\n\n[record-ready], `sleeping`\n",
+    "include/leat/base/atomic.hpp": ATOMIC,
+    "include/leat/os/futex.hpp": HEAD + "#include <linux/futex.h>\n",
+    "include/leat/log/log.hpp": LOG,
+    "include/leat/leat.hpp": HEAD + '#include "leat/log/log.hpp"\n',
+    "include/leat/compat/fifo.hpp": HEAD + "#include <leat/leat.hpp>\nvoid f() { throw 1; }\n",
+    "src/cli/main.cpp": '#include "bench/bench.hpp"\n#include "leat_version.hpp"\n',
+    "src/cli/args.hpp": HEAD,
+    "src/bench/bench.hpp": HEAD,
+    "src/bench/ring.hpp": HEAD,
+    "tests/interleave/edges_test.cpp": 'weaken(Edge::record_ready); weaken("sleeping");\n',
+    "examples/hello.cpp": "#include <leat/leat.hpp>\n",
+}
+
+
+def tidy(directory, changes={}):
+    """Runs tidy on the clean tree with `changes` (path -> text); returns (exit status, output)."""
+    for path, text in {**CLEAN, **changes}.items():
+        file = directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    done = subprocess.run([sys.executable, TIDY, directory], capture_output=True, text=True,
+                          timeout=60)
+    return done.returncode, done.stdout
+
+
+def test_clean_tree_passes(tmp_path):
+    status, output = tidy(tmp_path)
+    assert (status, output) == (0, f"tidy: {len(CLEAN)} files checked, 0 problems\n")
+
+
+def test_empty_tree_fails(tmp_path):
+    done = subprocess.run([sys.executable, TIDY, tmp_path], capture_output=True, timeout=60)
+    assert done.returncode == 1
+
+
+MACHINE_PATH = "/" + "home/somebody/leat"
+
+BAD = {
+    "base includes log": (
+        "include/leat/base/x.hpp", HEAD + "#include <leat/log/log.hpp>\n",
+        "base does not know log"),
+    "log includes leat.hpp": (
+        "include/leat/log/x.hpp", HEAD + '#include "leat/leat.hpp"\n', "log does not know leat.hpp"),
+    "leat.hpp includes compat": (
+        "include/leat/leat.hpp", HEAD + "#include <leat/compat/fifo.hpp>\n", "does not know compat"),
+    "relative include upward": (
+        "include/leat/os/x.hpp", HEAD + '#include "../log/log.hpp"\n', "os does not know log"),
+    "unknown layer": (
+        "include/leat/extra/x.hpp", HEAD + "#include <vector>\n", "not in the table"),
+    "linux outside os": (
+        "include/leat/log/x.hpp", HEAD + "#include <sys/mman.h>\n", "only include/leat/os"),
+    "library in the core": (
+        "include/leat/base/x.hpp", HEAD + "#include <fmt/format.h>\n", "only include/leat/os"),
+    "core includes src": (
+        "include/leat/log/x.hpp", HEAD + '#include "bench/ring.hpp"\n', "includes only itself"),
+    "core throws": (
+        "include/leat/log/x.hpp", HEAD + "void f() { throw 1; }\n", "throws nothing"),
+    "cli includes the inside of bench": (
+        "src/cli/x.cpp", '#include "bench/ring.hpp"\n', "src/cli does not know"),
+    "bench includes cli": (
+        "src/bench/x.cpp", '#include "../cli/args.hpp"\n', "src/bench does not know"),
+    "include of nothing": ("src/cli/x.cpp", '#include "nothing.hpp"\n', "no such file"),
+    "example uses detail": (
+        "examples/x.cpp", "leat::detail::load(x);\n", "public interface only"),
+    "no pragma once": ("src/bench/x.hpp", "// Head.\n", "no #pragma once"),
+    "no head comment": ("src/bench/x.hpp", "#pragma once\n", "starts with a comment"),
+    "too long": ("src/cli/x.cpp", "int x;\n" * 601, "over 600 lines"),
+    "tab": ("src/cli/x.cpp", "\tint x;\n", "tab"),
+    "trailing space": ("src/cli/x.cpp", "int x; \n", "space at the end"),
+    "no last newline": ("src/cli/x.cpp", "int x;", "exactly one newline"),
+    "folder of leftovers": ("src/utils/x.cpp", "int x;\n", "no common/"),
+    "machine path": ("docs/x.md", f"see {MACHINE_PATH}\n", "path of one machine"),
+    "docs name a missing path": ("docs/x.md", "`src/cli/none.cpp`\n", "no such path"),
+    "docs name a missing file": ("docs/x.md", "`none_test.cpp`\n", "no such path"),
+    "docs link to nothing": ("docs/x.md", "[x](none.md)\n", "link to nothing"),
+    "glob without a file": ("README.md", "`tests/crash/*.cpp`\n", "no such path"),
+    "comment names missing docs": ("src/cli/x.cpp", "// docs/none.md\n", "no such file"),
+    "comment names a missing section": (
+        "src/cli/x.cpp", '// docs/internals/memory-model.md, "Nothing"\n', "has no section"),
+    "edge with one end": (
+        "include/leat/log/log.hpp", LOG.replace("  load_acquire<Edge::record_ready>(word);\n", ""),
+        "record_ready has 1 of its two ends"),
+    "edge named only in a comment": (
+        "include/leat/log/log.hpp", LOG.replace("  load_acquire<Edge", "  // load_acquire<Edge"),
+        "record_ready has 1 of its two ends"),
+    "edge written twice, never read": (
+        "include/leat/log/log.hpp", LOG.replace("load_acquire", "store_release"),
+        "record_ready has writing ends only"),
+    "edge not explained": (
+        "docs/internals/memory-model.md", "# Edges\n\nsleeping and [record-ready]\n",
+        "edge sleeping is not explained"),
+    "edge without a test": (
+        "tests/interleave/edges_test.cpp", 'weaken("sleeping");\n', "record_ready has no test"),
+    "no edges at all": (
+        "include/leat/base/atomic.hpp", HEAD, "no `enum class Edge`"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_finds(name, tmp_path):
+    path, text, expected = BAD[name]
+    status, output = tidy(tmp_path, {path: text})
+    assert status == 1
+    # Exactly this: a problem, in this file or (edges) about it, and no others beside it.
+    problems = output.splitlines()[:-1]
+    assert problems and all(expected in line for line in problems), output
+
+
+def test_leaves_ignored_files_alone(tmp_path):
+    """New files count before they are added to git; ignored ones never do."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    status, output = tidy(tmp_path, {".gitignore": "/scratch/\n", "scratch/x.cpp": "\t\n"})
+    assert status == 0, output
+    status, output = tidy(tmp_path, {"src/cli/new.cpp": "\tint x;\n"})
+    assert status == 1 and "src/cli/new.cpp:1: tab" in output

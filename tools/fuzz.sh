@@ -1,0 +1,24 @@
+#!/bin/sh
+# Runs one libFuzzer executable: tools/fuzz.sh build/clang/fuzz_attach SECONDS
+#
+# Starts from tests/fuzz/corpus/<name> where there is one; what it finds of interest stays beside
+# the executable in corpus/<name>, an input that fails in crash-*; run the executable with that
+# file as its argument to see the failure again.
+set -eu
+executable=$1
+seconds=$2
+root=$(cd "$(dirname "$0")/.." && pwd)
+name=$(basename "$executable")
+name=${name#fuzz_}
+build=$(dirname "$executable")
+
+found="$build/corpus/$name"
+seeds="$root/tests/fuzz/corpus/$name"
+mkdir -p "$found"
+if [ ! -d "$seeds" ]; then seeds=""; fi
+
+LEAT_DIR=$(mktemp -d "/dev/shm/leat-fuzz-XXXXXX")
+export LEAT_DIR
+trap 'rm -rf "$LEAT_DIR"' EXIT
+"$executable" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 \
+  -artifact_prefix="$build/$name-" "$found" ${seeds:+"$seeds"}

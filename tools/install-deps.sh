@@ -1,0 +1,75 @@
+#!/bin/sh
+# Installs the Debian 12 packages that are missing, and only those.
+#
+#     tools/install-deps.sh build|test|lint
+#
+# Says in one line what it installs; silent and fast when nothing is missing. Uses sudo only if not
+# root. LEAT_SKIP_DEPS=1 does nothing, for machines where the packages come from elsewhere.
+set -eu
+
+build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
+tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev"
+lint="clang-tidy-16 clang-format-16"
+
+case "${1:-build}" in
+  build) wanted="$build" ;;
+  test) wanted="$build $tests" ;;
+  lint) wanted="$build $tests $lint" ;;
+  *) echo "usage: tools/install-deps.sh build|test|lint" >&2; exit 2 ;;
+esac
+
+if [ -n "${LEAT_SKIP_DEPS:-}" ]; then exit 0; fi
+
+if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+  echo "install-deps: this is not Debian (no apt-get); install by other means: $wanted;" \
+       "then set LEAT_SKIP_DEPS=1" >&2
+  exit 1
+fi
+
+# dpkg-query complains about packages it never heard of; those are the missing ones.
+# shellcheck disable=SC2086  # The lists are meant to be split.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || true)
+missing=""
+for package in $wanted; do
+  case "
+$installed
+" in
+    *"
+installed $package
+"*) ;;
+    *) missing="$missing $package" ;;
+  esac
+done
+missing=${missing# }
+if [ -z "$missing" ]; then exit 0; fi
+
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then
+  if ! command -v sudo >/dev/null; then
+    echo "install-deps: packages are missing and there is no sudo; run as root:" \
+         "apt-get install -y $missing" >&2
+    exit 1
+  fi
+  as_root="sudo"
+fi
+
+echo "Installing Debian packages${as_root:+ (with sudo)}: $missing"
+output=$(mktemp)
+trap 'rm -f "$output"' EXIT
+
+update() {
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update >>"$output" 2>&1
+}
+install() {
+  # shellcheck disable=SC2086
+  $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get -q -y --no-install-recommends install $missing >>"$output" 2>&1 </dev/null
+}
+
+# The package lists are fetched only if they are absent, or so old that the install fails.
+# shellcheck disable=SC2086
+if apt-cache show $missing >/dev/null 2>&1 && install; then exit 0; fi
+if update && install; then exit 0; fi
+cat "$output" >&2
+echo "install-deps: apt-get could not install: $missing (its output is above)" >&2
+exit 1

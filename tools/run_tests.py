@@ -1,0 +1,237 @@
+#!/usr/bin/env python3
+"""Builds and runs every test: what `make test` does, with a count of all of it as the last line.
+
+    tools/run_tests.py [--jobs N] [--only STEP ...]
+
+Steps: tidy, release, system, clang, asan, tsan. A step that fails does not stop the others. Every
+command has a time limit, so nothing can hang a CI machine. Logs: build/test-logs/.
+A part counts as one test where it has no cases of its own (a build, tidy); one that should have
+run cases and ran none is a failure. Skipped cases are shown, and count as neither.
+"""
+import argparse
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LOGS = ROOT / "build" / "test-logs"
+
+BUILD_SECONDS = 1800
+CASES_SECONDS = 1500
+
+# The step "release" is the release build with tests; the others are named like their presets.
+PRESETS = {"release": "test"}
+
+
+@dataclass
+class Outcome:
+    """Names of cases, by how they ended."""
+    passed: list = field(default_factory=list)
+    failed: list = field(default_factory=list)
+    skipped: list = field(default_factory=list)
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+def run(name, command, seconds, env=None):
+    """Runs a command with its output in a log. Returns (exit status or None when late, log)."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    log = LOGS / f"{name.replace(' ', '-')}.log"
+    with open(log, "w", encoding="utf-8") as output:
+        # A session of its own, so that a late command ends together with all it started.
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
+                                   stderr=subprocess.STDOUT, start_new_session=True,
+                                   env={**os.environ, **(env or {})})
+        try:
+            return process.wait(timeout=seconds), log
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if not isinstance(error, subprocess.TimeoutExpired):
+                raise
+            output.write(f"\nstopped: not done after {seconds} s\n")
+            return None, log
+
+
+def show_tail(log, lines=60):
+    text = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    print(f"--- last lines of {log.relative_to(ROOT)} ---")
+    print("\n".join(text[-lines:]))
+    print("---", flush=True)
+
+
+def one(name, command, seconds):
+    """A command that counts as one test."""
+    status, log = run(name, command, seconds)
+    if status == 0:
+        return Outcome(passed=[name])
+    show_tail(log)
+    return Outcome(failed=[name])
+
+
+def build(name, jobs):
+    preset = PRESETS.get(name, name)
+    outcome = one(f"{name} configure", ["cmake", "--log-level=WARNING", "--preset", preset], 120)
+    if not outcome.failed:
+        outcome = one(f"{name} build", ["cmake", "--build", "--preset", preset, "--parallel",
+                                        str(jobs), "--", "-k", "0"], BUILD_SECONDS)
+    return outcome
+
+
+def read_junit(report):
+    """Outcome from a JUnit file of ctest or pytest."""
+    outcome = Outcome()
+    for case in ElementTree.parse(report).iter("testcase"):
+        name = case.get("name")
+        if case.get("classname") not in (None, name):
+            name = f"{case.get('classname')}.{name}"
+        if case.find("failure") is not None or case.find("error") is not None:
+            outcome.failed.append(name)
+        elif case.find("skipped") is not None:
+            # ctest reports a case whose executable is missing as skipped, too.
+            missing = "Unable to find executable" in ElementTree.tostring(case, "unicode")
+            (outcome.failed if missing else outcome.skipped).append(name)
+        else:
+            outcome.passed.append(name)
+    return outcome
+
+
+def cases(name, command, report, env=None):
+    """A command that runs many tests and leaves a JUnit report."""
+    report.unlink(missing_ok=True)
+    status, log = run(name, command, CASES_SECONDS, env)
+    outcome = Outcome()
+    try:
+        outcome = read_junit(report)
+    except (OSError, ElementTree.ParseError):
+        pass  # Stopped or died before it could report; said below.
+    if status != 0 and not outcome.failed:
+        outcome.failed.append(f"{name}: {'too late' if status is None else f'exit {status}'}")
+    if not outcome.passed and not outcome.failed:
+        outcome.failed.append(f"{name}: no test was run")
+    if outcome.failed:
+        show_tail(log, 200)
+    return outcome
+
+
+def ctest(name, jobs, expected, labels="."):
+    """The cases of a build. `expected` names the parts that must have run something."""
+    report = LOGS / f"{name}-ctest.xml"
+    command = ["ctest", "--preset", PRESETS.get(name, name), "-j", str(jobs), "-L", labels,
+               "--output-junit", str(report)]
+    if name in ("asan", "tsan") and fixed_addresses_work():
+        command = ["setarch", "-R", *command]
+    outcome = cases(f"{name} ctest", command, report)
+    ran = {case.split(".")[0] for case in outcome.passed + outcome.failed}
+    for some in (outcome.passed, outcome.failed, outcome.skipped):
+        some[:] = [f"{name} {case}" for case in some]
+    for part in sorted(expected - ran):
+        outcome.failed.append(f"{name} ctest: nothing was run of {part}")
+    return outcome
+
+
+def fixed_addresses_work():
+    """GCC 12's sanitizers fail at random where the kernel randomizes addresses with 32 bits."""
+    return (shutil.which("setarch") is not None and
+            subprocess.run(["setarch", "-R", "true"], stderr=subprocess.DEVNULL).returncode == 0)
+
+
+def parts(*patterns):
+    """Which of these globs ("tests/unit/**/*.cpp") have files, as ctest's name prefixes."""
+    found = set()
+    for prefix, pattern in patterns:
+        if any(ROOT.glob(pattern)):
+            found.add(prefix)
+    return found
+
+
+EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
+              ("storm", "tests/storm/*.cpp"), ("example", "examples/*.cpp")]
+NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
+
+
+def step_tidy(_jobs):
+    return one("tidy", [sys.executable, "tools/tidy.py"], 60)
+
+
+def step_release(jobs):
+    outcome = build("release", jobs)
+    if not outcome.failed:
+        outcome.add(ctest("release", jobs, parts(*EVERYWHERE, *NOT_SANITIZED,
+                                                 ("header", "include/**/*.hpp"))))
+    return outcome
+
+
+def step_system(_jobs):
+    report = LOGS / "system.xml"
+    return cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                            f"--junitxml={report}", "tests/system"], report)
+
+
+def step_clang(jobs):
+    """The second compiler compiles everything; what it runs are the unit tests and the fuzzers."""
+    outcome = build("clang", jobs)
+    if not outcome.failed:
+        expected = parts(("unit", "tests/unit/**/*.cpp"), ("fuzz", "tests/fuzz/*.cpp"))
+        outcome.add(ctest("clang", jobs, expected, labels="unit|fuzz"))
+    return outcome
+
+
+def step_asan(jobs):
+    outcome = build("asan", jobs)
+    if not outcome.failed:
+        outcome.add(ctest("asan", jobs, parts(*EVERYWHERE)))
+    return outcome
+
+
+def step_tsan(jobs):
+    outcome = build("tsan", jobs)
+    if not outcome.failed:
+        outcome.add(ctest("tsan", jobs, parts(*EVERYWHERE, ("race", "tests/race/*.cpp"))))
+    return outcome
+
+
+STEPS = {"tidy": step_tidy, "release": step_release, "system": step_system,
+         "clang": step_clang, "asan": step_asan, "tsan": step_tsan}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Builds and runs every test.")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), metavar="STEP",
+                        help="only these: " + ", ".join(STEPS))
+    arguments = parser.parse_args()
+
+    total = Outcome()
+    for name in arguments.only:
+        print(f"{name} …", flush=True)
+        start = time.monotonic()
+        outcome = STEPS[name](arguments.jobs)
+        seconds = time.monotonic() - start
+        skipped = f", {len(outcome.skipped)} skipped" if outcome.skipped else ""
+        print(f"{name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed{skipped} "
+              f"({seconds:.0f} s)", flush=True)
+        total.add(outcome)
+
+    for name in total.skipped:
+        print(f"skipped: {name}")
+    for name in total.failed:
+        print(f"FAILED: {name}")
+    print(f"{len(total.passed)} passed, {len(total.failed)} failed")
+    return 1 if total.failed or not total.passed else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,307 @@
+#!/usr/bin/env python3
+"""The house rules, run as a test: tools/tidy.py [TREE]. Prints each problem as path:line: text.
+
+Who may include whom, heads of headers, lengths, white space, names of paths that exist, and that
+every named pair of atomic operations has two ends, an explanation and an interleaving test.
+What it must catch is written down in tests/system/test_tidy.py.
+"""
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# Folder of include/leat -> folders whose headers it may include. "" is include/leat itself.
+LAYERS = {
+    "base": {"base"},
+    "os": {"base", "os"},
+    "log": {"base", "os", "log"},
+    "group": {"base", "os", "log", "group"},
+    "": {"base", "os", "log", "group", ""},
+    "compat": {"base", "os", "log", "group", "", "compat"},
+}
+# Folder of src -> the headers of other folders of src that it may include.
+ENTRY_HEADERS = {"cli": {"bench/bench.hpp", "broker/broker.hpp"}}
+
+CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
+TEXT = CODE | {".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
+TEXT_NAMES = {"Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore"}
+MAX_LINES = 600
+
+# Directories of somebody's machine. Written in pieces, so that this file passes its own rule.
+MACHINE_PATHS = re.compile(r"(?<![\w.$}])/(?:" + "work|root|home/\\w+|Users/\\w+|tmp/build" + r")/")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+# A path in documentation: in backticks or the target of a link that is not a URL.
+BACKTICKED = re.compile(r"`([^`\s]+)`")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+SOURCE_NAME = re.compile(r"^[\w.*/-]+\.(?:hpp|cpp|py|sh|md|cmake|json|csv)$")
+DOC_IN_CODE = re.compile(r'\b(docs/[\w./-]+\.md)(?:, "([^"]+)")?')
+
+
+class Tidy:
+    def __init__(self, tree):
+        self.tree = tree
+        self.problems = []
+        self.files = sorted(list_files(tree))
+        self.text = {path: read(tree / path) for path in self.files if is_text(path)}
+
+    def problem(self, path, line, text):
+        self.problems.append(f"{path}:{line}: {text}")
+
+    def check(self):
+        for path, text in self.text.items():
+            lines = text.split("\n")
+            self.check_white_space(path, text, lines)
+            self.check_machine_paths(path, lines)
+            if path.suffix in CODE:
+                self.check_length(path, lines)
+            if path.suffix in (".hpp", ".cpp"):
+                self.check_includes(path, lines)
+                self.check_docs_in_code(path, lines)
+            if path.suffix == ".hpp":
+                self.check_head(path, lines)
+            if path.parts[:2] == ("include", "leat"):
+                self.check_core(path, text)
+            if path.parts[0] == "examples" and path.suffix == ".cpp":
+                self.check_public_only(path, lines)
+            if path.suffix == ".md" and (path.parts[0] == "docs" or len(path.parts) == 1):
+                self.check_paths_in_docs(path, lines)
+        for path in self.files:
+            if {"common", "utils", "util"} & set(path.parts[:-1]):
+                self.problem(path, 1, "no common/ or utils/: a helper lives with its user")
+        self.check_edges()
+
+    # --- One file ----------------------------------------------------------------------------
+
+    def check_white_space(self, path, text, lines):
+        for number, line in enumerate(lines, 1):
+            if "\t" in line and path.name != "Makefile":
+                self.problem(path, number, "tab")
+            if line != line.rstrip():
+                self.problem(path, number, "space at the end of the line")
+        if text and (not text.endswith("\n") or text.endswith("\n\n")):
+            self.problem(path, len(lines), "must end with exactly one newline")
+
+    def check_machine_paths(self, path, lines):
+        for number, line in enumerate(lines, 1):
+            found = MACHINE_PATHS.search(line)
+            if found:
+                self.problem(path, number, f"path of one machine: {found.group(0)}")
+
+    def check_length(self, path, lines):
+        if len(lines) - 1 > MAX_LINES:
+            self.problem(path, len(lines) - 1, f"over {MAX_LINES} lines: look for the seam")
+
+    def check_head(self, path, lines):
+        if not lines[0].startswith("//"):
+            self.problem(path, 1, "a header starts with a comment: what it is for, how to use it")
+        if "#pragma once" not in lines:
+            self.problem(path, 1, "no #pragma once")
+
+    def check_docs_in_code(self, path, lines):
+        """Comments point to docs/name.md, "Section": both must be there."""
+        for number, line in enumerate(lines, 1):
+            for name, section in DOC_IN_CODE.findall(line):
+                text = self.text.get(Path(name))
+                if text is None:
+                    self.problem(path, number, f"no such file: {name}")
+                elif section and not re.search(rf"^#+ .*{re.escape(section)}", text, re.M | re.I):
+                    self.problem(path, number, f'{name} has no section "{section}"')
+
+    def check_public_only(self, path, lines):
+        for number, line in enumerate(lines, 1):
+            if re.search(r"\bdetail::", line):
+                self.problem(path, number, "an example uses the public interface only")
+
+    def check_core(self, path, text):
+        if path.parts[2] == "compat":
+            return  # Throws, as the originals do.
+        code = without_comments_and_strings(text)
+        for number, line in enumerate(code.split("\n"), 1):
+            if re.search(r"\bthrow\b", line):
+                self.problem(path, number, "the core throws nothing")
+
+    # --- Includes ----------------------------------------------------------------------------
+
+    def check_includes(self, path, lines):
+        for number, line in enumerate(lines, 1):
+            found = INCLUDE.match(line)
+            if not found:
+                continue
+            reason = self.why_not_include(path, found.group(1) == '"', found.group(2))
+            if reason:
+                self.problem(path, number, f"may not include {found.group(2)}: {reason}")
+
+    def why_not_include(self, path, quoted, name):
+        """None if this file may include that header."""
+        target = self.resolve(path, quoted, name)
+        if path.parts[:2] == ("include", "leat"):
+            layer = path.parts[2] if len(path.parts) > 3 else ""
+            if layer not in LAYERS:
+                return f"include/leat/{layer} is not in the table of tools/tidy.py"
+            if target is None:
+                return outside_core(layer, name)
+            if target.parts[:2] != ("include", "leat"):
+                return "the core includes only itself, the standard library and (os) Linux"
+            other = target.parts[2] if len(target.parts) > 3 else ""
+            if other not in LAYERS[layer]:
+                return f"{layer or 'leat.hpp'} does not know {other or 'leat.hpp'}"
+        elif path.parts[0] == "src" and target is not None and target.parts[0] == "src":
+            mine, other = path.parts[1], target.parts[1]
+            entry = "/".join(target.parts[1:])
+            if mine != other and entry not in ENTRY_HEADERS.get(mine, ()):
+                return f"src/{mine} does not know this part of src/{other}"
+        elif path.parts[0] in ("src", "examples") and target is not None:
+            if target.parts[0] not in ("include", path.parts[0]):
+                return "not a public header"
+        if quoted and target is None and name != "leat_version.hpp":
+            return "no such file"
+        return None
+
+    def resolve(self, path, quoted, name):
+        """The file of this tree that an #include means, or None."""
+        bases = [Path("include")]
+        if quoted:
+            bases = [path.parent, Path("."), Path("include"), Path("src"), Path("tests")]
+            bases += [Path(*path.parts[:2])]  # tests/unit for the files below it.
+        for base in bases:
+            candidate = Path(os.path.normpath(base / name))
+            if candidate in self.text:
+                return candidate
+        return None
+
+    # --- Paths in documentation ----------------------------------------------------------------
+
+    def check_paths_in_docs(self, path, lines):
+        fenced = False
+        for number, line in enumerate(lines, 1):
+            if line.lstrip().startswith("```"):
+                fenced = not fenced
+            if fenced:
+                continue
+            for name in LINK.findall(line):
+                target = name.split("#")[0]
+                if "://" in name or name.startswith("mailto:") or not target:
+                    continue
+                if not self.exists(path.parent / target):
+                    self.problem(path, number, f"link to nothing: {name}")
+            for name in BACKTICKED.findall(line):
+                if self.looks_like_path(name) and not self.named_path_exists(path, name):
+                    self.problem(path, number, f"no such path: {name}")
+
+    def looks_like_path(self, name):
+        if not re.fullmatch(r"[\w.*/+-]+", name) or name.startswith(("/", "-", "*")):
+            return False
+        if name.split("/")[0] in ("build", "."):
+            return False  # Made by the build.
+        first_is_folder = "/" in name and any(f.parts[0] == name.split("/")[0]
+                                              for f in self.files if len(f.parts) > 1)
+        return first_is_folder or SOURCE_NAME.match(name) is not None
+
+    def named_path_exists(self, path, name):
+        """From the top, from the document, or as code names headers: leat/…, log/…, bench/…."""
+        bases = [Path("."), path.parent, Path("include"), Path("include/leat"), Path("src")]
+        if any(self.exists(base / name) for base in bases):
+            return True
+        # A bare file name, in a text that speaks of its folder.
+        return "/" not in name and any(f.match(name) for f in self.files)
+
+    def exists(self, path):
+        path = Path(os.path.normpath(path))
+        if "*" in str(path):
+            return any(file.match(str(path)) for file in self.files)
+        return (self.tree / path).exists()
+
+    # --- Named pairs of atomic operations --------------------------------------------------------
+
+    def check_edges(self):
+        """Each enumerator of Edge: two ends in the core, a line in the docs, a test."""
+        home = Path("include/leat/base/atomic.hpp")
+        docs = Path("docs/internals/memory-model.md")
+        core = [p for p in self.text if p.parts[:2] == ("include", "leat")]
+        if not core:
+            return
+        declared = re.search(r"enum class Edge\b[^{]*\{(.*?)\}", self.text.get(home, ""), re.S)
+        if not declared:
+            self.problem(home, 1, "no `enum class Edge`: the named pairs of atomic operations")
+            return
+        body = without_comments_and_strings(declared.group(1))
+        names = re.findall(r"(\w+)\s*(?:=[^,]*)?(?:,|$)", body.strip())
+        start = self.text[home][:declared.start(1)].count("\n") + 1
+        if not names:
+            self.problem(home, start, "enum class Edge is empty")
+        tests = [text for path, text in self.text.items()
+                 if path.parts[:2] == ("tests", "interleave") and path.suffix == ".cpp"]
+        all_core = "\n".join(without_comments_and_strings(self.text[path]) for path in core)
+
+        for name in names:
+            offset = re.search(rf"\b{name}\b", declared.group(1)).start()
+            line = start + declared.group(1)[:offset].count("\n")
+            spelled = f"(?:{name}|{name.replace('_', '-')})"
+            self.check_ends(home, line, name, all_core)
+            if not re.search(rf"\[{spelled}\]|`{spelled}`", self.text.get(docs, "")):
+                self.problem(home, line, f"edge {name} is not explained in {docs}")
+            in_test = re.compile(rf'\bEdge::{name}\b|\[{spelled}\]|"{spelled}"')
+            if not any(in_test.search(text) for text in tests):
+                self.problem(home, line, f"edge {name} has no test in tests/interleave")
+
+    def check_ends(self, home, line, name, all_core):
+        """store_release<Edge::x>(…) is a writing end, load_acquire a reading one, the rest both."""
+        uses = re.findall(rf"(\w+)<(?:detail::)?Edge::{name}\b|\bEdge::{name}\b", all_core)
+        if len(uses) < 2:
+            self.problem(home, line, f"edge {name} has {len(uses)} of its two ends in include/leat")
+        elif all(use.startswith(("load", "fence_acquire")) for use in uses):
+            self.problem(home, line, f"edge {name} has reading ends only")
+        elif all(use.startswith(("store", "fence_release")) for use in uses):
+            self.problem(home, line, f"edge {name} has writing ends only")
+
+
+def outside_core(layer, name):
+    """Why a core header may not include this header of the system, or None."""
+    if name.startswith("leat/"):
+        return "no such file"
+    if "/" not in name and not name.endswith(".h"):
+        return None  # The standard library.
+    if layer == "os" or name.endswith("intrin.h"):
+        return None
+    return "only include/leat/os calls Linux"
+
+
+def without_comments_and_strings(text):
+    """The code, with line numbers kept."""
+    pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
+    return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found.group(0)), text)
+
+
+def is_text(path):
+    return path.suffix in TEXT or path.name in TEXT_NAMES
+
+
+def read(path):
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def list_files(tree):
+    """What git would commit; everything but build/ where there is no git."""
+    if (tree / ".git").exists():
+        command = ["git", "-c", f"safe.directory={tree}", "-C", str(tree), "ls-files", "-coz",
+                   "--exclude-standard"]
+        names = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        return [Path(n) for n in names.split("\0") if n and (tree / n).is_file()]
+    return [path.relative_to(tree) for path in tree.rglob("*")
+            if path.is_file() and not {"build", "__pycache__"} & set(path.relative_to(tree).parts)]
+
+
+def main():
+    tree = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
+    tidy = Tidy(tree)
+    tidy.check()
+    for problem in tidy.problems:
+        print(problem)
+    print(f"tidy: {len(tidy.text)} files checked, {len(tidy.problems)} problems")
+    return 1 if tidy.problems or not tidy.text else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
