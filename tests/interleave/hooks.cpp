@@ -30,7 +30,8 @@ void schedule_access(const void* word, std::size_t size, std::memory_order order
   Machine& m = machine();
   const bool copies =
       edge == kNoEdge && order == std::memory_order_relaxed && word == m.copy_goes_on;
-  if (!copies || random(16) == 0) schedule();
+  m.copying = copies && random(16) != 0;
+  if (!m.copying) schedule();
   m.copy_goes_on = static_cast<const char*>(word) + size;
 }
 

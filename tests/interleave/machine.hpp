@@ -19,7 +19,7 @@ namespace leat::detail::model {
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 inline constexpr std::size_t kEdges = static_cast<std::size_t>(Edge::topic_state) + 1;
 inline constexpr std::size_t kSides = 5;
-inline constexpr std::size_t kTraceLength = 80;
+inline constexpr std::size_t kTraceLength = 150;
 
 enum class State { ready, asleep, finished, dead };
 
@@ -86,6 +86,7 @@ struct Machine {
   std::uint64_t steps = 0;
   std::int64_t clock_ns = 0;
   std::int64_t lowest_priority = 0;
+  bool copying = false;
   const void* copy_goes_on = nullptr;  // Where the last load or store ended.
   bool abandoned = false;
   bool left_behind = false;   // Some fiber will never run its destructors.

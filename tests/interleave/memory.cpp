@@ -49,6 +49,7 @@ void Memory::reset() {
   sc_last_place_ = 0;
   used_ = 0;
   table_.assign(1024, {});
+  if (ranges_.empty()) files_.clear();
 }
 
 // ---- Locations ----------------------------------------------------------------------------------

@@ -70,6 +70,7 @@ void record(const char* what, int edge, Side side, const void* word, std::uint64
             const void* caller) {
   Machine& m = machine();
   if (edge >= 0) ++m.uses[edge][static_cast<std::size_t>(side)];
+  if (m.copying && m.traced > 0) --m.traced;  // Of a copy, the last access only.
   m.trace[m.traced++ % kTraceLength] = {m.running, what,
                                         edge,      word == nullptr ? 0 : m.memory.key_of(word),
                                         value,     side == Side::load ? m.memory.last_age() : 0,
@@ -240,6 +241,7 @@ Thread choose_next(bool yielding) {
 // Called before each operation.
 void schedule(bool yielding) {
   Machine& m = machine();
+  m.copying = false;
   m.clock_ns += 20;
   if (m.running == kSetup) return;
   const Thread self = m.running;
@@ -251,6 +253,7 @@ void schedule(bool yielding) {
   if (operation == m.fibers[self].kill_at) kill(self);
   if (operation == m.fibers[self].suspend_at) m.fibers[self].suspended = true;
   switch_to(choose_next(yielding));
+  m.copying = false;
 }
 
 namespace {
@@ -462,6 +465,10 @@ std::string read_checked(const void* data, std::size_t size) {
   std::string bytes(size, '\0');
   for (std::size_t i = 0, step = 0; i < size; i += step) {
     const char* from = static_cast<const char*>(data) + i;
+    if (is_middle(i, size, step)) {
+      std::memcpy(&bytes[i], from, step);
+      continue;
+    }
     step = size - i >= 8 && reinterpret_cast<std::uintptr_t>(from) % 8 == 0 ? 8 : 1;
     const std::uint64_t value = load(from, step, std::memory_order_relaxed, kNoEdge);
     std::memcpy(&bytes[i], &value, step);

@@ -81,35 +81,32 @@ TEST(Wait, LeavingWakesPublishers) {
 }
 
 TEST(Wait, DeletionWakesEverybody) {
-  EXPECT_TRUE(model::holds(
-      model::explore({.name = "delete", .needless_timeouts_fail = true}, [](model::Execution& run) {
-        SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
-        auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
-        auto idle = must(topic->subscriber({.from = From::end, .gating = false, .spin = 0ns}),
-                         "subscriber");
-        auto publisher = must(topic->publisher(), "publisher");
-        run.thread("publisher", [&] {
-          while (true) {
-            auto offset = publisher.publish(payload_of({0, 0}, kHalf));
-            if (offset) continue;
-            model::check(offset.error().code == Errc::deleted,
-                         "publish: " + describe(offset.error()));
-            break;
-          }
-        });
-        run.thread("idle", [&] {
-          auto record = idle.receive();
-          while (record) record = idle.receive();
-          model::check(record.error().code == Errc::deleted,
-                       "receive: " + describe(record.error()));
-        });
-        run.thread("deleter", [&] {
-          const auto removed =
-              Topic::remove("t", {.force = true, .directory = SmallTopic::directory()});
-          model::check(removed.has_value(), "remove: " + describe(removed.error()));
-        });
-        run.run();
-      })));
+  EXPECT_TRUE(model::holds(model::explore({.name = "delete"}, [](model::Execution& run) {
+    SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    auto idle =
+        must(topic->subscriber({.from = From::end, .gating = false, .spin = 0ns}), "subscriber");
+    auto publisher = must(topic->publisher(), "publisher");
+    run.thread("publisher", [&] {
+      while (true) {
+        auto offset = publisher.publish(payload_of({0, 0}, kHalf));
+        if (offset) continue;
+        model::check(offset.error().code == Errc::deleted, "publish: " + describe(offset.error()));
+        break;
+      }
+    });
+    run.thread("idle", [&] {
+      auto record = idle.receive();
+      while (record) record = idle.receive();
+      model::check(record.error().code == Errc::deleted, "receive: " + describe(record.error()));
+    });
+    run.thread("deleter", [&] {
+      const auto removed =
+          Topic::remove("t", {.force = true, .directory = SmallTopic::directory()});
+      model::check(removed.has_value(), "remove: " + describe(removed.error()));
+    });
+    run.run();
+  })));
 }
 
 // ---- What the edges are for ------------------------------------------------------------------------

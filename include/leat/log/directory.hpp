@@ -4,14 +4,6 @@
 // directory itself is the topic's identity, so nobody ever mixes the files of two topics.
 #pragma once
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <grp.h>
-#include <poll.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -19,6 +11,7 @@
 #include <vector>
 
 #include "leat/log/participants.hpp"
+#include "leat/os/directory.hpp"
 
 namespace leat::detail {
 
@@ -37,61 +30,43 @@ inline bool is_valid_topic_name(std::string_view name) noexcept {
   return true;
 }
 
-// The directory asked for, else $LEAT_DIR, else /dev/shm/leat-<uid>.
-inline std::string directory_path(std::string_view wanted) {
-  if (!wanted.empty()) return std::string{wanted};
-  if (const char* from_environment = std::getenv("LEAT_DIR");
-      from_environment != nullptr && *from_environment != '\0') {
-    return from_environment;
-  }
+inline std::string default_directory_path() {
   return "/dev/shm/leat-" + std::to_string(::geteuid());
 }
 
-// Opens the directory, making it (0700) if it is missing. The default one lies in a place where
-// anybody may create names, so there it must be the caller's own and no link: else `permission`.
+// The directory asked for, else $LEAT_DIR, else the default.
+inline std::string directory_path(std::string_view wanted) {
+  if (!wanted.empty()) return std::string{wanted};
+  const char* from_environment = std::getenv("LEAT_DIR");
+  if (from_environment != nullptr && *from_environment != '\0') return from_environment;
+  return default_directory_path();
+}
+
+// The default directory lies where anybody may create names, so it must be the caller's own.
 inline Result<Fd> open_directory(std::string_view wanted) {
   const std::string path = directory_path(wanted);
-  const bool is_default = path == "/dev/shm/leat-" + std::to_string(::geteuid());
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_system_error();
-  Fd directory{
-      ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | (is_default ? O_NOFOLLOW : 0))};
-  if (!directory) {
-    if (is_default && (errno == ELOOP || errno == ENOTDIR)) return Error{Errc::permission, errno};
-    return last_system_error();
-  }
-  if (is_default) {
-    struct stat status {};
-    if (::fstat(directory.get(), &status) != 0) return last_system_error();
-    if (status.st_uid != ::geteuid()) return Errc::permission;
-  }
-  return directory;
+  return open_or_make_directory(path, path == default_directory_path());
 }
 
 inline Result<Fd> open_topic_directory(const Fd& directory, const std::string& name) {
   if (!is_valid_topic_name(name)) return Errc::invalid_argument;
-  Fd topic{
-      ::openat(directory.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
-  if (!topic) return last_system_error();
-  return topic;
+  return open_directory_at(directory.get(), name.c_str());
 }
 
-// Removes the two files and the directory.
-inline void remove_topic_files(const Fd& directory, const std::string& name) noexcept {
-  const Fd topic{
-      ::openat(directory.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
-  if (topic) {
-    ::unlinkat(topic.get(), kControlFile, 0);
-    ::unlinkat(topic.get(), kRecordsFile, 0);
+inline void remove_topic_files(const Fd& directory, const char* name) noexcept {
+  if (auto topic = open_directory_at(directory.get(), name)) {
+    remove_file_at(topic->get(), kControlFile);
+    remove_file_at(topic->get(), kRecordsFile);
   }
-  ::unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR);
+  remove_directory_at(directory.get(), name);
 }
 
-// What a new topic starts with, beyond its geometry.
+// What a new topic starts with.
 struct NewTopic {
   Geometry geometry;
-  ::mode_t mode = 0600;
-  std::int64_t group = -1;            // gid, or -1 to leave it
-  std::uint64_t first_segment = 1;    // tests start just below a wrap-around
+  std::uint32_t mode = 0600;
+  std::int64_t group = -1;          // gid, or -1 to leave it
+  std::uint64_t first_segment = 1;  // tests start just below a wrap-around
   std::uint64_t first_offset = 0;
 };
 
@@ -111,65 +86,41 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
   store_relaxed(header.revoke_after_ns, geometry.revoke_after_ns);
   store_relaxed(header.evict_after_ns, geometry.evict_after_ns);
   store_relaxed(header.created_ms, wall_clock_ms());
-  std::byte* partition =
-      control + sizeof(TopicHeader) + geometry.participant_capacity * sizeof(ParticipantSlot);
-  const std::uint64_t physical_size =
-      Geometry::round_up(geometry.segment_count * sizeof(PhysicalSegment), kLine);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    auto& words = *reinterpret_cast<PartitionControl*>(partition);
-    auto* physical = reinterpret_cast<PhysicalSegment*>(partition + sizeof(PartitionControl));
-    auto* entries =
-        reinterpret_cast<SegmentEntry*>(partition + sizeof(PartitionControl) + physical_size);
-    SegmentEntry& first = entries[topic.first_segment & (geometry.entry_count - 1)];
-    store_relaxed(words.claim, geometry.claim_layout.pack(topic.first_segment, 0, 0));
-    store_relaxed(words.current, topic.first_segment);
-    store_relaxed(words.start, topic.first_segment);
-    store_relaxed(physical[0].last_segment, topic.first_segment);
+    const PartitionView view = view_partition(control, geometry, i);
+    SegmentEntry& first = view.entries[topic.first_segment & (geometry.entry_count - 1)];
+    store_relaxed(view.control->claim, geometry.claim_layout.pack(topic.first_segment, 0, 0));
+    store_relaxed(view.control->current, topic.first_segment);
+    store_relaxed(view.control->start, topic.first_segment);
+    store_relaxed(view.physical[0].last_segment, topic.first_segment);
     store_relaxed(first.map, topic.first_segment << kPhysicalBits);
     store_relaxed(first.base_offset, topic.first_offset);
-    partition += geometry.partition_control_size();
   }
   store_relaxed(header.magic, kMagic);
 }
 
-inline Result<void> make_topic_file(int directory, const char* name, std::size_t size,
-                                    const NewTopic& topic, Fd& file) {
-  file = Fd{::openat(directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)};
-  if (!file) return last_system_error();
-  if (auto allocated = allocate_file(file.get(), size); !allocated) return allocated.error();
-  if (topic.group >= 0 &&
-      ::fchown(file.get(), static_cast<::uid_t>(-1), static_cast<::gid_t>(topic.group)) != 0) {
-    return last_system_error();
-  }
-  if (::fchmod(file.get(), topic.mode) != 0) return last_system_error();
-  return {};
+inline Result<Fd> make_topic_file(int directory, const char* name, std::size_t size,
+                                  const NewTopic& topic) {
+  auto file = open_at(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (!file) return file.error();
+  if (auto allocated = allocate_file(file->get(), size); !allocated) return allocated.error();
+  auto access = set_access(file->get(), topic.mode, topic.group);
+  if (!access) return access.error();
+  return file;
 }
 
 inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
-  Fd control;
-  Fd records;
+  const Geometry& geometry = topic.geometry;
   // The large one first: when space is short, that is where it shows.
-  if (auto made =
-          make_topic_file(directory, kRecordsFile, topic.geometry.records_size(), topic, records);
-      !made) {
-    return made.error();
-  }
-  if (auto made =
-          make_topic_file(directory, kControlFile, topic.geometry.control_size(), topic, control);
-      !made) {
-    return made.error();
-  }
-  auto mapping = Mapping::map(control.get(), topic.geometry.control_size(), true);
+  auto records = make_topic_file(directory, kRecordsFile, geometry.records_size(), topic);
+  if (!records) return records.error();
+  auto control = make_topic_file(directory, kControlFile, geometry.control_size(), topic);
+  if (!control) return control.error();
+  auto mapping = Mapping::map(control->get(), geometry.control_size(), true);
   if (!mapping) return mapping.error();
   initialise_control(mapping->data(), topic);
   // Whoever may read a file of the topic may enter its directory.
-  const ::mode_t enter = ((topic.mode & 0444) >> 2) | topic.mode;
-  if (topic.group >= 0 &&
-      ::fchown(directory, static_cast<::uid_t>(-1), static_cast<::gid_t>(topic.group)) != 0) {
-    return last_system_error();
-  }
-  if (::fchmod(directory, enter) != 0) return last_system_error();
-  return {};
+  return set_access(directory, topic.mode | ((topic.mode & 0444) >> 2), topic.group);
 }
 
 // Makes the topic's directory under a temporary name and renames it. `exists` if the name is taken.
@@ -178,16 +129,11 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
   char temporary[64];
   std::snprintf(temporary, sizeof(temporary), "%s%ld-%016llx", kNewPrefix,
                 static_cast<long>(::getpid()), static_cast<unsigned long long>(make_random()));
-  if (::mkdirat(directory.get(), temporary, 0700) != 0) return last_system_error();
-  const Fd made{
-      ::openat(directory.get(), temporary, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
-  Result<void> result =
-      made ? fill_topic_directory(made.get(), topic) : Result<void>{last_system_error()};
+  if (auto made = make_directory_at(directory.get(), temporary); !made) return made.error();
+  auto made = open_directory_at(directory.get(), temporary);
+  auto result = made ? fill_topic_directory(made->get(), topic) : Result<void>{made.error()};
   LEAT_STEP("create:filled");
-  if (result && ::renameat2(directory.get(), temporary, directory.get(), name.c_str(),
-                            RENAME_NOREPLACE) != 0) {
-    result = last_system_error();
-  }
+  if (result) result = rename_at(directory.get(), temporary, name.c_str());
   if (!result) remove_topic_files(directory, temporary);
   return result;
 }
@@ -196,29 +142,24 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
 // who meets one may do it.
 //   busy   another process holds the directory's lock and does not move on
 inline Result<void> finish_deletion(const Fd& directory, const std::string& name) {
-  const Fd lock{
-      ::openat(directory.get(), kDirectoryLock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)};
-  if (!lock) return last_system_error();
-  for (const Deadline deadline{std::chrono::seconds{5}};;) {
-    auto locked = try_lock_byte(lock.get(), 0);
+  auto lock = open_at(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
+  if (!lock) return lock.error();
+  for (const Deadline deadline{std::chrono::seconds{5}};; sleep_a_millisecond()) {
+    auto locked = try_lock_byte(lock->get(), 0);
     if (!locked) return locked.error();
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;
-    ::usleep(1000);
   }
   // Under the lock nobody else takes the name away; is it (still) the deleted topic?
   auto found = open_topic_directory(directory, name);
-  if (!found) return found.error().code == Errc::not_found ? Result<void>{} : found.error();
+  if (!found) return found.error() == Errc::not_found ? Result<void>{} : found.error();
   auto topic = SharedTopic::attach(std::move(*found));
-  if (topic && !(*topic)->is_deleted()) return {};
-  if (!topic && topic.error().code != Errc::not_found && topic.error().code != Errc::wrong_format) {
-    return topic.error();
-  }
+  if (!topic) return topic.error();
+  if (!(*topic)->is_deleted()) return {};
   char aside[64];
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));
-  if (::renameat(directory.get(), name.c_str(), directory.get(), aside) != 0)
-    return last_system_error();
+  if (auto moved = rename_at(directory.get(), name.c_str(), aside); !moved) return moved.error();
   LEAT_STEP("delete:renamed");
   remove_topic_files(directory, aside);
   return {};
@@ -226,47 +167,10 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
 
 // Names of all topics, in no order.
 inline Result<std::vector<std::string>> topic_names(const Fd& directory) {
-  const int copy = ::openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (copy < 0) return last_system_error();
-  DIR* stream = ::fdopendir(copy);
-  if (stream == nullptr) {
-    ::close(copy);
-    return last_system_error();
-  }
-  std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream)) {
-    if (is_valid_topic_name(entry->d_name)) names.emplace_back(entry->d_name);
-  }
-  ::closedir(stream);
+  auto names = names_in(directory.get());
+  if (!names) return names.error();
+  std::erase_if(*names, [](const std::string& name) { return !is_valid_topic_name(name); });
   return names;
 }
-
-// Sleeps until something in the directory changes, at most until the deadline. No polling: inotify.
-class DirectoryWatch {
- public:
-  explicit DirectoryWatch(const std::string& path) noexcept
-      : fd_{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)} {
-    if (fd_) watched_ = ::inotify_add_watch(fd_.get(), path.c_str(), IN_MOVED_TO | IN_CREATE) >= 0;
-  }
-  void wait(Deadline deadline) noexcept {
-    if (deadline.is_immediate()) return;
-    // Where inotify is not to be had, look every 10 ms.
-    if (!watched_) deadline = deadline.at_most_ns(10'000'000);
-    int timeout_ms = -1;
-    if (!deadline.is_never()) {
-      const std::int64_t left = (deadline.at_ns() - now_ns() + 999'999) / 1'000'000;
-      timeout_ms = left <= 0 ? 0 : left > 3'600'000 ? 3'600'000 : static_cast<int>(left);
-    }
-    pollfd entry{fd_.get(), POLLIN, 0};
-    ::poll(&entry, watched_ ? 1 : 0, timeout_ms);
-    char events[4096];
-    while (watched_ && ::read(fd_.get(), events, sizeof(events)) > 0) {
-    }
-  }
-
- private:
-  Fd fd_;
-  bool watched_ = false;
-};
 
 }  // namespace leat::detail

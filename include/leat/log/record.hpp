@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "leat/base/clock.hpp"
 #include "leat/base/result.hpp"
 #include "leat/log/layout.hpp"
 

@@ -11,7 +11,7 @@
 
 #include "leat/base/result.hpp"
 #include "leat/log/layout.hpp"
-#include "leat/os/file.hpp"
+#include "leat/os/directory.hpp"
 #include "leat/os/fork.hpp"
 #include "leat/os/futex.hpp"
 #include "leat/os/lock.hpp"
@@ -37,18 +37,35 @@ struct PartitionView {
   std::uint64_t records_offset;
 };
 
+inline PartitionView view_partition(std::byte* control, const Geometry& geometry,
+                                    std::uint32_t index) noexcept {
+  std::byte* at = control + sizeof(TopicHeader) +
+                  geometry.participant_capacity * sizeof(ParticipantSlot) +
+                  index * geometry.partition_control_size();
+  PartitionView view{};
+  view.control = reinterpret_cast<PartitionControl*>(at);
+  at += sizeof(PartitionControl);
+  view.physical = reinterpret_cast<PhysicalSegment*>(at);
+  at += Geometry::round_up(geometry.segment_count * sizeof(PhysicalSegment), kLine);
+  view.entries = reinterpret_cast<SegmentEntry*>(at);
+  at += geometry.entry_count * sizeof(SegmentEntry);
+  view.slots = reinterpret_cast<PartitionSlot*>(at);
+  view.records_offset = index * geometry.partition_size();
+  return view;
+}
+
 class SharedTopic {
  public:
   // Attaches to the topic in an open directory.
   //   not_found     the directory holds no topic
   //   wrong_format  magic, version, sizes or geometry are not what this library writes
   static Result<std::unique_ptr<SharedTopic>> attach(Fd directory) {
-    Fd control_fd{::openat(directory.get(), kControlFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
-    if (!control_fd) return last_system_error();
-    auto size = file_size(control_fd.get());
+    auto control_fd = open_at(directory.get(), kControlFile, O_RDWR);
+    if (!control_fd) return control_fd.error();
+    auto size = file_size(control_fd->get());
     if (!size) return size.error();
     if (*size < sizeof(TopicHeader)) return Errc::wrong_format;
-    auto mapping = Mapping::map(control_fd.get(), *size, true);
+    auto mapping = Mapping::map(control_fd->get(), *size, true);
     if (!mapping) return mapping.error();
 
     auto topic = std::make_unique<SharedTopic>();
@@ -57,7 +74,7 @@ class SharedTopic {
     if (!geometry) return geometry.error();
     topic->geometry_ = *geometry;
     topic->control_mapping_ = std::move(*mapping);
-    topic->control_fd_ = std::move(control_fd);
+    topic->control_fd_ = std::move(*control_fd);
     topic->directory_ = std::move(directory);
     topic->participants_ =
         reinterpret_cast<ParticipantSlot*>(topic->control_mapping_.data() + sizeof(TopicHeader));
@@ -78,19 +95,7 @@ class SharedTopic {
   }
 
   PartitionView partition(std::uint32_t index) const noexcept {
-    std::byte* at = control_mapping_.data() + sizeof(TopicHeader) +
-                    geometry_.participant_capacity * sizeof(ParticipantSlot) +
-                    index * geometry_.partition_control_size();
-    PartitionView view{};
-    view.control = reinterpret_cast<PartitionControl*>(at);
-    at += sizeof(PartitionControl);
-    view.physical = reinterpret_cast<PhysicalSegment*>(at);
-    at += Geometry::round_up(geometry_.segment_count * sizeof(PhysicalSegment), kLine);
-    view.entries = reinterpret_cast<SegmentEntry*>(at);
-    at += geometry_.entry_count * sizeof(SegmentEntry);
-    view.slots = reinterpret_cast<PartitionSlot*>(at);
-    view.records_offset = index * geometry_.partition_size();
-    return view;
+    return view_partition(control_mapping_.data(), geometry_, index);
   }
 
   // The records, mapped read-only on first use. Any thread.
@@ -118,14 +123,9 @@ class SharedTopic {
 
   // A description of the control file of its own, for one participant's lock.
   Result<Fd> open_control_again() const noexcept {
-    Fd fd{::openat(directory_.get(), kControlFile, O_RDWR | O_CLOEXEC | O_NOFOLLOW)};
-    if (!fd) return errno == ENOENT ? Error{Errc::deleted, 0} : last_system_error();
-    struct stat mine {
-    }, again{};
-    if (::fstat(control_fd_.get(), &mine) != 0 || ::fstat(fd.get(), &again) != 0) {
-      return last_system_error();
-    }
-    if (mine.st_ino != again.st_ino || mine.st_dev != again.st_dev) return Errc::deleted;
+    auto fd = open_at(directory_.get(), kControlFile, O_RDWR);
+    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
+    if (!is_same_file(control_fd_.get(), fd->get())) return Errc::deleted;
     return fd;
   }
 
@@ -156,13 +156,12 @@ class SharedTopic {
 
  private:
   Result<void> map_records(Mapping& mapping, bool writable) noexcept {
-    const int flags = (writable ? O_RDWR : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW;
-    const Fd fd{::openat(directory_.get(), kRecordsFile, flags)};
-    if (!fd) return errno == ENOENT ? Error{Errc::deleted, 0} : last_system_error();
-    auto size = file_size(fd.get());
+    auto fd = open_at(directory_.get(), kRecordsFile, writable ? O_RDWR : O_RDONLY);
+    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
+    auto size = file_size(fd->get());
     if (!size) return size.error();
     if (*size != geometry_.records_size()) return Errc::wrong_format;
-    auto mapped = Mapping::map(fd.get(), *size, writable);
+    auto mapped = Mapping::map(fd->get(), *size, writable);
     if (!mapped) return mapped.error();
     mapping = std::move(*mapped);
     return {};

@@ -19,6 +19,7 @@
 #include "leat/log/directory.hpp"
 #include "leat/log/publisher.hpp"
 #include "leat/log/subscriber.hpp"
+#include "leat/os/event.hpp"
 
 namespace leat {
 

@@ -39,9 +39,9 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
   geometry.derive();
   topic.mode = options.mode;
   if (!options.group.empty()) {
-    const ::group* group = ::getgrnam(options.group.c_str());
-    if (group == nullptr) return Errc::invalid_argument;
-    topic.group = group->gr_gid;
+    const auto group = detail::find_group(options.group);
+    if (!group) return Errc::invalid_argument;
+    topic.group = *group;
   }
   return topic;
 }

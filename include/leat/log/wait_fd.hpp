@@ -5,11 +5,6 @@
 // thread switch per wake-up; nothing while records keep coming.
 #pragma once
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -17,13 +12,14 @@
 #include <utility>
 
 #include "leat/log/shared_topic.hpp"
+#include "leat/os/event.hpp"
 
 namespace leat::detail {
 
 class WaitFd {
  public:
   static Result<std::unique_ptr<WaitFd>> start(std::shared_ptr<SharedTopic> topic) {
-    Fd fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    EventFd fd;
     if (!fd) return last_system_error();
     return std::unique_ptr<WaitFd>{new WaitFd{std::move(topic), std::move(fd)}};
   }
@@ -40,16 +36,13 @@ class WaitFd {
   int fd() const noexcept { return fd_.get(); }
 
   // Makes the descriptor unreadable.
-  void drain() noexcept {
-    std::uint64_t count = 0;
-    (void)!::read(fd_.get(), &count, sizeof(count));
-  }
+  void drain() noexcept { fd_.drain(); }
 
   // Makes it readable now if `ready`, else when the topic's data word is no longer `value`; with
   // `look_again` after 2 ms in any case.
   void arm(std::uint32_t value, bool ready, bool look_again) {
     if (ready) {
-      signal();
+      fd_.signal();
       return;
     }
     {
@@ -62,13 +55,8 @@ class WaitFd {
   }
 
  private:
-  WaitFd(std::shared_ptr<SharedTopic> topic, Fd fd)
+  WaitFd(std::shared_ptr<SharedTopic> topic, EventFd fd)
       : topic_{std::move(topic)}, fd_{std::move(fd)}, helper_{[this] { run(); }} {}
-
-  void signal() noexcept {
-    const std::uint64_t one = 1;
-    (void)!::write(fd_.get(), &one, sizeof(one));
-  }
 
   void run() {
     std::unique_lock lock{mutex_};
@@ -81,13 +69,13 @@ class WaitFd {
           look_again_ ? Deadline{std::chrono::milliseconds{2}} : Deadline::never();
       lock.unlock();
       futex_wait(topic_->header().data_wake, value, deadline);
-      signal();
+      fd_.signal();
       lock.lock();
     }
   }
 
   std::shared_ptr<SharedTopic> topic_;
-  Fd fd_;
+  EventFd fd_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool armed_ = false;  // Protected by mutex_, as the next three.

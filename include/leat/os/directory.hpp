@@ -1,0 +1,100 @@
+// Directories and names in them, always relative to an open directory.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/os/file.hpp"
+
+namespace leat::detail {
+
+// Opens a name in a directory; never follows a link.
+inline Result<Fd> open_at(int directory, const char* name, int flags, ::mode_t mode = 0) noexcept {
+  Fd fd{::openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)};
+  if (!fd) return last_system_error();
+  return fd;
+}
+inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
+  return open_at(directory, name, O_RDONLY | O_DIRECTORY);
+}
+
+// A directory by its path, made with mode 0700 if it is missing. With `only_own` it must belong to
+// the caller and not be a link: else `permission`.
+inline Result<Fd> open_or_make_directory(const std::string& path, bool only_own) noexcept {
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_system_error();
+  const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (only_own ? O_NOFOLLOW : 0);
+  Fd directory{::open(path.c_str(), flags)};
+  if (!directory) {
+    if (only_own && (errno == ELOOP || errno == ENOTDIR)) return Error{Errc::permission, errno};
+    return last_system_error();
+  }
+  struct stat status {};
+  if (::fstat(directory.get(), &status) != 0) return last_system_error();
+  if (only_own && status.st_uid != ::geteuid()) return Errc::permission;
+  return directory;
+}
+
+inline Result<void> make_directory_at(int directory, const char* name) noexcept {
+  if (::mkdirat(directory, name, 0700) != 0) return last_system_error();
+  return {};
+}
+
+// `exists` if the new name is taken.
+inline Result<void> rename_at(int directory, const char* from, const char* to) noexcept {
+  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) != 0)
+    return last_system_error();
+  return {};
+}
+
+inline void remove_file_at(int directory, const char* name) noexcept {
+  ::unlinkat(directory, name, 0);
+}
+inline void remove_directory_at(int directory, const char* name) noexcept {
+  ::unlinkat(directory, name, AT_REMOVEDIR);
+}
+
+// Sets the mode, whatever the umask, and the group unless it is -1.
+inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexcept {
+  const auto same_user = static_cast<::uid_t>(-1);
+  if (group >= 0 && ::fchown(fd, same_user, static_cast<::gid_t>(group)) != 0) {
+    return last_system_error();
+  }
+  if (::fchmod(fd, mode) != 0) return last_system_error();
+  return {};
+}
+
+inline bool is_same_file(int one, int other) noexcept {
+  struct stat first {};
+  struct stat second {};
+  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
+         first.st_ino == second.st_ino && first.st_dev == second.st_dev;
+}
+
+inline Result<std::vector<std::string>> names_in(int directory) {
+  auto copy = open_directory_at(directory, ".");
+  if (!copy) return copy.error();
+  DIR* stream = ::fdopendir(copy->get());
+  if (stream == nullptr) return last_system_error();
+  copy->release();
+  std::vector<std::string> names;
+  while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+  ::closedir(stream);
+  return names;
+}
+
+inline std::optional<::gid_t> find_group(const std::string& name) noexcept {
+  const ::group* found = ::getgrnam(name.c_str());
+  if (found == nullptr) return std::nullopt;
+  return found->gr_gid;
+}
+
+inline void sleep_a_millisecond() noexcept { ::usleep(1000); }
+
+}  // namespace leat::detail

@@ -1,0 +1,66 @@
+// What the kernel offers to wait for besides futexes: an eventfd, and changes of a directory.
+#pragma once
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "leat/base/clock.hpp"
+#include "leat/os/file.hpp"
+
+namespace leat::detail {
+
+// A counter with a descriptor that is readable while it is not zero.
+class EventFd {
+ public:
+  EventFd() noexcept : fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {}
+  explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
+  int get() const noexcept { return fd_.get(); }
+
+  void signal() const noexcept {
+    const std::uint64_t one = 1;
+    (void)!::write(fd_.get(), &one, sizeof(one));
+  }
+  void drain() const noexcept {
+    std::uint64_t count = 0;
+    (void)!::read(fd_.get(), &count, sizeof(count));
+  }
+
+ private:
+  Fd fd_;
+};
+
+// Sleeps until something appears in a directory. No polling: inotify.
+class DirectoryWatch {
+ public:
+  explicit DirectoryWatch(const std::string& path) noexcept
+      : fd_{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)} {
+    if (fd_) watched_ = ::inotify_add_watch(fd_.get(), path.c_str(), IN_MOVED_TO | IN_CREATE) >= 0;
+  }
+
+  // Until a change or the deadline, or for no reason.
+  void wait(Deadline deadline) noexcept {
+    if (deadline.is_immediate()) return;
+    // Where inotify is not to be had, look every 10 ms.
+    if (!watched_) deadline = deadline.at_most_ns(10'000'000);
+    int timeout_ms = -1;
+    if (!deadline.is_never()) {
+      const std::int64_t left_ms = (deadline.at_ns() - now_ns() + 999'999) / 1'000'000;
+      timeout_ms = left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
+    }
+    pollfd entry{fd_.get(), POLLIN, 0};
+    ::poll(&entry, watched_ ? 1 : 0, timeout_ms);
+    char events[4096];
+    while (watched_ && ::read(fd_.get(), events, sizeof(events)) > 0) {
+    }
+  }
+
+ private:
+  Fd fd_;
+  bool watched_ = false;
+};
+
+}  // namespace leat::detail

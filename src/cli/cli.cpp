@@ -1,0 +1,157 @@
+#include "cli.hpp"
+
+#include <fmt/format.h>
+#include <sys/statvfs.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "leat/log/directory.hpp"
+
+namespace leat::cli {
+
+int exit_code_for(Errc code) noexcept {
+  switch (code) {
+    case Errc::ok: return 0;
+    case Errc::invalid_argument:
+    case Errc::too_large:
+    case Errc::not_allowed: return kExitUsage;
+    case Errc::not_found:
+    case Errc::exists:
+    case Errc::busy:
+    case Errc::deleted:
+    case Errc::too_many: return kExitNotThere;
+    case Errc::permission: return kExitPermission;
+    case Errc::wrong_format:
+    case Errc::corrupt: return kExitFormat;
+    case Errc::full:
+    case Errc::no_space: return kExitFull;
+    case Errc::timeout:
+    case Errc::stopped:
+    case Errc::forked:
+    case Errc::revoked:
+    case Errc::would_deadlock:
+    case Errc::unsupported:
+    case Errc::io_error: break;
+  }
+  return kExitFailed;
+}
+
+void fail(Error error, const std::string& topic, const std::string& after) {
+  const std::string directory = detail::directory_path({});
+  std::string sentence;
+  switch (error.code) {
+    case Errc::not_found:
+      sentence = fmt::format("there is no topic '{}' in {}: `leat topic list` shows what there is",
+                             topic, directory);
+      break;
+    case Errc::exists: sentence = fmt::format("topic '{}' exists already in {}", topic, directory); break;
+    case Errc::permission:
+      sentence = fmt::format(
+          "no permission for topic '{}': its owner, mode or group do not let you (ls -l {}/{})", topic,
+          directory, topic);
+      break;
+    case Errc::wrong_format:
+      sentence = fmt::format(
+          "'{}' in {} is not a topic of this version of Leat; use another name, or remove it if it is yours",
+          topic, directory);
+      break;
+    case Errc::corrupt:
+      sentence = fmt::format(
+          "topic '{}' is corrupt: a check on its memory failed; delete it (leat topic delete --force {})",
+          topic, topic);
+      break;
+    case Errc::deleted: sentence = fmt::format("topic '{}' was deleted", topic); break;
+    case Errc::too_many:
+      sentence = fmt::format(
+          "topic '{}' has no free participant slot: end a publisher or subscriber, or create it with more "
+          "--participants",
+          topic);
+      break;
+    default: sentence = fmt::format("topic '{}': {}", topic, describe(error)); break;
+  }
+  throw Failure{exit_code_for(error.code), sentence + after};
+}
+
+Failure system_failure(const std::string& what, int error_number) {
+  int code = kExitFailed;
+  if (error_number == ENOENT || error_number == ENOTDIR) code = kExitNotThere;
+  if (error_number == EACCES || error_number == EPERM || error_number == EROFS) code = kExitPermission;
+  if (error_number == ENOSPC || error_number == EDQUOT) code = kExitFull;
+  if (error_number == EISDIR) code = kExitUsage;
+  return Failure{code, fmt::format("{}: {}", what, std::strerror(error_number))};
+}
+
+void check_topic_name(const std::string& name) {
+  if (detail::is_valid_topic_name(name)) return;
+  const std::string shown = name.size() <= 60 ? name : name.substr(0, 60) + "…";
+  std::string problem = "has a character that is not allowed";
+  if (name.empty()) problem = "is empty";
+  if (name.size() > 200) problem = fmt::format("has {} characters", name.size());
+  if (!name.empty() && name[0] == '.') problem = "starts with a dot";
+  throw Failure{kExitUsage, fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are "
+                                        "right, the first one not a dot",
+                                        shown, problem)};
+}
+
+std::string usable_directory() {
+  std::string path = detail::directory_path({});
+  auto directory = detail::open_directory({});
+  if (directory) return path;
+  const Error error = directory.error();
+  const char* reason = std::strerror(error.system_error);
+  if (error.code == Errc::permission && (error.system_error == 0 || error.system_error == ELOOP ||
+                                         error.system_error == ENOTDIR)) {
+    throw Failure{kExitPermission,
+                  fmt::format("{} is refused: it must be a directory of your own and no link; remove it, or "
+                              "choose another place with --dir or LEAT_DIR",
+                              path)};
+  }
+  if (error.system_error == ENOTDIR) {
+    throw Failure{kExitUsage, fmt::format("{} is not a directory: --dir and LEAT_DIR name one", path)};
+  }
+  throw Failure{exit_code_for(error.code),
+                fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one", path, reason)};
+}
+
+std::string how_to_get_room(std::uint64_t bytes) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  struct statvfs status{};
+  const std::uint64_t size = ::statvfs("/dev/shm", &status) == 0 ? status.f_blocks * status.f_frsize : 0;
+  const std::uint64_t wanted_mib = (size + bytes + bytes / 8 + kMiB - 1) / kMiB;
+  return fmt::format(
+      "get it with `mount -o remount,size={0}M /dev/shm` (as root) or `docker run --shm-size={0}m`, or choose "
+      "a place with more room with --dir",
+      wanted_mib);
+}
+
+void check_room(const std::string& directory, std::uint64_t bytes) {
+  struct statvfs status{};
+  if (::statvfs(directory.c_str(), &status) != 0) return;  // The creation itself will say it.
+  const std::uint64_t free = status.f_bavail * status.f_frsize;
+  if (bytes <= free) return;
+  throw Failure{kExitFull, fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
+                                       size_text(free), how_to_get_room(bytes - free))};
+}
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr const char* kUnits[] = {"KiB", "MiB", "GiB", "TiB"};
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  auto value = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string text = fmt::format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text + " " + kUnits[unit];
+}
+
+std::string number_text(std::uint64_t number) {
+  std::string text = std::to_string(number);
+  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
+  return text;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,95 @@
+// What the commands of `leat` share: how they end, and how sizes, times and names are read.
+//
+//     check_topic_name(name);
+//     auto topic = Topic::open(name);
+//     if (!topic) fail(topic.error(), name);   // main() prints one line and exits with the right code
+//
+// Commands end early by throwing Failure; only main() prints it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "leat/base/result.hpp"
+
+namespace CLI {
+class App;
+class Option;
+}  // namespace CLI
+
+namespace leat::cli {
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitNotThere = 3;  // not found, exists, or busy
+inline constexpr int kExitPermission = 4;
+inline constexpr int kExitFormat = 5;  // wrong format or corrupt
+inline constexpr int kExitFull = 6;
+
+// Ends a command: one sentence for a person and the exit code.
+class Failure : public std::runtime_error {
+ public:
+  Failure(int exit_code, const std::string& sentence)
+      : std::runtime_error{sentence}, exit_code_{exit_code} {}
+  int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+int exit_code_for(Errc code) noexcept;
+
+// Ends the command because of what the library said about a topic. `after` is appended to the
+// sentence: what was done before it happened.
+[[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
+
+// From errno, about a file or stream: "cannot read 'x': No such file or directory".
+[[nodiscard]] Failure system_failure(const std::string& what, int error_number);
+
+void check_topic_name(const std::string& name);
+
+// Where topics live (--dir, LEAT_DIR or the default), usable; fails with the reason otherwise.
+std::string usable_directory();
+
+// How to get `bytes` of room where topics live, for the end of a sentence.
+std::string how_to_get_room(std::uint64_t bytes);
+// Fails with exit code 6 unless the file system of `directory` has that much room.
+void check_room(const std::string& directory, std::uint64_t bytes);
+
+// "8 MiB", "512 KiB", "1.5 GiB", "100 bytes"
+std::string size_text(std::uint64_t bytes);
+// "1,000,000"
+std::string number_text(std::uint64_t number);
+
+std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
+// "4096", "512KiB", "8MiB", "1GB" (powers of 1000), "2G" (of 1024)
+std::optional<std::uint64_t> parse_size(std::string_view text) noexcept;
+// "500ms", "2s", "10us", "1m", "1h"
+std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) noexcept;
+// Milliseconds since 1970, or ISO 8601: "2024-05-01T12:00:00.5Z", "2024-05-01 12:00+02:00", "2024-05-01".
+// Without a zone: local time.
+std::optional<std::int64_t> parse_time_ms(std::string_view text);
+
+// Options that say what would be right when they are given something wrong.
+CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& target,
+                        std::uint64_t least, std::uint64_t most, const std::string& description);
+CLI::Option* add_number(CLI::App& app, const std::string& name,
+                        std::optional<std::uint64_t>& target, std::uint64_t least,
+                        std::uint64_t most, const std::string& description);
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target,
+                      const std::string& description);
+CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& target,
+                          const std::string& description);
+
+// One per file of the same name. Each registers its command; the work is done while parsing.
+void add_topic_command(CLI::App& app);
+void add_pub_command(CLI::App& app);
+void add_sub_command(CLI::App& app);
+void add_demo_command(CLI::App& app);
+void add_doctor_command(CLI::App& app);
+
+}  // namespace leat::cli

@@ -1,0 +1,94 @@
+// The executable `leat`: one command per file of this folder, and `leat bench` from src/bench.
+//
+// Whatever goes wrong ends here as one line on stderr and an exit code (cli.hpp).
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+
+#include "cli.hpp"
+#include "leat_version.hpp"
+
+#if __has_include("bench/bench.hpp")
+#include "bench/bench.hpp"
+#define LEAT_HAS_BENCH 1
+#endif
+
+namespace leat::cli {
+namespace {
+
+int complain(int exit_code, std::string sentence) {
+  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+  fmt::print(stderr, "leat: {}\n", sentence);
+  return exit_code;
+}
+
+// The innermost command that was named: "leat topic create".
+std::string command_name(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app.get_name() : app.get_name() + " " + command_name(*chosen.front());
+}
+
+std::string lower_first(std::string text) {
+  if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z')) {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
+int run(int argc, char** argv) {
+  CLI::App app{"Messages between processes of one machine, through logs in shared memory", "leat"};
+  app.set_version_flag("--version", fmt::format("leat {} (commit {})", kVersion, kCommit),
+                       "Print version and commit");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.require_subcommand(1);
+  app.fallthrough();  // --dir is understood behind the command, too.
+  app.footer("Example, in two terminals:\n  leat sub news\n  echo hello | leat pub news\n"
+             "`leat COMMAND --help` has options and an example of each.");
+  // Everything below asks the environment, also what other folders add.
+  app.add_option_function<std::string>(
+         "--dir",
+         [](const std::string& path) {
+           if (path.empty()) throw CLI::ValidationError("--dir", "the name of a directory is needed");
+           ::setenv("LEAT_DIR", path.c_str(), 1);
+         },
+         "Where topics live; else $LEAT_DIR, else /dev/shm/leat-<uid>")
+      ->type_name("DIRECTORY");
+
+  int exit_code = 0;
+  add_topic_command(app);
+  add_pub_command(app);
+  add_sub_command(app);
+  add_demo_command(app);
+#ifdef LEAT_HAS_BENCH
+  bench::add_bench_command(app, exit_code);
+#endif
+  add_doctor_command(app);
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    app.exit(asked);
+  } catch (const CLI::ParseError& error) {
+    return complain(kExitUsage, fmt::format("{}; see `{} --help`", lower_first(error.what()), command_name(app)));
+  } catch (const Failure& failure) {
+    return complain(failure.exit_code(), failure.what());
+  } catch (const std::exception& error) {  // Out of memory, or a bug.
+    return complain(kExitFailed, error.what());
+  }
+  if (std::fflush(stdout) != 0) {
+    return complain(errno == ENOSPC ? kExitFull : kExitFailed, "cannot write to standard output");
+  }
+  return exit_code;
+}
+
+}  // namespace
+}  // namespace leat::cli
+
+int main(int argc, char** argv) { return leat::cli::run(argc, argv); }
