@@ -36,10 +36,17 @@ struct RoundTrip {
 // out and sends the whole of it back.
 RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& placement);
 
+// Where the writer of the ring has its payload from.
+enum class PayloadSource {
+  in_place,  // Written straight into the slot, as into a claim.
+  copied,    // Copied from memory of the writer's, as publish(bytes) does.
+};
+
 struct RingOptions {
   std::size_t size = 8;
   std::uint64_t records = 10'000'000;
   Verify verify = Verify::ends;
+  PayloadSource source = PayloadSource::in_place;
   // How long the reader pauses after it found nothing. One pause is the bare ring. With more of them
   // it falls behind and then reads many records in a row: dearer in latency, cheaper per record,
   // because the two no longer fight for the line that is being written.

@@ -46,13 +46,18 @@ class Ring {
 class Writer {
  public:
   Writer(const Ring& ring, const Payload& payload)
-      : ring_{ring}, payload_{payload}, limit_{ring.slots()} {}
+      : ring_{ring}, payload_{payload}, outgoing_{payload}, limit_{ring.slots()} {}
 
+  template <PayloadSource source>
   void write(std::uint64_t count) {
     for (const std::uint64_t end = next_ + count; next_ < end; ++next_) {
       if (next_ == limit_) wait_for_room();
       std::byte* slot = ring_.slot(next_);
-      payload_.write(Ring::payload(slot), next_);
+      if constexpr (source == PayloadSource::in_place) {
+        payload_.write(Ring::payload(slot), next_);
+      } else {
+        copy_bytes(Ring::payload(slot), outgoing_.next().data(), payload_.size());
+      }
       // release; pairs with the acquire in Reader::read(), which then sees the payload.
       Ring::ready(slot).store(next_ + 1, std::memory_order_release);
     }
@@ -70,6 +75,7 @@ class Writer {
 
   const Ring& ring_;
   const Payload& payload_;
+  OutgoingPayloads outgoing_;
   std::uint64_t next_ = 0;
   std::uint64_t limit_;  // Last seen read count + slots; looked at again only once reached.
 };
@@ -110,9 +116,8 @@ class Reader {
   Spin spin_;
 };
 
-}  // namespace
-
-double ring_ns_per_record(const RingOptions& options, const Placement& placement) {
+template <PayloadSource source>
+double measure_ring(const RingOptions& options, const Placement& placement) {
   const Ring ring(options.size);
   if (ring.slots() < kReportsPerLap) {
     throw Failure(kExitBadUsage, "the ring takes records of up to 1000000 bytes");
@@ -127,10 +132,10 @@ double ring_ns_per_record(const RingOptions& options, const Placement& placement
                 ring.prefault();
                 const Payload payload(options.size, options.verify);
                 Writer writer(ring, payload);
-                writer.write(warm_up);
+                writer.write<source>(warm_up);
                 barrier.meet();
                 *started_ns = now_ns();
-                writer.write(options.records);
+                writer.write<source>(options.records);
               }},
              {"reader of the ring", placement.cpu(1),
               [&](Barrier& barrier) {
@@ -144,6 +149,14 @@ double ring_ns_per_record(const RingOptions& options, const Placement& placement
               }}},
             kTimeLimit);
   return static_cast<double>(*ended_ns - *started_ns) / static_cast<double>(options.records);
+}
+
+}  // namespace
+
+double ring_ns_per_record(const RingOptions& options, const Placement& placement) {
+  return options.source == PayloadSource::in_place
+             ? measure_ring<PayloadSource::in_place>(options, placement)
+             : measure_ring<PayloadSource::copied>(options, placement);
 }
 
 }  // namespace leat::bench

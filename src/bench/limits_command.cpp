@@ -28,6 +28,7 @@ struct Options {
 
 // How much to do so that each measurement takes about 50 to 300 ms.
 constexpr std::uint64_t kRoundTrips = 300'000;
+std::uint64_t round_trips(std::size_t size) { return kRoundTrips / (1 + size / 2048); }
 constexpr std::uint64_t kSystemCalls = 300'000;
 constexpr std::uint64_t kFutexRoundTrips = 10'000;
 constexpr std::size_t kPages = 8192;
@@ -75,15 +76,21 @@ Json measure_once(const Options& options, const std::function<void(const std::st
   for (const std::size_t size : with_extra(kRoundTripSizes, options.extra_sizes)) {
     show(fmt::format("single slot, {} B", size));
     run["slot_round_trip"][std::to_string(size)] =
-        to_json(slot_round_trip({.size = size, .count = kRoundTrips}, placement));
+        to_json(slot_round_trip({.size = size, .count = round_trips(size)}, placement));
   }
   for (const std::size_t size : with_extra(kRingSizes, options.extra_sizes)) {
     show(fmt::format("ring, {} B", size));
-    RingOptions ring{.size = size, .records = ring_records(size)};
     const std::string key = std::to_string(size);
-    run["ring"][key]["ns_per_record"] = ring_ns_per_record(ring, placement);
-    ring.pauses_when_empty = kPatientPauses;
-    run["ring_patient_reader"][key]["ns_per_record"] = ring_ns_per_record(ring, placement);
+    const auto ns = [&](PayloadSource source, std::uint32_t pauses) {
+      return ring_ns_per_record({.size = size,
+                                 .records = ring_records(size),
+                                 .source = source,
+                                 .pauses_when_empty = pauses},
+                                placement);
+    };
+    run["ring"][key]["ns_per_record"] = ns(PayloadSource::in_place, 1);
+    run["ring_copied"][key]["ns_per_record"] = ns(PayloadSource::copied, 1);
+    run["ring_patient_reader"][key]["ns_per_record"] = ns(PayloadSource::in_place, kPatientPauses);
   }
   show("copying");
   const CopySizes sizes = copy_sizes();
@@ -111,12 +118,14 @@ void print_table(const Json& report) {
   for (const auto& [size, trip] : median["slot_round_trip"].items()) {
     line(fmt::format("single slot, {} B, round trip", size), trip["round_trip_ns"], "ns");
   }
-  for (const auto& [size, ring] : median["ring"].items()) {
-    line(fmt::format("ring, {} B", size), ring["ns_per_record"], "ns per record");
-  }
-  for (const auto& [size, ring] : median["ring_patient_reader"].items()) {
-    line(fmt::format("ring, patient reader, {} B", size), ring["ns_per_record"], "ns per record");
-  }
+  const auto ring_lines = [&](const char* key, const char* name) {
+    for (const auto& [size, ring] : median[key].items()) {
+      line(fmt::format("{}, {} B", name, size), ring["ns_per_record"], "ns per record");
+    }
+  };
+  ring_lines("ring", "ring");
+  ring_lines("ring_copied", "ring, copied payload");
+  ring_lines("ring_patient_reader", "ring, patient reader");
   line("copy in cache", median["copy_in_cache_gb_per_s"], "GB/s");
   line("copy outside", median["copy_outside_gb_per_s"], "GB/s");
   line("system call", median["system_call_ns"], "ns");
@@ -170,8 +179,10 @@ void add_limits(CLI::App& bench, const Runner& runner) {
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(
-      "The ring's reader spins on the next record; the patient one pauses 1000 times between two\n"
-      "looks, which suits throughput and not latency.\n\n"
+      "The ring's writer makes the payload in place, or copies it from memory of its own. The "
+      "reader\n"
+      "spins on the next record; the patient one pauses 1000 times between two looks, which suits\n"
+      "throughput and not latency.\n\n"
       "Example:\n  leat bench limits --pin 0,1 --json=limits.json");
   runner.on_run(*command, [options] { run_limits(*options); });
 }

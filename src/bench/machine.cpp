@@ -119,7 +119,7 @@ Json machine_facts() {
       {"architecture", kernel.machine},
       {"cpus_online", ::sysconf(_SC_NPROCESSORS_ONLN)},
       {"cpus_usable", usable_cpus()},
-      {"threads_per_core_cpu0", first_line(cpu / "cpu0/topology/thread_siblings_list")},
+      {"cpu0_thread_siblings", first_line(cpu / "cpu0/topology/thread_siblings_list")},
       {"caches", caches()},
       {"memory", proc_value("/proc/meminfo", "MemTotal")},
       {"page_bytes", ::sysconf(_SC_PAGESIZE)},

@@ -2,9 +2,11 @@
 // sequence at both ends and, if all bytes are verified, a body that differs from record to record.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 namespace leat::bench {
@@ -58,14 +60,13 @@ class Payload {
     stamp(to, sequence);
   }
 
-  // Renews both ends only; enough where an earlier write() left the body, unless all is verified.
-  void stamp(std::byte* to, std::uint64_t sequence) const noexcept {
-    if (size_ < kEnd) {
-      copy_bytes(to, reinterpret_cast<const std::byte*>(&sequence), size_);
-      return;
+  // Makes the payload of an earlier sequence, at the same place, that of this one. Cheaper.
+  void rewrite(std::byte* to, std::uint64_t sequence) const noexcept {
+    if (verify_ == Verify::full) {
+      write(to, sequence);
+    } else {
+      stamp(to, sequence);
     }
-    std::memcpy(to, &sequence, kEnd);
-    std::memcpy(to + size_ - kEnd, &sequence, kEnd);  // Wins where they overlap.
   }
 
   // Whether this is exactly what write() left for the sequence.
@@ -86,6 +87,15 @@ class Payload {
   static constexpr std::size_t kBodies = 61;  // Prime: no ring has a multiple of it as its length.
   static constexpr std::size_t kBodyShift = 16;
 
+  void stamp(std::byte* to, std::uint64_t sequence) const noexcept {
+    if (size_ < kEnd) {
+      copy_bytes(to, reinterpret_cast<const std::byte*>(&sequence), size_);
+      return;
+    }
+    std::memcpy(to, &sequence, kEnd);
+    std::memcpy(to + size_ - kEnd, &sequence, kEnd);  // Wins where they overlap.
+  }
+
   const std::byte* body(std::uint64_t sequence) const noexcept {
     return pattern_.data() + (verify_ == Verify::full ? sequence % kBodies * kBodyShift : 0);
   }
@@ -93,6 +103,34 @@ class Payload {
   std::size_t size_;
   Verify verify_;
   std::vector<std::byte> pattern_;
+};
+
+// The payloads of consecutive sequences in memory of the sender's, ready to be published from there.
+class OutgoingPayloads {
+ public:
+  explicit OutgoingPayloads(const Payload& payload) : payload_{payload} {
+    for (auto& buffer : buffers_) {
+      buffer.resize(payload.size());
+      payload.write(buffer.data(), 0);
+    }
+    for (std::uint64_t i = 0; i < kAhead; ++i) payload.rewrite(buffers_[i].data(), i);
+  }
+
+  // The payload of the next sequence, from 0; valid until the next call but three.
+  std::span<const std::byte> next() noexcept {
+    // Written some records ahead: a load right after the stores to its bytes would stall.
+    const std::uint64_t later = next_ + kAhead;
+    payload_.rewrite(buffers_[later % kBuffers].data(), later);
+    return buffers_[next_++ % kBuffers];
+  }
+
+ private:
+  static constexpr std::uint64_t kBuffers = 8;
+  static constexpr std::uint64_t kAhead = 4;
+
+  const Payload& payload_;
+  std::array<std::vector<std::byte>, kBuffers> buffers_;
+  std::uint64_t next_ = 0;
 };
 
 }  // namespace leat::bench

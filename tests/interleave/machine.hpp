@@ -63,6 +63,8 @@ struct Strategy {
   bool by_priority = false;               // Else a random walk.
   std::uint64_t switch_one_in = 1;        // Random walk.
   std::set<std::uint64_t> change_points;  // Steps at which the running thread falls to the end.
+  std::uint64_t stale_from = 0;           // Between these steps loads return the oldest store.
+  std::uint64_t stale_until = 0;
   std::uint64_t stale_one_in = 0;         // 0: loads return the latest store.
   std::uint64_t spurious_one_in = 0;      // Wake-ups without reason, and early timers.
 };

@@ -51,7 +51,12 @@ Strategy draw_strategy() {
       strategy.change_points.insert(random(std::uint64_t{8} << random(9)));
     }
   }
-  strategy.stale_one_in = std::array<std::uint64_t, 4>{0, 2, 4, 16}[random(4)];
+  if (one_in(3)) {  // Stores that all stay invisible for a while, as far as nothing forces them out.
+    strategy.stale_from = random(std::uint64_t{8} << random(9));
+    strategy.stale_until = strategy.stale_from + random(std::uint64_t{8} << random(7));
+  } else {
+    strategy.stale_one_in = std::array<std::uint64_t, 4>{0, 2, 4, 16}[random(4)];
+  }
   strategy.spurious_one_in = one_in(4) ? 64 : 0;
   return strategy;
 }
@@ -60,7 +65,9 @@ Strategy draw_strategy() {
 
 std::size_t choose_age(std::size_t count) {
   const Machine& m = machine();
-  if (count == 1 || m.running == kSetup || !one_in(m.strategy.stale_one_in)) return 0;
+  if (count == 1 || m.running == kSetup) return 0;
+  if (m.steps >= m.strategy.stale_from && m.steps < m.strategy.stale_until) return count - 1;
+  if (!one_in(m.strategy.stale_one_in)) return 0;
   return random(count);
 }
 

@@ -166,11 +166,11 @@ struct LockFile {
   Fd first = open();
   Fd second = open();
   static Fd open() {
-    static const std::string path = "/tmp/leat-interleave-" + std::to_string(::getpid());
+    static const std::string path = "/dev/shm/leat-lock-" + std::to_string(::getpid());
     Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     return fd;
   }
-  ~LockFile() { ::unlink(("/tmp/leat-interleave-" + std::to_string(::getpid())).c_str()); }
+  ~LockFile() { ::unlink(("/dev/shm/leat-lock-" + std::to_string(::getpid())).c_str()); }
 };
 
 // The victim is killed at any of its operations: whoever finds its lock free afterwards sees all

@@ -33,17 +33,17 @@
 namespace leat::detail {
 
 enum class Edge : std::uint8_t {
-  record_ready,   // payload and header before the commit word -> the reader that sees the word
-  claim,  // intent before the claim; one claim before the next -> whoever reads the claim word
+  record_ready,  // payload and header before the commit word -> the reader that sees the word
+  claim,   // intent before the claim; one claim before the next -> whoever reads the claim word
   intent,  // a slot's claim facts before its phase -> whoever judges a hole
-  segment_map,  // a segment's base before its map word -> whoever enters the segment
+  segment_map,   // a segment's base before its map word -> whoever enters the segment
   segment_open,  // everything about a segment before it is opened -> whoever claims in it
-  retire,  // start moves on before the slots are looked at <-> a slot's place before start is
-  overwrite,  // start moves on before old bytes are overwritten -> a lossy reader's check
-  slot,  // a slot's fields before its state -> whoever looks at participants
-  sleeping,  // the sleeping bit before the last look <-> new data or room before the bit is read
-  cursor,  // reads of a segment before the cursor leaves it -> whoever reuses the segment
-  exclusive,  // the exclusive word <-> the slots of shared publishers
+  retire,        // start moves on before the slots are looked at <-> a slot's place before start is
+  overwrite,     // start moves on before old bytes are overwritten -> a lossy reader's check
+  slot,          // a slot's fields before its state -> whoever looks at participants
+  sleeping,     // the sleeping bit before the last look <-> new data or room before the bit is read
+  cursor,       // reads of a segment before the cursor leaves it -> whoever reuses the segment
+  exclusive,    // the exclusive word <-> the slots of shared publishers
   topic_state,  // the deleting mark <-> the slots of participants
 };
 
@@ -236,7 +236,19 @@ template <Edge E>
     model::store(to + i, step, value, std::memory_order_relaxed, kNoEdge);
   }
 #else
-  if (size != 0) std::memcpy(to, from, size);
+  // Small sizes without a call: two moves that may overlap.
+  const auto* source = static_cast<const std::byte*>(from);
+  if (size > 32) {
+    std::memcpy(to, from, size);
+  } else if (size >= 16) {
+    std::memcpy(to, from, 16);
+    std::memcpy(to + size - 16, source + size - 16, 16);
+  } else if (size >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + size - 8, source + size - 8, 8);
+  } else {
+    for (std::size_t i = 0; i < size; ++i) to[i] = source[i];
+  }
 #endif
 }
 

@@ -22,26 +22,26 @@ namespace leat {
 
 enum class Errc : std::int32_t {
   ok = 0,
-  invalid_argument,   // a name, size or combination of options that can't be
-  not_found,          // no topic of that name
-  exists,             // a topic of that name is there already
-  busy,               // somebody else holds what only one may hold
-  permission,         // the operating system refused
-  wrong_format,       // not a Leat topic, or of another format version
-  corrupt,            // a check on shared memory failed
-  full,               // no room in the log under policy `fail`, or for try_ calls
-  no_space,           // the file system is full
-  too_large,          // over max_record_size()
-  timeout,            // the deadline passed
-  stopped,            // the stop token asked for it
-  deleted,            // the topic was deleted while attached
-  forked,             // this handle was inherited through fork(); open a new one
-  revoked,            // this claim was given up by others while its owner did not run
-  would_deadlock,     // the room is held only by a subscriber of the calling thread
-  not_allowed,        // the topic's options exclude it
-  too_many,           // every participant slot is taken by a live process
-  unsupported,        // the kernel or file system lacks something
-  io_error,           // any other failed system call
+  invalid_argument,  // a name, size or combination of options that can't be
+  not_found,         // no topic of that name
+  exists,            // a topic of that name is there already
+  busy,              // somebody else holds what only one may hold
+  permission,        // the operating system refused
+  wrong_format,      // not a Leat topic, or of another format version
+  corrupt,           // a check on shared memory failed
+  full,              // no room in the log under policy `fail`, or for try_ calls
+  no_space,          // the file system is full
+  too_large,         // over max_record_size()
+  timeout,           // the deadline passed
+  stopped,           // the stop token asked for it
+  deleted,           // the topic was deleted while attached
+  forked,            // this handle was inherited through fork(); open a new one
+  revoked,           // this claim was given up by others while its owner did not run
+  would_deadlock,    // the room is held only by a subscriber of the calling thread
+  not_allowed,       // the topic's options exclude it
+  too_many,          // every participant slot is taken by a live process
+  unsupported,       // the kernel or file system lacks something
+  io_error,          // any other failed system call
 };
 
 // Code and errno (0 where no system call failed).
@@ -123,8 +123,19 @@ class [[nodiscard]] Result {
   Result(Error error) noexcept : error_{error}, has_value_{false} {}
   Result(Errc code) noexcept : error_{code, 0}, has_value_{false} {}
 
+  // Trivial for trivial values, so that a Result<std::uint64_t> stays in registers.
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
+  Result(Result&&) noexcept
+    requires std::is_trivially_copyable_v<T>
+  = default;
+  Result& operator=(Result&&) noexcept
+    requires std::is_trivially_copyable_v<T>
+  = default;
+  ~Result()
+    requires std::is_trivially_destructible_v<T>
+  = default;
+
   Result(Result&& other) noexcept : has_value_{other.has_value_} {
     if (has_value_) {
       ::new (static_cast<void*>(&value_)) T(std::move(other.value_));

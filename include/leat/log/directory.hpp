@@ -153,7 +153,7 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
   // Under the lock nobody else takes the name away; is it (still) the deleted topic?
   auto found = open_topic_directory(directory, name);
   if (!found) return found.error() == Errc::not_found ? Result<void>{} : found.error();
-  auto topic = SharedTopic::attach(std::move(*found));
+  auto topic = SharedTopic::attach(*found);
   if (!topic) return topic.error();
   if (!(*topic)->is_deleted()) return {};
   char aside[64];

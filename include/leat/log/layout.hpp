@@ -48,10 +48,10 @@ inline constexpr std::uint64_t kRecordHeaderSize = sizeof(RecordHeader);
 static_assert(sizeof(RecordHeader) == 16 && std::is_trivially_copyable_v<RecordHeader>);
 
 enum class RecordKind : std::uint8_t {
-  data = 1,  // one record
-  batch = 2,  // several, published at once: BatchHeader and BatchFrames in the payload
+  data = 1,     // one record
+  batch = 2,    // several, published at once: BatchHeader and BatchFrames in the payload
   aborted = 3,  // the publisher gave the claim up
-  died = 4,  // the publisher died before it committed
+  died = 4,     // the publisher died before it committed
   revoked = 5,  // the publisher was alive, but did not run for longer than revoke_after
 };
 
@@ -145,26 +145,26 @@ struct TopicHeader {
   // Written before the topic gets its name; constant afterwards.
   std::uint64_t magic;
   std::uint32_t format_version;
-  std::uint32_t flags;  // TopicFlags
-  std::uint64_t key;  // random; part of every record's tag
-  std::uint64_t segment_size;  // bytes, a multiple of kPage
+  std::uint32_t flags;          // TopicFlags
+  std::uint64_t key;            // random; part of every record's tag
+  std::uint64_t segment_size;   // bytes, a multiple of kPage
   std::uint32_t segment_count;  // per partition
   std::uint32_t partition_count;
   std::uint32_t participant_capacity;
-  std::uint32_t policy;  // leat::Policy
+  std::uint32_t policy;          // leat::Policy
   std::int64_t revoke_after_ns;  // 0 = never
-  std::int64_t evict_after_ns;  // 0 = never
-  std::int64_t created_ms;  // wall clock
+  std::int64_t evict_after_ns;   // 0 = never
+  std::int64_t created_ms;       // wall clock
   std::byte unused_0[kLine - 72];
 
-  alignas(kLine) std::uint32_t data_wake;  // subscribers sleep here; [sleeping]
+  alignas(kLine) std::uint32_t data_wake;   // subscribers sleep here; [sleeping]
   alignas(kLine) std::uint32_t space_wake;  // publishers that wait for room; [sleeping]
   alignas(
       kLine) std::uint64_t exclusive;  // identity of the exclusive publisher, 0 = none; [exclusive]
-  std::uint64_t deleting;  // identity of who tries to delete, 0 = nobody; [topic-state]
-  std::uint64_t next_identity;  // counts identities given out
-  std::uint32_t participant_high;  // slots ever used: all scans stop here; only grows
-  std::uint32_t next_partition;  // hands out partitions to publishers without keys
+  std::uint64_t deleting;              // identity of who tries to delete, 0 = nobody; [topic-state]
+  std::uint64_t next_identity;         // counts identities given out
+  std::uint32_t participant_high;      // slots ever used: all scans stop here; only grows
+  std::uint32_t next_partition;        // hands out partitions to publishers without keys
 };
 static_assert(sizeof(TopicHeader) == 4 * kLine && std::is_trivially_copyable_v<TopicHeader>);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
@@ -187,8 +187,8 @@ enum class ParticipantRole : std::uint8_t {
 struct alignas(kLine) ParticipantSlot {
   std::uint64_t state;
   std::uint64_t process;  // random per process: tells own slots from others' across PID namespaces
-  std::uint64_t thread;  // of that process: who polls this subscriber
-  std::uint32_t pid;  // as the participant sees itself; for people
+  std::uint64_t thread;   // of that process: who polls this subscriber
+  std::uint32_t pid;      // as the participant sees itself; for people
   std::uint32_t unused;
 };
 static_assert(sizeof(ParticipantSlot) == kLine);
@@ -208,7 +208,7 @@ struct PartitionControl {
   // The claim word and the full number of the segment it is in. Claims swap the first; opening a
   // segment swaps both at once, so that no lap of the truncated number can be mistaken there.
   alignas(kLine) std::uint64_t claim;  // [claim]
-  std::uint64_t current;  // only grows
+  std::uint64_t current;               // only grows
   alignas(kLine) std::uint64_t start;  // oldest readable segment; only grows; [retire], [overwrite]
 };
 static_assert(sizeof(PartitionControl) == 2 * kLine);
@@ -220,7 +220,7 @@ struct PhysicalSegment {
 
 // Per segment number, at index number % entries. Both words only grow.
 struct SegmentEntry {
-  std::uint64_t map;  // segment number << 16 | physical segment; [segment-map]
+  std::uint64_t map;          // segment number << 16 | physical segment; [segment-map]
   std::uint64_t base_offset;  // offset of the first record of the segment
 };
 inline constexpr unsigned kPhysicalBits = 16;
@@ -229,29 +229,29 @@ inline constexpr std::uint32_t kMaxSegments = 1024;
 
 enum ClaimPhase : std::uint64_t { kIdle = 0, kClaiming = 1, kClaimed = 2 };
 inline constexpr std::uint64_t kPhaseMask = 3;
+inline constexpr std::uint64_t kBatchStep = 1ULL << 63;  // In claim_step: the claim is a batch.
 
 enum class ReaderMode : std::uint64_t {
   none = 0,
-  gating = 1,  // holds every segment from its cursor on
+  gating = 1,   // holds every segment from its cursor on
   evicted = 2,  // was gating; holds only the segment it reads in until it notices
-  lossy = 3,  // holds its pin only
+  lossy = 3,    // holds its pin only
 };
 
 // What one participant tells the others about one partition. Written by its owner, but for
 // reader_mode (gating -> evicted by a publisher).
 struct alignas(kLine) PartitionSlot {
   // Publisher: the claim it is about to make or has made. [intent]
-  std::uint64_t phase;  // claim number << 2 | ClaimPhase
-  std::uint64_t claim_word;  // value of the claim word before the claim
-  std::uint64_t claim_step;  // ClaimLayout::step(records, granules) of the claim
-  std::uint64_t claim_is_batch;  // 0 or 1
+  std::uint64_t phase;          // claim number << 2 | ClaimPhase
+  std::uint64_t claim_word;     // value of the claim word before the claim
+  std::uint64_t claim_step;     // ClaimLayout::step(records, granules) of the claim | kBatchStep
   std::uint64_t claim_segment;  // full number; valid in kClaimed
   // Subscriber. [cursor], [retire]
-  std::uint64_t reader_mode;  // ReaderMode
+  std::uint64_t reader_mode;     // ReaderMode
   std::uint64_t cursor_segment;  // the segment it reads next from
-  std::uint64_t cursor_offset;  // the offset it reads next; for people
+  std::uint64_t cursor_offset;   // the offset it reads next; for people
   // Segments that must not be reused though no cursor holds them; 0 = none. [retire]
-  std::uint64_t pin;  // a lossy subscriber reads it in place
+  std::uint64_t pin;         // a lossy subscriber reads it in place
   std::uint64_t repair_pin;  // its owner repairs a record in it
 };
 static_assert(sizeof(PartitionSlot) == kLine);

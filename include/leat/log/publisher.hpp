@@ -25,7 +25,7 @@ namespace leat {
 enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2 };
 
 struct PublisherOptions {
-  bool exclusive = false;  // the topic's only publisher; cheaper per record
+  bool exclusive = false;                       // the topic's only publisher; cheaper per record
   std::optional<std::uint32_t> partition = {};  // for records without a key; else chosen at open
 };
 
@@ -48,25 +48,30 @@ class PartitionWriter {
         view_{topic.partition(partition)},
         slot_{&view_.slots[self]},
         records_{records + view_.records_offset},
+        data_wake_{&topic.header().data_wake},
+        layout_{topic.geometry().claim_layout},
+        key_{topic.geometry().key},
+        segment_granules_{topic.geometry().segment_granules},
+        granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
+        entry_count_{topic.geometry().entry_count},
         partition_{partition},
         self_{self},
-        exclusive_{exclusive} {
-    // relaxed: nobody else claims while an exclusive publisher lives.
-    if (exclusive_) claim_ = load_acquire<Edge::claim>(view_.control->claim);
-  }
+        exclusive_{exclusive} {}
 
   // Takes `records` offsets and `granules` of room in one step. Waits for room until the deadline if
   // the policy is block. The header's claim field is written.
   //   full, timeout, stopped, deleted, would_deadlock   nothing was claimed
-  [[gnu::always_inline]] Result<ClaimedRoom> claim(std::uint64_t records, std::uint64_t granules,
-                                                   bool is_batch, const Deadline& deadline,
-                                                   const std::stop_token* stop) {
-    return exclusive_ ? claim_exclusive(records, granules, is_batch, deadline, stop)
-                      : claim_shared(records, granules, is_batch, deadline, stop);
+  [[gnu::always_inline]] Error claim(ClaimedRoom& room, std::uint64_t records,
+                                     std::uint64_t granules, bool is_batch,
+                                     const Deadline& deadline, const std::stop_token* stop) {
+    if (claim_is_open_) [[unlikely]]
+      return {Errc::busy};
+    return exclusive_ ? claim_exclusive(room, records, granules, is_batch, deadline, stop)
+                      : claim_shared(room, records, granules, is_batch, deadline, stop);
   }
 
   // Makes the claimed room visible as `kind`. `revoked` if others gave it up meanwhile.
-  [[gnu::always_inline]] Result<void> commit(const ClaimedRoom& room, RecordKind kind) noexcept {
+  [[gnu::always_inline]] Error commit(const ClaimedRoom& room, RecordKind kind) noexcept {
     const std::uint64_t word = room.tag | static_cast<std::uint64_t>(kind);
     LEAT_STEP("commit:before");
     if (exclusive_) {
@@ -85,14 +90,16 @@ class PartitionWriter {
       LEAT_STEP("commit:swapped");
       // [intent] release: the record is settled before the slot says so.
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-      if (!committed) return Errc::revoked;
+      if (!committed) return {Errc::revoked};
     }
     LEAT_STEP("commit:done");
-    const std::uint32_t wake = load_seq_cst<Edge::sleeping>(topic_->header().data_wake);
+    const std::uint32_t wake = load_seq_cst<Edge::sleeping>(*data_wake_);
     if ((wake & (kSleeping | kDeleted)) != 0) [[unlikely]]
       return after_commit(wake);
     return {};
   }
+
+  void set_claim_open(bool open) noexcept { claim_is_open_ = open; }
 
   // Without membarrier(2) the exclusive path pays for a fence of its own.
   void use_fences() noexcept { fences_ = true; }
@@ -100,42 +107,41 @@ class PartitionWriter {
  private:
   const Geometry& geometry() const noexcept { return topic_->geometry(); }
 
-  [[gnu::always_inline]] Result<ClaimedRoom> claim_exclusive(std::uint64_t records,
-                                                             std::uint64_t granules, bool is_batch,
-                                                             const Deadline& deadline,
-                                                             const std::stop_token* stop) {
-    const ClaimLayout& layout = geometry().claim_layout;
-    while (ClaimLayout::is_closed(claim_) || segment_data_ == nullptr ||
-           layout.granules(claim_) + granules > geometry().segment_granules) [[unlikely]] {
+  [[gnu::always_inline]] Error claim_exclusive(ClaimedRoom& room, std::uint64_t records,
+                                               std::uint64_t granules, bool is_batch,
+                                               const Deadline& deadline,
+                                               const std::stop_token* stop) {
+    // A closed word has more granules than any segment, so one comparison covers both.
+    while ((claim_ & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
       if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
     }
-    const std::uint64_t step = layout.step(records, granules);
-    // [intent] release, all: what is claimed, before the claim word says that it is.
-    store_release<Edge::intent>(slot_->claim_step, step);
-    store_release<Edge::intent>(slot_->claim_is_batch, std::uint64_t{is_batch});
+    const std::uint64_t step = layout_.step(records, granules) | (is_batch ? kBatchStep : 0);
+    // [intent] release, both: what is claimed, before the claim word says that it is.
+    if (step != announced_step_) [[unlikely]] {
+      store_release<Edge::intent>(slot_->claim_step, step);
+      announced_step_ = step;
+    }
     store_release<Edge::intent>(slot_->claim_word, claim_);
     LEAT_STEP("claim:announced");
     const std::uint64_t word = claim_;
-    claim_ += step;
+    claim_ += step & ~kBatchStep;
     // [claim] release. Alone, so no swap: see Edge::exclusive.
     store_release<Edge::claim>(view_.control->claim, claim_);
     LEAT_STEP("claim:won");
-    return place(word, granules, is_batch);
+    place(room, word, granules, is_batch);
+    return {};
   }
 
-  Result<ClaimedRoom> claim_shared(std::uint64_t records, std::uint64_t granules, bool is_batch,
-                                   const Deadline& deadline, const std::stop_token* stop) {
-    const ClaimLayout& layout = geometry().claim_layout;
-    const std::uint64_t step = layout.step(records, granules);
+  Error claim_shared(ClaimedRoom& room, std::uint64_t records, std::uint64_t granules,
+                     bool is_batch, const Deadline& deadline, const std::stop_token* stop) {
+    const std::uint64_t step = layout_.step(records, granules);
     // [intent] release, all: a slot's facts are of the phase that was stored after them.
-    store_release<Edge::intent>(slot_->claim_step, step);
-    store_release<Edge::intent>(slot_->claim_is_batch, std::uint64_t{is_batch});
+    store_release<Edge::intent>(slot_->claim_step, step | (is_batch ? kBatchStep : 0));
     // [claim] acquire; the swap below checks it.
     std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
     claim_number_ += kPhaseMask + 1;
     while (true) {
-      if (ClaimLayout::is_closed(word) ||
-          layout.granules(word) + granules > geometry().segment_granules) [[unlikely]] {
+      if ((word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
         word = load_acquire<Edge::claim>(view_.control->claim);
@@ -151,29 +157,28 @@ class PartitionWriter {
     LEAT_STEP("claim:won");
     // Everything about the segment is read after the swap: until this claim is settled, the segment
     // stays. docs/internals/log.md, "The claim word".
-    const std::uint64_t truncated = layout.segment(word);
+    const std::uint64_t truncated = layout_.segment(word);
     // [segment-map] acquire.
-    const std::uint64_t map = load_acquire<Edge::segment_map>(
-        view_.entries[truncated & (geometry().entry_count - 1)].map);
+    const std::uint64_t map =
+        load_acquire<Edge::segment_map>(view_.entries[truncated & (entry_count_ - 1)].map);
     if (map != segment_map_) [[unlikely]] {
-      if (layout.truncate_segment(map >> kPhysicalBits) != truncated) return Errc::corrupt;
+      if (layout_.truncate_segment(map >> kPhysicalBits) != truncated) return {Errc::corrupt};
       if (auto entered = enter(map >> kPhysicalBits); !entered) return entered.error();
     }
     store_release<Edge::intent>(slot_->claim_segment, segment_map_ >> kPhysicalBits);
     store_release<Edge::intent>(slot_->phase, claim_number_ | kClaimed);
     LEAT_STEP("claim:marked");
-    return place(word, granules, is_batch);
+    place(room, word, granules, is_batch);
+    return {};
   }
 
   // The room that a claim from `word` took, in the segment that is entered.
-  [[gnu::always_inline]] ClaimedRoom place(std::uint64_t word, std::uint64_t granules,
-                                           bool is_batch) noexcept {
-    const ClaimLayout& layout = geometry().claim_layout;
-    const std::uint64_t granule = layout.granules(word);
-    ClaimedRoom room;
+  [[gnu::always_inline]] void place(ClaimedRoom& room, std::uint64_t word, std::uint64_t granules,
+                                    bool is_batch) noexcept {
+    const std::uint64_t granule = layout_.granules(word);
     room.header = reinterpret_cast<RecordHeader*>(segment_data_ + granule * kGranule);
-    room.tag = position_tag(segment_position_ + granule, geometry().key);
-    room.offset = base_offset_ + layout.records(word);
+    room.tag = position_tag(segment_position_ + granule, key_);
+    room.offset = base_offset_ + layout_.records(word);
     // relaxed: the swap of the commit word checks it, and stores what follows with it.
     if (!exclusive_) room.old_commit = load_relaxed(room.header->commit);
     // [overwrite] release: start was moved on before this segment was opened; a lossy reader that
@@ -181,7 +186,6 @@ class PartitionWriter {
     fence_release<Edge::overwrite>();
     store_relaxed(room.header->claim,
                   static_cast<std::uint32_t>(granules) | (is_batch ? kBatchClaim : 0));
-    return room;
   }
 
   // Keeps where the segment is. It holds an open claim, or nobody else can move on.
@@ -239,9 +243,9 @@ class PartitionWriter {
     }
   }
 
-  [[gnu::noinline]] Result<void> after_commit(std::uint32_t wake) noexcept {
+  [[gnu::noinline]] Error after_commit(std::uint32_t wake) noexcept {
     SharedTopic::wake(topic_->header().data_wake);
-    if ((wake & kDeleted) != 0) return Errc::deleted;
+    if ((wake & kDeleted) != 0) return {Errc::deleted};
     return {};
   }
 
@@ -249,17 +253,25 @@ class PartitionWriter {
 
   SharedTopic* topic_;
   PartitionView view_;
-  PartitionSlot* slot_;  // Own line in view_.slots.
-  std::byte* records_;  // First segment of this partition.
+  PartitionSlot* slot_;             // Own line in view_.slots.
+  std::byte* records_;              // First segment of this partition.
+  const std::uint32_t* data_wake_;  // In the topic's header.
+  ClaimLayout layout_;              // This and the next four: copies of the geometry.
+  std::uint64_t key_;
+  std::uint64_t segment_granules_;
+  std::uint64_t granules_or_closed_;  // Mask of the claim word's granules and kClosed.
+  std::uint64_t entry_count_;
   std::byte* segment_data_ = nullptr;  // The segment last claimed in; null until the first.
-  std::uint64_t segment_map_ = 0;  // Its map word.
+  std::uint64_t segment_map_ = 0;      // Its map word.
   std::uint64_t segment_position_ = 0;
   std::uint64_t base_offset_ = 0;
-  std::uint64_t claim_ = 0;  // Exclusive only: what the claim word holds.
-  std::uint64_t claim_number_ = 0;  // << 2; changes with every claim.
+  std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
+  std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
+  std::uint64_t claim_number_ = 0;              // << 2; changes with every claim.
   std::uint32_t partition_;
   std::uint32_t self_;
   bool exclusive_;
+  bool claim_is_open_ = false;  // A Claim of this partition is not finished.
   bool fences_ = false;
 };
 
@@ -268,14 +280,14 @@ class PartitionWriter {
 class Publisher;
 
 // Room for one record, to be written in place. commit() publishes it, abort() gives it up; dropping
-// it aborts it, so that an exception cannot leave readers waiting. One open claim per publisher.
+// it aborts it, so that an exception cannot leave readers waiting. One open claim per publisher and
+// partition: until it is finished the publisher returns `busy`.
 // The publisher outlives its claim.
 class [[nodiscard]] Claim {
  public:
   Claim(Claim&& other) noexcept
       : writer_{std::exchange(other.writer_, nullptr)},
         room_{other.room_},
-        is_open_{other.is_open_},
         flags_{other.flags_},
         extension_{other.extension_},
         size_{other.size_} {}
@@ -309,27 +321,21 @@ class [[nodiscard]] Claim {
 
  private:
   friend class Publisher;
-  Claim(detail::PartitionWriter& writer, const detail::ClaimedRoom& room, bool& is_open,
-        std::uint32_t flags, std::size_t extension, std::size_t size) noexcept
-      : writer_{&writer},
-        room_{room},
-        is_open_{&is_open},
-        flags_{flags},
-        extension_{extension},
-        size_{size} {
-    is_open = true;
+  Claim(detail::PartitionWriter& writer, const detail::ClaimedRoom& room, std::uint32_t flags,
+        std::size_t extension, std::size_t size) noexcept
+      : writer_{&writer}, room_{room}, flags_{flags}, extension_{extension}, size_{size} {
+    writer.set_claim_open(true);
   }
 
   Result<std::uint64_t> finish(detail::RecordKind kind) noexcept {
-    *is_open_ = false;
-    auto done = std::exchange(writer_, nullptr)->commit(room_, kind);
-    if (!done) return done.error();
+    writer_->set_claim_open(false);
+    const Error error = std::exchange(writer_, nullptr)->commit(room_, kind);
+    if (error.code != Errc::ok) return error;
     return room_.offset;
   }
 
   detail::PartitionWriter* writer_;  // Null once finished or moved from.
   detail::ClaimedRoom room_;
-  bool* is_open_;
   std::uint32_t flags_;
   std::size_t extension_;
   std::size_t size_;
@@ -383,15 +389,16 @@ class Publisher {
     if (auto ok = check(value.size()); !ok) [[unlikely]]
       return ok.error();
     detail::PartitionWriter& writer = writers_[home_partition_];
-    auto room = writer.claim(1, detail::granules_for(value.size()), false, deadline, &stop);
-    if (!room) [[unlikely]]
-      return room.error();
-    detail::store_relaxed(room->header->detail, static_cast<std::uint32_t>(value.size()));
-    detail::copy_in(reinterpret_cast<std::byte*>(room->header + 1), value.data(), value.size());
-    auto done = writer.commit(*room, detail::RecordKind::data);
-    if (!done) [[unlikely]]
-      return done.error();
-    return room->offset;
+    detail::ClaimedRoom room;
+    if (const Error error =
+            writer.claim(room, 1, detail::granules_for(value.size()), false, deadline, &stop);
+        error.code != Errc::ok)
+      return error;
+    detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(value.size()));
+    detail::copy_in(reinterpret_cast<std::byte*>(room.header + 1), value.data(), value.size());
+    if (const Error error = writer.commit(room, detail::RecordKind::data); error.code != Errc::ok)
+      return error;
+    return room.offset;
   }
 
   // The same with key, headers, or a partition of the caller's choice.
@@ -404,15 +411,18 @@ class Publisher {
     auto partition = partition_for(record);
     if (!partition) return partition.error();
     detail::PartitionWriter& writer = writers_[*partition];
-    auto room = writer.claim(1, detail::granules_for(payload), false, deadline, &stop);
-    if (!room) return room.error();
-    detail::store_relaxed(room->header->detail, static_cast<std::uint32_t>(payload) | sizes.flags);
+    detail::ClaimedRoom room;
+    if (const Error error =
+            writer.claim(room, 1, detail::granules_for(payload), false, deadline, &stop);
+        error.code != Errc::ok)
+      return error;
+    detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | sizes.flags);
     std::byte* at =
-        detail::write_extension(reinterpret_cast<std::byte*>(room->header + 1), record, sizes);
+        detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
     detail::copy_in(at, record.value.data(), record.value.size());
-    auto done = writer.commit(*room, detail::RecordKind::data);
-    if (!done) return done.error();
-    return room->offset;
+    if (const Error error = writer.commit(room, detail::RecordKind::data); error.code != Errc::ok)
+      return error;
+    return room.offset;
   }
 
   // Claims room for `size` bytes without waiting. `busy`: the last claim is still open.
@@ -421,11 +431,13 @@ class Publisher {
     const detail::ExtensionSizes sizes = detail::extension_sizes(record, timestamps_);
     if (auto ok = check(sizes.total + size); !ok) return ok.error();
     detail::PartitionWriter& writer = writers_[home_partition_];
-    auto room = writer.claim(1, detail::granules_for(sizes.total + size), false,
-                             Deadline::immediate(), nullptr);
-    if (!room) return room.error();
-    detail::write_extension(reinterpret_cast<std::byte*>(room->header + 1), record, sizes);
-    return Claim{writer, *room, *claim_open_, sizes.flags, sizes.total, size};
+    detail::ClaimedRoom room;
+    if (const Error error = writer.claim(room, 1, detail::granules_for(sizes.total + size), false,
+                                         Deadline::immediate(), nullptr);
+        error.code != Errc::ok)
+      return error;
+    detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
+    return Claim{writer, room, sizes.flags, sizes.total, size};
   }
 
   // An empty batch for this publisher's partition, or for the one named.
@@ -449,8 +461,6 @@ class Publisher {
       return Errc::too_large;
     if (participant_.forked()) [[unlikely]]
       return Errc::forked;
-    if (*claim_open_) [[unlikely]]
-      return Errc::busy;
     return {};
   }
 
@@ -466,7 +476,6 @@ class Publisher {
   detail::Participant participant_;
   std::vector<detail::PartitionWriter> writers_;  // By partition.
   std::vector<std::byte> batch_frames_;
-  std::unique_ptr<bool> claim_open_ = std::make_unique<bool>(false);  // Claims keep its address.
   std::uint64_t max_payload_ = 0;
   std::uint32_t home_partition_ = 0;
   bool exclusive_ = false;
@@ -495,17 +504,20 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   const std::uint64_t payload = sizeof(detail::BatchHeader) + frames_->size();
   if (auto ok = publisher_->check(payload); !ok) return ok.error();
   detail::PartitionWriter& writer = publisher_->writers_[partition_];
-  auto room = writer.claim(count_, detail::granules_for(payload), true, deadline, nullptr);
-  if (!room) return room.error();
-  detail::store_relaxed(room->header->detail, static_cast<std::uint32_t>(payload));
-  auto* header = reinterpret_cast<detail::BatchHeader*>(room->header + 1);
+  detail::ClaimedRoom room;
+  if (const Error error =
+          writer.claim(room, count_, detail::granules_for(payload), true, deadline, nullptr);
+      error.code != Errc::ok)
+    return error;
+  detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload));
+  auto* header = reinterpret_cast<detail::BatchHeader*>(room.header + 1);
   detail::store_relaxed(header->count, count_);
   detail::copy_in(reinterpret_cast<std::byte*>(header + 1), frames_->data(), frames_->size());
   count_ = 0;
   frames_->clear();
-  auto done = writer.commit(*room, detail::RecordKind::batch);
-  if (!done) return done.error();
-  return room->offset;
+  if (const Error error = writer.commit(room, detail::RecordKind::batch); error.code != Errc::ok)
+    return error;
+  return room.offset;
 }
 
 }  // namespace leat

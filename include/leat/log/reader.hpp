@@ -16,6 +16,13 @@ namespace leat::detail {
 
 enum class StartAt : std::uint8_t { beginning, end, offset };
 
+// What one step of a reader came to. Not a Result: this is the hot path.
+enum class Step : std::uint8_t {
+  go_on,
+  stop,    // nothing more for now
+  failed,  // PartitionReader::failed_ says why
+};
+
 class PartitionReader {
  public:
   PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
@@ -104,40 +111,32 @@ class PartitionReader {
     if (mode_ == ReaderMode::gating && geometry().evict_after_ns != 0) [[unlikely]]
       notice_eviction();
     std::size_t count = 0;
-    Result<bool> more = true;
-    while (count < limit) {
+    Step step = Step::go_on;
+    while (count < limit && step == Step::go_on) {
       if (batch_left_ != 0) {
-        more = next_of_batch(count, on_record);
-        if (!more) break;
+        step = next_of_batch(count, on_record);
         continue;
       }
       if (granule_ < geometry().segment_granules) [[likely]] {
-        const auto* header =
-            reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
+        const RecordHeader* header = header_here();
         // [record-ready] acquire: header and payload were written before.
-        const std::uint64_t commit = load_acquire<Edge::record_ready>(header->commit);
-        const std::uint64_t kind =
-            commit ^ position_tag(segment_position_ + granule_, geometry().key);
+        const std::uint64_t kind = load_acquire<Edge::record_ready>(header->commit) ^ tag_here();
         if (kind < 256) [[likely]] {
-          more = mode_ == ReaderMode::lossy
+          step = mode_ == ReaderMode::lossy
                      ? deliver_copy(*header, kind, count, on_record, on_event)
-                     : deliver(*header, kind, segment_data_ + (granule_ + 1) * kGranule, count,
-                               on_record, on_event);
-          if (!more) break;
+                     : deliver(*header, kind, count, on_record, on_event);
           continue;
         }
       }
-      more = advance_segment(on_event);
-      if (!more || !*more) break;
+      step = advance_segment(on_event);
     }
     if (pin_in_place_) [[unlikely]]
       unpin();
     // relaxed: for people. What gates is cursor_segment.
     store_relaxed(slot_->cursor_offset, offset_);
-    if (!more) [[unlikely]] {
-      failed_ = more.error().code;  // Where this partition goes on is not known any more.
-      if (count == 0) return more.error();
-    }
+    // Where a failed partition goes on is not known: it stays failed.
+    if (step == Step::failed && count == 0) [[unlikely]]
+      return failed_;
     return count;
   }
 
@@ -145,10 +144,7 @@ class PartitionReader {
   bool is_ready() const noexcept {
     if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
     if (granule_ < geometry().segment_granules) {
-      const auto* header =
-          reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
-      const std::uint64_t commit = load_acquire<Edge::record_ready>(header->commit);
-      if ((commit ^ position_tag(segment_position_ + granule_, geometry().key)) < 256) return true;
+      if ((load_acquire<Edge::record_ready>(header_here()->commit) ^ tag_here()) < 256) return true;
     }
     if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
       return true;
@@ -226,132 +222,149 @@ class PartitionReader {
     return number;
   }
 
-  // Granules and records of what lies at `header`, checked. Other processes may write anything.
-  struct Extent {
+  const RecordHeader* header_here() const noexcept {
+    return reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
+  }
+  std::uint64_t tag_here() const noexcept {
+    return position_tag(segment_position_ + granule_, geometry().key);
+  }
+  [[gnu::noinline, gnu::cold]] Step fail(Errc code) noexcept {
+    failed_ = code;
+    return Step::failed;
+  }
+
+  // What lies at a header, in private memory.
+  struct Found {
+    std::uint64_t kind = 0;  // RecordKind
     std::uint64_t granules = 0;
-    std::uint64_t records = 0;
+    std::uint64_t records = 1;
+    std::uint32_t detail = 0;
+    std::uint64_t length() const noexcept { return detail & kDetailLength; }
+    bool has_payload() const noexcept {
+      return kind <= static_cast<std::uint64_t>(RecordKind::batch);
+    }
+    bool fits() const noexcept { return kRecordHeaderSize + length() <= granules * kGranule; }
   };
-  Result<Extent> measure(const RecordHeader& header, std::uint64_t kind) const noexcept {
+  // Reads a header and checks it: other processes may write anything. False: no publisher wrote it.
+  [[gnu::always_inline]] bool examine(const RecordHeader& header, Found& found) const noexcept {
     // relaxed, all: stored before the commit word.
     const std::uint32_t claim = load_relaxed(header.claim);
-    Extent extent{claim & kClaimGranules, 1};
-    if (extent.granules == 0 || extent.granules > geometry().segment_granules - granule_)
-      return Errc::corrupt;
-    if ((claim & kBatchClaim) != 0) {
-      if (extent.granules < 2) return Errc::corrupt;
-      extent.records = load_relaxed(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
-      if (extent.records == 0 || extent.records > 2 * extent.granules) return Errc::corrupt;
+    found.detail = load_relaxed(header.detail);
+    found.granules = claim & kClaimGranules;
+    const std::uint64_t left = geometry().segment_granules - granule_;
+    if (found.granules == 0 || found.granules > left) [[unlikely]]
+      return false;
+    if (found.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
+      return (claim & kBatchClaim) == 0 && found.fits();
     }
-    const bool is_batch = kind == static_cast<std::uint64_t>(RecordKind::batch);
-    if (is_batch != ((claim & kBatchClaim) != 0) && kind <= 2) return Errc::corrupt;
-    return extent;
+    if ((claim & kBatchClaim) != 0) {
+      if (found.granules < 2) return false;
+      found.records = load_relaxed(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
+      if (found.records == 0 || found.records > 2 * found.granules) return false;
+    }
+    if (found.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
+      return (claim & kBatchClaim) != 0 && found.fits() && found.length() >= sizeof(BatchHeader);
+    }
+    return found.kind >= static_cast<std::uint64_t>(RecordKind::aborted) &&
+           found.kind <= static_cast<std::uint64_t>(RecordKind::revoked);
   }
 
-  // Delivers what lies at `header`; its payload is at `payload`.
+  // Delivers what lies at `header`, in place.
   template <class OnRecord, class OnEvent>
-  [[gnu::always_inline]] Result<bool> deliver(const RecordHeader& header, std::uint64_t kind,
-                                              const std::byte* payload, std::size_t& count,
-                                              OnRecord&& on_record, OnEvent&& on_event) {
-    auto extent = measure(header, kind);
-    if (!extent) [[unlikely]]
-      return extent.error();
-    const std::uint32_t detail = load_relaxed(header.detail);
-    const std::uint64_t length = detail & kDetailLength;
-    if (kind <= 2 && kRecordHeaderSize + length > extent->granules * kGranule) [[unlikely]]
-      return Errc::corrupt;
-    return consume(*extent, kind, detail, Bytes{payload, length}, count, on_record, on_event);
+  [[gnu::always_inline]] Step deliver(const RecordHeader& header, std::uint64_t kind,
+                                      std::size_t& count, OnRecord&& on_record,
+                                      OnEvent&& on_event) {
+    Found found;
+    found.kind = kind;
+    if (!examine(header, found)) [[unlikely]]
+      return fail(Errc::corrupt);
+    return consume(found, reinterpret_cast<const std::byte*>(&header + 1), count, on_record,
+                   on_event);
   }
 
-  // The same through a private copy that is checked to be whole.
+  // The same through a private copy that is checked to be whole, or in place under a pin.
   template <class OnRecord, class OnEvent>
-  Result<bool> deliver_copy(const RecordHeader& header, std::uint64_t kind, std::size_t& count,
-                            OnRecord&& on_record, OnEvent&& on_event) {
-    auto extent = measure(header, kind);
-    const std::uint32_t detail = load_relaxed(header.detail);
-    const std::uint64_t length = detail & kDetailLength;
-    const bool fits =
-        extent && (kind > 2 || kRecordHeaderSize + length <= extent->granules * kGranule);
-    const std::byte* payload = reinterpret_cast<const std::byte*>(&header + 1);
-    if (fits && kind <= 2) {
-      if (pin_in_place_) {
-        if (!pin()) return advance_segment(on_event);
-      } else {
-        copy_.resize(Geometry::round_up(length, 8));
-        copy_racing(copy_.data(), payload, length);
-        payload = copy_.data();
-      }
+  Step deliver_copy(const RecordHeader& header, std::uint64_t kind, std::size_t& count,
+                    OnRecord&& on_record, OnEvent&& on_event) {
+    if (pin_in_place_ && !pin()) return advance_segment(on_event);
+    Found found;
+    found.kind = kind;
+    const bool is_sane = examine(header, found);
+    const auto* payload = reinterpret_cast<const std::byte*>(&header + 1);
+    if (is_sane && found.has_payload() && !pin_in_place_) {
+      copy_.resize(Geometry::round_up(found.length(), 8));
+      copy_racing(copy_.data(), payload, found.length());
+      payload = copy_.data();
     }
     // [overwrite] acquire: whoever overwrites what was just read moved start on before.
     fence_acquire<Edge::overwrite>();
-    if (load_seq_cst<Edge::retire>(view_.control->start) > segment_)
+    if (!pin_in_place_ && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
       return advance_segment(on_event);
-    if (!extent) return extent.error();
-    if (!fits) return Errc::corrupt;
-    return consume(*extent, kind, detail, Bytes{payload, length}, count, on_record, on_event);
+    }
+    if (!is_sane) return fail(Errc::corrupt);
+    return consume(found, payload, count, on_record, on_event);
   }
 
   template <class OnRecord, class OnEvent>
-  [[gnu::always_inline]] Result<bool> consume(const Extent& extent, std::uint64_t kind,
-                                              std::uint32_t detail, Bytes payload,
-                                              std::size_t& count, OnRecord&& on_record,
-                                              OnEvent&& on_event) {
+  [[gnu::always_inline]] Step consume(const Found& found, const std::byte* payload,
+                                      std::size_t& count, OnRecord&& on_record,
+                                      OnEvent&& on_event) {
     const std::uint64_t first = offset_;
-    granule_ += extent.granules;
-    if (kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
+    granule_ += found.granules;
+    if (found.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
       ++offset_;
-      return hand_over(first, detail, payload, count, on_record);
+      return hand_over(first, found.detail, Bytes{payload, found.length()}, count, on_record);
     }
-    if (kind == static_cast<std::uint64_t>(RecordKind::batch)) {
-      if (payload.size() < sizeof(BatchHeader)) return Errc::corrupt;
-      batch_at_ = payload.data() + sizeof(BatchHeader);
-      batch_end_ = payload.data() + payload.size();
-      batch_left_ = extent.records;
-      batch_granule_ = granule_ - extent.granules;
+    if (found.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
+      batch_at_ = payload + sizeof(BatchHeader);
+      batch_end_ = payload + found.length();
+      batch_left_ = found.records;
+      batch_granule_ = granule_ - found.granules;
       batch_offset_ = first;
-      return true;
+      return Step::go_on;
     }
-    offset_ += extent.records;
-    GapReason reason = GapReason::aborted;
-    if (kind == static_cast<std::uint64_t>(RecordKind::died))
-      reason = GapReason::died;
-    else if (kind == static_cast<std::uint64_t>(RecordKind::revoked))
-      reason = GapReason::revoked;
-    else if (kind != static_cast<std::uint64_t>(RecordKind::aborted))
-      return Errc::corrupt;
+    offset_ += found.records;
     if (offset_ > skip_until_) {
       const std::uint64_t from = first > skip_until_ ? first : skip_until_;
+      const GapReason reason = gap_reason(static_cast<RecordKind>(found.kind));
       on_event(Event{from, offset_ - from, reason, partition_});
     }
-    return true;
+    return Step::go_on;
+  }
+
+  static GapReason gap_reason(RecordKind kind) noexcept {
+    if (kind == RecordKind::died) return GapReason::died;
+    return kind == RecordKind::revoked ? GapReason::revoked : GapReason::aborted;
   }
 
   template <class OnRecord>
-  [[gnu::always_inline]] Result<bool> hand_over(std::uint64_t offset, std::uint32_t detail,
-                                                Bytes payload, std::size_t& count,
-                                                OnRecord&& on_record) {
+  [[gnu::always_inline]] Step hand_over(std::uint64_t offset, std::uint32_t detail, Bytes payload,
+                                        std::size_t& count, OnRecord&& on_record) {
     Record record;
     record.offset = offset;
     record.partition = partition_;
     if (!read_payload(detail, payload, record)) [[unlikely]]
-      return Errc::corrupt;
+      return fail(Errc::corrupt);
     if (offset < skip_until_) [[unlikely]] {
-      if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_) return true;
+      if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_) return Step::go_on;
       skip_until_time_ms_.reset();
       skip_until_ = 0;
     }
     ++count;
     on_record(record);
-    return true;
+    return Step::go_on;
   }
 
   template <class OnRecord>
-  Result<bool> next_of_batch(std::size_t& count, OnRecord&& on_record) {
+  [[gnu::always_inline]] Step next_of_batch(std::size_t& count, OnRecord&& on_record) {
     const auto left = static_cast<std::size_t>(batch_end_ - batch_at_);
     BatchFrame frame{};
-    if (left < sizeof(frame)) return Errc::corrupt;
+    if (left < sizeof(frame)) [[unlikely]]
+      return fail(Errc::corrupt);
     std::memcpy(&frame, batch_at_, sizeof(frame));
     const std::uint64_t length = frame.detail & kDetailLength;
-    if (length > left - sizeof(frame)) return Errc::corrupt;
+    if (length > left - sizeof(frame)) [[unlikely]]
+      return fail(Errc::corrupt);
     const Bytes payload{batch_at_ + sizeof(frame), length};
     const std::uint64_t size = Geometry::round_up(sizeof(frame) + length, kBatchAlignment);
     batch_at_ += size < left ? size : left;
@@ -362,26 +375,26 @@ class PartitionReader {
   // Goes to the next segment if this one is read to its end; a lossy reader that was overtaken goes
   // to the oldest segment. False: nothing more for now.
   template <class OnEvent>
-  Result<bool> advance_segment(OnEvent&& on_event) {
+  Step advance_segment(OnEvent&& on_event) {
     if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
       return skip_to_start(on_event);
     }
     const std::uint64_t number = segment_ + 1;
     const SegmentEntry& entry = view_.entries[number & (geometry().entry_count - 1)];
     // [segment-map] acquire.
-    if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return false;
+    if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Step::stop;
     auto segment = find_segment(*topic_, view_, number);
     if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
       return skip_to_start(on_event);
     }
-    if (!segment) return segment.error();
+    if (!segment) return fail(segment.error().code);
     if (segment->base_offset != offset_) {
-      if (segment->base_offset < offset_) return Errc::corrupt;
-      return false;  // Something in this segment is not committed yet.
+      if (segment->base_offset < offset_) return fail(Errc::corrupt);
+      return Step::stop;  // Something in this segment is not committed yet.
     }
     enter(*segment);
     move_cursor();
-    return true;
+    return Step::go_on;
   }
 
   // [cursor], [retire] seq_cst: all reads of the old segment are done before the cursor leaves it;
@@ -414,21 +427,21 @@ class PartitionReader {
   }
 
   template <class OnEvent>
-  Result<bool> skip_to_start(OnEvent&& on_event) {
+  Step skip_to_start(OnEvent&& on_event) {
     const std::uint64_t lost_from = offset_;
     while (true) {
       const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
       auto segment = find_segment(*topic_, view_, start);
       if (load_seq_cst<Edge::retire>(view_.control->start) != start) continue;
-      if (!segment) return segment.error();
-      if (segment->base_offset < lost_from) return Errc::corrupt;
+      if (!segment) return fail(segment.error().code);
+      if (segment->base_offset < lost_from) return fail(Errc::corrupt);
       enter(*segment);
       break;
     }
     (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
     const std::uint64_t from = lost_from > skip_until_ ? lost_from : skip_until_;
     if (offset_ > from) on_event(Event{from, offset_ - from, GapReason::overwritten, partition_});
-    return true;
+    return Step::go_on;
   }
 
   // Lossy, in place: keeps the segment's memory from being reused. False if it is too late.
@@ -453,14 +466,14 @@ class PartitionReader {
 
   SharedTopic* topic_;
   PartitionView view_;
-  PartitionSlot* slot_;  // Own line in view_.slots.
-  const std::byte* records_;  // First segment of this partition.
+  PartitionSlot* slot_;        // Own line in view_.slots.
+  const std::byte* records_;   // First segment of this partition.
   std::uint64_t segment_ = 0;  // Number of the segment being read.
   const std::byte* segment_data_ = nullptr;
   std::uint64_t segment_position_ = 0;
   std::uint64_t base_offset_ = 0;
-  std::uint64_t granule_ = 0;  // Next record's place in the segment.
-  std::uint64_t offset_ = 0;  // Next record's offset.
+  std::uint64_t granule_ = 0;     // Next record's place in the segment.
+  std::uint64_t offset_ = 0;      // Next record's offset.
   std::uint64_t skip_until_ = 0;  // Offsets below are not delivered, nor their gaps reported.
   std::optional<std::int64_t> skip_until_time_ms_;  // Set: skip_until_ is infinite until this time.
   const std::byte* batch_at_ = nullptr;
@@ -469,8 +482,8 @@ class PartitionReader {
   std::uint64_t batch_granule_ = 0;
   std::uint64_t batch_offset_ = 0;
   std::optional<Event> pending_gap_;
-  Errc failed_ = Errc::ok;  // Set once, then returned by every poll.
-  std::uint64_t pinned_ = 0;  // What slot_->pin holds.
+  Errc failed_ = Errc::ok;       // Set once, then returned by every poll.
+  std::uint64_t pinned_ = 0;     // What slot_->pin holds.
   std::vector<std::byte> copy_;  // Lossy: the record (or batch) being delivered.
   std::uint64_t stuck_offset_ = ~0ULL;
   std::int64_t stuck_since_ns_ = 0;

@@ -48,10 +48,10 @@ struct Header {
 
 // What publish() takes beside plain bytes.
 struct NewRecord {
-  std::optional<Bytes> key = {};                  // also chooses the partition
+  std::optional<Bytes> key = {};  // also chooses the partition
   std::span<const Header> headers = {};
   Bytes value = {};
-  std::optional<std::uint32_t> partition = {};    // named by the caller; wins over the key
+  std::optional<std::uint32_t> partition = {};  // named by the caller; wins over the key
 };
 
 // The headers of a record, in place. Valid as long as the record.
@@ -128,9 +128,9 @@ struct Record {
 };
 
 enum class GapReason : std::uint8_t {
-  aborted = 1,  // the publisher gave its claim up
-  died = 2,  // the publisher died before it committed
-  revoked = 3,  // the publisher did not run for longer than the topic's revoke_after
+  aborted = 1,      // the publisher gave its claim up
+  died = 2,         // the publisher died before it committed
+  revoked = 3,      // the publisher did not run for longer than the topic's revoke_after
   overwritten = 4,  // this subscriber is lossy and was overtaken, or began below the oldest record
 };
 
@@ -157,7 +157,7 @@ namespace detail {
 struct ExtensionSizes {
   std::uint32_t flags = 0;
   std::uint64_t headers = 0;  // encoded
-  std::uint64_t total = 0;  // of everything before the value
+  std::uint64_t total = 0;    // of everything before the value
 };
 
 inline ExtensionSizes extension_sizes(const NewRecord& record, bool timestamp) noexcept {

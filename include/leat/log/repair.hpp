@@ -38,8 +38,9 @@ inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept 
     // [intent] acquire: the facts of this phase, or newer ones, in which case the phase differs.
     facts.phase = load_acquire<Edge::intent>(slot.phase);
     facts.word = load_acquire<Edge::intent>(slot.claim_word);
-    facts.step = load_acquire<Edge::intent>(slot.claim_step);
-    facts.is_batch = load_acquire<Edge::intent>(slot.claim_is_batch) != 0;
+    const std::uint64_t step = load_acquire<Edge::intent>(slot.claim_step);
+    facts.step = step & ~kBatchStep;
+    facts.is_batch = (step & kBatchStep) != 0;
     facts.segment = load_acquire<Edge::intent>(slot.claim_segment);
     if (load_acquire<Edge::intent>(slot.phase) == facts.phase) return facts;
   }
@@ -47,7 +48,7 @@ inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept 
 }
 
 enum class HoleState {
-  filled,  // the record is there, or was given up: go on
+  filled,   // the record is there, or was given up: go on
   waiting,  // its owner lives (or nobody can tell yet)
   unknown,  // no participant owns it: only scribbled memory does that
 };

@@ -33,12 +33,12 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
 // Why there was no room.
 struct Shortage {
   bool by_readers = false;  // some gating subscriber holds the oldest segment
-  bool by_others = false;  // not only subscribers of the calling thread
+  bool by_others = false;   // not only subscribers of the calling thread
 };
 
 enum class RollState {
   moved,  // the claim word has changed: look at it again
-  full,  // the next segment can't be had now; see Shortage
+  full,   // the next segment can't be had now; see Shortage
 };
 
 class Roller {

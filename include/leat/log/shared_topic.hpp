@@ -56,10 +56,10 @@ inline PartitionView view_partition(std::byte* control, const Geometry& geometry
 
 class SharedTopic {
  public:
-  // Attaches to the topic in an open directory.
+  // Attaches to the topic in an open directory, and takes the directory if that succeeds.
   //   not_found     the directory holds no topic
   //   wrong_format  magic, version, sizes or geometry are not what this library writes
-  static Result<std::unique_ptr<SharedTopic>> attach(Fd directory) {
+  static Result<std::unique_ptr<SharedTopic>> attach(Fd& directory) {
     auto control_fd = open_at(directory.get(), kControlFile, O_RDWR);
     if (!control_fd) return control_fd.error();
     auto size = file_size(control_fd->get());
@@ -188,8 +188,8 @@ class SharedTopic {
     return geometry;
   }
 
-  Geometry geometry_;  // Constant after attach.
-  TopicHeader* header_ = nullptr;  // In control_mapping_.
+  Geometry geometry_;                        // Constant after attach.
+  TopicHeader* header_ = nullptr;            // In control_mapping_.
   ParticipantSlot* participants_ = nullptr;  // In control_mapping_.
   Fd directory_;
   Fd control_fd_;

@@ -28,7 +28,7 @@ namespace leat {
 class From {
  public:
   static const From beginning;  // the oldest record still there
-  static const From end;  // only what is claimed from now on
+  static const From end;        // only what is claimed from now on
   // In every partition that is read. Below the oldest record: begins there and reports the gap.
   static From offset(std::uint64_t offset) noexcept {
     return {detail::StartAt::offset, offset, -1};
@@ -54,7 +54,7 @@ struct SubscriberOptions {
   From from = From::end;
   bool gating = true;
   bool in_place = false;  // lossy only: pin segments instead of copying records
-  std::optional<std::uint32_t> partition = {};  // else all of them
+  std::optional<std::uint32_t> partition = {};                    // else all of them
   std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping; 0 on one core
 };
 
@@ -231,7 +231,7 @@ inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
                                     const Deadline& deadline = Deadline::never(),
                                     const std::stop_token& stop = {}) {
   constexpr std::int64_t kLookAgain = 2'000'000;  // ns; for waits that depend on somebody's life
-  constexpr std::int64_t kCapped = 1'000'000;  // ns; where the kernel has no membarrier
+  constexpr std::int64_t kCapped = 1'000'000;     // ns; where the kernel has no membarrier
   if (subscribers.empty() || subscribers.size() > detail::kMaxFutexWaits)
     return Errc::invalid_argument;
   std::int64_t spin_ns = 0;

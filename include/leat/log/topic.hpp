@@ -25,7 +25,7 @@ namespace leat {
 
 struct TopicOptions {
   std::uint64_t capacity_bytes = 8 << 20;  // per partition
-  std::uint64_t segment_bytes = 0;  // 0: an eighth of the capacity
+  std::uint64_t segment_bytes = 0;         // 0: an eighth of the capacity
   Policy policy = Policy::block;
   bool retain_all = false;  // never reuse room: full means full
   std::uint32_t partitions = 1;
@@ -35,11 +35,11 @@ struct TopicOptions {
   std::chrono::nanoseconds revoke_after{
       0};  // give up claims of publishers stopped so long; 0 = never
   std::chrono::nanoseconds evict_after{
-      0};  // make gating subscribers that block so long lossy; 0 = never
+      0};                            // make gating subscribers that block so long lossy; 0 = never
   std::uint32_t participants = 256;  // publishers and subscribers at a time
-  std::uint32_t mode = 0600;  // of the files
-  std::string group = {};  // of the files; empty: the caller's
-  std::string directory = {};  // empty: $LEAT_DIR or /dev/shm/leat-<uid>
+  std::uint32_t mode = 0600;         // of the files
+  std::string group = {};            // of the files; empty: the caller's
+  std::string directory = {};        // empty: $LEAT_DIR or /dev/shm/leat-<uid>
 };
 
 struct RemoveOptions {
@@ -49,14 +49,14 @@ struct RemoveOptions {
 
 struct PartitionInfo {
   std::uint64_t start = 0;  // oldest offset that can be read
-  std::uint64_t end = 0;  // offset of the next claim
+  std::uint64_t end = 0;    // offset of the next claim
 };
 struct ParticipantInfo {
   std::uint32_t pid = 0;
-  std::string role;  // publisher, exclusive-publisher, subscriber, lossy-subscriber
+  std::string role;          // publisher, exclusive-publisher, subscriber, lossy-subscriber
   std::uint64_t offset = 0;  // subscribers: records read, summed over partitions
-  std::uint64_t lag = 0;  // subscribers: records not read yet
-  bool blocking = false;  // holds the oldest segment of a partition that has no other room
+  std::uint64_t lag = 0;     // subscribers: records not read yet
+  bool blocking = false;     // holds the oldest segment of a partition that has no other room
 };
 struct TopicInfo {
   std::string name;

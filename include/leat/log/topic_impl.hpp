@@ -66,11 +66,15 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
                                    const std::string& directory_name) {
   auto found = detail::open_topic_directory(directory, name);
   if (!found) return found.error();
-  auto attached = detail::SharedTopic::attach(std::move(*found));
-  if (!attached) {
-    // A directory without its control file: its deletion was cut short. Or it is not ours at all.
-    return attached.error().code == Errc::not_found ? Error{Errc::wrong_format, 0}
-                                                    : attached.error();
+  auto attached = detail::SharedTopic::attach(*found);
+  while (!attached) {
+    if (attached.error().code != Errc::not_found) return attached.error();
+    // No control file: if the name still leads here, this is no topic; else it was just deleted.
+    auto again = detail::open_topic_directory(directory, name);
+    if (!again) return again.error();
+    if (detail::is_same_file(found->get(), again->get())) return Errc::wrong_format;
+    found = std::move(again);
+    attached = detail::SharedTopic::attach(*found);
   }
   if ((*attached)->is_deleted()) {
     attached->reset();
@@ -105,7 +109,7 @@ inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& 
   if (!directory) return directory.error();
   auto found = detail::open_topic_directory(*directory, name);
   if (!found) return found.error();
-  auto attached = detail::SharedTopic::attach(std::move(*found));
+  auto attached = detail::SharedTopic::attach(*found);
   if (!attached) return attached.error();
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
   if (!topic->is_deleted()) {

@@ -18,8 +18,8 @@
 namespace leat::detail {
 
 struct ForkState {
-  std::mutex mutex;  // Held by fork() itself, so that the child finds `locks` whole.
-  std::vector<int> locks;  // Descriptors whose locks prove that a participant lives.
+  std::mutex mutex;                 // Held by fork() itself, so that the child finds `locks` whole.
+  std::vector<int> locks;           // Descriptors whose locks prove that a participant lives.
   std::uint64_t process_token = 0;  // Random; remade in a child.
 };
 

@@ -1,0 +1,226 @@
+// `leat sub TOPIC`: writes the records of a topic to stdout as they come.
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cli.hpp"
+#include "leat/leat.hpp"
+#include "record_format.hpp"
+#include "stop_on_signal.hpp"
+
+namespace leat::cli {
+namespace {
+
+struct SubArguments {
+  std::string topic;
+  std::string from = "end";
+  std::string format = "%s\\n";
+  std::optional<std::uint64_t> count;
+  std::optional<std::uint64_t> partition;
+  bool exit_at_end = false;
+  bool lossy = false;
+  bool json = false;
+};
+
+// Collects what is to be written to stdout, so that many small records cost one system call.
+class Output {
+ public:
+  explicit Output(const StopOnSignal& signals) : signals_{signals} {}
+
+  std::string& text() noexcept { return text_; }
+  bool is_large() const noexcept { return text_.size() >= kFlushAt; }
+  // True once whoever read from us has gone, or we are told to stop while nobody reads.
+  bool is_closed() const noexcept { return closed_; }
+
+  void flush() {
+    std::size_t done = 0;
+    while (done < text_.size() && !closed_) {
+      const ssize_t written = ::write(STDOUT_FILENO, text_.data() + done, text_.size() - done);
+      if (written >= 0) {
+        done += static_cast<std::size_t>(written);
+      } else if (errno == EPIPE) {
+        closed_ = true;
+      } else if (errno == EINTR) {
+        closed_ = signals_.stopped();
+      } else if (errno == EAGAIN) {
+        pollfd entry{STDOUT_FILENO, POLLOUT, 0};
+        ::poll(&entry, 1, -1);
+        closed_ = signals_.stopped();
+      } else {
+        throw system_failure("cannot write to standard output", errno);
+      }
+    }
+    text_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kFlushAt = 64 * 1024;
+
+  const StopOnSignal& signals_;
+  std::string text_;
+  bool closed_ = false;
+};
+
+From parse_from(const std::string& text) {
+  if (text == "end") return From::end;
+  if (text == "beginning") return From::beginning;
+  if (text.starts_with('@')) {
+    if (const auto time_ms = parse_time_ms(std::string_view{text}.substr(1))) return From::time_ms(*time_ms);
+    throw Failure{kExitUsage, fmt::format("--from: '{}' is not a time: write for example @1700000000000 "
+                                          "(milliseconds since 1970) or @2024-05-01T12:00:00Z",
+                                          text)};
+  }
+  if (const auto offset = parse_number(text)) return From::offset(*offset);
+  throw Failure{kExitUsage, fmt::format("--from: '{}' is no place to begin: write end, beginning, an offset like 42, "
+                                        "or a time like @2024-05-01T12:00:00Z",
+                                        text)};
+}
+
+bool is_offset(const std::string& from) { return parse_number(from).has_value(); }
+
+// Opens the topic, waiting for it. `*waited` says whether it was missing at first.
+std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& signals, bool* waited) {
+  auto topic = Topic::open(name);
+  if (!topic && topic.error().code == Errc::not_found) {
+    *waited = true;
+    if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "leat: waiting for topic '{}'\n", name);
+    topic = Topic::open(name, Deadline::never(), {}, signals.token());
+  }
+  if (topic) return std::move(*topic);
+  if (topic.error().code == Errc::stopped) return std::nullopt;
+  fail(topic.error(), name);
+}
+
+Subscriber open_subscriber(const Topic& topic, const SubArguments& arguments, bool waited) {
+  SubscriberOptions options;
+  options.from = parse_from(arguments.from);
+  // Everything in a topic that was not there when we began has come since.
+  if (waited && arguments.from == "end") options.from = From::beginning;
+  options.gating = !arguments.lossy;
+  if (topic.policy() == Policy::overwrite && options.gating) {
+    fmt::print(stderr, "leat: topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)\n",
+               topic.name());
+    options.gating = false;
+  }
+  if (arguments.partition) {
+    if (*arguments.partition >= topic.partitions()) {
+      throw Failure{kExitUsage, fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
+                                            *arguments.partition, topic.name(), topic.partitions() - 1)};
+    }
+    options.partition = static_cast<std::uint32_t>(*arguments.partition);
+  } else if (is_offset(arguments.from) && topic.partitions() > 1) {
+    throw Failure{kExitUsage, fmt::format("--from {}: topic '{}' has {} partitions, each with offsets of its own: add "
+                                          "--partition 0 to {}",
+                                          arguments.from, topic.name(), topic.partitions(), topic.partitions() - 1)};
+  }
+  auto subscriber = topic.subscriber(options);
+  if (subscriber) return std::move(*subscriber);
+  if (subscriber.error().code == Errc::not_allowed && arguments.from.starts_with('@')) {
+    throw Failure{kExitUsage, fmt::format("--from {}: the records of topic '{}' carry no time: it was created without "
+                                          "--timestamps",
+                                          arguments.from, topic.name())};
+  }
+  fail(subscriber.error(), topic.name());
+}
+
+// Whether everything that is claimed so far was read, in every partition that is.
+bool is_at_end(const Topic& topic, const Subscriber& subscriber, const SubArguments& arguments) {
+  const TopicInfo info = topic.info();
+  for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
+    if (arguments.partition && *arguments.partition != i) continue;
+    if (subscriber.offset(i) < info.partitions[i].end) return false;
+  }
+  return true;
+}
+
+void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments& arguments,
+                  const RecordFormat& format, Output& output, const StopOnSignal& signals) {
+  constexpr std::size_t kAtOnce = 1024;
+  subscriber.on_event([](const Event& event) {
+    fmt::print(stderr, "leat: gap of {} record{} at offset {} (partition {}): {}\n", event.count,
+               event.count == 1 ? "" : "s", event.first, event.partition, name_of(event.reason));
+  });
+  std::uint64_t left = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
+  bool was_lossy = subscriber.is_lossy();
+  while (left > 0 && !output.is_closed() && !signals.stopped()) {
+    const std::size_t limit = left < kAtOnce ? static_cast<std::size_t>(left) : kAtOnce;
+    auto count = subscriber.poll(limit, [&](const Record& record) {
+      if (arguments.json) append_json(record, output.text());
+      else format.append(record, output.text());
+    });
+    if (!count) {
+      output.flush();
+      fail(count.error(), topic.name());
+    }
+    left -= *count;
+    if (!was_lossy && subscriber.is_lossy()) {
+      was_lossy = true;
+      fmt::print(stderr, "leat: too slow for topic '{}' (--evict-after): records may be lost from here on\n",
+                 topic.name());
+    }
+    if (*count != 0) {
+      if (output.is_large()) output.flush();
+      continue;
+    }
+    output.flush();
+    if (output.is_closed() || (arguments.exit_at_end && is_at_end(topic, subscriber, arguments))) break;
+    // poll() says what is wrong, if anything is.
+    (void)subscriber.wait(Deadline::never(), signals.token());
+  }
+  output.flush();
+}
+
+void subscribe(const SubArguments& arguments) {
+  check_topic_name(arguments.topic);
+  (void)parse_from(arguments.from);
+  const RecordFormat format = RecordFormat::parse(arguments.format, arguments.topic);
+  usable_directory();
+  std::signal(SIGPIPE, SIG_IGN);  // A closed pipe is the quiet end of this command.
+  const StopOnSignal signals;
+  bool waited = false;
+  const auto topic = open_topic(arguments.topic, signals, &waited);
+  if (!topic) return;
+  Subscriber subscriber = open_subscriber(*topic, arguments, waited);
+  Output output{signals};
+  read_records(*topic, subscriber, arguments, format, output, signals);
+}
+
+}  // namespace
+
+void add_sub_command(CLI::App& app) {
+  auto arguments = std::make_shared<SubArguments>();
+  CLI::App* command = app.add_subcommand("sub", "Write the records of a topic as they come");
+  command->add_option("TOPIC", arguments->topic, "The topic; waited for if it is missing")->required();
+  command
+      ->add_option("--from", arguments->from,
+                   "Where to begin: end, beginning, an offset, or @TIME (milliseconds since 1970 or ISO 8601)")
+      ->type_name("PLACE")
+      ->default_str("end");
+  add_number(*command, "--count", arguments->count, 1, std::numeric_limits<std::uint64_t>::max(),
+             "Leave after so many records");
+  command->add_flag("--exit", arguments->exit_at_end, "Leave when the end is reached");
+  command->add_flag("--lossy", arguments->lossy, "Never hold publishers up; lose records when too slow");
+  add_number(*command, "--partition", arguments->partition, 0, detail::Geometry::kMaxPartitions - 1,
+             "Only this partition");
+  CLI::Option* format =
+      command
+          ->add_option("--format", arguments->format,
+                       "%t topic, %p partition, %o offset, %k key, %s value, %T timestamp, %h headers, %K %S sizes of "
+                       "key and value, \\n \\t \\r \\0 \\\\ \\x41 %%")
+          ->type_name("FMT")
+          ->default_str("%s\\n");
+  command->add_flag("--json", arguments->json, "One JSON object a line")->excludes(format);
+  command->footer("Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
+                  "  leat sub news --from @2024-05-01T12:00:00Z --exit --json");
+  command->callback([arguments] { subscribe(*arguments); });
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,262 @@
+// A topic of a few 4 KiB segments, somebody who dies or stops at a labelled step, and the others,
+// who must go on: one publisher, a gating and a lossy subscriber, and whoever joins later.
+//
+//     World world{{.segments = 4}};
+//     Child victim = world.start([&]() -> int {…}, {"claim:won", 1, SIGKILL});
+//     victim.wait();
+//     world.expect_progress();
+//
+// The survivors take turns in the thread of the test, so that a failure comes again.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+#include "support/trail.hpp"
+
+namespace leat::testing {
+
+using Ledger = LedgerOf<6, 3000>;
+
+// Who publishes, in the ledger.
+inline constexpr std::uint32_t kSurvivor = 0;
+inline constexpr std::uint32_t kVictim = 1;
+inline constexpr std::uint32_t kNewcomer = 2;
+inline constexpr std::uint32_t kEarlierVictim = 3;
+
+struct WorldOptions {
+  std::uint32_t segments = 4;
+  std::uint32_t participants = 8;
+  std::chrono::nanoseconds revoke_after{0};
+  bool exclusive = false;          // publishers are; then the survivor's joins only after the victim
+  bool gating_from_start = true;   // else the gating subscriber joins only after the victim
+};
+
+// Where a child hurts itself: at the `nth` time it comes by `step`.
+struct Blow {
+  std::string step;
+  int nth = 1;
+  int signal = SIGKILL;
+};
+
+// Arms this process. Only for children.
+inline void arm(const Blow& blow) {
+  static Blow armed;
+  static int passed;
+  armed = blow;
+  passed = 0;
+  detail::step_hook = [](const char* name) {
+    if (armed.step == name && ++passed == armed.nth) ::raise(armed.signal);
+  };
+}
+
+class World {
+ public:
+  static constexpr std::size_t kSegment = 4096;
+
+  explicit World(const WorldOptions& options = {}) : options_{options} {
+    auto created =
+        Topic::create("topic", {.capacity_bytes = options.segments * kSegment,
+                                .segment_bytes = kSegment,
+                                .revoke_after = options.revoke_after,
+                                .participants = options.participants,
+                                .directory = directory_.path()});
+    if (!created) {
+      ADD_FAILURE() << "create: " << describe(created.error());
+      std::abort();
+    }
+    topic_.emplace(std::move(*created));
+    lossy_.emplace(subscriber({.from = From::beginning, .gating = false}, lossy_trail_));
+    if (options.gating_from_start) join_gating();
+    if (!options.exclusive) join_publisher();
+  }
+
+  Topic& topic() noexcept { return *topic_; }
+  Ledger& ledger() noexcept { return *ledger_; }
+  const std::string& directory() const noexcept { return directory_.path(); }
+  const WorldOptions& options() const noexcept { return options_; }
+  Publisher& publisher() noexcept { return *publisher_; }
+  Trail& gating_trail() noexcept { return gating_trail_; }
+  Trail& lossy_trail() noexcept { return lossy_trail_; }
+  std::uint64_t end() const { return topic_->info().partitions.at(0).end; }
+
+  // ---- In children ------------------------------------------------------------------------------
+
+  // A child that arms itself and runs `body`.
+  Child start(const std::function<int()>& body, const Blow& blow) {
+    return Child{[&] {
+      arm(blow);
+      return body();
+    }};
+  }
+  // The child's own handle: what it inherited is not for use.
+  Topic open() const {
+    auto opened = Topic::open("topic", Deadline::immediate(), directory_.path());
+    CHILD_CHECK_OK(opened);
+    return std::move(*opened);
+  }
+
+  // ---- Publishing, noted in the ledger ------------------------------------------------------------
+
+  Result<std::uint64_t> publish(Publisher& publisher, std::uint32_t id, std::size_t size,
+                                const Deadline& deadline = Deadline::immediate()) {
+    const Mark mark = ledger_->begin(id);
+    const auto message = make_message(mark, size);
+    auto offset = publisher.publish(message, deadline);
+    ledger_->end(mark, offset);
+    return offset;
+  }
+  Result<std::uint64_t> publish_batch(Publisher& publisher, std::uint32_t id,
+                                      const std::vector<std::size_t>& sizes) {
+    auto batch = publisher.batch();
+    if (!batch) return batch.error();
+    std::vector<Mark> marks;
+    for (const std::size_t size : sizes) {
+      marks.push_back(ledger_->begin(id));
+      if (auto added = batch->add(make_message(marks.back(), size)); !added) return added.error();
+    }
+    auto first = batch->commit(Deadline::immediate());
+    for (std::size_t i = 0; i < marks.size(); ++i) {
+      ledger_->end(marks[i], first ? Result<std::uint64_t>{*first + i} : first.error());
+    }
+    return first;
+  }
+
+  // ---- The survivors ----------------------------------------------------------------------------
+
+  void join_publisher() {
+    auto joined = topic_->publisher({.exclusive = options_.exclusive});
+    ASSERT_TRUE(joined) << describe(joined.error());
+    publisher_.emplace(std::move(*joined));
+  }
+  void join_gating() { gating_.emplace(subscriber({.from = From::beginning}, gating_trail_)); }
+
+  // Reads what is there. With `wait`, up to 3 ms for more, which is when holes are looked after.
+  std::size_t read_some(bool wait) {
+    std::size_t count = 0;
+    for (auto [reader, trail] : {std::pair{&gating_, &gating_trail_}, {&lossy_, &lossy_trail_}}) {
+      if (!*reader) continue;
+      const std::uint64_t before = trail->next();
+      if (wait) (void)(*reader)->wait(3ms);
+      auto polled = (*reader)->poll(1000, [&](const Record& record) { trail->on_record(record); });
+      if (!polled) {
+        ADD_FAILURE() << trail->name() << ": " << describe(polled.error());
+        reader->reset();
+        continue;
+      }
+      count += trail->next() - before;
+    }
+    return count;
+  }
+
+  // Publishes `count` records of many sizes while the subscribers read; false if that gets stuck.
+  bool publish_and_read(int count, std::chrono::milliseconds patience = kPatience) {
+    return publish_and_read(*publisher_, kSurvivor, count, patience);
+  }
+  bool publish_and_read(Publisher& publisher, std::uint32_t id, int count,
+                        std::chrono::milliseconds patience = kPatience) {
+    const Deadline late{patience};
+    for (int done = 0; done < count;) {
+      const std::size_t size = kMinMessage + (ledger_->count[id] * 379U) % 1900;
+      auto offset = publish(publisher, id, size);
+      if (offset) {
+        ++done;
+      } else if (offset.error().code != Errc::full) {
+        ADD_FAILURE() << "publish: " << describe(offset.error());
+        return false;
+      } else {
+        // Refused entries stay in the ledger; a wait would go round too often to note them all.
+        while (read_some(true) == 0) {
+          if (late.passed()) return false;
+        }
+      }
+    }
+    return true;
+  }
+  // Until the readers have all that was claimed; false if they get stuck.
+  bool read_to_end(std::chrono::milliseconds patience = kPatience) {
+    const Deadline late{patience};
+    const auto at_end = [&] {
+      const std::uint64_t n = end();
+      return (!gating_ || gating_trail_.next() >= n) && (!lossy_ || lossy_trail_.next() >= n);
+    };
+    while (!at_end()) {
+      if (late.passed()) return false;
+      read_some(true);
+    }
+    return true;
+  }
+
+  // The others go on, whatever became of the victim: several laps of all segments, newcomers come
+  // and go, and what arrived agrees with the ledger.
+  void expect_progress() {
+    if (!publisher_) join_publisher();
+    if (!gating_) join_gating();
+    ASSERT_FALSE(::testing::Test::HasFatalFailure());
+    EXPECT_TRUE(publish_and_read(60)) << "the publisher is stuck at offset " << end();
+    EXPECT_TRUE(read_to_end()) << stuck();
+    expect_newcomers();
+    expect_consistent();
+  }
+  void expect_newcomers() {
+    Trail trail{"newcomer"};
+    {
+      Subscriber reader = subscriber({.from = From::beginning}, trail);
+      if (!options_.exclusive) {
+        auto writer = topic_->publisher();
+        ASSERT_TRUE(writer) << describe(writer.error());
+        for (int i = 0; i < 3; ++i) {
+          EXPECT_TRUE(publish_and_read(*writer, kNewcomer, 1));
+        }
+      }
+      const std::uint64_t n = end();
+      EXPECT_TRUE(eventually([&] {
+        (void)reader.wait(3ms);
+        (void)reader.poll(1000, [&](const Record& record) { trail.on_record(record); });
+        return trail.next() >= n;
+      })) << "the newcomer is stuck at offset " << trail.next() << " of " << n;
+    }
+    EXPECT_EQ(compare(*ledger_, trail), std::vector<std::string>{});
+    EXPECT_TRUE(read_to_end()) << stuck();
+    EXPECT_LE(topic_->info().participants.size(), options_.participants);
+  }
+  void expect_consistent() {
+    EXPECT_EQ(compare(*ledger_, gating_trail_), std::vector<std::string>{});
+    EXPECT_EQ(compare(*ledger_, lossy_trail_), std::vector<std::string>{});
+  }
+  std::string stuck() const {
+    return "stuck: gating at " + std::to_string(gating_trail_.next()) + ", lossy at " +
+           std::to_string(lossy_trail_.next()) + " of " + std::to_string(end());
+  }
+
+  // A subscriber whose gaps go to the trail.
+  Subscriber subscriber(const SubscriberOptions& options, Trail& trail) {
+    auto joined = topic_->subscriber(options);
+    if (!joined) {
+      ADD_FAILURE() << "subscriber: " << describe(joined.error());
+      std::abort();
+    }
+    joined->on_event([&trail](const Event& event) { trail.on_event(event); });
+    return std::move(*joined);
+  }
+
+ private:
+  TemporaryDirectory directory_;
+  WorldOptions options_;
+  Shared<Ledger> ledger_;
+  Trail gating_trail_{"gating"};
+  Trail lossy_trail_{"lossy"};
+  std::optional<Topic> topic_;
+  std::optional<Publisher> publisher_;
+  std::optional<Subscriber> gating_;
+  std::optional<Subscriber> lossy_;
+};
+
+}  // namespace leat::testing

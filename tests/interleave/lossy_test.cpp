@@ -1,0 +1,73 @@
+// Readers that hold nothing: they may be overtaken at any point of a read, never deliver what is not
+// whole, and know exactly what they lost.
+#include <gtest/gtest.h>
+
+#include "small_topic.hpp"
+
+namespace leat {
+namespace {
+
+void overtake(model::Execution& run, std::uint32_t publishers, const SubscriberOptions& options,
+              std::uint64_t* lost = nullptr) {
+  SmallTopic topic{{.capacity_bytes = 5 * kSegment, .policy = Policy::overwrite}};
+  std::map<std::uint64_t, Mark> published;
+  Ledger ledger;
+  auto subscriber = must(topic->subscriber(options), "subscriber");
+  for (std::uint32_t who = 0; who < publishers; ++who) {
+    run.thread("publisher " + std::to_string(who), [&, who] {
+      auto publisher = must(topic->publisher(), "publisher");
+      publish(publisher, who, 16 / publishers, kHalf, published);
+    });
+  }
+  run.thread("subscriber",
+             [&] { read_until(subscriber, ledger, 16, Deadline::never(), options.in_place); });
+  if (!run.run()) return;
+  for (const auto& [offset, reason] : ledger.gaps())
+    model::check(reason == GapReason::overwritten, "reason");
+  for (const auto& [offset, mark] : ledger.records())
+    model::check(published.at(offset) == mark, "another record");
+  if (lost != nullptr) *lost += ledger.gaps().size();
+}
+
+constexpr SubscriberOptions kCopies = {.from = From::beginning, .gating = false, .spin = 0ns};
+constexpr SubscriberOptions kPins = {
+    .from = From::beginning, .gating = false, .in_place = true, .spin = 0ns};
+
+TEST(Lossy, CopiesAreWholeOrCountedAsLost) {
+  std::uint64_t lost = 0;
+  for (const std::uint32_t publishers : {1U, 2U}) {
+    EXPECT_TRUE(model::holds(
+        model::explore({.name = "copies", .executions = 4000},
+                       [&](model::Execution& run) { overtake(run, publishers, kCopies, &lost); })));
+  }
+  EXPECT_GT(lost, 100U);
+}
+
+TEST(Lossy, PinnedRecordsStay) {
+  std::uint64_t lost = 0;
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "pins", .executions = 4000},
+                                  [&](model::Execution& run) { overtake(run, 1, kPins, &lost); })));
+  EXPECT_GT(lost, 100U);
+}
+
+// ---- What the edges are for ------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(Edge edge, Side side, const SubscriberOptions& options) {
+  return model::breaks(
+      model::explore({.name = "weakened", .executions = 20'000}, [&](model::Execution& run) {
+        model::weaken(edge, side);
+        overtake(run, 1, options);
+      }));
+}
+
+TEST(LossyEdges, StartMovesBeforeBytesAreOverwritten) {
+  EXPECT_TRUE(breaks_weakened(Edge::overwrite, Side::fence, kCopies));
+}
+
+TEST(LossyEdges, ThePinIsSetBeforeStartIsLookedAt) {
+  EXPECT_TRUE(breaks_weakened(Edge::retire, Side::rmw, kPins));
+}
+
+}  // namespace
+}  // namespace leat

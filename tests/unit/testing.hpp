@@ -1,0 +1,228 @@
+// What the unit tests share: topics in a directory of the test's own, and short ways to fill and
+// read them.
+//
+//     TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+//     auto publisher = must(topic->publisher());
+//     must(publisher.publish("a"));
+//     EXPECT_EQ(drain(subscriber), (Log{"0 a", "1+2 aborted"}));  // a record, a gap of two
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "leat/leat.hpp"
+
+namespace leat {
+
+using namespace std::chrono_literals;
+
+// The smallest segment. Records of kThird bytes fill one with three, those of kHalf with two.
+inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
+inline constexpr std::size_t kThird = 1344;
+inline constexpr std::size_t kHalf = 2032;
+
+// The value of a Result; without one the test fails with its error.
+template <class T>
+T must(Result<T> result) {
+  if (!result) throw std::runtime_error{describe(result.error())};
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+// So that failed comparisons show words and not bytes.
+inline void PrintTo(const Error& error, std::ostream* out) { *out << describe(error); }
+inline void PrintTo(Errc code, std::ostream* out) { *out << describe({code, 0}); }
+
+// The code of a Result, Errc::ok with a value: EXPECT_EQ(code(publisher.publish("x")), Errc::full).
+template <class T>
+Errc code(const Result<T>& result) {
+  return result.error().code;
+}
+
+// A fresh directory in shared memory, removed at the end.
+class TestDirectory {
+ public:
+  TestDirectory() {
+    char path[] = "/dev/shm/leat-unit-XXXXXX";
+    if (::mkdtemp(path) == nullptr) throw std::runtime_error{"mkdtemp failed in /dev/shm"};
+    path_ = path;
+  }
+  TestDirectory(const TestDirectory&) = delete;
+  TestDirectory& operator=(const TestDirectory&) = delete;
+  ~TestDirectory() {
+    if (::getpid() == owner_) std::filesystem::remove_all(path_);
+  }
+  const std::string& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const {
+    return std::filesystem::path{path_} / name;
+  }
+  bool is_empty() const {
+    for (const auto& entry : std::filesystem::directory_iterator{path_}) {
+      if (entry.path().filename() != detail::kDirectoryLock) return false;
+    }
+    return true;
+  }
+
+ private:
+  std::string path_;
+  pid_t owner_ = ::getpid();  // A forked child leaves it alone.
+};
+
+inline constexpr char kTopicName[] = "topic";
+
+// A topic of small segments in a directory of its own. Its directory is filled in.
+class TestTopic {
+ public:
+  explicit TestTopic(TopicOptions options = {}) : topic_{must(create(options))} {}
+  // For tests of wrap-arounds: a topic that begins anywhere.
+  TestTopic(const TopicOptions& options, std::uint64_t first_segment, std::uint64_t first_offset);
+
+  const Topic* operator->() const { return &topic_; }
+  const Topic& operator*() const { return topic_; }
+  const std::string& directory() const { return directory_.path(); }
+  Topic open_again() const { return must(Topic::open(kTopicName, 0s, directory())); }
+  // What only tests of internals need.
+  detail::SharedTopic& shared() const;
+
+ private:
+  TopicOptions complete(TopicOptions options) const {
+    if (options.segment_bytes == 0) options.segment_bytes = kSegment;
+    if (options.capacity_bytes == TopicOptions{}.capacity_bytes)
+      options.capacity_bytes = 4 * options.segment_bytes;
+    options.directory = directory();
+    return options;
+  }
+  Result<Topic> create(const TopicOptions& options) const {
+    return Topic::create(kTopicName, complete(options));
+  }
+
+  TestDirectory directory_;
+  Topic topic_;
+};
+
+// The library lets this one name in.
+struct TopicTesting {
+  static Result<detail::NewTopic> new_topic(const TopicOptions& options) {
+    return Topic::new_topic(options);
+  }
+  static Result<Topic> create(const std::string& name, const detail::NewTopic& topic,
+                              const std::string& directory) {
+    return Topic::create(name, topic, directory);
+  }
+  static detail::SharedTopic& shared(const Topic& topic) { return *topic.topic_; }
+  static std::shared_ptr<detail::SharedTopic> shared_pointer(const Topic& topic) {
+    return topic.topic_;
+  }
+};
+
+inline TestTopic::TestTopic(const TopicOptions& options, std::uint64_t first_segment,
+                            std::uint64_t first_offset)
+    : topic_{[&] {
+        auto created = must(TopicTesting::new_topic(complete(options)));
+        created.first_segment = first_segment;
+        created.first_offset = first_offset;
+        return must(TopicTesting::create(kTopicName, created, directory()));
+      }()} {}
+
+inline detail::SharedTopic& TestTopic::shared() const { return TopicTesting::shared(topic_); }
+
+// What a subscriber delivered: "offset text" for a record, "first+count reason" for a gap.
+using Log = std::vector<std::string>;
+
+inline std::string to_text(const Event& event) {
+  return std::to_string(event.first) + "+" + std::to_string(event.count) + " " +
+         name_of(event.reason);
+}
+inline std::string to_text(const Record& record) {
+  return std::to_string(record.offset) + " " + std::string{record.text()};
+}
+
+// Everything that is there, in calls of poll(limit).
+inline Log drain(Subscriber& subscriber, std::size_t limit = 1000) {
+  Log log;
+  bool had_event = false;
+  subscriber.on_event([&](const Event& event) {
+    log.push_back(to_text(event));
+    had_event = true;
+  });
+  while (true) {
+    had_event = false;
+    const std::size_t count = must(
+        subscriber.poll(limit, [&](const Record& record) { log.push_back(to_text(record)); }));
+    if (count > limit) throw std::runtime_error{"more records than the limit"};
+    if (count == 0 && !had_event) break;
+  }
+  subscriber.on_event({});
+  return log;
+}
+
+inline Subscriber from_beginning(const Topic& topic) {
+  return must(topic.subscriber({.from = From::beginning}));
+}
+
+// "0 x", "1 x", …: what `count` records with the same text look like.
+inline Log repeated(std::uint64_t count, const std::string& text, std::uint64_t first = 0) {
+  Log log;
+  for (std::uint64_t i = 0; i < count; ++i) log.push_back(std::to_string(first + i) + " " + text);
+  return log;
+}
+
+// The seed of a randomized test: printed, and passed back with LEAT_SEED.
+inline std::uint64_t test_seed() {
+  const char* given = std::getenv("LEAT_SEED");
+  const std::uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 0) : std::random_device{}();
+  std::printf("LEAT_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+// A forked child that runs `body` and exits with its result; 99 for an exception.
+class Child {
+ public:
+  template <class Body>
+  explicit Child(Body body) : pid_{::fork()} {
+    if (pid_ != 0) return;
+    int status = 99;
+    try {
+      status = body();
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "child: %s\n", error.what());
+    }
+    ::_exit(status);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+  ~Child() {
+    if (pid_ > 0) kill(SIGKILL);
+  }
+
+  pid_t pid() const { return pid_; }
+  // Its exit status, or minus the signal that ended it.
+  int join() {
+    int status = -1;
+    ::waitpid(std::exchange(pid_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  }
+  int kill(int signal) {
+    ::kill(pid_, signal);
+    return join();
+  }
+
+ private:
+  pid_t pid_;
+};
+
+}  // namespace leat
