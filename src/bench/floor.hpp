@@ -47,8 +47,8 @@ struct RingOptions {
   std::uint64_t records = 10'000'000;
   Verify verify = Verify::ends;
   PayloadSource source = PayloadSource::in_place;
-  // How long the reader pauses after it found nothing. One pause is the bare ring. With more of them
-  // it falls behind and then reads many records in a row: dearer in latency, cheaper per record,
+  // How long the reader pauses after it found nothing. One pause is the bare ring. With more of
+  // them it falls behind, then reads many records in a row: dearer in latency, cheaper per record,
   // because the two no longer fight for the line that is being written.
   std::uint32_t pauses_when_empty = 1;
 };

@@ -105,7 +105,7 @@ class Payload {
   std::vector<std::byte> pattern_;
 };
 
-// The payloads of consecutive sequences in memory of the sender's, ready to be published from there.
+// The payloads of consecutive sequences in memory of the sender, to be published from there.
 class OutgoingPayloads {
  public:
   explicit OutgoingPayloads(const Payload& payload) : payload_{payload} {

@@ -14,6 +14,7 @@
 namespace leat::cli {
 namespace {
 
+constexpr std::size_t kMinColumns = 5;   // ShmFifo's runs.
 constexpr std::size_t kMaxColumns = 10;  // More runs than that are in the mean only.
 
 // Milliseconds for 1,000,000 records, runs 1 to 5, on an AMD FX-6100 with 3.3 GHz: "One million
@@ -46,17 +47,26 @@ std::string rate_text(double records, double ms) {
   return ms > 0 ? fmt::format("{:.2f} M/s", records / ms / 1000) : std::string{"-"};
 }
 
-void print_row(std::string_view label, const std::vector<double>& values_ms, std::optional<double> records,
-               int digits, double published_rate = 0) {
-  std::string row = fmt::format("    {:<24}", label);
-  for (std::size_t i = 0; i < std::min(values_ms.size(), kMaxColumns); ++i) {
-    row += fmt::format("{:>9.{}f}", values_ms[i], digits);
+std::size_t columns_for(std::size_t runs) { return std::clamp(runs, kMinColumns, kMaxColumns); }
+
+struct Row {
+  std::string_view label;
+  std::vector<double> values_ms;
+  int digits = 1;
+  std::optional<double> records = {};         // For the rate.
+  std::optional<double> published_rate = {};  // Records per millisecond, for the ratio.
+};
+
+void print_row(const Row& row, std::size_t columns) {
+  std::string text = fmt::format("    {:<20}", row.label);
+  for (std::size_t i = 0; i < columns; ++i) {
+    text += i < row.values_ms.size() ? fmt::format("{:>8.{}f}", row.values_ms[i], row.digits) : std::string(8, ' ');
   }
-  const double mean_ms = mean_of(values_ms);
-  row += fmt::format("{:>10.1f}", mean_ms);
-  if (records) row += fmt::format("{:>13}", rate_text(*records, mean_ms));
-  if (published_rate > 0 && mean_ms > 0) row += fmt::format("{:>9.1f} x", *records / mean_ms / published_rate);
-  fmt::print("{}\n", row);
+  const double mean_ms = mean_of(row.values_ms);
+  text += fmt::format("{:>9.1f}", mean_ms);
+  if (row.records) text += fmt::format("{:>12}", rate_text(*row.records, mean_ms));
+  if (row.published_rate && mean_ms > 0) text += fmt::format("{:>7.1f} x", *row.records / mean_ms / *row.published_rate);
+  fmt::print("{}\n", text);
 }
 
 std::vector<double> column(const std::vector<DemoRun>& runs, double DemoRun::*member) {
@@ -70,33 +80,38 @@ double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 }  // namespace
 
 void print_demo_head(std::uint64_t records, std::uint64_t runs) {
-  fmt::print("{} records per run, separate processes, every record verified. Milliseconds:\n\n", number_text(records));
-  std::string head = fmt::format("{:<28}", "");
-  for (std::uint64_t run = 1; run <= std::min<std::uint64_t>(runs, kMaxColumns); ++run) {
-    head += fmt::format("{:>9}", fmt::format("run {}", run));
-  }
-  fmt::print("{}{:>10}{:>13}{:>11}\n", head, "mean", "rate", "ShmFifo's");
+  fmt::print("{} records a run, between separate processes, every record verified. Milliseconds:\n\n",
+             number_text(records));
+  std::string head(24, ' ');
+  for (std::size_t run = 1; run <= columns_for(runs); ++run) head += fmt::format("{:>8}", fmt::format("run {}", run));
+  fmt::print("{}{:>9}{:>12}  ShmFifo's\n", head, "mean", "rate");
 }
 
 void print_demo_phase(const DemoPhase& phase, const std::string& title, std::uint64_t records) {
   if (!title.empty()) fmt::print("\n{}\n", title);
-  const bool is_broadcast = phase.phase == "broadcast";
-  const Published* published = published_for(phase);
-  const auto published_rate = [&](const double (&values_ms)[5]) {
-    return kPublishedRecords / mean_of({std::begin(values_ms), std::end(values_ms)});
-  };
-  const double count = static_cast<double>(records);
   fmt::print("  {}\n", phase.phase == "sequential"   ? "sequential: publish all, then read all"
                        : phase.phase == "concurrent" ? "concurrent: at the same time, through 8 MiB"
-                                                     : "broadcast: the same, three subscribers get every record");
-  print_row("prepare memory", column(phase.runs, &DemoRun::prepare_ms), std::nullopt, 1);
-  print_row("publisher", column(phase.runs, &DemoRun::publish_ms), count, 1,
-            published != nullptr ? published_rate(published->writer_ms) : 0);
-  print_row(is_broadcast ? "slowest subscriber" : "subscriber", column(phase.runs, &DemoRun::subscribe_ms), count, 1,
-            published != nullptr ? published_rate(published->reader_ms) : 0);
+                                                     : "broadcast: the same, three subscribers get every record each");
+  const std::size_t columns = columns_for(phase.runs.size());
+  const auto count = static_cast<double>(records);
+  Row publisher{"publisher", column(phase.runs, &DemoRun::publish_ms), 1, count};
+  Row subscriber{phase.phase == "broadcast" ? "slowest subscriber" : "subscriber",
+                 column(phase.runs, &DemoRun::subscribe_ms), 1, count};
+  Row writer{"ShmFifo: writer", {}, 0, kPublishedRecords};
+  Row reader{"ShmFifo: reader", {}, 0, kPublishedRecords};
+  const Published* published = published_for(phase);
+  if (published != nullptr) {
+    writer.values_ms.assign(std::begin(published->writer_ms), std::end(published->writer_ms));
+    reader.values_ms.assign(std::begin(published->reader_ms), std::end(published->reader_ms));
+    publisher.published_rate = kPublishedRecords / mean_of(writer.values_ms);
+    subscriber.published_rate = kPublishedRecords / mean_of(reader.values_ms);
+  }
+  print_row({"prepare memory", column(phase.runs, &DemoRun::prepare_ms)}, columns);
+  print_row(publisher, columns);
+  print_row(subscriber, columns);
   if (published == nullptr) return;
-  print_row("ShmFifo: writer", {std::begin(published->writer_ms), std::end(published->writer_ms)}, kPublishedRecords, 0);
-  print_row("ShmFifo: reader", {std::begin(published->reader_ms), std::end(published->reader_ms)}, kPublishedRecords, 0);
+  print_row(writer, columns);
+  print_row(reader, columns);
 }
 
 void print_demo_verdict(const DemoReport& report) {

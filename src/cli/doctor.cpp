@@ -1,4 +1,97 @@
+// `leat doctor`: what limits this machine and what to do about it.
+#include "doctor.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
 #include "cli.hpp"
+#include "leat/log/directory.hpp"
+
 namespace leat::cli {
-void add_doctor_command(CLI::App&) {}
+namespace {
+
+const char* name_of(Severity severity) noexcept {
+  switch (severity) {
+    case Severity::ok: return "ok";
+    case Severity::note: return "note";
+    case Severity::warning: return "warning";
+    case Severity::problem: return "problem";
+  }
+  return "unknown";
+}
+
+void print_findings(const std::vector<Finding>& findings) {
+  for (const Finding& finding : findings) {
+    fmt::print("{:<8} {:<14} {}\n", name_of(finding.severity), finding.name, finding.found);
+    if (!finding.advice.empty()) fmt::print("{:<23} -> {}\n", "", finding.advice);
+  }
+}
+
+std::string to_json(const std::string& directory, const std::vector<Finding>& findings, bool is_fine) {
+  using Json = nlohmann::ordered_json;
+  Json checks = Json::array();
+  for (const Finding& finding : findings) {
+    checks.push_back({{"name", finding.name},
+                      {"status", name_of(finding.severity)},
+                      {"found", finding.found},
+                      {"advice", finding.advice},
+                      {"facts", finding.facts}});
+  }
+  return Json{{"directory", directory}, {"ok", is_fine}, {"checks", checks}}.dump(2);
+}
+
+// Returns how many could not be removed.
+std::size_t clean(const std::string& directory, bool json) {
+  std::size_t failed = 0;
+  for (const Leftover& leftover : find_leftovers(directory)) {
+    std::error_code error;
+    std::filesystem::remove_all(directory + "/" + leftover.name, error);
+    if (error) {
+      ++failed;
+      fmt::print(stderr, "leat: cannot remove {}/{}: {}\n", directory, leftover.name, error.message());
+    } else if (!json) {
+      fmt::print("removed  {} ({}, {})\n", leftover.name, leftover.what, size_text(leftover.bytes));
+    }
+  }
+  return failed;
+}
+
+void doctor(bool json, bool is_cleaning) {
+  const std::string directory = detail::directory_path({});
+  const std::size_t failed = is_cleaning ? clean(directory, json) : 0;
+  std::vector<Finding> findings = examine_machine(directory);
+  for (Finding& finding : examine_topics(directory)) findings.push_back(std::move(finding));
+  const auto problems = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
+    return finding.severity == Severity::problem;
+  });
+  if (json) fmt::print("{}\n", to_json(directory, findings, problems == 0));
+  else print_findings(findings);
+  std::fflush(stdout);
+  if (problems != 0) {
+    throw Failure{kExitFailed, fmt::format("{} problem{} found that need{} action", problems, problems == 1 ? "" : "s",
+                                           problems == 1 ? "s" : "")};
+  }
+  if (failed != 0) throw Failure{kExitFailed, fmt::format("{} leftovers could not be removed", failed)};
+}
+
+}  // namespace
+
+void add_doctor_command(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  auto is_cleaning = std::make_shared<bool>(false);
+  CLI::App* command = app.add_subcommand("doctor", "What limits this machine, and what to do about it");
+  command->add_flag("--json", *json, "For programs");
+  command->add_flag("--clean", *is_cleaning, "Remove what dead processes left behind");
+  command->footer("Example:\n  leat doctor\n  leat doctor --clean\nExits with 1 if something needs action.");
+  command->callback([json, is_cleaning] { doctor(*json, *is_cleaning); });
+}
+
 }  // namespace leat::cli

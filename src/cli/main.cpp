@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <string>
 
 #include "cli.hpp"
@@ -29,17 +30,33 @@ int complain(int exit_code, std::string sentence) {
   return exit_code;
 }
 
-// The innermost command that was named: "leat topic create".
-std::string command_name(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app.get_name() : app.get_name() + " " + command_name(*chosen.front());
-}
-
 std::string lower_first(std::string text) {
   if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z')) {
     text[0] = static_cast<char>(text[0] - 'A' + 'a');
   }
   return text;
+}
+
+// The innermost command that was named, and its full name: "leat topic create".
+const CLI::App& chosen_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : chosen_command(*chosen.front());
+}
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+// Says which commands there are, if one is missing or unknown; else what CLI11 says.
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = chosen_command(app);
+  const auto commands = command.get_subcommands(std::function<bool(const CLI::App*)>{});
+  if (commands.empty()) return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
+  std::string known;
+  for (const CLI::App* one : commands) known += (known.empty() ? "" : ", ") + one->get_name();
+  const auto rest = command.remaining();
+  if (rest.empty()) return fmt::format("`{}` needs a command: {}", full_name(command), known);
+  return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(), known);
 }
 
 int run(int argc, char** argv) {
@@ -76,7 +93,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     app.exit(asked);
   } catch (const CLI::ParseError& error) {
-    return complain(kExitUsage, fmt::format("{}; see `{} --help`", lower_first(error.what()), command_name(app)));
+    return complain(kExitUsage, explain(app, error));
   } catch (const Failure& failure) {
     return complain(failure.exit_code(), failure.what());
   } catch (const std::exception& error) {  // Out of memory, or a bug.

@@ -91,7 +91,8 @@ TEST(Delete, OfTwoDeletersOneDoesIt) {
       run.thread("deleter " + std::to_string(i), [&] {
         const auto result = Topic::remove("t", remove_options(false));
         const Errc code = result.error().code;
-        model::check(result || code == Errc::busy || code == Errc::not_found || code == Errc::deleted,
+        model::check(
+            result || code == Errc::busy || code == Errc::not_found || code == Errc::deleted,
             "remove: " + describe(result.error()));
         removed += result ? 1 : 0;
       });

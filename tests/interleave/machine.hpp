@@ -34,7 +34,7 @@ struct Fiber {
   std::uint64_t operations = 0;
   std::uint64_t kill_at = kNever;
   std::uint64_t suspend_at = kNever;
-  std::uint64_t futex = 0;            // Key of the word it sleeps on.
+  std::uint64_t futex = 0;  // Key of the word it sleeps on.
   std::int64_t deadline_ns = 0;
   bool timed = false;
   std::int64_t priority = 0;
@@ -65,8 +65,8 @@ struct Strategy {
   std::set<std::uint64_t> change_points;  // Steps at which the running thread falls to the end.
   std::uint64_t stale_from = 0;           // Between these steps loads return the oldest store.
   std::uint64_t stale_until = 0;
-  std::uint64_t stale_one_in = 0;         // 0: loads return the latest store.
-  std::uint64_t spurious_one_in = 0;      // Wake-ups without reason, and early timers.
+  std::uint64_t stale_one_in = 0;     // 0: loads return the latest store.
+  std::uint64_t spurious_one_in = 0;  // Wake-ups without reason, and early timers.
 };
 
 std::size_t choose_age(std::size_t count);
@@ -80,7 +80,7 @@ struct Machine {
   ucontext_t home{};          // Where run() waits.
   Thread running = kSetup;
   ThreadView setup_view;
-  View lock_view;             // What lock calls of one thread pass to those of the next.
+  View lock_view;  // What lock calls of one thread pass to those of the next.
   std::vector<Lock> locks;
   Strategy strategy;
   std::uint64_t random_state = 0;
@@ -91,7 +91,7 @@ struct Machine {
   bool copying = false;
   const void* copy_goes_on = nullptr;  // Where the last load or store ended.
   bool abandoned = false;
-  bool left_behind = false;   // Some fiber will never run its destructors.
+  bool left_behind = false;  // Some fiber will never run its destructors.
   bool no_membarrier = false;
   bool weak[kEdges][kSides] = {};
   std::uint64_t uses[kEdges][kSides] = {};
@@ -101,7 +101,7 @@ struct Machine {
 Machine& machine();
 
 void schedule(bool yielding = false);  // Before each operation: somebody else may run first.
-Thread choose_next(bool yielding);  // kSetup: the run is over.
+Thread choose_next(bool yielding);     // kSetup: the run is over.
 void switch_to(Thread next);
 void wake(Fiber& fiber);
 ThreadView& current_view();

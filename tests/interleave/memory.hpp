@@ -44,7 +44,7 @@ using SharedView = std::shared_ptr<const View>;  // Null: empty.
 
 struct ThreadView {
   View now;
-  View pending;  // What relaxed loads have met; an acquire fence joins it to `now`.
+  View pending;         // What relaxed loads have met; an acquire fence joins it to `now`.
   SharedView released;  // `now` at the last release fence; relaxed stores carry it.
 };
 
@@ -78,13 +78,13 @@ class Memory {
   // One file may be mapped at several addresses; all are one memory.
   void add_mapping(const void* data, std::size_t size, int fd);
   bool remove_mapping(const void* data);
-  void unmap_all();  // What the dead left behind.
+  void unmap_all();                           // What the dead left behind.
   std::uint64_t key_of(const void* address);  // The same for all addresses of one byte.
 
  private:
   struct Message {
     std::uint64_t value;  // Of the whole word once this store is done.
-    std::uint8_t bytes;  // Which of them it stored.
+    std::uint8_t bytes;   // Which of them it stored.
     SharedView view;
     std::uint64_t sc_place;  // In the total order; 0 if it was not sequentially consistent.
   };

@@ -51,7 +51,8 @@ Strategy draw_strategy() {
       strategy.change_points.insert(random(std::uint64_t{8} << random(9)));
     }
   }
-  if (one_in(3)) {  // Stores that all stay invisible for a while, as far as nothing forces them out.
+  if (one_in(
+          3)) {  // Stores that all stay invisible for a while, as far as nothing forces them out.
     strategy.stale_from = random(std::uint64_t{8} << random(9));
     strategy.stale_until = strategy.stale_from + random(std::uint64_t{8} << random(7));
   } else {

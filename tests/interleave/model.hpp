@@ -40,9 +40,9 @@ enum class Side { all, load, store, rmw, fence };
 struct Options {
   const char* name = "";
   int executions = 2000;
-  std::uint64_t seed = 1;  // Of the first execution; the others count on.
+  std::uint64_t seed = 1;            // Of the first execution; the others count on.
   std::uint64_t max_steps = 20'000;  // An execution that takes more is abandoned.
-  double abandoned_allowed = 0.02;  // Part of the executions; more is a failure.
+  double abandoned_allowed = 0.02;   // Part of the executions; more is a failure.
   bool needless_timeouts_fail =
       false;  // A timer that ends a wait when nobody can run is a failure.
 };
@@ -51,7 +51,7 @@ struct Result {
   std::string name;
   bool failed = false;
   std::string message;  // Why, with the seed.
-  std::string trace;  // The last operations before.
+  std::string trace;    // The last operations before.
   int executions = 0;
   int abandoned = 0;
   std::uint64_t steps = 0;
@@ -94,7 +94,7 @@ void resume(Thread thread);
 Thread current();  // kSetup outside of threads.
 inline constexpr Thread kSetup = static_cast<Thread>(-1);
 void count_operations();  // The current thread's next operation is number 0.
-void yield();  // A point where others may run.
+void yield();             // A point where others may run.
 std::int64_t clock_ns();  // Virtual time.
 
 // Reads bytes as the memory model allows, so that a missing order shows as stale bytes.

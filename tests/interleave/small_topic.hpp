@@ -25,9 +25,9 @@ using model::Side;
 using namespace std::chrono_literals;
 
 inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
-inline constexpr std::size_t kSmall = 8;  // Payload bytes.
+inline constexpr std::size_t kSmall = 8;     // Payload bytes.
 inline constexpr std::size_t kThird = 1344;  // Three records of it fill a segment,
-inline constexpr std::size_t kHalf = 2032;  // two of these.
+inline constexpr std::size_t kHalf = 2032;   // two of these.
 
 // A topic in a directory of this test's own; gone with its directory at the end.
 class SmallTopic {

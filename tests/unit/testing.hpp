@@ -169,6 +169,17 @@ inline Log drain(Subscriber& subscriber, std::size_t limit = 1000) {
   return log;
 }
 
+// The same, waiting until everything below the offset `end` of the partition is accounted for.
+inline Log read_until(Subscriber& subscriber, std::uint64_t end, std::uint32_t partition = 0) {
+  Log log = drain(subscriber);
+  while (subscriber.offset(partition) < end) {
+    must(subscriber.wait(30s));
+    const Log more = drain(subscriber);
+    log.insert(log.end(), more.begin(), more.end());
+  }
+  return log;
+}
+
 inline Subscriber from_beginning(const Topic& topic) {
   return must(topic.subscriber({.from = From::beginning}));
 }

@@ -272,7 +272,9 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
   if (!joined) return joined.error();
   subscriber.participant_ = std::move(*joined);
   subscriber.thread_ = detail::thread_token();
-  subscriber.spin_ns_ = std::thread::hardware_concurrency() > 1 ? options.spin.count() : 0;
+  const bool has_cores = std::thread::hardware_concurrency() > 1;
+  subscriber.spin_ns_ = has_cores ? options.spin.count() : 0;
+  subscriber.patience_ns_ = has_cores ? options.patience.count() : 0;
   for (auto& reader : subscriber.readers_) {
     if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
       return settled.error();

@@ -481,22 +481,8 @@ TEST(ExclusivePublisher, DeadOneIsSucceededAndItsOpenClaimIsAGap) {
     must(publisher.publish("next"));
   }
   auto subscriber = from_beginning(*topic);
-  must(subscriber.wait(10s));
-  Log log;
-  subscriber.on_event([&](const Event& event) { log.push_back(to_text(event)); });
-  while (log.size() < 6) {
-    (void)subscriber.receive(10ms);
-    break;
-  }
-  subscriber.on_event({});
-  auto fresh = from_beginning(*topic);
-  (void)must(fresh.receive(10s));
-  while (log.size() < 5) {
-    const Log more = drain(fresh);
-    log.insert(log.end(), more.begin(), more.end());
-    if (log.size() < 5) must(fresh.wait(10s));
-  }
-  EXPECT_EQ(log, (Log{"1+1 died", "2 next", "3 whole", "4+1 died", "5 next"}));
+  EXPECT_EQ(read_until(subscriber, 6, 1),
+            (Log{"0 whole", "1+1 died", "2 next", "3 whole", "4+1 died", "5 next"}));
 }
 
 TEST(ExclusivePublisher, DoesEverythingASharedOneDoes) {
@@ -680,11 +666,7 @@ TEST(Publisher, DeadParentIsDeadThoughItsChildLives) {
   auto publisher = must(topic->publisher());
   must(publisher.publish("x"));
   auto subscriber = from_beginning(*topic);
-  Log log;
-  subscriber.on_event([&](const Event& event) { log.push_back(to_text(event)); });
-  const Record record = must(subscriber.receive(20s));
-  EXPECT_EQ(to_text(record), "1 x");
-  EXPECT_EQ(log, Log{"0+1 died"});
+  EXPECT_EQ(read_until(subscriber, 2), (Log{"0+1 died", "1 x"}));
   ::close(ends[0]);
   ::close(ends[1]);
 }
@@ -714,11 +696,8 @@ TEST(Publisher, PlacesOfTheDeadAreTakenOver) {
   auto publisher = must(topic->publisher());
   must(publisher.publish("x"));
   auto subscriber = from_beginning(*topic);
-  // The claim of the last one may still be open; it is found dead while we wait.
-  Log log;
-  subscriber.on_event([&](const Event& event) { log.push_back(to_text(event)); });
-  EXPECT_EQ(to_text(must(subscriber.receive(20s))), "5 x");
-  EXPECT_EQ(log, (Log{"0+1 died", "1+1 died", "2+1 died", "3+1 died", "4+1 died"}));
+  EXPECT_EQ(read_until(subscriber, 6),
+            (Log{"0+1 died", "1+1 died", "2+1 died", "3+1 died", "4+1 died", "5 x"}));
 }
 
 }  // namespace

@@ -1,0 +1,43 @@
+// What `leat doctor` looks at: what limits this machine, and what dead processes left behind.
+//
+//     for (const Finding& finding : examine_machine(directory)) print(finding);
+//
+// Looks, and changes nothing.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace leat::cli {
+
+enum class Severity {
+  ok,
+  note,     // good to know
+  warning,  // works, but worse than it could
+  problem,  // needs action
+};
+
+struct Finding {
+  std::string name;  // of the check: "directory"
+  Severity severity = Severity::ok;
+  std::string found;
+  std::string advice;  // Empty if there is nothing to do.
+  nlohmann::ordered_json facts = nlohmann::ordered_json::object();
+};
+
+// File system, memory, processors, kernel and systemd; doctor_machine.cpp.
+std::vector<Finding> examine_machine(const std::string& directory);
+
+// Topics and leftovers in the directory; doctor_topics.cpp.
+std::vector<Finding> examine_topics(const std::string& directory);
+
+// What is in the directory and belongs to nobody any more.
+struct Leftover {
+  std::string name;
+  std::string what;
+  std::uint64_t bytes = 0;
+};
+std::vector<Leftover> find_leftovers(const std::string& directory);
+
+}  // namespace leat::cli

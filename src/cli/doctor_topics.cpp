@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <ctime>
+#include <filesystem>
+
+#include "cli.hpp"
+#include "doctor.hpp"
+#include "leat/log/topic.hpp"
+
+namespace leat::cli {
+namespace {
+
+constexpr std::string_view kDemoPrefix = ".demo-";  // See demo.cpp.
+constexpr std::time_t kCreationSeconds = 60;        // Nobody takes that long to make a topic.
+
+// Room that a topic's files (or anything else below `path`) take.
+std::uint64_t bytes_of(const std::string& path) {
+  std::uint64_t bytes = 0;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator{path, ignored}) {
+    struct stat status{};
+    if (::lstat(entry.path().c_str(), &status) == 0) bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+  }
+  return bytes;
+}
+
+// Whether `.new-<pid>-<random>` is of a process that has gone. A process of another PID namespace
+// may have any number, so the directory must be old, too.
+bool creator_has_gone(const std::string& path, std::string_view name) {
+  name.remove_prefix(std::string_view{detail::kNewPrefix}.size());
+  long pid = 0;
+  if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{} || pid <= 0) return false;
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || std::time(nullptr) - status.st_mtime < kCreationSeconds) return false;
+  return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+// A running demo holds a lock on its directory.
+bool demo_has_gone(const std::string& path) {
+  const detail::Fd directory{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
+  return directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0;
+}
+
+// "a, b, c and 4 more"
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
+struct Topics {
+  std::vector<std::string> usable;
+  std::vector<std::string> unused;
+  std::vector<std::string> with_dead;   // "name (pid 12, pid 14)"
+  std::vector<std::string> unreadable;  // "name (why)"
+  std::vector<std::string> forbidden;
+  std::uint64_t bytes = 0;
+  std::uint64_t unused_bytes = 0;
+};
+
+void look_at_topic(const detail::Fd& directory, const std::string& path, const std::string& name, Topics& topics) {
+  auto found = detail::open_topic_directory(directory, name);
+  const Error missing = found.error();
+  auto attached = found ? detail::SharedTopic::attach(std::move(*found)) : Result<std::unique_ptr<detail::SharedTopic>>{missing};
+  if (!attached) {
+    if (attached.error().code == Errc::permission) topics.forbidden.push_back(name);
+    else if (missing.code != Errc::not_found) topics.unreadable.push_back(fmt::format("{} ({})", name, describe(attached.error())));
+    return;
+  }
+  const detail::SharedTopic& topic = **attached;
+  const std::uint64_t bytes = bytes_of(path + "/" + name);
+  std::size_t living = 0;
+  std::string dead;
+  for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
+    const detail::ParticipantSlot& slot = topic.participant(i);
+    const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(slot.state);
+    if (state == 0) continue;
+    if (!detail::is_dead(topic, state)) ++living;
+    else dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ", detail::load_relaxed(slot.pid));
+  }
+  topics.usable.push_back(name);
+  topics.bytes += bytes;
+  if (!dead.empty()) topics.with_dead.push_back(fmt::format("{} ({})", name, dead));
+  if (living == 0) {
+    topics.unused.push_back(name);
+    topics.unused_bytes += bytes;
+  }
+}
+
+Finding leftovers_finding(const std::string& directory) {
+  Finding finding{.name = "leftovers"};
+  const std::vector<Leftover> leftovers = find_leftovers(directory);
+  std::vector<std::string> names;
+  std::uint64_t bytes = 0;
+  for (const Leftover& leftover : leftovers) {
+    names.push_back(fmt::format("{} ({})", leftover.name, leftover.what));
+    bytes += leftover.bytes;
+  }
+  finding.facts = {{"names", nlohmann::ordered_json::array()}, {"bytes", bytes}};
+  for (const Leftover& leftover : leftovers) finding.facts["names"].push_back(leftover.name);
+  if (leftovers.empty()) {
+    finding.found = "none";
+    return finding;
+  }
+  finding.severity = Severity::warning;
+  finding.found = fmt::format("{} of {}: {}", leftovers.size(), size_text(bytes), names_text(names));
+  finding.advice = "remove them with: leat doctor --clean";
+  return finding;
+}
+
+}  // namespace
+
+std::vector<Leftover> find_leftovers(const std::string& directory) {
+  std::vector<Leftover> leftovers;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator{directory, ignored}) {
+    const std::string name = entry.path().filename();
+    const std::string path = entry.path();
+    const char* what = nullptr;
+    if (name.starts_with(detail::kNewPrefix) && creator_has_gone(path, name)) what = "a topic never finished";
+    // Renamed away for deletion: nobody can open it any more, and anybody may finish.
+    if (name.starts_with(detail::kDeletedPrefix)) what = "a topic half deleted";
+    if (name.starts_with(kDemoPrefix) && demo_has_gone(path)) what = "of a demo that was killed";
+    if (what != nullptr) leftovers.push_back({name, what, bytes_of(path)});
+  }
+  return leftovers;
+}
+
+std::vector<Finding> examine_topics(const std::string& directory) {
+  std::error_code ignored;
+  Topics topics;
+  if (std::filesystem::is_directory(directory, ignored)) {
+    const detail::Fd opened{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    auto names = opened ? detail::topic_names(opened) : Result<std::vector<std::string>>{last_system_error()};
+    if (names) {
+      std::sort(names->begin(), names->end());
+      for (const std::string& name : *names) look_at_topic(opened, directory, name, topics);
+    }
+  }
+  std::vector<Finding> findings{leftovers_finding(directory)};
+  Finding all{.name = "topics"};
+  all.found = fmt::format("{} of {}", topics.usable.size(), size_text(topics.bytes));
+  all.facts = {{"count", topics.usable.size()}, {"bytes", topics.bytes}};
+  findings.push_back(std::move(all));
+  if (!topics.unreadable.empty()) {
+    findings.push_back({.name = "unreadable",
+                        .severity = Severity::problem,
+                        .found = names_text(topics.unreadable),
+                        .advice = fmt::format("made by another version, or damaged: move or remove it from {}", directory),
+                        .facts = {{"topics", topics.unreadable}}});
+  }
+  if (!topics.forbidden.empty()) {
+    findings.push_back({.name = "forbidden",
+                        .severity = Severity::note,
+                        .found = names_text(topics.forbidden),
+                        .advice = "they belong to others; their --mode and --group do not let you in",
+                        .facts = {{"topics", topics.forbidden}}});
+  }
+  if (!topics.with_dead.empty()) {
+    findings.push_back({.name = "dead",
+                        .severity = Severity::note,
+                        .found = "died while attached: " + names_text(topics.with_dead),
+                        .advice = "nothing to do: whoever needs their room or place takes it over",
+                        .facts = {{"topics", topics.with_dead}}});
+  }
+  if (!topics.unused.empty()) {
+    findings.push_back({.name = "unused",
+                        .severity = Severity::note,
+                        .found = fmt::format("nobody is attached to {} ({})", names_text(topics.unused),
+                                             size_text(topics.unused_bytes)),
+                        .advice = "if not needed any more: leat topic delete NAME",
+                        .facts = {{"topics", topics.unused}, {"bytes", topics.unused_bytes}}});
+  }
+  return findings;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,197 @@
+// Lossy subscribers: validated copies, exact losses, and pins for those who read in place.
+#include "testing.hpp"
+
+namespace leat {
+namespace {
+
+const std::string kHalfText(kHalf, 'h');
+const auto kIgnore = [](const Record&) {};
+
+Subscriber lossy(const Topic& topic, bool in_place = false, From from = From::beginning) {
+  return must(topic.subscriber({.from = from, .gating = false, .in_place = in_place}));
+}
+
+TEST(LossySubscriber, GetsEverythingWhileItKeepsUp) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic);
+  EXPECT_TRUE(subscriber.is_lossy());
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    must(publisher.publish(kHalfText));
+    ASSERT_EQ(drain(subscriber), repeated(1, kHalfText, i));
+  }
+}
+
+TEST(LossySubscriber, IsToldExactlyWhatItLost) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic);
+  std::uint64_t next = 0;
+  for (std::uint64_t published = 0; published < 500;) {
+    for (std::uint64_t i = 0; i < published % 23; ++i) must(publisher.publish(std::string(500, 'x')));
+    must(publisher.publish("end"));
+    published += published % 23 + 1;
+    const std::uint64_t start = topic->info().partitions[0].start;
+    Log expected;
+    if (start > next) {
+      expected.push_back(std::to_string(next) + "+" + std::to_string(start - next) + " overwritten");
+      next = start;
+    }
+    const Log log = drain(subscriber);
+    ASSERT_EQ(log.size(), expected.size() + published - next);
+    if (!expected.empty()) {
+      ASSERT_EQ(log.front(), expected.front());
+    }
+    ASSERT_EQ(log.back(), std::to_string(published - 1) + " end");
+    next = published;
+  }
+}
+
+TEST(LossySubscriber, RecordOutlivesItsSegment) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic);
+  must(publisher.publish("a copy"));
+  const Record record = must(subscriber.receive(0s));
+  for (int i = 0; i < 50; ++i) must(publisher.publish(kHalfText));
+  EXPECT_EQ(record.text(), "a copy");
+}
+
+TEST(LossySubscriber, OvertakenInTheMiddleOfABatchStillHasItsCopy) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic);
+  auto batch = must(publisher.batch());
+  for (int i = 0; i < 10; ++i) must(batch.add("x"));
+  must(batch.commit());
+  EXPECT_EQ(must(subscriber.poll(4, kIgnore)), 4u);
+  for (int i = 0; i < 50; ++i) must(publisher.publish(kHalfText));
+  const std::uint64_t start = topic->info().partitions[0].start;
+  const Log log = drain(subscriber);
+  ASSERT_GT(log.size(), 7u);
+  EXPECT_EQ(Log(log.begin(), log.begin() + 6), repeated(6, "x", 4));
+  EXPECT_EQ(log[6], "10+" + std::to_string(start - 10) + " overwritten");
+}
+
+TEST(LossySubscriber, ReadsAbortsBatchesKeysAndHeaders) {
+  const TestTopic topic{{.policy = Policy::overwrite, .timestamps = true}};
+  auto publisher = must(topic->publisher());
+  for (const bool in_place : {false, true}) {
+    auto subscriber = lossy(*topic, in_place, From::end);
+    const std::uint64_t first = subscriber.offset();
+    const Header header{"name", "value"};
+    must(publisher.publish({.key = "key", .headers = {&header, 1}, .value = "v"}));
+    { auto claim = must(publisher.try_claim(100)); }
+    auto batch = must(publisher.batch());
+    must(batch.add({.key = "k", .value = "b"}));
+    must(batch.commit());
+    bool headers_seen = false;
+    Log log;
+    subscriber.on_event([&](const Event& event) { log.push_back(to_text(event)); });
+    must(subscriber.poll(10, [&](const Record& record) {
+      log.push_back(to_text(record) + " " + std::string{record.key.text()});
+      for (const Header each : record.headers)
+        headers_seen = each.name == "name" && each.value.text() == "value";
+    }));
+    const auto at = [&](std::uint64_t i) { return std::to_string(first + i); };
+    EXPECT_EQ(log, (Log{at(0) + " v key", at(1) + "+1 aborted", at(2) + " b k"}));
+    EXPECT_TRUE(headers_seen);
+  }
+}
+
+TEST(LossySubscriber, PinKeepsWhatIsReadInPlace) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic, true);
+  must(publisher.publish("pinned"));
+  must(subscriber.poll(1, [&](const Record& record) {
+    // Laps around while the record is looked at.
+    for (int i = 0; i < 100; ++i) must(publisher.publish(kHalfText));
+    EXPECT_EQ(record.text(), "pinned");
+  }));
+  const Log log = drain(subscriber);
+  const std::uint64_t start = topic->info().partitions[0].start;
+  ASSERT_FALSE(log.empty());
+  EXPECT_EQ(log.front(), "1+" + std::to_string(start - 1) + " overwritten");
+}
+
+TEST(LossySubscriber, RecordReceivedInPlaceStaysUntilTheNextCall) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic, true);
+  must(publisher.publish("pinned"));
+  const Record record = must(subscriber.receive(0s));
+  for (int i = 0; i < 100; ++i) must(publisher.publish(kHalfText));
+  EXPECT_EQ(record.text(), "pinned");
+}
+
+TEST(LossySubscriber, PinCostsOneSegmentAndNoMore) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = lossy(*topic, true);
+  must(publisher.publish("pinned"));
+  must(subscriber.poll(1, [&](const Record&) {
+    for (int i = 0; i < 100; ++i) must(publisher.publish(kHalfText));
+    const PartitionInfo info = topic->info().partitions[0];
+    EXPECT_GE(info.end - info.start, 4u);
+    EXPECT_LE(info.end - info.start, 6u);
+  }));
+  // Let go: all four segments hold records again.
+  (void)drain(subscriber);
+  for (int i = 0; i < 100; ++i) must(publisher.publish(kHalfText));
+  const PartitionInfo info = topic->info().partitions[0];
+  EXPECT_GE(info.end - info.start, 7u);
+}
+
+TEST(LossySubscriber, InPlaceIsForLossyOnesOnly) {
+  const TestTopic topic;
+  EXPECT_EQ(code(topic->subscriber({.in_place = true})), Errc::invalid_argument);
+}
+
+// A publisher laps the reader all the time; every record read must be whole and all must add up.
+TEST(LossySubscriber, NeverSeesHalfARecordThoughOvertakenAllTheTime) {
+  for (const bool in_place : {false, true}) {
+    const TestTopic topic{{.policy = Policy::overwrite}};
+    std::jthread writer{[&](const std::stop_token& stop) {
+      auto publisher = must(topic->publisher());
+      for (std::uint64_t i = 0; !stop.stop_requested(); ++i) {
+        const std::string text(8 + i * 7 % 1500, static_cast<char>('a' + i % 26));
+        if (i % 5 != 0) {
+          must(publisher.publish(text));
+          continue;
+        }
+        auto batch = must(publisher.batch());
+        for (int j = 0; j < 3; ++j) {
+          if (!batch.add(text)) break;
+        }
+        if (batch.count() != 0) must(batch.commit());
+      }
+    }};
+    auto subscriber = lossy(*topic, in_place);
+    std::uint64_t next = 0;
+    std::uint64_t records = 0;
+    std::uint64_t lost = 0;
+    subscriber.on_event([&](const Event& event) {
+      ASSERT_EQ(event.first, next);
+      ASSERT_EQ(event.reason, GapReason::overwritten);
+      next += event.count;
+      lost += event.count;
+    });
+    const Deadline end{500ms};
+    while (!end.passed() || (lost == 0 && records < 10'000'000)) {
+      must(subscriber.poll(7, [&](const Record& record) {
+        ASSERT_EQ(record.offset, next);
+        ++next;
+        ++records;
+        ASSERT_GE(record.value.size(), 8u);
+        const std::string_view text = record.text();
+        ASSERT_EQ(text.find_first_not_of(text[0]), std::string_view::npos) << record.offset;
+      }));
+    }
+    EXPECT_GT(records, 0u);
+    EXPECT_GT(lost, 0u);
+  }
+}
+
+}  // namespace
+}  // namespace leat
