@@ -1,10 +1,14 @@
 #include "cli.hpp"
 
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <sstream>
 
 #include "leat/log/directory.hpp"
 
@@ -129,9 +133,32 @@ void check_room(const std::string& directory, std::uint64_t bytes) {
   struct statvfs status{};
   if (::statvfs(directory.c_str(), &status) != 0) return;  // The creation itself will say it.
   const std::uint64_t free = status.f_bavail * status.f_frsize;
-  if (bytes <= free) return;
-  throw Failure{kExitFull, fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
-                                       size_text(free), how_to_get_room(bytes - free))};
+  if (bytes > free) {
+    throw Failure{kExitFull, fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
+                                         size_text(free), how_to_get_room(bytes - free))};
+  }
+  // A memory file system may promise more than there is; the kernel would then kill somebody.
+  struct statfs kind{};
+  if (::statfs(directory.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return;
+  const std::uint64_t memory = memory_figure("MemAvailable") + memory_figure("SwapFree");
+  if (memory != 0 && bytes > memory) {
+    throw Failure{kExitFull, fmt::format("no memory: {} needed in {}, {} available; choose a place on a disk with --dir, "
+                                         "or ask for less",
+                                         size_text(bytes), directory, size_text(memory))};
+  }
+}
+
+std::uint64_t memory_figure(const std::string& name) {
+  std::ifstream file{"/proc/meminfo"};
+  std::string line;
+  while (std::getline(file, line)) {
+    if (!line.starts_with(name + ":")) continue;
+    std::istringstream rest{line.substr(name.size() + 1)};
+    std::uint64_t kib = 0;
+    rest >> kib;
+    return kib * 1024;
+  }
+  return 0;
 }
 
 std::string size_text(std::uint64_t bytes) {

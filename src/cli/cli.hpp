@@ -59,6 +59,8 @@ std::string usable_directory();
 std::string how_to_get_room(std::uint64_t bytes);
 // Fails with exit code 6 unless the file system of `directory` has that much room.
 void check_room(const std::string& directory, std::uint64_t bytes);
+// A line of /proc/meminfo ("MemAvailable") in bytes; 0 if unknown.
+std::uint64_t memory_figure(const std::string& name);
 
 // "8 MiB", "512 KiB", "1.5 GiB", "100 bytes"
 std::string size_text(std::uint64_t bytes);

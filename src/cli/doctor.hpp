@@ -19,10 +19,10 @@ enum class Severity {
 };
 
 struct Finding {
-  std::string name;  // of the check: "directory"
+  std::string name = {};  // of the check: "directory"
   Severity severity = Severity::ok;
-  std::string found;
-  std::string advice;  // Empty if there is nothing to do.
+  std::string found = {};
+  std::string advice = {};  // Empty if there is nothing to do.
   nlohmann::ordered_json facts = nlohmann::ordered_json::object();
 };
 

@@ -17,7 +17,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <sstream>
 #include <thread>
 
 #include "cli.hpp"
@@ -35,20 +34,6 @@ std::string first_line(const std::string& path) {
   std::string line;
   std::getline(file, line);
   return line;
-}
-
-// "MemAvailable", in bytes; 0 if unknown.
-std::uint64_t memory_figure(const std::string& name) {
-  std::ifstream file{"/proc/meminfo"};
-  std::string line;
-  while (std::getline(file, line)) {
-    if (!line.starts_with(name + ":")) continue;
-    std::istringstream rest{line.substr(name.size() + 1)};
-    std::uint64_t kib = 0;
-    rest >> kib;
-    return kib * 1024;
-  }
-  return 0;
 }
 
 // ---- Where topics live -------------------------------------------------------------------------

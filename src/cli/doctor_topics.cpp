@@ -67,14 +67,15 @@ struct Topics {
 };
 
 void look_at_topic(const detail::Fd& directory, const std::string& path, const std::string& name, Topics& topics) {
+  const auto refused = [&](Error error) {
+    if (error.code == Errc::permission) topics.forbidden.push_back(name);
+    else topics.unreadable.push_back(fmt::format("{} ({})", name, describe(error)));
+  };
   auto found = detail::open_topic_directory(directory, name);
-  const Error missing = found.error();
-  auto attached = found ? detail::SharedTopic::attach(std::move(*found)) : Result<std::unique_ptr<detail::SharedTopic>>{missing};
-  if (!attached) {
-    if (attached.error().code == Errc::permission) topics.forbidden.push_back(name);
-    else if (missing.code != Errc::not_found) topics.unreadable.push_back(fmt::format("{} ({})", name, describe(attached.error())));
-    return;
-  }
+  if (!found && found.error().system_error == ENOENT) return;  // Deleted since.
+  if (!found) return refused(found.error());
+  auto attached = detail::SharedTopic::attach(*found);
+  if (!attached) return refused(attached.error());
   const detail::SharedTopic& topic = **attached;
   const std::uint64_t bytes = bytes_of(path + "/" + name);
   std::size_t living = 0;

@@ -54,7 +54,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   if (commands.empty()) return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
   std::string known;
   for (const CLI::App* one : commands) known += (known.empty() ? "" : ", ") + one->get_name();
-  const auto rest = command.remaining();
+  const auto rest = app.remaining(true);  // fallthrough() leaves them with the outermost one.
   if (rest.empty()) return fmt::format("`{}` needs a command: {}", full_name(command), known);
   return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(), known);
 }

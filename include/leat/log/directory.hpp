@@ -156,6 +156,7 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
   auto topic = SharedTopic::attach(*found);
   if (!topic) return topic.error();
   if (!(*topic)->is_deleted()) return {};
+  (*topic)->announce_deletion();
   char aside[64];
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));

@@ -141,6 +141,9 @@ inline constexpr std::uint32_t kSleeping = 1;
 inline constexpr std::uint32_t kDeleted = 2;
 inline constexpr std::uint32_t kWakeStep = 4;
 
+// In TopicHeader::deleting: nobody may join any more.
+inline constexpr std::uint64_t kDeletionDecided = ~0ULL;
+
 struct TopicHeader {
   // Written before the topic gets its name; constant afterwards.
   std::uint64_t magic;
@@ -161,10 +164,10 @@ struct TopicHeader {
   alignas(kLine) std::uint32_t space_wake;  // publishers that wait for room; [sleeping]
   alignas(
       kLine) std::uint64_t exclusive;  // identity of the exclusive publisher, 0 = none; [exclusive]
-  std::uint64_t deleting;              // identity of who tries to delete, 0 = nobody; [topic-state]
-  std::uint64_t next_identity;         // counts identities given out
-  std::uint32_t participant_high;      // slots ever used: all scans stop here; only grows
-  std::uint32_t next_partition;        // hands out partitions to publishers without keys
+  std::uint64_t deleting;       // who tries to delete: 0, a number, kDeletionDecided; [topic-state]
+  std::uint64_t next_identity;  // counts identities given out
+  std::uint32_t participant_high;  // slots ever used: all scans stop here; only grows
+  std::uint32_t next_partition;    // hands out partitions to publishers without keys
 };
 static_assert(sizeof(TopicHeader) == 4 * kLine && std::is_trivially_copyable_v<TopicHeader>);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
@@ -182,7 +185,6 @@ enum class ParticipantRole : std::uint8_t {
   exclusive_publisher = 3,
   subscriber = 4,
   repairer = 5,  // looks after the dead, and reads facts
-  deleter = 6,
 };
 struct alignas(kLine) ParticipantSlot {
   std::uint64_t state;

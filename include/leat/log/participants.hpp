@@ -93,7 +93,7 @@ class Participant {
       // role is visible before this participant looks at start, exclusive and deleting.
       (void)exchange<Edge::slot>(slot.state, me.state_);
       LEAT_STEP("join:active");
-      if (auto state = wait_while_deleting(*me.topic_); !state) return state.error();
+      if (auto state = cancel_deletion(*me.topic_); !state) return state.error();
       return me;
     }
     return Errc::too_many;
@@ -117,7 +117,12 @@ class Participant {
       lock_.release();  // The number was closed at fork and may be somebody else's by now.
     } else {
       forget_lock(lock_.get());
-      std::uint64_t expected = state_;
+      // [exclusive] Whoever sleeps from now on needs no membarrier.
+      std::uint64_t expected = identity_of(state_);
+      if (role_of(state_) == ParticipantRole::exclusive_publisher) {
+        compare_exchange<Edge::exclusive>(topic_->header().exclusive, expected, 0);
+      }
+      expected = state_;
       compare_exchange<Edge::slot>(slot().state, expected, 0);
       LEAT_STEP("leave:free");
       SharedTopic::wake(topic_->header().space_wake);
@@ -127,22 +132,16 @@ class Participant {
     topic_.reset();
   }
 
-  // A deletion in progress that is still undecided holds joiners back; a dead deleter does not.
-  static Result<void> wait_while_deleting(SharedTopic& topic) noexcept {
-    TopicHeader& header = topic.header();
-    while (true) {
-      if (topic.is_deleted()) return Errc::deleted;
-      // [topic-state] seq_cst; the deleter stores this, then looks at slots; a joiner fills its
-      // slot, then looks here. At least one sees the other.
-      std::uint64_t deleter = load_seq_cst<Edge::topic_state>(header.deleting);
-      if (deleter == 0) return {};
-      if (!byte_is_locked(topic.control_fd(), lock_offset(deleter))) {
-        compare_exchange<Edge::topic_state>(header.deleting, deleter, 0);
-        continue;
-      }
-      const std::uint32_t word = load_relaxed(header.data_wake);  // relaxed: only to sleep a little
-      futex_wait(header.data_wake, word, Deadline{std::chrono::milliseconds{1}});
+  // A deletion that is not decided yet is called off: somebody takes part now. `deleted` if it is.
+  static Result<void> cancel_deletion(SharedTopic& topic) noexcept {
+    // [topic-state] seq_cst; a deleter announces itself here and then looks at slots; a joiner fills
+    // its slot and then looks here. At least one sees the other, and one swap decides.
+    std::uint64_t deleting = load_seq_cst<Edge::topic_state>(topic.header().deleting);
+    while (deleting != 0 && deleting != kDeletionDecided) {
+      if (compare_exchange<Edge::topic_state>(topic.header().deleting, deleting, 0)) break;
     }
+    if (deleting == kDeletionDecided) return Errc::deleted;
+    return {};
   }
 
  private:

@@ -206,7 +206,8 @@ class PartitionWriter {
                                               const std::stop_token* stop) {
     const ClaimLayout& layout = geometry().claim_layout;
     std::optional<std::int64_t> blocked_since;
-    while (true) {
+    // Each move is somebody's progress; scribbled words could pretend that for ever.
+    for (std::uint32_t moves = 0; moves < kManyMoves;) {
       const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
       if (!ClaimLayout::is_closed(word) &&
           layout.granules(word) + granules <= geometry().segment_granules) {
@@ -218,7 +219,11 @@ class PartitionWriter {
       Roller roller{*topic_, partition_, self_};
       auto state = roller.roll(shortage);
       if (!state) return state.error();
-      if (*state == RollState::moved) continue;
+      if (*state == RollState::moved) {
+        ++moves;
+        continue;
+      }
+      moves = 0;
 
       // Full. Say so on the word that readers wake, look once more, then sleep.
       if (topic_->is_deleted()) return Errc::deleted;
@@ -243,6 +248,7 @@ class PartitionWriter {
       if (*state == RollState::full)
         futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
     }
+    return Errc::corrupt;
   }
 
   [[gnu::noinline]] Error after_commit(std::uint32_t wake) noexcept {
@@ -469,8 +475,8 @@ class Publisher {
   }
 
   void grow_batch(std::uint64_t at_least, std::uint64_t keep) {
-    const std::uint64_t capacity =
-        std::min(std::max<std::uint64_t>(4096, 2 * at_least), max_payload_);
+    const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least),
+                                            max_payload_ - sizeof(detail::BatchHeader));
     std::unique_ptr<std::byte[]> larger{new std::byte[capacity]};
     if (keep != 0) std::memcpy(larger.get(), batch_frames_.get(), keep);
     batch_frames_ = std::move(larger);

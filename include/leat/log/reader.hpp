@@ -50,7 +50,7 @@ class PartitionReader {
   // are passed over.
   Result<void> settle(StartAt at, std::uint64_t offset) {
     std::uint64_t number = load_relaxed(slot_->cursor_segment);  // relaxed: own store
-    while (true) {
+    for (std::uint32_t moves = 0; moves < kManyMoves; ++moves) {
       // [retire] seq_cst: the cursor is visible before start is looked at. If start is not past it
       // now, whoever moves start on sees the cursor, and the segment stays.
       const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
@@ -93,6 +93,7 @@ class PartitionReader {
       }
       return {};
     }
+    return Errc::corrupt;
   }
 
   // Passes over everything before the first record that is not older.
@@ -130,8 +131,6 @@ class PartitionReader {
       }
       step = advance_segment(on_event);
     }
-    if (pin_in_place_) [[unlikely]]
-      unpin();
     // relaxed: for people. What gates is cursor_segment.
     store_relaxed(slot_->cursor_offset, offset_);
     // Where a failed partition goes on is not known: it stays failed.
@@ -190,6 +189,13 @@ class PartitionReader {
     if (unknown_since_ns_ == 0) unknown_since_ns_ = now;
     if (now - unknown_since_ns_ > 1'000'000'000) return Errc::corrupt;
     return {};
+  }
+
+  // Lossy, in place: what was delivered is no longer in use.
+  void unpin() noexcept {
+    if (batch_left_ != 0 || pinned_ == 0) return;
+    pinned_ = 0;
+    store_release<Edge::cursor>(slot_->pin, 0);
   }
 
   std::uint64_t offset() const noexcept { return offset_; }
@@ -429,7 +435,8 @@ class PartitionReader {
   template <class OnEvent>
   Step skip_to_start(OnEvent&& on_event) {
     const std::uint64_t lost_from = offset_;
-    while (true) {
+    for (std::uint32_t moves = 0;; ++moves) {
+      if (moves == kManyMoves) return fail(Errc::corrupt);
       const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
       auto segment = find_segment(*topic_, view_, start);
       if (load_seq_cst<Edge::retire>(view_.control->start) != start) continue;
@@ -451,11 +458,6 @@ class PartitionReader {
     (void)exchange<Edge::retire>(slot_->pin, segment_);
     pinned_ = segment_;
     return load_seq_cst<Edge::retire>(view_.control->start) <= segment_;
-  }
-  void unpin() noexcept {
-    if (batch_left_ != 0 || pinned_ == 0) return;
-    pinned_ = 0;
-    store_release<Edge::cursor>(slot_->pin, 0);
   }
   bool pin_for_repair() noexcept {
     (void)exchange<Edge::retire>(slot_->repair_pin, segment_);

@@ -30,6 +30,9 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
   return place;
 }
 
+// More changes under one's hands than living participants make: the words are scribbled on.
+inline constexpr std::uint32_t kManyMoves = 1'000'000;
+
 // Why there was no room.
 struct Shortage {
   bool by_readers = false;  // some gating subscriber holds the oldest segment

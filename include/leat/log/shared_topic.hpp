@@ -129,9 +129,15 @@ class SharedTopic {
     return fd;
   }
 
+  // Nobody may join any more.
   bool is_deleted() const noexcept {
-    // [sleeping] seq_cst: a joiner's slot is visible before it looks here; see Edge::topic_state.
-    return (load_seq_cst<Edge::topic_state>(header_->data_wake) & kDeleted) != 0;
+    // [topic-state] seq_cst: a joiner's slot is visible before it looks here.
+    return load_seq_cst<Edge::topic_state>(header_->deleting) == kDeletionDecided;
+  }
+  // Tells those who are attached. Whoever finds a deleted topic may do it again.
+  void announce_deletion() noexcept {
+    fetch_or<Edge::sleeping>(header_->data_wake, kDeleted);
+    wake_everybody();
   }
 
   // Wakes whoever sleeps on the word, if anybody does.

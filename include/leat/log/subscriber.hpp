@@ -76,41 +76,19 @@ class Subscriber {
   //   forked    this handle was inherited
   template <class OnRecord>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {
-    if (participant_.forked()) [[unlikely]]
-      return Errc::forked;
-    if (thread_ != detail::thread_token()) [[unlikely]]
-      note_thread();
-    const auto on_event = [this](const Event& event) {
-      had_event_ = true;
-      if (on_event_) on_event_(event);
-    };
-    had_event_ = false;
-    std::size_t count = 0;
-    for (std::size_t turn = 0; turn < readers_.size() && count < limit; ++turn) {
-      detail::PartitionReader& reader = readers_[next_reader_];
-      auto polled = reader.poll(limit - count, on_record, on_event);
-      if (!polled) [[unlikely]] {
-        if (count == 0) return polled.error();
-        return count;
-      }
-      count += *polled;
-      if (count < limit && ++next_reader_ == readers_.size()) next_reader_ = 0;
-    }
-    if (count != 0 || had_event_) {
-      empty_polls_ = 0;
-      streak_ += count;
-      return count;
-    }
-    return after_empty_poll();
+    auto count = poll_and_keep(limit, on_record);
+    let_go();
+    return count;
   }
 
   // The next record; waits for it until the deadline. Valid until the next call on this subscriber.
   //   timeout, stopped, deleted, corrupt, forked
   Result<Record> receive(const Deadline& deadline = Deadline::never(),
                          const std::stop_token& stop = {}) {
+    let_go();
     Record received;
     while (true) {
-      auto count = poll(1, [&](const Record& record) { received = record; });
+      auto count = poll_and_keep(1, [&](const Record& record) { received = record; });
       if (!count) return count.error();
       if (*count == 1) return received;
       if (had_event_) continue;
@@ -160,6 +138,43 @@ class Subscriber {
 
   detail::TopicHeader& header() const noexcept { return participant_.topic().header(); }
 
+  // poll(), but what was delivered in place stays until let_go().
+  template <class OnRecord>
+  Result<std::size_t> poll_and_keep(std::size_t limit, OnRecord&& on_record) {
+    if (participant_.forked()) [[unlikely]]
+      return Errc::forked;
+    if (thread_ != detail::thread_token()) [[unlikely]]
+      note_thread();
+    const auto on_event = [this](const Event& event) {
+      had_event_ = true;
+      if (on_event_) on_event_(event);
+    };
+    had_event_ = false;
+    std::size_t count = 0;
+    for (std::size_t turn = 0; turn < readers_.size() && count < limit; ++turn) {
+      detail::PartitionReader& reader = readers_[next_reader_];
+      auto polled = reader.poll(limit - count, on_record, on_event);
+      if (!polled) [[unlikely]] {
+        if (count == 0) return polled.error();
+        return count;
+      }
+      count += *polled;
+      if (++next_reader_ == readers_.size()) next_reader_ = 0;  // Also when full: all get a turn.
+    }
+    if (count != 0 || had_event_) {
+      empty_polls_ = 0;
+      streak_ += count;
+      return count;
+    }
+    return after_empty_poll();
+  }
+
+  void let_go() noexcept {
+    if (!in_place_) [[likely]]
+      return;
+    for (auto& reader : readers_) reader.unpin();
+  }
+
   void note_thread() noexcept {
     thread_ = detail::thread_token();
     // relaxed: publishers use it only to name a deadlock.
@@ -175,7 +190,8 @@ class Subscriber {
     }
     streak_ = 0;
     // Publishers that die leave holes that only readers run into: look now and then.
-    if (++empty_polls_ % 1024 == 0) {
+    // With a descriptor each one counts: its helper thread wakes it every 2 ms for that.
+    if (++empty_polls_ % 1024 == 0 || (wait_fd_ != nullptr && has_hole())) {
       if (auto looked = look_after_holes(); !looked) return looked.error();
     }
     if (wait_fd_ != nullptr) arm_wait_fd();
@@ -238,6 +254,7 @@ class Subscriber {
   std::uint64_t streak_ = 0;  // Records since the last empty poll.
   std::uint64_t thread_ = 0;
   std::uint32_t empty_polls_ = 0;
+  bool in_place_ = false;  // Lossy, with pins instead of copies.
   bool had_event_ = false;
 };
 

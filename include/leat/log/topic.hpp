@@ -153,7 +153,7 @@ class Topic {
                               const std::string& directory_name);
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
                               const std::string& directory_name);
-  static bool has_living_participants(const detail::SharedTopic& topic, std::uint32_t except);
+  static bool has_living_participants(const detail::SharedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
                                    const std::function<void(std::uint32_t)>& fill) const;
   Result<void> become_exclusive(const detail::Participant& me) const;

@@ -93,12 +93,12 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
   return Topic{name, std::shared_ptr<detail::SharedTopic>{attached->release(), let_go}};
 }
 
-inline bool Topic::has_living_participants(const detail::SharedTopic& topic, std::uint32_t except) {
+inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
   for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
     // [topic-state] seq_cst: the deleting mark was set before.
     const std::uint64_t state =
         detail::load_seq_cst<detail::Edge::topic_state>(topic.participant(i).state);
-    if (i != except && state != 0 && !detail::is_dead(topic, state)) return true;
+    if (state != 0 && !detail::is_dead(topic, state)) return true;
   }
   return false;
 }
@@ -114,32 +114,33 @@ inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& 
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
   if (!topic->is_deleted()) {
     detail::TopicHeader& header = topic->header();
-    // The deleter takes an identity, so that joiners see whether it lives, but no slot: a topic
-    // whose slots are all taken can be deleted, too.
-    auto lock = topic->open_control_again();
-    if (!lock) return lock.error();
-    const std::uint64_t identity =
-        1 + detail::fetch_add<detail::Edge::slot>(header.next_identity, 1);
-    auto locked = detail::try_lock_byte(lock->get(), detail::lock_offset(identity));
-    if (!locked) return locked.error();
-    if (!*locked) return Errc::corrupt;
-    std::uint64_t other = 0;
-    // [topic-state] seq_cst: the mark is set before the slots are looked at.
-    while (!detail::compare_exchange<detail::Edge::topic_state>(header.deleting, other, identity)) {
-      if (detail::byte_is_locked(topic->control_fd(), detail::lock_offset(other)))
-        return Errc::busy;
-      detail::compare_exchange<detail::Edge::topic_state>(header.deleting, other, 0);
-      other = 0;
+    if (options.force) {
+      (void)detail::exchange<detail::Edge::topic_state>(header.deleting, detail::kDeletionDecided);
+    } else {
+      // A number of its own, so that the last swap decides about this attempt and no other.
+      const std::uint64_t attempt =
+          1 + detail::fetch_add<detail::Edge::slot>(header.next_identity, 1);
+      std::uint64_t other = detail::load_relaxed(header.deleting);  // relaxed: the swap checks it
+      // [topic-state] seq_cst: announced before the slots are looked at.
+      while (
+          other != detail::kDeletionDecided &&
+          !detail::compare_exchange<detail::Edge::topic_state>(header.deleting, other, attempt)) {
+      }
+      LEAT_STEP("delete:attempted");
+      if (other != detail::kDeletionDecided) {
+        const bool in_use = has_living_participants(*topic);
+        std::uint64_t expected = attempt;
+        const std::uint64_t decision = in_use ? 0 : detail::kDeletionDecided;
+        // Fails if somebody joined meanwhile, or another deletion decides instead.
+        const bool decided = detail::compare_exchange<detail::Edge::topic_state>(
+            header.deleting, expected, decision);
+        if (in_use || (!decided && expected != detail::kDeletionDecided)) return Errc::busy;
+      }
     }
-    LEAT_STEP("delete:announced");
-    if (!options.force && has_living_participants(*topic, ~0U)) {
-      detail::store_release<detail::Edge::topic_state>(header.deleting, 0);
-      return Errc::busy;
-    }
-    detail::fetch_or<detail::Edge::topic_state>(header.data_wake, detail::kDeleted);
-    LEAT_STEP("delete:marked");
-    topic->wake_everybody();
+    LEAT_STEP("delete:decided");
   }
+  topic->announce_deletion();
+  LEAT_STEP("delete:announced");
   return detail::finish_deletion(*directory, name);
 }
 
@@ -272,6 +273,7 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
   if (!joined) return joined.error();
   subscriber.participant_ = std::move(*joined);
   subscriber.thread_ = detail::thread_token();
+  subscriber.in_place_ = options.in_place;
   const bool has_cores = std::thread::hardware_concurrency() > 1;
   subscriber.spin_ns_ = has_cores ? options.spin.count() : 0;
   subscriber.patience_ns_ = has_cores ? options.patience.count() : 0;
