@@ -56,6 +56,10 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   bench->footer("Example:\n  leat bench limits --runs 3");
   const Runner runner(exit_code);
   add_limits(*bench, runner);
+  add_log(*bench, runner);
+  add_latency(*bench, runner);
+  add_crash(*bench, runner);
+  add_idle(*bench, runner);
 }
 
 }  // namespace leat::bench

@@ -14,23 +14,12 @@
 
 #include "payload.hpp"
 #include "processes.hpp"
-#include "statistics.hpp"
+#include "round_trip.hpp"
 
 namespace leat::bench {
 
 // One word in one cache line, changed by either side in turn.
 double cache_line_round_trip_ns(std::uint64_t count, const Placement& placement);
-
-struct RoundTripOptions {
-  std::size_t size = 8;
-  std::uint64_t count = 500'000;  // In each of the two passes.
-  Verify verify = Verify::ends;
-};
-
-struct RoundTrip {
-  double round_trip_ns = 0;  // Total time / count, in a pass without clocks per message.
-  Percentiles percentiles;   // Of a second pass, with one clock read per message.
-};
 
 // One slot per direction: an 8-byte sequence number and the payload. The peer copies the payload
 // out and sends the whole of it back.

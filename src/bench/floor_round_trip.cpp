@@ -81,8 +81,6 @@ void answer_all(const Slot& there, const Slot& back, std::size_t size, std::uint
   }
 }
 
-std::uint64_t warm_up_of(std::uint64_t count) { return count / 10 + 1; }
-
 }  // namespace
 
 double cache_line_round_trip_ns(std::uint64_t count, const Placement& placement) {
@@ -91,7 +89,7 @@ double cache_line_round_trip_ns(std::uint64_t count, const Placement& placement)
   };
   const Shared<Line> line;
   const Shared<double> result(0.0);
-  const std::uint64_t warm_up = warm_up_of(count);
+  const std::uint64_t warm_up = warm_up_calls(count);
   // The caller makes the word odd, the answerer even. relaxed, pairs with nothing: no data but the
   // word itself.
   const auto bounce = [&](std::uint64_t awaited, std::uint64_t times) {
@@ -123,41 +121,24 @@ RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& plac
   const Slot back(options.size);
   there.prefault();
   back.prefault();
-  const std::uint64_t count = options.count;
-  const std::uint64_t warm_up = warm_up_of(count);
   const Shared<RoundTrip> result;
 
   run_roles({{"caller", placement.cpu(0),
               [&](Barrier& barrier) {
                 const Payload payload(options.size, options.verify);
                 Caller caller(there, back, payload);
-                std::vector<std::uint32_t> samples_ns(count, 1);  // Not 0: touches every page.
+                auto samples_ns = empty_samples(options.count);
                 there.prefault();
                 back.prefault();
                 barrier.meet();
-                for (std::uint64_t i = 0; i < warm_up; ++i) caller.call();
-
-                const std::uint64_t started_ns = now_ns();
-                for (std::uint64_t i = 0; i < count; ++i) caller.call();
-                const std::uint64_t elapsed_ns = now_ns() - started_ns;
-                result->round_trip_ns =
-                    static_cast<double>(elapsed_ns) / static_cast<double>(count);
-
-                std::uint64_t before_ns = now_ns();
-                for (std::uint32_t& sample_ns : samples_ns) {
-                  caller.call();
-                  const std::uint64_t after_ns = now_ns();
-                  sample_ns = clamp_sample_ns(after_ns - before_ns);
-                  before_ns = after_ns;
-                }
-                result->percentiles = percentiles(samples_ns);
+                *result = time_calls(samples_ns, [&] { caller.call(); });
               }},
              {"answerer", placement.cpu(1),
               [&](Barrier& barrier) {
                 there.prefault();
                 back.prefault();
                 barrier.meet();
-                answer_all(there, back, options.size, warm_up + 2 * count);
+                answer_all(there, back, options.size, all_calls(options.count));
               }}},
             kTimeLimit);
   return *result;

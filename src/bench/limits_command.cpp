@@ -60,12 +60,6 @@ std::vector<std::size_t> with_extra(auto sizes, const std::vector<std::size_t>& 
   return all;
 }
 
-Json to_json(const RoundTrip& trip) {
-  return {{"round_trip_ns", trip.round_trip_ns}, {"p50_ns", trip.percentiles.p50_ns},
-          {"p90_ns", trip.percentiles.p90_ns},   {"p99_ns", trip.percentiles.p99_ns},
-          {"p999_ns", trip.percentiles.p999_ns}, {"max_ns", trip.percentiles.max_ns}};
-}
-
 Json measure_once(const Options& options, const std::function<void(const std::string&)>& show) {
   const Placement placement{options.cpus};
   const int cpu = placement.cpu(0);
@@ -111,9 +105,7 @@ void print_table(const Json& report) {
   const auto line = [](const std::string& name, double value, const char* unit) {
     fmt::print("{:<38} {:>10.1f} {}\n", name, value, unit);
   };
-  fmt::print("{}, {} CPUs, {}; median of {}\n\n", report["machine"]["cpu"].get<std::string>(),
-             report["machine"]["cpus_online"].get<int>(),
-             report["machine"]["kernel"].get<std::string>(), report["runs"].size());
+  fmt::print("{}; median of {}\n\n", machine_line(report), report["runs"].size());
   line("cache line, round trip", median["cache_line_round_trip_ns"], "ns");
   for (const auto& [size, trip] : median["slot_round_trip"].items()) {
     line(fmt::format("single slot, {} B, round trip", size), trip["round_trip_ns"], "ns");

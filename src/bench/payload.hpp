@@ -105,22 +105,26 @@ class Payload {
   std::vector<std::byte> pattern_;
 };
 
-// The payloads of consecutive sequences in memory of the sender, to be published from there.
+// The payloads of the sequences first, first + step, … in memory of the sender, to be published from
+// there.
 class OutgoingPayloads {
  public:
-  explicit OutgoingPayloads(const Payload& payload) : payload_{payload} {
+  explicit OutgoingPayloads(const Payload& payload, std::uint64_t first = 0, std::uint64_t step = 1)
+      : payload_{payload}, step_{step}, ahead_{first} {
     for (auto& buffer : buffers_) {
       buffer.resize(payload.size());
       payload.write(buffer.data(), 0);
     }
-    for (std::uint64_t i = 0; i < kAhead; ++i) payload.rewrite(buffers_[i].data(), i);
+    for (std::uint64_t i = 0; i < kAhead; ++i, ahead_ += step_) {
+      payload.rewrite(buffers_[i].data(), ahead_);
+    }
   }
 
-  // The payload of the next sequence, from 0; valid until the next call but three.
+  // The payload of the next sequence; valid until the next call but three.
   std::span<const std::byte> next() noexcept {
     // Written some records ahead: a load right after the stores to its bytes would stall.
-    const std::uint64_t later = next_ + kAhead;
-    payload_.rewrite(buffers_[later % kBuffers].data(), later);
+    payload_.rewrite(buffers_[(next_ + kAhead) % kBuffers].data(), ahead_);
+    ahead_ += step_;
     return buffers_[next_++ % kBuffers];
   }
 
@@ -129,6 +133,8 @@ class OutgoingPayloads {
   static constexpr std::uint64_t kAhead = 4;
 
   const Payload& payload_;
+  std::uint64_t step_;
+  std::uint64_t ahead_;  // The sequence to be written next.
   std::array<std::vector<std::byte>, kBuffers> buffers_;
   std::uint64_t next_ = 0;
 };

@@ -15,7 +15,6 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <set>
 
 namespace leat::bench {
 namespace {
@@ -42,13 +41,12 @@ void pin_to(int cpu) {
   }
 }
 
-// Whether some role cannot have a CPU for itself.
-bool is_crowded(const std::vector<Role>& roles) {
-  std::set<int> cpus;
-  for (const Role& role : roles) {
-    if (role.cpu != kAnyCpu && !cpus.insert(role.cpu).second) return true;
-  }
-  return roles.size() > usable_cpus().size();
+// Whether a role shares its CPU with another one.
+bool is_crowded(const std::vector<Role>& roles, const Role& role) {
+  if (roles.size() > usable_cpus().size() && role.cpu == kAnyCpu) return true;
+  return std::count_if(roles.begin(), roles.end(), [&](const Role& other) {
+           return role.cpu != kAnyCpu && other.cpu == role.cpu;
+         }) > 1;
 }
 
 }  // namespace
@@ -129,6 +127,8 @@ Child::Child(std::string name, int cpu, const std::function<void()>& run)
 void Child::run_and_exit(pid_t parent, int cpu, const std::function<void()>& run) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kExitFailed);  // It died before the line above.
+  // Ctrl-C goes to every process of the terminal: the parent ends the children.
+  for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -190,9 +190,9 @@ void run_roles(const std::vector<Role>& roles, std::chrono::seconds time_limit) 
   using Clock = std::chrono::steady_clock;
   const SignalScope signals;
   const Shared<Barrier> barrier(static_cast<std::uint32_t>(roles.size()));
-  const bool crowded = is_crowded(roles);
   std::vector<std::unique_ptr<Child>> children;
   for (const Role& role : roles) {
+    const bool crowded = is_crowded(roles, role);
     children.push_back(std::make_unique<Child>(role.name, role.cpu, [&] {
       if (crowded) Spin::expect_crowd();
       role.run(*barrier);

@@ -65,22 +65,36 @@ Json new_report(Json parameters) {
           {"parameters", std::move(parameters)}};
 }
 
-Json median_of(const Json& runs) {
+Json to_json(const RoundTrip& trip) {
+  return {{"round_trip_ns", trip.round_trip_ns}, {"p50_ns", trip.percentiles.p50_ns},
+          {"p90_ns", trip.percentiles.p90_ns},   {"p99_ns", trip.percentiles.p99_ns},
+          {"p999_ns", trip.percentiles.p999_ns}, {"max_ns", trip.percentiles.max_ns}};
+}
+
+std::string machine_line(const Json& report) {
+  const Json& machine = report["machine"];
+  return fmt::format("{}, {} CPUs, {}", machine["cpu"].get<std::string>(),
+                     machine["cpus_online"].get<int>(), machine["kernel"].get<std::string>());
+}
+
+Json reduce(const Json& runs, const std::function<double(const std::vector<double>&)>& number_of) {
   const Json& first = runs.at(0);
   if (first.is_number()) {
     std::vector<double> values;
     for (const Json& run : runs) values.push_back(run.get<double>());
-    return median(std::move(values));
+    return number_of(values);
   }
   if (!first.is_object()) return first;
-  Json medians = Json::object();
+  Json reduced = Json::object();
   for (const auto& [key, value] : first.items()) {
     Json values = Json::array();
     for (const Json& run : runs) values.push_back(run.at(key));
-    medians[key] = median_of(values);
+    reduced[key] = reduce(values, number_of);
   }
-  return medians;
+  return reduced;
 }
+
+Json median_of(const Json& runs) { return reduce(runs, median); }
 
 Progress::Progress() : watched_{::isatty(STDERR_FILENO) == 1} {}
 

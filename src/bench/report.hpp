@@ -2,8 +2,12 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
+
+#include "round_trip.hpp"
 
 namespace leat::bench {
 
@@ -32,8 +36,16 @@ class JsonOption {
 // machine, version, commit, parameters.
 Json new_report(Json parameters);
 
+// round_trip_ns, p50_ns … max_ns.
+Json to_json(const RoundTrip& trip);
+
+// "AMD EPYC, 2 CPUs, Linux 6.1.0": what a table begins with.
+std::string machine_line(const Json& report);
+
 // An object of the same shape as each of the runs; every number in it is the median of theirs.
 Json median_of(const Json& runs);
+// The same with another number made of theirs.
+Json reduce(const Json& runs, const std::function<double(const std::vector<double>&)>& number_of);
 
 // One line on stderr that replaces itself, if a person watches.
 class Progress {

@@ -17,6 +17,14 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
+// Nearest rank: the smallest value that at least the given part of all does not exceed. 0 if empty.
+inline double percentile(std::vector<double> values, double part) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
+  return values[std::max<std::size_t>(rank, 1) - 1];
+}
+
 // A duration as a sample; one of more than 4 s counts as 4 s.
 inline std::uint32_t clamp_sample_ns(std::uint64_t duration_ns) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(duration_ns, UINT32_MAX));
@@ -26,8 +34,7 @@ struct Percentiles {
   double p50_ns = 0, p90_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
 };
 
-// Nearest rank: the smallest sample that at least the given part of all does not exceed.
-// Reorders the samples.
+// Nearest rank, too. Reorders the samples.
 inline Percentiles percentiles(std::vector<std::uint32_t>& samples_ns) {
   if (samples_ns.empty()) return {};
   std::sort(samples_ns.begin(), samples_ns.end());

@@ -2,17 +2,37 @@
 
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 
 #include "leat/log/directory.hpp"
 
 namespace leat::cli {
+namespace {
+
+// The highest directory above `path` that is on the same file system.
+std::string mount_point(const std::string& path) {
+  std::error_code error;
+  std::filesystem::path at = std::filesystem::canonical(path, error);
+  struct stat here {};
+  struct stat above {};
+  if (error || ::stat(at.c_str(), &here) != 0) return path;
+  while (at != at.root_path() && ::stat(at.parent_path().c_str(), &above) == 0 &&
+         above.st_dev == here.st_dev) {
+    at = at.parent_path();
+  }
+  return at.string();
+}
+
+}  // namespace
 
 int exit_code_for(Errc code) noexcept {
   switch (code) {
@@ -49,26 +69,31 @@ void fail(Error error, const std::string& topic, const std::string& after) {
       sentence = fmt::format("there is no topic '{}' in {}: `leat topic list` shows what there is",
                              topic, directory);
       break;
-    case Errc::exists: sentence = fmt::format("topic '{}' exists already in {}", topic, directory); break;
+    case Errc::exists:
+      sentence = fmt::format("topic '{}' exists already in {}", topic, directory);
+      break;
     case Errc::permission:
       sentence = fmt::format(
-          "no permission for topic '{}': its owner, mode or group do not let you (ls -l {}/{})", topic,
-          directory, topic);
+          "no permission for topic '{}': its owner, mode or group do not let you (ls -l {}/{})",
+          topic, directory, topic);
       break;
     case Errc::wrong_format:
       sentence = fmt::format(
-          "'{}' in {} is not a topic of this version of Leat; use another name, or remove it if it is yours",
+          "'{}' in {} is not a topic of this version of Leat; use another name, or remove it if it "
+          "is yours",
           topic, directory);
       break;
     case Errc::corrupt:
       sentence = fmt::format(
-          "topic '{}' is corrupt: a check on its memory failed; delete it (leat topic delete --force {})",
+          "topic '{}' is corrupt: a check on its memory failed; delete it (leat topic delete "
+          "--force {})",
           topic, topic);
       break;
     case Errc::deleted: sentence = fmt::format("topic '{}' was deleted", topic); break;
     case Errc::too_many:
       sentence = fmt::format(
-          "topic '{}' has no free participant slot: end a publisher or subscriber, or create it with more "
+          "topic '{}' has no free participant slot: end a publisher or subscriber, or create it "
+          "with more "
           "--participants",
           topic);
       break;
@@ -80,7 +105,8 @@ void fail(Error error, const std::string& topic, const std::string& after) {
 Failure system_failure(const std::string& what, int error_number) {
   int code = kExitFailed;
   if (error_number == ENOENT || error_number == ENOTDIR) code = kExitNotThere;
-  if (error_number == EACCES || error_number == EPERM || error_number == EROFS) code = kExitPermission;
+  if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
+    code = kExitPermission;
   if (error_number == ENOSPC || error_number == EDQUOT) code = kExitFull;
   if (error_number == EISDIR) code = kExitUsage;
   return Failure{code, fmt::format("{}: {}", what, std::strerror(error_number))};
@@ -93,9 +119,10 @@ void check_topic_name(const std::string& name) {
   if (name.empty()) problem = "is empty";
   if (name.size() > 200) problem = fmt::format("has {} characters", name.size());
   if (!name.empty() && name[0] == '.') problem = "starts with a dot";
-  throw Failure{kExitUsage, fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are "
-                                        "right, the first one not a dot",
-                                        shown, problem)};
+  throw Failure{kExitUsage,
+                fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are "
+                            "right, the first one not a dot",
+                            shown, problem)};
 }
 
 std::string usable_directory() {
@@ -104,47 +131,64 @@ std::string usable_directory() {
   if (directory) return path;
   const Error error = directory.error();
   const char* reason = std::strerror(error.system_error);
-  if (error.code == Errc::permission && (error.system_error == 0 || error.system_error == ELOOP ||
-                                         error.system_error == ENOTDIR)) {
-    throw Failure{kExitPermission,
-                  fmt::format("{} is refused: it must be a directory of your own and no link; remove it, or "
-                              "choose another place with --dir or LEAT_DIR",
-                              path)};
+  if (error.code == Errc::permission &&
+      (error.system_error == 0 || error.system_error == ELOOP || error.system_error == ENOTDIR)) {
+    throw Failure{
+        kExitPermission,
+        fmt::format("{} is refused: it must be a directory of your own and no link; remove it, or "
+                    "choose another place with --dir or LEAT_DIR",
+                    path)};
   }
   if (error.system_error == ENOTDIR) {
-    throw Failure{kExitUsage, fmt::format("{} is not a directory: --dir and LEAT_DIR name one", path)};
+    throw Failure{kExitUsage,
+                  fmt::format("{} is not a directory: --dir and LEAT_DIR name one", path)};
   }
   throw Failure{exit_code_for(error.code),
-                fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one", path, reason)};
+                fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one",
+                            path, reason)};
 }
 
-std::string how_to_get_room(std::uint64_t bytes) {
+std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes) {
   constexpr std::uint64_t kMiB = 1 << 20;
-  struct statvfs status{};
-  const std::uint64_t size = ::statvfs("/dev/shm", &status) == 0 ? status.f_blocks * status.f_frsize : 0;
-  const std::uint64_t wanted_mib = (size + bytes + bytes / 8 + kMiB - 1) / kMiB;
+  struct statvfs status {};
+  struct statfs kind {};
+  if (::statvfs(directory.c_str(), &status) != 0 || ::statfs(directory.c_str(), &kind) != 0 ||
+      kind.f_type != TMPFS_MAGIC) {
+    return "free some there, or choose another place with --dir";
+  }
+  const std::uint64_t wanted =
+      status.f_blocks * status.f_frsize + missing_bytes + missing_bytes / 8;
+  const std::uint64_t wanted_mib = (wanted + kMiB - 1) / kMiB;
+  const std::string mount = mount_point(directory);
+  const std::string docker = mount == "/dev/shm"
+                                 ? fmt::format(", `docker run --shm-size={}m`", wanted_mib)
+                                 : std::string{};
   return fmt::format(
-      "get it with `mount -o remount,size={0}M /dev/shm` (as root) or `docker run --shm-size={0}m`, or choose "
-      "a place with more room with --dir",
-      wanted_mib);
+      "get it with `mount -o remount,size={}M {}` (as root){}, or choose a place with more room "
+      "with --dir",
+      wanted_mib, mount, docker);
 }
 
 void check_room(const std::string& directory, std::uint64_t bytes) {
-  struct statvfs status{};
+  struct statvfs status {};
   if (::statvfs(directory.c_str(), &status) != 0) return;  // The creation itself will say it.
   const std::uint64_t free = status.f_bavail * status.f_frsize;
   if (bytes > free) {
-    throw Failure{kExitFull, fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
-                                         size_text(free), how_to_get_room(bytes - free))};
+    throw Failure{kExitFull,
+                  fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
+                              size_text(free), how_to_get_room(directory, bytes - free))};
   }
   // A memory file system may promise more than there is; the kernel would then kill somebody.
-  struct statfs kind{};
+  struct statfs kind {};
   if (::statfs(directory.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return;
   const std::uint64_t memory = memory_figure("MemAvailable") + memory_figure("SwapFree");
   if (memory != 0 && bytes > memory) {
-    throw Failure{kExitFull, fmt::format("no memory: {} needed in {}, {} available; choose a place on a disk with --dir, "
-                                         "or ask for less",
-                                         size_text(bytes), directory, size_text(memory))};
+    throw Failure{
+        kExitFull,
+        fmt::format(
+            "no memory: {} needed in {}, {} available; choose a place on a disk with --dir, "
+            "or ask for less",
+            size_text(bytes), directory, size_text(memory))};
   }
 }
 

@@ -55,8 +55,8 @@ void check_topic_name(const std::string& name);
 // Where topics live (--dir, LEAT_DIR or the default), usable; fails with the reason otherwise.
 std::string usable_directory();
 
-// How to get `bytes` of room where topics live, for the end of a sentence.
-std::string how_to_get_room(std::uint64_t bytes);
+// How to get that many bytes more on the file system of `directory`, for the end of a sentence.
+std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes);
 // Fails with exit code 6 unless the file system of `directory` has that much room.
 void check_room(const std::string& directory, std::uint64_t bytes);
 // A line of /proc/meminfo ("MemAvailable") in bytes; 0 if unknown.

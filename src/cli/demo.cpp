@@ -32,7 +32,8 @@ struct Phase {
   std::uint32_t subscribers;
   bool is_sequential;
 };
-constexpr Phase kPhases[] = {{"sequential", 1, true}, {"concurrent", 1, false}, {"broadcast", 3, false}};
+constexpr Phase kPhases[] = {
+    {"sequential", 1, true}, {"concurrent", 1, false}, {"broadcast", 3, false}};
 constexpr std::uint64_t kConcurrentCapacity = 8 << 20;
 
 double to_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
@@ -42,7 +43,8 @@ double to_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 class PrivateDirectory {
  public:
   PrivateDirectory() : path_{usable_directory() + "/.demo-XXXXXX"} {
-    if (::mkdtemp(path_.data()) == nullptr) throw system_failure("cannot make a directory in " + path_, errno);
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw system_failure("cannot make a directory in " + path_, errno);
     lock_ = detail::Fd{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (lock_) (void)::flock(lock_.get(), LOCK_EX);
   }
@@ -69,7 +71,8 @@ TopicOptions holding_all(std::uint64_t records, std::uint64_t record_size) {
   const std::uint64_t total = records * each;
   TopicOptions options;
   options.retain_all = true;
-  options.segment_bytes = detail::Geometry::round_up(std::max(kSegment, total / kSegments), detail::kPage);
+  options.segment_bytes =
+      detail::Geometry::round_up(std::max(kSegment, total / kSegments), detail::kPage);
   const std::uint64_t per_segment = options.segment_bytes / each;
   options.capacity_bytes = (records / per_segment + 2) * options.segment_bytes;
   return options;
@@ -131,7 +134,8 @@ void verify_all(const Job& job, WorkerReport& report, const Start& start) {
   if (!subscriber) fail(subscriber.error(), topic.name());
   std::string problem;
   subscriber->on_event([&problem](const Event& event) {
-    problem = fmt::format("{} records from {} on are missing ({})", event.count, event.first, name_of(event.reason));
+    problem = fmt::format("{} records from {} on are missing ({})", event.count, event.first,
+                          name_of(event.reason));
   });
   report.prepare_ns = detail::now_ns() - began;
   start.wait();
@@ -158,7 +162,8 @@ void verify_all(const Job& job, WorkerReport& report, const Start& start) {
   report.verified = next;
 
   auto more = subscriber->poll(1, [](const Record&) {});
-  if (!more || *more != 0 || next != job.records) throw Failure{kExitFailed, "more records came than were published"};
+  if (!more || *more != 0 || next != job.records)
+    throw Failure{kExitFailed, "more records came than were published"};
 }
 
 // ---- In the parent -----------------------------------------------------------------------------
@@ -178,10 +183,11 @@ class Progress {
   void show(double part) {
     constexpr std::size_t kWidth = 30;
     if (!is_on_) return;
-    const double done = (static_cast<double>(step_ - 1) + std::min(part, 1.0)) / static_cast<double>(steps_);
+    const double done =
+        (static_cast<double>(step_ - 1) + std::min(part, 1.0)) / static_cast<double>(steps_);
     const auto filled = static_cast<std::size_t>(done * kWidth);
-    fmt::print(stderr, "\r\033[K[{}{}] {:3.0f} %  {}", std::string(filled, '#'), std::string(kWidth - filled, '-'),
-               done * 100, what_);
+    fmt::print(stderr, "\r\033[K[{}{}] {:3.0f} %  {}", std::string(filled, '#'),
+               std::string(kWidth - filled, '-'), done * 100, what_);
     std::fflush(stderr);
   }
   void clear() const {
@@ -218,7 +224,8 @@ class Demo {
       for (const Phase& phase : kPhases) {
         DemoPhase& done = report_.phases.emplace_back(DemoPhase{workload.name, phase.name, {}});
         for (std::uint64_t run = 1; run <= runs_; ++run) {
-          progress_.next(fmt::format("{}, {}, run {} of {}", workload.name, phase.name, run, runs_));
+          progress_.next(
+              fmt::format("{}, {}, run {} of {}", workload.name, phase.name, run, runs_));
           done.runs.push_back(run_once(workload, phase));
         }
         progress_.clear();
@@ -243,7 +250,8 @@ class Demo {
       fail(topic.error(), workload.name);
     }
     const std::int64_t create_ns = detail::now_ns() - began;
-    DemoRun run = phase.is_sequential ? run_sequential(job) : run_concurrent(job, phase.subscribers);
+    DemoRun run =
+        phase.is_sequential ? run_sequential(job) : run_concurrent(job, phase.subscribers);
     run.prepare_ms += to_ms(create_ns);
     if (auto removed = Topic::remove(workload.name, {.directory = job.directory}); !removed) {
       fail(removed.error(), workload.name);
@@ -266,7 +274,8 @@ class Demo {
     std::vector<std::unique_ptr<Worker>> workers;
     workers.push_back(start("publisher", job, publish_all));
     for (std::uint32_t i = 1; i <= subscribers; ++i) {
-      workers.push_back(start(subscribers == 1 ? "subscriber" : fmt::format("subscriber {}", i), job, verify_all));
+      workers.push_back(start(subscribers == 1 ? "subscriber" : fmt::format("subscriber {}", i),
+                              job, verify_all));
     }
     finish(workers, 0, 1);
     DemoRun run;
@@ -286,15 +295,17 @@ class Demo {
 
   std::unique_ptr<Worker> start(const std::string& name, const Job& job,
                                 void (*work)(const Job&, WorkerReport&, const Start&)) {
-    return std::make_unique<Worker>(fmt::format("{} of workload {}", name, job.workload->name),
-                                    [&job, work](WorkerReport& report, const Start& go) { work(job, report, go); });
+    return std::make_unique<Worker>(
+        fmt::format("{} of workload {}", name, job.workload->name),
+        [&job, work](WorkerReport& report, const Start& go) { work(job, report, go); });
   }
 
   // Starts them together when all are ready, and waits for their end. For the progress bar this is
   // part `part` of `parts` of a run.
   void finish(Workers workers, int part, int parts) {
     const auto deadline =
-        Clock::now() + std::chrono::seconds{60} + std::chrono::microseconds{50} * static_cast<std::int64_t>(report_.records);
+        Clock::now() + std::chrono::seconds{60} +
+        std::chrono::microseconds{50} * static_cast<std::int64_t>(report_.records);
     wait_until_ready(workers, deadline);
     for (const auto& worker : workers) worker->go();
     wait_until_done(workers, deadline, [&] {
@@ -302,7 +313,8 @@ class Demo {
       for (const auto& worker : workers) {
         least = std::min(least, worker->report().done.load(std::memory_order_relaxed));
       }
-      progress_.show((part + static_cast<double>(least) / static_cast<double>(report_.records)) / parts);
+      progress_.show((part + static_cast<double>(least) / static_cast<double>(report_.records)) /
+                     parts);
     });
   }
 
@@ -318,8 +330,10 @@ void demo(std::uint64_t records, std::uint64_t runs, bool json) {
   all.check_memory();
   if (!json) print_demo_head(records, runs);
   const auto print_result = [&] {
-    if (json) fmt::print("{}\n", demo_json(all.report()));
-    else print_demo_verdict(all.report());
+    if (json)
+      fmt::print("{}\n", demo_json(all.report()));
+    else
+      print_demo_verdict(all.report());
     std::fflush(stdout);
   };
   try {
@@ -345,9 +359,12 @@ void add_demo_command(CLI::App& app) {
   };
   auto arguments = std::make_shared<Arguments>();
   CLI::App* command = app.add_subcommand(
-      "demo", "Send ShmFifo's three workloads between processes, verify every record, and show the times");
-  add_number(*command, "--records", arguments->records, 1, 1'000'000'000, "Records per run")->default_str("1000000");
-  add_number(*command, "--runs", arguments->runs, 1, 1000, "Runs of each workload and phase")->default_str("5");
+      "demo",
+      "Send ShmFifo's three workloads between processes, verify every record, and show the times");
+  add_number(*command, "--records", arguments->records, 1, 1'000'000'000, "Records per run")
+      ->default_str("1000000");
+  add_number(*command, "--runs", arguments->runs, 1, 1000, "Runs of each workload and phase")
+      ->default_str("5");
   command->add_flag("--json", arguments->json, "For programs");
   command->footer("Example:\n  leat demo --records 100000 --runs 3");
   command->callback([arguments] { demo(arguments->records, arguments->runs, arguments->json); });

@@ -41,7 +41,8 @@ void wait_for(Workers workers, bool until_end, std::chrono::steady_clock::time_p
   while (true) {
     std::vector<pollfd> waiting;
     for (const auto& worker : workers) {
-      if (until_end ? !worker->has_ended() : !worker->is_ready()) waiting.push_back({worker->ready_fd(), POLLIN, 0});
+      if (until_end ? !worker->has_ended() : !worker->is_ready())
+        waiting.push_back({worker->ready_fd(), POLLIN, 0});
     }
     if (waiting.empty()) return;
     check_stop_signals();
@@ -72,7 +73,8 @@ void Start::wait() const {
 
 Worker::Worker(std::string name, const std::function<void(WorkerReport&, const Start&)>& work)
     : name_{std::move(name)} {
-  void* memory = ::mmap(nullptr, sizeof(WorkerReport), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory = ::mmap(nullptr, sizeof(WorkerReport), PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw system_failure("cannot map memory", errno);
   report_ = new (memory) WorkerReport{};
   auto [ready_read, ready_write] = make_pipe();
@@ -127,8 +129,8 @@ void Worker::collect() {
     throw Failure{report_->exit_code, fmt::format("{}: {}", name_, report_->sentence)};
   }
   if (WIFSIGNALED(status)) {
-    throw Failure{kExitFailed, fmt::format("{} was killed by signal {} ({})", name_, WTERMSIG(status),
-                                           ::strsignal(WTERMSIG(status)))};
+    throw Failure{kExitFailed, fmt::format("{} was killed by signal {} ({})", name_,
+                                           WTERMSIG(status), ::strsignal(WTERMSIG(status)))};
   }
   if (WEXITSTATUS(status) != 0 || !ready_seen_) throw Failure{kExitFailed, name_ + " ended early"};
 }
@@ -148,10 +150,10 @@ void wait_until_done(Workers workers, std::chrono::steady_clock::time_point dead
 }
 
 void catch_stop_signals() {
-  struct sigaction action{};
+  struct sigaction action {};
   action.sa_handler = [](int signal) { stop_signal = signal; };
   for (const int signal : kStopSignals) {
-    struct sigaction current{};
+    struct sigaction current {};
     ::sigaction(signal, nullptr, &current);
     if (current.sa_handler != SIG_IGN) ::sigaction(signal, &action, nullptr);
   }
@@ -159,7 +161,8 @@ void catch_stop_signals() {
 }
 
 void check_stop_signals() {
-  if (stop_signal != 0) throw Failure{kExitFailed, "stopped on request before everything was verified"};
+  if (stop_signal != 0)
+    throw Failure{kExitFailed, "stopped on request before everything was verified"};
 }
 
 }  // namespace leat::cli

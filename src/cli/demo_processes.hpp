@@ -28,8 +28,8 @@ struct WorkerReport {
   // The rest is read only after the worker has said that it is ready, or has ended.
   std::int64_t prepare_ns;
   std::int64_t work_ns;
-  std::uint64_t verified;           // Records that were right.
-  std::int32_t exit_code;           // 0, or why it failed, in `sentence`.
+  std::uint64_t verified;  // Records that were right.
+  std::int32_t exit_code;  // 0, or why it failed, in `sentence`.
   char sentence[240];
 };
 
@@ -64,7 +64,8 @@ class Worker {
   void go();
 
  private:
-  [[noreturn]] void run_child(pid_t parent, const std::function<void(WorkerReport&, const Start&)>& work,
+  [[noreturn]] void run_child(pid_t parent,
+                              const std::function<void(WorkerReport&, const Start&)>& work,
                               const Start& start) noexcept;
   void collect();
 

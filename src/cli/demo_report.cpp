@@ -60,12 +60,14 @@ struct Row {
 void print_row(const Row& row, std::size_t columns) {
   std::string text = fmt::format("    {:<20}", row.label);
   for (std::size_t i = 0; i < columns; ++i) {
-    text += i < row.values_ms.size() ? fmt::format("{:>8.{}f}", row.values_ms[i], row.digits) : std::string(8, ' ');
+    text += i < row.values_ms.size() ? fmt::format("{:>8.{}f}", row.values_ms[i], row.digits)
+                                     : std::string(8, ' ');
   }
   const double mean_ms = mean_of(row.values_ms);
   text += fmt::format("{:>9.1f}", mean_ms);
   if (row.records) text += fmt::format("{:>12}", rate_text(*row.records, mean_ms));
-  if (row.published_rate && mean_ms > 0) text += fmt::format("{:>7.1f} x", *row.records / mean_ms / *row.published_rate);
+  if (row.published_rate && mean_ms > 0)
+    text += fmt::format("{:>7.1f} x", *row.records / mean_ms / *row.published_rate);
   fmt::print("{}\n", text);
 }
 
@@ -80,18 +82,21 @@ double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 }  // namespace
 
 void print_demo_head(std::uint64_t records, std::uint64_t runs) {
-  fmt::print("{} records a run, between separate processes, every record verified. Milliseconds:\n\n",
-             number_text(records));
+  fmt::print(
+      "{} records a run, between separate processes, every record verified. Milliseconds:\n\n",
+      number_text(records));
   std::string head(24, ' ');
-  for (std::size_t run = 1; run <= columns_for(runs); ++run) head += fmt::format("{:>8}", fmt::format("run {}", run));
+  for (std::size_t run = 1; run <= columns_for(runs); ++run)
+    head += fmt::format("{:>8}", fmt::format("run {}", run));
   fmt::print("{}{:>9}{:>12}  ShmFifo's\n", head, "mean", "rate");
 }
 
 void print_demo_phase(const DemoPhase& phase, const std::string& title, std::uint64_t records) {
   if (!title.empty()) fmt::print("\n{}\n", title);
-  fmt::print("  {}\n", phase.phase == "sequential"   ? "sequential: publish all, then read all"
-                       : phase.phase == "concurrent" ? "concurrent: at the same time, through 8 MiB"
-                                                     : "broadcast: the same, three subscribers get every record each");
+  fmt::print("  {}\n", phase.phase == "sequential" ? "sequential: publish all, then read all"
+                       : phase.phase == "concurrent"
+                           ? "concurrent: at the same time, through 8 MiB"
+                           : "broadcast: the same, three subscribers get every record each");
   const std::size_t columns = columns_for(phase.runs.size());
   const auto count = static_cast<double>(records);
   Row publisher{"publisher", column(phase.runs, &DemoRun::publish_ms), 1, count};
@@ -115,15 +120,21 @@ void print_demo_phase(const DemoPhase& phase, const std::string& title, std::uin
 }
 
 void print_demo_verdict(const DemoReport& report) {
-  fmt::print("\nShmFifo's figures are its author's: 1,000,000 records on an AMD FX-6100, one process after the other,\n"
-             "nothing verified, in runs 1 to 5. x: our rate against his.\n\n");
+  fmt::print(
+      "\nShmFifo's figures are its author's: 1,000,000 records on an AMD FX-6100, one process "
+      "after the other,\n"
+      "nothing verified, in runs 1 to 5. x: our rate against his.\n\n");
   if (report.verified) {
-    fmt::print("OK: every record arrived once, in order, with the right content ({} published, {} received, each "
-               "one checked).\n",
-               number_text(report.published), number_text(report.received));
+    fmt::print(
+        "OK: every record arrived once, in order, with the right content ({} published, {} "
+        "received, each "
+        "one checked).\n",
+        number_text(report.published), number_text(report.received));
   } else {
-    fmt::print("FAILED: not every record arrived once, in order, with the right content ({} received and right).\n",
-               number_text(report.received));
+    fmt::print(
+        "FAILED: not every record arrived once, in order, with the right content ({} received and "
+        "right).\n",
+        number_text(report.received));
   }
 }
 
@@ -139,7 +150,8 @@ std::string demo_json(const DemoReport& report) {
     }
     all.push_back({{"name", phase.workload}, {"phase", phase.phase}, {"runs", runs}});
   }
-  return Json{{"records", report.records}, {"verified", report.verified}, {"workloads", all}}.dump(2);
+  return Json{{"records", report.records}, {"verified", report.verified}, {"workloads", all}}.dump(
+      2);
 }
 
 }  // namespace leat::cli

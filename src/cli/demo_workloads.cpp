@@ -19,7 +19,9 @@ const std::string& text_content() {
 
 constexpr CheckImeiReq kRequest{"254784512658411", "214021245145781", "123456987412547896"};
 
-std::string_view request_bytes() { return {reinterpret_cast<const char*>(&kRequest), sizeof(kRequest)}; }
+std::string_view request_bytes() {
+  return {reinterpret_cast<const char*>(&kRequest), sizeof(kRequest)};
+}
 
 // The serialized object. ShmFifo's program used a Boost text archive: text, strings as their length,
 // a blank and the characters, fields separated by blanks. This is the same idea without Boost (and
@@ -64,7 +66,9 @@ std::optional<CheckImeiReq> deserialize(std::string_view text) {
   return request;
 }
 
-bool is_request(const CheckImeiReq& request) { return std::memcmp(&request, &kRequest, sizeof(request)) == 0; }
+bool is_request(const CheckImeiReq& request) {
+  return std::memcmp(&request, &kRequest, sizeof(request)) == 0;
+}
 
 std::size_t serialized_size() {
   std::string buffer;

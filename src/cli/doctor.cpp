@@ -35,7 +35,8 @@ void print_findings(const std::vector<Finding>& findings) {
   }
 }
 
-std::string to_json(const std::string& directory, const std::vector<Finding>& findings, bool is_fine) {
+std::string to_json(const std::string& directory, const std::vector<Finding>& findings,
+                    bool is_fine) {
   using Json = nlohmann::ordered_json;
   Json checks = Json::array();
   for (const Finding& finding : findings) {
@@ -56,7 +57,8 @@ std::size_t clean(const std::string& directory, bool json) {
     std::filesystem::remove_all(directory + "/" + leftover.name, error);
     if (error) {
       ++failed;
-      fmt::print(stderr, "leat: cannot remove {}/{}: {}\n", directory, leftover.name, error.message());
+      fmt::print(stderr, "leat: cannot remove {}/{}: {}\n", directory, leftover.name,
+                 error.message());
     } else if (!json) {
       fmt::print("removed  {} ({}, {})\n", leftover.name, leftover.what, size_text(leftover.bytes));
     }
@@ -72,14 +74,17 @@ void doctor(bool json, bool is_cleaning) {
   const auto problems = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity == Severity::problem;
   });
-  if (json) fmt::print("{}\n", to_json(directory, findings, problems == 0));
-  else print_findings(findings);
+  if (json)
+    fmt::print("{}\n", to_json(directory, findings, problems == 0));
+  else
+    print_findings(findings);
   std::fflush(stdout);
   if (problems != 0) {
-    throw Failure{kExitFailed, fmt::format("{} problem{} found that need{} action", problems, problems == 1 ? "" : "s",
-                                           problems == 1 ? "s" : "")};
+    throw Failure{kExitFailed, fmt::format("{} problem{} found that need{} action", problems,
+                                           problems == 1 ? "" : "s", problems == 1 ? "s" : "")};
   }
-  if (failed != 0) throw Failure{kExitFailed, fmt::format("{} leftovers could not be removed", failed)};
+  if (failed != 0)
+    throw Failure{kExitFailed, fmt::format("{} leftovers could not be removed", failed)};
 }
 
 }  // namespace
@@ -87,10 +92,12 @@ void doctor(bool json, bool is_cleaning) {
 void add_doctor_command(CLI::App& app) {
   auto json = std::make_shared<bool>(false);
   auto is_cleaning = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("doctor", "What limits this machine, and what to do about it");
+  CLI::App* command =
+      app.add_subcommand("doctor", "What limits this machine, and what to do about it");
   command->add_flag("--json", *json, "For programs");
   command->add_flag("--clean", *is_cleaning, "Remove what dead processes left behind");
-  command->footer("Example:\n  leat doctor\n  leat doctor --clean\nExits with 1 if something needs action.");
+  command->footer(
+      "Example:\n  leat doctor\n  leat doctor --clean\nExits with 1 if something needs action.");
   command->callback([json, is_cleaning] { doctor(*json, *is_cleaning); });
 }
 

@@ -45,7 +45,7 @@ struct Kind {
 };
 
 Kind kind_of(const std::string& path) {
-  struct statfs status{};
+  struct statfs status {};
   if (::statfs(path.c_str(), &status) != 0) return {"unknown", false, false};
   switch (static_cast<std::uint32_t>(status.f_type)) {
     case TMPFS_MAGIC: return {"tmpfs", true, false};
@@ -61,7 +61,8 @@ Kind kind_of(const std::string& path) {
     case CIFS_SUPER_MAGIC: return {"cifs", false, true};
     case V9FS_MAGIC: return {"9p", false, true};
     case FUSE_SUPER_MAGIC: return {"fuse", false, true};
-    default: return {fmt::format("type {:#x}", static_cast<std::uint32_t>(status.f_type)), false, false};
+    default:
+      return {fmt::format("type {:#x}", static_cast<std::uint32_t>(status.f_type)), false, false};
   }
 }
 
@@ -69,7 +70,8 @@ Kind kind_of(const std::string& path) {
 std::string existing_part(const std::string& directory) {
   std::filesystem::path path{directory};
   std::error_code ignored;
-  while (!std::filesystem::exists(path, ignored) && path.has_parent_path() && path != path.parent_path()) {
+  while (!std::filesystem::exists(path, ignored) && path.has_parent_path() &&
+         path != path.parent_path()) {
     path = path.parent_path();
   }
   return path.empty() ? "." : path.string();
@@ -83,7 +85,8 @@ Finding check_directory(const std::string& directory) {
     if (auto opened = detail::open_directory({}); !opened) {
       finding.severity = Severity::problem;
       finding.found = fmt::format("{} cannot be used: {}", directory, describe(opened.error()));
-      finding.advice = "it must be a directory of your own and no link; --dir or LEAT_DIR choose another one";
+      finding.advice =
+          "it must be a directory of your own and no link; --dir or LEAT_DIR choose another one";
       return finding;
     }
   }
@@ -94,7 +97,7 @@ Finding check_directory(const std::string& directory) {
     return finding;
   }
   const Kind kind = kind_of(existing);
-  struct statvfs status{};
+  struct statvfs status {};
   if (::statvfs(existing.c_str(), &status) != 0) {
     finding.severity = Severity::problem;
     finding.found = fmt::format("{}: {}", existing, std::strerror(errno));
@@ -102,19 +105,23 @@ Finding check_directory(const std::string& directory) {
   }
   const std::uint64_t size = status.f_blocks * status.f_frsize;
   const std::uint64_t free = status.f_bavail * status.f_frsize;
-  finding.facts = {{"path", directory}, {"kind", kind.name}, {"size_bytes", size}, {"free_bytes", free}};
-  finding.found = fmt::format("{}: {}, {}, {} free{}", directory, kind.name, size_text(size), size_text(free),
-                              exists ? "" : " (made when first used)");
+  finding.facts = {
+      {"path", directory}, {"kind", kind.name}, {"size_bytes", size}, {"free_bytes", free}};
+  finding.found = fmt::format("{}: {}, {}, {} free{}", directory, kind.name, size_text(size),
+                              size_text(free), exists ? "" : " (made when first used)");
   if (kind.is_shared_with_machines) {
     finding.severity = Severity::problem;
-    finding.advice = "processes of other machines could take part, whose death this kernel does not know of: use "
-                     "/dev/shm or a local disk with --dir";
+    finding.advice =
+        "processes of other machines could take part, whose death this kernel does not know of: "
+        "use "
+        "/dev/shm or a local disk with --dir";
   } else if (free < TopicOptions{}.capacity_bytes + kMiB) {
     finding.severity = Severity::problem;
-    finding.advice = "there is no room for a topic of the default size; " + how_to_get_room(64 * kMiB);
+    finding.advice =
+        "there is no room for a topic of the default size; " + how_to_get_room(existing, 64 * kMiB);
   } else if (free < 64 * kMiB) {
     finding.severity = Severity::warning;
-    finding.advice = "little room; " + how_to_get_room(64 * kMiB);
+    finding.advice = "little room; " + how_to_get_room(existing, 64 * kMiB);
   } else if (!kind.is_memory) {
     finding.severity = Severity::warning;
     finding.advice = "the kernel also writes the records to this disk; /dev/shm is faster";
@@ -126,18 +133,23 @@ Finding check_memory(const std::string& directory) {
   Finding finding{.name = "memory"};
   const std::uint64_t available = memory_figure("MemAvailable");
   const std::uint64_t swap = memory_figure("SwapTotal");
-  finding.found = fmt::format("{} available, {} of swap", size_text(available), swap == 0 ? "none" : size_text(swap));
+  finding.found = fmt::format("{} available, {} of swap", size_text(available),
+                              swap == 0 ? "none" : size_text(swap));
   finding.facts = {{"available_bytes", available}, {"swap_bytes", swap}};
-  struct statvfs status{};
-  if (!kind_of(existing_part(directory)).is_memory || ::statvfs(existing_part(directory).c_str(), &status) != 0) {
+  struct statvfs status {};
+  if (!kind_of(existing_part(directory)).is_memory ||
+      ::statvfs(existing_part(directory).c_str(), &status) != 0) {
     return finding;
   }
   if (available != 0 && status.f_bavail * status.f_frsize > available + swap) {
     finding.severity = Severity::note;
-    finding.advice = "the directory offers more room than there is memory: the sum of topics is limited by memory";
+    finding.advice =
+        "the directory offers more room than there is memory: the sum of topics is limited by "
+        "memory";
   } else if (swap != 0) {
     finding.severity = Severity::note;
-    finding.advice = "when memory is short, records may be swapped out; a first access then waits for the disk";
+    finding.advice =
+        "when memory is short, records may be swapped out; a first access then waits for the disk";
   }
   return finding;
 }
@@ -157,8 +169,9 @@ Finding check_huge_pages() {
   finding.facts = {{"shmem_enabled", setting}};
   if (setting == "never" || setting == "deny") {
     finding.severity = Severity::note;
-    finding.advice = "topics of many MiB take fewer TLB misses with: echo within_size > "
-                     "/sys/kernel/mm/transparent_hugepage/shmem_enabled (as root)";
+    finding.advice =
+        "topics of many MiB take fewer TLB misses with: echo within_size > "
+        "/sys/kernel/mm/transparent_hugepage/shmem_enabled (as root)";
   }
   return finding;
 }
@@ -169,12 +182,17 @@ Finding check_locked_memory() {
   ::getrlimit(RLIMIT_MEMLOCK, &limit);
   const bool is_unlimited = limit.rlim_cur == RLIM_INFINITY;
   finding.found = is_unlimited ? "no limit" : fmt::format("at most {}", size_text(limit.rlim_cur));
-  if (is_unlimited) finding.facts = {{"limit_bytes", nullptr}};
-  else finding.facts = {{"limit_bytes", limit.rlim_cur}};
-  if (!is_unlimited && limit.rlim_cur < TopicOptions{}.capacity_bytes && memory_figure("SwapTotal") != 0) {
+  if (is_unlimited)
+    finding.facts = {{"limit_bytes", nullptr}};
+  else
+    finding.facts = {{"limit_bytes", limit.rlim_cur}};
+  if (!is_unlimited && limit.rlim_cur < TopicOptions{}.capacity_bytes &&
+      memory_figure("SwapTotal") != 0) {
     finding.severity = Severity::note;
-    finding.advice = "a program that locks its topics against swapping (mlock) needs more: ulimit -l, or LimitMEMLOCK= "
-                     "of its service";
+    finding.advice =
+        "a program that locks its topics against swapping (mlock) needs more: ulimit -l, or "
+        "LimitMEMLOCK= "
+        "of its service";
   }
   return finding;
 }
@@ -191,7 +209,8 @@ Finding check_cores() {
   finding.facts = {{"usable", usable}, {"online", online}};
   if (usable < 2) {
     finding.severity = Severity::warning;
-    finding.advice = "publisher and subscriber take turns on one core: every wake-up costs a switch";
+    finding.advice =
+        "publisher and subscriber take turns on one core: every wake-up costs a switch";
   }
   return finding;
 }
@@ -204,17 +223,20 @@ Finding check_locks(const std::string& directory) {
   const detail::Fd mine{::mkostemp(path.data(), O_CLOEXEC)};
   if (!mine) {
     finding.severity = Severity::problem;
-    finding.found = fmt::format("cannot make a file in {}: {}", existing_part(directory), std::strerror(errno));
+    finding.found =
+        fmt::format("cannot make a file in {}: {}", existing_part(directory), std::strerror(errno));
     finding.advice = "choose another place with --dir or LEAT_DIR";
     return finding;
   }
   const detail::Fd other{::open(path.c_str(), O_RDWR | O_CLOEXEC)};
   ::unlink(path.c_str());
   const auto locked = detail::try_lock_byte(mine.get(), detail::kLockBase);
-  const bool works = locked && *locked && other && detail::byte_is_locked(other.get(), detail::kLockBase) &&
+  const bool works = locked && *locked && other &&
+                     detail::byte_is_locked(other.get(), detail::kLockBase) &&
                      !detail::byte_is_locked(other.get(), detail::kLockBase + 1);
   finding.facts = {{"open_file_description_locks", works}};
-  finding.found = works ? "the kernel tells who is alive" : "open file description locks do not work here";
+  finding.found =
+      works ? "the kernel tells who is alive" : "open file description locks do not work here";
   if (!works) {
     finding.severity = Severity::problem;
     finding.advice = "deaths could not be noticed: use /dev/shm or a local disk with --dir";
@@ -232,16 +254,22 @@ Finding check_kernel() {
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const bool populate = page != MAP_FAILED && ::madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
   if (page != MAP_FAILED) ::munmap(page, 4096);
-  finding.facts = {{"membarrier", membarrier}, {"futex_waitv", waitv}, {"populate_write", populate}};
-  finding.found = fmt::format("membarrier {}, futex_waitv {}, MADV_POPULATE_WRITE {}", membarrier ? "yes" : "no",
-                              waitv ? "yes" : "no", populate ? "yes" : "no");
+  finding.facts = {
+      {"membarrier", membarrier}, {"futex_waitv", waitv}, {"populate_write", populate}};
+  finding.found =
+      fmt::format("membarrier {}, futex_waitv {}, MADV_POPULATE_WRITE {}",
+                  membarrier ? "yes" : "no", waitv ? "yes" : "no", populate ? "yes" : "no");
   if (!membarrier) {
-    finding.advice += "without membarrier exclusive publishers pay a fence per record, and sleepers look every "
-                      "millisecond; ";
+    finding.advice +=
+        "without membarrier exclusive publishers pay a fence per record, and sleepers look every "
+        "millisecond; ";
   }
-  if (!waitv) finding.advice += "without futex_waitv (Linux 5.16) waiting for several topics looks every millisecond; ";
+  if (!waitv)
+    finding.advice +=
+        "without futex_waitv (Linux 5.16) waiting for several topics looks every millisecond; ";
   if (!populate) {
-    finding.advice += "without MADV_POPULATE_WRITE (Linux 5.14) the first round through a topic is slower; ";
+    finding.advice +=
+        "without MADV_POPULATE_WRITE (Linux 5.14) the first round through a topic is slower; ";
   }
   if (!finding.advice.empty()) {
     finding.advice.resize(finding.advice.size() - 2);
@@ -254,15 +282,20 @@ Finding check_kernel() {
 
 // The last RemoveIPC= of logind's files, as systemd reads them; it is on unless they say otherwise.
 bool removes_ipc() {
-  std::map<std::string, std::string> drop_ins;  // By file name: the first directory that has it wins.
-  for (const char* directory : {"/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"}) {
+  std::map<std::string, std::string>
+      drop_ins;  // By file name: the first directory that has it wins.
+  for (const char* directory :
+       {"/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd"}) {
     std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator{std::string{directory} + "/logind.conf.d", ignored}) {
-      if (entry.path().extension() == ".conf") drop_ins.emplace(entry.path().filename(), entry.path());
+    for (const auto& entry :
+         std::filesystem::directory_iterator{std::string{directory} + "/logind.conf.d", ignored}) {
+      if (entry.path().extension() == ".conf")
+        drop_ins.emplace(entry.path().filename(), entry.path());
     }
   }
   std::vector<std::string> files;
-  for (const char* main : {"/etc/systemd/logind.conf", "/run/systemd/logind.conf", "/usr/lib/systemd/logind.conf"}) {
+  for (const char* main :
+       {"/etc/systemd/logind.conf", "/run/systemd/logind.conf", "/usr/lib/systemd/logind.conf"}) {
     if (files.empty() && ::access(main, R_OK) == 0) files.emplace_back(main);
   }
   for (const auto& [name, path] : drop_ins) files.push_back(path);
@@ -271,7 +304,8 @@ bool removes_ipc() {
     std::ifstream file{path};
     std::string line;
     while (std::getline(file, line)) {
-      line.erase(std::remove_if(line.begin(), line.end(), [](char c) { return c == ' ' || c == '\t' || c == '\r'; }),
+      line.erase(std::remove_if(line.begin(), line.end(),
+                                [](char c) { return c == ' ' || c == '\t' || c == '\r'; }),
                  line.end());
       if (!line.starts_with("RemoveIPC=")) continue;
       const std::string value = line.substr(line.find('=') + 1);
@@ -291,27 +325,36 @@ Finding check_remove_ipc(const std::string& directory) {
   }
   const bool on = removes_ipc();
   finding.facts = {{"systemd", true}, {"remove_ipc", on}};
-  finding.found = on ? "systemd-logind removes a user's files in /dev/shm at the last logout" : "off";
+  finding.found =
+      on ? "systemd-logind removes a user's files in /dev/shm at the last logout" : "off";
   const ::passwd* user = ::getpwuid(::geteuid());
-  const bool lingers = user != nullptr && ::access((std::string{"/var/lib/systemd/linger/"} + user->pw_name).c_str(),
-                                                   F_OK) == 0;
+  const bool lingers =
+      user != nullptr &&
+      ::access((std::string{"/var/lib/systemd/linger/"} + user->pw_name).c_str(), F_OK) == 0;
   if (!on) return finding;
   if (::geteuid() < kFirstRegularUser || lingers || !directory.starts_with("/dev/shm")) {
     finding.found += ", which does not concern you";
     return finding;
   }
   finding.severity = Severity::warning;
-  finding.advice = fmt::format("for topics that outlive your session: loginctl enable-linger {}, or RemoveIPC=no in "
-                               "/etc/systemd/logind.conf, or --dir outside of /dev/shm",
-                               user != nullptr ? user->pw_name : "USER");
+  finding.advice = fmt::format(
+      "for topics that outlive your session: loginctl enable-linger {}, or RemoveIPC=no in "
+      "/etc/systemd/logind.conf, or --dir outside of /dev/shm",
+      user != nullptr ? user->pw_name : "USER");
   return finding;
 }
 
 }  // namespace
 
 std::vector<Finding> examine_machine(const std::string& directory) {
-  return {check_directory(directory), check_memory(directory), check_huge_pages(),  check_locked_memory(),
-          check_cores(),              check_locks(directory),  check_kernel(), check_remove_ipc(directory)};
+  return {check_directory(directory),
+          check_memory(directory),
+          check_huge_pages(),
+          check_locked_memory(),
+          check_cores(),
+          check_locks(directory),
+          check_kernel(),
+          check_remove_ipc(directory)};
 }
 
 }  // namespace leat::cli

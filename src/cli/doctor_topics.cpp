@@ -24,8 +24,9 @@ std::uint64_t bytes_of(const std::string& path) {
   std::uint64_t bytes = 0;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::recursive_directory_iterator{path, ignored}) {
-    struct stat status{};
-    if (::lstat(entry.path().c_str(), &status) == 0) bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
+    struct stat status {};
+    if (::lstat(entry.path().c_str(), &status) == 0)
+      bytes += static_cast<std::uint64_t>(status.st_blocks) * 512;
   }
   return bytes;
 }
@@ -35,9 +36,11 @@ std::uint64_t bytes_of(const std::string& path) {
 bool creator_has_gone(const std::string& path, std::string_view name) {
   name.remove_prefix(std::string_view{detail::kNewPrefix}.size());
   long pid = 0;
-  if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{} || pid <= 0) return false;
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || std::time(nullptr) - status.st_mtime < kCreationSeconds) return false;
+  if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{} || pid <= 0)
+    return false;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || std::time(nullptr) - status.st_mtime < kCreationSeconds)
+    return false;
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
 }
 
@@ -51,7 +54,8 @@ bool demo_has_gone(const std::string& path) {
 std::string names_text(const std::vector<std::string>& names) {
   constexpr std::size_t kShown = 5;
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
   if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
   return text;
 }
@@ -66,10 +70,13 @@ struct Topics {
   std::uint64_t unused_bytes = 0;
 };
 
-void look_at_topic(const detail::Fd& directory, const std::string& path, const std::string& name, Topics& topics) {
+void look_at_topic(const detail::Fd& directory, const std::string& path, const std::string& name,
+                   Topics& topics) {
   const auto refused = [&](Error error) {
-    if (error.code == Errc::permission) topics.forbidden.push_back(name);
-    else topics.unreadable.push_back(fmt::format("{} ({})", name, describe(error)));
+    if (error.code == Errc::permission)
+      topics.forbidden.push_back(name);
+    else
+      topics.unreadable.push_back(fmt::format("{} ({})", name, describe(error)));
   };
   auto found = detail::open_topic_directory(directory, name);
   if (!found && found.error().system_error == ENOENT) return;  // Deleted since.
@@ -84,8 +91,10 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
     const detail::ParticipantSlot& slot = topic.participant(i);
     const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(slot.state);
     if (state == 0) continue;
-    if (!detail::is_dead(topic, state)) ++living;
-    else dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ", detail::load_relaxed(slot.pid));
+    if (!detail::is_dead(topic, state))
+      ++living;
+    else
+      dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ", detail::load_relaxed(slot.pid));
   }
   topics.usable.push_back(name);
   topics.bytes += bytes;
@@ -112,7 +121,8 @@ Finding leftovers_finding(const std::string& directory) {
     return finding;
   }
   finding.severity = Severity::warning;
-  finding.found = fmt::format("{} of {}: {}", leftovers.size(), size_text(bytes), names_text(names));
+  finding.found =
+      fmt::format("{} of {}: {}", leftovers.size(), size_text(bytes), names_text(names));
   finding.advice = "remove them with: leat doctor --clean";
   return finding;
 }
@@ -126,7 +136,8 @@ std::vector<Leftover> find_leftovers(const std::string& directory) {
     const std::string name = entry.path().filename();
     const std::string path = entry.path();
     const char* what = nullptr;
-    if (name.starts_with(detail::kNewPrefix) && creator_has_gone(path, name)) what = "a topic never finished";
+    if (name.starts_with(detail::kNewPrefix) && creator_has_gone(path, name))
+      what = "a topic never finished";
     // Renamed away for deletion: nobody can open it any more, and anybody may finish.
     if (name.starts_with(detail::kDeletedPrefix)) what = "a topic half deleted";
     if (name.starts_with(kDemoPrefix) && demo_has_gone(path)) what = "of a demo that was killed";
@@ -140,7 +151,8 @@ std::vector<Finding> examine_topics(const std::string& directory) {
   Topics topics;
   if (std::filesystem::is_directory(directory, ignored)) {
     const detail::Fd opened{::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    auto names = opened ? detail::topic_names(opened) : Result<std::vector<std::string>>{last_system_error()};
+    auto names = opened ? detail::topic_names(opened)
+                        : Result<std::vector<std::string>>{last_system_error()};
     if (names) {
       std::sort(names->begin(), names->end());
       for (const std::string& name : *names) look_at_topic(opened, directory, name, topics);
@@ -152,18 +164,21 @@ std::vector<Finding> examine_topics(const std::string& directory) {
   all.facts = {{"count", topics.usable.size()}, {"bytes", topics.bytes}};
   findings.push_back(std::move(all));
   if (!topics.unreadable.empty()) {
-    findings.push_back({.name = "unreadable",
-                        .severity = Severity::problem,
-                        .found = names_text(topics.unreadable),
-                        .advice = fmt::format("made by another version, or damaged: move or remove it from {}", directory),
-                        .facts = {{"topics", topics.unreadable}}});
+    findings.push_back(
+        {.name = "unreadable",
+         .severity = Severity::problem,
+         .found = names_text(topics.unreadable),
+         .advice = fmt::format("made by another version, or damaged: move or remove it from {}",
+                               directory),
+         .facts = {{"topics", topics.unreadable}}});
   }
   if (!topics.forbidden.empty()) {
-    findings.push_back({.name = "forbidden",
-                        .severity = Severity::note,
-                        .found = names_text(topics.forbidden),
-                        .advice = "they belong to others; their --mode and --group do not let you in",
-                        .facts = {{"topics", topics.forbidden}}});
+    findings.push_back(
+        {.name = "forbidden",
+         .severity = Severity::note,
+         .found = names_text(topics.forbidden),
+         .advice = "they belong to others; their --mode and --group do not let you in",
+         .facts = {{"topics", topics.forbidden}}});
   }
   if (!topics.with_dead.empty()) {
     findings.push_back({.name = "dead",
@@ -173,12 +188,13 @@ std::vector<Finding> examine_topics(const std::string& directory) {
                         .facts = {{"topics", topics.with_dead}}});
   }
   if (!topics.unused.empty()) {
-    findings.push_back({.name = "unused",
-                        .severity = Severity::note,
-                        .found = fmt::format("nobody is attached to {} ({})", names_text(topics.unused),
-                                             size_text(topics.unused_bytes)),
-                        .advice = "if not needed any more: leat topic delete NAME",
-                        .facts = {{"topics", topics.unused}, {"bytes", topics.unused_bytes}}});
+    findings.push_back(
+        {.name = "unused",
+         .severity = Severity::note,
+         .found = fmt::format("nobody is attached to {} ({})", names_text(topics.unused),
+                              size_text(topics.unused_bytes)),
+         .advice = "if not needed any more: leat topic delete NAME",
+         .facts = {{"topics", topics.unused}, {"bytes", topics.unused_bytes}}});
   }
   return findings;
 }

@@ -30,8 +30,8 @@ class LineReader {
   template <class Stopped>
   std::optional<std::string_view> next(Stopped&& stopped) {
     while (true) {
-      const auto* newline =
-          static_cast<const char*>(std::memchr(buffer_.data() + scanned_, '\n', filled_ - scanned_));
+      const auto* newline = static_cast<const char*>(
+          std::memchr(buffer_.data() + scanned_, '\n', filled_ - scanned_));
       if (newline != nullptr) {
         const auto end = static_cast<std::size_t>(newline - buffer_.data());
         return take(end, end + 1);

@@ -51,12 +51,14 @@ std::string full_name(const CLI::App& command) {
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(app);
   const auto commands = command.get_subcommands(std::function<bool(const CLI::App*)>{});
-  if (commands.empty()) return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
+  if (commands.empty())
+    return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
   std::string known;
   for (const CLI::App* one : commands) known += (known.empty() ? "" : ", ") + one->get_name();
   const auto rest = app.remaining(true);  // fallthrough() leaves them with the outermost one.
   if (rest.empty()) return fmt::format("`{}` needs a command: {}", full_name(command), known);
-  return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(), known);
+  return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(),
+                     known);
 }
 
 int run(int argc, char** argv) {
@@ -66,13 +68,15 @@ int run(int argc, char** argv) {
   app.set_help_flag("-h,--help", "Print this help");
   app.require_subcommand(1);
   app.fallthrough();  // --dir is understood behind the command, too.
-  app.footer("Example, in two terminals:\n  leat sub news\n  echo hello | leat pub news\n"
-             "`leat COMMAND --help` has options and an example of each.");
+  app.footer(
+      "Example, in two terminals:\n  leat sub news\n  echo hello | leat pub news\n"
+      "`leat COMMAND --help` has options and an example of each.");
   // Everything below asks the environment, also what other folders add.
   app.add_option_function<std::string>(
          "--dir",
          [](const std::string& path) {
-           if (path.empty()) throw CLI::ValidationError("--dir", "the name of a directory is needed");
+           if (path.empty())
+             throw CLI::ValidationError("--dir", "the name of a directory is needed");
            ::setenv("LEAT_DIR", path.c_str(), 1);
          },
          "Where topics live; else $LEAT_DIR, else /dev/shm/leat-<uid>")

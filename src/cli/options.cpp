@@ -53,7 +53,9 @@ struct Clock {
 
 // "12:00", "12:00:05", "12:00:05.25"
 bool take_clock(std::string_view& text, Clock& clock) noexcept {
-  if (!take_digits(text, 2, clock.hour) || !take_char(text, ':') || !take_digits(text, 2, clock.minute)) return false;
+  if (!take_digits(text, 2, clock.hour) || !take_char(text, ':') ||
+      !take_digits(text, 2, clock.minute))
+    return false;
   if (take_char(text, ':')) {
     if (!take_digits(text, 2, clock.second)) return false;
     if (take_char(text, '.') || take_char(text, ',')) {
@@ -85,13 +87,14 @@ bool take_zone(std::string_view& text, int& minutes) noexcept {
 
 // What every one of these options has in common: text in, a value or a sentence out.
 template <class Parse>
-CLI::Option* add_parsed(CLI::App& app, const std::string& name, const std::string& type, Parse parse,
-                        const std::string& right, const std::string& description) {
+CLI::Option* add_parsed(CLI::App& app, const std::string& name, const std::string& type,
+                        Parse parse, const std::string& right, const std::string& description) {
   return app
       .add_option_function<std::string>(
           name,
           [name, parse, right](const std::string& text) {
-            if (!parse(text)) throw CLI::ValidationError(name, fmt::format("'{}' is not {}", text, right));
+            if (!parse(text))
+              throw CLI::ValidationError(name, fmt::format("'{}' is not {}", text, right));
           },
           description)
       ->type_name(type);
@@ -121,15 +124,19 @@ std::optional<std::uint64_t> parse_size(std::string_view text) noexcept {
 }
 
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) noexcept {
-  constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {
-      {"ns", 1},          {"us", 1'000},           {"ms", 1'000'000},
-      {"s", 1'000'000'000}, {"m", 60'000'000'000}, {"h", 3'600'000'000'000}};
+  constexpr std::pair<std::string_view, std::uint64_t> kUnits[] = {{"ns", 1},
+                                                                   {"us", 1'000},
+                                                                   {"ms", 1'000'000},
+                                                                   {"s", 1'000'000'000},
+                                                                   {"m", 60'000'000'000},
+                                                                   {"h", 3'600'000'000'000}};
   const auto number = take_number(text);
   if (!number) return std::nullopt;
   for (const auto& [name, factor] : kUnits) {
     if (text != name) continue;
     const auto total = multiply(*number, factor);
-    if (!total || *total > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+    if (!total || *total > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return std::nullopt;
     return std::chrono::nanoseconds{static_cast<std::int64_t>(*total)};
   }
   return std::nullopt;
@@ -137,7 +144,8 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) no
 
 std::optional<std::int64_t> parse_time_ms(std::string_view text) {
   if (const auto number = parse_number(text)) {
-    if (*number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) return std::nullopt;
+    if (*number > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+      return std::nullopt;
     return static_cast<std::int64_t>(*number);
   }
   int year = 0;
@@ -148,10 +156,12 @@ std::optional<std::int64_t> parse_time_ms(std::string_view text) {
       !take_char(text, '-') || !take_digits(text, 2, day)) {
     return std::nullopt;
   }
-  const std::chrono::year_month_day date{std::chrono::year{year}, std::chrono::month{static_cast<unsigned>(month)},
+  const std::chrono::year_month_day date{std::chrono::year{year},
+                                         std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};
   if (!date.ok()) return std::nullopt;
-  if ((take_char(text, 'T') || take_char(text, 't') || take_char(text, ' ')) && !take_clock(text, clock)) {
+  if ((take_char(text, 'T') || take_char(text, 't') || take_char(text, ' ')) &&
+      !take_clock(text, clock)) {
     return std::nullopt;
   }
   std::int64_t seconds = 0;
@@ -169,15 +179,16 @@ std::optional<std::int64_t> parse_time_ms(std::string_view text) {
     int east_minutes = 0;
     if (!take_zone(text, east_minutes) || !text.empty()) return std::nullopt;
     const std::int64_t days = std::chrono::sys_days{date}.time_since_epoch().count();
-    seconds = days * 86'400 + clock.hour * 3'600 + clock.minute * 60 + clock.second - east_minutes * 60;
+    seconds =
+        days * 86'400 + clock.hour * 3'600 + clock.minute * 60 + clock.second - east_minutes * 60;
   }
   const std::int64_t time_ms = seconds * 1000 + clock.millisecond;
   if (time_ms < 0) return std::nullopt;
   return time_ms;
 }
 
-CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& target, std::uint64_t least,
-                        std::uint64_t most, const std::string& description) {
+CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& target,
+                        std::uint64_t least, std::uint64_t most, const std::string& description) {
   const auto parse = [&target, least, most](const std::string& text) {
     const auto number = parse_number(text);
     if (!number || *number < least || *number > most) return false;
@@ -190,8 +201,9 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& t
   return add_parsed(app, name, "N", parse, right, description);
 }
 
-CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target,
-                        std::uint64_t least, std::uint64_t most, const std::string& description) {
+CLI::Option* add_number(CLI::App& app, const std::string& name,
+                        std::optional<std::uint64_t>& target, std::uint64_t least,
+                        std::uint64_t most, const std::string& description) {
   const auto parse = [&target, least, most](const std::string& text) {
     target = parse_number(text);
     return target && *target >= least && *target <= most;
@@ -202,13 +214,15 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, std::optional<st
   return add_parsed(app, name, "N", parse, right, description);
 }
 
-CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target, const std::string& description) {
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target,
+                      const std::string& description) {
   const auto parse = [&target](const std::string& text) {
     const auto size = parse_size(text);
     if (size) target = *size;
     return size.has_value();
   };
-  return add_parsed(app, name, "SIZE", parse, "a size: write bytes, or for example 512KiB, 8MiB, 1GiB", description);
+  return add_parsed(app, name, "SIZE", parse,
+                    "a size: write bytes, or for example 512KiB, 8MiB, 1GiB", description);
 }
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& target,
@@ -219,7 +233,8 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
     target = *duration;
     return true;
   };
-  return add_parsed(app, name, "DURATION", parse, "a duration above 0: write for example 500ms, 2s, 1m", description);
+  return add_parsed(app, name, "DURATION", parse,
+                    "a duration above 0: write for example 500ms, 2s, 1m", description);
 }
 
 }  // namespace leat::cli

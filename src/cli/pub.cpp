@@ -48,7 +48,7 @@ std::string unescape_separator(const std::string& text) { return text == "\\t" ?
 detail::Fd open_input(const std::string& file) {
   if (file == "-") return detail::Fd{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)};
   detail::Fd input{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
-  struct stat status{};
+  struct stat status {};
   int error = input ? 0 : errno;
   if (error == 0 && ::fstat(input.get(), &status) == 0 && S_ISDIR(status.st_mode)) error = EISDIR;
   if (error != 0) throw system_failure(fmt::format("cannot read '{}'", file), error);
@@ -77,8 +77,9 @@ Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
   PublisherOptions options;
   if (arguments.partition) {
     if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage, fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                            *arguments.partition, topic.name(), topic.partitions() - 1)};
+      throw Failure{kExitUsage,
+                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
+                                *arguments.partition, topic.name(), topic.partitions() - 1)};
     }
     options.partition = static_cast<std::uint32_t>(*arguments.partition);
   }
@@ -89,8 +90,10 @@ Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
     for (const ParticipantInfo& one : topic.info().participants) {
       if (one.role.ends_with("publisher")) who += fmt::format(" (pid {})", one.pid);
     }
-    throw Failure{kExitNotThere, fmt::format("topic '{}' takes one publisher at a time and has one{}: end it first",
-                                             topic.name(), who)};
+    throw Failure{
+        kExitNotThere,
+        fmt::format("topic '{}' takes one publisher at a time and has one{}: end it first",
+                    topic.name(), who)};
   }
   fail(publisher.error(), topic.name());
 }
@@ -121,23 +124,28 @@ class Sender {
       if (offset.error().code == Errc::revoked) continue;
       if (offset.error().code == Errc::too_large) fail_too_large(text.size());
       if (offset.error().code == Errc::full) {
-        throw Failure{kExitFull, fmt::format("topic '{}' is full and does not wait or reuse room (leat topic info "
-                                             "{}){}",
-                                             topic_.name(), topic_.name(), what_was_sent())};
+        throw Failure{
+            kExitFull,
+            fmt::format("topic '{}' is full and does not wait or reuse room (leat topic info "
+                        "{}){}",
+                        topic_.name(), topic_.name(), what_was_sent())};
       }
       fail(offset.error(), topic_.name(), what_was_sent());
     }
   }
 
   [[noreturn]] void fail_too_large(std::optional<std::uint64_t> size) const {
-    throw Failure{kExitUsage, fmt::format("record {} is larger than topic '{}' allows: {}{} bytes are possible{}{}",
-                                          sent_ + 1, topic_.name(), size ? number_text(*size) + " bytes, " : "",
-                                          number_text(limit()), is_plain() ? "" : " with key and headers",
-                                          what_was_sent())};
+    throw Failure{
+        kExitUsage,
+        fmt::format("record {} is larger than topic '{}' allows: {}{} bytes are possible{}{}",
+                    sent_ + 1, topic_.name(), size ? number_text(*size) + " bytes, " : "",
+                    number_text(limit()), is_plain() ? "" : " with key and headers",
+                    what_was_sent())};
   }
 
   std::string what_was_sent() const {
-    return fmt::format("; {} record{} sent before", number_text(sent_), sent_ == 1 ? " was" : "s were");
+    return fmt::format("; {} record{} sent before", number_text(sent_),
+                       sent_ == 1 ? " was" : "s were");
   }
   std::uint64_t sent() const noexcept { return sent_; }
   std::size_t limit() const noexcept { return publisher_.max_record_size(); }
@@ -166,7 +174,8 @@ class Sender {
 };
 
 // Record i is the number i in decimal, with zeros in front up to the size.
-void send_generated(Sender& sender, std::uint64_t size, std::uint64_t count, const StopOnSignal& signals) {
+void send_generated(Sender& sender, std::uint64_t size, std::uint64_t count,
+                    const StopOnSignal& signals) {
   if (size > sender.limit()) sender.fail_too_large(size);
   std::string text(size, '0');
   while (sender.sent() < count && !signals.stopped()) {
@@ -182,7 +191,8 @@ void send_generated(Sender& sender, std::uint64_t size, std::uint64_t count, con
   }
 }
 
-void send_lines(Sender& sender, int input, const PubArguments& arguments, const StopOnSignal& signals) {
+void send_lines(Sender& sender, int input, const PubArguments& arguments,
+                const StopOnSignal& signals) {
   const std::uint64_t count = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
   // The value alone may be as long as a record; key and separator do not lie in the value.
   LineReader lines{input, sender.limit() + arguments.key_separator.size()};
@@ -191,7 +201,8 @@ void send_lines(Sender& sender, int input, const PubArguments& arguments, const 
     const auto line = lines.next(stopped);
     if (!line) break;
     if (!sender.send(*line)) {
-      throw Failure{kExitFailed, "stopped on request while the topic was full" + sender.what_was_sent()};
+      throw Failure{kExitFailed,
+                    "stopped on request while the topic was full" + sender.what_was_sent()};
     }
   }
   switch (lines.ended()) {
@@ -199,13 +210,15 @@ void send_lines(Sender& sender, int input, const PubArguments& arguments, const 
     case LineReader::Ended::at_end: break;
     case LineReader::Ended::stopped:
       if (lines.has_rest()) {
-        throw Failure{kExitFailed, "stopped on request in the middle of a line" + sender.what_was_sent()};
+        throw Failure{kExitFailed,
+                      "stopped on request in the middle of a line" + sender.what_was_sent()};
       }
       break;
     case LineReader::Ended::line_too_long: sender.fail_too_large(std::nullopt);
     case LineReader::Ended::error:
-      throw system_failure(fmt::format("cannot read '{}'{}", arguments.file, sender.what_was_sent()),
-                           lines.error_number());
+      throw system_failure(
+          fmt::format("cannot read '{}'{}", arguments.file, sender.what_was_sent()),
+          lines.error_number());
   }
 }
 
@@ -226,22 +239,31 @@ void publish(const PubArguments& arguments) {
   const StopOnSignal signals;
   const Topic topic = open_or_create_topic(arguments.topic);
   Sender sender{topic, arguments, signals};
-  if (arguments.generate_bytes) send_generated(sender, *arguments.generate_bytes, *arguments.count, signals);
-  else send_lines(sender, input.get(), arguments, signals);
+  if (arguments.generate_bytes)
+    send_generated(sender, *arguments.generate_bytes, *arguments.count, signals);
+  else
+    send_lines(sender, input.get(), arguments, signals);
 }
 
 }  // namespace
 
 void add_pub_command(CLI::App& app) {
   auto arguments = std::make_shared<PubArguments>();
-  CLI::App* command = app.add_subcommand("pub", "Publish lines of stdin or of a file, each as soon as it comes");
-  command->add_option("TOPIC", arguments->topic, "The topic; made with the defaults if it is missing")->required();
-  command->add_option("FILE", arguments->file, "Where the lines come from; - is stdin")->default_str("-");
+  CLI::App* command =
+      app.add_subcommand("pub", "Publish lines of stdin or of a file, each as soon as it comes");
+  command
+      ->add_option("TOPIC", arguments->topic, "The topic; made with the defaults if it is missing")
+      ->required();
+  command->add_option("FILE", arguments->file, "Where the lines come from; - is stdin")
+      ->default_str("-");
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   auto generate = std::make_shared<std::uint64_t>(0);
-  add_size(*command, "--generate", *generate, "Publish --count numbers of this many digits, instead of lines");
+  add_size(*command, "--generate", *generate,
+           "Publish --count numbers of this many digits, instead of lines");
   add_number(*command, "--count", arguments->count, 1, kAny, "Stop after so many records");
-  command->add_option("--key-separator", arguments->key_separator, "What stands before it in a line is the key")
+  command
+      ->add_option("--key-separator", arguments->key_separator,
+                   "What stands before it in a line is the key")
       ->type_name("C");
   command->add_option("--header", arguments->headers, "A header for every record; may be repeated")
       ->type_name("NAME=VALUE")
@@ -249,8 +271,9 @@ void add_pub_command(CLI::App& app) {
       ->allow_extra_args(false);
   add_number(*command, "--partition", arguments->partition, 0, detail::Geometry::kMaxPartitions - 1,
              "Into this partition; else by key, else one of the publisher's own");
-  command->footer("Example:\n  echo 'user1:hello' | leat pub news --key-separator : --header from=shell\n"
-                  "  leat pub news --generate 100 --count 1000000");
+  command->footer(
+      "Example:\n  echo 'user1:hello' | leat pub news --key-separator : --header from=shell\n"
+      "  leat pub news --generate 100 --count 1000000");
   command->callback([arguments, generate, command] {
     if (command->count("--generate") != 0) arguments->generate_bytes = *generate;
     if (command->count("--key-separator") != 0 && arguments->key_separator.empty()) {

@@ -39,11 +39,15 @@ char take_escape(std::string_view& text) {
       break;
     default: break;
   }
-  throw Failure{kExitUsage, fmt::format("--format: '\\{}' means nothing; there are \\n \\t \\r \\0 \\\\ and \\x41",
-                                        letter == '\0' ? std::string{} : std::string{letter})};
+  throw Failure{
+      kExitUsage,
+      fmt::format("--format: '\\{}' means nothing; there are \\n \\t \\r \\0 \\\\ and \\x41",
+                  letter == '\0' ? std::string{} : std::string{letter})};
 }
 
-void append_number(std::int64_t number, std::string& to) { fmt::format_to(std::back_inserter(to), "{}", number); }
+void append_number(std::int64_t number, std::string& to) {
+  fmt::format_to(std::back_inserter(to), "{}", number);
+}
 
 void append_headers(const Headers& headers, std::string& to) {
   bool is_first = true;
@@ -60,7 +64,10 @@ std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned first = byte(0);
   if (first < 0x80) return 1;
-  const std::size_t length = first >= 0xc2 && first <= 0xdf ? 2 : (first & 0xf0) == 0xe0 ? 3 : first >= 0xf0 && first <= 0xf4 ? 4 : 0;
+  const std::size_t length = first >= 0xc2 && first <= 0xdf   ? 2
+                             : (first & 0xf0) == 0xe0         ? 3
+                             : first >= 0xf0 && first <= 0xf4 ? 4
+                                                              : 0;
   if (length == 0 || text.size() < length) return 0;
   for (std::size_t i = 1; i < length; ++i) {
     if ((byte(i) & 0xc0) != 0x80) return 0;
@@ -139,7 +146,8 @@ void append_field(std::string_view name, std::string_view bytes, std::string& to
 }
 
 // One object of those headers whose values are (or are not) UTF-8.
-void append_header_object(std::string_view name, const Headers& headers, bool utf8, std::string& to) {
+void append_header_object(std::string_view name, const Headers& headers, bool utf8,
+                          std::string& to) {
   std::vector<std::pair<std::string_view, std::vector<std::string_view>>> grouped;
   for (const Header header : headers) {
     if (is_utf8(header.value.text()) != utf8) continue;
@@ -188,10 +196,13 @@ RecordFormat RecordFormat::parse(std::string_view format, std::string topic) {
       } else if (field != '\0' && kFields.find(field) != std::string_view::npos) {
         result.pieces_.push_back({field, {}});
       } else {
-        throw Failure{kExitUsage,
-                      fmt::format("--format: '%{}' means nothing; there are %t topic, %p partition, %o offset, %k key, "
-                                  "%s value, %T timestamp, %h headers, %K and %S sizes of key and value, and %%",
-                                  field == '\0' ? std::string{} : std::string{field})};
+        throw Failure{
+            kExitUsage,
+            fmt::format(
+                "--format: '%{}' means nothing; there are %t topic, %p partition, %o offset, %k "
+                "key, "
+                "%s value, %T timestamp, %h headers, %K and %S sizes of key and value, and %%",
+                field == '\0' ? std::string{} : std::string{field})};
       }
     } else {
       text() += c;
@@ -212,7 +223,9 @@ void RecordFormat::append(const Record& record, std::string& to) const {
       case 'T': append_number(record.timestamp_ms, to); break;
       case 'S': append_number(static_cast<std::int64_t>(record.value.size()), to); break;
       // As kcat: -1 where there is no key at all.
-      case 'K': append_number(record.has_key ? static_cast<std::int64_t>(record.key.size()) : -1, to); break;
+      case 'K':
+        append_number(record.has_key ? static_cast<std::int64_t>(record.key.size()) : -1, to);
+        break;
       case 'h': append_headers(record.headers, to); break;
       default: break;
     }
@@ -220,7 +233,8 @@ void RecordFormat::append(const Record& record, std::string& to) const {
 }
 
 void append_json(const Record& record, std::string& to) {
-  fmt::format_to(std::back_inserter(to), "{{\"offset\":{},\"partition\":{},", record.offset, record.partition);
+  fmt::format_to(std::back_inserter(to), "{{\"offset\":{},\"partition\":{},", record.offset,
+                 record.partition);
   append_field("value", record.text(), to);
   if (record.has_key) {
     to += ',';
@@ -230,7 +244,8 @@ void append_json(const Record& record, std::string& to) {
     append_header_object("headers", record.headers, true, to);
     append_header_object("headers_base64", record.headers, false, to);
   }
-  if (record.timestamp_ms >= 0) fmt::format_to(std::back_inserter(to), ",\"timestamp_ms\":{}", record.timestamp_ms);
+  if (record.timestamp_ms >= 0)
+    fmt::format_to(std::back_inserter(to), ",\"timestamp_ms\":{}", record.timestamp_ms);
   to += "}\n";
 }
 

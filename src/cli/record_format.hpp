@@ -20,7 +20,7 @@ class RecordFormat {
 
  private:
   struct Piece {
-    char field = 0;    // The letter behind the percent sign; 0: text.
+    char field = 0;  // The letter behind the percent sign; 0: text.
     std::string text;
   };
   std::vector<Piece> pieces_;

@@ -16,13 +16,13 @@ constexpr long kInterruptEveryNs = 20'000'000;
 StopOnSignal::StopOnSignal() : owner_{::pthread_self()} {
   sigemptyset(&watched_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    struct sigaction current{};
+    struct sigaction current {};
     ::sigaction(signal, nullptr, &current);
     // Who started us ignores it on purpose (nohup, a shell's background job): so do we.
     if (current.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
   }
   sigaddset(&watched_, SIGTERM);  // The destructor needs one.
-  struct sigaction interrupt{};
+  struct sigaction interrupt {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
   // Blocked in every thread; watch() takes them one by one.
@@ -39,8 +39,8 @@ StopOnSignal::~StopOnSignal() {
 void StopOnSignal::watch() {
   while (true) {
     const timespec interval{.tv_sec = 0, .tv_nsec = kInterruptEveryNs};
-    const int signal =
-        stopped() ? ::sigtimedwait(&watched_, nullptr, &interval) : ::sigwaitinfo(&watched_, nullptr);
+    const int signal = stopped() ? ::sigtimedwait(&watched_, nullptr, &interval)
+                                 : ::sigwaitinfo(&watched_, nullptr);
     if (done_) return;
     if (signal > 0 && stopped()) ::_exit(128 + signal);
     if (signal > 0) stop_.request_stop();

@@ -73,21 +73,26 @@ From parse_from(const std::string& text) {
   if (text == "end") return From::end;
   if (text == "beginning") return From::beginning;
   if (text.starts_with('@')) {
-    if (const auto time_ms = parse_time_ms(std::string_view{text}.substr(1))) return From::time_ms(*time_ms);
-    throw Failure{kExitUsage, fmt::format("--from: '{}' is not a time: write for example @1700000000000 "
-                                          "(milliseconds since 1970) or @2024-05-01T12:00:00Z",
-                                          text)};
+    if (const auto time_ms = parse_time_ms(std::string_view{text}.substr(1)))
+      return From::time_ms(*time_ms);
+    throw Failure{kExitUsage,
+                  fmt::format("--from: '{}' is not a time: write for example @1700000000000 "
+                              "(milliseconds since 1970) or @2024-05-01T12:00:00Z",
+                              text)};
   }
   if (const auto offset = parse_number(text)) return From::offset(*offset);
-  throw Failure{kExitUsage, fmt::format("--from: '{}' is no place to begin: write end, beginning, an offset like 42, "
-                                        "or a time like @2024-05-01T12:00:00Z",
-                                        text)};
+  throw Failure{
+      kExitUsage,
+      fmt::format("--from: '{}' is no place to begin: write end, beginning, an offset like 42, "
+                  "or a time like @2024-05-01T12:00:00Z",
+                  text)};
 }
 
 bool is_offset(const std::string& from) { return parse_number(from).has_value(); }
 
 // Opens the topic, waiting for it. `*waited` says whether it was missing at first.
-std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& signals, bool* waited) {
+std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& signals,
+                                bool* waited) {
   auto topic = Topic::open(name);
   if (!topic && topic.error().code == Errc::not_found) {
     *waited = true;
@@ -102,31 +107,42 @@ std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& sig
 Subscriber open_subscriber(const Topic& topic, const SubArguments& arguments, bool waited) {
   SubscriberOptions options;
   options.from = parse_from(arguments.from);
-  // Everything in a topic that was not there when we began has come since.
-  if (waited && arguments.from == "end") options.from = From::beginning;
+  // Everything in a topic that was not there when we began has come since. By offset, so that what
+  // is gone already is reported; several partitions have no common offset.
+  if (waited && arguments.from == "end") {
+    options.from =
+        topic.partitions() == 1 || arguments.partition ? From::offset(0) : From::beginning;
+  }
   options.gating = !arguments.lossy;
   if (topic.policy() == Policy::overwrite && options.gating) {
-    fmt::print(stderr, "leat: topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)\n",
-               topic.name());
+    fmt::print(
+        stderr,
+        "leat: topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)\n",
+        topic.name());
     options.gating = false;
   }
   if (arguments.partition) {
     if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage, fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                            *arguments.partition, topic.name(), topic.partitions() - 1)};
+      throw Failure{kExitUsage,
+                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
+                                *arguments.partition, topic.name(), topic.partitions() - 1)};
     }
     options.partition = static_cast<std::uint32_t>(*arguments.partition);
   } else if (is_offset(arguments.from) && topic.partitions() > 1) {
-    throw Failure{kExitUsage, fmt::format("--from {}: topic '{}' has {} partitions, each with offsets of its own: add "
-                                          "--partition 0 to {}",
-                                          arguments.from, topic.name(), topic.partitions(), topic.partitions() - 1)};
+    throw Failure{
+        kExitUsage,
+        fmt::format("--from {}: topic '{}' has {} partitions, each with offsets of its own: add "
+                    "--partition 0 to {}",
+                    arguments.from, topic.name(), topic.partitions(), topic.partitions() - 1)};
   }
   auto subscriber = topic.subscriber(options);
   if (subscriber) return std::move(*subscriber);
   if (subscriber.error().code == Errc::not_allowed && arguments.from.starts_with('@')) {
-    throw Failure{kExitUsage, fmt::format("--from {}: the records of topic '{}' carry no time: it was created without "
-                                          "--timestamps",
-                                          arguments.from, topic.name())};
+    throw Failure{
+        kExitUsage,
+        fmt::format("--from {}: the records of topic '{}' carry no time: it was created without "
+                    "--timestamps",
+                    arguments.from, topic.name())};
   }
   fail(subscriber.error(), topic.name());
 }
@@ -153,8 +169,10 @@ void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments
   while (left > 0 && !output.is_closed() && !signals.stopped()) {
     const std::size_t limit = left < kAtOnce ? static_cast<std::size_t>(left) : kAtOnce;
     auto count = subscriber.poll(limit, [&](const Record& record) {
-      if (arguments.json) append_json(record, output.text());
-      else format.append(record, output.text());
+      if (arguments.json)
+        append_json(record, output.text());
+      else
+        format.append(record, output.text());
     });
     if (!count) {
       output.flush();
@@ -163,15 +181,18 @@ void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments
     left -= *count;
     if (!was_lossy && subscriber.is_lossy()) {
       was_lossy = true;
-      fmt::print(stderr, "leat: too slow for topic '{}' (--evict-after): records may be lost from here on\n",
-                 topic.name());
+      fmt::print(
+          stderr,
+          "leat: too slow for topic '{}' (--evict-after): records may be lost from here on\n",
+          topic.name());
     }
     if (*count != 0) {
       if (output.is_large()) output.flush();
       continue;
     }
     output.flush();
-    if (output.is_closed() || (arguments.exit_at_end && is_at_end(topic, subscriber, arguments))) break;
+    if (output.is_closed() || (arguments.exit_at_end && is_at_end(topic, subscriber, arguments)))
+      break;
     // poll() says what is wrong, if anything is.
     (void)subscriber.wait(Deadline::never(), signals.token());
   }
@@ -198,28 +219,32 @@ void subscribe(const SubArguments& arguments) {
 void add_sub_command(CLI::App& app) {
   auto arguments = std::make_shared<SubArguments>();
   CLI::App* command = app.add_subcommand("sub", "Write the records of a topic as they come");
-  command->add_option("TOPIC", arguments->topic, "The topic; waited for if it is missing")->required();
+  command->add_option("TOPIC", arguments->topic, "The topic; waited for if it is missing")
+      ->required();
   command
       ->add_option("--from", arguments->from,
-                   "Where to begin: end, beginning, an offset, or @TIME (milliseconds since 1970 or ISO 8601)")
+                   "Where to begin: end, beginning, an offset, or @TIME (milliseconds since 1970 "
+                   "or ISO 8601)")
       ->type_name("PLACE")
       ->default_str("end");
   add_number(*command, "--count", arguments->count, 1, std::numeric_limits<std::uint64_t>::max(),
              "Leave after so many records");
   command->add_flag("--exit", arguments->exit_at_end, "Leave when the end is reached");
-  command->add_flag("--lossy", arguments->lossy, "Never hold publishers up; lose records when too slow");
+  command->add_flag("--lossy", arguments->lossy,
+                    "Never hold publishers up; lose records when too slow");
   add_number(*command, "--partition", arguments->partition, 0, detail::Geometry::kMaxPartitions - 1,
              "Only this partition");
-  CLI::Option* format =
-      command
-          ->add_option("--format", arguments->format,
-                       "%t topic, %p partition, %o offset, %k key, %s value, %T timestamp, %h headers, %K %S sizes of "
-                       "key and value, \\n \\t \\r \\0 \\\\ \\x41 %%")
-          ->type_name("FMT")
-          ->default_str("%s\\n");
+  CLI::Option* format = command
+                            ->add_option("--format", arguments->format,
+                                         "%t topic, %p partition, %o offset, %k key, %s value, %T "
+                                         "timestamp, %h headers, %K %S sizes of "
+                                         "key and value, \\n \\t \\r \\0 \\\\ \\x41 %%")
+                            ->type_name("FMT")
+                            ->default_str("%s\\n");
   command->add_flag("--json", arguments->json, "One JSON object a line")->excludes(format);
-  command->footer("Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
-                  "  leat sub news --from @2024-05-01T12:00:00Z --exit --json");
+  command->footer(
+      "Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
+      "  leat sub news --from @2024-05-01T12:00:00Z --exit --json");
   command->callback([arguments] { subscribe(*arguments); });
 }
 

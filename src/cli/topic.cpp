@@ -1,6 +1,7 @@
 // `leat topic create | list | info | delete`.
 #include <fmt/format.h>
 #include <grp.h>
+#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -50,9 +51,10 @@ std::uint32_t parse_mode(const std::string& text) {
     mode = mode * 8 + static_cast<std::uint32_t>(c - '0');
   }
   if (!is_octal || (mode & ~0666U) != 0 || (mode & 0600) != 0600) {
-    throw Failure{kExitUsage, fmt::format("--mode: '{}' is not a mode for topics: write for example 0600, 0640 "
-                                          "or 0660 (participants need to read and write)",
-                                          text)};
+    throw Failure{kExitUsage,
+                  fmt::format("--mode: '{}' is not a mode for topics: write for example 0600, 0640 "
+                              "or 0660 (participants need to read and write)",
+                              text)};
   }
   return mode;
 }
@@ -64,36 +66,44 @@ void check_sizes(const TopicOptions& options) {
   }
   if (options.segment_bytes > Geometry::kMaxSegmentSize) {
     throw Failure{kExitUsage, fmt::format("--segment-size: {} is too large, at most {} is possible",
-                                          size_text(options.segment_bytes), size_text(Geometry::kMaxSegmentSize))};
+                                          size_text(options.segment_bytes),
+                                          size_text(Geometry::kMaxSegmentSize))};
   }
   if (options.segment_bytes == 0) {
     if (options.capacity_bytes / 8 <= Geometry::kMaxSegmentSize) return;
-    throw Failure{kExitUsage, fmt::format("--capacity: an eighth of {} is larger than a segment can be: add "
-                                          "--segment-size {} or less",
-                                          size_text(options.capacity_bytes), Geometry::kMaxSegmentSize)};
+    throw Failure{kExitUsage,
+                  fmt::format("--capacity: an eighth of {} is larger than a segment can be: add "
+                              "--segment-size {} or less",
+                              size_text(options.capacity_bytes), Geometry::kMaxSegmentSize)};
   }
   const std::uint64_t segment =
       Geometry::round_up(std::max(options.segment_bytes, Geometry::kMinSegmentSize), detail::kPage);
   const std::uint64_t segments = (options.capacity_bytes + segment - 1) / segment;
   if (segments > detail::kMaxSegments) {
-    const std::uint64_t least =
-        Geometry::round_up((options.capacity_bytes + detail::kMaxSegments - 1) / detail::kMaxSegments, detail::kPage);
-    throw Failure{kExitUsage, fmt::format("--segment-size: {} segments of {} are too many, at most {} are possible: "
-                                          "use --segment-size {} or more",
-                                          segments, size_text(segment), detail::kMaxSegments, least)};
+    const std::uint64_t least = Geometry::round_up(
+        (options.capacity_bytes + detail::kMaxSegments - 1) / detail::kMaxSegments, detail::kPage);
+    throw Failure{
+        kExitUsage,
+        fmt::format("--segment-size: {} segments of {} are too many, at most {} are possible: "
+                    "use --segment-size {} or more",
+                    segments, size_text(segment), detail::kMaxSegments, least)};
   }
 }
 
 void create(CreateArguments& arguments) {
   check_topic_name(arguments.name);
   TopicOptions& options = arguments.options;
-  if (arguments.policy == "fail") options.policy = Policy::fail;
-  else if (arguments.policy == "overwrite") options.policy = Policy::overwrite;
+  if (arguments.policy == "fail")
+    options.policy = Policy::fail;
+  else if (arguments.policy == "overwrite")
+    options.policy = Policy::overwrite;
   else if (arguments.policy != "block") {
-    throw Failure{kExitUsage, fmt::format("--policy: '{}' is not one of block, fail, overwrite", arguments.policy)};
+    throw Failure{kExitUsage, fmt::format("--policy: '{}' is not one of block, fail, overwrite",
+                                          arguments.policy)};
   }
   if (!arguments.retain.empty() && arguments.retain != "all") {
-    throw Failure{kExitUsage, fmt::format("--retain: '{}' is not 'all', the only thing possible", arguments.retain)};
+    throw Failure{kExitUsage, fmt::format("--retain: '{}' is not 'all', the only thing possible",
+                                          arguments.retain)};
   }
   options.retain_all = !arguments.retain.empty();
   if (options.retain_all && options.policy == Policy::overwrite) {
@@ -101,7 +111,9 @@ void create(CreateArguments& arguments) {
   }
   options.mode = parse_mode(arguments.mode);
   if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr) {
-    throw Failure{kExitUsage, fmt::format("--group: there is no group '{}'; `getent group` lists them", options.group)};
+    throw Failure{
+        kExitUsage,
+        fmt::format("--group: there is no group '{}'; `getent group` lists them", options.group)};
   }
   options.partitions = static_cast<std::uint32_t>(arguments.partitions);
   options.participants = static_cast<std::uint32_t>(arguments.participants);
@@ -109,25 +121,41 @@ void create(CreateArguments& arguments) {
 
   const std::string directory = usable_directory();
   if (Topic::open(arguments.name)) fail({Errc::exists, 0}, arguments.name);
-  const std::uint64_t needed = std::max<std::uint64_t>(options.capacity_bytes, 2 * Geometry::kMinSegmentSize) *
-                               options.partitions;
+  const std::uint64_t needed =
+      std::max<std::uint64_t>(options.capacity_bytes, 2 * Geometry::kMinSegmentSize) *
+      options.partitions;
   check_room(directory, needed);
   auto topic = Topic::create(arguments.name, options);
   if (!topic) {
     if (topic.error().code == Errc::no_space) {
-      throw Failure{kExitFull, fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
-                                           arguments.name, size_text(needed), directory, how_to_get_room(needed))};
+      throw Failure{kExitFull,
+                    fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
+                                arguments.name, size_text(needed), directory,
+                                how_to_get_room(directory, needed))};
     }
     if (topic.error().code == Errc::permission && !options.group.empty()) {
-      throw Failure{kExitPermission, fmt::format("--group: you may not give files to '{}': it must be one of your "
-                                                 "own groups (`id`), unless you are root",
-                                                 options.group)};
+      throw Failure{kExitPermission,
+                    fmt::format("--group: you may not give files to '{}': it must be one of your "
+                                "own groups (`id`), unless you are root",
+                                options.group)};
     }
     fail(topic.error(), arguments.name);
   }
+  struct stat status {};
+  if ((options.mode & 0066) != 0 && ::stat(directory.c_str(), &status) == 0 &&
+      (status.st_mode & 0011) == 0) {
+    fmt::print(stderr,
+               "leat: note: {} lets nobody else in, so that --mode helps nobody: choose a shared "
+               "directory "
+               "with --dir\n",
+               directory);
+  }
   const TopicInfo info = topic->info();
-  fmt::print("created topic '{}': {}{}, records up to {} bytes\n", info.name, size_text(info.capacity_bytes),
-             info.partitions.size() > 1 ? fmt::format(" in each of {} partitions", info.partitions.size()) : "",
+  fmt::print("created topic '{}': {}{}, records up to {} bytes\n", info.name,
+             size_text(info.capacity_bytes),
+             info.partitions.size() > 1
+                 ? fmt::format(" in each of {} partitions", info.partitions.size())
+                 : "",
              number_text(topic->max_record_size()));
 }
 
@@ -135,27 +163,34 @@ void add_create(CLI::App& topic) {
   auto arguments = std::make_shared<CreateArguments>();
   CLI::App* command = topic.add_subcommand("create", "Make a topic");
   command->add_option("NAME", arguments->name, "1 to 200 of A-Z a-z 0-9 . _ -")->required();
-  add_size(*command, "--capacity", arguments->options.capacity_bytes, "Room for records, per partition")
+  add_size(*command, "--capacity", arguments->options.capacity_bytes,
+           "Room for records, per partition")
       ->default_str("8MiB");
   add_size(*command, "--segment-size", arguments->options.segment_bytes,
            "Room is reused in pieces of this size; a record is at most half of one")
       ->default_str("capacity/8");
-  command->add_option("--policy", arguments->policy,
-                      "When full: publishers wait (block), fail at once (fail), or overwrite what is oldest "
-                      "(overwrite)")
+  command
+      ->add_option(
+          "--policy", arguments->policy,
+          "When full: publishers wait (block), fail at once (fail), or overwrite what is oldest "
+          "(overwrite)")
       ->type_name("block|fail|overwrite")
       ->default_str("block");
-  command->add_option("--retain", arguments->retain, "all: never reuse room, so that full means full")
+  command
+      ->add_option("--retain", arguments->retain, "all: never reuse room, so that full means full")
       ->type_name("all");
   add_number(*command, "--partitions", arguments->partitions, 1, Geometry::kMaxPartitions,
              "Order is kept within a partition")
       ->default_str("1");
-  command->add_flag("--single-writer", arguments->options.single_writer, "One publisher at a time; faster");
-  command->add_flag("--timestamps", arguments->options.timestamps, "Each record carries the time it was published");
+  command->add_flag("--single-writer", arguments->options.single_writer,
+                    "One publisher at a time; faster");
+  command->add_flag("--timestamps", arguments->options.timestamps,
+                    "Each record carries the time it was published");
   command->add_option("--mode", arguments->mode, "Who may take part, as in chmod")
       ->type_name("MODE")
       ->default_str("0600");
-  command->add_option("--group", arguments->options.group, "Group of the files, for --mode 0660")->type_name("GROUP");
+  command->add_option("--group", arguments->options.group, "Group of the files, for --mode 0660")
+      ->type_name("GROUP");
   command->add_flag("--remove-when-unused", arguments->options.remove_when_unused,
                     "The last process to let go deletes it");
   add_duration(*command, "--revoke-after", arguments->options.revoke_after,
@@ -165,7 +200,8 @@ void add_create(CLI::App& topic) {
   add_number(*command, "--participants", arguments->participants, 1, detail::kMaxParticipants,
              "Publishers and subscribers at a time")
       ->default_str("256");
-  command->footer("Example:\n  leat topic create orders --capacity 64MiB --partitions 4 --timestamps");
+  command->footer(
+      "Example:\n  leat topic create orders --capacity 64MiB --partitions 4 --timestamps");
   command->callback([arguments] { create(*arguments); });
 }
 
@@ -211,8 +247,10 @@ void list(bool json) {
     auto topic = Topic::open(name);
     if (!topic) {
       if (topic.error().code == Errc::not_found) continue;  // Deleted since.
-      if (json) all.push_back({{"name", name}, {"error", describe(topic.error())}});
-      else fmt::print("{:<{}}  {}\n", name, width, describe(topic.error()));
+      if (json)
+        all.push_back({{"name", name}, {"error", describe(topic.error())}});
+      else
+        fmt::print("{:<{}}  {}\n", name, width, describe(topic.error()));
       continue;
     }
     const TopicInfo info = topic->info();
@@ -221,16 +259,18 @@ void list(bool json) {
       continue;
     }
     if (!has_head) {
-      fmt::print("{:<{}}  {:<9}  {:>9}  {:>10}  {:>15}  {:>12}\n", "NAME", width, "POLICY", "CAPACITY", "PARTITIONS",
-                 "RECORDS", "PARTICIPANTS");
+      fmt::print("{:<{}}  {:<9}  {:>9}  {:>10}  {:>15}  {:>12}\n", "NAME", width, "POLICY",
+                 "CAPACITY", "PARTITIONS", "RECORDS", "PARTICIPANTS");
       has_head = true;
     }
     fmt::print("{:<{}}  {:<9}  {:>9}  {:>10}  {:>15}  {:>12}\n", name, width, name_of(info.policy),
-               size_text(info.capacity_bytes), info.partitions.size(), number_text(records_in(info)),
-               info.participants.size());
+               size_text(info.capacity_bytes), info.partitions.size(),
+               number_text(records_in(info)), info.participants.size());
   }
-  if (json) fmt::print("{}\n", all.dump(2));
-  else if (names->empty()) fmt::print(stderr, "no topics in {}\n", directory);
+  if (json)
+    fmt::print("{}\n", all.dump(2));
+  else if (names->empty())
+    fmt::print(stderr, "no topics in {}\n", directory);
 }
 
 void print_info(const TopicInfo& info, std::size_t max_record_size) {
@@ -238,15 +278,16 @@ void print_info(const TopicInfo& info, std::size_t max_record_size) {
   if (info.retain_all) options += ", retain all";
   if (info.single_writer) options += ", single writer";
   if (info.timestamps) options += ", timestamps";
-  fmt::print("topic      {}\npolicy     {}{}\ncapacity   {}{}, segments of {}, records up to {} bytes\n", info.name,
-             name_of(info.policy), options, size_text(info.capacity_bytes),
-             info.partitions.size() > 1 ? " per partition" : "", size_text(info.segment_bytes),
-             number_text(max_record_size));
+  fmt::print(
+      "topic      {}\npolicy     {}{}\ncapacity   {}{}, segments of {}, records up to {} bytes\n",
+      info.name, name_of(info.policy), options, size_text(info.capacity_bytes),
+      info.partitions.size() > 1 ? " per partition" : "", size_text(info.segment_bytes),
+      number_text(max_record_size));
   fmt::print("\n{:>9}  {:>15}  {:>15}  {:>15}\n", "PARTITION", "START", "END", "RECORDS");
   for (std::size_t i = 0; i < info.partitions.size(); ++i) {
     const PartitionInfo& partition = info.partitions[i];
-    fmt::print("{:>9}  {:>15}  {:>15}  {:>15}\n", i, number_text(partition.start), number_text(partition.end),
-               number_text(partition.end - partition.start));
+    fmt::print("{:>9}  {:>15}  {:>15}  {:>15}\n", i, number_text(partition.start),
+               number_text(partition.end), number_text(partition.end - partition.start));
   }
   if (info.participants.empty()) {
     fmt::print("\nnobody is attached\n");
@@ -269,8 +310,10 @@ void info(const std::string& name, bool json) {
   auto topic = Topic::open(name);
   if (!topic) fail(topic.error(), name);
   const TopicInfo facts = topic->info();
-  if (json) fmt::print("{}\n", to_json(facts).dump(2));
-  else print_info(facts, topic->max_record_size());
+  if (json)
+    fmt::print("{}\n", to_json(facts).dump(2));
+  else
+    print_info(facts, topic->max_record_size());
 }
 
 // ---- delete ------------------------------------------------------------------------------------
@@ -293,9 +336,11 @@ void remove(const std::string& name, bool force) {
   auto removed = Topic::remove(name, {.force = force});
   if (removed) return;
   if (removed.error().code == Errc::busy) {
-    throw Failure{kExitNotThere, fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "
-                                             "--force",
-                                             name, who_is_attached(name))};
+    throw Failure{
+        kExitNotThere,
+        fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "
+                    "--force",
+                    name, who_is_attached(name))};
   }
   fail(removed.error(), name);
 }
@@ -316,7 +361,8 @@ void add_topic_command(CLI::App& app) {
   list_command->footer("Example:\n  leat topic list --json");
   list_command->callback([json] { list(*json); });
 
-  CLI::App* info_command = topic->add_subcommand("info", "One topic: what is in it, who is attached, who blocks");
+  CLI::App* info_command =
+      topic->add_subcommand("info", "One topic: what is in it, who is attached, who blocks");
   info_command->add_option("NAME", *name, "The topic")->required();
   info_command->add_flag("--json", *json, "For programs");
   info_command->footer("Example:\n  leat topic info orders --json");

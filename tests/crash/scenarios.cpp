@@ -90,8 +90,8 @@ int claim_some(World& world) {
     const Mark mark = world.ledger().begin(kVictim);
     auto claim = publisher->try_claim(200);
     if (!claim) {
-      CHILD_CHECK(claim.error().code == Errc::full);
-      world.ledger().end(mark, Fate::refused);
+      CHILD_CHECK(claim.error().code == Errc::full || claim.error().code == Errc::revoked);
+      world.ledger().end(mark, Result<std::uint64_t>{claim.error()});
       continue;
     }
     const std::uint64_t offset = claim->offset();

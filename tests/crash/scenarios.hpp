@@ -35,8 +35,8 @@ const std::vector<Scenario>& scenarios();
 
 // Swept by topic_steps_test.cpp, where a whole topic comes and goes.
 inline constexpr const char* kCreateSteps[] = {"create:filled"};
-inline constexpr const char* kDeleteSteps[] = {"delete:announced", "delete:marked",
-                                               "delete:renamed"};
+inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",
+                                               "delete:announced", "delete:renamed"};
 
 // Whether a publisher at this step has a claim that is not visible yet.
 inline bool is_open_claim(std::string_view step) {

@@ -19,8 +19,7 @@ void overtake(model::Execution& run, std::uint32_t publishers, const SubscriberO
       publish(publisher, who, 16 / publishers, kHalf, published);
     });
   }
-  run.thread("subscriber",
-             [&] { read_until(subscriber, ledger, 16, Deadline::never(), options.in_place); });
+  run.thread("subscriber", [&] { read_until(subscriber, ledger, 16, options.in_place); });
   if (!run.run()) return;
   for (const auto& [offset, reason] : ledger.gaps())
     model::check(reason == GapReason::overwritten, "reason");

@@ -41,7 +41,14 @@ void die_and_repair(model::Execution& run, const Case& c) {
         });
     if (is_victim) run.kill_at(thread, model::random(c.operations));
   }
-  run.thread("subscriber", [&] { read_until(subscriber, ledger, c.survivors * c.records); });
+  run.thread("subscriber", [&] {
+    read_until(subscriber, ledger, c.survivors * c.records);
+    // Then it still makes room for those who go on.
+    const auto is_over = [&](model::Thread who) { return run.finished(who) || run.killed(who); };
+    for (model::Thread who = 0; who < c.victims + c.survivors; ++who) {
+      while (!is_over(who)) read_some(subscriber, ledger, 100, 1ms);
+    }
+  });
   if (c.kill_subscriber) {
     const auto reader = run.thread("dying subscriber", [&] {
       auto other = must(topic->subscriber(from_beginning()), "subscriber");
@@ -125,24 +132,22 @@ TEST(Repair, StoppedPublishersAreRevoked) {
         std::map<std::uint64_t, Mark> published;
         Ledger ledger;
         auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
-        const auto stopped = run.thread("stopped", [&] {
+        const auto publish_some = [&](std::uint32_t who, std::uint32_t count) {
           auto publisher = must(topic->publisher(), "publisher");
-          for (std::uint32_t i = 0; i < 3; ++i) {
-            const auto offset = publisher.publish(payload_of({0, i}, kHalf));
-            if (!offset) {
-              model::check(offset.error().code == Errc::revoked,
-                           "publish: " + describe(offset.error()));
-              ++revoked;
+          for (std::uint32_t i = 0; i < count; ++i) {
+            const auto offset = publisher.publish(payload_of({who, i}, kHalf));
+            if (offset) {
+              published[*offset] = {who, i};
               continue;
             }
-            published[*offset] = {0, i};
+            const Error error = offset.error();
+            model::check(error.code == Errc::revoked, "publish: " + describe(error));
+            ++revoked;
           }
-        });
+        };
+        const auto stopped = run.thread("stopped", [&] { publish_some(0, 3); });
         run.suspend_at(stopped, model::random(120));
-        run.thread("survivor", [&] {
-          auto publisher = must(topic->publisher(), "publisher");
-          publish(publisher, 1, 9, kHalf, published);
-        });
+        run.thread("survivor", [&] { publish_some(1, 9); });
         run.thread("subscriber", [&] { read_until(subscriber, ledger, 9); });
         if (!run.run()) return;
         model::resume(stopped);

@@ -94,6 +94,8 @@ struct LedgerOf {
       end(mark, offset.error().code == Errc::revoked ? Fate::revoked : Fate::refused);
     }
   }
+  // As if begin() had not been called: nothing was claimed. Of the latest only.
+  void take_back(Mark mark) noexcept { count[mark.publisher].store(mark.sequence); }
   bool is_full(std::uint32_t publisher) const noexcept { return count[publisher] >= kRecords; }
   std::optional<LedgerEntry> find(Mark mark) const noexcept {
     if (mark.publisher >= kPublishers || mark.sequence >= count[mark.publisher].load())

@@ -162,7 +162,9 @@ class PartitionWriter {
     const std::uint64_t map =
         load_acquire<Edge::segment_map>(view_.entries[truncated & (entry_count_ - 1)].map);
     if (map != segment_map_) [[unlikely]] {
-      if (layout_.truncate_segment(map >> kPhysicalBits) != truncated) return {Errc::corrupt};
+      if (layout_.truncate_segment(map >> kPhysicalBits) != truncated) {
+        return left_behind(map >> kPhysicalBits, truncated);
+      }
       if (auto entered = enter(map >> kPhysicalBits); !entered) return entered.error();
     }
     store_release<Edge::intent>(slot_->claim_segment, segment_map_ >> kPhysicalBits);
@@ -182,12 +184,27 @@ class PartitionWriter {
     room.tag = position_tag(segment_position_ + granule, key_);
     room.offset = base_offset_ + layout_.records(word);
     // relaxed: the swap of the commit word checks it, and stores what follows with it.
-    if (!exclusive_) room.old_commit = load_relaxed(room.header->commit);
+    if (!exclusive_) {
+      room.old_commit = load_relaxed(room.header->commit);
+      // Revoked already, while this thread did not run: then the swap must fail, so it gets a value
+      // that the word does not hold.
+      if ((room.old_commit ^ room.tag) < 256) [[unlikely]]
+        room.old_commit = ~room.old_commit;
+    }
     // [overwrite] release: start was moved on before this segment was opened; a lossy reader that
     // sees bytes written from here on also sees that.
     fence_release<Edge::overwrite>();
     store_relaxed(room.header->claim,
                   static_cast<std::uint32_t>(granules) | (is_batch ? kBatchClaim : 0));
+  }
+
+  // The entry of a segment claimed in is already that of `number`. If that comes later, others gave
+  // the claim up while this thread did not run, and went on for at least entry_count_ segments.
+  [[gnu::noinline]] Error left_behind(std::uint64_t number, std::uint64_t truncated) noexcept {
+    const std::uint64_t ahead = layout_.truncate_segment(number - truncated);
+    if (ahead > layout_.truncate_segment(~0ULL) / 2) return {Errc::corrupt};
+    store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+    return {Errc::revoked};
   }
 
   // Keeps where the segment is. It holds an open claim, or nobody else can move on.

@@ -300,21 +300,15 @@ TEST(Subscriber, EvictedInTheMiddleOfABatchGetsEachRecordOnceOrItsGap) {
   must(batch.commit());
   EXPECT_EQ(must(slow.poll(4, kIgnore)), 4u);
   std::jthread{[&] { (void)slow.poll(0, kIgnore); }}.join();
-  std::uint64_t end = 10;
-  while (!slow.is_lossy()) {
-    auto published = publisher.publish(kHalfText, 30s);
-    ASSERT_TRUE(published) << describe(published.error());
-    ++end;
-    if (end > 30) (void)slow.poll(0, kIgnore);
-    ASSERT_LT(end, 1000u);
-  }
+  for (int i = 0; i < 20; ++i) must(publisher.publish(kHalfText, 30s));
   std::uint64_t next = 4;
   for (const std::string& line : drain(slow)) {
     ASSERT_EQ(std::stoull(line), next) << line;
     const std::size_t plus = line.find('+');
     next += plus == std::string::npos ? 1 : std::stoull(line.substr(plus + 1));
   }
-  EXPECT_EQ(next, end);
+  EXPECT_TRUE(slow.is_lossy());
+  EXPECT_EQ(next, 30u);
 }
 
 // --- Handles -----------------------------------------------------------------------------------

@@ -1,0 +1,184 @@
+// Everybody sleeps when somebody dies. Who depends on the dead one notices, though nobody else does
+// anything.
+#include <poll.h>
+
+#include <fstream>
+
+#include "scenarios.hpp"
+
+namespace leat::testing {
+namespace {
+
+struct Seen {
+  std::atomic<std::uint32_t> looked_last;  // Bits: who has had its last look before it sleeps.
+  std::atomic<std::uint32_t> records;
+  std::atomic<std::uint32_t> gaps;
+};
+
+enum class Wait { receive, wait_any, wait_fd };
+
+// Sleeps until it has seen a record or a gap, and ends.
+int sleep_for_anything(const World& world, Seen& seen, Wait wait, std::uint32_t bit) {
+  Topic topic = world.open();
+  auto reader = topic.subscriber({.spin = 0ns});
+  CHILD_CHECK_OK(reader);
+  bool done = false;
+  reader->on_event([&](const Event& event) {
+    seen.gaps += static_cast<std::uint32_t>(event.count);
+    done = true;
+  });
+  static Seen* where;
+  static std::uint32_t my_bit;
+  where = &seen;
+  my_bit = bit;
+  detail::step_hook = [](const char* name) {
+    if (std::string_view{name} == "sleep:announced") where->looked_last |= my_bit;
+  };
+  while (!done) {
+    if (wait == Wait::receive) {
+      CHILD_CHECK(reader->wait());
+    } else if (wait == Wait::wait_any) {
+      CHILD_CHECK(wait_any({&*reader}));
+    } else {
+      auto fd = reader->wait_fd();
+      CHILD_CHECK_OK(fd);
+      ::pollfd entry{*fd, POLLIN, 0};
+      CHILD_CHECK(::poll(&entry, 1, -1) == 1);
+    }
+    CHILD_CHECK_OK(reader->poll(100, [&](const Record&) {
+      ++seen.records;
+      done = true;
+    }));
+  }
+  return 0;
+}
+
+bool sleeps(::pid_t pid) {
+  std::string line;
+  std::getline(std::ifstream{"/proc/" + std::to_string(pid) + "/stat"}, line);
+  const std::size_t name_ends = line.rfind(')');
+  return name_ends != std::string::npos && line.size() > name_ends + 2 && line[name_ends + 2] == 'S';
+}
+
+struct Case {
+  const char* step;
+  bool exclusive;
+};
+std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.step + std::string{info.param.exclusive ? "_exclusive" : "_shared"};
+  name[name.find(':')] = '_';
+  return name;
+}
+
+class Sleepers : public ::testing::TestWithParam<Case> {};
+
+TEST_P(Sleepers, NoticeThatThePublisherDied) {
+  const auto& [step, exclusive] = GetParam();
+  World world{{.exclusive = exclusive}};
+  Shared<Seen> seen;
+  std::vector<Child> sleepers;
+  for (const Wait wait : {Wait::receive, Wait::wait_any, Wait::wait_fd}) {
+    const std::uint32_t bit = 1U << sleepers.size();
+    sleepers.emplace_back([&, wait, bit] { return sleep_for_anything(world, *seen, wait, bit); });
+  }
+  ASSERT_TRUE(eventually([&] { return seen->looked_last == 7; }));
+  ASSERT_TRUE(eventually([&] {
+    return sleeps(sleepers[0].pid()) && sleeps(sleepers[1].pid()) && sleeps(sleepers[2].pid());
+  }));
+  ::usleep(10'000);  // The last look comes before the last step into sleep.
+
+  Child victim = world.start(
+      [&]() -> int {
+        Topic topic = world.open();
+        auto publisher = topic.publisher({.exclusive = exclusive});
+        CHILD_CHECK_OK(publisher);
+        (void)publisher->publish("last words");
+        return 0;
+      },
+      {step, 1, SIGKILL});
+  victim.wait();
+  ASSERT_TRUE(victim.was_killed()) << victim.describe();
+  for (Child& sleeper : sleepers) {
+    sleeper.wait(3s);
+    EXPECT_TRUE(sleeper.succeeded()) << sleeper.describe();
+  }
+  EXPECT_EQ(seen->gaps, is_open_claim(step) ? 3U : 0U);
+  EXPECT_EQ(seen->records, is_open_claim(step) ? 0U : 3U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, Sleepers,
+                         ::testing::Values(Case{"claim:won", false}, Case{"claim:marked", false},
+                                           Case{"commit:before", false},
+                                           Case{"commit:swapped", false}, Case{"commit:done", false},
+                                           Case{"claim:won", true}, Case{"commit:before", true},
+                                           Case{"commit:done", true}),
+                         name_of_case);
+
+// A hole that was there when they fell asleep.
+TEST(SleepersAtAHole, NoticeThatItsOwnerDied) {
+  World world;
+  ASSERT_TRUE(world.publish_and_read(3));
+  Child victim = world.start(
+      [&]() -> int {
+        Topic topic = world.open();
+        auto publisher = topic.publisher();
+        CHILD_CHECK_OK(publisher);
+        (void)publisher->publish("last words");
+        return 0;
+      },
+      {"commit:before", 1, SIGSTOP});
+  ASSERT_EQ(victim.wait(), Child::State::stopped);
+  Shared<Seen> seen;
+  Child first{[&] {
+    Topic topic = world.open();
+    auto reader = topic.subscriber({.from = From::offset(3), .spin = 0ns});
+    CHILD_CHECK_OK(reader);
+    reader->on_event([&](const Event&) { ++seen->gaps; });
+    seen->looked_last = 1;
+    CHILD_CHECK_OK(reader->wait());
+    CHILD_CHECK_OK(reader->poll(1, [](const Record&) {}));
+    CHILD_CHECK(seen->gaps == 1);
+    return 0;
+  }};
+  ASSERT_TRUE(eventually([&] { return seen->looked_last == 1; }));
+  ::usleep(20'000);
+  EXPECT_EQ(first.look(), Child::State::running);
+  EXPECT_EQ(seen->gaps, 0U);
+  victim.signal(SIGKILL);
+  first.wait();
+  EXPECT_TRUE(first.succeeded()) << first.describe();
+}
+
+// A publisher that waits for room which only the dead held.
+TEST(SleeperForRoom, NoticesThatTheGatingSubscriberDied) {
+  World world{{.gating_from_start = false}};
+  Child reader = Child{[&] {
+    Topic topic = world.open();
+    auto joined = topic.subscriber({.from = From::beginning});
+    CHILD_CHECK_OK(joined);
+    ::raise(SIGSTOP);
+    return 0;
+  }};
+  ASSERT_EQ(reader.wait(), Child::State::stopped);
+  Shared<Seen> seen;
+  Child publisher{[&] {
+    Topic topic = world.open();
+    auto joined = topic.publisher();
+    CHILD_CHECK_OK(joined);
+    while (world.publish(*joined, kVictim, 1300)) {
+    }
+    seen->looked_last = 1;
+    CHILD_CHECK_OK(world.publish(*joined, kVictim, 1300, Deadline::never()));
+    return 0;
+  }};
+  ASSERT_TRUE(eventually([&] { return seen->looked_last == 1; }));
+  ::usleep(20'000);
+  EXPECT_EQ(publisher.look(), Child::State::running);
+  reader.signal(SIGKILL);
+  publisher.wait();
+  EXPECT_TRUE(publisher.succeeded()) << publisher.describe();
+  world.expect_progress();
+}
+
+}  // namespace
+}  // namespace leat::testing

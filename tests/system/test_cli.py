@@ -1,0 +1,379 @@
+"""`leat topic`, help, version, and how every command answers bad input: one line, the right code."""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+COMMANDS = [["topic"], ["topic", "create"], ["topic", "list"], ["topic", "info"],
+            ["topic", "delete"], ["pub"], ["sub"], ["demo"], ["doctor"], ["bench"]]
+NOBODY = 65534
+
+
+def one_line(done, code, *words):
+    """The command failed with `code` and one line on stderr that contains each of `words`."""
+    assert done.returncode == code, f"exit {done.returncode}: {done.stderr}"
+    assert done.stderr.count("\n") == 1 and done.stderr.endswith("\n"), done.stderr
+    assert done.stderr.startswith("leat: "), done.stderr
+    for word in words:
+        assert word in done.stderr, done.stderr
+    assert "terminate" not in done.stderr
+
+
+def info(leat, name):
+    return json.loads(leat("topic", "info", name, "--json", check=True).stdout)
+
+
+def wait_until(condition, seconds=20):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def run_as(leat, user, *arguments, directory=None):
+    """Runs as another user, in that directory (None: the user's default one)."""
+    environment = {key: value for key, value in leat.environment.items() if key != "LEAT_DIR"}
+    if directory is not None:
+        environment["LEAT_DIR"] = str(directory)
+    # The executable may lie where only its owner can reach it: hand it over open.
+    executable = os.open(leat.executable, os.O_RDONLY)
+    try:
+        return subprocess.run([f"/proc/self/fd/{executable}", *map(str, arguments)], user=user,
+                              group=user, extra_groups=[], env=environment, text=True, timeout=60,
+                              capture_output=True, stdin=subprocess.DEVNULL, cwd="/",
+                              pass_fds=[executable])
+    finally:
+        os.close(executable)
+
+
+# --- Help and version ----------------------------------------------------------------------------
+
+def test_version_names_version_and_commit(leat):
+    text = leat("--version", check=True).stdout
+    assert re.fullmatch(r"leat \d+\.\d+\.\d+ \(commit \S+\)\n", text), text
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(leat, command):
+    text = leat(*command, "--help", check=True).stdout
+    assert "Usage: " in text
+    example = text.split("Example:\n")[1]
+    assert example.startswith("  leat " + command[0]) or "| leat " + command[0] in example
+
+
+def test_help_lists_all_commands(leat):
+    text = leat("--help", check=True).stdout
+    for command in ("topic", "pub", "sub", "demo", "bench", "doctor"):
+        assert re.search(rf"^  {command} ", text, re.M)
+
+
+# --- Bad input ------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("arguments, code, words", [
+    ([], 2, ["needs a command", "topic", "demo"]),
+    (["frobnicate"], 2, ["frobnicate", "topic", "demo"]),
+    (["topic"], 2, ["create", "list", "info", "delete"]),
+    (["topic", "frobnicate"], 2, ["frobnicate", "create"]),
+    (["topic", "create"], 2, ["NAME", "--help"]),
+    (["topic", "create", ""], 2, ["empty"]),
+    (["topic", "create", "a/b"], 2, ["'a/b'", "letters, digits"]),
+    (["topic", "create", "../up"], 2, ["'../up'"]),
+    (["topic", "create", "ä"], 2, ["not allowed"]),
+    (["topic", "create", "x" * 201], 2, ["201", "200"]),
+    (["topic", "create", "t", "--capacity", "much"], 2, ["--capacity", "'much'", "8MiB"]),
+    (["topic", "create", "t", "--capacity", "-1"], 2, ["--capacity"]),
+    (["topic", "create", "t", "--capacity", "8foo"], 2, ["--capacity", "8MiB"]),
+    (["topic", "create", "t", "--capacity", "99999999999999999999"], 2, ["--capacity"]),
+    (["topic", "create", "t", "--capacity", "999999TiB"], 2, ["--capacity", "1TiB"]),
+    (["topic", "create", "t", "--capacity", "0"], 2, ["--capacity"]),
+    (["topic", "create", "t", "--capacity", "64GiB"], 2, ["--segment-size"]),
+    (["topic", "create", "t", "--segment-size", "2GiB"], 2, ["--segment-size", "1 GiB"]),
+    (["topic", "create", "t", "--capacity", "1GiB", "--segment-size", "4KiB"], 2,
+     ["--segment-size", "1024", "1048576"]),
+    (["topic", "create", "t", "--policy", "lose"], 2, ["--policy", "block, fail, overwrite"]),
+    (["topic", "create", "t", "--retain", "some"], 2, ["--retain", "all"]),
+    (["topic", "create", "t", "--retain", "all", "--policy", "overwrite"], 2, ["exclude"]),
+    (["topic", "create", "t", "--partitions", "0"], 2, ["--partitions", "1 to"]),
+    (["topic", "create", "t", "--partitions", "99999"], 2, ["--partitions", "1024"]),
+    (["topic", "create", "t", "--participants", "0"], 2, ["--participants", "4096"]),
+    (["topic", "create", "t", "--mode", "rw"], 2, ["--mode", "0660"]),
+    (["topic", "create", "t", "--mode", "0777"], 2, ["--mode", "0660"]),
+    (["topic", "create", "t", "--group", "no-such-group"], 2, ["--group", "no-such-group"]),
+    (["topic", "create", "t", "--revoke-after", "5"], 2, ["--revoke-after", "500ms"]),
+    (["topic", "create", "t", "--evict-after", "0s"], 2, ["--evict-after", "500ms"]),
+    (["topic", "info", "nothing"], 3, ["'nothing'", "topic list"]),
+    (["topic", "info", "a b"], 2, ["'a b'"]),
+    (["topic", "delete", "nothing"], 3, ["'nothing'"]),
+    (["topic", "list", "extra"], 2, ["extra"]),
+    (["pub"], 2, ["TOPIC"]),
+    (["pub", "a/b"], 2, ["'a/b'"]),
+    (["pub", "t", "/no/such/file"], 3, ["/no/such/file"]),
+    (["pub", "t", "/"], 2, ["directory"]),
+    (["pub", "t", "--header", "novalue"], 2, ["--header", "novalue", "name=value"]),
+    (["pub", "t", "--header", "=value"], 2, ["--header"]),
+    (["pub", "t", "--generate", "100"], 2, ["--generate", "--count"]),
+    (["pub", "t", "--generate", "big", "--count", "1"], 2, ["--generate", "'big'"]),
+    (["pub", "t", "--count", "0"], 2, ["--count", "'0'"]),
+    (["pub", "t", "--key-separator", ""], 2, ["--key-separator"]),
+    (["pub", "t", "--partition", "x"], 2, ["--partition"]),
+    (["sub"], 2, ["TOPIC"]),
+    (["sub", "a/b"], 2, ["'a/b'"]),
+    (["sub", "t", "--from", "middle"], 2, ["--from", "middle", "beginning"]),
+    (["sub", "t", "--from", "-1"], 2, ["--from"]),
+    (["sub", "t", "--from", "@yesterday"], 2, ["--from", "2024-05-01T12:00:00Z"]),
+    (["sub", "t", "--from", "@2024-02-30T00:00:00Z"], 2, ["--from"]),
+    (["sub", "t", "--count", "none"], 2, ["--count", "'none'"]),
+    (["sub", "t", "--format", "%q"], 2, ["--format", "%q", "%s"]),
+    (["sub", "t", "--format", "50%"], 2, ["--format", "%%"]),
+    (["sub", "t", "--format", "\\q"], 2, ["--format", "\\n"]),
+    (["sub", "t", "--format", "%s", "--json"], 2, ["--json"]),
+    (["demo", "--records", "0"], 2, ["--records"]),
+    (["demo", "--runs", "many"], 2, ["--runs", "many"]),
+    (["doctor", "--frobnicate"], 2, ["--frobnicate"]),
+    (["topic", "list", "--dir"], 2, ["--dir"]),
+    (["--dir", "", "topic", "list"], 2, ["--dir"]),
+    (["--dir", "/no/such/place/at-all", "topic", "list"], 3, ["/no/such/place", "--dir"]),
+    (["--dir", "/etc/passwd", "topic", "list"], 2, ["not a directory"]),
+], ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else str(value))
+def test_bad_input_gets_one_line_and_a_code(leat, arguments, code, words):
+    done = leat(*arguments)
+    one_line(done, code, *words)
+    assert done.stdout == ""
+    assert list(leat.directory.glob("*")) == []  # Nothing was made on the way.
+
+
+def test_output_that_cannot_be_written_is_an_error(leat):
+    leat("topic", "create", "t", check=True)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([leat.executable, "topic", "list"], env=leat.environment, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 6 and "standard output" in done.stderr
+
+
+# --- create ---------------------------------------------------------------------------------------
+
+def test_create_then_info_as_json_has_exactly_the_promised_keys(leat):
+    assert "orders" in leat("topic", "create", "orders", check=True).stdout
+    facts = info(leat, "orders")
+    assert facts == {"name": "orders", "policy": "block", "capacity_bytes": 8 << 20,
+                     "partitions": [{"start": 0, "end": 0}], "participants": []}
+
+
+def test_create_understands_every_option(leat):
+    leat("topic", "create", "o", "--capacity", "1MiB", "--segment-size", "64KiB", "--policy", "fail",
+         "--retain", "all", "--partitions", "3", "--single-writer", "--timestamps", "--mode", "0660",
+         "--group", "root" if os.geteuid() == 0 else str(os.getgid()), "--revoke-after", "500ms",
+         "--evict-after", "2s", "--participants", "8", check=True)
+    facts = info(leat, "o")
+    assert facts["policy"] == "fail" and facts["capacity_bytes"] == 1 << 20
+    assert len(facts["partitions"]) == 3
+    text = leat("topic", "info", "o", check=True).stdout
+    for word in ("retain all", "single writer", "timestamps", "64 KiB", "nobody is attached"):
+        assert word in text
+    assert (leat.directory / "o" / "records").stat().st_mode & 0o777 == 0o660
+
+
+@pytest.mark.parametrize("text, size", [("1048576", 1 << 20), ("1MiB", 1 << 20), ("1M", 1 << 20),
+                                        ("1mib", 1 << 20), ("1024KiB", 1 << 20), ("8192B", 8192)])
+def test_sizes_are_written_in_many_ways(leat, text, size):
+    leat("topic", "create", "t", "--capacity", text, check=True)
+    assert info(leat, "t")["capacity_bytes"] == max(size, 8192)
+
+
+def test_create_of_what_exists_is_refused(leat):
+    leat("topic", "create", "t", check=True)
+    one_line(leat("topic", "create", "t", "--capacity", "1MiB"), 3, "'t'", "exists")
+    assert info(leat, "t")["capacity_bytes"] == 8 << 20
+
+
+def test_of_many_racing_creators_one_wins(leat):
+    racers = [leat.start("topic", "create", "race") for _ in range(8)]
+    codes = sorted(racer.wait(30) for racer in racers)
+    assert codes == [0] + [3] * 7
+
+
+def test_longest_name_works(leat):
+    name = "aB9._-" * 33 + "xy"
+    assert len(name) == 200
+    leat("topic", "create", name, check=True)
+    assert info(leat, name)["name"] == name
+
+
+def test_no_room_says_how_much_and_how_to_get_it(leat):
+    done = leat("topic", "create", "t", "--capacity", "8GiB", "--partitions", "1000")
+    one_line(done, 6, "7.8 TiB", "free", "mount -o remount,size=", "docker run --shm-size", "--dir")
+    assert list(leat.directory.glob("*")) == []
+
+
+def test_no_room_on_a_small_file_system(leat, as_root):
+    mount = leat.directory / "small"
+    mount.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "none", mount], check=True)
+    try:
+        done = leat("--dir", mount, "topic", "create", "t")
+        one_line(done, 6, "8 MiB needed", "4 MiB free")
+        one_line(leat("--dir", mount, "pub", "t", input="x\n"), 6, "8 MiB needed")
+        assert [path.name for path in mount.iterdir() if path.name != ".lock"] == []
+        leat("--dir", mount, "topic", "create", "t", "--capacity", "1MiB", check=True)
+    finally:
+        subprocess.run(["umount", mount], check=True)
+
+
+# --- list and info --------------------------------------------------------------------------------
+
+def test_list_shows_all_topics(leat):
+    assert leat("topic", "list", check=True).stdout == ""
+    for name in ("beta", "alpha"):
+        leat("topic", "create", name, check=True)
+    leat("pub", "alpha", input="1\n2\n3\n", check=True)
+    lines = leat("topic", "list", check=True).stdout.splitlines()
+    assert lines[0].split() == ["NAME", "POLICY", "CAPACITY", "PARTITIONS", "RECORDS",
+                                "PARTICIPANTS"]
+    assert lines[1].split() == ["alpha", "block", "8", "MiB", "1", "3", "0"]
+    assert lines[2].split()[0] == "beta"
+    listed = json.loads(leat("topic", "list", "--json", check=True).stdout)
+    assert listed == [info(leat, "alpha"), info(leat, "beta")]
+
+
+def test_dir_wins_over_the_environment_in_front_of_and_behind_the_command(leat, tmp_path):
+    leat("--dir", tmp_path, "topic", "create", "a", check=True)
+    leat("topic", "create", "b", "--dir", tmp_path, check=True)
+    assert leat("topic", "list", check=True).stdout == ""
+    listed = json.loads(leat("topic", "list", "--json", "--dir", tmp_path, check=True).stdout)
+    assert [topic["name"] for topic in listed] == ["a", "b"]
+
+
+def test_info_says_who_is_attached_and_who_blocks(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", check=True)
+    sub = leat.start("sub", "t", stdout=subprocess.DEVNULL)
+    wait_until(lambda: info(leat, "t")["participants"])
+    sub.send_signal(signal.SIGSTOP)
+    pub = leat.start("pub", "t", "--generate", "100", "--count", "5000")
+    wait_until(lambda: any(one["blocking"] for one in info(leat, "t")["participants"]))
+
+    who = {one["role"]: one for one in info(leat, "t")["participants"]}
+    assert set(who) == {"subscriber", "publisher"}
+    assert who["subscriber"]["pid"] == sub.pid and who["publisher"]["pid"] == pub.pid
+    end = info(leat, "t")["partitions"][0]["end"]
+    assert who["subscriber"]["blocking"] and not who["publisher"]["blocking"]
+    assert who["subscriber"]["offset"] + who["subscriber"]["lag"] == end
+    assert set(who["subscriber"]) == {"pid", "role", "offset", "lag", "blocking"}
+    text = leat("topic", "info", "t", check=True).stdout
+    assert re.search(rf"^ *{sub.pid}  subscriber .* yes$", text, re.M)
+
+    sub.send_signal(signal.SIGCONT)
+    assert pub.wait(30) == 0
+
+
+def test_what_is_no_topic_is_refused_and_shown(leat):
+    broken = leat.directory / "broken"
+    broken.mkdir()
+    (broken / "control").write_bytes(b"\0" * 8192)
+    leat("topic", "create", "fine", check=True)
+    for command in (["topic", "info", "broken"], ["sub", "broken", "--exit"], ["pub", "broken"],
+                    ["topic", "create", "broken"], ["topic", "delete", "broken"]):
+        one_line(leat(*command), 5, "'broken'")
+    listed = json.loads(leat("topic", "list", "--json", check=True).stdout)
+    assert listed[0]["name"] == "broken" and "error" in listed[0]
+    assert listed[1]["name"] == "fine"
+    assert "fine" in leat("topic", "list", check=True).stdout
+
+
+# --- delete ---------------------------------------------------------------------------------------
+
+def test_delete_removes_the_topic_and_its_files(leat):
+    leat("topic", "create", "t", check=True)
+    leat("topic", "delete", "t", check=True)
+    one_line(leat("topic", "info", "t"), 3, "'t'")
+    assert [path.name for path in leat.directory.iterdir() if path.name != ".lock"] == []
+    leat("topic", "create", "t", check=True)
+
+
+def test_delete_of_a_topic_in_use_names_who_uses_it(leat):
+    leat("topic", "create", "t", check=True)
+    sub = leat.start("sub", "t")
+    wait_until(lambda: info(leat, "t")["participants"])
+    one_line(leat("topic", "delete", "t"), 3, f"subscriber {sub.pid}", "--force")
+    assert sub.poll() is None
+
+    leat("topic", "delete", "t", "--force", check=True)
+    _, errors = sub.communicate(timeout=20)
+    assert sub.returncode == 3 and errors == "leat: topic 't' was deleted\n"
+
+
+def test_publisher_of_a_deleted_topic_is_told(leat):
+    leat("topic", "create", "t", check=True)
+    pub = leat.start("pub", "t")
+    pub.stdin.write("first\n")
+    pub.stdin.flush()
+    wait_until(lambda: info(leat, "t")["partitions"][0]["end"] == 1)
+    leat("topic", "delete", "t", "--force", check=True)
+    _, errors = pub.communicate("second\n", timeout=20)
+    assert pub.returncode == 3
+    assert errors == "leat: topic 't' was deleted; 1 record was sent before\n"
+
+
+def test_topic_of_the_dead_can_be_deleted(leat):
+    sub = leat.start("sub", "t", "--from", "beginning")
+    leat("pub", "t", input="x\n", check=True)
+    wait_until(lambda: info(leat, "t")["participants"])
+    sub.kill()
+    sub.wait()
+    leat("topic", "delete", "t", check=True)
+
+
+def test_topic_made_with_remove_when_unused_goes_with_its_last_user(leat):
+    leat("topic", "create", "t", "--remove-when-unused", check=True)
+    sub = leat.start("sub", "t")
+    wait_until(lambda: info(leat, "t")["participants"])
+    leat("pub", "t", input="x\n", check=True)
+    assert info(leat, "t")["partitions"][0]["end"] == 1
+    sub.terminate()
+    sub.wait(20)
+    wait_until(lambda: leat("topic", "info", "t").returncode == 3)
+
+
+# --- Users ----------------------------------------------------------------------------------------
+
+def test_user_without_the_right_gets_permission(leat, as_root):
+    leat.directory.chmod(0o755)
+    leat("topic", "create", "secret", check=True)
+    for command in (["topic", "info", "secret"], ["sub", "secret", "--exit"], ["pub", "secret"]):
+        one_line(run_as(leat, NOBODY, *command, directory=leat.directory), 4, "'secret'", "mode")
+    assert "permission" in run_as(leat, NOBODY, "topic", "list", directory=leat.directory).stdout
+
+
+def test_mode_and_group_let_another_user_in(leat, as_root):
+    leat.directory.chmod(0o755)
+    group = subprocess.run(["getent", "group", str(NOBODY)], capture_output=True, text=True,
+                           check=True).stdout.split(":")[0]
+    leat("topic", "create", "open", "--mode", "0660", "--group", group, check=True)
+    leat("pub", "open", input="hello\n", check=True)
+    done = run_as(leat, NOBODY, "sub", "open", "--from", "beginning", "--exit",
+                  directory=leat.directory)
+    assert done.stdout == "hello\n", done.stderr
+
+
+def test_default_directory_that_is_a_link_or_somebody_elses_is_refused(leat, as_root):
+    user = 61234
+    place = Path(f"/dev/shm/leat-{user}")
+    assert not os.path.lexists(place)
+    try:
+        place.symlink_to(leat.directory)
+        one_line(run_as(leat, user, "topic", "list"), 4, str(place), "--dir")
+        place.unlink()
+        place.mkdir(mode=0o777)
+        one_line(run_as(leat, user, "topic", "list"), 4, str(place), "--dir")
+        place.rmdir()
+        assert run_as(leat, user, "topic", "create", "t").returncode == 0
+        assert place.stat().st_uid == user and place.stat().st_mode & 0o777 == 0o700
+    finally:
+        if place.is_symlink():
+            place.unlink()
+        shutil.rmtree(place, ignore_errors=True)

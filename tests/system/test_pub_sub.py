@@ -1,0 +1,635 @@
+"""`leat pub` and `leat sub` as in two terminals: lines, keys, headers, formats, places to begin, and
+what happens when one of them is killed."""
+import base64
+import json
+import os
+import pty
+import random
+import re
+import select
+import signal
+import subprocess
+import time
+from datetime import datetime, timezone
+
+import pytest
+
+from test_cli import info, one_line, wait_until
+
+
+class Reader:
+    """Reads what a process writes, with a deadline."""
+
+    def __init__(self, pipe):
+        self.fd = pipe if isinstance(pipe, int) else pipe.fileno()
+        self.text = ""
+
+    def until(self, wanted, seconds=20):
+        """All that came so far, once `wanted` (a string or a function of the text) is in it."""
+        is_there = wanted if callable(wanted) else lambda text: wanted in text
+        end = time.monotonic() + seconds
+        while not is_there(self.text):
+            left = end - time.monotonic()
+            assert left > 0, f"only this came: {self.text[-500:]!r}"
+            if select.select([self.fd], [], [], left)[0]:
+                data = os.read(self.fd, 1 << 16)
+                assert data, f"it ended after: {self.text[-500:]!r}"
+                self.text += data.decode()
+        return self.text
+
+
+def attached(leat, topic, count=1):
+    """Waits until so many take part in the topic."""
+    def look():
+        done = leat("topic", "info", topic, "--json")
+        return done.returncode == 0 and len(json.loads(done.stdout)["participants"]) == count
+    wait_until(look)
+
+
+def read_all(leat, topic, *options, text=True):
+    return leat("sub", topic, "--from", "beginning", "--exit", *options, check=True,
+                text=text).stdout
+
+
+def read_json(leat, topic, *options):
+    lines = read_all(leat, topic, "--json", *options).split("\n")
+    assert lines.pop() == ""
+    return [json.loads(line) for line in lines]
+
+
+def send(process, text):
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+def test_lines_arrive_as_they_were_and_the_last_needs_no_newline(leat):
+    leat("pub", "t", input="one\n\n  three \r\nlast", check=True)
+    assert [record["value"] for record in read_json(leat, "t")] == ["one", "", "  three \r", "last"]
+    assert read_all(leat, "t", text=False) == b"one\n\n  three \r\nlast\n"
+
+
+def test_nothing_in_nothing_out(leat):
+    leat("pub", "t", input="", check=True)
+    assert read_all(leat, "t") == ""
+
+
+def test_any_bytes_but_newlines_pass_through(leat):
+    data = bytes(byte for byte in range(256) if byte != 10)
+    leat("pub", "t", input=data + b"\n", check=True, text=False)
+    assert read_all(leat, "t", "--format", "%s", text=False) == data
+
+
+def test_many_lines_from_a_file_arrive_in_order(leat, tmp_path):
+    lines = "".join(f"{i} {'x' * (i * 7 % 300)}\n" for i in range(50_000))
+    (tmp_path / "lines").write_text(lines, encoding="utf-8")
+    leat("topic", "create", "t", "--retain", "all", "--capacity", "32MiB", check=True)
+    leat("pub", "t", tmp_path / "lines", check=True)
+    assert read_all(leat, "t") == lines
+
+
+def test_missing_topic_is_made_and_that_is_said(leat):
+    done = leat("pub", "t", input="x\n", check=True)
+    assert done.stdout == "" and re.fullmatch(r"leat: created topic 't' \(8 MiB.*\)\n", done.stderr)
+    assert leat("pub", "t", input="y\n", check=True).stderr == ""
+    assert read_all(leat, "t") == "x\ny\n"
+
+
+def test_each_line_is_sent_as_soon_as_it_comes(leat):
+    leat("topic", "create", "t", check=True)
+    sub = leat.start("sub", "t", text=False)
+    attached(leat, "t")
+    pub = leat.start("pub", "t")
+    output = Reader(sub.stdout)
+    for i in range(20):
+        send(pub, f"line {i}\n")
+        output.until(f"line {i}\n")
+    assert pub.poll() is None and sub.poll() is None
+
+
+def test_generated_records_are_numbers_of_the_size_asked_for(leat):
+    leat("pub", "t", "--generate", "5", "--count", "12", check=True)
+    assert read_all(leat, "t").split() == [f"{i:05}" for i in range(12)]
+    leat("pub", "small", "--generate", "1", "--count", "12", check=True)
+    assert read_all(leat, "small").split() == list("012345678901")
+    leat("pub", "zero", "--generate", "0", "--count", "3", check=True)
+    assert read_all(leat, "zero") == "\n\n\n"
+    leat("pub", "sized", "--generate", "2KiB", "--count", "1", check=True)
+    assert read_all(leat, "sized", "--format", "%S") == "2048"
+
+
+def test_count_ends_the_reading_of_lines(leat):
+    leat("pub", "t", "--count", "2", input="1\n2\n3\n", check=True)
+    assert read_all(leat, "t") == "1\n2\n"
+
+
+def test_line_that_is_too_large_is_refused_with_the_limit(leat):
+    limit = 524_272
+    leat("pub", "t", input="a\n" + "x" * limit + "\n", check=True)
+    done = leat("pub", "t", input="b\n" + "x" * (limit + 1) + "\nc\n")
+    one_line(done, 2, "524,272 bytes", "1 record was sent")
+    # Also one that never ends, and one whose key and value are too large together.
+    one_line(leat("pub", "t", input="x" * 3_000_000), 2, "524,272 bytes", "0 records were sent")
+    done = leat("pub", "t", "--key-separator", ":", input="k:" + "x" * limit + "\n")
+    one_line(done, 2, "524,272 bytes", "key")
+    one_line(leat("pub", "t", "--generate", "1MiB", "--count", "1"), 2, "524,272 bytes")
+    assert [len(line) for line in read_all(leat, "t").splitlines()] == [1, limit, 1]
+
+
+# --- Keys, headers, partitions --------------------------------------------------------------------
+
+def test_key_is_what_stands_before_the_separator(leat):
+    leat("pub", "t", "--key-separator", ":", input="k1:v1\nno key\n:empty key\nk2:v:2\n", check=True)
+    records = read_json(leat, "t")
+    assert [(r.get("key"), r["value"]) for r in records] == [
+        ("k1", "v1"), (None, "no key"), ("", "empty key"), ("k2", "v:2")]
+    assert read_all(leat, "t", "--format", "%k=%s(%K)\\n").splitlines() == [
+        "k1=v1(2)", "=no key(-1)", "=empty key(0)", "k2=v:2(2)"]
+
+
+@pytest.mark.parametrize("separator, line", [("\\t", "k\tv"), ("=>", "k=>v"), (" ", "k v")])
+def test_separators(leat, separator, line):
+    leat("pub", "t", "--key-separator", separator, input=line + "\n", check=True)
+    record, = read_json(leat, "t")
+    assert (record["key"], record["value"]) == ("k", "v")
+
+
+def test_headers(leat):
+    leat("pub", "t", "--header", "a=1", "--header", "b=x=y", "--header", "c=", input="v\n",
+         check=True)
+    record, = read_json(leat, "t")
+    assert record["headers"] == {"a": "1", "b": "x=y", "c": ""} and record["value"] == "v"
+    assert read_all(leat, "t", "--format", "%h|%s") == "a=1,b=x=y,c=|v"
+    leat("pub", "twice", "--header", "n=1", "--header", "n=2", input="v\n", check=True)
+    record, = read_json(leat, "twice")
+    assert record["headers"] == {"n": ["1", "2"]}
+
+
+def test_equal_keys_stay_together_and_in_order(leat):
+    leat("topic", "create", "t", "--partitions", "4", check=True)
+    lines = [f"key{i % 20}:{i}" for i in range(1000)]
+    leat("pub", "t", "--key-separator", ":", input="\n".join(lines), check=True)
+    records = read_json(leat, "t")
+    assert len(records) == 1000
+    partition_of = {}
+    last = {}
+    for record in records:
+        key = record["key"]
+        assert partition_of.setdefault(key, record["partition"]) == record["partition"]
+        assert int(record["value"]) > last.get(key, -1)
+        last[key] = int(record["value"])
+    assert set(partition_of.values()) == {0, 1, 2, 3}
+    for partition in range(4):
+        part = read_json(leat, "t", "--partition", partition)
+        assert [r["offset"] for r in part] == list(range(len(part)))
+        assert {r["partition"] for r in part} <= {partition}
+
+
+def test_named_partition_wins(leat):
+    leat("topic", "create", "t", "--partitions", "3", check=True)
+    leat("pub", "t", "--partition", "2", input="a\nb\n", check=True)
+    leat("pub", "t", "--partition", "1", "--key-separator", ":", input="k:c\n", check=True)
+    assert {(r["partition"], r["value"]) for r in read_json(leat, "t")} == {(2, "a"), (2, "b"),
+                                                                          (1, "c")}
+    assert read_all(leat, "t", "--partition", "2") == "a\nb\n"
+    one_line(leat("pub", "t", "--partition", "3", input="x\n"), 2, "no partition 3", "0 to 2")
+    one_line(leat("sub", "t", "--partition", "3"), 2, "no partition 3", "0 to 2")
+
+
+def test_publisher_without_key_stays_in_one_partition(leat):
+    leat("topic", "create", "t", "--partitions", "2", check=True)
+    for name in ("a", "b"):
+        leat("pub", "t", input=f"{name}1\n{name}2\n{name}3\n", check=True)
+    partitions = {}
+    for record in read_json(leat, "t"):
+        partitions.setdefault(record["value"][0], set()).add(record["partition"])
+    assert partitions == {"a": {0}, "b": {1}} or partitions == {"a": {1}, "b": {0}}
+
+
+# --- Formats --------------------------------------------------------------------------------------
+
+def test_format_knows_what_kcat_knows(leat):
+    leat("topic", "create", "t", "--timestamps", check=True)
+    before = int(time.time() * 1000)
+    leat("pub", "t", "--key-separator", ":", "--header", "h=1", input="key:value\nx\n", check=True)
+    text = read_all(leat, "t", "--format",
+                    r"%t|%p|%o|%k|%s|%S|%K|%h|%T|%%|\\|\t|\x41\n")
+    first, second = text.splitlines()
+    fields = first.split("|")
+    assert fields[:8] == ["t", "0", "0", "key", "value", "5", "3", "h=1"]
+    assert before <= int(fields[8]) <= time.time() * 1000
+    assert fields[9:] == ["%", "\\", "\t", "A"]
+    assert second.startswith("t|0|1||x|1|-1|h=1|")
+
+
+def test_timestamp_of_a_topic_without_them_is_minus_one(leat):
+    leat("pub", "t", input="x\n", check=True)
+    assert read_all(leat, "t", "--format", "%T") == "-1"
+
+
+def test_json_has_only_what_is_there(leat):
+    leat("pub", "t", input="hello\n", check=True)
+    assert read_all(leat, "t", "--json") == '{"offset":0,"partition":0,"value":"hello"}\n'
+
+
+def test_json_escapes_everything_that_needs_it(leat):
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    source = random.Random(seed)
+    alphabet = "aä€😀\"\\/\b\f\t\r\x01\x1f\x7f\u2028"
+    values = ["".join(source.choices(alphabet, k=source.randrange(20))) for _ in range(200)]
+    leat("pub", "t", "--key-separator", "=", input="\n".join(f"k{v}={v}" for v in values) + "\n",
+         check=True)
+    records = read_json(leat, "t")
+    assert [r["value"] for r in records] == values
+    assert [r["key"] for r in records] == ["k" + v for v in values]
+
+
+def test_json_of_bytes_that_are_not_utf8(leat):
+    bad = [b"\xff", b"\xc3", b"ab\x80", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\xaf",
+           b"\xe2\x82", b"\xf0\x8f\xbf\xbf"]
+    good = ["é".encode(), b"\xf4\x8f\xbf\xbf", b"\xed\x9f\xbf", b"\xee\x80\x80", b""]
+    seed = random.randrange(1 << 30)
+    print("seed", seed)
+    source = random.Random(seed)
+    more = [source.randbytes(source.randrange(1, 9)).replace(b"\n", b"").replace(b":", b"")
+            for _ in range(300)]
+    values = bad + good + more
+    leat("pub", "t", "--key-separator", ":", text=False, check=True,
+         input=b"".join(value + b":" + value + b"\n" for value in values))
+    records = read_json(leat, "t")
+    assert len(records) == len(values)
+    for value, record in zip(values, records):
+        try:
+            text = value.decode()
+            assert record["value"] == text and record["key"] == text
+            assert "value_base64" not in record and "key_base64" not in record
+        except UnicodeDecodeError:
+            assert base64.b64decode(record["value_base64"], validate=True) == value
+            assert base64.b64decode(record["key_base64"], validate=True) == value
+            assert "value" not in record and "key" not in record
+    assert "value_base64" in records[0] and "value" in records[len(bad)]
+
+
+def test_json_headers_that_are_not_utf8(leat):
+    leat("pub", "t", "--header", os.fsdecode(b"h=\xff\xfe"), "--header", "g=ok", input="x\n", check=True)
+    record, = read_json(leat, "t")
+    assert record["headers"] == {"g": "ok"}
+    assert base64.b64decode(record["headers_base64"]["h"]) == b"\xff\xfe"
+
+
+# --- Where to begin, when to leave ----------------------------------------------------------------
+
+def test_from_end_is_the_default(leat):
+    leat("pub", "t", input="old\n", check=True)
+    sub = leat.start("sub", "t", text=False)
+    attached(leat, "t")
+    leat("pub", "t", input="new\n", check=True)
+    assert Reader(sub.stdout).until("\n") == "new\n"
+
+
+def test_from_offset(leat):
+    leat("pub", "t", input="".join(f"{i}\n" for i in range(10)), check=True)
+    assert leat("sub", "t", "--from", "7", "--exit", check=True).stdout == "7\n8\n9\n"
+    assert leat("sub", "t", "--from", "10", "--exit", check=True).stdout == ""
+    leat("topic", "create", "p", "--partitions", "2", check=True)
+    leat("pub", "p", "--partition", "1", input="a\nb\n", check=True)
+    one_line(leat("sub", "p", "--from", "1", "--exit"), 2, "--partition", "2 partitions")
+    assert leat("sub", "p", "--from", "1", "--partition", "1", "--exit", check=True).stdout == "b\n"
+
+
+def test_from_below_the_oldest_reports_the_gap(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", check=True)
+    leat("pub", "t", "--generate", "100", "--count", "5000", check=True)
+    start = info(leat, "t")["partitions"][0]["start"]
+    assert start > 0
+    done = leat("sub", "t", "--from", "0", "--exit", "--format", "%o\\n", check=True)
+    assert done.stderr == f"leat: gap of {start} records at offset 0 (partition 0): overwritten\n"
+    assert done.stdout.split() == [str(i) for i in range(start, 5000)]
+
+
+def test_from_a_time(leat):
+    leat("topic", "create", "t", "--timestamps", check=True)
+    leat("pub", "t", input="before\n", check=True)
+    time.sleep(0.01)
+    middle = time.time()
+    time.sleep(0.01)
+    leat("pub", "t", input="after 1\nafter 2\n", check=True)
+    as_ms = str(int(middle * 1000))
+    utc = datetime.fromtimestamp(middle, timezone.utc)
+    shown = utc.strftime("%Y-%m-%dT%H:%M:%S.") + f"{utc.microsecond // 1000:03}"
+    east = datetime.fromtimestamp(middle + 9000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.")
+    east += f"{utc.microsecond // 1000:03}+02:30"
+    local = datetime.fromtimestamp(middle).strftime("%Y-%m-%d %H:%M:%S.")
+    local += f"{utc.microsecond // 1000:03}"
+    for place in (as_ms, shown + "Z", shown + "+00:00", east, local):
+        assert leat("sub", "t", "--from", "@" + place, "--exit", check=True).stdout == \
+            "after 1\nafter 2\n", place
+    everything = "before\nafter 1\nafter 2\n"
+    assert leat("sub", "t", "--from", "@0", "--exit", check=True).stdout == everything
+    assert leat("sub", "t", "--from", "@2001-01-01", "--exit", check=True).stdout == everything
+    assert leat("sub", "t", "--from", "@2999-01-01T00:00Z", "--exit", check=True).stdout == ""
+
+
+def test_from_a_time_needs_timestamps(leat):
+    leat("topic", "create", "t", check=True)
+    one_line(leat("sub", "t", "--from", "@0", "--exit"), 2, "--timestamps")
+
+
+def test_count_leaves_after_so_many(leat):
+    leat("pub", "t", "--generate", "4", "--count", "5000", check=True)
+    assert leat("sub", "t", "--from", "beginning", "--count", "3", check=True).stdout == \
+        "0000\n0001\n0002\n"
+    text = leat("sub", "t", "--from", "beginning", "--count", "2500", check=True).stdout
+    assert text.splitlines() == [f"{i:04}" for i in range(2500)]
+
+
+def test_exit_reads_all_partitions_to_their_ends(leat):
+    leat("topic", "create", "t", "--partitions", "3", check=True)
+    for partition, count in ((0, 10), (1, 3000), (2, 1)):
+        leat("pub", "t", "--partition", partition, "--generate", "8", "--count", count, check=True)
+    assert len(read_all(leat, "t").splitlines()) == 3011
+
+
+def test_missing_topic_is_waited_for_and_read_from_its_start(leat):
+    sub = leat.start("sub", "t", text=False)
+    time.sleep(0.3)
+    assert sub.poll() is None
+    leat("pub", "t", input="first\nsecond\n", check=True)
+    assert Reader(sub.stdout).until("second\n") == "first\nsecond\n"
+
+
+def test_waiting_is_said_on_a_terminal_only(leat):
+    quiet = leat.start("sub", "t")
+    mine, theirs = pty.openpty()
+    try:
+        said = leat.start("sub", "t", stderr=theirs)
+        assert "waiting for topic 't'" in Reader(mine).until("\n")
+        for process in (quiet, said):
+            process.terminate()
+            assert process.wait(20) == 0
+        assert quiet.stderr.read() == ""
+    finally:
+        os.close(mine)
+        os.close(theirs)
+
+
+def test_waiting_costs_no_processor_time(leat):
+    leat("topic", "create", "t", check=True)
+    waiting = [leat.start("sub", "t"), leat.start("sub", "missing"), leat.start("pub", "t")]
+    attached(leat, "t", 2)
+
+    def ticks():
+        used = 0
+        for process in waiting:
+            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as stat:
+                used += sum(map(int, stat.read().rpartition(")")[2].split()[11:13]))
+        return used
+    before = ticks()
+    time.sleep(3)
+    assert ticks() - before <= 1  # Of 300.
+
+
+# --- Ends -----------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_end_them_cleanly(leat, end):
+    leat("topic", "create", "t", check=True)
+    processes = [leat.start("sub", "t"), leat.start("sub", "missing"), leat.start("pub", "t")]
+    attached(leat, "t", 2)
+    for process in processes:
+        process.send_signal(end)
+    for process in processes:
+        assert process.wait(20) == 0 and process.stderr.read() == ""
+    assert info(leat, "t")["participants"] == []
+
+
+def test_signal_while_the_topic_is_full_says_what_was_sent(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", check=True)
+    sub = leat.start("sub", "t")
+    attached(leat, "t")
+    sub.send_signal(signal.SIGSTOP)
+    pub = leat.start("pub", "t", "--generate", "100", "--count", "100000")
+    wait_until(lambda: any(one["blocking"] for one in info(leat, "t")["participants"]))
+    pub.terminate()
+    assert pub.wait(20) == 1
+    sent = re.fullmatch(r"leat: stopped on request; ([\d,]+) of 100,000 records were sent\n",
+                        pub.stderr.read())
+    assert int(sent.group(1).replace(",", "")) == info(leat, "t")["partitions"][0]["end"]
+
+
+def test_signal_ends_a_subscriber_that_nobody_reads(leat):
+    leat("pub", "t", "--generate", "1000", "--count", "2000", check=True)
+    sub = leat.start("sub", "t", "--from", "beginning")  # Its pipe is full after 64 KiB.
+    attached(leat, "t")
+    time.sleep(0.3)
+    assert sub.poll() is None
+    sub.terminate()
+    assert sub.wait(20) == 0
+
+
+def test_closed_output_is_a_quiet_end(leat):
+    leat("pub", "t", "--generate", "100", "--count", "20000", check=True)
+    sub = leat.start("sub", "t", "--from", "beginning")
+    assert sub.stdout.readline() == "0" * 100 + "\n"
+    sub.stdout.close()
+    assert sub.wait(20) == 0
+    assert sub.stderr.read() == ""
+
+
+def test_output_that_is_full_is_an_error(leat):
+    leat("pub", "t", input="x\n", check=True)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([leat.executable, "sub", "t", "--from", "beginning", "--exit"],
+                              env=leat.environment, stdout=full, stderr=subprocess.PIPE, text=True,
+                              timeout=60)
+    one_line(done, 6, "standard output", "No space left")
+
+
+# --- Full topics ----------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options", [["--retain", "all"], ["--policy", "fail"]], ids=" ".join)
+def test_full_topic_that_does_not_wait(leat, options):
+    leat("topic", "create", "t", "--capacity", "64KiB", *options, check=True)
+    sub = leat.start("sub", "t")  # Holds all the room, as it is stopped.
+    attached(leat, "t")
+    sub.send_signal(signal.SIGSTOP)
+    done = leat("pub", "t", "--generate", "1000", "--count", "1000")
+    one_line(done, 6, "'t'", "full")
+    sent = int(re.search(r"; (\d+) records were sent before", done.stderr).group(1))
+    assert 0 < sent < 70 and info(leat, "t")["partitions"][0]["end"] == sent
+
+
+def test_second_publisher_of_a_single_writer_topic_is_told_who_is_first(leat):
+    leat("topic", "create", "t", "--single-writer", check=True)
+    first = leat.start("pub", "t")
+    attached(leat, "t")
+    one_line(leat("pub", "t", input="x\n"), 3, f"pid {first.pid}", "one publisher")
+    first.kill()
+    first.wait()
+    leat("pub", "t", input="y\n", check=True)
+    assert read_all(leat, "t") == "y\n"
+
+
+def test_no_place_for_another_participant(leat):
+    leat("topic", "create", "t", "--participants", "2", check=True)
+    subs = [leat.start("sub", "t") for _ in range(2)]
+    attached(leat, "t", 2)
+    one_line(leat("pub", "t", input="x\n"), 3, "--participants")
+    subs[0].kill()
+    subs[0].wait()
+    leat("pub", "t", input="x\n", check=True)
+
+
+def test_overwriting_topic_is_read_lossy_with_a_note(leat):
+    leat("topic", "create", "t", "--policy", "overwrite", "--capacity", "64KiB", check=True)
+    leat("pub", "t", "--generate", "10", "--count", "10", check=True)
+    done = leat("sub", "t", "--from", "beginning", "--exit", check=True)
+    assert len(done.stdout.splitlines()) == 10
+    one_line(subprocess.CompletedProcess([], 0, "", done.stderr), 0, "'t'", "--lossy")
+    assert leat("sub", "t", "--lossy", "--from", "beginning", "--exit", check=True).stderr == ""
+
+
+@pytest.mark.parametrize("policy", ["block", "overwrite"])
+def test_records_and_gaps_of_a_lossy_reader_tile_the_offsets(leat, policy, tmp_path):
+    count = 200_000
+    leat("topic", "create", "t", "--policy", policy, "--capacity", "64KiB", check=True)
+    with open(tmp_path / "out", "w", encoding="utf-8") as out:
+        sub = leat.start("sub", "t", "--lossy", "--count", "10000000", "--format", "%o %s\\n",
+                         stdout=out)
+    attached(leat, "t")
+    pub = leat.start("pub", "t", "--generate", "50", "--count", count)
+    while pub.poll() is None:  # Now and then it misses some.
+        sub.send_signal(signal.SIGSTOP)
+        time.sleep(0.02)
+        sub.send_signal(signal.SIGCONT)
+        time.sleep(0.002)
+    assert pub.returncode == 0
+
+    def finished():
+        who = [one for one in info(leat, "t")["participants"] if one["role"] == "lossy-subscriber"]
+        return who[0]["offset"] == count
+    wait_until(finished)
+    sub.terminate()
+    assert sub.wait(20) == 0
+    pieces = [(int(first), int(lost)) for lost, first in
+              re.findall(r"leat: gap of (\d+) records? at offset (\d+) \(partition 0\): overwritten",
+                         sub.stderr.read())]
+    assert pieces
+    for line in (tmp_path / "out").read_text(encoding="utf-8").splitlines():
+        offset, value = line.split()
+        assert int(value) == int(offset)
+        pieces.append((int(offset), 1))
+    expected = 0
+    for first, length in sorted(pieces):
+        assert first == expected
+        expected += length
+    assert expected == count
+
+
+def test_evicted_subscriber_is_told(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", "--evict-after", "50ms", check=True)
+    sub = leat.start("sub", "t", "--format", "%o\\n", stdout=subprocess.DEVNULL)
+    attached(leat, "t")
+    sub.send_signal(signal.SIGSTOP)
+    leat("pub", "t", "--generate", "100", "--count", "5000", check=True)
+    sub.send_signal(signal.SIGCONT)
+    errors = Reader(sub.stderr).until(lambda text: text.count("\n") >= 2)
+    assert "too slow for topic 't'" in errors and "overwritten" in errors
+
+
+# --- Death ----------------------------------------------------------------------------------------
+
+def test_publisher_is_killed_and_another_goes_on(leat):
+    sub = leat.start("sub", "t", "--format", "%o %s\\n", text=False)
+    output = Reader(sub.stdout)
+    for i in range(5):
+        pub = leat.start("pub", "t")
+        send(pub, f"from publisher {i}\n")
+        output.until(f"{i} from publisher {i}\n")
+        pub.kill()
+        pub.wait()
+    leat("pub", "t", input="the end\n", check=True)
+    assert output.until("the end\n").splitlines() == [
+        f"{i} from publisher {i}" for i in range(5)] + ["5 the end"]
+
+
+def test_publisher_killed_in_full_flight_loses_nothing_that_came_before(leat, tmp_path):
+    leat("topic", "create", "t", check=True)
+    with open(tmp_path / "out", "w", encoding="utf-8") as out:
+        sub = leat.start("sub", "t", "--format", "%o %s\\n", stdout=out)
+    attached(leat, "t")
+    for _ in range(5):
+        pub = leat.start("pub", "t", "--generate", "30", "--count", "100000000")
+        time.sleep(0.1)
+        pub.kill()
+        pub.wait()
+    leat("pub", "t", input="the end\n", check=True)
+    wait_until(lambda: (tmp_path / "out").read_text(encoding="utf-8").endswith("the end\n"), 60)
+    sub.terminate()
+    assert sub.wait(20) == 0
+    gaps = {int(first): int(lost) for lost, first in
+            re.findall(r"gap of (\d+) records? at offset (\d+) \(partition 0\): died",
+                       sub.stderr.read())}
+    expected = 0
+    number = 0  # What the publisher at work sends next.
+    with open(tmp_path / "out", encoding="utf-8") as lines:
+        for line in lines:
+            offset, value = line.rstrip("\n").split(" ", 1)
+            if int(offset) in range(expected, expected + 6) and expected in gaps:
+                expected += gaps.pop(expected)
+            assert int(offset) == expected
+            expected += 1
+            if value == "the end":
+                break
+            assert int(value) in (number, 0)
+            number = int(value) + 1
+    assert not gaps and expected > 1000
+
+
+def test_subscriber_is_killed_while_it_blocks_and_the_publisher_goes_on(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", check=True)
+    sub = leat.start("sub", "t", stdout=subprocess.DEVNULL)
+    attached(leat, "t")
+    sub.send_signal(signal.SIGSTOP)
+    pub = leat.start("pub", "t", "--generate", "100", "--count", "5000")
+    wait_until(lambda: any(one["blocking"] for one in info(leat, "t")["participants"]))
+    sub.kill()
+    assert pub.wait(20) == 0
+    assert info(leat, "t")["partitions"][0]["end"] == 5000
+
+
+def test_subscriber_is_killed_and_another_goes_on_where_it_was(leat):
+    leat("topic", "create", "t", "--retain", "all", check=True)
+    pub = leat.start("pub", "t")
+    first = leat.start("sub", "t", "--from", "beginning", "--format", "%o %s\\n", text=False)
+    send(pub, "a\nb\n")
+    Reader(first.stdout).until("1 b\n")
+    first.kill()
+    first.wait()
+    send(pub, "c\n")
+    second = leat.start("sub", "t", "--from", "2", "--format", "%o %s\\n", text=False)
+    output = Reader(second.stdout)
+    send(pub, "d\n")
+    assert output.until("d\n") == "2 c\n3 d\n"
+
+
+def test_several_publishers_and_subscribers_at_once(leat, tmp_path):
+    leat("topic", "create", "t", "--capacity", "256KiB", check=True)
+    subs = []
+    for i in range(3):
+        with open(tmp_path / f"out{i}", "w", encoding="utf-8") as out:
+            subs.append(leat.start("sub", "t", "--count", "6000", stdout=out))
+    attached(leat, "t", 3)
+    pubs = []
+    for name in "ab":
+        (tmp_path / name).write_text("".join(f"{name} {i}\n" for i in range(3000)))
+        pubs.append(leat.start("pub", "t", tmp_path / name))
+    for process in pubs + subs:
+        assert process.wait(60) == 0
+    outputs = [(tmp_path / f"out{i}").read_text().splitlines() for i in range(3)]
+    assert outputs[0] == outputs[1] == outputs[2]
+    for name in "ab":
+        mine = [line for line in outputs[0] if line.startswith(name)]
+        assert mine == [f"{name} {i}" for i in range(3000)]

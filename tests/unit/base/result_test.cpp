@@ -1,0 +1,106 @@
+#include "leat/base/result.hpp"
+
+#include <memory>
+#include <string>
+
+#include "testing.hpp"
+
+namespace leat {
+namespace {
+
+// Counts how many of it live.
+struct Counted {
+  explicit Counted(int& alive) : alive_{&alive} { ++*alive_; }
+  Counted(Counted&& other) noexcept : alive_{other.alive_} { ++*alive_; }
+  ~Counted() { --*alive_; }
+  int* alive_;
+};
+
+TEST(Result, HoldsAValueOrAnError) {
+  const Result<int> value = 5;
+  EXPECT_TRUE(value);
+  EXPECT_EQ(*value, 5);
+  EXPECT_EQ(value.error(), Errc::ok);
+  const Result<int> error = Errc::full;
+  EXPECT_FALSE(error);
+  EXPECT_EQ(error.error(), Errc::full);
+  const Result<int> with_number = Error{Errc::io_error, EIO};
+  EXPECT_EQ(with_number.error().system_error, EIO);
+}
+
+TEST(Result, IsSmallForSmallValues) {
+  EXPECT_EQ(sizeof(Error), 8u);
+  EXPECT_LE(sizeof(Result<std::uint64_t>), 16u);
+  EXPECT_EQ(sizeof(Result<void>), sizeof(Error));
+}
+
+TEST(Result, MovesWhatCannotBeCopied) {
+  Result<std::unique_ptr<int>> result = std::make_unique<int>(5);
+  Result<std::unique_ptr<int>> moved = std::move(result);
+  EXPECT_EQ(**moved, 5);
+  moved = Result<std::unique_ptr<int>>{Errc::busy};
+  EXPECT_EQ(moved.error(), Errc::busy);
+  moved = std::make_unique<int>(6);
+  EXPECT_EQ(**moved, 6);
+}
+
+TEST(Result, DestroysItsValueOnce) {
+  int alive = 0;
+  {
+    Result<Counted> one = Counted{alive};
+    EXPECT_EQ(alive, 1);
+    Result<Counted> two = std::move(one);
+    EXPECT_EQ(alive, 2);
+    two = Result<Counted>{Errc::busy};
+    EXPECT_EQ(alive, 1);
+    one = Result<Counted>{Counted{alive}};
+    EXPECT_EQ(alive, 1);
+  }
+  EXPECT_EQ(alive, 0);
+}
+
+TEST(Result, WithoutAValueKnowsOnlyTheError) {
+  EXPECT_TRUE(Result<void>{});
+  EXPECT_FALSE(Result<void>{Errc::deleted});
+  EXPECT_EQ(Result<void>{Errc::deleted}.error(), Errc::deleted);
+}
+
+TEST(ResultDeathTest, AskingAnErrorForItsValueIsABug) {
+  Result<int> error = Errc::full;
+  EXPECT_DEATH((void)*error, "leat: bug");
+}
+
+TEST(Error, EveryCodeHasASentenceOfItsOwn) {
+  std::vector<std::string> seen;
+  for (int code = 0; code <= static_cast<int>(Errc::io_error); ++code) {
+    const std::string sentence = describe({static_cast<Errc>(code), 0});
+    EXPECT_NE(sentence, "unknown error") << code;
+    EXPECT_NE(sentence.back(), '.');
+    for (const std::string& other : seen) EXPECT_NE(sentence, other);
+    seen.push_back(sentence);
+  }
+}
+
+TEST(Error, TellsWhatTheSystemSaid) {
+  EXPECT_EQ(describe({Errc::permission, EACCES}), "permission denied (Permission denied)");
+}
+
+TEST(Error, SystemErrorsMapToTheirCodes) {
+  const auto code_of = [](int number) {
+    errno = number;
+    const Error error = last_system_error();
+    EXPECT_EQ(error.system_error, number);
+    return error.code;
+  };
+  EXPECT_EQ(code_of(ENOENT), Errc::not_found);
+  EXPECT_EQ(code_of(EEXIST), Errc::exists);
+  EXPECT_EQ(code_of(EACCES), Errc::permission);
+  EXPECT_EQ(code_of(EPERM), Errc::permission);
+  EXPECT_EQ(code_of(ENOSPC), Errc::no_space);
+  EXPECT_EQ(code_of(EDQUOT), Errc::no_space);
+  EXPECT_EQ(code_of(ENOSYS), Errc::unsupported);
+  EXPECT_EQ(code_of(EIO), Errc::io_error);
+}
+
+}  // namespace
+}  // namespace leat
