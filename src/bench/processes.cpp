@@ -127,8 +127,8 @@ Child::Child(std::string name, int cpu, const std::function<void()>& run)
 void Child::run_and_exit(pid_t parent, int cpu, const std::function<void()>& run) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(kExitFailed);  // It died before the line above.
-  // Ctrl-C goes to every process of the terminal: the parent ends the children.
-  for (const int signal : {SIGINT, SIGHUP}) std::signal(signal, SIG_IGN);
+  // Ctrl-C goes to every process of the terminal; only the parent acts on it, and ends the children.
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_IGN);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -64,6 +64,9 @@ struct Case {
   const char* step;
   bool exclusive;
 };
+std::ostream& operator<<(std::ostream& out, const Case& one) {
+  return out << one.step << (one.exclusive ? ", exclusive" : ", shared");
+}
 std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
   std::string name = info.param.step + std::string{info.param.exclusive ? "_exclusive" : "_shared"};
   name[name.find(':')] = '_';
@@ -135,9 +138,10 @@ TEST(SleepersAtAHole, NoticeThatItsOwnerDied) {
     CHILD_CHECK_OK(reader);
     reader->on_event([&](const Event&) { ++seen->gaps; });
     seen->looked_last = 1;
-    CHILD_CHECK_OK(reader->wait());
-    CHILD_CHECK_OK(reader->poll(1, [](const Record&) {}));
-    CHILD_CHECK(seen->gaps == 1);
+    while (seen->gaps == 0) {
+      CHILD_CHECK_OK(reader->wait());
+      CHILD_CHECK_OK(reader->poll(1, [](const Record&) {}));
+    }
     return 0;
   }};
   ASSERT_TRUE(eventually([&] { return seen->looked_last == 1; }));

@@ -122,7 +122,7 @@ void record_failure(const std::string& message) {
   m.result.failed = true;
   m.result.message =
       std::string{m.options.name} + ": " + message + " (LEAT_SEED=" + std::to_string(m.seed) + ")";
-  m.result.trace = describe_trace();
+  if (m.result.abandoned == 0 || m.running != kSetup) m.result.trace = describe_trace();
 }
 
 void fail(const std::string& message) {
@@ -328,6 +328,7 @@ void begin_execution(std::uint64_t seed) {
 
 void end_execution(const std::set<int>& descriptors) {
   Machine& m = machine();
+  if (m.abandoned && m.result.abandoned == 0) m.result.trace = describe_trace();
   for (Fiber& fiber : m.fibers) {
     m.stacks.push_back(fiber.stack);
     if (fiber.state != State::finished) m.left_behind = true;

@@ -123,6 +123,36 @@ TEST(Repair, TheDeadHoldNoRoom) {
   })));
 }
 
+// Publishes `count` records whose claims others may give up meanwhile; returns how many they did.
+int publish_revocable(Publisher& publisher, std::uint32_t who, std::uint32_t count,
+                      std::size_t size, std::map<std::uint64_t, Mark>& published) {
+  int revoked = 0;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const auto offset = publisher.publish(payload_of({who, i}, size + 32 * (i % 2)));
+    if (offset) {
+      published[*offset] = {who, i};
+    } else {
+      model::check(offset.error().code == Errc::revoked, "publish: " + describe(offset.error()));
+      ++revoked;
+    }
+  }
+  return revoked;
+}
+
+// After all is done: reads the rest, and everything is a record that was published or a gap that was
+// revoked.
+void account_for_all(model::Execution& run, SmallTopic& topic, Subscriber& subscriber,
+                     Ledger& ledger, const std::map<std::uint64_t, Mark>& published) {
+  const std::uint64_t end = topic->info().partitions.at(0).end;
+  run.thread("last", [&] { read_until(subscriber, ledger, end); });
+  if (!run.run()) return;
+  ledger.check_published(published);
+  model::check(ledger.records().size() == published.size(), "a revoked record was delivered");
+  for (const auto& [offset, reason] : ledger.gaps()) {
+    model::check(reason == GapReason::revoked, "reason");
+  }
+}
+
 // A stopped publisher's claim is given up after a while; when it goes on it is told, and does no harm.
 TEST(Repair, StoppedPublishersAreRevoked) {
   int revoked = 0;
@@ -134,16 +164,7 @@ TEST(Repair, StoppedPublishersAreRevoked) {
         auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
         const auto publish_some = [&](std::uint32_t who, std::uint32_t count) {
           auto publisher = must(topic->publisher(), "publisher");
-          for (std::uint32_t i = 0; i < count; ++i) {
-            const auto offset = publisher.publish(payload_of({who, i}, kHalf));
-            if (offset) {
-              published[*offset] = {who, i};
-              continue;
-            }
-            const Error error = offset.error();
-            model::check(error.code == Errc::revoked, "publish: " + describe(error));
-            ++revoked;
-          }
+          revoked += publish_revocable(publisher, who, count, kHalf - 32, published);
         };
         const auto stopped = run.thread("stopped", [&] { publish_some(0, 3); });
         run.suspend_at(stopped, model::random(120));
@@ -152,14 +173,34 @@ TEST(Repair, StoppedPublishersAreRevoked) {
         if (!run.run()) return;
         model::resume(stopped);
         if (!run.run()) return;
-        const std::uint64_t end = topic->info().partitions.at(0).end;
-        run.thread("last", [&] { read_until(subscriber, ledger, end); });
-        if (!run.run()) return;
-        ledger.check_published(published);
-        for (const auto& [offset, reason] : ledger.gaps())
-          model::check(reason == GapReason::revoked, "reason");
+        account_for_all(run, topic, subscriber, ledger, published);
       })));
   EXPECT_GT(revoked, 10);
+}
+
+// Claims are given up at once, while their owners are just about to commit them.
+void revoke_at_once(model::Execution& run, int& revoked) {
+  SmallTopic topic{{.revoke_after = 1ns}};
+  std::map<std::uint64_t, Mark> published;
+  Ledger ledger;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  for (std::uint32_t who = 0; who < 2; ++who) {
+    run.thread("publisher " + std::to_string(who), [&, who] {
+      auto publisher = must(topic->publisher(), "publisher");
+      revoked += publish_revocable(publisher, who, 3, kSmall, published);
+    });
+  }
+  run.thread("subscriber", [&] { read_until(subscriber, ledger, 6); });
+  if (!run.run()) return;
+  account_for_all(run, topic, subscriber, ledger, published);
+}
+
+TEST(Repair, EitherTheOwnerOrTheRevokerWins) {
+  int revoked = 0;
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "revoke at once", .executions = 6000},
+                                  [&](model::Execution& run) { revoke_at_once(run, revoked); })));
+  EXPECT_GT(revoked, 100);
 }
 
 // ---- What the edges are for ------------------------------------------------------------------------

@@ -149,16 +149,21 @@ inline Result<detail::Participant> Topic::join(
     detail::ParticipantRole role, const std::function<void(std::uint32_t)>& fill) const {
   auto joined = detail::Participant::join(topic_, role, fill);
   if (joined || joined.error().code != Errc::too_many) return joined;
-  {
-    auto repairer =
-        detail::Participant::join(topic_, detail::ParticipantRole::repairer, [](std::uint32_t) {});
-    if (!repairer) return repairer.error();
+  const auto reap_dead = [&](std::uint32_t self, bool publishers) {
     for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
       const std::uint64_t state =
           detail::load_acquire<detail::Edge::slot>(topic_->participant(i).state);
-      if (state == 0 || !detail::is_dead(*topic_, state)) continue;
-      detail::Repair{*topic_, 0, repairer->index()}.reap(i, state);
+      if (state == 0 || (detail::is_publisher(state) && !publishers)) continue;
+      if (detail::is_dead(*topic_, state)) detail::Repair{*topic_, 0, self}.reap(i, state);
     }
+  };
+  // Only publishers leave holes, which are repaired from a slot of one's own. The others come first:
+  // the slots kept for repairers may be taken by repairers that died.
+  constexpr std::uint32_t kNoSlot = 0;  // Not used for those.
+  reap_dead(kNoSlot, false);
+  if (auto repairer = detail::Participant::join(topic_, detail::ParticipantRole::repairer,
+                                                [](std::uint32_t) {})) {
+    reap_dead(repairer->index(), true);
   }
   return detail::Participant::join(topic_, role, fill);
 }

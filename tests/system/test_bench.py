@@ -1,0 +1,203 @@
+"""leat bench: every command runs, says what it should in JSON and refuses what it can't do.
+
+Nothing here looks at how fast anything was.
+"""
+import json
+import os
+import signal
+import time
+
+import pytest
+
+COST = {"records_per_second", "ns_per_record", "publisher_cpu_ns_per_record",
+        "publisher_wait_ns_per_record", "subscriber_cpu_ns_per_record"}
+LATENCY = {"round_trip_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"}
+
+
+def run_json(leat, *arguments):
+    """The report on stdout, of which the head is checked; and that nothing is left behind."""
+    done = leat("bench", *arguments, "--json", check=True, timeout=240)
+    report = json.loads(done.stdout)
+    for field in ("machine", "version", "commit", "parameters"):
+        assert report[field], field
+    assert {"cpu", "kernel", "cpus_online"} <= set(report["machine"])
+    assert [path.name for path in leat.directory.iterdir()] == []
+    return report
+
+
+def check_costs(report, runs):
+    """runs, median, floor and ratio fit together."""
+    assert len(report["runs"]) == runs
+    for run in [*report["runs"], report["median"]]:
+        assert set(run) == COST
+        assert all(value >= 0 for value in run.values())
+        assert run["ns_per_record"] > 0
+        # Of the median this is true with an odd number of runs.
+        assert run["records_per_second"] == pytest.approx(1e9 / run["ns_per_record"])
+    assert report["floor"] > 0 and report["floor_in_place"] > 0
+    assert report["ratio"] == pytest.approx(report["median"]["ns_per_record"] / report["floor"])
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "shared"])
+@pytest.mark.parametrize("batch", ["1", "16"])
+def test_log_reports_what_a_record_costs(leat, mode, batch):
+    report = run_json(leat, "log", "--size", "32", "--records", "5000", "--runs", "3", "--mode", mode,
+                      "--batch", batch, "--verify", "full")
+    check_costs(report, 3)
+    assert "ratio_to_one" not in report
+    parameters = report["parameters"]
+    assert parameters["size"] == 32 and parameters["records"] == 5000 and parameters["runs"] == 3
+    assert parameters["mode"] == mode and parameters["batch"] == int(batch)
+    assert parameters["publishers"] == 1 and parameters["subscribers"] == 1
+    assert parameters["verify"] == "full" and parameters["pin"]
+
+
+def test_log_compares_several_publishers_with_one(leat):
+    report = run_json(leat, "log", "--size", "100", "--records", "5000", "--runs", "1",
+                      "--publishers", "2", "--mode", "shared")
+    check_costs(report, 1)
+    assert set(report["one"]) == COST
+    assert report["ratio_to_one"] == pytest.approx(
+        report["median"]["ns_per_record"] / report["one"]["ns_per_record"])
+
+
+def test_log_compares_several_subscribers_with_one_at_a_rate(leat):
+    report = run_json(leat, "log", "--size", "100", "--records", "2000", "--runs", "1",
+                      "--subscribers", "3", "--rate", "100000")
+    check_costs(report, 1)
+    assert report["parameters"]["rate"] == 100000
+    assert report["median"]["records_per_second"] <= 100000
+    assert report["publisher_cpu_ratio_to_one"] > 0
+    assert "ratio_to_one" not in report
+
+
+def test_log_without_a_choice_is_a_table_of_the_usual_cases(leat, tmp_path):
+    file = tmp_path / "log.json"
+    done = leat("bench", "log", "--records", "1000", "--runs", "1", f"--json={file}", check=True,
+                timeout=240)
+    assert "target" in done.stdout and "exclusive, 1 to 1, batches of 16" in done.stdout
+    cases = json.loads(file.read_text())["cases"]
+    assert [(c["parameters"]["size"], c["parameters"]["mode"], c["parameters"]["batch"],
+             c["parameters"]["publishers"]) for c in cases] == [
+        (size, *rest) for size in (8, 32, 100, 1024)
+        for rest in (("exclusive", 1, 1), ("exclusive", 16, 1), ("shared", 1, 1), ("shared", 1, 2))]
+    for case in cases:
+        check_costs(case, 1)
+        assert ("ratio_to_one" in case) == (case["parameters"]["publishers"] == 2)
+
+
+def check_latency(report, runs):
+    assert len(report["runs"]) == runs
+    for run in report["runs"]:
+        assert set(run) == LATENCY
+        assert 0 < run["p50_ns"] <= run["p90_ns"] <= run["p99_ns"] <= run["p999_ns"] <= run["max_ns"]
+    assert set(report["median"]) == LATENCY
+    assert report["ratio"] == pytest.approx(report["median"]["round_trip_ns"] / report["floor"])
+
+
+def test_latency_reports_the_round_trip_and_its_percentiles(leat):
+    report = run_json(leat, "latency", "--size", "100", "--count", "500", "--runs", "2",
+                      "--verify", "full")
+    check_latency(report, 2)
+    assert report["parameters"]["size"] == 100 and report["parameters"]["count"] == 500
+
+
+def test_latency_of_sleepers(leat):
+    report = run_json(leat, "latency", "--size", "8", "--count", "100", "--runs", "1", "--block")
+    check_latency(report, 1)
+    assert report["parameters"]["floor"] == "futex"
+
+
+def test_latency_without_a_size_is_a_table(leat):
+    done = leat("bench", "latency", "--count", "200", "--runs", "1", check=True)
+    assert "target" in done.stdout
+    report = run_json(leat, "latency", "--count", "200", "--runs", "1")
+    assert [case["parameters"]["size"] for case in report["cases"]] == [8, 100, 1024]
+    for case in report["cases"]:
+        check_latency(case, 1)
+
+
+def test_crash_reports_both_times_of_every_kill(leat):
+    report = run_json(leat, "crash", "--kills", "2", "--resident-mib", "1")
+    names = {"subscriber_asleep", "subscriber_polling", "another_publisher", "publisher_waiting"}
+    assert len(report["runs"]) == 2
+    for times in [*report["runs"], report["median"], report["p90"], report["max"]]:
+        assert set(times) == names
+        for name in names:
+            assert set(times[name]) == {"kill_to_release_us", "release_to_progress_us"}
+            assert times[name]["kill_to_release_us"] > 0
+            assert times[name]["release_to_progress_us"] >= 0
+    assert "publication" in leat("bench", "crash", "--kills", "1", check=True).stdout
+
+
+def test_idle_reports_the_cpu_time_of_waiting_subscribers(leat):
+    report = run_json(leat, "idle", "--subscribers", "3", "--seconds", "0.2", "--runs", "2")
+    assert [run["cpu_ms"] >= 0 for run in report["runs"]] == [True, True]
+    assert report["parameters"]["subscribers"] == 3
+    table = leat("bench", "idle", "--subscribers", "1", "--seconds", "0.1", check=True).stdout
+    assert table.startswith("1 waiting subscribers used ")
+
+
+def test_limits_reports_the_floors(leat):
+    report = run_json(leat, "limits", "--runs", "1", "--sync-dir", str(leat.directory))
+    assert set(report["median"]["ring"]) == {"8", "32", "100", "1024"}
+    assert set(report["median"]["slot_round_trip"]) == {"8", "100", "1024"}
+    for field in ("cache_line_round_trip_ns", "system_call_ns", "futex_round_trip_ns",
+                  "first_touch_ns_per_page", "fdatasync_ns", "copy_in_cache_gb_per_s"):
+        assert report["median"][field] > 0, field
+
+
+@pytest.mark.parametrize("arguments", [
+    ["log", "--size", "-1"],
+    ["log", "--size", "524273"],
+    ["log", "--size", "many"],
+    ["log", "--mode", "fast"],
+    ["log", "--mode", "exclusive", "--publishers", "2"],
+    ["log", "--publishers", "0"],
+    ["log", "--publishers", "2", "--size", "4"],
+    ["log", "--size", "100000", "--batch", "16"],
+    ["log", "--rate", "0"],
+    ["log", "--runs", "0"],
+    ["log", "--pin", "4711"],
+    ["log", "--verify", "nothing"],
+    ["latency", "--size", "99999999"],
+    ["latency", "--count", "0"],
+    ["crash", "--kills", "0"],
+    ["idle", "--subscribers", "0"],
+    ["idle", "--seconds", "-1"],
+    ["limits", "--size", "x"],
+    ["nothing"],
+    [],
+])
+def test_bad_usage_gets_one_line_and_exit_code_2(leat, arguments):
+    done = leat("bench", *arguments)
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+
+
+def test_a_file_that_cannot_be_written_is_noticed_before_measuring(leat, tmp_path):
+    done = leat("bench", "latency", f"--json={tmp_path}/missing/report.json", timeout=5)
+    assert done.returncode == 3
+    assert len(done.stderr.splitlines()) == 1 and "report.json" in done.stderr
+
+
+def test_a_directory_that_is_not_there_is_named(leat, tmp_path):
+    leat.environment["LEAT_DIR"] = str(tmp_path / "missing")
+    done = leat("bench", "log", "--size", "8", "--records", "1000", "--runs", "1", "--json")
+    assert done.returncode == 3
+    assert str(tmp_path / "missing") in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_nothing_is_left_of_a_measurement_that_was_stopped(leat, how):
+    running = leat.start("bench", "idle", "--seconds", "60")
+    deadline = time.monotonic() + 20
+    while not any(leat.directory.glob(".leat-bench-*/idle")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.killpg(running.pid, how)  # As Ctrl-C does: to the whole group.
+    assert running.wait(timeout=20) == 128 + how
+    assert list(leat.directory.iterdir()) == []
+    assert len(running.stderr.read().splitlines()) == 1
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)

@@ -1,0 +1,390 @@
+"""README.md and docs/ say what is true: commands run and print what is shown, C++ compiles, and the
+numbers of docs/format.md are those of layout.hpp.
+
+In fenced blocks:
+
+    ```console             $ lines are run, the lines after each are what it prints (both streams);
+                           … stands for anything within a line, a line of … for any lines
+    ```console figures     the same, but any number may stand for any other
+    ```console terminal=1  left running while the rest of the document goes on
+    ```sh                  each line that calls leat is run and must exit 0, unless it says "# not run"
+    ```cpp                 whole programs (with main) are compiled and run; others are compiled as the
+                           body of a function, with the names of PRELUDE
+"""
+import os
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(["README.md", *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))])
+FORMAT = ROOT / "docs" / "format.md"
+
+FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.S | re.M)
+CALLS_LEAT = re.compile(r"(?:^|[|;&(]\s*)(?:build/)?leat\b")
+# What a test can't do, or does elsewhere: installing, building, being another user or a container.
+NOT_RUN = {"apt-get", "cd", "cmake", "docker", "git", "make", "sudo", "tools/run_tests.py"}
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
+
+PRELUDE = """\
+#include <leat/leat.hpp>
+#include <poll.h>
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+using namespace std::chrono_literals;
+extern leat::Result<leat::Topic> topic;
+extern leat::Result<leat::Publisher> publisher;
+extern leat::Result<leat::Subscriber> subscriber;
+extern leat::Result<leat::Subscriber> other;
+extern leat::Bytes bytes;
+extern std::stop_token stop;
+void use(leat::Bytes bytes);
+std::size_t fill(std::span<std::byte> room);
+"""
+
+
+def blocks(document):
+    """(info string, text, line of the first line) of each fenced block."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return [(found.group(1).strip(), found.group(2), text[:found.start()].count("\n") + 2)
+            for found in FENCE.finditer(text)]
+
+
+def with_blocks(*languages):
+    return [document for document in DOCUMENTS
+            if any(info.split(" ")[0] in languages for info, _, _ in blocks(document))]
+
+
+# ---- Commands ----------------------------------------------------------------------------------
+
+
+class Shell:
+    """Runs the commands of one document, all on the same directory of topics."""
+
+    def __init__(self, leat, directory):
+        bin_directory = directory / "bin"
+        bin_directory.mkdir()
+        (bin_directory / "leat").symlink_to(leat.executable.resolve())
+        (directory / "build").symlink_to(bin_directory)
+        self.leat = leat
+        self.directory = directory
+        self.environment = {**leat.environment, "PATH": f"{bin_directory}:{os.environ['PATH']}",
+                            "LC_ALL": "C.UTF-8"}
+        self.waiting = None  # (process, what it must have printed, where, what for numbers)
+
+    def run(self, command):
+        # make demo is make build, and then this.
+        command = re.sub(r"^make demo$", "leat demo --records 20000", command)
+        done = subprocess.run(["bash", "-c", command], cwd=self.directory, env=self.environment,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True, timeout=120)
+        return done.returncode, done.stdout
+
+    def start(self, command, expected, where):
+        self.stop()
+        process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
+                                   env=self.environment, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                   start_new_session=True)
+        self.leat.started.append(process)  # Killed at the end, whatever happens.
+        self.waiting = (process, expected, where)
+        wait_until(lambda: process.poll() is not None or sleeps(process.pid), f"{where}: asleep")
+
+    def stop(self):
+        """Ends what was left running, and looks at what it printed."""
+        if self.waiting is None:
+            return
+        process, expected, where = self.waiting
+        self.waiting = None
+        time.sleep(0.5)
+        assert process.poll() is None, f"{where}: ended with {process.returncode}"
+        os.killpg(process.pid, signal.SIGTERM)
+        printed, _ = process.communicate(timeout=10)
+        assert matches(expected, printed), f"{where}: printed\n{printed}"
+
+
+def sleeps(pid):
+    """Asleep for some time, so no longer starting."""
+    state = Path(f"/proc/{pid}/stat")
+    for _ in range(10):
+        if state.read_text().rsplit(")", 1)[1].split()[0] != "S":
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def wait_until(is_true, what):
+    deadline = time.monotonic() + 30
+    while not is_true():
+        assert time.monotonic() < deadline, f"not in time: {what}"
+        time.sleep(0.02)
+
+
+def matches(expected, printed, any_numbers=False):
+    pattern = ""
+    for line in expected.rstrip("\n").split("\n") if expected else []:
+        if line.strip() == "…":
+            pattern += r"(?:[^\n]*\n)*"
+            continue
+        escaped = re.escape(line).replace("…", "[^\n]*")
+        if any_numbers:
+            escaped = re.sub(r"\d(?:[\d,.]*\d)?", r"\\d[\\d,.]*", escaped.replace(r"\.", "."))
+            escaped = re.sub(r"(?:\\ )+", r"\\s+", escaped)
+        pattern += escaped + "\n"
+    return re.fullmatch(pattern, printed) is not None
+
+
+def commands_of_console(text, line):
+    """(command, what it prints, line) for each `$ `."""
+    found = []
+    for number, content in enumerate(text.split("\n")[:-1], line):
+        if content.startswith("$ "):
+            found.append([content[2:], "", number])
+        else:
+            assert found, f"line {number}: output before a command"
+            found[-1][1] += content + "\n"
+    return found
+
+
+def run_console(shell, document, info, text, line):
+    for command, expected, number in commands_of_console(text, line):
+        where = f"{document}:{number}: {command}"
+        if "terminal=1" in info:
+            shell.start(command, expected, where)
+            continue
+        if command.split()[0] == "make":
+            check_make_target(command)
+        if command.split()[0] in NOT_RUN and command != "make demo":
+            continue
+        status, printed = shell.run(command)
+        if expected:
+            assert matches(expected, printed, "figures" in info), f"{where}: printed\n{printed}"
+        else:
+            assert (status, printed) == (0, ""), f"{where}: exit {status}, printed\n{printed}"
+
+
+def run_sh(shell, document, text, line):
+    for number, content in enumerate(text.replace("\\\n", " ").split("\n"), line):
+        command, _, comment = content.partition("#")
+        if not command.strip() or "not run" in comment:
+            continue
+        where = f"{document}:{number}: {command}"
+        if command.split()[0] == "make":
+            check_make_target(command)
+        if CALLS_LEAT.search(command.strip()):
+            status, printed = shell.run(command)
+            assert status == 0, f"{where}: exit {status}, printed\n{printed}"
+        else:
+            first = next(word for word in command.split() if "=" not in word)
+            assert first in NOT_RUN or first.startswith("build/"), f"{where}: never run; why?"
+
+
+def check_make_target(command):
+    for target in command.split()[1:]:
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True,
+                              timeout=60)
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+
+
+@pytest.mark.parametrize("document", with_blocks("console", "sh"))
+def test_commands(document, leat, tmp_path):
+    shell = Shell(leat, tmp_path)
+    for info, text, line in blocks(document):
+        if info.split(" ")[0] == "console":
+            run_console(shell, document, info, text, line)
+        elif info == "sh":
+            run_sh(shell, document, text, line)
+    shell.stop()
+
+
+def test_demo_of_the_makefile_is_what_is_run_here():
+    done = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert done.stdout.rstrip().endswith("\nbuild/leat demo")
+
+
+def test_output_is_compared():
+    assert matches("a …\n…\nz\n", "a b\nc\nd\nz\n")
+    assert not matches("a …\nz\n", "a b\nc\nz\n")
+    assert matches("x  12.5 M/s\n", "x 3 M/s\n", any_numbers=True)
+    assert not matches("x  12.5 M/s\n", "x 3 k/s\n", any_numbers=True)
+    assert not matches("12\n", "13\n")
+
+
+# ---- C++ ---------------------------------------------------------------------------------------
+
+
+def compile_cpp(source, *arguments):
+    done = subprocess.run(["g++", "-std=c++20", *WARNINGS, "-I", ROOT / "include", source,
+                           *arguments], capture_output=True, text=True, timeout=200)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("document", with_blocks("cpp"))
+def test_cpp_compiles(document, leat_dir, tmp_path):
+    fragments = PRELUDE
+    for number, (info, text, line) in enumerate(blocks(document)):
+        if info != "cpp":
+            continue
+        source = tmp_path / f"snippet_{number}.cpp"
+        placed = f'#line {line} "{document}"\n{text}'
+        if "int main(" in text:
+            source.write_text(placed)
+            compile_cpp(source, "-pthread", "-o", source.with_suffix(""))
+            done = subprocess.run([source.with_suffix("")], capture_output=True, timeout=60,
+                                  env={**os.environ, "LEAT_DIR": str(leat_dir)})
+            assert done.returncode == 0, f"{document}:{line}: {done}"
+        else:
+            fragments += f"void snippet_{number}() {{\n{placed}}}\n"
+    source = tmp_path / "fragments.cpp"
+    source.write_text(fragments)
+    compile_cpp(source, "-fsyntax-only", "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+
+
+# ---- The format --------------------------------------------------------------------------------
+
+
+def table_rows(text):
+    """Cells of the first table in a text, without head and rule."""
+    lines = [line for line in text.split("\n") if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
+
+
+def section(heading):
+    """What follows a heading of docs/format.md, up to the next one."""
+    found = re.search(rf"^#+ {heading}\n(.*?)(?=^#)", FORMAT.read_text() + "\n#", re.S | re.M)
+    assert found, f"docs/format.md has no section {heading}"
+    return found
+
+
+STRUCTS = re.findall(r"^#+ `(\w+)`, (\d+) bytes$", FORMAT.read_text(), re.M)
+
+
+@pytest.mark.parametrize("name,size", STRUCTS)
+def test_format_draws_every_byte(name, size):
+    """Field after field, up to the end of the struct."""
+    at = 0
+    for offset, length, *_ in table_rows(section(rf"`{name}`, {size} bytes").group(1)):
+        assert int(offset) == at, f"{name}: after {at}"
+        at += int(length)
+    assert at == int(size)
+
+
+def struct_checks():
+    checks = []
+    for name, size in STRUCTS:
+        checks.append(f"sizeof({name}) == {size}")
+        for offset, length, field, _ in table_rows(section(rf"`{name}`, {size} bytes").group(1)):
+            if field:
+                field = field.strip("`")
+                checks.append(f"offsetof({name}, {field}) == {offset}")
+                checks.append(f"sizeof({name}::{field}) == {length}")
+    return checks
+
+
+def claim_word_checks():
+    checks = []
+    for size, granules, records, segments, lap, *_ in table_rows(section("The claim word").group(1)):
+        power = int(re.match(r"2\^(\d+)", size).group(1))
+        layout = f"ClaimLayout::for_segment((1ULL << {power}) / kGranule)"
+        checks += [f"{layout}.granule_bits == {granules}", f"{layout}.record_bits == {records}",
+                   f"{layout}.segment_bits == {segments}"]
+        assert int(re.match(r"2\^(\d+)", lap).group(1)) == power + int(segments), size
+    return checks
+
+
+# Sentences of docs/format.md, each with what it says; `topic` is one with default options.
+SENTENCES = {
+    "Version 1.": "kFormatVersion == 1",
+    "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",
+    "Lines of\n128 bytes": "kLine == 128",
+    "1 retain all, 2 single writer, 4 timestamps, 8 remove when unused":
+        "kRetainAll == 1 && kSingleWriter == 2 && kTimestamps == 4 && kRemoveWhenUnused == 8 && "
+        "kAllTopicFlags == 15",
+    "a multiple of 4096; 4096 to 2^30":
+        "kPage == 4096 && Geometry::kMinSegmentSize == 4096 && Geometry::kMaxSegmentSize == 1 << 30",
+    "per partition; 2 to 1024": "kMaxSegments == 1024",
+    "| 1 to 1024 |": "Geometry::kMaxPartitions == 1024",
+    "slots; 3 to 4098, 2 of them spare": "kMaxParticipants == 4096 && kSpareSlots == 2",
+    "0 block, 1 fail, 2 overwrite":
+        "int(leat::Policy::block) == 0 && int(leat::Policy::fail) == 1 && "
+        "int(leat::Policy::overwrite) == 2",
+    "2^64 - 1: deleted": "kDeletionDecided == ~0ULL",
+    "1 reserved (its owner is still filling the slot in), 2 publisher, 3 exclusive publisher,\n"
+    "4 subscriber, 5 repairer":
+        "int(ParticipantRole::reserved) == 1 && int(ParticipantRole::publisher) == 2 && "
+        "int(ParticipantRole::exclusive_publisher) == 3 && int(ParticipantRole::subscriber) == 4 && "
+        "int(ParticipantRole::repairer) == 5",
+    "byte\n2^56 + *i*": "lock_offset(5) == (1LL << 56) + 5",
+    "segment number x 65536 + physical": "kPhysicalBits == 16",
+    "0 idle, 1 claiming, 2 claimed": "kIdle == 0 && kClaiming == 1 && kClaimed == 2 && kPhaseMask == 3",
+    "bit 63: it is a batch": "kBatchStep == 1ULL << 63",
+    "| closed | segment number, low bits": "ClaimLayout::kClosed == 1ULL << 63",
+    "0 none, 1 gating, 2 evicted (was gating), 3 lossy":
+        "int(ReaderMode::none) == 0 && int(ReaderMode::gating) == 1 && int(ReaderMode::evicted) == 2 "
+        "&& int(ReaderMode::lossy) == 3",
+    "| deleted | sleeping |": "kSleeping == 1 && kDeleted == 2 && kWakeStep == 4",
+    "16-byte granules": "kGranule == 16",
+    "bit 31: a `BatchHeader` follows": "kBatchClaim == 1U << 31",
+    "bits 0 to 28: payload bytes; 29: has a key; 30: has headers; 31: has a timestamp":
+        "kDetailLength == (1U << 29) - 1 && kHasKey == 1U << 29 && kHasHeaders == 1U << 30 && "
+        "kHasTimestamp == 1U << 31",
+    "1 data, 2 batch, 3 aborted (given up by its publisher), 4 died":
+        "int(RecordKind::data) == 1 && int(RecordKind::batch) == 2 && int(RecordKind::aborted) == 3 "
+        "&& int(RecordKind::died) == 4 && int(RecordKind::revoked) == 5",
+    "(position * 0x9e3779b97f4a7c15) ^ key":
+        "position_tag(77, 99) == ((77 * 0x9e3779b97f4a7c15ULL) ^ 99) << 8",
+    "each on a\nmultiple of 8": "kBatchAlignment == 8",
+    "at least twice `segment_count`, and at least 8":
+        "Geometry::entries_for(2) == 8 && Geometry::entries_for(8) == 16 && "
+        "Geometry::entries_for(9) == 32",
+    "`control` of 69632 bytes": "topic.control_size() == 69632",
+    "524272 bytes by default": "topic.max_payload() == 524272",
+    "536870896 at most": "largest.max_payload() == 536870896",
+    "a partition has at most 128": "largest.is_valid() && !too_large.is_valid()",
+    "at most 2 per granule": "kBatchAlignment * 2 == kGranule",
+}
+
+
+def test_format_is_that_of_the_code(tmp_path):
+    text = FORMAT.read_text()
+    for sentence in SENTENCES:
+        assert sentence in text, f"docs/format.md no longer says: {sentence}"
+    checks = struct_checks() + claim_word_checks() + list(SENTENCES.values())
+    assert len(STRUCTS) == 9 and len(checks) > 100
+    lines = "\n".join(f"  if (!({check})) std::puts({c_string(check)}), ++wrong;" for check in checks)
+    source = tmp_path / "format.cpp"
+    source.write_text(f"""\
+#include <cstddef>
+#include <cstdio>
+#include <leat/leat.hpp>
+using namespace leat::detail;
+Geometry geometry(std::uint64_t segment_size, std::uint32_t segments) {{
+  Geometry made;
+  made.segment_size = segment_size;
+  made.segment_count = segments;
+  made.partition_count = 1;
+  made.participant_capacity = leat::TopicOptions{{}}.participants + kSpareSlots;
+  made.derive();
+  return made;
+}}
+int main() {{
+  const Geometry topic = geometry(leat::TopicOptions{{}}.capacity_bytes / 8, 8);
+  const Geometry largest = geometry(1 << 30, 128);
+  const Geometry too_large = geometry(1 << 30, 129);
+  int wrong = 0;
+{lines}
+  return wrong;
+}}
+""")
+    compile_cpp(source, "-Wno-conversion", "-o", tmp_path / "format")
+    done = subprocess.run([tmp_path / "format"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, f"not so in layout.hpp:\n{done.stdout}"
+
+
+def c_string(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,300 @@
+// Repair on states made by hand: slots of publishers that are dead, with just the facts that a death
+// at one instruction or another leaves.
+#include "leat/log/repair.hpp"
+
+#include "testing.hpp"
+
+namespace leat::detail {
+namespace {
+
+class Wreck {
+ public:
+  explicit Wreck(const TopicOptions& options = {}) : topic_{options} {}
+
+  SharedTopic& shared() const { return topic_.shared(); }
+  const std::string& directory() const { return topic_.directory(); }
+  const Topic* operator->() const { return &*topic_; }
+  const Topic& topic() const { return *topic_; }
+  PartitionView partition() const { return shared().partition(0); }
+  const ClaimLayout& layout() const { return shared().geometry().claim_layout; }
+  std::uint64_t claim_word() const { return load_relaxed(partition().control->claim); }
+
+  // A slot whose owner nobody is: its lock is free.
+  struct Dead {
+    std::uint32_t index;
+    std::uint64_t state;
+  };
+  Dead dead_publisher(ClaimPhase phase, std::uint64_t word, std::uint64_t step,
+                      bool is_batch = false, std::uint64_t segment = 1,
+                      ParticipantRole role = ParticipantRole::publisher) const {
+    const std::uint64_t identity = 1 + fetch_add<Edge::slot>(shared().header().next_identity, 1);
+    for (std::uint32_t index = 0;; ++index) {
+      ParticipantSlot& slot = shared().participant(index);
+      if (load_relaxed(slot.state) != 0) continue;
+      PartitionSlot& line = partition().slots[index];
+      store_relaxed(line.claim_word, word);
+      store_relaxed(line.claim_step, step | (is_batch ? kBatchStep : 0));
+      store_relaxed(line.claim_segment, segment);
+      store_relaxed(line.phase, std::uint64_t{4} | phase);
+      store_relaxed(slot.state, make_state(identity, role));
+      if (load_relaxed(shared().header().participant_high) <= index)
+        store_relaxed(shared().header().participant_high, index + 1);
+      return {index, make_state(identity, role)};
+    }
+  }
+  // Moves the claim word, as the winner of a claim does.
+  void claim(std::uint64_t records, std::uint64_t granules) const {
+    store_relaxed(partition().control->claim, claim_word() + layout().step(records, granules));
+  }
+  bool is_free(const Dead& dead) const {
+    return load_relaxed(shared().participant(dead.index).state) == 0;
+  }
+  bool reap(const Dead& dead) const {
+    auto me = must(Participant::join(TopicTesting::shared_pointer(*topic_),
+                                     ParticipantRole::repairer, [](std::uint32_t) {}));
+    return Repair{shared(), 0, me.index()}.reap(dead.index, dead.state);
+  }
+  // What a reader gets up to the present end.
+  Log read() const {
+    auto subscriber = from_beginning(*topic_);
+    return read_until(subscriber, topic_->info().partitions[0].end);
+  }
+
+ private:
+  TestTopic topic_;
+};
+
+TEST(Repair, AnnouncedAndNeverClaimedIsNoGap) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  must(publisher.publish("a"));
+  const auto dead = wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 5));
+  EXPECT_TRUE(wreck.reap(dead));
+  EXPECT_TRUE(wreck.is_free(dead));
+  must(publisher.publish("b"));
+  EXPECT_EQ(wreck.read(), (Log{"0 a", "1 b"}));
+}
+
+TEST(Repair, ClaimedAndNotYetMarkedIsAGapOfItsSize) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  must(publisher.publish("a"));
+  (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 5));
+  wreck.claim(1, 5);
+  must(publisher.publish("b"));
+  EXPECT_EQ(wreck.read(), (Log{"0 a", "1+1 died", "2 b"}));
+}
+
+TEST(Repair, ClaimedAtTheEndIsAGapThoughNothingFollows) {
+  const Wreck wreck;
+  for (const ClaimPhase phase : {kClaiming, kClaimed}) {
+    const auto dead = wreck.dead_publisher(phase, wreck.claim_word(), wreck.layout().step(1, 5));
+    wreck.claim(1, 5);
+    EXPECT_TRUE(wreck.reap(dead));
+  }
+  EXPECT_EQ(wreck.read(), (Log{"0+1 died", "1+1 died"}));
+}
+
+TEST(Repair, DeadBatchIsAGapOfAllItsRecords) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  (void)wreck.dead_publisher(kClaimed, wreck.claim_word(), wreck.layout().step(7, 5), true);
+  wreck.claim(7, 5);
+  must(publisher.publish("b"));
+  EXPECT_EQ(wreck.read(), (Log{"0+7 died", "7 b"}));
+}
+
+TEST(Repair, CommittedBeforeItDiedIsDelivered) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  const std::uint64_t word = wreck.claim_word();
+  must(publisher.publish("a"));  // Takes two granules.
+  const auto dead = wreck.dead_publisher(kClaimed, word, wreck.layout().step(1, 2));
+  EXPECT_TRUE(wreck.reap(dead));
+  EXPECT_EQ(wreck.read(), Log{"0 a"});
+}
+
+// Several announced a claim from one word; one won. The next claim's place tells which.
+TEST(Repair, OfSeveralThatTriedTheOneThatWonIsFound) {
+  for (const std::uint64_t won : {1U, 3U, 9U}) {
+    const Wreck wreck;
+    auto publisher = must(wreck->publisher());
+    std::vector<Wreck::Dead> dead;
+    for (const std::uint64_t granules : {3U, 9U, 1U}) {
+      dead.push_back(wreck.dead_publisher(kClaiming, wreck.claim_word(),
+                                          wreck.layout().step(1, granules)));
+    }
+    wreck.claim(1, won);
+    const std::uint64_t next = wreck.layout().granules(wreck.claim_word());
+    EXPECT_EQ(next, won);
+    must(publisher.publish("next"));
+    EXPECT_EQ(wreck.read(), (Log{"0+1 died", "1 next"})) << won;
+    for (const auto& each : dead) EXPECT_TRUE(wreck.reap(each));
+    EXPECT_EQ(wreck.read(), (Log{"0+1 died", "1 next"})) << won;
+  }
+}
+
+TEST(Repair, MarkedWinnerIsBelievedBeforeOthers) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  const std::uint64_t word = wreck.claim_word();
+  (void)wreck.dead_publisher(kClaiming, word, wreck.layout().step(1, 3));
+  (void)wreck.dead_publisher(kClaimed, word, wreck.layout().step(4, 9), true);
+  wreck.claim(4, 9);
+  must(publisher.publish("next"));
+  EXPECT_EQ(wreck.read(), (Log{"0+4 died", "4 next"}));
+}
+
+TEST(Repair, HolesInARowAreFilledEachAsItWas) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  Log expected;
+  for (std::uint64_t i = 1; i <= 10; ++i) {
+    (void)wreck.dead_publisher(i % 2 == 0 ? kClaimed : kClaiming, wreck.claim_word(),
+                               wreck.layout().step(1, i));
+    wreck.claim(1, i);
+    expected.push_back(std::to_string(i - 1) + "+1 died");
+  }
+  must(publisher.publish("end"));
+  expected.emplace_back("10 end");
+  EXPECT_EQ(wreck.read(), expected);
+}
+
+TEST(Repair, HoleAtTheEndOfASegmentIsFilled) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  must(publisher.publish(std::string(kHalf, 'x')));
+  (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 128));
+  wreck.claim(1, 128);
+  must(publisher.publish("in the next segment"));
+  EXPECT_EQ(wreck.read(), (Log{"0 " + std::string(kHalf, 'x'), "1+1 died", "2 in the next segment"}));
+}
+
+TEST(Repair, ExclusivePublishersLastClaimIsAGapOrNothing) {
+  for (const bool claimed : {false, true}) {
+    const Wreck wreck;
+    const std::uint64_t word = wreck.claim_word();
+    const auto dead = wreck.dead_publisher(kClaiming, word, wreck.layout().step(1, 5), false, 0,
+                                           ParticipantRole::exclusive_publisher);
+    store_relaxed(wreck.shared().header().exclusive, identity_of(dead.state));
+    if (claimed) wreck.claim(1, 5);
+    auto publisher = must(wreck->publisher({.exclusive = true}));
+    must(publisher.publish("next"));
+    EXPECT_EQ(wreck.read(), claimed ? (Log{"0+1 died", "1 next"}) : Log{"0 next"});
+  }
+}
+
+TEST(Repair, ClaimOfTheLivingIsLeftAlone) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  auto claim = must(publisher.try_claim(5));
+  auto subscriber = from_beginning(wreck.topic());
+  auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
+                                   ParticipantRole::repairer, [](std::uint32_t) {}));
+  Repair repair{wreck.shared(), 0, me.index()};
+  EXPECT_EQ(must(repair.fill_hole({1, 0, 0}, false)), HoleState::waiting);
+  EXPECT_EQ(code(subscriber.wait(20ms)), Errc::timeout);
+  must(claim.commit(0));
+  EXPECT_EQ(must(repair.fill_hole({1, 0, 0}, false)), HoleState::filled);
+  EXPECT_EQ(drain(subscriber), Log{"0 "});
+}
+
+TEST(Repair, RevokedClaimIsAGapAndItsOwnerLearnsIt) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher());
+  auto claim = must(publisher.try_claim(5));
+  auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
+                                   ParticipantRole::repairer, [](std::uint32_t) {}));
+  EXPECT_EQ(must(Repair(wreck.shared(), 0, me.index()).fill_hole({1, 0, 0}, true)),
+            HoleState::filled);
+  EXPECT_EQ(code(claim.commit()), Errc::revoked);
+  must(publisher.publish("next"));
+  EXPECT_EQ(wreck.read(), (Log{"0+1 revoked", "1 next"}));
+}
+
+TEST(Repair, ExclusivePublisherIsNeverRevoked) {
+  const Wreck wreck;
+  auto publisher = must(wreck->publisher({.exclusive = true}));
+  auto claim = must(publisher.try_claim(5));
+  auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
+                                   ParticipantRole::repairer, [](std::uint32_t) {}));
+  EXPECT_EQ(must(Repair(wreck.shared(), 0, me.index()).fill_hole({1, 0, 0}, true)),
+            HoleState::waiting);
+  must(claim.commit(0));
+}
+
+// A claim word that was moved by nobody: waiting for ever would hide it.
+TEST(Repair, HoleThatNobodyOwnsIsCorruptAfterAWhile) {
+  const Wreck wreck;
+  wreck.claim(1, 5);
+  auto subscriber = from_beginning(wreck.topic());
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    auto record = subscriber.receive(20s);
+    ASSERT_FALSE(record);
+    EXPECT_EQ(code(record), Errc::corrupt);
+    break;
+  }
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 1s);
+}
+
+TEST(Repair, ClaimsThatCannotBeAreNotBelieved) {
+  const Wreck wreck;
+  const std::uint64_t word = wreck.claim_word();
+  const ClaimLayout& layout = wreck.layout();
+  for (const std::uint64_t step : {layout.step(1, 0), layout.step(0, 5), layout.step(11, 5),
+                                   layout.step(1, 257), ~std::uint64_t{0}, std::uint64_t{0}}) {
+    (void)wreck.dead_publisher(kClaiming, word, step);
+    (void)wreck.dead_publisher(kClaimed, word, step);
+  }
+  (void)wreck.dead_publisher(kClaimed, word, layout.step(1, 9), false, 77);  // Another segment.
+  (void)wreck.dead_publisher(kClaiming, word, layout.step(1, 5));
+  wreck.claim(1, 5);
+  auto publisher = must(wreck->publisher());
+  must(publisher.publish("next"));
+  EXPECT_EQ(wreck.read(), (Log{"0+1 died", "1 next"}));
+}
+
+TEST(Repair, PlaceOutsideTheTopicIsCorrupt) {
+  const Wreck wreck;
+  auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
+                                   ParticipantRole::repairer, [](std::uint32_t) {}));
+  Repair repair{wreck.shared(), 0, me.index()};
+  EXPECT_EQ(code(repair.fill_hole({2, 0, 0}, false)), Errc::corrupt);
+  EXPECT_EQ(code(repair.fill_hole({~0ULL, 0, 0}, false)), Errc::corrupt);
+  EXPECT_EQ(code(repair.fill_hole({1, 0, 256}, false)), Errc::corrupt);
+}
+
+TEST(Repair, DeadSubscriberHoldsNothing) {
+  const Wreck wreck{{.policy = Policy::fail}};
+  Child child{[&] {
+    const Topic mine = must(Topic::open(kTopicName, 0s, wreck.directory()));
+    auto subscriber = from_beginning(mine);
+    ::_exit(0);
+    return 1;
+  }};
+  ASSERT_EQ(child.join(), 0);
+  auto publisher = must(wreck->publisher());
+  for (int i = 0; i < 30; ++i)
+    ASSERT_EQ(code(publisher.publish(std::string(kHalf, 'x'))), Errc::ok) << i;
+}
+
+TEST(Repair, ManyRepairAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    const Wreck wreck;
+    for (int i = 0; i < 5; ++i) {
+      (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 5));
+      wreck.claim(1, 5);
+    }
+    std::vector<std::jthread> readers;
+    for (int i = 0; i < 3; ++i) {
+      readers.emplace_back([&] {
+        EXPECT_EQ(wreck.read(),
+                  (Log{"0+1 died", "1+1 died", "2+1 died", "3+1 died", "4+1 died"}));
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace leat::detail
