@@ -64,11 +64,12 @@ void wait_for(Workers workers, bool until_end, std::chrono::steady_clock::time_p
 
 void Start::wait() const {
   char byte = 1;
-  ssize_t result = ::write(ready_, &byte, 1);
-  do {
-    result = ::read(go_, &byte, 1);
-  } while (result < 0 && errno == EINTR);
-  if (result != 1) ::_exit(kExitFailed);  // The parent has gone.
+  ssize_t got = -1;
+  if (::write(ready_, &byte, 1) == 1) {
+    while ((got = ::read(go_, &byte, 1)) < 0 && errno == EINTR) {
+    }
+  }
+  if (got != 1) ::_exit(kExitFailed);  // The parent has gone.
 }
 
 Worker::Worker(std::string name, const std::function<void(WorkerReport&, const Start&)>& work)

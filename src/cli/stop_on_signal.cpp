@@ -9,6 +9,8 @@ namespace {
 
 // Makes a blocking system call of the owner return with EINTR; does nothing else.
 constexpr int kInterrupt = SIGUSR1;
+// Makes the watching thread look whether it is done.
+constexpr int kDone = SIGUSR2;
 constexpr long kInterruptEveryNs = 20'000'000;
 
 }  // namespace
@@ -21,7 +23,7 @@ StopOnSignal::StopOnSignal() : owner_{::pthread_self()} {
     // Who started us ignores it on purpose (nohup, a shell's background job): so do we.
     if (current.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
   }
-  sigaddset(&watched_, SIGTERM);  // The destructor needs one.
+  sigaddset(&watched_, kDone);
   struct sigaction interrupt {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
@@ -32,7 +34,7 @@ StopOnSignal::StopOnSignal() : owner_{::pthread_self()} {
 
 StopOnSignal::~StopOnSignal() {
   done_ = true;
-  ::pthread_kill(thread_.native_handle(), SIGTERM);
+  ::pthread_kill(thread_.native_handle(), kDone);
   thread_.join();
 }
 
@@ -42,8 +44,10 @@ void StopOnSignal::watch() {
     const int signal = stopped() ? ::sigtimedwait(&watched_, nullptr, &interval)
                                  : ::sigwaitinfo(&watched_, nullptr);
     if (done_) return;
-    if (signal > 0 && stopped()) ::_exit(128 + signal);
-    if (signal > 0) stop_.request_stop();
+    if (signal > 0 && signal != kDone) {
+      if (stopped()) ::_exit(128 + signal);
+      stop_.request_stop();
+    }
     // Again and again, because the owner may be just about to block.
     if (stopped()) ::pthread_kill(owner_, kInterrupt);
   }

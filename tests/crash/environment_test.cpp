@@ -278,10 +278,11 @@ class SmallTmpfs : public ::testing::Test {
     return {.capacity_bytes = capacity, .segment_bytes = 4096, .participants = 4,
             .directory = directory_.path()};
   }
+  // Topics, finished or not. A lock of the directory itself may stay.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator{directory_.path()}) {
-      found.push_back(entry.path().filename());
+      if (entry.is_directory()) found.push_back(entry.path().filename());
     }
     return found;
   }

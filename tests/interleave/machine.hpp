@@ -30,6 +30,7 @@ struct Fiber {
   void* stack = nullptr;
   ThreadView view;
   State state = State::ready;
+  bool started = false;
   bool suspended = false;
   std::uint64_t operations = 0;
   std::uint64_t kill_at = kNever;

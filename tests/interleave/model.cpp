@@ -364,7 +364,9 @@ bool Execution::run() {
   Machine& m = machine();
   if (m.result.failed || m.abandoned) return false;
   for (Fiber& fiber : m.fibers) {
-    if (fiber.state == State::ready) fiber.view.now.join(m.setup_view.now);
+    if (fiber.started) continue;  // A thread that is resumed knows no more than before.
+    fiber.view.now.join(m.setup_view.now);
+    fiber.started = true;
   }
   switch_to(choose_next(false));
   for (const Fiber& fiber : m.fibers) m.setup_view.now.join(fiber.view.now);

@@ -119,6 +119,8 @@ class Trail {
     const std::optional<Mark> mark = read_message(record.value);
     if (!mark) {
       complaints_.push_back(name_ + ": content of offset " + std::to_string(record.offset));
+    } else {
+      check_order(*mark, record.offset);
     }
     steps_.push_back({.mark = mark.value_or(Mark{~0U, ~0U})});
   }
@@ -156,24 +158,34 @@ class Trail {
                           std::to_string(next()));
   }
 
+  void check_order(Mark mark, std::uint64_t offset) {
+    if (mark.publisher >= 64) return;  // compare() complains.
+    if (mark.publisher >= last_.size()) last_.resize(mark.publisher + 1, -1);
+    if (mark.sequence <= last_[mark.publisher]) {
+      complaints_.push_back(name_ + ": record " + std::to_string(mark.sequence) +
+                            " of publisher " + std::to_string(mark.publisher) + " at offset " +
+                            std::to_string(offset) + ": twice, or not in its publisher's order");
+    }
+    last_[mark.publisher] = mark.sequence;
+  }
+
   std::string name_;
   std::optional<std::uint64_t> first_;
   std::vector<Step> steps_;
+  std::vector<std::int64_t> last_;  // By publisher: its latest sequence number.
   std::vector<std::string> complaints_;
 };
 
-// What is wrong with the trail, given what was published; at most a few lines.
+// What is wrong with the trail, given what was published; at most a few lines. Publishers are done.
 template <class Ledger>
 std::vector<std::string> compare(const Ledger& ledger, const Trail& trail) {
   std::vector<std::string> complaints = trail.complaints();
-  const auto complain = [&](Mark mark, std::uint64_t offset, const char* what) {
+  const auto complain = [&](Mark mark, std::uint64_t offset, const std::string& what) {
     complaints.push_back(trail.name() + ": record " + std::to_string(mark.sequence) +
                          " of publisher " + std::to_string(mark.publisher) + " at offset " +
                          std::to_string(offset) + ": " + what);
   };
-  // What arrived was published, there, once, and in its publisher's order.
-  std::array<std::int64_t, std::tuple_size_v<decltype(ledger.entries)>> last;
-  last.fill(-1);
+  // What arrived was published, and there. (Once and in order: the trail looked itself.)
   for (std::uint64_t offset = trail.first(); offset < trail.next(); ++offset) {
     const Trail::Step& step = trail.at(offset);
     if (step.is_gap) continue;
@@ -186,9 +198,6 @@ std::vector<std::string> compare(const Ledger& ledger, const Trail& trail) {
       complain(step.mark, offset, "publish returned another offset");
     if (entry->fate != Fate::published && entry->fate != Fate::started)
       complain(step.mark, offset, "arrived though it was given up, revoked or refused");
-    if (step.mark.sequence <= last[step.mark.publisher])
-      complain(step.mark, offset, "twice, or not in its publisher's order");
-    last[step.mark.publisher] = step.mark.sequence;
   }
   // What was acknowledged arrived, unless this subscriber is lossy and was told.
   for (std::uint32_t publisher = 0; publisher < ledger.entries.size(); ++publisher) {
@@ -199,7 +208,7 @@ std::vector<std::string> compare(const Ledger& ledger, const Trail& trail) {
       const Trail::Step& step = trail.at(entry.offset);
       if (step.is_gap && step.reason == GapReason::overwritten) continue;
       if (entry.fate == Fate::published && step.is_gap)
-        complain(mark, entry.offset, (std::string{"acknowledged, but a gap: "} + name_of(step.reason)).c_str());
+        complain(mark, entry.offset, "acknowledged, but " + std::string{name_of(step.reason)});
       if (entry.fate == Fate::aborted && (!step.is_gap || step.reason != GapReason::aborted))
         complain(mark, entry.offset, "given up by its publisher, but no such gap");
     }

@@ -1,6 +1,5 @@
 """How `leat sub` writes records: --format as kcat's, and --json."""
 import base64
-import json
 import os
 import random
 import time

@@ -162,10 +162,7 @@ class PartitionWriter {
     const std::uint64_t map =
         load_acquire<Edge::segment_map>(view_.entries[truncated & (entry_count_ - 1)].map);
     if (map != segment_map_) [[unlikely]] {
-      if (layout_.truncate_segment(map >> kPhysicalBits) != truncated) {
-        return left_behind(map >> kPhysicalBits, truncated);
-      }
-      if (auto entered = enter(map >> kPhysicalBits); !entered) return entered.error();
+      if (const Error error = enter_claimed(truncated); error.code != Errc::ok) return error;
     }
     store_release<Edge::intent>(slot_->claim_segment, segment_map_ >> kPhysicalBits);
     store_release<Edge::intent>(slot_->phase, claim_number_ | kClaimed);
@@ -198,13 +195,21 @@ class PartitionWriter {
                   static_cast<std::uint32_t>(granules) | (is_batch ? kBatchClaim : 0));
   }
 
-  // The entry of a segment claimed in is already that of `number`. If that comes later, others gave
-  // the claim up while this thread did not run, and went on for at least entry_count_ segments.
-  [[gnu::noinline]] Error left_behind(std::uint64_t number, std::uint64_t truncated) noexcept {
-    const std::uint64_t ahead = layout_.truncate_segment(number - truncated);
-    if (ahead > layout_.truncate_segment(~0ULL) / 2) return {Errc::corrupt};
-    store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-    return {Errc::revoked};
+  // Enters the segment of a claim that was just won. `revoked` if it is retired already: then others
+  // gave the claim up, or overwrite what nobody gates, while this thread did not run.
+  [[gnu::noinline]] Error enter_claimed(std::uint64_t truncated) noexcept {
+    // [segment-open] acquire; at most one lap of the truncated number behind.
+    const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
+    const std::uint64_t number = current - layout_.truncate_segment(current - truncated);
+    auto entered = enter(number);
+    // [retire] seq_cst: looked at after the entry was read. The entry of a segment that is not
+    // retired is its own.
+    if (load_seq_cst<Edge::retire>(view_.control->start) > number) {
+      segment_map_ = 0;
+      store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+      return {Errc::revoked};
+    }
+    return entered.error();
   }
 
   // Keeps where the segment is. It holds an open claim, or nobody else can move on.

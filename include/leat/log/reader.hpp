@@ -109,7 +109,7 @@ class PartitionReader {
       return failed_;
     if (pending_gap_) [[unlikely]]
       on_event(*std::exchange(pending_gap_, std::nullopt));
-    if (mode_ == ReaderMode::gating && geometry().evict_after_ns != 0) [[unlikely]]
+    if (is_evicted()) [[unlikely]]
       notice_eviction();
     std::size_t count = 0;
     Step step = Step::go_on;
@@ -145,9 +145,7 @@ class PartitionReader {
     if (granule_ < geometry().segment_granules) {
       if ((load_acquire<Edge::record_ready>(header_here()->commit) ^ tag_here()) < 256) return true;
     }
-    if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
-      return true;
-    }
+    if (is_evicted() || is_overtaken()) return true;
     const SegmentEntry& next = view_.entries[(segment_ + 1) & (geometry().entry_count - 1)];
     return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_ + 1 &&
            load_relaxed(next.base_offset) == offset_;
@@ -181,6 +179,8 @@ class PartitionReader {
         geometry().revoke_after_ns != 0 && now - stuck_since_ns_ >= geometry().revoke_after_ns;
     auto state = repair.fill_hole({segment_, offset_ - base_offset_, granule_}, revoke);
     if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
+    // What was looked at may have been retired meanwhile: no hole of this reader's any more.
+    if (is_evicted() || is_overtaken()) return {};
     if (!state) return state.error();
     if (*state != HoleState::unknown) {
       unknown_since_ns_ = 0;
@@ -382,16 +382,17 @@ class PartitionReader {
   // to the oldest segment. False: nothing more for now.
   template <class OnEvent>
   Step advance_segment(OnEvent&& on_event) {
-    if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
-      return skip_to_start(on_event);
-    }
+    if (is_overtaken()) return skip_to_start(on_event);
     const std::uint64_t number = segment_ + 1;
     const SegmentEntry& entry = view_.entries[number & (geometry().entry_count - 1)];
     // [segment-map] acquire.
     if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Step::stop;
     auto segment = find_segment(*topic_, view_, number);
-    if (mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
-      return skip_to_start(on_event);
+    // [retire] looked at after the entry was read: until now this segment held, so the next one did.
+    if (is_overtaken()) return skip_to_start(on_event);
+    if (is_evicted()) {
+      notice_eviction();
+      return Step::go_on;
     }
     if (!segment) return fail(segment.error().code);
     if (segment->base_offset != offset_) {
@@ -408,15 +409,24 @@ class PartitionReader {
   void move_cursor() noexcept {
     (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
     LEAT_STEP("cursor:moved");
-    if (mode_ == ReaderMode::gating) notice_eviction();
+    notice_eviction();
     SharedTopic::wake(topic_->header().space_wake);
   }
 
+  // Lossy, and what it was going to read is gone.
+  bool is_overtaken() const noexcept {
+    return mode_ == ReaderMode::lossy &&
+           load_seq_cst<Edge::retire>(view_.control->start) > segment_;
+  }
+  // Made lossy by a publisher, and not aware of it: only this segment is held for it still.
+  bool is_evicted() const noexcept {
+    return mode_ == ReaderMode::gating && geometry().evict_after_ns != 0 &&
+           load_seq_cst<Edge::retire>(slot_->reader_mode) ==
+               static_cast<std::uint64_t>(ReaderMode::evicted);
+  }
+
   void notice_eviction() noexcept {
-    if (load_seq_cst<Edge::retire>(slot_->reader_mode) !=
-        static_cast<std::uint64_t>(ReaderMode::evicted)) {
-      return;
-    }
+    if (!is_evicted()) return;
     mode_ = ReaderMode::lossy;
     // What was handed out of this segment is no longer in use: this is a new call.
     (void)exchange<Edge::retire>(slot_->reader_mode, static_cast<std::uint64_t>(ReaderMode::lossy));

@@ -329,7 +329,8 @@ inline TopicInfo Topic::info() const {
     const detail::ParticipantSlot& participant = topic_->participant(slot);
     const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
     const auto role = detail::role_of(state);
-    if (role <= detail::ParticipantRole::reserved || detail::is_dead(*topic_, state)) continue;
+    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber) continue;
+    if (detail::is_dead(*topic_, state)) continue;
     ParticipantInfo one;
     one.pid = detail::load_relaxed(participant.pid);
     one.role = role == detail::ParticipantRole::publisher             ? "publisher"

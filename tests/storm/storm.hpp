@@ -1,0 +1,99 @@
+// A storm: processes publish and subscribe at random on one small topic while others are killed,
+// stopped, continued and started again at random; an oracle in every subscriber that is spared
+// checks at the end that the account comes out even.
+//
+//     Storm storm{{.revoke_after = 3ms, .stops = true}, seed};
+//     storm.run(4s);           // GoogleTest failures, if any
+//
+// LEAT_SEED repeats a storm as far as the scheduler lets it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+#include "support/trail.hpp"
+
+namespace leat::testing {
+
+inline constexpr std::uint32_t kMaxPublishers = 6;
+using StormLedger = LedgerOf<kMaxPublishers + 1, 400'000>;  // The last one publishes when all is calm.
+
+struct StormOptions {
+  std::uint32_t publishers = 3;
+  std::uint32_t gating = 2;         // spared
+  std::uint32_t gating_victims = 1;
+  std::uint32_t lossy = 1;          // spared
+  std::uint32_t lossy_victims = 1;
+  std::uint32_t segments = 5;       // of 4 KiB
+  Policy policy = Policy::block;
+  bool exclusive = false;           // each publisher is the only one, and the others wait for its end
+  bool kills = true;
+  bool stops = false;
+  bool in_place = false;            // lossy subscribers pin what they read
+  std::chrono::nanoseconds revoke_after{0};
+  std::chrono::nanoseconds evict_after{0};
+};
+
+struct StormShared {
+  StormLedger ledger;
+  std::atomic<std::uint32_t> spared_joined;
+  std::atomic<bool> publishers_stop;
+  std::atomic<bool> victims_stop;
+  std::atomic<std::uint64_t> final_end;  // 0: not known yet
+};
+
+using Random = std::mt19937_64;
+// From 0 to limit - 1.
+inline std::uint64_t below(Random& random, std::uint64_t limit) { return random() % limit; }
+
+class Storm {
+ public:
+  Storm(const StormOptions& options, std::uint64_t seed);
+  void run(std::chrono::milliseconds duration);
+
+ private:
+  struct Process {
+    enum class Kind { publisher, gating, lossy } kind;
+    std::uint32_t number;
+    bool spared;
+    std::optional<Child> child;
+    std::optional<std::chrono::steady_clock::time_point> continue_at;  // It is stopped.
+    std::string name() const;
+  };
+
+  void start(Process& process);
+  void hurt_somebody();
+  void continue_stopped(bool all);
+  bool all_spared_live();
+  void end_publishers();
+  void publish_in_the_calm();
+  void end_subscribers();
+  void wait_for(Process& process);
+
+  // In children.
+  Topic open() const;
+  int publish(std::uint32_t id, Random random);
+  int subscribe(const Process& process, Random random);
+  void publish_one(Publisher& publisher, std::uint32_t id, Random& random);
+  void publish_batch(Publisher& publisher, std::uint32_t id, Random& random);
+  void claim_one(Publisher& publisher, std::uint32_t id, Random& random);
+
+  StormOptions options_;
+  Random random_;
+  TemporaryDirectory directory_;
+  Shared<StormShared> shared_;
+  std::optional<Topic> topic_;
+  std::vector<Process> processes_;
+  std::uint64_t kills_ = 0;
+  std::uint64_t stops_ = 0;
+};
+
+}  // namespace leat::testing
