@@ -15,7 +15,7 @@ void join_late(model::Execution& run, std::uint32_t publishers, const Subscriber
   for (std::uint32_t who = 0; who < publishers; ++who) {
     run.thread("publisher " + std::to_string(who), [&, who] {
       auto publisher = must(topic->publisher(), "publisher");
-      publish(publisher, who, 10 / publishers, kHalf, published);
+      publish_revocable(publisher, who, 10 / publishers, kHalf, published);
       ++done;
     });
   }
@@ -71,12 +71,13 @@ TEST(Join, SlotsGoFromHandToHand) {
   EXPECT_TRUE(model::holds(model::explore({.name = "slots"}, [](model::Execution& run) {
     SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
     std::map<std::uint64_t, Mark> published;
+    std::uint32_t revoked = 0;
     for (std::uint32_t who = 0; who < 2; ++who) {
       run.thread("comes and goes " + std::to_string(who), [&, who] {
         for (std::uint32_t i = 0; i < 3; ++i) {
           {
             auto publisher = must(topic->publisher(), "publisher");
-            publish(publisher, who, 1, kHalf, published, i);
+            revoked += publish_revocable(publisher, who, 1, kHalf, published, i);
           }
           auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
           Ledger ledger{subscriber.offset()};
@@ -86,7 +87,7 @@ TEST(Join, SlotsGoFromHandToHand) {
       });
     }
     if (!run.run()) return;
-    model::check(published.size() == 6 && published.rbegin()->first == 5, "offsets are not dense");
+    model::check(published.size() + revoked == 6, "something is missing");
   })));
 }
 

@@ -16,7 +16,7 @@ void overtake(model::Execution& run, std::uint32_t publishers, const SubscriberO
   for (std::uint32_t who = 0; who < publishers; ++who) {
     run.thread("publisher " + std::to_string(who), [&, who] {
       auto publisher = must(topic->publisher(), "publisher");
-      publish(publisher, who, 16 / publishers, kHalf, published);
+      publish_revocable(publisher, who, 16 / publishers, kHalf, published);
     });
   }
   const auto reader =

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -131,6 +132,30 @@ void fail(const std::string& message) {
     machine().left_behind = true;
     switch_to(kSetup);  // Never to return.
   }
+}
+
+// A thread that crashes, or fails an assertion, is a failure like any other. Elsewhere a crash stays
+// a crash.
+void on_crash(int number) {
+  Machine& m = machine();
+  if (m.running == kSetup) {
+    ::signal(number, SIG_DFL);
+    return;
+  }
+  record_failure(std::string{"signal "} + ::strsignal(number));
+  m.left_behind = true;
+  m.running = kSetup;
+  ::setcontext(&m.home);  // Also restores the signal mask.
+}
+
+void catch_crashes() {
+  static std::array<char, 64 * 1024> stack;
+  const stack_t signal_stack{.ss_sp = stack.data(), .ss_flags = 0, .ss_size = stack.size()};
+  ::sigaltstack(&signal_stack, nullptr);
+  struct sigaction action {};
+  action.sa_handler = on_crash;
+  action.sa_flags = SA_ONSTACK;
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(number, &action, nullptr);
 }
 
 }  // namespace
@@ -399,6 +424,7 @@ Result explore(const Options& options, const Body& body) {
     first = std::strtoull(seed, nullptr, 10);
     executions = 1;
   }
+  catch_crashes();
   const std::set<int> descriptors = open_descriptors();
   for (std::uint64_t i = 0; i < executions && !m.result.failed; ++i) {
     begin_execution(first + i);

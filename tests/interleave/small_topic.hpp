@@ -135,14 +135,29 @@ class Ledger {
   std::map<std::uint32_t, std::uint32_t> last_of_;
 };
 
-// Publishes `count` records of `size` bytes; what was acknowledged is added to `published`.
-inline void publish(Publisher& publisher, std::uint32_t who, std::uint32_t count, std::size_t size,
-                    std::map<std::uint64_t, Mark>& published, std::uint32_t first_number = 0) {
+// Publishes `count` records of `size` bytes; what was acknowledged is added to `published`. Returns
+// how many were not delivered because others gave them up meanwhile: only where that may happen.
+inline std::uint32_t publish_revocable(Publisher& publisher, std::uint32_t who, std::uint32_t count,
+                                       std::size_t size, std::map<std::uint64_t, Mark>& published,
+                                       std::uint32_t first_number = 0) {
+  std::uint32_t revoked = 0;
   for (std::uint32_t i = 0; i < count; ++i) {
     const Mark mark{who, first_number + i};
-    const auto offset = must(publisher.publish(payload_of(mark, size)), "publish");
-    model::check(published.emplace(offset, mark).second, "two records with one offset");
+    const auto offset = publisher.publish(payload_of(mark, size));
+    if (!offset && offset.error().code == Errc::revoked) {
+      ++revoked;
+      continue;
+    }
+    model::check(offset.has_value(), "publish: " + describe(offset.error()));
+    model::check(published.emplace(*offset, mark).second, "two records with one offset");
   }
+  return revoked;
+}
+
+inline void publish(Publisher& publisher, std::uint32_t who, std::uint32_t count, std::size_t size,
+                    std::map<std::uint64_t, Mark>& published, std::uint32_t first_number = 0) {
+  model::check(publish_revocable(publisher, who, count, size, published, first_number) == 0,
+               "a claim was given up");
 }
 
 // Reads what is there; if that is nothing, waits.

@@ -136,7 +136,7 @@ TEST(Participant, ManyJoinAndLeaveAtOnce) {
           continue;
         }
         ASSERT_LE(++joined, 4);
-        ASSERT_EQ(participant->slot().state, participant->state());
+        ASSERT_EQ(load_relaxed(participant->slot().state), participant->state());
         --joined;
       }
     });
