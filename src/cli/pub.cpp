@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -215,10 +216,12 @@ void send_lines(Sender& sender, int input, const PubArguments& arguments,
       }
       break;
     case LineReader::Ended::line_too_long: sender.fail_too_large(std::nullopt);
-    case LineReader::Ended::error:
-      throw system_failure(
-          fmt::format("cannot read '{}'{}", arguments.file, sender.what_was_sent()),
-          lines.error_number());
+    case LineReader::Ended::error: {
+      const std::string what = arguments.file == "-" ? "standard input" : arguments.file;
+      throw Failure{kExitFailed,
+                    fmt::format("cannot read {}: {}{}", what, std::strerror(lines.error_number()),
+                                sender.what_was_sent())};
+    }
   }
 }
 

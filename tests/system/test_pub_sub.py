@@ -559,3 +559,11 @@ def test_several_publishers_and_subscribers_at_once(leat, tmp_path):
     for name in "ab":
         mine = [line for line in outputs[0] if line.startswith(name)]
         assert mine == [f"{name} {i}" for i in range(3000)]
+
+
+def test_input_that_cannot_be_read_is_an_error(leat):
+    done = leat.start("pub", "t", stdin=os.open("/dev/null", os.O_WRONLY))
+    _, errors = done.communicate(timeout=20)
+    assert done.returncode == 1
+    assert errors.endswith("leat: cannot read standard input: Bad file descriptor; "
+                           "0 records were sent before\n")
