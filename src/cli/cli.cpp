@@ -118,10 +118,9 @@ void check_topic_name(const std::string& name) {
   std::string problem = "has a character that is not allowed";
   if (name.empty()) problem = "is empty";
   if (name.size() > 200) problem = fmt::format("has {} characters", name.size());
-  if (!name.empty() && name[0] == '.') problem = "starts with a dot";
+  if (name == "." || name == "..") problem = "is a directory's";
   throw Failure{kExitUsage,
-                fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are "
-                            "right, the first one not a dot",
+                fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are right",
                             shown, problem)};
 }
 

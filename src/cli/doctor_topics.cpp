@@ -16,7 +16,7 @@
 namespace leat::cli {
 namespace {
 
-constexpr std::string_view kDemoPrefix = ".demo-";  // See demo.cpp.
+constexpr std::string_view kDemoPrefix = "+demo-";  // See demo.cpp.
 constexpr std::time_t kCreationSeconds = 60;        // Nobody takes that long to make a topic.
 
 // Room that a topic's files (or anything else below `path`) take.
@@ -31,7 +31,7 @@ std::uint64_t bytes_of(const std::string& path) {
   return bytes;
 }
 
-// Whether `.new-<pid>-<random>` is of a process that has gone. A process of another PID namespace
+// Whether `+new-<pid>-<random>` is of a process that has gone. A process of another PID namespace
 // may have any number, so the directory must be old, too.
 bool creator_has_gone(const std::string& path, std::string_view name) {
   name.remove_prefix(std::string_view{detail::kNewPrefix}.size());

@@ -123,6 +123,28 @@ TEST(Delete, ADeadDeleterBlocksNobody) {
   })));
 }
 
+// A deleter that dies after the mark is set and before the sleepers are woken: the next one wakes them.
+TEST(Delete, ADeadDeleterLeavesNobodyAsleep) {
+  EXPECT_TRUE(model::holds(model::explore({.name = "sleepers"}, [](model::Execution& run) {
+    SmallTopic topic;
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    run.thread("subscriber", [&] {
+      const auto record = subscriber.receive();
+      model::check(record.error().code == Errc::deleted, "receive: " + describe(record.error()));
+    });
+    const auto victim =
+        run.thread("victim", [&] { (void)Topic::remove("t", remove_options(true)); });
+    run.kill_at(victim, model::random(40));
+    run.thread("next", [&] {
+      while (!run.finished(victim) && !run.killed(victim)) model::yield();
+      const auto removed = Topic::remove("t", remove_options(true));
+      model::check(removed || removed.error().code == Errc::not_found,
+                   "remove: " + describe(removed.error()));
+    });
+    run.run();
+  })));
+}
+
 // ---- Exclusive publishers ---------------------------------------------------------------------------
 
 // One wants to be alone, the other does not mind company: never both.

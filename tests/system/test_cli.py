@@ -219,7 +219,7 @@ def test_no_room_on_a_small_file_system(leat, as_root):
         done = leat("--dir", mount, "topic", "create", "t")
         one_line(done, 6, "8 MiB needed", "4 MiB free")
         one_line(leat("--dir", mount, "pub", "t", input="x\n"), 6, "8 MiB needed")
-        assert [path.name for path in mount.iterdir() if path.name != ".lock"] == []
+        assert [path.name for path in mount.iterdir() if path.name != "+lock"] == []
         leat("--dir", mount, "topic", "create", "t", "--capacity", "1MiB", check=True)
     finally:
         subprocess.run(["umount", mount], check=True)
@@ -291,7 +291,7 @@ def test_delete_removes_the_topic_and_its_files(leat):
     leat("topic", "create", "t", check=True)
     leat("topic", "delete", "t", check=True)
     one_line(leat("topic", "info", "t"), 3, "'t'")
-    assert [path.name for path in leat.directory.iterdir() if path.name != ".lock"] == []
+    assert [path.name for path in leat.directory.iterdir() if path.name != "+lock"] == []
     leat("topic", "create", "t", check=True)
 
 

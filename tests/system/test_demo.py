@@ -16,7 +16,7 @@ SMALL = ["--records", "20000", "--runs", "1"]
 
 
 def left_behind(leat):
-    return [path.name for path in leat.directory.iterdir() if path.name != ".lock"]
+    return [path.name for path in leat.directory.iterdir() if path.name != "+lock"]
 
 
 def children_of(pid):
@@ -99,7 +99,7 @@ def test_records_that_were_changed_on_the_way_are_noticed(leat):
     demo = leat.start("demo", "--records", "1000000", "--runs", "3", "--json")
     changed = 0
     while demo.poll() is None:
-        for records in leat.directory.glob(".demo-*/text/records"):
+        for records in leat.directory.glob("+demo-*/text/records"):
             try:
                 with open(records, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
                     # A payload in the middle; only its content, so that nothing looks torn.
@@ -122,9 +122,9 @@ def test_records_that_were_changed_on_the_way_are_noticed(leat):
 def test_topic_deleted_under_it_is_noticed(leat):
     """The table's last line says it, too."""
     demo = leat.start("demo", "--records", "1000000", "--runs", "5")
-    wait_until(lambda: list(leat.directory.glob(".demo-*/text/control")))
+    wait_until(lambda: list(leat.directory.glob("+demo-*/text/control")))
     while demo.poll() is None:
-        for directory in leat.directory.glob(".demo-*"):
+        for directory in leat.directory.glob("+demo-*"):
             leat("--dir", directory, "topic", "delete", "text", "--force")
     output, errors = demo.communicate(timeout=60)
     assert demo.returncode == 1
@@ -153,7 +153,7 @@ def test_too_little_shared_memory_says_how_much_is_needed(leat, as_root):
         assert done.stdout == ""
         needed = float(re.search(r"([\d.]+) MiB needed", done.stderr).group(1))
         assert 133 < needed < 250  # 1,000,000 times 133 bytes and headers.
-        assert [path.name for path in mount.iterdir() if path.name != ".lock"] == []
+        assert [path.name for path in mount.iterdir() if path.name != "+lock"] == []
         # What fits is done.
         leat("--dir", mount, "demo", *SMALL, check=True)
     finally:

@@ -77,13 +77,13 @@ def test_dead_participants_are_named(leat):
 
 
 def test_leftovers_are_found_and_removed_on_request_only(leat):
-    (leat.directory / ".deleted-0123456789abcdef").mkdir()
-    (leat.directory / ".deleted-0123456789abcdef" / "records").write_bytes(b"x" * 100_000)
+    (leat.directory / "+deleted-0123456789abcdef").mkdir()
+    (leat.directory / "+deleted-0123456789abcdef" / "records").write_bytes(b"x" * 100_000)
     finished = subprocess.Popen(["true"])  # Its pid is of a process that was, and is no more.
     finished.wait()
-    old = leat.directory / f".new-{finished.pid}-0123456789abcdef"
-    of_the_living = leat.directory / f".new-{os.getpid()}-0123456789abcdef"
-    young = leat.directory / f".new-{finished.pid}-fedcba9876543210"
+    old = leat.directory / f"+new-{finished.pid}-0123456789abcdef"
+    of_the_living = leat.directory / f"+new-{os.getpid()}-0123456789abcdef"
+    young = leat.directory / f"+new-{finished.pid}-fedcba9876543210"
     for path in (old, of_the_living, young):
         path.mkdir()
     for path in (old, of_the_living):
@@ -91,7 +91,7 @@ def test_leftovers_are_found_and_removed_on_request_only(leat):
 
     check = examine(leat)["leftovers"]
     assert check["status"] == "warning" and "--clean" in check["advice"]
-    assert set(check["facts"]["names"]) == {".deleted-0123456789abcdef", old.name}
+    assert set(check["facts"]["names"]) == {"+deleted-0123456789abcdef", old.name}
     assert check["facts"]["bytes"] >= 100_000
     assert old.exists()
     text = leat("doctor", "--clean", check=True).stdout

@@ -16,7 +16,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <mutex>
 #include <type_traits>
 
 #if defined(__SANITIZE_THREAD__)
@@ -28,6 +27,12 @@
 #endif
 #ifndef LEAT_THREAD_SANITIZER
 #define LEAT_THREAD_SANITIZER 0
+#endif
+#if LEAT_THREAD_SANITIZER
+extern "C" {
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+}
 #endif
 
 namespace leat::detail {
@@ -170,20 +175,6 @@ inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&exp
                                   const std::uint64_t (&desired)[2]) noexcept {
   return model::compare_exchange_pair(pair, expected, desired, static_cast<int>(E));
 }
-#elif LEAT_THREAD_SANITIZER
-// The sanitizer does not see assembly. Only other pair swaps change a closed claim word, so within
-// one process a lock gives the same result.
-template <Edge E>
-inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
-                                  const std::uint64_t (&desired)[2]) noexcept {
-  static std::mutex mutex;
-  const std::lock_guard guard{mutex};
-  if (load_acquire<E>(pair[0]) != expected[0] || load_acquire<E>(pair[1]) != expected[1])
-    return false;
-  store_release<E>(pair[1], desired[1]);
-  store_release<E>(pair[0], desired[0]);
-  return true;
-}
 #elif defined(__x86_64__)
 // Assembly, because GCC and clang agree on no intrinsic without a compiler flag or libatomic.
 template <Edge E>
@@ -192,10 +183,17 @@ inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&exp
   std::uint64_t low = expected[0];
   std::uint64_t high = expected[1];
   bool done = false;
+#if LEAT_THREAD_SANITIZER
+  // The sanitizer does not see what assembly orders: it is told.
+  for (std::uint64_t* word : {pair, pair + 1}) __tsan_release(word);
+#endif
   __asm__ __volatile__("lock cmpxchg16b (%[pair])"
                        : "=@ccz"(done), "+a"(low), "+d"(high)
                        : [pair] "r"(pair), "b"(desired[0]), "c"(desired[1])
                        : "memory");
+#if LEAT_THREAD_SANITIZER
+  for (std::uint64_t* word : {pair, pair + 1}) __tsan_acquire(word);
+#endif
   return done;
 }
 #else

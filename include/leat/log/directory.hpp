@@ -15,13 +15,14 @@
 
 namespace leat::detail {
 
-inline constexpr char kNewPrefix[] = ".new-";          // being created
-inline constexpr char kDeletedPrefix[] = ".deleted-";  // being removed
-inline constexpr char kDirectoryLock[] = ".lock";
+// Names of our own; a topic's name has no plus sign.
+inline constexpr char kNewPrefix[] = "+new-";          // being created
+inline constexpr char kDeletedPrefix[] = "+deleted-";  // being removed
+inline constexpr char kDirectoryLock[] = "+lock";
 
-// Letters, digits, dot, underscore and dash; 1 to 200; not starting with a dot, which is ours.
+// Letters, digits, dot, underscore and dash; 1 to 200; not "." or "..".
 inline bool is_valid_topic_name(std::string_view name) noexcept {
-  if (name.empty() || name.size() > 200 || name[0] == '.') return false;
+  if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
   for (const char c : name) {
     const bool ok = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                     c == '.' || c == '_' || c == '-';

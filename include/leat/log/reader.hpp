@@ -181,14 +181,18 @@ class PartitionReader {
     if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
     // What was looked at may have been retired meanwhile: no hole of this reader's any more.
     if (is_evicted() || is_overtaken()) return {};
-    if (!state) return state.error();
+    if (!state) {
+      failed_ = state.error().code;  // The next poll says so.
+      return failed_;
+    }
     if (*state != HoleState::unknown) {
       unknown_since_ns_ = 0;
       return {};
     }
     if (unknown_since_ns_ == 0) unknown_since_ns_ = now;
-    if (now - unknown_since_ns_ > 1'000'000'000) return Errc::corrupt;
-    return {};
+    if (now - unknown_since_ns_ <= 1'000'000'000) return {};
+    failed_ = Errc::corrupt;
+    return failed_;
   }
 
   // Lossy, in place: what was delivered is no longer in use.

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Measures again what README.md shows: the output of the demo, and the table of speeds.
+
+    tools/readme_figures.py [--leat build/leat] [--runs 5] [--busy]
+
+Needs a machine that does nothing else: refuses when it is busy, unless told otherwise. Replaces what
+lies between the lines `<!-- figures … -->` and `<!-- end of figures -->`, and the first output of
+`$ make demo` up to the second workload. Every number comes from a command of Leat.
+"""
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+SIZES = [8, 32, 100, 1024]
+BUSY_LOAD = 0.7  # Processes that want to run, over the last minute.
+
+
+def run(leat, *arguments):
+    done = subprocess.run([leat, *map(str, arguments)], capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"leat {' '.join(map(str, arguments))} exited with {done.returncode}: {done.stderr}")
+    return done.stdout
+
+
+def demo_text(leat, runs):
+    """Head, first workload and verdict."""
+    lines = run(leat, "demo", "--runs", runs).rstrip("\n").split("\n")
+    second = next(i for i, line in enumerate(lines) if line.startswith("structured"))
+    return "\n".join(lines[:second - 1] + ["…", lines[-1]])
+
+
+def log_row(report, title, mode, batch):
+    found = {}
+    for case in report["cases"]:
+        parameters = case["parameters"]
+        if (parameters["mode"], parameters["batch"], parameters["publishers"]) == (mode, batch, 1):
+            found[parameters["size"]] = case["median"]["ns_per_record"]
+    return [title, *(rate_text(found[size]) for size in SIZES)]
+
+
+def rate_text(ns):
+    return f"{1000 / ns:.1f} M/s, {ns:.1f} ns"
+
+
+def floor_row(report):
+    found = {case["parameters"]["size"]: case["floor"] for case in report["cases"]}
+    return ["floor: a bare ring", *(rate_text(found[size]) for size in SIZES)]
+
+
+def trip_row(report, title, value_of):
+    found = {case["parameters"]["size"]: value_of(case) for case in report["cases"]}
+    return [title, *(f"{found[size]:.0f} ns" if size in found else "" for size in SIZES)]
+
+
+def figures(leat, runs, pin):
+    log = json.loads(run(leat, "bench", "log", "--runs", runs, "--pin", pin, "--json"))
+    latency = json.loads(run(leat, "bench", "latency", "--runs", runs, "--pin", pin, "--json"))
+    rows = [
+        ["records a second, time per record", *(f"{size} B" for size in SIZES)],
+        ["---"] * 5,
+        log_row(log, "Leat, exclusive publisher", "exclusive", 1),
+        log_row(log, "Leat, the same in batches of 16", "exclusive", 16),
+        log_row(log, "Leat, shared publisher", "shared", 1),
+        floor_row(log),
+        trip_row(latency, "Leat, a message and its answer",
+                 lambda case: case["median"]["round_trip_ns"]),
+        trip_row(latency, "floor: the same through a single slot", lambda case: case["floor"]),
+    ]
+    table = "\n".join(("| " + " | ".join(row) + " |").replace("|  |", "| |") for row in rows)
+    machine = log["machine"]
+    return (f"{table}\n\n"
+            f"One publisher and one subscriber, separate processes, 8 MiB, median of {runs}: {machine['cpu']}, "
+            f"{machine['cpus_online']} cores,\n{machine['kernel']}, {machine['compiler']}, commit "
+            f"{log['commit']}; by `leat bench log --pin {pin}` and\n`leat bench latency --pin {pin}`.")
+
+
+def replace(pattern, text, readme):
+    changed, count = re.subn(pattern, lambda found: found.group(1) + text + found.group(2), readme,
+                             count=1, flags=re.S)
+    if count != 1:
+        sys.exit(f"README.md has no place for this: {pattern}")
+    return changed
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Measures again what README.md shows.")
+    parser.add_argument("--leat", default="build/leat")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--pin", default="0,1")
+    parser.add_argument("--busy", action="store_true", help="measure on a busy machine all the same")
+    arguments = parser.parse_args()
+    load = os.getloadavg()[0]
+    if load > BUSY_LOAD and not arguments.busy:
+        sys.exit(f"this machine is busy (load {load}): figures would be wrong; wait, or say --busy")
+
+    table = figures(arguments.leat, arguments.runs, arguments.pin)
+    demo = demo_text(arguments.leat, arguments.runs)
+    readme = README.read_text(encoding="utf-8")
+    readme = replace(r"(<!-- figures[^\n]*-->\n).*?(\n<!-- end of figures -->)", table, readme)
+    readme = replace(r"(\$ make demo\n).*?(\n\$ make test)", demo, readme)
+    README.write_text(readme, encoding="utf-8")
+    print(table)
+
+
+if __name__ == "__main__":
+    main()
