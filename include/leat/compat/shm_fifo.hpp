@@ -6,14 +6,16 @@
 //     while (fifo.read(message)) use(message.content, message.value_length);
 //
 // One object belongs to one thread; any number of processes write and read the same name. What
-// ShmFifo did silently wrong is an exception here: a message over 1024 bytes, a full log, a read
-// beyond the end. The log never reuses room (`--retain all`) and holds floor(size / 1048) messages.
+// ShmFifo did silently wrong is told here: a message over 1024 bytes and a full log are exceptions,
+// and a read at the end of the log gives an empty message, never the last one again. The log never
+// reuses room (`--retain all`) and holds floor(size / 1048) messages of any size.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,7 +26,8 @@ namespace ccommons {
 
 inline constexpr int MESSAGE_CONTENT_SIZE = 1024;
 
-enum ShmErrorCode {
+// The first as ShmFifo knew it, the others where it said nothing.
+enum ShmExceptionType {
   C_COMMONS_SHM_CREATION_ERROR = 1,
   C_COMMONS_SHM_MESSAGE_TOO_LARGE = 2,
   C_COMMONS_SHM_FULL = 3,
@@ -32,25 +35,24 @@ enum ShmErrorCode {
   C_COMMONS_SHM_FAILED = 5,
 };
 
-class ShmException : public std::exception {
- public:
-  ShmException(int code, std::string message) : code_{code}, message_{std::move(message)} {}
-  const char* what() const noexcept override { return message_.c_str(); }
-  int code() const noexcept { return code_; }
+struct ShmException : std::exception {
+  ShmException(ShmExceptionType type, std::string text) : message{std::move(text)}, id{type} {}
+  const char* what() const noexcept override { return message.c_str(); }
 
- private:
-  int code_;
-  std::string message_;
+  std::string message;
+  ShmExceptionType id;
 };
 
 // As in ShmFifo: 1048 bytes, content zero-filled past value_length and not terminated when full.
 struct shm_fifo_message {
-  std::int64_t value_length;
-  std::int64_t message_number;  // counted from 1 by the reading object
-  std::int8_t status;           // always 0
-  char content[MESSAGE_CONTENT_SIZE];
+  std::int64_t value_length = 0;
+  std::int64_t message_number = 0;  // counted from 1 by the reading object; 0: no message
+  std::int8_t status = 0;           // always 0: a topic's records do not change
+  char content[MESSAGE_CONTENT_SIZE] = {};
 };
 static_assert(sizeof(shm_fifo_message) == 1048);
+
+inline constexpr std::size_t SIZE_MESSAGE = sizeof(shm_fifo_message);
 
 class ShmFifo {
  public:
@@ -58,8 +60,7 @@ class ShmFifo {
   // that many of the largest is taken at once. Unless `keep_shm_file`, the destructor deletes it.
   // Throws C_COMMONS_SHM_CREATION_ERROR.
   ShmFifo(const std::string& name, int size_bytes, bool keep_shm_file = false)
-      : limit_{size_bytes < 0 ? 0
-                              : static_cast<std::uint64_t>(size_bytes) / sizeof(shm_fifo_message)},
+      : limit_{size_bytes < 0 ? 0 : static_cast<std::uint64_t>(size_bytes) / SIZE_MESSAGE},
         keep_{keep_shm_file} {
     if (limit_ == 0) throw ShmException{C_COMMONS_SHM_CREATION_ERROR, "the size holds no message"};
     // Eight segments; each may end with room for less than one message.
@@ -73,12 +74,12 @@ class ShmFifo {
   }
   ShmFifo(const ShmFifo&) = delete;
   ShmFifo& operator=(const ShmFifo&) = delete;
-  ~ShmFifo() {
+  virtual ~ShmFifo() {
     const std::string name = topic_->name();
     publisher_.reset();
     subscriber_.reset();
     topic_.reset();
-    // Others who have it open keep what they have, as with an unlinked file.
+    // Others who have it open can still read what is there, as with an unlinked file.
     if (!keep_) (void)leat::Topic::remove(name, {.force = true});
   }
 
@@ -97,9 +98,8 @@ class ShmFifo {
     if (next_offset_ >= limit_) throw ShmException{C_COMMONS_SHM_FULL, "the log is full"};
     auto offset = publisher_->publish(leat::Bytes{message, static_cast<std::size_t>(length)});
     if (!offset) {
-      const int code =
-          offset.error() == leat::Errc::full ? C_COMMONS_SHM_FULL : C_COMMONS_SHM_FAILED;
-      throw ShmException{code, leat::describe(offset.error())};
+      const auto id = offset.error() == leat::Errc::full ? C_COMMONS_SHM_FULL : C_COMMONS_SHM_FAILED;
+      throw ShmException{id, leat::describe(offset.error())};
     }
     next_offset_ = *offset + 1;
     // Another writer took the last place at the same time: readers stop at the limit.
@@ -107,28 +107,34 @@ class ShmFifo {
     ++written_;
   }
 
-  // The next message for this object, from the oldest on. False at the end of the log: `buffer` is
-  // then all zero. Never waits.
+  // The next message for this object, from the oldest on. At the end of the log it returns false and
+  // `buffer` is empty: length and number 0. Never waits for a message.
   bool read(shm_fifo_message& buffer) {
-    std::memset(static_cast<void*>(&buffer), 0, sizeof(buffer));
     if (!subscriber_) {
-      auto subscriber = topic_->subscriber({.from = leat::From::beginning});
+      auto subscriber = topic_->subscriber({.from = leat::From::beginning, .spin = kNoTime});
       if (!subscriber) throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(subscriber.error())};
       subscriber_.emplace(std::move(*subscriber));
     }
-    bool found = false;
-    auto count = subscriber_->poll(1, [&](const leat::Record& record) {
-      if (record.offset >= limit_) return;
-      found = true;
-      const std::size_t length = std::min<std::size_t>(record.value.size(), MESSAGE_CONTENT_SIZE);
-      buffer.value_length = static_cast<std::int64_t>(length);
-      buffer.message_number = ++read_;
-      if (length != 0) std::memcpy(buffer.content, record.value.data(), length);
-    });
-    if (!count && !(count.error() == leat::Errc::deleted)) {
-      throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(count.error())};
+    buffer.status = 0;
+    while (true) {
+      bool found = false;
+      auto count = subscriber_->poll(1, [&](const leat::Record& record) {
+        if (record.offset >= limit_) return;
+        found = true;
+        const std::size_t length = std::min<std::size_t>(record.value.size(), MESSAGE_CONTENT_SIZE);
+        fill(buffer, record.value.data(), length);
+        buffer.message_number = ++read_;
+      });
+      if (found) return true;
+      if (!count && !(count.error() == leat::Errc::deleted)) {
+        throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(count.error())};
+      }
+      // Nothing, or the place of a writer that died: a look at the latter passes over it.
+      if (!count || *count != 0 || !subscriber_->wait(kNoTime)) break;
     }
-    return found;
+    fill(buffer, nullptr, 0);
+    buffer.message_number = 0;
+    return false;
   }
 
   // The same in a new message, which the caller deletes (`delete &message`), as in ShmFifo. Throws
@@ -143,6 +149,14 @@ class ShmFifo {
   long num_messages() const noexcept { return written_; }
 
  private:
+  static constexpr std::chrono::nanoseconds kNoTime{1};
+
+  static void fill(shm_fifo_message& buffer, const void* content, std::size_t length) noexcept {
+    buffer.value_length = static_cast<std::int64_t>(length);
+    if (length != 0) std::memcpy(buffer.content, content, length);
+    std::memset(buffer.content + length, 0, sizeof(buffer.content) - length);
+  }
+
   std::uint64_t limit_;
   bool keep_;
   std::optional<leat::Topic> topic_;
