@@ -14,12 +14,14 @@
 #include "limits.hpp"
 #include "log_round_trip.hpp"
 #include "report.hpp"
+#include "statistics.hpp"
 
 namespace leat::bench {
 namespace {
 
 constexpr std::array<std::size_t, 3> kSizes = {8, 100, 1024};
 constexpr std::array<double, 3> kTargets = {1.35, 1.7, 1.4};  // For `ratio`, spinning.
+constexpr std::uint64_t kCacheLineTrips = 20'000;
 constexpr std::size_t kMaxSize = (1u << 19) - 16;
 
 struct Options {
@@ -51,21 +53,25 @@ Json floor_of(const Options& options, const RoundTripOptions& trip, const Placem
 // runs, median, floor, ratio for one size.
 Json measure_size(const Options& options, const RoundTripOptions& trip, const Progress& progress) {
   const Placement placement{options.cpus};
+  Json cache_lines_ns = Json::array();
   Json floors = Json::array();
   Json runs = Json::array();
   for (int run = 1; run <= options.runs; ++run) {
     progress.show(fmt::format("{} B, run {} of {}", trip.size, run, options.runs));
+    // On a virtual machine the two CPUs may be near now and far apart in a second.
+    cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, placement));
     floors.push_back(floor_of(options, trip, placement));
     runs.push_back(to_json(log_round_trip(
         trip, options.block ? Waiting::sleeping : Waiting::polling, placement)));
   }
   progress.clear();
-  Json median = median_of(runs);
+  Json middle = median_of(runs);
   const Json floor = median_of(floors);
   const double floor_ns = floor["round_trip_ns"];
-  const double ratio = median["round_trip_ns"].get<double>() / floor_ns;
-  Json results = {{"runs", std::move(runs)}, {"median", std::move(median)},
-                  {"floor", floor_ns},       {"ratio", ratio}};
+  const double ratio = middle["round_trip_ns"].get<double>() / floor_ns;
+  Json results = {{"runs", std::move(runs)}, {"median", std::move(middle)},
+                  {"floor", floor_ns},       {"ratio", ratio},
+                  {"cache_line_round_trip_ns", std::move(cache_lines_ns)}};
   if (!options.block) results["floor_median"] = floor;
   return results;
 }
@@ -81,8 +87,8 @@ Json parameters_of(const Options& options, const RoundTripOptions& trip) {
 void print_head(const Json& report, int runs) {
   fmt::print("{}; median of {}\n", machine_line(report), runs);
   fmt::print("Nanoseconds for a message and its answer.\n\n");
-  fmt::print("{:>7} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>6} {:>7}\n", "bytes",
-             "round trip", "p50", "p90", "p99", "p99.9", "max", "floor", "ratio", "target");
+  fmt::print("{:>7} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>6} {:>7} {:>6}\n", "bytes",
+             "round trip", "p50", "p90", "p99", "p99.9", "max", "floor", "ratio", "target", "line");
 }
 
 void print_row(const Options& options, std::size_t size, const Json& results) {
@@ -93,10 +99,12 @@ void print_row(const Options& options, std::size_t size, const Json& results) {
   if (known != kSizes.end() && !options.block) {
     target = fmt::format("{:.2f}", kTargets[static_cast<std::size_t>(known - kSizes.begin())]);
   }
-  fmt::print("{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7}\n",
+  fmt::print("{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7} "
+             "{:>6.0f}\n",
              size, value("round_trip_ns"), value("p50_ns"), value("p90_ns"), value("p99_ns"),
              value("p999_ns"), value("max_ns"), results["floor"].get<double>(),
-             results["ratio"].get<double>(), target);
+             results["ratio"].get<double>(), target,
+             median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
   std::fflush(stdout);
 }
 
@@ -128,7 +136,8 @@ void run_latency(Options options) {
     }
   }
   if (with_table) {
-    fmt::print("\nfloor: {}; ratio: round trip / floor; target: for the ratio.\n",
+    fmt::print("\nfloor: {}; ratio: round trip / floor; target: for the ratio.\n"
+               "line: round trip of a bare cache line between the two CPUs, meanwhile.\n",
                options.block ? "two processes that wake each other by futex"
                              : "a single slot in each direction, with the same payload");
   }

@@ -4,7 +4,8 @@
 // does that too; a writer that makes the payload in the slot itself is faster for 8 bytes and is
 // reported beside it. Log and ring get their payloads from the same kind of prepared buffers.
 // Whatever is compared is measured in turns, so that everything else that the machine does hits
-// both alike.
+// both alike. How far apart the two CPUs are is measured in each turn, too: on a virtual machine that
+// changes from second to second, and everything else with it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ namespace {
 
 constexpr std::array<std::size_t, 4> kSizes = {8, 32, 100, 1024};
 constexpr std::size_t kMaxSize = (1u << 19) - 16;  // What the topic takes.
+constexpr std::uint64_t kCacheLineTrips = 20'000;
 constexpr std::uint32_t kMaxEach = 200;            // Publishers, and subscribers.
 
 struct Options {
@@ -109,6 +111,7 @@ std::vector<std::vector<Case>> all_cases(const LogOptions& common, bool choose_r
 
 // Everything measured for one size, run by run.
 struct Turns {
+  std::vector<double> cache_lines_ns;  // Round trips.
   std::vector<double> floors_ns;
   std::vector<double> floors_in_place_ns;
   std::vector<LogOptions> settings;          // Each once, however many cases want it.
@@ -145,6 +148,7 @@ Turns measure_in_turns(const std::vector<Case>& cases, int runs, const std::vect
     const auto show = [&](const std::string& what) {
       progress.show(fmt::format("{} B, run {} of {}: {}", first.size, run, runs, what));
     };
+    turns.cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, placement));
     show("ring");
     turns.floors_ns.push_back(ring_ns(PayloadSource::copied));
     turns.floors_in_place_ns.push_back(ring_ns(PayloadSource::in_place));
@@ -194,7 +198,8 @@ Json results_of(const Case& measured, const Turns& turns) {
                   {"floor", floor_ns},
                   {"ratio", cost_ns / floor_ns},
                   {"floor_in_place", floor_in_place_ns},
-                  {"ratio_in_place", cost_ns / floor_in_place_ns}};
+                  {"ratio_in_place", cost_ns / floor_in_place_ns},
+                  {"cache_line_round_trip_ns", turns.cache_lines_ns}};
   if (measured.one) {
     const Json one = median_of(to_json(turns.costs[turns.index_of(*measured.one)]));
     results["one"] = one;
@@ -213,22 +218,23 @@ Json results_of(const Case& measured, const Turns& turns) {
 void print_head(const Json& report, int runs) {
   fmt::print("{}; median of {}\n", machine_line(report), runs);
   fmt::print("Nanoseconds per record; CPU time of the publishers is without their waiting.\n\n");
-  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7}\n", "", "bytes",
-             "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target");
+  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>6}\n", "",
+             "bytes", "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target", "line");
 }
 
 void print_row(const LogOptions& log, const Json& results) {
   const Json& middle = results["median"];
   const auto target = target_of(log);
   const char* to_one = log.publishers > 1 ? "ratio_to_one" : "publisher_cpu_ratio_to_one";
-  fmt::print("{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7}\n",
+  fmt::print("{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7} {:>6.0f}\n",
              title_of(log), log.size, middle["ns_per_record"].get<double>(),
              middle["records_per_second"].get<double>() / 1e6,
              middle["publisher_cpu_ns_per_record"].get<double>(),
              middle["subscriber_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
              results["ratio"].get<double>(),
              results.contains(to_one) ? fmt::format("{:.2f}", results[to_one].get<double>()) : "",
-             target ? fmt::format("{:.1f}", *target) : "");
+             target ? fmt::format("{:.1f}", *target) : "",
+             median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
   std::fflush(stdout);
 }
 
@@ -236,7 +242,8 @@ void print_foot() {
   fmt::print(
       "\nfloor: a bare ring between two processes, its payload copied in; ratio: ns / floor.\n"
       "to one: against 1 publisher and 1 subscriber: ns with several publishers, else pub CPU.\n"
-      "target: for the ratio; with several publishers for to one.\n");
+      "target: for the ratio; with several publishers for to one.\n"
+      "line: round trip of a bare cache line between the two CPUs, meanwhile.\n");
 }
 
 // One batch is one claim, which may take half a segment.

@@ -34,6 +34,10 @@ using namespace std::chrono_literals;
 inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
 inline constexpr std::size_t kThird = 1344;
 inline constexpr std::size_t kHalf = 2032;
+inline const std::string kHalfText(kHalf, 'h');
+
+// For polls that only count.
+inline constexpr auto kIgnore = [](const Record&) {};
 
 // The value of a Result; without one the test fails with its error.
 template <class T>

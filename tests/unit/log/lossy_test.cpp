@@ -4,8 +4,6 @@
 namespace leat {
 namespace {
 
-const std::string kHalfText(kHalf, 'h');
-const auto kIgnore = [](const Record&) {};
 
 Subscriber lossy(const Topic& topic, bool in_place = false, From from = From::beginning) {
   return must(topic.subscriber({.from = from, .gating = false, .in_place = in_place}));

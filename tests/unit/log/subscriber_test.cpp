@@ -7,8 +7,6 @@
 namespace leat {
 namespace {
 
-const std::string kHalfText(kHalf, 'h');
-const auto kIgnore = [](const Record&) {};
 
 TEST(Subscriber, PollDeliversUpToItsLimitOldestFirst) {
   const TestTopic topic;

@@ -10,7 +10,6 @@
 namespace leat {
 namespace {
 
-const auto kIgnore = [](const Record&) {};
 
 TEST(Wait, ReturnsAtOnceWhenSomethingIsThere) {
   const TestTopic topic;

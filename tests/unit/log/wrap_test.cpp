@@ -5,7 +5,6 @@
 namespace leat {
 namespace {
 
-const auto kIgnore = [](const Record&) {};
 
 // Over `segments` segments: two publishers, single records, batches and aborts; a gating reader, a
 // lossy one that keeps up, and newcomers, who all must see the same.
