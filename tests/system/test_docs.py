@@ -203,7 +203,7 @@ def test_commands(document, leat, tmp_path):
 
 
 def test_demo_of_the_makefile_is_what_is_run_here():
-    done = subprocess.run(["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make", "--no-print-directory", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.stdout.rstrip().endswith("\nbuild/leat demo")
 
 

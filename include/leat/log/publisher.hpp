@@ -161,7 +161,7 @@ class PartitionWriter {
     // [segment-map] acquire.
     const std::uint64_t map =
         load_acquire<Edge::segment_map>(view_.entries[truncated & (entry_count_ - 1)].map);
-    if (map != segment_map_) [[unlikely]] {
+    if (map != segment_map_ || segment_data_ == nullptr) [[unlikely]] {
       if (const Error error = enter_claimed(truncated); error.code != Errc::ok) return error;
     }
     store_release<Edge::intent>(slot_->claim_segment, segment_map_ >> kPhysicalBits);

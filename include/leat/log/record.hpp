@@ -28,8 +28,10 @@ namespace leat {
 class Bytes : public std::span<const std::byte> {
  public:
   Bytes() noexcept = default;
-  Bytes(std::span<const std::byte> bytes) noexcept : span{bytes} {}
-  Bytes(std::span<std::byte> bytes) noexcept : span{bytes} {}
+  template <std::size_t kExtent>
+  Bytes(std::span<const std::byte, kExtent> bytes) noexcept : span{bytes} {}
+  template <std::size_t kExtent>
+  Bytes(std::span<std::byte, kExtent> bytes) noexcept : span{bytes} {}
   Bytes(const std::vector<std::byte>& bytes) noexcept : span{bytes} {}
   Bytes(std::string_view text) noexcept
       : span{reinterpret_cast<const std::byte*>(text.data()), text.size()} {}

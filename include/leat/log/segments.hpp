@@ -31,7 +31,7 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
 }
 
 // More changes under one's hands than living participants make: the words are scribbled on.
-inline constexpr std::uint32_t kManyMoves = 1'000'000;
+inline constexpr std::uint32_t kManyMoves = 100'000;
 
 // Why there was no room.
 struct Shortage {

@@ -78,7 +78,7 @@ TEST(Publisher, CommitOfLessPublishesTheBeginning) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   auto subscriber = from_beginning(*topic);
-  for (const std::size_t size : {0, 1, 99, 100}) {
+  for (const std::size_t size : {0U, 1U, 99U, 100U}) {
     auto claim = must(publisher.try_claim(100));
     fill(claim, std::string(100, 'x'));
     must(claim.commit(size));

@@ -24,7 +24,7 @@ TEST(Subscriber, PollDeliversUpToItsLimitOldestFirst) {
 TEST(Subscriber, PollStopsInTheMiddleOfABatch) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
-  for (const std::size_t limit : {1, 2, 3, 7}) {
+  for (const std::size_t limit : {1U, 2U, 3U, 7U}) {
     auto subscriber = must(topic->subscriber());
     const std::uint64_t first = subscriber.offset();
     auto batch = must(publisher.batch());
