@@ -200,6 +200,14 @@ inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&exp
 #error "Leat needs a 16-byte compare-and-swap that keeps 8-byte accesses coherent: x86-64 so far."
 #endif
 
+// A number that was copied out of memory others may scribble on. The compiler does not know of them
+// and could read the memory again later; after this it is the copy that was checked that is used.
+template <SharedWord T>
+[[gnu::always_inline]] inline T as_copied(T copy) noexcept {
+  __asm__("" : "+r"(copy));
+  return copy;
+}
+
 // Fences order plain payload bytes against words where the two are not in one record. The thread
 // sanitizer does not understand fences; what they protect there is read through atomics anyway.
 template <Edge E>

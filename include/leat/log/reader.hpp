@@ -372,6 +372,7 @@ class PartitionReader {
     if (left < sizeof(frame)) [[unlikely]]
       return fail(Errc::corrupt);
     std::memcpy(&frame, batch_at_, sizeof(frame));
+    frame.detail = as_copied(frame.detail);
     const std::uint64_t length = frame.detail & kDetailLength;
     if (length > left - sizeof(frame)) [[unlikely]]
       return fail(Errc::corrupt);

@@ -61,36 +61,45 @@ class Headers {
  public:
   class Iterator {
    public:
-    Iterator(const std::byte* at, const std::byte* end) noexcept : at_{at}, end_{end} {}
+    Iterator(const std::byte* at, const std::byte* end) noexcept : at_{at}, end_{end} { look(); }
     Header operator*() const noexcept {
-      const std::uint32_t name_size = size_at(at_);
       const std::byte* name = at_ + 8;
-      return {{reinterpret_cast<const char*>(name), name_size},
-              Bytes{name + name_size, size_at(at_ + 4)}};
+      return {{reinterpret_cast<const char*>(name), name_size_},
+              Bytes{name + name_size_, value_size_}};
     }
     Iterator& operator++() noexcept {
-      at_ += 8 + std::size_t{size_at(at_)} + size_at(at_ + 4);
+      at_ += 8 + std::size_t{name_size_} + value_size_;
+      look();
       return *this;
     }
-    // At the end, or where what follows is not a whole header: memory that somebody changed after
-    // it was checked ends the list, it is never read beyond.
-    bool operator==(const Iterator& other) const noexcept {
-      return at_ == other.at_ || (other.at_ == end_ && !is_whole());
-    }
+    bool operator==(const Iterator& other) const noexcept { return at_ == other.at_; }
 
    private:
     friend class Headers;
+    // Copies the sizes of the header here and checks the copies: whatever somebody writes over the
+    // memory later, nothing is read beyond it. What is not a whole header ends the list.
+    void look() noexcept {
+      const auto left = static_cast<std::size_t>(end_ - at_);
+      if (left == 0) return;
+      if (left >= 8) {
+        name_size_ = size_at(at_);
+        value_size_ = size_at(at_ + 4);
+        if (std::size_t{name_size_} + value_size_ <= left - 8) return;
+      }
+      is_cut_ = true;
+      at_ = end_;
+    }
     static std::uint32_t size_at(const std::byte* at) noexcept {
       std::uint32_t size = 0;
       std::memcpy(&size, at, sizeof(size));
-      return size;
+      return detail::as_copied(size);
     }
-    bool is_whole() const noexcept {
-      const auto left = static_cast<std::size_t>(end_ - at_);
-      return left >= 8 && std::size_t{size_at(at_)} + size_at(at_ + 4) <= left - 8;
-    }
+
     const std::byte* at_;
     const std::byte* end_;
+    std::uint32_t name_size_ = 0;
+    std::uint32_t value_size_ = 0;
+    bool is_cut_ = false;
   };
 
   Headers() noexcept = default;
@@ -104,11 +113,8 @@ class Headers {
   // Whether the bytes are headers to the last one.
   bool is_well_formed() const noexcept {
     Iterator at = begin();
-    while (at.at_ != at.end_) {
-      if (!at.is_whole()) return false;
-      ++at;
-    }
-    return true;
+    while (at != end()) ++at;
+    return !at.is_cut_;
   }
 
  private:
@@ -229,6 +235,8 @@ inline bool read_payload(std::uint32_t flags, Bytes payload, Record& record) noe
   if ((flags & kHasTimestamp) != 0 && !take(&record.timestamp_ms, 8)) return false;
   if ((flags & kHasKey) != 0 && !take(&key_size, 4)) return false;
   if ((flags & kHasHeaders) != 0 && !take(&headers_size, 4)) return false;
+  key_size = as_copied(key_size);
+  headers_size = as_copied(headers_size);
   if (std::uint64_t{key_size} + headers_size > left) return false;
   record.has_key = (flags & kHasKey) != 0;
   record.key = Bytes{at, key_size};
