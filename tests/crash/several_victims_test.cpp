@@ -28,7 +28,7 @@ TEST(SeveralVictims, LeaveHolesBehindHoles) {
     World world{{.segments = 3, .participants = 11}};
     ASSERT_TRUE(world.publish_and_read(static_cast<int>(random() % 9)));
     std::uint64_t holes = 0;
-    const unsigned victims = 1 + random() % 7;
+    const auto victims = static_cast<unsigned>(1 + random() % 7);
     for (unsigned i = 0; i < victims; ++i) {
       // Sizes repeat, so that claims from one word are hard to tell apart.
       const std::size_t size = random() % 3 == 0 ? 900 : 16 + random() % 3 * 16;
