@@ -135,11 +135,13 @@ enum TopicFlags : std::uint32_t {
   kAllTopicFlags = 15,
 };
 
-// Wake words: bit 0 says that somebody sleeps on the word, bit 1 that the topic is deleted. Each
-// wake adds kWakeStep. After 2^30 wakes within one sleeper's last look a wake could be missed.
+// Wake words: bit 0 says that somebody sleeps on the word, bit 1 that the topic is deleted,
+// bit 2 that somebody is about to wake the sleepers (and may have died over it). Each
+// wake adds kWakeStep. After 2^29 wakes within one sleeper's last look a wake could be missed.
 inline constexpr std::uint32_t kSleeping = 1;
 inline constexpr std::uint32_t kDeleted = 2;
-inline constexpr std::uint32_t kWakeStep = 4;
+inline constexpr std::uint32_t kWaking = 4;
+inline constexpr std::uint32_t kWakeStep = 8;
 
 // In TopicHeader::deleting: nobody may join any more.
 inline constexpr std::uint64_t kDeletionDecided = ~0ULL;

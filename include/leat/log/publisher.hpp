@@ -94,7 +94,7 @@ class PartitionWriter {
     }
     LEAT_STEP("commit:done");
     const std::uint32_t wake = load_seq_cst<Edge::sleeping>(*data_wake_);
-    if ((wake & (kSleeping | kDeleted)) != 0) [[unlikely]]
+    if ((wake & (kSleeping | kWaking | kDeleted)) != 0) [[unlikely]]
       return after_commit(wake);
     return {};
   }

@@ -65,7 +65,12 @@ class Roller {
     if (old_map >> kPhysicalBits < next) {
       auto found = find_room(current, shortage);
       if (!found) return found.error();
-      if (*found == kNoRoom) return RollState::full;
+      if (*found == kNoRoom) {
+        // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
+        // opened that meanwhile, it says nothing about now.
+        const bool stale = load_acquire<Edge::segment_open>(view_.control->current) != current;
+        return stale ? RollState::moved : RollState::full;
+      }
       physical = *found;
     }
 

@@ -145,9 +145,14 @@ class SharedTopic {
     // [sleeping] seq_cst; what the sleeper waits for was stored before, by a read-modify-write or
     // with a membarrier on the sleeper's side.
     std::uint32_t value = load_seq_cst<Edge::sleeping>(word);
-    while ((value & kSleeping) != 0) {
-      if (compare_exchange<Edge::sleeping>(word, value, (value + kWakeStep) & ~kSleeping)) {
+    while ((value & (kSleeping | kWaking)) != 0) {
+      // Until the sleepers are woken the word says that somebody is at it: whoever comes after a
+      // waker that died or stopped here wakes them in its place.
+      std::uint32_t woken = ((value + kWakeStep) & ~kSleeping) | kWaking;
+      if (compare_exchange<Edge::sleeping>(word, value, woken)) {
         futex_wake_all(word);
+        // Only if nobody announced a sleep or a wake since.
+        compare_exchange<Edge::sleeping>(word, woken, woken & ~kWaking);
         return;
       }
     }
