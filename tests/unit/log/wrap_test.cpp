@@ -135,12 +135,12 @@ TEST(WrapAround, OffsetsOver63Bits) {
   run_over(topic, first, 20);
 }
 
-// The number of wakes comes round after 2^30; the lowest two bits must not be touched by that.
+// The number of wakes comes round after 2^29; the lowest three bits must not be touched by that.
 TEST(WrapAround, WakeWords) {
   const TestTopic topic;
   detail::TopicHeader& header = topic.shared().header();
-  detail::store_relaxed(header.data_wake, ~std::uint32_t{3} - 40);
-  detail::store_relaxed(header.space_wake, ~std::uint32_t{3} - 40);
+  detail::store_relaxed(header.data_wake, ~std::uint32_t{7} - 80);
+  detail::store_relaxed(header.space_wake, ~std::uint32_t{7} - 80);
   std::jthread reader{[&] {
     auto subscriber = must(topic->subscriber({.from = From::beginning, .spin = 0ns}));
     for (std::uint64_t i = 0; i < 200; ++i) ASSERT_EQ(must(subscriber.receive(30s)).offset, i);
@@ -162,7 +162,7 @@ TEST(WrapAround, WakeWordsByHandMadeWakes) {
   const TestTopic topic;
   auto subscriber = from_beginning(*topic);
   detail::TopicHeader& header = topic.shared().header();
-  detail::store_relaxed(header.data_wake, ~std::uint32_t{3} | detail::kSleeping);
+  detail::store_relaxed(header.data_wake, ~std::uint32_t{7} | detail::kSleeping);
   detail::SharedTopic::wake(header.data_wake);
   EXPECT_EQ(detail::load_relaxed(header.data_wake), 0u);
   detail::store_relaxed(header.data_wake, ~std::uint32_t{3});
