@@ -203,7 +203,8 @@ def test_commands(document, leat, tmp_path):
 
 
 def test_demo_of_the_makefile_is_what_is_run_here():
-    done = subprocess.run(["make", "--no-print-directory", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["make", "--no-print-directory", "-n", "demo"], cwd=ROOT,
+                          capture_output=True, text=True, timeout=60)
     assert done.stdout.rstrip().endswith("\nbuild/leat demo")
 
 
@@ -327,7 +328,7 @@ SENTENCES = {
     "0 none, 1 gating, 2 evicted (was gating), 3 lossy":
         "int(ReaderMode::none) == 0 && int(ReaderMode::gating) == 1 && int(ReaderMode::evicted) == 2 "
         "&& int(ReaderMode::lossy) == 3",
-    "| deleted | sleeping |": "kSleeping == 1 && kDeleted == 2 && kWakeStep == 4",
+    "| waking | deleted | sleeping |": "kSleeping == 1 && kDeleted == 2 && kWaking == 4 && kWakeStep == 8",
     "16-byte granules": "kGranule == 16",
     "bit 31: a `BatchHeader` follows": "kBatchClaim == 1U << 31",
     "bits 0 to 28: payload bytes; 29: has a key; 30: has headers; 31: has a timestamp":
