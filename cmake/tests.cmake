@@ -58,6 +58,7 @@ if(LEAT_SANITIZE STREQUAL "thread")
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM stem)
     add_executable(race_${stem} ${source})
+    target_include_directories(race_${stem} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
     leat_own_target(race_${stem})
     add_test(NAME race.${stem} COMMAND race_${stem})
     set_tests_properties(race.${stem} PROPERTIES LABELS race TIMEOUT 60

@@ -20,6 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 EXECUTABLE = Path(os.environ.get("LEAT_BIN", ROOT / "build" / "leat"))
 LIMIT_SECONDS = 300  # For one test.
 
+# A shell that starts the tests in the background lets them ignore these; what the tests start would
+# inherit that.
+for _number in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(_number) == signal.SIG_IGN:
+        signal.signal(_number, signal.SIG_DFL)
+
 
 @pytest.fixture(autouse=True)
 def time_limit():
