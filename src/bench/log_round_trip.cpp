@@ -38,7 +38,7 @@ class Peer {
       if (!count) [[unlikely]]
         throw topic_failure("read", count.error());
       if (*count == 1) return;
-      spin_.once();
+      spin_.once_without_pause();
     }
   }
 

@@ -48,6 +48,10 @@ class Spin {
  public:
   void once() noexcept {
     relax();
+    once_without_pause();
+  }
+  // The same after a look that takes as long as a pause by itself.
+  void once_without_pause() noexcept {
     if (++count_ % looks_per_yield_ == 0) yield();
   }
 

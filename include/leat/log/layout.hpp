@@ -162,7 +162,8 @@ struct TopicHeader {
   std::int64_t created_ms;       // wall clock
   std::byte unused_0[kLine - 72];
 
-  alignas(kLine) std::uint32_t data_wake;   // subscribers sleep here; [sleeping]
+  alignas(kLine) std::uint32_t data_wake;  // subscribers sleep here; [sleeping]
+  std::uint32_t death_bell;  // and here: always 0; rung by the kernel, see os/death_bell.hpp
   alignas(kLine) std::uint32_t space_wake;  // publishers that wait for room; [sleeping]
   alignas(
       kLine) std::uint64_t exclusive;  // identity of the exclusive publisher, 0 = none; [exclusive]

@@ -216,11 +216,8 @@ inline std::byte* write_extension(std::byte* at, const NewRecord& record,
 }
 
 // Fills in everything but offset and partition from a payload. False if it is not well formed.
-inline bool read_payload(std::uint32_t flags, Bytes payload, Record& record) noexcept {
-  if ((flags & kHasExtension) == 0) [[likely]] {
-    record.value = payload;
-    return true;
-  }
+[[gnu::noinline]] inline bool read_extension(std::uint32_t flags, Bytes payload,
+                                             Record& record) noexcept {
   const std::byte* at = payload.data();
   std::size_t left = payload.size();
   const auto take = [&](void* to, std::size_t size) {
@@ -243,6 +240,13 @@ inline bool read_payload(std::uint32_t flags, Bytes payload, Record& record) noe
   record.headers = Headers{Bytes{at + key_size, headers_size}};
   record.value = Bytes{at + key_size + headers_size, left - key_size - headers_size};
   return record.headers.is_well_formed();
+}
+[[gnu::always_inline]] inline bool read_payload(std::uint32_t flags, Bytes payload,
+                                                Record& record) noexcept {
+  if ((flags & kHasExtension) != 0) [[unlikely]]
+    return read_extension(flags, payload, record);
+  record.value = payload;
+  return true;
 }
 
 }  // namespace detail

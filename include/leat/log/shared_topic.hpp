@@ -4,6 +4,7 @@
 // is in `geometry`, a private copy.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "leat/base/result.hpp"
 #include "leat/log/layout.hpp"
+#include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/fork.hpp"
 #include "leat/os/futex.hpp"
@@ -156,6 +158,24 @@ class SharedTopic {
         return;
       }
     }
+  }
+  // Sleeps until data_wake is no longer `expected`, or a publisher died over a commit, or the deadline.
+  void sleep_for_data(std::uint32_t expected, const Deadline& deadline) const noexcept {
+    if (kHasDeathBell && has_futex_waitv()) {
+      futex_wait_any(words_to_sleep_on(expected), deadline);
+    } else {
+      futex_wait(header_->data_wake, expected, deadline);
+    }
+  }
+  std::array<FutexWait, 2> words_to_sleep_on(std::uint32_t expected) const noexcept {
+    // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
+    const std::uint32_t silent = load_relaxed(header_->death_bell);
+    return {FutexWait{&header_->data_wake, expected}, FutexWait{&header_->death_bell, silent}};
+  }
+  // After a sleep that found something though data_wake is still `expected`: whoever wrote it died
+  // before it woke the sleepers, and the bell woke only this one.
+  void wake_the_others(std::uint32_t expected) noexcept {
+    if (load_seq_cst<Edge::sleeping>(header_->data_wake) == expected) wake(header_->data_wake);
   }
   // Makes every sleeper of the topic look again, for whatever reason.
   void wake_everybody() noexcept {

@@ -9,6 +9,7 @@
 // nothing; a lossy one holds nothing, reads validated copies, and is told exactly what it lost.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <initializer_list>
@@ -151,7 +152,8 @@ class Subscriber {
     };
     had_event_ = false;
     std::size_t count = 0;
-    for (std::size_t turn = 0; turn < readers_.size() && count < limit; ++turn) {
+    const std::size_t readers = readers_.size();
+    for (std::size_t turn = 0; turn < readers && count < limit; ++turn) {
       detail::PartitionReader& reader = readers_[next_reader_];
       auto polled = reader.poll(limit - count, on_record, on_event);
       if (!polled) [[unlikely]] {
@@ -159,7 +161,7 @@ class Subscriber {
         return count;
       }
       count += *polled;
-      if (++next_reader_ == readers_.size()) next_reader_ = 0;  // Also when full: all get a turn.
+      if (++next_reader_ == readers) next_reader_ = 0;  // Also when full: all get a turn.
     }
     if (count != 0 || had_event_) {
       empty_polls_ = 0;
@@ -258,15 +260,16 @@ class Subscriber {
   bool had_event_ = false;
 };
 
-// Waits until one of the subscribers has something to poll; returns its index. At most 128 of them.
+inline constexpr std::size_t kMaxWaitAny = detail::kMaxFutexWaits / 2;
+
+// Waits until one of the subscribers has something to poll; returns its index. At most 64 of them.
 //   timeout, stopped, forked; deleted and corrupt are left to poll()
 inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
                                     const Deadline& deadline = Deadline::never(),
                                     const std::stop_token& stop = {}) {
   constexpr std::int64_t kLookAgain = 2'000'000;  // ns; for waits that depend on somebody's life
   constexpr std::int64_t kCapped = 1'000'000;     // ns; where the kernel has no membarrier
-  if (subscribers.empty() || subscribers.size() > detail::kMaxFutexWaits)
-    return Errc::invalid_argument;
+  if (subscribers.empty() || subscribers.size() > kMaxWaitAny) return Errc::invalid_argument;
   std::int64_t spin_ns = 0;
   for (const Subscriber* subscriber : subscribers) {
     if (subscriber->participant_.forked()) return Errc::forked;
@@ -297,12 +300,14 @@ inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
   };
   std::optional<std::stop_callback<decltype(wake)>> on_stop;
   if (stop.stop_possible()) on_stop.emplace(stop, wake);
-  std::array<detail::FutexWait, detail::kMaxFutexWaits> waits;
+  std::array<detail::FutexWait, detail::kMaxFutexWaits> waits;  // Two words for each.
   while (true) {
     bool depends_on_somebody = false;
     bool capped = false;
     for (std::size_t i = 0; i < subscribers.size(); ++i) {
-      waits[i] = {&subscribers[i]->header().data_wake, subscribers[i]->announce_sleep(&capped)};
+      const std::uint32_t value = subscribers[i]->announce_sleep(&capped);
+      const auto words = subscribers[i]->participant_.topic().words_to_sleep_on(value);
+      std::copy(words.begin(), words.end(), &waits[2 * i]);
     }
     if (auto ready = first_ready()) return *ready;
     for (std::size_t i = 0; i < subscribers.size(); ++i) {
@@ -319,11 +324,14 @@ inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
                            : capped            ? deadline.at_most_ns(kCapped)
                                                : deadline;
     if (subscribers.size() == 1) {
-      detail::futex_wait(*waits[0].word, waits[0].expected, until);
+      subscribers[0]->participant_.topic().sleep_for_data(waits[0].expected, until);
     } else {
-      detail::futex_wait_any(std::span{waits.data(), subscribers.size()}, until);
+      detail::futex_wait_any(std::span{waits.data(), 2 * subscribers.size()}, until);
     }
-    if (auto ready = first_ready()) return *ready;
+    if (auto ready = first_ready()) {
+      subscribers[*ready]->participant_.topic().wake_the_others(waits[2 * *ready].expected);
+      return *ready;
+    }
   }
 }
 

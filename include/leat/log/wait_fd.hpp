@@ -65,10 +65,11 @@ class WaitFd {
       if (stopping_) return;
       armed_ = false;
       const std::uint32_t value = value_;
-      const Deadline deadline =
-          look_again_ ? Deadline{std::chrono::milliseconds{2}} : Deadline::never();
+      const bool look_again = look_again_;
       lock.unlock();
-      futex_wait(topic_->header().data_wake, value, deadline);
+      topic_->sleep_for_data(
+          value, look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never());
+      if (!look_again) topic_->wake_the_others(value);
       fd_.signal();
       lock.lock();
     }

@@ -57,24 +57,33 @@ struct FutexWait {
 };
 inline constexpr std::size_t kMaxFutexWaits = 128;  // The kernel's own limit (FUTEX_WAITV_MAX).
 
-// Sleeps until any of the words is woken or differs. Needs Linux 5.16; on older kernels it sleeps
-// on the first word for at most 1 ms, so that callers look at the others in turn.
+// Whether the kernel can sleep on several words (Linux 5.16).
+inline bool has_futex_waitv() noexcept {
+#if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
+  static const bool has =
+      ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno != ENOSYS;
+  return has;
+#else
+  return false;
+#endif
+}
+
+// Sleeps until any of the words is woken or differs. Where the kernel cannot, it sleeps on the first
+// word for at most 1 ms, so that callers look at the others in turn.
 inline void futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
   if (deadline.is_immediate() || waits.empty()) return;
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
-  futex_waitv entries[kMaxFutexWaits] = {};
-  if (waits.size() <= kMaxFutexWaits) {
+  if (waits.size() <= kMaxFutexWaits && has_futex_waitv()) {
+    futex_waitv entries[kMaxFutexWaits] = {};
     for (std::size_t i = 0; i < waits.size(); ++i) {
       entries[i].val = waits[i].expected;
       entries[i].uaddr = reinterpret_cast<std::uintptr_t>(waits[i].word);
       entries[i].flags = FUTEX_32;
     }
     const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
-    if (::syscall(SYS_futex_waitv, entries, waits.size(), 0, deadline.is_never() ? nullptr : &at,
-                  CLOCK_MONOTONIC) >= 0 ||
-        errno != ENOSYS) {
-      return;
-    }
+    ::syscall(SYS_futex_waitv, entries, waits.size(), 0, deadline.is_never() ? nullptr : &at,
+              CLOCK_MONOTONIC);
+    return;
   }
 #endif
   futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000));

@@ -179,7 +179,7 @@ TEST(WaitAny, NoneOrTooManyIsRefused) {
   const TestTopic topic;
   auto subscriber = from_beginning(*topic);
   EXPECT_EQ(code(wait_any(std::span<Subscriber* const>{}, 0s)), Errc::invalid_argument);
-  const std::vector<Subscriber*> many(detail::kMaxFutexWaits + 1, &subscriber);
+  const std::vector<Subscriber*> many(kMaxWaitAny + 1, &subscriber);
   EXPECT_EQ(code(wait_any(many, 0s)), Errc::invalid_argument);
 }
 

@@ -1,0 +1,327 @@
+// One publisher's side of one partition: claims room, and makes what was written there visible.
+//
+// docs/internals/log.md, "The claim word", says why nothing is lost on the way.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <stop_token>
+
+#include "leat/log/segments.hpp"
+#include "leat/os/death_bell.hpp"
+
+namespace leat {
+
+enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2 };
+
+namespace detail {
+
+// Room for a record that is won and not yet visible.
+struct ClaimedRoom {
+  RecordHeader* header = nullptr;
+  std::uint64_t tag = 0;
+  std::uint64_t old_commit = 0;  // what the commit word held before, for the swap
+  std::uint64_t offset = 0;
+};
+
+// One publisher's side of one partition.
+class PartitionWriter {
+ public:
+  PartitionWriter(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
+                  std::byte* records, bool exclusive) noexcept
+      : topic_{&topic},
+        view_{topic.partition(partition)},
+        slot_{&view_.slots[self]},
+        records_{records + view_.records_offset},
+        data_wake_{&topic.header().data_wake},
+        death_bell_{&topic.header().death_bell},
+        layout_{topic.geometry().claim_layout},
+        key_{topic.geometry().key},
+        segment_granules_{topic.geometry().segment_granules},
+        granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
+        entry_count_{topic.geometry().entry_count},
+        partition_{partition},
+        self_{self},
+        exclusive_{exclusive} {}
+
+  // Takes `records` offsets and `granules` of room in one step. Waits for room until the deadline if
+  // the policy is block. The header's claim field is written.
+  //   full, timeout, stopped, deleted, would_deadlock   nothing was claimed
+  [[gnu::always_inline]] Error claim(ClaimedRoom& room, std::uint64_t records,
+                                     std::uint64_t granules, bool is_batch,
+                                     const Deadline& deadline, const std::stop_token* stop) {
+    if (claim_is_open_) [[unlikely]]
+      return {Errc::busy};
+    if (exclusive_) return claim_exclusive(room, records, granules, is_batch, deadline, stop);
+    ClaimedRoom won;  // So that no address is taken of `room`: it stays in registers.
+    const Error error = claim_shared(won, records, granules, is_batch, deadline, stop);
+    room = won;
+    return error;
+  }
+
+  // Makes the claimed room visible as `kind`. `revoked` if others gave it up meanwhile.
+  [[gnu::always_inline]] Error commit(const ClaimedRoom& room, RecordKind kind) noexcept {
+    const std::uint64_t word = room.tag | static_cast<std::uint64_t>(kind);
+    // Killed between the commit and the wake-up: the kernel wakes a sleeper, which wakes the others.
+    const DeathBellGuard guard{*death_bell_};
+    LEAT_STEP("commit:before");
+    if (exclusive_) {
+      // [record-ready] release; header and payload before the word. No fence before the sleeping bit
+      // is read: whoever sleeps on an exclusive publisher runs a membarrier. [sleeping]
+      if (fences_) [[unlikely]] {
+        (void)exchange<Edge::record_ready>(room.header->commit, word);
+      } else {
+        store_release<Edge::record_ready>(room.header->commit, word);
+      }
+    } else {
+      std::uint64_t expected = room.old_commit;
+      // [record-ready] Header and payload before the word. Fails if the claim was revoked.
+      const bool committed =
+          compare_exchange<Edge::record_ready>(room.header->commit, expected, word);
+      LEAT_STEP("commit:swapped");
+      // [intent] release: the record is settled before the slot says so.
+      store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+      if (!committed) return {Errc::revoked};
+    }
+    LEAT_STEP("commit:done");
+    const std::uint32_t wake = load_seq_cst<Edge::sleeping>(*data_wake_);
+    if ((wake & (kSleeping | kWaking | kDeleted)) != 0) [[unlikely]]
+      return after_commit(wake);
+    if (exclusive_ && kind == RecordKind::data) touch_ahead(room);
+    return {};
+  }
+
+  void set_claim_open(bool open) noexcept { claim_is_open_ = open; }
+
+  // Without membarrier(2) the exclusive path pays for a fence of its own.
+  void use_fences() noexcept { fences_ = true; }
+
+ private:
+  const Geometry& geometry() const noexcept { return topic_->geometry(); }
+
+  [[gnu::always_inline]] Error claim_exclusive(ClaimedRoom& room, std::uint64_t records,
+                                               std::uint64_t granules, bool is_batch,
+                                               const Deadline& deadline,
+                                               const std::stop_token* stop) {
+    // A closed word has more granules than any segment, so one comparison covers both.
+    while ((claim_ & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
+      if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
+    }
+    const std::uint64_t step = layout_.step(records, granules) | (is_batch ? kBatchStep : 0);
+    // [intent] release, both: what is claimed, before the claim word says that it is.
+    if (step != announced_step_) [[unlikely]] {
+      store_release<Edge::intent>(slot_->claim_step, step);
+      announced_step_ = step;
+    }
+    store_release<Edge::intent>(slot_->claim_word, claim_);
+    LEAT_STEP("claim:announced");
+    const std::uint64_t word = claim_;
+    claim_ += step & ~kBatchStep;
+    // [claim] release. Alone, so no swap: see Edge::exclusive.
+    store_release<Edge::claim>(view_.control->claim, claim_);
+    LEAT_STEP("claim:won");
+    place(room, word, granules, is_batch);
+    return {};
+  }
+
+  Error claim_shared(ClaimedRoom& room, std::uint64_t records, std::uint64_t granules,
+                     bool is_batch, const Deadline& deadline, const std::stop_token* stop) {
+    const std::uint64_t step = layout_.step(records, granules);
+    // [intent] release, all: a slot's facts are of the phase that was stored after them.
+    store_release<Edge::intent>(slot_->claim_step, step | (is_batch ? kBatchStep : 0));
+    // [claim] acquire; the swap below checks it.
+    std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
+    claim_number_ += kPhaseMask + 1;
+    while (true) {
+      if ((word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
+        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+        if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
+        word = load_acquire<Edge::claim>(view_.control->claim);
+        continue;
+      }
+      store_release<Edge::intent>(slot_->claim_word, word);
+      store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
+      LEAT_STEP("claim:announced");
+      // [claim] seq_cst: the announcement is visible to whoever sees the claim.
+      if (compare_exchange<Edge::claim>(view_.control->claim, word, word + step)) break;
+      spin_pause();
+    }
+    LEAT_STEP("claim:won");
+    // Everything about the segment is read after the swap: until this claim is settled, the segment
+    // stays. docs/internals/log.md, "The claim word".
+    const std::uint64_t truncated = layout_.segment(word);
+    // [segment-map] acquire.
+    const std::uint64_t map =
+        load_acquire<Edge::segment_map>(view_.entries[truncated & (entry_count_ - 1)].map);
+    if (map != segment_map_ || segment_data_ == nullptr) [[unlikely]] {
+      if (const Error error = enter_claimed(truncated); error.code != Errc::ok) return error;
+    }
+    store_release<Edge::intent>(slot_->claim_segment, segment_map_ >> kPhysicalBits);
+    store_release<Edge::intent>(slot_->phase, claim_number_ | kClaimed);
+    LEAT_STEP("claim:marked");
+    place(room, word, granules, is_batch);
+    return {};
+  }
+
+  // The room that a claim from `word` took, in the segment that is entered.
+  [[gnu::always_inline]] void place(ClaimedRoom& room, std::uint64_t word, std::uint64_t granules,
+                                    bool is_batch) noexcept {
+    const std::uint64_t granule = layout_.granules(word);
+    room.header = reinterpret_cast<RecordHeader*>(segment_data_ + granule * kGranule);
+    // The lines of the records to come belong to whoever read them last: fetch them early.
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(room.header) + kPrefetchDistance, 1);
+    room.tag = position_tag(segment_position_ + granule, key_);
+    room.offset = base_offset_ + layout_.records(word);
+    // relaxed: the swap of the commit word checks it, and stores what follows with it.
+    if (!exclusive_) {
+      room.old_commit = load_relaxed(room.header->commit);
+      // Revoked already, while this thread did not run: then the swap must fail, so it gets a value
+      // that the word does not hold.
+      if ((room.old_commit ^ room.tag) < 256) [[unlikely]]
+        room.old_commit = ~room.old_commit;
+    }
+    // [overwrite] release: start was moved on before this segment was opened; a lossy reader that
+    // sees bytes written from here on also sees that.
+    fence_release<Edge::overwrite>();
+    store_relaxed(room.header->claim,
+                  static_cast<std::uint32_t>(granules) | (is_batch ? kBatchClaim : 0));
+  }
+
+  // Enters the segment of a claim that was just won. `revoked` if it is retired already: then others
+  // gave the claim up, or overwrite what nobody gates, while this thread did not run.
+  [[gnu::noinline]] Error enter_claimed(std::uint64_t truncated) noexcept {
+    // [segment-open] acquire; at most one lap of the truncated number behind.
+    const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
+    const std::uint64_t number = current - layout_.truncate_segment(current - truncated);
+    auto entered = enter(number);
+    // [retire] seq_cst: looked at after the entry was read. The entry of a segment that is not
+    // retired is its own.
+    if (load_seq_cst<Edge::retire>(view_.control->start) > number) {
+      segment_map_ = 0;
+      store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+      return {Errc::revoked};
+    }
+    return entered.error();
+  }
+
+  // Keeps where the segment is. It holds an open claim, or nobody else can move on.
+  Result<void> enter(std::uint64_t number) noexcept {
+    auto segment = find_segment(*topic_, view_, number);
+    if (!segment) return segment.error();
+    segment_map_ = number << kPhysicalBits | segment->physical;
+    segment_data_ = records_ + segment->physical * geometry().segment_size;
+    segment_position_ = number * geometry().segment_granules;
+    base_offset_ = segment->base_offset;
+    touched_ = 0;
+    return {};
+  }
+
+  // Called when `granules` do not fit behind the claim word.
+  [[gnu::noinline]] Result<void> next_segment(std::uint64_t granules, const Deadline& deadline,
+                                              const std::stop_token* stop) {
+    const ClaimLayout& layout = geometry().claim_layout;
+    std::optional<std::int64_t> blocked_since;
+    // Each move is somebody's progress; scribbled words could pretend that for ever.
+    for (std::uint32_t moves = 0; moves < kManyMoves;) {
+      const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
+      if (!ClaimLayout::is_closed(word) &&
+          layout.granules(word) + granules <= geometry().segment_granules) {
+        claim_ = word;
+        if (!exclusive_) return {};
+        return enter(load_acquire<Edge::segment_open>(view_.control->current));
+      }
+      Shortage shortage;
+      Roller roller{*topic_, partition_, self_};
+      auto state = roller.roll(shortage);
+      if (!state) return state.error();
+      if (*state == RollState::moved) {
+        ++moves;
+        continue;
+      }
+      moves = 0;
+
+      // Full. Say so on the word that readers wake, look once more, then sleep.
+      if (topic_->is_deleted()) return Errc::deleted;
+      if (geometry().policy != static_cast<std::uint32_t>(Policy::block)) return Errc::full;
+      if ((geometry().flags & kRetainAll) != 0) return Errc::full;
+      if (deadline.is_immediate()) return Errc::full;
+      if (shortage.by_readers && !shortage.by_others) return Errc::would_deadlock;
+      if (stop != nullptr && stop->stop_requested()) return Errc::stopped;
+      if (deadline.passed()) return Errc::timeout;
+      if (geometry().evict_after_ns != 0 && shortage.by_readers) {
+        const std::int64_t now = now_ns();
+        if (!blocked_since) blocked_since = now;
+        if (now - *blocked_since >= geometry().evict_after_ns) roller.evict_blockers();
+      }
+      std::uint32_t& space_wake = topic_->header().space_wake;
+      // [sleeping] seq_cst: the bit is set before the last look.
+      const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
+      LEAT_STEP("space:sleeping");
+      state = roller.roll(shortage);
+      if (!state) return state.error();
+      // Who holds the room may die without a word: look again soon.
+      if (*state == RollState::full)
+        futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+    }
+    return Errc::corrupt;
+  }
+
+  // Writes into each line of the next two records of this size, so that their publication need not
+  // wait until other processors have given the lines up. A store, because prefetching for writing
+  // gains nothing: measured in docs/decisions/0009. It hits room that nobody has claimed, in a segment
+  // where only this publisher can claim, and no commit word.
+  [[gnu::always_inline]] void touch_ahead(const ClaimedRoom& room) noexcept {
+    const std::uint64_t claimed = layout_.granules(claim_) * kGranule;  // Bytes of the segment.
+    const auto begin =
+        static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(room.header) - segment_data_);
+    const std::uint64_t ahead = std::min(2 * (claimed - begin), kTouchAhead);
+    const std::uint64_t until = std::min(claimed + ahead, segment_granules_ * kGranule);
+    if (touched_ < claimed) touched_ = Geometry::round_up(claimed, kCacheLine);
+    for (; touched_ < until; touched_ += kCacheLine) {
+      auto& detail = *reinterpret_cast<std::uint32_t*>(segment_data_ + touched_ +
+                                                       offsetof(RecordHeader, detail));
+      store_relaxed(detail, 0U);  // relaxed: read by nobody
+    }
+  }
+
+  [[gnu::noinline]] Error after_commit(std::uint32_t wake) noexcept {
+    SharedTopic::wake(topic_->header().data_wake);
+    if ((wake & kDeleted) != 0) return {Errc::deleted};
+    return {};
+  }
+
+  static constexpr std::int64_t kLookAgain = 2'000'000;  // ns
+  static constexpr std::size_t kCacheLine = 64;          // bytes
+  static constexpr std::size_t kTouchAhead = 512;        // bytes
+  static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured, no matter
+
+  SharedTopic* topic_;
+  PartitionView view_;
+  PartitionSlot* slot_;             // Own line in view_.slots.
+  std::byte* records_;              // First segment of this partition.
+  const std::uint32_t* data_wake_;  // In the topic's header, as the next.
+  const std::uint32_t* death_bell_;
+  ClaimLayout layout_;  // This and the next four: copies of the geometry.
+  std::uint64_t key_;
+  std::uint64_t segment_granules_;
+  std::uint64_t granules_or_closed_;  // Mask of the claim word's granules and kClosed.
+  std::uint64_t entry_count_;
+  std::byte* segment_data_ = nullptr;  // The segment last claimed in; null until the first.
+  std::uint64_t segment_map_ = 0;      // Its map word.
+  std::uint64_t segment_position_ = 0;
+  std::uint64_t base_offset_ = 0;
+  std::uint64_t touched_ = 0;  // Exclusive only: bytes of the segment that touch_ahead() has seen.
+  std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
+  std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
+  std::uint64_t claim_number_ = 0;              // << 2; changes with every claim.
+  std::uint32_t partition_;
+  std::uint32_t self_;
+  bool exclusive_;
+  bool claim_is_open_ = false;  // A Claim of this partition is not finished.
+  bool fences_ = false;
+};
+
+}  // namespace detail
+
+}  // namespace leat
