@@ -44,7 +44,8 @@ def log_row(report, title, mode, batch):
 
 
 def rate_text(ns):
-    return f"{1000 / ns:.1f} M/s, {ns:.1f} ns"
+    rate = 1000 / ns
+    return f"{rate:.1f} M/s, {ns:.1f} ns" if rate >= 1 else f"{rate:.2f} M/s, {ns:.0f} ns"
 
 
 def floor_row(report):
@@ -57,9 +58,21 @@ def trip_row(report, title, value_of):
     return [title, *(f"{found[size]:.0f} ns" if size in found else "" for size in SIZES)]
 
 
+def kernel_rows(limits, channel, title):
+    """Through the kernel instead: what a message costs, and a message with its answer."""
+    stream, trip = limits["median"][channel], limits["median"][f"{channel}_round_trip"]
+    return ([title, *(rate_text(stream[str(size)]["ns_per_record"]) for size in SIZES)],
+            [f"{title}, a message and its answer",
+             *(f"{trip[str(size)]['round_trip_ns']:.0f} ns" if str(size) in trip else ""
+               for size in SIZES)])
+
+
 def figures(leat, runs, pin):
     log = json.loads(run(leat, "bench", "log", "--runs", runs, "--pin", pin, "--json"))
     latency = json.loads(run(leat, "bench", "latency", "--runs", runs, "--pin", pin, "--json"))
+    limits = json.loads(run(leat, "bench", "limits", "--runs", runs, "--pin", pin, "--json"))
+    pipe, pipe_trip = kernel_rows(limits, "pipe", "pipe")
+    socket, socket_trip = kernel_rows(limits, "unix_socket", "Unix socket")
     rows = [
         ["records a second, time per record", *(f"{size} B" for size in SIZES)],
         ["---"] * 5,
@@ -67,16 +80,22 @@ def figures(leat, runs, pin):
         log_row(log, "Leat, the same in batches of 16", "exclusive", 16),
         log_row(log, "Leat, shared publisher", "shared", 1),
         floor_row(log),
+        pipe,
+        socket,
         trip_row(latency, "Leat, a message and its answer",
                  lambda case: case["median"]["round_trip_ns"]),
         trip_row(latency, "floor: the same through a single slot", lambda case: case["floor"]),
+        pipe_trip,
+        socket_trip,
     ]
     table = "\n".join(("| " + " | ".join(row) + " |").replace("|  |", "| |") for row in rows)
     machine = log["machine"]
     return (f"{table}\n\n"
             f"One publisher and one subscriber, separate processes, 8 MiB, median of {runs}: {machine['cpu']}, "
             f"{machine['cpus_online']} cores,\n{machine['kernel']}, {machine['compiler']}, commit "
-            f"{log['commit']}; by `leat bench log --pin {pin}` and\n`leat bench latency --pin {pin}`.")
+            f"{log['commit']}; by `leat bench log --pin {pin}`,\n`leat bench latency --pin {pin}` and "
+            f"`leat bench limits --pin {pin}`. Pipe and socket: one write for\neach message, both sides "
+            f"sleep when they have to wait.")
 
 
 def replace(pattern, text, readme):

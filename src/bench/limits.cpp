@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "leat/os/file.hpp"
 #include "statistics.hpp"
 
 namespace leat::bench {
@@ -30,18 +31,6 @@ double measured_alone(const char* name, int cpu, const Measure& measure) {
 
 // Keeps the compiler from dropping writes that nobody reads.
 void use_memory(const void* memory) { asm volatile("" : : "r"(memory) : "memory"); }
-
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int value) noexcept : value_{value} {}
-  ~FileDescriptor() { ::close(value_); }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const noexcept { return value_; }
-
- private:
-  int value_;
-};
 
 }  // namespace
 
@@ -124,8 +113,8 @@ double first_touch_ns_per_page(std::size_t pages, int cpu) {
 
 double fdatasync_ns(const std::string& directory, int count) {
   // Without a name, so that nothing is left behind whatever happens.
-  const FileDescriptor file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (file.get() < 0) throw system_failure("cannot make a file in " + directory);
+  const detail::Fd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file) throw system_failure("cannot make a file in " + directory);
 
   constexpr std::size_t kBlockBytes = 4096;
   constexpr int kBlocks = 256;

@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "floor.hpp"
+#include "kernel_ipc.hpp"
 #include "limits.hpp"
 #include "report.hpp"
 
@@ -15,7 +16,7 @@ namespace leat::bench {
 namespace {
 
 constexpr std::array<std::size_t, 3> kRoundTripSizes = {8, 100, 1024};
-constexpr std::array<std::size_t, 4> kRingSizes = {8, 32, 100, 1024};
+constexpr std::array<std::size_t, 4> kStreamSizes = {8, 32, 100, 1024};
 constexpr std::uint32_t kPatientPauses = 1000;  // 10 to 40 us, as CPUs differ.
 
 struct Options {
@@ -28,11 +29,16 @@ struct Options {
 
 // How much to do so that each measurement takes about 50 to 300 ms.
 constexpr std::uint64_t kRoundTrips = 300'000;
-std::uint64_t round_trips(std::size_t size) { return kRoundTrips / (1 + size / 2048); }
 constexpr std::uint64_t kSystemCalls = 300'000;
 constexpr std::uint64_t kFutexRoundTrips = 10'000;
+constexpr std::uint64_t kKernelRoundTrips = 1'000;
+constexpr std::uint64_t kKernelRecords = 50'000;
 constexpr std::size_t kPages = 8192;
 constexpr int kSyncs = 200;
+// `count` is that of small payloads.
+std::uint64_t fewer_if_large(std::uint64_t count, std::size_t size) {
+  return count / (1 + size / 2048);
+}
 std::uint64_t ring_records(std::size_t size) {
   return std::max<std::uint64_t>(1'000'000'000 / (size + 100), 10'000);
 }
@@ -60,7 +66,27 @@ std::vector<std::size_t> with_extra(auto sizes, const std::vector<std::size_t>& 
   return all;
 }
 
-Json measure_once(const Options& options, const std::function<void(const std::string&)>& show) {
+using Show = std::function<void(const std::string&)>;
+
+// "pipe" and "pipe_round_trip", or the same of another channel.
+void measure_channel(Json& run, KernelChannel channel, const std::string& key,
+                     const Options& options, const Show& show) {
+  const Placement placement{options.cpus};
+  for (const std::size_t size : with_extra(kStreamSizes, options.extra_sizes)) {
+    if (size == 0) continue;  // Nothing that a stream could carry.
+    show(fmt::format("{}, {} B", key, size));
+    run[key][std::to_string(size)]["ns_per_record"] = kernel_ns_per_record(
+        channel, {.size = size, .records = fewer_if_large(kKernelRecords, size)}, placement);
+  }
+  for (const std::size_t size : with_extra(kRoundTripSizes, options.extra_sizes)) {
+    if (size == 0) continue;
+    show(fmt::format("{}, {} B, round trip", key, size));
+    run[key + "_round_trip"][std::to_string(size)] = to_json(kernel_round_trip(
+        channel, {.size = size, .count = fewer_if_large(kKernelRoundTrips, size)}, placement));
+  }
+}
+
+Json measure_once(const Options& options, const Show& show) {
   const Placement placement{options.cpus};
   const int cpu = placement.cpu(0);
   Json run;
@@ -69,10 +95,10 @@ Json measure_once(const Options& options, const std::function<void(const std::st
   run["cache_line_round_trip_ns"] = cache_line_round_trip_ns(kRoundTrips, placement);
   for (const std::size_t size : with_extra(kRoundTripSizes, options.extra_sizes)) {
     show(fmt::format("single slot, {} B", size));
-    run["slot_round_trip"][std::to_string(size)] =
-        to_json(slot_round_trip({.size = size, .count = round_trips(size)}, placement));
+    run["slot_round_trip"][std::to_string(size)] = to_json(
+        slot_round_trip({.size = size, .count = fewer_if_large(kRoundTrips, size)}, placement));
   }
-  for (const std::size_t size : with_extra(kRingSizes, options.extra_sizes)) {
+  for (const std::size_t size : with_extra(kStreamSizes, options.extra_sizes)) {
     show(fmt::format("ring, {} B", size));
     const std::string key = std::to_string(size);
     const auto ns = [&](PayloadSource source, std::uint32_t pauses) {
@@ -86,6 +112,8 @@ Json measure_once(const Options& options, const std::function<void(const std::st
     run["ring_copied"][key]["ns_per_record"] = ns(PayloadSource::copied, 1);
     run["ring_patient_reader"][key]["ns_per_record"] = ns(PayloadSource::in_place, kPatientPauses);
   }
+  measure_channel(run, KernelChannel::pipe, "pipe", options, show);
+  measure_channel(run, KernelChannel::unix_socket, "unix_socket", options, show);
   show("copying");
   const CopySizes sizes = copy_sizes();
   run["copy_in_cache_gb_per_s"] = copy_gb_per_s(sizes.in_cache, cpu);
@@ -107,17 +135,24 @@ void print_table(const Json& report) {
   };
   fmt::print("{}; median of {}\n\n", machine_line(report), report["runs"].size());
   line("cache line, round trip", median["cache_line_round_trip_ns"], "ns");
-  for (const auto& [size, trip] : median["slot_round_trip"].items()) {
-    line(fmt::format("single slot, {} B, round trip", size), trip["round_trip_ns"], "ns");
-  }
-  const auto ring_lines = [&](const char* key, const char* name) {
-    for (const auto& [size, ring] : median[key].items()) {
-      line(fmt::format("{}, {} B", name, size), ring["ns_per_record"], "ns per record");
+  const auto round_trip_lines = [&](const char* key, const char* name) {
+    for (const auto& [size, trip] : median[key].items()) {
+      line(fmt::format("{}, {} B, round trip", name, size), trip["round_trip_ns"], "ns");
     }
   };
-  ring_lines("ring", "ring");
-  ring_lines("ring_copied", "ring, copied payload");
-  ring_lines("ring_patient_reader", "ring, patient reader");
+  const auto stream_lines = [&](const char* key, const char* name) {
+    for (const auto& [size, stream] : median[key].items()) {
+      line(fmt::format("{}, {} B", name, size), stream["ns_per_record"], "ns per record");
+    }
+  };
+  round_trip_lines("slot_round_trip", "single slot");
+  stream_lines("ring", "ring");
+  stream_lines("ring_copied", "ring, copied payload");
+  stream_lines("ring_patient_reader", "ring, patient reader");
+  stream_lines("pipe", "pipe");
+  stream_lines("unix_socket", "Unix socket");
+  round_trip_lines("pipe_round_trip", "pipe");
+  round_trip_lines("unix_socket_round_trip", "Unix socket");
   line("copy in cache", median["copy_in_cache_gb_per_s"], "GB/s");
   line("copy outside", median["copy_outside_gb_per_s"], "GB/s");
   line("system call", median["system_call_ns"], "ns");
@@ -135,6 +170,8 @@ void run_limits(Options options) {
   Json report = new_report({{"runs", options.runs},
                             {"pin", options.cpus},
                             {"round_trips", kRoundTrips},
+                            {"kernel_round_trips", kKernelRoundTrips},
+                            {"kernel_records", kKernelRecords},
                             {"patient_pauses", kPatientPauses},
                             {"copy_in_cache_bytes", sizes.in_cache},
                             {"copy_outside_bytes", sizes.outside},
@@ -161,7 +198,7 @@ void add_limits(CLI::App& bench, const Runner& runner) {
   auto options = std::make_shared<Options>();
   command
       ->add_option("--size", options->extra_sizes,
-                   "Further payload sizes for the round trips and the ring")
+                   "Further payload sizes for the round trips, the ring, the pipe and the socket")
       ->delimiter(',')
       ->check(CLI::Range(std::size_t{0}, std::size_t{1} << 19))
       ->option_text("BYTES,BYTES...");
@@ -175,6 +212,8 @@ void add_limits(CLI::App& bench, const Runner& runner) {
       "reader\n"
       "spins on the next record; the patient one pauses 1000 times between two looks, which suits\n"
       "throughput and not latency.\n\n"
+      "Pipe and Unix stream socket: one write(2) for each message, and a reader that takes up to\n"
+      "64 KiB at a time. Both sides block, in the round trips too.\n\n"
       "Example:\n  leat bench limits --pin 0,1 --json=limits.json");
   runner.on_run(*command, [options] { run_limits(*options); });
 }

@@ -124,10 +124,14 @@ void check_topic_name(const std::string& name) {
                             shown, problem)};
 }
 
-std::string usable_directory() {
+std::string usable_directory(Missing missing) {
   std::string path = detail::directory_path({});
-  auto directory = detail::open_directory({});
+  auto directory = detail::open_directory({}, missing == Missing::is_made);
   if (directory) return path;
+  if (missing == Missing::is_fine && directory.error().code == Errc::not_found &&
+      directory.error().system_error == ENOENT) {
+    return path;
+  }
   const Error error = directory.error();
   const char* reason = std::strerror(error.system_error);
   if (error.code == Errc::permission &&

@@ -53,7 +53,8 @@ int exit_code_for(Errc code) noexcept;
 void check_topic_name(const std::string& name);
 
 // Where topics live (--dir, LEAT_DIR or the default), usable; fails with the reason otherwise.
-std::string usable_directory();
+enum class Missing { is_made, is_fine };
+std::string usable_directory(Missing missing);
 
 // How to get that many bytes more on the file system of `directory`, for the end of a sentence.
 std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes);

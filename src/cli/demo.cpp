@@ -42,7 +42,7 @@ double to_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 // use: `leat doctor` asks for it.
 class PrivateDirectory {
  public:
-  PrivateDirectory() : path_{usable_directory() + "/+demo-XXXXXX"} {
+  PrivateDirectory() : path_{usable_directory(Missing::is_made) + "/+demo-XXXXXX"} {
     if (::mkdtemp(path_.data()) == nullptr)
       throw system_failure("cannot make a directory in " + path_, errno);
     lock_ = detail::Fd{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};

@@ -82,7 +82,7 @@ Finding check_directory(const std::string& directory) {
   const std::string existing = existing_part(directory);
   const bool exists = existing == directory;
   if (exists) {
-    if (auto opened = detail::open_directory({}); !opened) {
+    if (auto opened = detail::open_directory({}, false); !opened) {
       finding.severity = Severity::problem;
       finding.found = fmt::format("{} cannot be used: {}", directory, describe(opened.error()));
       finding.advice =

@@ -238,7 +238,7 @@ void publish(const PubArguments& arguments) {
   }
   (void)parse_headers(arguments.headers);  // Before a topic is made.
   const detail::Fd input = open_input(arguments.file);
-  usable_directory();
+  usable_directory(Missing::is_made);
   const StopOnSignal signals;
   const Topic topic = open_or_create_topic(arguments.topic);
   Sender sender{topic, arguments, signals};

@@ -203,7 +203,7 @@ void subscribe(const SubArguments& arguments) {
   check_topic_name(arguments.topic);
   (void)parse_from(arguments.from);
   const RecordFormat format = RecordFormat::parse(arguments.format, arguments.topic);
-  usable_directory();
+  usable_directory(Missing::is_made);
   std::signal(SIGPIPE, SIG_IGN);  // A closed pipe is the quiet end of this command.
   const StopOnSignal signals;
   bool waited = false;

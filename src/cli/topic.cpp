@@ -119,7 +119,7 @@ void create(CreateArguments& arguments) {
   options.participants = static_cast<std::uint32_t>(arguments.participants);
   check_sizes(options);
 
-  const std::string directory = usable_directory();
+  const std::string directory = usable_directory(Missing::is_made);
   if (Topic::open(arguments.name)) fail({Errc::exists, 0}, arguments.name);
   const std::uint64_t needed =
       std::max<std::uint64_t>(options.capacity_bytes, 2 * Geometry::kMinSegmentSize) *
@@ -234,7 +234,7 @@ std::uint64_t records_in(const TopicInfo& info) {
 }
 
 void list(bool json) {
-  const std::string directory = usable_directory();
+  const std::string directory = usable_directory(Missing::is_fine);
   auto names = Topic::list();
   if (!names) fail(names.error(), directory);
   std::sort(names->begin(), names->end());
@@ -306,7 +306,7 @@ void print_info(const TopicInfo& info, std::size_t max_record_size) {
 
 void info(const std::string& name, bool json) {
   check_topic_name(name);
-  usable_directory();
+  usable_directory(Missing::is_fine);
   auto topic = Topic::open(name);
   if (!topic) fail(topic.error(), name);
   const TopicInfo facts = topic->info();
@@ -332,7 +332,7 @@ std::string who_is_attached(const std::string& name) {
 
 void remove(const std::string& name, bool force) {
   check_topic_name(name);
-  usable_directory();
+  usable_directory(Missing::is_fine);
   auto removed = Topic::remove(name, {.force = force});
   if (removed) return;
   if (removed.error().code == Errc::busy) {

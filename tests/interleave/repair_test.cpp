@@ -198,7 +198,7 @@ TEST(Repair, EitherTheOwnerOrTheRevokerWins) {
 // that follows from n.
 void look_at_claims(model::Execution& run) {
   SmallTopic topic;
-  auto directory = must(detail::open_directory(SmallTopic::directory()), "directory");
+  auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
   auto topic_directory = must(detail::open_topic_directory(directory, "t"), "topic directory");
   const auto shared = must(detail::SharedTopic::attach(topic_directory), "attach");
   const auto size_of = [](std::uint64_t record) { return kSmall * (1 + 2 * (record % 3)); };

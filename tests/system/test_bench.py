@@ -138,13 +138,45 @@ def test_idle_reports_the_cpu_time_of_waiting_subscribers(leat):
     assert table.startswith("1 waiting subscribers used ")
 
 
+def check_kernel_channels(report, stream_sizes, round_trip_sizes):
+    """Pipe and Unix socket, in every run and in the median."""
+    for run in [*report["runs"], report["median"]]:
+        for channel in ("pipe", "unix_socket"):
+            assert set(run[channel]) == stream_sizes
+            for stream in run[channel].values():
+                assert set(stream) == {"ns_per_record"} and stream["ns_per_record"] > 0
+            assert set(run[f"{channel}_round_trip"]) == round_trip_sizes
+            for trip in run[f"{channel}_round_trip"].values():
+                assert set(trip) == LATENCY and trip["round_trip_ns"] > 0
+                assert 0 < trip["p50_ns"] <= trip["p999_ns"] <= trip["max_ns"]
+
+
 def test_limits_reports_the_floors(leat):
     report = run_json(leat, "limits", "--runs", "1", "--sync-dir", str(leat.directory))
     assert set(report["median"]["ring"]) == {"8", "32", "100", "1024"}
     assert set(report["median"]["slot_round_trip"]) == {"8", "100", "1024"}
+    check_kernel_channels(report, stream_sizes={"8", "32", "100", "1024"},
+                          round_trip_sizes={"8", "100", "1024"})
     for field in ("cache_line_round_trip_ns", "system_call_ns", "futex_round_trip_ns",
                   "first_touch_ns_per_page", "fdatasync_ns", "copy_in_cache_gb_per_s"):
         assert report["median"][field] > 0, field
+
+
+def test_limits_sends_any_size_through_the_kernel(leat, tmp_path):
+    """Messages that do not fill a read evenly, are larger than one or than a pipe; and empty ones,
+    which a stream does not know. All of them also in the table."""
+    file = tmp_path / "limits.json"
+    table = leat("bench", "limits", "--runs", "1", "--sync-dir", leat.directory,
+                 "--size", "0,7,4097,300001", f"--json={file}", check=True, timeout=240).stdout
+    report = json.loads(file.read_text())
+    assert {"0", "7", "4097", "300001"} <= set(report["median"]["slot_round_trip"])
+    sizes = {"8", "100", "1024", "7", "4097", "300001"}
+    check_kernel_channels(report, stream_sizes={*sizes, "32"}, round_trip_sizes=sizes)
+
+    names = {line[:38].rstrip() for line in table.splitlines()}
+    for channel in ("pipe", "Unix socket"):
+        assert {f"{channel}, {size} B" for size in (*sizes, "32")} <= names
+        assert {f"{channel}, {size} B, round trip" for size in sizes} <= names
 
 
 @pytest.mark.parametrize("arguments", [

@@ -44,14 +44,17 @@ inline std::string directory_path(std::string_view wanted) {
 }
 
 // The default directory lies where anybody may create names, so it must be the caller's own.
-inline Result<Fd> open_directory(std::string_view wanted) {
+inline Result<Fd> open_directory(std::string_view wanted, bool make) {
   const std::string path = directory_path(wanted);
-  return open_or_make_directory(path, path == default_directory_path());
+  return open_directory_path(path, make, path == default_directory_path());
 }
 
 inline Result<Fd> open_topic_directory(const Fd& directory, const std::string& name) {
   if (!is_valid_topic_name(name)) return Errc::invalid_argument;
-  return open_directory_at(directory.get(), name.c_str());
+  auto found = open_directory_at(directory.get(), name.c_str());
+  // A file or a link of that name: neither a topic nor room for one.
+  if (!found && found.error().system_error == ENOTDIR) return Errc::wrong_format;
+  return found;
 }
 
 inline void remove_topic_files(const Fd& directory, const char* name) noexcept {

@@ -89,7 +89,8 @@ class Topic {
                             const std::string& directory_name = {},
                             const std::stop_token& stop = {}) {
     if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-    auto directory = detail::open_directory(directory_name);
+    // To wait for a topic there must be a directory to watch.
+    auto directory = detail::open_directory(directory_name, !deadline.is_immediate());
     if (!directory) return directory.error();
     if (deadline.is_immediate()) return attach(*directory, name, directory_name);
     detail::DirectoryWatch watch{detail::directory_path(directory_name)};
@@ -116,9 +117,10 @@ class Topic {
   // topic deleted by force get `deleted`; their mappings stay valid.
   static Result<void> remove(const std::string& name, const RemoveOptions& options = {});
 
-  // Names of all topics in the directory.
+  // Names of all topics in the directory; none if there is no such directory.
   static Result<std::vector<std::string>> list(const std::string& directory_name = {}) {
-    auto directory = detail::open_directory(directory_name);
+    auto directory = detail::open_directory(directory_name, false);
+    if (directory.error().code == Errc::not_found) return std::vector<std::string>{};
     if (!directory) return directory.error();
     return detail::topic_names(*directory);
   }

@@ -49,7 +49,7 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
 inline Result<Topic> Topic::create(const std::string& name, const detail::NewTopic& created,
                                    const std::string& directory_name) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-  auto directory = detail::open_directory(directory_name);
+  auto directory = detail::open_directory(directory_name, true);
   if (!directory) return directory.error();
   while (true) {
     auto existing = attach(*directory, name, directory_name);  // Also finishes a deletion.
@@ -105,7 +105,7 @@ inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
 
 inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-  auto directory = detail::open_directory(options.directory);
+  auto directory = detail::open_directory(options.directory, false);
   if (!directory) return directory.error();
   auto found = detail::open_topic_directory(*directory, name);
   if (!found) return found.error();

@@ -25,10 +25,10 @@ inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
   return open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }
 
-// A directory by its path, made with mode 0700 if it is missing. With `only_own` it must belong to
-// the caller and not be a link: else `permission`.
-inline Result<Fd> open_or_make_directory(const std::string& path, bool only_own) noexcept {
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_system_error();
+// A directory by its path; with `make` it is made with mode 0700 if it is missing. With `only_own` it
+// must belong to the caller and not be a link: else `permission`.
+inline Result<Fd> open_directory_path(const std::string& path, bool make, bool only_own) noexcept {
+  if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_system_error();
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (only_own ? O_NOFOLLOW : 0);
   Fd directory{::open(path.c_str(), flags)};
   if (!directory) {

@@ -103,20 +103,20 @@ TEST(File, DescriptorIsClosedOnce) {
 
 TEST(Directory, OnlyOnesOwnIsTaken) {
   const TestDirectory directory;
-  EXPECT_EQ(code(open_or_make_directory(directory / "new", true)), Errc::ok);
-  EXPECT_EQ(code(open_or_make_directory(directory / "new", true)), Errc::ok);
+  EXPECT_EQ(code(open_directory_path(directory / "new", true, true)), Errc::ok);
+  EXPECT_EQ(code(open_directory_path(directory / "new", true, true)), Errc::ok);
   std::filesystem::create_directory_symlink(directory / "new", directory / "link");
-  EXPECT_EQ(code(open_or_make_directory(directory / "link", true)), Errc::permission);
-  EXPECT_EQ(code(open_or_make_directory(directory / "link", false)), Errc::ok);
+  EXPECT_EQ(code(open_directory_path(directory / "link", true, true)), Errc::permission);
+  EXPECT_EQ(code(open_directory_path(directory / "link", true, false)), Errc::ok);
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown((directory / "new").c_str(), 12345, static_cast<::gid_t>(-1)), 0);
-    EXPECT_EQ(code(open_or_make_directory(directory / "new", true)), Errc::permission);
+    EXPECT_EQ(code(open_directory_path(directory / "new", true, true)), Errc::permission);
   }
 }
 
 TEST(Directory, RenamingTakesNoNameAway) {
   const TestDirectory path;
-  const Fd directory = must(open_or_make_directory(path.path(), false));
+  const Fd directory = must(open_directory_path(path.path(), false, false));
   must(make_directory_at(directory.get(), "a"));
   must(make_directory_at(directory.get(), "b"));
   EXPECT_EQ(code(rename_at(directory.get(), "a", "b")), Errc::exists);
@@ -126,7 +126,7 @@ TEST(Directory, RenamingTakesNoNameAway) {
 
 TEST(Directory, LinksAreNotFollowed) {
   const TestDirectory path;
-  const Fd directory = must(open_or_make_directory(path.path(), false));
+  const Fd directory = must(open_directory_path(path.path(), false, false));
   std::ofstream{path / "file"} << "x";
   std::filesystem::create_symlink(path / "file", path / "link");
   EXPECT_EQ(code(open_at(directory.get(), "file", O_RDONLY)), Errc::ok);
