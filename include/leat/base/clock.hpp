@@ -31,6 +31,17 @@ inline std::int64_t now_ns() noexcept {
 #endif
 }
 
+// The same, only as of the kernel's last tick (1 to 10 ms ago), and five times as cheap.
+inline std::int64_t tick_ns() noexcept {
+#ifdef LEAT_MODEL
+  return model::now_ns();
+#else
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+#endif
+}
+
 // Milliseconds since 1970, for record timestamps.
 inline std::int64_t wall_clock_ms() noexcept {
   timespec time{};

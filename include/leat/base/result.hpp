@@ -44,7 +44,7 @@ enum class Errc : std::int32_t {
   io_error,          // any other failed system call
 };
 
-// Code and errno (0 where no system call failed).
+// Code and errno (0 where no system call failed). With too_large: how many bytes are allowed.
 struct Error {
   Errc code = Errc::ok;
   std::int32_t system_error = 0;
@@ -106,6 +106,9 @@ inline std::string describe(Error error) {
     case Errc::io_error: text = "a system call failed"; break;
   }
   std::string sentence = text;
+  if (error.code == Errc::too_large && error.system_error != 0) {
+    return sentence + ": at most " + std::to_string(error.system_error) + " bytes";
+  }
   if (error.system_error != 0) {
     sentence += " (";
     sentence += std::strerror(error.system_error);

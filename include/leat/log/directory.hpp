@@ -35,12 +35,13 @@ inline std::string default_directory_path() {
   return "/dev/shm/leat-" + std::to_string(::geteuid());
 }
 
-// The directory asked for, else $LEAT_DIR, else the default.
+// The directory asked for, else $LEAT_DIR, else the default. No slash at the end: that would follow a
+// link.
 inline std::string directory_path(std::string_view wanted) {
-  if (!wanted.empty()) return std::string{wanted};
   const char* from_environment = std::getenv("LEAT_DIR");
-  if (from_environment != nullptr && *from_environment != '\0') return from_environment;
-  return default_directory_path();
+  if (wanted.empty() && from_environment != nullptr) wanted = from_environment;
+  while (wanted.size() > 1 && wanted.ends_with('/')) wanted.remove_suffix(1);
+  return wanted.empty() ? default_directory_path() : std::string{wanted};
 }
 
 // The default directory lies where anybody may create names, so it must be the caller's own.

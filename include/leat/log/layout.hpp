@@ -192,11 +192,13 @@ enum class ParticipantRole : std::uint8_t {
 struct alignas(kLine) ParticipantSlot {
   std::uint64_t state;
   std::uint64_t process;  // random per process: tells own slots from others' across PID namespaces
-  std::uint64_t thread;   // of that process: who polls this subscriber
+  std::uint64_t thread;   // of that process: who polls this subscriber | kNotPolledYet
   std::uint32_t pid;      // as the participant sees itself; for people
   std::uint32_t unused;
 };
 static_assert(sizeof(ParticipantSlot) == kLine);
+// With `thread`: who made the subscriber, and may give it to another thread to poll.
+inline constexpr std::uint64_t kNotPolledYet = 1ULL << 63;
 
 inline constexpr std::uint32_t kMaxParticipants = 4096;
 inline constexpr std::uint32_t kSpareSlots = 2;  // Beyond those: kept free for repairers.
@@ -206,6 +208,9 @@ inline constexpr std::int64_t kLockBase = std::int64_t{1} << 56;  // Beyond any 
 inline constexpr std::int64_t lock_offset(std::uint64_t identity) noexcept {
   return kLockBase + static_cast<std::int64_t>(identity & ((1ULL << 55) - 1));
 }
+// Nobody has identity 0. A topic that is removed when unused has this byte locked, shared, by every
+// process that has it open; and exclusively by the one that removes it.
+inline constexpr std::uint64_t kOpenLock = 0;
 
 // ---- Partitions --------------------------------------------------------------------------------
 

@@ -78,10 +78,11 @@ class Participant {
 
       clear_lines(*topic, index);
       store_relaxed(slot.process, process_token());
-      store_relaxed(slot.thread, thread_token());
+      store_relaxed(slot.thread, thread_token() | kNotPolledYet);
       store_relaxed(slot.pid, static_cast<std::uint32_t>(::getpid()));
       fill(index);
 
+      topic->note_use();
       Participant me;
       me.topic_ = std::move(topic);
       me.lock_ = std::move(*lock);

@@ -40,7 +40,8 @@ class [[nodiscard]] Claim {
         room_{other.room_},
         flags_{other.flags_},
         extension_{other.extension_},
-        size_{other.size_} {}
+        size_{other.size_},
+        fork_generation_{other.fork_generation_} {}
   Claim& operator=(Claim&&) = delete;
   ~Claim() {
     if (writer_ != nullptr) (void)abort();
@@ -54,13 +55,15 @@ class [[nodiscard]] Claim {
 
   // Publishes the whole payload, or its first `size` bytes.
   //   revoked, deleted   the record is not delivered
+  //   forked             the claim is the parent's, and stays so
   //   invalid_argument   larger than what was claimed; the claim stays open
   Result<std::uint64_t> commit() noexcept { return commit(size_); }
   Result<std::uint64_t> commit(std::size_t size) noexcept {
     LEAT_ASSERT(writer_ != nullptr);  // Published twice.
     if (size > size_) return Errc::invalid_argument;
-    detail::store_relaxed(room_.header->detail,
-                          static_cast<std::uint32_t>(extension_ + size) | flags_);
+    if (fork_generation_ == detail::fork_generation()) [[likely]]
+      detail::store_relaxed(room_.header->detail,
+                            static_cast<std::uint32_t>(extension_ + size) | flags_);
     return finish(detail::RecordKind::data);
   }
   // Gives the room up: readers see a gap.
@@ -78,6 +81,10 @@ class [[nodiscard]] Claim {
   }
 
   Result<std::uint64_t> finish(detail::RecordKind kind) noexcept {
+    if (fork_generation_ != detail::fork_generation()) {
+      writer_ = nullptr;
+      return Errc::forked;
+    }
     writer_->set_claim_open(false);
     const Error error = std::exchange(writer_, nullptr)->commit(room_, kind);
     if (error.code != Errc::ok) return error;
@@ -89,15 +96,26 @@ class [[nodiscard]] Claim {
   std::uint32_t flags_;
   std::size_t extension_;
   std::size_t size_;
+  std::uint32_t fork_generation_ = detail::fork_generation();
 };
 
 // Records that become visible all at once, with offsets in a row. Collected in memory of this
-// process: nothing is claimed before commit(). The publisher outlives it; one at a time.
+// process: nothing is claimed before commit(). All go to the batch's partition, whatever their keys.
+// The publisher outlives it.
 class Batch {
  public:
-  Batch(Batch&&) noexcept = default;
+  Batch(Batch&& other) noexcept
+      : publisher_{std::exchange(other.publisher_, nullptr)},
+        frames_{std::move(other.frames_)},
+        capacity_{other.capacity_},
+        size_{other.size_},
+        partition_{other.partition_},
+        count_{other.count_} {}
+  Batch& operator=(Batch&&) = delete;
+  ~Batch();
 
-  // `too_large` once the whole would not fit in half a segment; what was added before stays.
+  //   too_large          the whole would not fit in half a segment; what was added before stays
+  //   invalid_argument   the record names another partition
   Result<void> add(Bytes value);
   Result<void> add(const NewRecord& record);
 
@@ -110,14 +128,16 @@ class Batch {
 
  private:
   friend class Publisher;
-  Batch(Publisher& publisher, std::uint32_t partition) noexcept
-      : publisher_{&publisher}, partition_{partition} {}
+  Batch(Publisher& publisher, std::uint32_t partition) noexcept;
 
   // Room for one more frame; null if it would be too much.
-  std::byte* append(std::uint64_t payload, std::uint32_t flags) noexcept;
+  std::byte* append(std::uint64_t payload, std::uint32_t flags);
+  void grow(std::uint64_t at_least);
 
   Publisher* publisher_;
-  std::uint64_t size_ = 0;  // Bytes of frames in the publisher's buffer.
+  std::unique_ptr<std::byte[]> frames_;
+  std::uint64_t capacity_;
+  std::uint64_t size_ = 0;  // Bytes of frames.
   std::uint32_t partition_;
   std::uint32_t count_ = 0;
 };
@@ -207,21 +227,14 @@ class Publisher {
   friend class Batch;
   Publisher() = default;
 
+  Error too_large() const noexcept { return {Errc::too_large, static_cast<int>(max_payload_)}; }
+
   [[gnu::always_inline]] Result<void> check(std::uint64_t payload) const noexcept {
     if (payload > max_payload_) [[unlikely]]
-      return Errc::too_large;
+      return too_large();
     if (participant_.forked()) [[unlikely]]
       return Errc::forked;
     return {};
-  }
-
-  void grow_batch(std::uint64_t at_least, std::uint64_t keep) {
-    const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least),
-                                            max_payload_ - sizeof(detail::BatchHeader));
-    std::unique_ptr<std::byte[]> larger{new std::byte[capacity]};
-    if (keep != 0) std::memcpy(larger.get(), batch_frames_.get(), keep);
-    batch_frames_ = std::move(larger);
-    batch_capacity_ = capacity;
   }
 
   Result<std::uint32_t> partition_for(const NewRecord& record) const noexcept {
@@ -236,22 +249,43 @@ class Publisher {
   detail::Participant participant_;
   std::vector<detail::PartitionWriter> writers_;  // By partition.
   std::unique_ptr<std::byte[]>
-      batch_frames_;  // Kept between batches, so that they do not allocate.
-  std::uint64_t batch_capacity_ = 0;
+      spare_frames_;  // The last batch's, so that the next need not allocate.
+  std::uint64_t spare_capacity_ = 0;
   std::uint64_t max_payload_ = 0;
   std::uint32_t home_partition_ = 0;
   bool exclusive_ = false;
   bool timestamps_ = false;
 };
 
-inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) noexcept {
+inline Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
+    : publisher_{&publisher},
+      frames_{std::move(publisher.spare_frames_)},
+      capacity_{std::exchange(publisher.spare_capacity_, 0)},
+      partition_{partition} {}
+
+inline Batch::~Batch() {
+  if (publisher_ == nullptr || capacity_ <= publisher_->spare_capacity_) return;
+  publisher_->spare_frames_ = std::move(frames_);
+  publisher_->spare_capacity_ = capacity_;
+}
+
+inline void Batch::grow(std::uint64_t at_least) {
+  const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least),
+                                          publisher_->max_payload_ - sizeof(detail::BatchHeader));
+  std::unique_ptr<std::byte[]> larger{new std::byte[capacity]};
+  if (size_ != 0) std::memcpy(larger.get(), frames_.get(), size_);
+  frames_ = std::move(larger);
+  capacity_ = capacity;
+}
+
+inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) {
   const std::uint64_t end = detail::Geometry::round_up(size_ + sizeof(detail::BatchFrame) + payload,
                                                        detail::kBatchAlignment);
-  if (end > publisher_->batch_capacity_) [[unlikely]] {
+  if (end > capacity_) [[unlikely]] {
     if (sizeof(detail::BatchHeader) + end > publisher_->max_payload_) return nullptr;
-    publisher_->grow_batch(end, size_);
+    grow(end);
   }
-  std::byte* at = publisher_->batch_frames_.get() + size_;
+  std::byte* at = frames_.get() + size_;
   const detail::BatchFrame frame{static_cast<std::uint32_t>(payload) | flags};
   std::memcpy(at, &frame, sizeof(frame));
   size_ = end;
@@ -264,15 +298,16 @@ inline Result<void> Batch::add(Bytes value) {
     return add(NewRecord{.value = value});
   std::byte* at = append(value.size(), 0);
   if (at == nullptr) [[unlikely]]
-    return Errc::too_large;
+    return publisher_->too_large();
   detail::copy_in(at, value.data(), value.size());
   return {};
 }
 
 inline Result<void> Batch::add(const NewRecord& record) {
+  if (record.partition && *record.partition != partition_) return Errc::invalid_argument;
   const detail::ExtensionSizes sizes = detail::extension_sizes(record, publisher_->timestamps_);
   std::byte* at = append(sizes.total + record.value.size(), sizes.flags);
-  if (at == nullptr) return Errc::too_large;
+  if (at == nullptr) return publisher_->too_large();
   at = detail::write_extension(at, record, sizes);
   detail::copy_in(at, record.value.data(), record.value.size());
   return {};
@@ -292,7 +327,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload));
   auto* header = reinterpret_cast<detail::BatchHeader*>(room.header + 1);
   detail::store_relaxed(header->count, count_);
-  detail::copy_in(reinterpret_cast<std::byte*>(header + 1), publisher_->batch_frames_.get(), size_);
+  detail::copy_in(reinterpret_cast<std::byte*>(header + 1), frames_.get(), size_);
   count_ = 0;
   size_ = 0;
   if (const Error error = writer.commit(room, detail::RecordKind::batch); error.code != Errc::ok) {

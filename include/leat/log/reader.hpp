@@ -91,6 +91,7 @@ class PartitionReader {
           pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
         }
       }
+      store_relaxed(slot_->cursor_offset, this->offset());  // relaxed: for people
       return {};
     }
     return Errc::corrupt;
@@ -163,7 +164,9 @@ class PartitionReader {
   // Called now and then while nothing comes: fills the hole ahead if its owner is dead, or stopped
   // for longer than the topic allows. `corrupt` if nobody owns it for a whole second.
   Result<void> look_after_hole() {
-    if (is_ready() || !has_hole()) {
+    // In this order: if the claim word is in a later segment and nothing is missing in this one, then
+    // the next segment was mapped before, and is_ready() sees it.
+    if (!has_hole() || is_ready()) {
       stuck_offset_ = ~0ULL;
       return {};
     }
@@ -202,7 +205,10 @@ class PartitionReader {
     store_release<Edge::cursor>(slot_->pin, 0);
   }
 
-  std::uint64_t offset() const noexcept { return offset_; }
+  // Of the next record to deliver; while a time is looked for, of the next one to look at.
+  std::uint64_t offset() const noexcept {
+    return offset_ < skip_until_ && !skip_until_time_ms_ ? skip_until_ : offset_;
+  }
   bool is_lossy() const noexcept { return mode_ == ReaderMode::lossy; }
   std::uint32_t partition() const noexcept { return partition_; }
 

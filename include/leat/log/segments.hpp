@@ -35,8 +35,9 @@ inline constexpr std::uint32_t kManyMoves = 100'000;
 
 // Why there was no room.
 struct Shortage {
-  bool by_readers = false;  // some gating subscriber holds the oldest segment
-  bool by_others = false;   // not only subscribers of the calling thread
+  bool by_readers = false;   // some gating subscriber holds the oldest segment
+  bool by_others = false;    // not only subscribers of the calling thread
+  bool by_unpolled = false;  // one that this thread made, and that nobody has polled yet
 };
 
 enum class RollState {
@@ -179,8 +180,10 @@ class Roller {
       if (hold == Hold::by_reader) {
         shortage.by_readers = true;
         // relaxed: who owns a slot does not change while it is taken.
+        const std::uint64_t thread = load_relaxed(participant.thread);
         if (load_relaxed(participant.process) == process_token() &&
-            load_relaxed(participant.thread) == thread_token()) {
+            (thread & ~kNotPolledYet) == thread_token()) {
+          if ((thread & kNotPolledYet) != 0) shortage.by_unpolled = true;
           continue;
         }
       }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -131,6 +132,13 @@ class SharedTopic {
     return fd;
   }
 
+  // Whether this process took part in the topic, or made it for others who did; not if it only looked.
+  bool was_used() const noexcept {
+    return used_ || (made_ && load_relaxed(header_->next_identity) != 0);
+  }
+  void note_use() noexcept { used_ = true; }
+  void note_made() noexcept { made_ = true; }
+
   // Nobody may join any more.
   bool is_deleted() const noexcept {
     // [topic-state] seq_cst: a joiner's slot is visible before it looks here.
@@ -225,6 +233,8 @@ class SharedTopic {
   Fd directory_;
   Fd control_fd_;
   Mapping control_mapping_;
+  std::atomic<bool> used_ = false;
+  bool made_ = false;
   std::mutex mapping_mutex_;  // Protects the two below until they are made.
   Mapping read_mapping_;
   Mapping write_mapping_;

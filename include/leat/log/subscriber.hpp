@@ -36,7 +36,7 @@ class From {
   }
   // The first record that is not older; needs a topic with timestamps.
   static From time_ms(std::int64_t epoch_ms) noexcept {
-    return {detail::StartAt::beginning, 0, epoch_ms};
+    return {detail::StartAt::beginning, 0, epoch_ms < 0 ? 0 : epoch_ms};
   }
 
  private:
@@ -106,7 +106,9 @@ class Subscriber {
 
   // A descriptor that is readable when poll() may have something to do; poll until it returns 0.
   // The first call starts a helper thread in this process (docs/guarantees.md has its cost).
+  //   forked   this handle was inherited
   Result<int> wait_fd() {
+    if (participant_.forked()) return Errc::forked;
     if (wait_fd_ == nullptr) {
       auto made = detail::WaitFd::start(participant_.shared_topic());
       if (!made) return made.error();
@@ -155,16 +157,15 @@ class Subscriber {
     const std::size_t readers = readers_.size();
     for (std::size_t turn = 0; turn < readers && count < limit; ++turn) {
       detail::PartitionReader& reader = readers_[next_reader_];
+      if (++next_reader_ == readers) next_reader_ = 0;  // Also when full or failed: all get a turn.
       auto polled = reader.poll(limit - count, on_record, on_event);
       if (!polled) [[unlikely]] {
         if (count == 0) return polled.error();
         return count;
       }
       count += *polled;
-      if (++next_reader_ == readers) next_reader_ = 0;  // Also when full: all get a turn.
     }
     if (count != 0 || had_event_) {
-      empty_polls_ = 0;
       streak_ += count;
       return count;
     }
@@ -191,9 +192,10 @@ class Subscriber {
       } while (detail::now_ns() < until);
     }
     streak_ = 0;
-    // Publishers that die leave holes that only readers run into: look now and then.
-    // With a descriptor each one counts: its helper thread wakes it every 2 ms for that.
-    if (++empty_polls_ % 1024 == 0 || (wait_fd_ != nullptr && has_hole())) {
+    // Publishers that die leave holes that only readers run into: look at each tick of the kernel's
+    // cheap clock. To look at the claim word more often would take it from those who publish.
+    if (const std::int64_t tick = detail::tick_ns(); tick != looked_tick_ns_) {
+      looked_tick_ns_ = tick;
       if (auto looked = look_after_holes(); !looked) return looked.error();
     }
     if (wait_fd_ != nullptr) arm_wait_fd();
@@ -250,12 +252,12 @@ class Subscriber {
   std::vector<detail::PartitionReader> readers_;
   std::size_t next_reader_ = 0;
   std::function<void(const Event&)> on_event_;
-  std::unique_ptr<detail::WaitFd> wait_fd_;
+  detail::WaitFd::Handle wait_fd_;
   std::int64_t spin_ns_ = 0;
   std::int64_t patience_ns_ = 0;
   std::uint64_t streak_ = 0;  // Records since the last empty poll.
   std::uint64_t thread_ = 0;
-  std::uint32_t empty_polls_ = 0;
+  std::int64_t looked_tick_ns_ = 0;
   bool in_place_ = false;  // Lossy, with pins instead of copies.
   bool had_event_ = false;
 };

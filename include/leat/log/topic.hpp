@@ -31,7 +31,7 @@ struct TopicOptions {
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
-  bool remove_when_unused = false;  // the last process to let go deletes it
+  bool remove_when_unused = false;  // the last process that used it deletes it when it lets go
   std::chrono::nanoseconds revoke_after{
       0};  // give up claims of publishers stopped so long; 0 = never
   std::chrono::nanoseconds evict_after{
@@ -155,6 +155,10 @@ class Topic {
                               const std::string& directory_name);
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
                               const std::string& directory_name);
+  static Result<Topic> remove_when_unused(std::shared_ptr<detail::SharedTopic> topic,
+                                          const std::string& name,
+                                          const std::string& directory_name);
+  std::vector<std::uint64_t> claims_with_others_behind() const;
   static bool has_living_participants(const detail::SharedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
                                    const std::function<void(std::uint32_t)>& fill) const;

@@ -13,7 +13,12 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
   if (options.capacity_bytes == 0 || options.capacity_bytes > kMaxCapacity)
     return Errc::invalid_argument;
   if (options.segment_bytes > detail::Geometry::kMaxSegmentSize) return Errc::invalid_argument;
-  if ((options.mode & ~0666U) != 0) return Errc::invalid_argument;
+  if ((options.mode & ~0666U) != 0 || (options.mode & 0600) != 0600)
+    return Errc::invalid_argument;  // The owner must be able to take part.
+  // A topic that keeps everything has nothing to overwrite, and nobody to push aside.
+  if (options.retain_all &&
+      (options.policy == Policy::overwrite || options.evict_after.count() != 0))
+    return Errc::invalid_argument;
   detail::NewTopic topic;
   detail::Geometry& geometry = topic.geometry;
   const std::uint64_t wanted = options.segment_bytes != 0
@@ -57,6 +62,7 @@ inline Result<Topic> Topic::create(const std::string& name, const detail::NewTop
     if (existing.error().code != Errc::not_found) return existing.error();
     if (auto made = detail::create_topic(*directory, name, created); !made) return made.error();
     auto topic = attach(*directory, name, directory_name);
+    if (topic) topic->topic_->note_made();
     if (topic || topic.error().code != Errc::not_found) return topic;
     return Errc::deleted;  // Somebody deleted it at once.
   }
@@ -82,15 +88,41 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
       return finished.error();
     return Errc::not_found;
   }
-  // The last process to let go of a topic made with remove_when_unused deletes it.
-  const auto let_go = [name, directory_name](detail::SharedTopic* topic) {
-    const bool remove_it = (topic->geometry().flags & detail::kRemoveWhenUnused) != 0 &&
-                           detail::load_relaxed(topic->header().next_identity) != 0 &&
-                           !topic->is_deleted();
-    delete topic;
-    if (remove_it) (void)Topic::remove(name, {.directory = directory_name});
+  std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
+  if ((topic->geometry().flags & detail::kRemoveWhenUnused) == 0) return Topic{name, topic};
+  return remove_when_unused(std::move(topic), name, directory_name);
+}
+
+// The topic, kept open by a lock; the last process to let go of it, of those that used it, removes it.
+inline Result<Topic> Topic::remove_when_unused(std::shared_ptr<detail::SharedTopic> topic,
+                                               const std::string& name,
+                                               const std::string& directory_name) {
+  using detail::LockKind;
+  const std::int64_t byte = detail::lock_offset(detail::kOpenLock);
+  auto lock = topic->open_control_again();
+  if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
+  auto locked = detail::try_lock_byte(lock->get(), byte, LockKind::shared);
+  if (!locked) return locked.error();
+  if (!*locked || topic->is_deleted()) return Errc::not_found;  // It is being removed.
+  detail::remember_lock(lock->get());  // A forked child does not keep it open.
+
+  const auto kept = std::make_shared<detail::Fd>(std::move(*lock));
+  const std::uint32_t generation = detail::fork_generation();
+  detail::SharedTopic* const whole = topic.get();
+  // Runs when the last handle of this process is gone.
+  const auto let_go = [=, topic = std::move(topic)](detail::SharedTopic*) {
+    if (generation != detail::fork_generation()) {
+      kept->release();  // Closed at fork.
+      return;
+    }
+    // Given up before it is asked for: of two that let go at once, one gets it.
+    (void)detail::try_lock_byte(kept->get(), byte, LockKind::none);
+    auto alone = detail::try_lock_byte(kept->get(), byte, LockKind::exclusive);
+    if (topic->was_used() && alone && *alone)
+      (void)Topic::remove(name, {.directory = directory_name});
+    detail::forget_lock(kept->get());
   };
-  return Topic{name, std::shared_ptr<detail::SharedTopic>{attached->release(), let_go}};
+  return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}};
 }
 
 inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
@@ -110,7 +142,14 @@ inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& 
   auto found = detail::open_topic_directory(*directory, name);
   if (!found) return found.error();
   auto attached = detail::SharedTopic::attach(*found);
-  if (!attached) return attached.error();
+  if (!attached) {
+    // Without a control file: just deleted, or no topic if the name still leads here.
+    auto again = detail::open_topic_directory(*directory, name);
+    if (attached.error().code == Errc::not_found && again &&
+        detail::is_same_file(found->get(), again->get()))
+      return Errc::wrong_format;
+    return attached.error();
+  }
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
   if (!topic->is_deleted()) {
     detail::TopicHeader& header = topic->header();
@@ -277,7 +316,6 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
   auto joined = join(detail::ParticipantRole::subscriber, prepare);
   if (!joined) return joined.error();
   subscriber.participant_ = std::move(*joined);
-  subscriber.thread_ = detail::thread_token();
   subscriber.in_place_ = options.in_place;
   const bool has_cores = std::thread::hardware_concurrency() > 1;
   subscriber.spin_ns_ = has_cores ? options.spin.count() : 0;
@@ -288,6 +326,31 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
     if (by_time) reader.skip_until_time(options.from.time_ms_);
   }
   return subscriber;
+}
+
+// For each slot and partition the phase of an open claim that is not the last one, else 0. Empty if
+// there is none.
+inline std::vector<std::uint64_t> Topic::claims_with_others_behind() const {
+  const std::uint32_t partitions = topic_->geometry().partition_count;
+  std::vector<std::uint64_t> phases(std::size_t{topic_->participant_high()} * partitions);
+  bool any = false;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const auto slot = static_cast<std::uint32_t>(i / partitions);
+    if (!detail::is_publisher(
+            detail::load_acquire<detail::Edge::slot>(topic_->participant(slot).state)))
+      continue;
+    const detail::PartitionView view =
+        topic_->partition(static_cast<std::uint32_t>(i % partitions));
+    const auto facts = detail::read_claim(view.slots[slot]);
+    if (!facts || facts->claim_phase() != detail::kClaimed) continue;
+    // [claim] acquire
+    if (detail::load_acquire<detail::Edge::claim>(view.control->claim) == facts->word + facts->step)
+      continue;
+    phases[i] = facts->phase;
+    any = true;
+  }
+  if (!any) phases.clear();
+  return phases;
 }
 
 inline TopicInfo Topic::info() const {
@@ -325,6 +388,11 @@ inline TopicInfo Topic::info() const {
     starts.push_back(start);
     currents.push_back(current);
   }
+  // A claim that others claimed behind keeps their records from being read. What somebody is just
+  // publishing is no news; what is still open a moment later is.
+  const std::vector<std::uint64_t> open_claims = claims_with_others_behind();
+  for (int i = 0; i < 1000 && !open_claims.empty(); ++i) detail::spin_pause();
+  const std::vector<std::uint64_t> still_open = claims_with_others_behind();
   for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
     const detail::ParticipantSlot& participant = topic_->participant(slot);
     const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
@@ -336,6 +404,12 @@ inline TopicInfo Topic::info() const {
     one.role = role == detail::ParticipantRole::publisher             ? "publisher"
                : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
                                                                       : "subscriber";
+    for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+      const std::size_t at = std::size_t{slot} * geometry.partition_count + i;
+      if (at < open_claims.size() && at < still_open.size() && open_claims[at] != 0 &&
+          open_claims[at] == still_open[at])
+        one.blocking = true;
+    }
     for (std::uint32_t i = 0;
          role == detail::ParticipantRole::subscriber && i < geometry.partition_count; ++i) {
       const detail::PartitionSlot& line = topic_->partition(i).slots[slot];
@@ -346,7 +420,8 @@ inline TopicInfo Topic::info() const {
       if (info.partitions[i].end > offset) one.lag += info.partitions[i].end - offset;
       if (mode != static_cast<std::uint64_t>(detail::ReaderMode::gating)) {
         one.role = "lossy-subscriber";
-      } else if (detail::load_acquire<detail::Edge::cursor>(line.cursor_segment) <= starts[i] &&
+      } else if (!info.retain_all &&
+                 detail::load_acquire<detail::Edge::cursor>(line.cursor_segment) <= starts[i] &&
                  currents[i] - starts[i] + 1 >= geometry.segment_count) {
         one.blocking = true;
       }

@@ -5,6 +5,8 @@
 // thread switch per wake-up; nothing while records keep coming.
 #pragma once
 
+#include <signal.h>
+
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -18,10 +20,29 @@ namespace leat::detail {
 
 class WaitFd {
  public:
-  static Result<std::unique_ptr<WaitFd>> start(std::shared_ptr<SharedTopic> topic) {
+  // A forked child has the object, but no helper thread: it leaves the rest of it as it is.
+  struct Delete {
+    void operator()(WaitFd* wait_fd) const noexcept {
+      if (wait_fd->fork_generation_ == fork_generation()) {
+        delete wait_fd;
+      } else {
+        wait_fd->fd_ = EventFd{EventFd::None{}};
+      }
+    }
+  };
+  using Handle = std::unique_ptr<WaitFd, Delete>;
+
+  static Result<Handle> start(std::shared_ptr<SharedTopic> topic) {
     EventFd fd;
     if (!fd) return last_system_error();
-    return std::unique_ptr<WaitFd>{new WaitFd{std::move(topic), std::move(fd)}};
+    // The helper is not the one that handles the program's signals.
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    Handle made{new WaitFd{std::move(topic), std::move(fd)}};
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return made;
   }
   ~WaitFd() {
     {
@@ -83,6 +104,7 @@ class WaitFd {
   bool stopping_ = false;
   bool look_again_ = false;
   std::uint32_t value_ = 0;
+  std::uint32_t fork_generation_ = fork_generation();
   std::thread helper_;  // Last: it uses the rest.
 };
 

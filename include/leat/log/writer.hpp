@@ -221,7 +221,7 @@ class PartitionWriter {
   [[gnu::noinline]] Result<void> next_segment(std::uint64_t granules, const Deadline& deadline,
                                               const std::stop_token* stop) {
     const ClaimLayout& layout = geometry().claim_layout;
-    std::optional<std::int64_t> blocked_since;
+    const std::int64_t started_ns = now_ns();
     // Each move is somebody's progress; scribbled words could pretend that for ever.
     for (std::uint32_t moves = 0; moves < kManyMoves;) {
       const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
@@ -243,17 +243,16 @@ class PartitionWriter {
 
       // Full. Say so on the word that readers wake, look once more, then sleep.
       if (topic_->is_deleted()) return Errc::deleted;
+      if (shortage.by_readers && evict_if_late(roller)) continue;
       if (geometry().policy != static_cast<std::uint32_t>(Policy::block)) return Errc::full;
       if ((geometry().flags & kRetainAll) != 0) return Errc::full;
       if (deadline.is_immediate()) return Errc::full;
-      if (shortage.by_readers && !shortage.by_others) return Errc::would_deadlock;
+      if (shortage.by_readers && !shortage.by_others &&
+          (!shortage.by_unpolled || now_ns() - started_ns >= kHandedOver)) {
+        return Errc::would_deadlock;
+      }
       if (stop != nullptr && stop->stop_requested()) return Errc::stopped;
       if (deadline.passed()) return Errc::timeout;
-      if (geometry().evict_after_ns != 0 && shortage.by_readers) {
-        const std::int64_t now = now_ns();
-        if (!blocked_since) blocked_since = now;
-        if (now - *blocked_since >= geometry().evict_after_ns) roller.evict_blockers();
-      }
       std::uint32_t& space_wake = topic_->header().space_wake;
       // [sleeping] seq_cst: the bit is set before the last look.
       const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
@@ -265,6 +264,23 @@ class PartitionWriter {
         futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
     }
     return Errc::corrupt;
+  }
+
+  // Evicts the subscribers that hold the oldest segment if they have done so for evict_after, counted
+  // from when this publisher first found the topic full because of that segment.
+  bool evict_if_late(Roller& roller) noexcept {
+    if (geometry().evict_after_ns == 0) return false;
+    // [retire] seq_cst
+    const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->start);
+    const std::int64_t now = now_ns();
+    if (blocked_by_ != oldest) {
+      blocked_by_ = oldest;
+      blocked_since_ns_ = now;
+    }
+    if (now - blocked_since_ns_ < geometry().evict_after_ns) return false;
+    blocked_by_ = 0;
+    roller.evict_blockers();
+    return true;
   }
 
   // Writes into each line of the next two records of this size, so that their publication need not
@@ -292,6 +308,8 @@ class PartitionWriter {
   }
 
   static constexpr std::int64_t kLookAgain = 2'000'000;  // ns
+  // ns; for a program to give a subscriber that it made to the thread that will poll it.
+  static constexpr std::int64_t kHandedOver = 1'000'000'000;
   static constexpr std::size_t kCacheLine = 64;          // bytes
   static constexpr std::size_t kTouchAhead = 512;        // bytes
   static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured, no matter
@@ -315,6 +333,8 @@ class PartitionWriter {
   std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
   std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
   std::uint64_t claim_number_ = 0;              // << 2; changes with every claim.
+  std::uint64_t blocked_by_ = 0;  // The oldest segment when the topic was full; 0 = it was not.
+  std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;
   std::uint32_t self_;
   bool exclusive_;

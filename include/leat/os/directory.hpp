@@ -17,7 +17,8 @@ namespace leat::detail {
 
 // Opens a name in a directory; never follows a link.
 inline Result<Fd> open_at(int directory, const char* name, int flags, ::mode_t mode = 0) noexcept {
-  Fd fd{::openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)};
+  Fd fd =
+      above_standard_streams(Fd{::openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)});
   if (!fd) return last_system_error();
   return fd;
 }
@@ -26,18 +27,19 @@ inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
 }
 
 // A directory by its path; with `make` it is made with mode 0700 if it is missing. With `only_own` it
-// must belong to the caller and not be a link: else `permission`.
+// must belong to the caller, not be a link, and nobody else may write there: else `permission`.
 inline Result<Fd> open_directory_path(const std::string& path, bool make, bool only_own) noexcept {
   if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_system_error();
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (only_own ? O_NOFOLLOW : 0);
-  Fd directory{::open(path.c_str(), flags)};
+  Fd directory = above_standard_streams(Fd{::open(path.c_str(), flags)});
   if (!directory) {
     if (only_own && (errno == ELOOP || errno == ENOTDIR)) return Error{Errc::permission, errno};
     return last_system_error();
   }
   struct stat status {};
   if (::fstat(directory.get(), &status) != 0) return last_system_error();
-  if (only_own && status.st_uid != ::geteuid()) return Errc::permission;
+  if (only_own && (status.st_uid != ::geteuid() || (status.st_mode & 022) != 0))
+    return Errc::permission;
   return directory;
 }
 

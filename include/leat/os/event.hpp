@@ -16,7 +16,9 @@ namespace leat::detail {
 // A counter with a descriptor that is readable while it is not zero.
 class EventFd {
  public:
-  EventFd() noexcept : fd_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)} {}
+  EventFd() noexcept : fd_{above_standard_streams(Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)})} {}
+  struct None {};
+  explicit EventFd(None) noexcept {}
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   int get() const noexcept { return fd_.get(); }
 

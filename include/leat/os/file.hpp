@@ -41,6 +41,13 @@ class Fd {
   int number_ = -1;
 };
 
+// The same description under a number above 2: a program that was started without standard streams
+// still writes to 1 and 2, and must not write into a topic.
+inline Fd above_standard_streams(Fd fd) noexcept {
+  if (fd.get() < 0 || fd.get() > 2) return fd;
+  return Fd{::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)};
+}
+
 // A shared mapping of a whole file.
 class Mapping {
  public:

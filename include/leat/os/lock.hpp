@@ -22,13 +22,17 @@ bool byte_is_locked(int fd, std::int64_t offset) noexcept;
 }  // namespace model
 #endif
 
-// True if this description now holds the byte, false if another one does.
-inline Result<bool> try_lock_byte(int fd, std::int64_t offset) noexcept {
+enum class LockKind : short { exclusive = F_WRLCK, shared = F_RDLCK, none = F_UNLCK };
+
+// True if this description now holds the byte (or, with `none`, has let go of it), false if another one
+// does that excludes it.
+inline Result<bool> try_lock_byte(int fd, std::int64_t offset,
+                                  LockKind kind = LockKind::exclusive) noexcept {
 #ifdef LEAT_MODEL
-  return model::try_lock_byte(fd, offset);
+  return kind == LockKind::exclusive ? model::try_lock_byte(fd, offset) : true;
 #else
   struct flock lock {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = static_cast<short>(kind);
   lock.l_whence = SEEK_SET;
   lock.l_start = offset;
   lock.l_len = 1;

@@ -4,6 +4,30 @@
 namespace leat {
 namespace {
 
+TEST(Batch, TwoOfOnePublisherDoNotMix) {
+  const TestTopic topic{{.partitions = 2}};
+  auto publisher = must(topic->publisher());
+  auto zero = must(publisher.batch(0));
+  auto one = must(publisher.batch(1));
+  must(zero.add("zero"));
+  must(one.add("one"));
+  must(zero.add("zero again"));
+  (void)must(zero.commit());
+  (void)must(one.commit());
+  auto first = must(topic->subscriber({.from = From::beginning, .partition = 0}));
+  auto second = must(topic->subscriber({.from = From::beginning, .partition = 1}));
+  EXPECT_EQ(drain(first), (Log{"0 zero", "1 zero again"}));
+  EXPECT_EQ(drain(second), (Log{"0 one"}));
+}
+
+TEST(Batch, RecordForAnotherPartitionIsRefused) {
+  const TestTopic topic{{.partitions = 2}};
+  auto publisher = must(topic->publisher());
+  auto batch = must(publisher.batch(1));
+  EXPECT_EQ(code(batch.add(NewRecord{.value = "x", .partition = 0})), Errc::invalid_argument);
+  EXPECT_EQ(code(batch.add(NewRecord{.value = "x", .partition = 1})), Errc::ok);
+}
+
 TEST(Batch, BecomesVisibleAllAtOnceWithOffsetsInARow) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -111,8 +135,8 @@ TEST(Batch, IsKeptWhenThereIsNoRoom) {
   EXPECT_EQ(batch.count(), 2u);
   (void)drain(subscriber);
   EXPECT_EQ(must(batch.commit()), published);
-  EXPECT_EQ(drain(subscriber), (Log{std::to_string(published) + " a",
-                                    std::to_string(published + 1) + " b"}));
+  EXPECT_EQ(drain(subscriber),
+            (Log{std::to_string(published) + " a", std::to_string(published + 1) + " b"}));
 }
 
 }  // namespace

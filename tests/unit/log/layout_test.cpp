@@ -85,8 +85,8 @@ TEST(Layout, WordsOfDifferentWritersAreApart) {
 TEST(Layout, PartsOfTheControlFileDoNotOverlap) {
   for (const std::uint32_t segments : {2U, 3U, 8U, 100U, 1024U}) {
     for (const std::uint32_t partitions : {1U, 3U}) {
-      const TestTopic topic{{.capacity_bytes = segments * kSegment, .partitions = partitions,
-                             .participants = 5}};
+      const TestTopic topic{
+          {.capacity_bytes = segments * kSegment, .partitions = partitions, .participants = 5}};
       const SharedTopic& shared = topic.shared();
       const Geometry& geometry = shared.geometry();
       ASSERT_EQ(geometry.segment_count, segments);
@@ -134,9 +134,7 @@ TEST(PositionTag, WrapsAfter2To56Granules) {
   EXPECT_NE(position_tag(kWrap - 1, 77), position_tag(0, 77));
 }
 
-TEST(PositionTag, DependsOnTheKey) {
-  EXPECT_NE(position_tag(1, 2), position_tag(1, 3));
-}
+TEST(PositionTag, DependsOnTheKey) { EXPECT_NE(position_tag(1, 2), position_tag(1, 3)); }
 
 // --- Geometry ----------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@
 namespace leat {
 namespace {
 
-
 Subscriber lossy(const Topic& topic, bool in_place = false, From from = From::beginning) {
   return must(topic.subscriber({.from = from, .gating = false, .in_place = in_place}));
 }
@@ -26,13 +25,15 @@ TEST(LossySubscriber, IsToldExactlyWhatItLost) {
   auto subscriber = lossy(*topic);
   std::uint64_t next = 0;
   for (std::uint64_t published = 0; published < 500;) {
-    for (std::uint64_t i = 0; i < published % 23; ++i) must(publisher.publish(std::string(500, 'x')));
+    for (std::uint64_t i = 0; i < published % 23; ++i)
+      must(publisher.publish(std::string(500, 'x')));
     must(publisher.publish("end"));
     published += published % 23 + 1;
     const std::uint64_t start = topic->info().partitions[0].start;
     Log expected;
     if (start > next) {
-      expected.push_back(std::to_string(next) + "+" + std::to_string(start - next) + " overwritten");
+      expected.push_back(std::to_string(next) + "+" + std::to_string(start - next) +
+                         " overwritten");
       next = start;
     }
     const Log log = drain(subscriber);

@@ -65,7 +65,8 @@ class Model {
       if (from == "offset") {
         while (index + 1 < live_.size() && live_[index + 1].base <= offset) ++index;
         reader.skip_until = offset;
-        if (offset < live_[index].base) reader.pending_gap = gap(offset, live_[index].base, "overwritten");
+        if (offset < live_[index].base)
+          reader.pending_gap = gap(offset, live_[index].base, "overwritten");
       }
       reader.segment = live_[index].number;
       reader.offset = live_[index].base;
@@ -89,8 +90,8 @@ class Model {
         if (reader.offset > from) log.push_back(gap(from, reader.offset, "overwritten"));
         continue;
       }
-      if (reader.batch_left == 0 && (reader.offset == end() ||
-                                     entries_[reader.offset].segment != reader.segment)) {
+      if (reader.batch_left == 0 &&
+          (reader.offset == end() || entries_[reader.offset].segment != reader.segment)) {
         if (reader.segment == live_.back().number) break;
         ++reader.segment;
         continue;
@@ -129,7 +130,8 @@ class Model {
       std::uint64_t taken = live_.size();
       for (auto retired = retired_.begin(); retired != retired_.end();) {
         bool held = false;
-        for (const auto& [owner, segment] : open_claims_) held |= owner != who && segment == *retired;
+        for (const auto& [owner, segment] : open_claims_)
+          held |= owner != who && segment == *retired;
         taken += held;
         retired = held ? std::next(retired) : retired_.erase(retired);
       }
@@ -157,16 +159,21 @@ class Model {
 class Driver {
  public:
   Driver(std::uint64_t seed, const TopicOptions& options)
-      : random_{seed}, gating_{options.policy != Policy::overwrite}, topic_{options},
+      : random_{seed},
+        gating_{options.policy != Policy::overwrite},
+        topic_{options},
         model_{options.retain_all} {}
 
   void step() {
     switch (pick(12)) {
       case 0: change_publishers(); break;
       case 1: change_subscribers(); break;
-      case 2: case 3: case 4: publish(); break;
+      case 2:
+      case 3:
+      case 4: publish(); break;
       case 5: batch(); break;
-      case 6: case 7: claim(); break;
+      case 6:
+      case 7: claim(); break;
       default: poll(); break;
     }
     const PartitionInfo info = topic_->info().partitions[0];
@@ -298,15 +305,13 @@ class Driver {
     Log log;
     Subscriber& subscriber = at->second;
     subscriber.on_event([&](const Event& event) { log.push_back(to_text(event)); });
-    const std::size_t count = must(
-        subscriber.poll(limit, [&](const Record& record) { log.push_back(to_text(record)); }));
+    const std::size_t count =
+        must(subscriber.poll(limit, [&](const Record& record) { log.push_back(to_text(record)); }));
     subscriber.on_event({});
     ASSERT_EQ(log, model_.poll(at->first, limit)) << "limit " << limit;
     ASSERT_EQ(static_cast<std::size_t>(std::count_if(
                   log.begin(), log.end(),
-                  [](const std::string& line) {
-                    return line.find('+') == std::string::npos;
-                  })),
+                  [](const std::string& line) { return line.find('+') == std::string::npos; })),
               count);
   }
 
@@ -333,9 +338,7 @@ void run(const TopicOptions& options, int rounds, int steps) {
 
 TEST(Model, TopicThatFails) { run({.policy = Policy::fail}, 100, 2000); }
 TEST(Model, TopicThatOverwrites) { run({.policy = Policy::overwrite}, 100, 2000); }
-TEST(Model, TopicThatRetainsAll) {
-  run({.policy = Policy::fail, .retain_all = true}, 50, 200);
-}
+TEST(Model, TopicThatRetainsAll) { run({.policy = Policy::fail, .retain_all = true}, 50, 200); }
 
 }  // namespace
 }  // namespace leat

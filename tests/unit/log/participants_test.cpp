@@ -75,8 +75,8 @@ TEST(Participant, LivesUntilItsProcessDies) {
   const TestTopic topic;
   Child child{[&] {
     const Topic mine = topic.open_again();
-    auto participant = must(
-        Participant::join(TopicTesting::shared_pointer(mine), ParticipantRole::publisher, kNothing));
+    auto participant = must(Participant::join(TopicTesting::shared_pointer(mine),
+                                              ParticipantRole::publisher, kNothing));
     ::raise(SIGSTOP);
     return 0;
   }};
@@ -110,15 +110,14 @@ TEST(Participant, LinesAreFilledBeforeOthersLook) {
   }
   std::uint64_t pin = 1;
   std::uint64_t phase = 1;
-  auto after = must(Participant::join(shared(topic), ParticipantRole::subscriber,
-                                      [&](std::uint32_t index) {
-                                        const PartitionView view = shared(topic)->partition(1);
-                                        pin = view.slots[index].pin;  // …the next does not find.
-                                        phase = view.slots[index].phase;
-                                        const auto state =
-                                            shared(topic)->participant(index).state;
-                                        EXPECT_EQ(role_of(state), ParticipantRole::reserved);
-                                      }));
+  auto after =
+      must(Participant::join(shared(topic), ParticipantRole::subscriber, [&](std::uint32_t index) {
+        const PartitionView view = shared(topic)->partition(1);
+        pin = view.slots[index].pin;  // …the next does not find.
+        phase = view.slots[index].phase;
+        const auto state = shared(topic)->participant(index).state;
+        EXPECT_EQ(role_of(state), ParticipantRole::reserved);
+      }));
   EXPECT_EQ(pin, 0u);
   EXPECT_EQ(phase, 0u);
 }

@@ -31,7 +31,8 @@ TEST(Partitioner, NegativeHashesLoseTheirSignAsInKafka) {
 TEST(Partitioner, ReadsNothingBeyondTheKey) {
   const std::string text = "0123456789abcdef";
   for (std::size_t size = 0; size < text.size(); ++size) {
-    const std::vector<std::byte> exact{Bytes{text}.begin(), Bytes{text}.begin() + static_cast<std::ptrdiff_t>(size)};
+    const std::vector<std::byte> exact{Bytes{text}.begin(),
+                                       Bytes{text}.begin() + static_cast<std::ptrdiff_t>(size)};
     EXPECT_EQ(detail::murmur2(exact), detail::murmur2(Bytes{text}.first(size))) << size;
   }
 }

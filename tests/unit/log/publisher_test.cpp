@@ -9,7 +9,6 @@
 namespace leat {
 namespace {
 
-
 TEST(Publisher, OffsetsAreDenseFromZeroOverManySegments) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -271,7 +270,9 @@ TEST(Policy, BlockGoesOnWhenTheReaderLeavesOrDies) {
     }
     EXPECT_EQ(fill_up(publisher, 30s, 50).first, Errc::ok);
     leaver.join();
-    if (child) { EXPECT_EQ(child->join(), -SIGKILL); }
+    if (child) {
+      EXPECT_EQ(child->join(), -SIGKILL);
+    }
   }
 }
 
@@ -289,7 +290,8 @@ TEST(Policy, RetainAllNeverReuses) {
 }
 
 TEST(Policy, SmallerRecordsStillFitWhenALargeOneDoesNot) {
-  const TestTopic topic{{.capacity_bytes = 2 * kSegment, .policy = Policy::fail, .retain_all = true}};
+  const TestTopic topic{
+      {.capacity_bytes = 2 * kSegment, .policy = Policy::fail, .retain_all = true}};
   auto publisher = must(topic->publisher());
   for (int i = 0; i < 3; ++i) must(publisher.publish(kHalfText));
   must(publisher.publish("x"));
@@ -304,6 +306,37 @@ TEST(Policy, WaitingForOnesOwnSubscriberIsADeadlock) {
   EXPECT_EQ(fill_up(publisher, Deadline::never()).first, Errc::would_deadlock);
   EXPECT_EQ(drain(subscriber).size(), 8u);
   EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
+}
+
+TEST(Claim, OfAParentIsNotTheChilds) {
+  for (const bool exclusive : {false, true}) {
+    const TestTopic topic;
+    auto publisher = must(topic->publisher({.exclusive = exclusive}));
+    auto subscriber = from_beginning(*topic);
+    auto kept = must(publisher.try_claim(1));
+    kept.payload()[0] = std::byte{'k'};
+    Child drops{[&] {
+      const auto dropped = std::move(kept);
+      return 0;
+    }};
+    EXPECT_EQ(drops.join(), 0);
+    Child commits{[&] { return code(kept.commit()) == Errc::forked ? 0 : 1; }};
+    EXPECT_EQ(commits.join(), 0);
+    EXPECT_EQ(code(kept.commit()), Errc::ok);
+    EXPECT_EQ(drain(subscriber), Log{"0 k"});
+  }
+}
+
+// A subscriber is often made by one thread and polled by another, which may take its time.
+TEST(Policy, SubscriberThatIsGivenAwayIsNoDeadlock) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  std::jthread reader{[&] {
+    std::this_thread::sleep_for(50ms);
+    for (std::uint64_t read = 0; read < 9;) read += must(subscriber.poll(100, kIgnore));
+  }};
+  for (int i = 0; i < 9; ++i) EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
 }
 
 // The thread that polls counts, not the one that made the subscriber.
@@ -521,7 +554,7 @@ TEST(Publisher, InheritedHandleIsRefused) {
     must(batch.add("b"));
     if (code(batch.commit()) != Errc::forked) return 4;
     must(must(topic->publisher()).publish("child"));  // A handle of its own.
-    { const auto dropped = std::move(publisher); }  // Does not take the parent's place away.
+    { const auto dropped = std::move(publisher); }    // Does not take the parent's place away.
     return 0;
   }};
   EXPECT_EQ(child.join(), 0);

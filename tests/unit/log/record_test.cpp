@@ -156,7 +156,8 @@ TEST(Headers, WithAnySizesNothingIsReadBeyondThem) {
   std::mt19937_64 random{test_seed()};
   for (int round = 0; round < 20'000; ++round) {
     std::vector<std::byte> bytes(random() % 64);
-    for (auto& byte : bytes) byte = random() % 3 == 0 ? std::byte(random()) : std::byte(random() % 9);
+    for (auto& byte : bytes)
+      byte = random() % 3 == 0 ? std::byte(random()) : std::byte(random() % 9);
     const Exact exact{bytes};
     Record record;
     const auto flags = static_cast<std::uint32_t>(random()) & kHasExtension;

@@ -121,8 +121,8 @@ TEST(Repair, OfSeveralThatTriedTheOneThatWonIsFound) {
     auto publisher = must(wreck->publisher());
     std::vector<Wreck::Dead> dead;
     for (const std::uint64_t granules : {3U, 9U, 1U}) {
-      dead.push_back(wreck.dead_publisher(kClaiming, wreck.claim_word(),
-                                          wreck.layout().step(1, granules)));
+      dead.push_back(
+          wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, granules)));
     }
     wreck.claim(1, won);
     const std::uint64_t next = wreck.layout().granules(wreck.claim_word());
@@ -167,7 +167,8 @@ TEST(Repair, HoleAtTheEndOfASegmentIsFilled) {
   (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 128));
   wreck.claim(1, 128);
   must(publisher.publish("in the next segment"));
-  EXPECT_EQ(wreck.read(), (Log{"0 " + std::string(kHalf, 'x'), "1+1 died", "2 in the next segment"}));
+  EXPECT_EQ(wreck.read(),
+            (Log{"0 " + std::string(kHalf, 'x'), "1+1 died", "2 in the next segment"}));
 }
 
 TEST(Repair, ExclusivePublishersLastClaimIsAGapOrNothing) {
@@ -289,8 +290,7 @@ TEST(Repair, ManyRepairAtOnce) {
     std::vector<std::jthread> readers;
     for (int i = 0; i < 3; ++i) {
       readers.emplace_back([&] {
-        EXPECT_EQ(wreck.read(),
-                  (Log{"0+1 died", "1+1 died", "2+1 died", "3+1 died", "4+1 died"}));
+        EXPECT_EQ(wreck.read(), (Log{"0+1 died", "1+1 died", "2+1 died", "3+1 died", "4+1 died"}));
       });
     }
   }

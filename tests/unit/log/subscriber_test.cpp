@@ -7,7 +7,6 @@
 namespace leat {
 namespace {
 
-
 TEST(Subscriber, PollDeliversUpToItsLimitOldestFirst) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -116,7 +115,8 @@ TEST(Subscriber, FromOffsetBelowTheOldestReportsTheGap) {
   ASSERT_GT(start, 3u);
   auto subscriber = must(topic->subscriber({.from = From::offset(3)}));
   Log expected{"3+" + std::to_string(start - 3) + " overwritten"};
-  for (std::uint64_t i = start; i < 20; ++i) expected.push_back(std::to_string(i) + " " + kHalfText);
+  for (std::uint64_t i = start; i < 20; ++i)
+    expected.push_back(std::to_string(i) + " " + kHalfText);
   EXPECT_EQ(drain(subscriber), expected);
 }
 
@@ -146,8 +146,7 @@ TEST(Subscriber, FromTimeStartsAtTheFirstRecordThatIsNotOlder) {
   const std::int64_t time = detail::wall_clock_ms();
   for (int i = 0; i < 5; ++i) must(publisher.publish("new"));
   for (const bool gating : {true, false}) {
-    auto subscriber =
-        must(topic->subscriber({.from = From::time_ms(time), .gating = gating}));
+    auto subscriber = must(topic->subscriber({.from = From::time_ms(time), .gating = gating}));
     EXPECT_EQ(drain(subscriber), repeated(5, "new", 6));
   }
   auto all = must(topic->subscriber({.from = From::time_ms(0)}));
@@ -177,13 +176,14 @@ TEST(Subscriber, ReadsAllPartitionsEachInOrder) {
     must(publisher.publish({.value = std::to_string(i), .partition = i % 3}));
   std::map<std::uint32_t, std::vector<std::string>> got;
   while (must(subscriber.poll(4, [&](const Record& record) {
-    EXPECT_EQ(record.offset, got[record.partition].size());
-    got[record.partition].emplace_back(record.text());
-  })) != 0) {
+           EXPECT_EQ(record.offset, got[record.partition].size());
+           got[record.partition].emplace_back(record.text());
+         })) != 0) {
   }
   for (std::uint32_t partition = 0; partition < 3; ++partition) {
     ASSERT_EQ(got[partition].size(), 10u);
-    for (std::uint32_t i = 0; i < 10; ++i) EXPECT_EQ(got[partition][i], std::to_string(3 * i + partition));
+    for (std::uint32_t i = 0; i < 10; ++i)
+      EXPECT_EQ(got[partition][i], std::to_string(3 * i + partition));
     EXPECT_EQ(subscriber.offset(partition), 10u);
   }
 }
@@ -329,11 +329,66 @@ TEST(Subscriber, InheritedHandleIsRefused) {
   EXPECT_EQ(drain(subscriber), Log{"0 a"});
 }
 
+TEST(Subscriber, DescriptorOfAParentIsRefusedAndLeftAlone) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  const int fd = must(subscriber.wait_fd());
+  Child child{[&] {
+    if (code(subscriber.wait_fd()) != Errc::forked) return 1;
+    { const auto dropped = std::move(subscriber); }
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), 0);
+  must(publisher.publish("a"));
+  ::pollfd entry{fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&entry, 1, 10'000), 1);
+  EXPECT_EQ(drain(subscriber), Log{"0 a"});
+}
+
+// Whoever asks now and then finds the hole of a dead publisher as well as who waits does.
+TEST(Subscriber, SlowPollsPassTheHoleOfADeadPublisher) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  Child child{[&] {
+    auto publisher = must(topic.open_again().publisher());
+    auto claim = must(publisher.try_claim(1));
+    ::_exit(0);
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), 0);
+  Log log;
+  for (int poll = 0; poll < 5 && log.empty(); ++poll) {
+    log = drain(subscriber);
+    std::this_thread::sleep_for(15ms);
+  }
+  EXPECT_EQ(log, Log{"0+1 died"});
+}
+
+TEST(Subscriber, IsEvictedByPublishersThatNeverWaitLong) {
+  for (const Policy policy : {Policy::block, Policy::fail}) {
+    const TestTopic topic{{.policy = policy, .evict_after = 20ms}};
+    auto publisher = must(topic->publisher());
+    auto subscriber = from_beginning(*topic);
+    const auto until = std::chrono::steady_clock::now() + 10s;
+    Result<std::uint64_t> published = 0;
+    for (int i = 0; i < 9; ++i) {
+      do {
+        published = publisher.publish(kHalfText, Deadline::immediate());
+      } while (code(published) == Errc::full && std::chrono::steady_clock::now() < until);
+    }
+    EXPECT_EQ(must(std::move(published)), 8u);
+    (void)drain(subscriber);
+    EXPECT_TRUE(subscriber.is_lossy());
+  }
+}
+
 TEST(Subscriber, TopicAndPublisherMayGoFirst) {
   const TestDirectory directory;
   std::optional<Subscriber> subscriber;
   {
-    const Topic topic = must(Topic::create("a", {.capacity_bytes = 1, .directory = directory.path()}));
+    const Topic topic =
+        must(Topic::create("a", {.capacity_bytes = 1, .directory = directory.path()}));
     auto publisher = must(topic.publisher());
     subscriber = must(topic.subscriber());
     must(publisher.publish("x"));

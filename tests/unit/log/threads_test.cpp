@@ -15,7 +15,8 @@ constexpr std::uint32_t kRecords = 20'000;
 
 // A publisher that was slow on a topic without gating readers may find its claim overwritten already.
 void must_unless_overwritten(const Result<std::uint64_t>& published, const Topic& topic) {
-  if (published || (code(published) == Errc::revoked && topic.policy() == Policy::overwrite)) return;
+  if (published || (code(published) == Errc::revoked && topic.policy() == Policy::overwrite))
+    return;
   throw std::runtime_error{describe(published.error())};
 }
 
@@ -30,7 +31,8 @@ void publish_all(const Topic& topic, std::uint32_t who, const PublisherOptions& 
     switch (random() % 8) {
       case 0: {
         auto batch = must(publisher.batch());
-        for (unsigned long j = random() % 5 + 1; j > 0 && i < kRecords; --j, ++i) must(batch.add(text()));
+        for (unsigned long j = random() % 5 + 1; j > 0 && i < kRecords; --j, ++i)
+          must(batch.add(text()));
         must_unless_overwritten(batch.commit(), topic);
         break;
       }
@@ -39,9 +41,7 @@ void publish_all(const Topic& topic, std::uint32_t who, const PublisherOptions& 
         if (claim && random() % 2 == 0) must_unless_overwritten(claim->abort(), topic);
         break;
       }
-      default:
-        must_unless_overwritten(publisher.publish(text()), topic);
-        ++i;
+      default: must_unless_overwritten(publisher.publish(text()), topic); ++i;
     }
   }
 }
@@ -87,8 +87,8 @@ void read_all(const Topic& topic, const SubscriberOptions& options, const std::a
   subscriber.on_event([&](const Event& event) { account.on_event(event); });
   while (true) {
     const bool last = done;
-    const std::size_t count = must(
-        subscriber.poll(50, [&](const Record& record) { account.on_record(record); }));
+    const std::size_t count =
+        must(subscriber.poll(50, [&](const Record& record) { account.on_record(record); }));
     if (count != 0) continue;
     auto waited = subscriber.wait(10ms);
     if (!waited) {

@@ -37,16 +37,17 @@ TEST(Topic, IsCreatedOpenedListedAndRemoved) {
 TEST(Topic, NamesOutsideTheRulesAreRefusedEverywhere) {
   const TestDirectory directory;
   const std::string long_name(201, 'x');
-  for (const std::string& name : std::vector<std::string>{
-           "", ".", "..", "+new-1", "a/b", "/a", "a b", "a\n", "\xc3\xa4", "a:b", long_name,
-           std::string{"a\0b", 3}}) {
+  for (const std::string& name :
+       std::vector<std::string>{"", ".", "..", "+new-1", "a/b", "/a", "a b", "a\n", "\xc3\xa4",
+                                "a:b", long_name, std::string{"a\0b", 3}}) {
     EXPECT_EQ(code(Topic::create(name, small(directory))), Errc::invalid_argument) << name;
     EXPECT_EQ(code(Topic::open(name, 0s, directory.path())), Errc::invalid_argument) << name;
     EXPECT_EQ(code(Topic::open_or_create(name, small(directory))), Errc::invalid_argument) << name;
     EXPECT_EQ(code(Topic::remove(name, {.directory = directory.path()})), Errc::invalid_argument);
   }
   EXPECT_TRUE(directory.is_empty());
-  for (const std::string& name : {std::string{"a"}, std::string{"A-z_0.9"}, std::string(200, 'x')}) {
+  for (const std::string& name :
+       {std::string{"a"}, std::string{"A-z_0.9"}, std::string(200, 'x')}) {
     EXPECT_EQ(code(Topic::create(name, small(directory))), Errc::ok) << name;
   }
 }
@@ -259,7 +260,8 @@ TEST(Topic, NameIsFreeAfterRemovalAndTheOldOneStaysApart) {
   must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
 
   const Topic fresh = must(Topic::create(
-      kTopicName, {.capacity_bytes = 4 * kSegment, .segment_bytes = kSegment, .directory = topic.directory()}));
+      kTopicName,
+      {.capacity_bytes = 4 * kSegment, .segment_bytes = kSegment, .directory = topic.directory()}));
   must(must(fresh.publisher()).publish("new"));
   (void)old_publisher.publish("old");
   auto subscriber = from_beginning(fresh);
@@ -327,6 +329,107 @@ TEST(Topic, RemoveWhenUnusedGoesWithItsLastUser) {
   }
   EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
   EXPECT_TRUE(directory.is_empty());
+}
+
+TEST(Topic, RemoveWhenUnusedStaysWhileItIsOpenSomewhere) {
+  const TestDirectory directory;
+  TopicOptions options = small(directory);
+  options.remove_when_unused = true;
+  {
+    const Topic made = must(Topic::create("a", options));
+    const Topic other = must(Topic::open("a", 0s, directory.path()));
+    auto publisher = must(other.publisher());
+    (void)must(publisher.publish("x"));
+    auto reader = from_beginning(made);
+    EXPECT_EQ(drain(reader).size(), 1u);
+  }
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
+}
+
+TEST(Topic, RemoveWhenUnusedIsNotRemovedByLookingAtIt) {
+  const TestDirectory directory;
+  TopicOptions options = small(directory);
+  options.remove_when_unused = true;
+  (void)must(Topic::create("a", options));
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    const Topic opened = must(Topic::open("a", 0s, directory.path()));
+    auto publisher = must(opened.publisher());
+    (void)must(publisher.publish("x"));
+    ::_exit(0);  // Without a destructor: as if it were killed.
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(must(Topic::open("a", 0s, directory.path())).info().partitions[0].end, 1u);
+  (void)from_beginning(must(Topic::open("a", 0s, directory.path())));
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
+}
+
+TEST(Topic, FileOrLinkInItsPlaceIsWrongFormat) {
+  const TestDirectory directory;
+  TopicOptions options = small(directory);
+  (void)std::fclose(std::fopen((directory / "file").c_str(), "w"));
+  fs::create_symlink("nowhere", directory / "link");
+  fs::create_directory(directory / "empty");
+  for (const char* name : {"file", "link", "empty"}) {
+    EXPECT_EQ(code(Topic::open(name, 0s, directory.path())), Errc::wrong_format) << name;
+    EXPECT_EQ(code(Topic::open_or_create(name, options)), Errc::wrong_format) << name;
+    EXPECT_EQ(code(Topic::create(name, options)), Errc::wrong_format) << name;
+    EXPECT_EQ(code(Topic::remove(name, {.force = true, .directory = directory.path()})),
+              Errc::wrong_format)
+        << name;
+  }
+}
+
+TEST(Topic, DirectoryIsMadeOnlyWhereATopicIsToBe) {
+  const TestDirectory parent;
+  const std::string missing = parent / "missing";
+  EXPECT_EQ(code(Topic::open("a", 0s, missing)), Errc::not_found);
+  EXPECT_EQ(code(Topic::remove("a", {.directory = missing})), Errc::not_found);
+  EXPECT_TRUE(must(Topic::list(missing)).empty());
+  EXPECT_FALSE(fs::exists(missing));
+}
+
+TEST(Topic, OptionsThatContradictEachOtherAreRefused) {
+  const TestDirectory directory;
+  const auto refused = [&](TopicOptions options) {
+    options.directory = directory.path();
+    return code(Topic::create("a", options));
+  };
+  EXPECT_EQ(refused({.policy = Policy::overwrite, .retain_all = true}), Errc::invalid_argument);
+  EXPECT_EQ(refused({.retain_all = true, .evict_after = 1s}), Errc::invalid_argument);
+  EXPECT_EQ(refused({.mode = 0444}), Errc::invalid_argument);
+}
+
+TEST(TopicInfo, NewSubscriberIsWhereItBegins) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  for (int i = 0; i < 10; ++i) (void)must(publisher.publish("x"));
+  {
+    auto leaves_a_slot_that_says_10 = from_beginning(*topic);
+    (void)drain(leaves_a_slot_that_says_10);
+  }
+  {
+    const auto subscriber = from_beginning(*topic);
+    EXPECT_EQ(topic->info().participants.at(1).offset, 0u);
+    EXPECT_EQ(topic->info().participants.at(1).lag, 10u);
+  }
+  const auto subscriber = must(topic->subscriber({.from = From::offset(7)}));
+  EXPECT_EQ(subscriber.offset(), 7u);
+  EXPECT_EQ(topic->info().participants.at(1).lag, 3u);
+}
+
+TEST(TopicInfo, NamesThePublisherThatOthersWaitFor) {
+  const TestTopic topic;
+  auto first = must(topic->publisher());
+  auto second = must(topic->publisher());
+  auto claim = must(first.try_claim(1));
+  EXPECT_FALSE(topic->info().participants.at(0).blocking);  // Nobody is behind it.
+  (void)must(second.publish("x"));
+  EXPECT_TRUE(topic->info().participants.at(0).blocking);
+  EXPECT_FALSE(topic->info().participants.at(1).blocking);
+  (void)must(claim.commit());
+  EXPECT_FALSE(topic->info().participants.at(0).blocking);
 }
 
 TEST(Topic, RemoveWhenUnusedStaysUntilItWasUsed) {

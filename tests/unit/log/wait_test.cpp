@@ -10,7 +10,6 @@
 namespace leat {
 namespace {
 
-
 TEST(Wait, ReturnsAtOnceWhenSomethingIsThere) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());

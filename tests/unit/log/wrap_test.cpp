@@ -5,7 +5,6 @@
 namespace leat {
 namespace {
 
-
 // Over `segments` segments: two publishers, single records, batches and aborts; a gating reader, a
 // lossy one that keeps up, and newcomers, who all must see the same.
 void run_over(const TestTopic& topic, std::uint64_t first_offset, std::uint64_t segments) {

@@ -1,12 +1,12 @@
 // The few things that Leat asks of Linux, each as the rest relies on it.
 #include <fstream>
 
+#include "leat/log/layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/event.hpp"
 #include "leat/os/file.hpp"
 #include "leat/os/fork.hpp"
 #include "leat/os/futex.hpp"
-#include "leat/log/layout.hpp"
 #include "leat/os/lock.hpp"
 #include "leat/os/membarrier.hpp"
 #include "testing.hpp"
@@ -19,6 +19,19 @@ Fd open_file(const TestDirectory& directory, const char* name) {
 }
 
 // --- Locks -------------------------------------------------------------------------------------
+
+// A program may be started without standard streams, and print all the same.
+TEST(File, IsNeverAStandardStream) {
+  TestDirectory path;
+  Child child{[&] {
+    for (const int fd : {0, 1, 2}) ::close(fd);
+    const Fd directory = must(open_directory_path(path.path(), false, false));
+    const Fd file = must(open_at(directory.get(), "file", O_RDWR | O_CREAT, 0600));
+    const EventFd event;
+    return directory.get() > 2 && file.get() > 2 && event.get() > 2 ? 0 : 1;
+  }};
+  EXPECT_EQ(child.join(), 0);
+}
 
 TEST(Lock, BelongsToTheFileDescription) {
   const TestDirectory directory;
