@@ -11,15 +11,18 @@
 namespace leat::bench {
 
 void Runner::on_run(CLI::App& command, std::function<void()> work) const {
-  command.callback([exit_code = exit_code_, name = command.get_name(), work = std::move(work)] {
+  command.callback([exit_code = exit_code_, work = std::move(work)] {
+    // Not fmt::print, which throws when nobody can read it.
+    const auto complain = [&](const char* sentence, int code) {
+      std::fputs(fmt::format("leat: {}\n", sentence).c_str(), stderr);
+      *exit_code = code;
+    };
     try {
       work();
     } catch (const Failure& failure) {
-      fmt::print(stderr, "leat bench {}: {}\n", name, failure.what());
-      *exit_code = failure.exit_code();
+      complain(failure.what(), failure.exit_code());
     } catch (const std::exception& error) {
-      fmt::print(stderr, "leat bench {}: {}\n", name, error.what());
-      *exit_code = kExitFailed;
+      complain(error.what(), kExitFailed);
     }
   });
 }

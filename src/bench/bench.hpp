@@ -1,8 +1,12 @@
 // `leat bench`: what this machine can do, what the log does, and the ratio of the two.
-// The only header of this folder that others see.
+// The only header of this folder that others include.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include "private_directory.hpp"
+
+namespace CLI {
+class App;
+}  // namespace CLI
 
 namespace leat::bench {
 

@@ -50,11 +50,12 @@ Json measure_once(const Options& options, int kill, const Progress& progress) {
 
 void print_table(const Json& report) {
   fmt::print("{}; {} kills each\n", machine_line(report), report["runs"].size());
-  fmt::print("Microseconds: from the kill to the kernel's release of the victim's lock, and from\n"
-             "that to the survivor's next record, gap or publication.\n\n");
+  fmt::print(
+      "Microseconds: from the kill to the kernel's release of the victim's lock, and from\n"
+      "that to the survivor's next record, gap or publication.\n\n");
   fmt::print("{:<46} {:^26}   {:^26}\n", "", "kill to release", "release to progress");
-  fmt::print("{:<46} {:>8} {:>8} {:>8}   {:>8} {:>8} {:>8}\n", "", "median", "p90", "max",
-             "median", "p90", "max");
+  fmt::print("{:<46} {:>8} {:>8} {:>8}   {:>8} {:>8} {:>8}\n", "", "median", "p90", "max", "median",
+             "p90", "max");
   for (const Scenario& scenario : kScenarios) {
     fmt::print("{:<46}", scenario.title);
     for (const char* time : {"kill_to_release_us", "release_to_progress_us"}) {
@@ -70,9 +71,8 @@ void print_table(const Json& report) {
 void run_crash(Options options) {
   options.json.check();
   options.cpus = chosen_cpus(options.cpus);
-  Json report = new_report({{"kills", options.kills},
-                            {"pin", options.cpus},
-                            {"resident_mib", options.resident_mib}});
+  Json report = new_report(
+      {{"kills", options.kills}, {"pin", options.cpus}, {"resident_mib", options.resident_mib}});
   report["runs"] = Json::array();
   const SignalScope signals;
   const Progress progress;
@@ -100,14 +100,16 @@ void add_crash(CLI::App& bench, const Runner& runner) {
   command->add_option("--kills", options->kills, "Kills of each kind")
       ->check(CLI::Range(1, 10'000))
       ->option_text("N [20]");
-  command->add_option("--resident-mib", options->resident_mib,
-                      "Memory that the victim has in use: the kernel frees it before the lock")
+  command
+      ->add_option("--resident-mib", options->resident_mib,
+                   "Memory that the victim has in use: the kernel frees it before the lock")
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 20))
       ->option_text("MIB [0]");
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(
-      "A killed publisher has claimed a record and not committed it; a killed subscriber holds the\n"
+      "A killed publisher has claimed a record and not committed it; a killed subscriber holds "
+      "the\n"
       "room that a publisher waits for.\n\n"
       "Example:\n  leat bench crash --resident-mib 1024 --json");
   runner.on_run(*command, [options] { run_crash(*options); });

@@ -15,6 +15,7 @@
 #include "log_round_trip.hpp"
 #include "report.hpp"
 #include "statistics.hpp"
+#include "topics.hpp"
 
 namespace leat::bench {
 namespace {
@@ -61,16 +62,18 @@ Json measure_size(const Options& options, const RoundTripOptions& trip, const Pr
     // On a virtual machine the two CPUs may be near now and far apart in a second.
     cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, placement));
     floors.push_back(floor_of(options, trip, placement));
-    runs.push_back(to_json(log_round_trip(
-        trip, options.block ? Waiting::sleeping : Waiting::polling, placement)));
+    runs.push_back(to_json(
+        log_round_trip(trip, options.block ? Waiting::sleeping : Waiting::polling, placement)));
   }
   progress.clear();
   Json middle = median_of(runs);
   const Json floor = median_of(floors);
   const double floor_ns = floor["round_trip_ns"];
   const double ratio = middle["round_trip_ns"].get<double>() / floor_ns;
-  Json results = {{"runs", std::move(runs)}, {"median", std::move(middle)},
-                  {"floor", floor_ns},       {"ratio", ratio},
+  Json results = {{"runs", std::move(runs)},
+                  {"median", std::move(middle)},
+                  {"floor", floor_ns},
+                  {"ratio", ratio},
                   {"cache_line_round_trip_ns", std::move(cache_lines_ns)}};
   if (!options.block) results["floor_median"] = floor;
   return results;
@@ -99,17 +102,19 @@ void print_row(const Options& options, std::size_t size, const Json& results) {
   if (known != kSizes.end() && !options.block) {
     target = fmt::format("{:.2f}", kTargets[static_cast<std::size_t>(known - kSizes.begin())]);
   }
-  fmt::print("{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7} "
-             "{:>6.0f}\n",
-             size, value("round_trip_ns"), value("p50_ns"), value("p90_ns"), value("p99_ns"),
-             value("p999_ns"), value("max_ns"), results["floor"].get<double>(),
-             results["ratio"].get<double>(), target,
-             median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+  fmt::print(
+      "{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7} "
+      "{:>6.0f}\n",
+      size, value("round_trip_ns"), value("p50_ns"), value("p90_ns"), value("p99_ns"),
+      value("p999_ns"), value("max_ns"), results["floor"].get<double>(),
+      results["ratio"].get<double>(), target,
+      median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
   std::fflush(stdout);
 }
 
 void run_latency(Options options) {
   options.json.check();
+  (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
   Json parameters = {{"runs", options.runs}, {"pin", options.cpus}};
   if (options.size) {
@@ -136,10 +141,11 @@ void run_latency(Options options) {
     }
   }
   if (with_table) {
-    fmt::print("\nfloor: {}; ratio: round trip / floor; target: for the ratio.\n"
-               "line: round trip of a bare cache line between the two CPUs, meanwhile.\n",
-               options.block ? "two processes that wake each other by futex"
-                             : "a single slot in each direction, with the same payload");
+    fmt::print(
+        "\nfloor: {}; ratio: round trip / floor; target: for the ratio.\n"
+        "line: round trip of a bare cache line between the two CPUs, meanwhile.\n",
+        options.block ? "two processes that wake each other by futex"
+                      : "a single slot in each direction, with the same payload");
   }
   options.json.write(report);
 }
@@ -153,14 +159,16 @@ void add_latency(CLI::App& bench, const Runner& runner) {
   command->add_option("--size", options->size, "Bytes of a message; by default a table of sizes")
       ->check(CLI::Range(std::size_t{0}, kMaxSize))
       ->option_text("BYTES");
-  command->add_option("--count", options->count,
-                      "Round trips of each pass; by default for about 0.1 s")
+  command
+      ->add_option("--count", options->count,
+                   "Round trips of each pass; by default for about 0.1 s")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000}))
       ->option_text("N");
   command->add_flag("--block", options->block,
                     "Sleep until a message comes, instead of spinning; the floor is a futex");
-  command->add_option("--verify", options->verify,
-                      "Check the sequence at both ends of a message, or all its bytes")
+  command
+      ->add_option("--verify", options->verify,
+                   "Check the sequence at both ends of a message, or all its bytes")
       ->check(CLI::IsMember({"ends", "full"}))
       ->option_text("ends|full [ends]");
   add_runs_option(*command, options->runs);
@@ -168,7 +176,8 @@ void add_latency(CLI::App& bench, const Runner& runner) {
   options->json.add_to(*command);
   command->footer(
       "Two topics of 8 MiB with an exclusive publisher each; both sides look without a pause. The\n"
-      "round trip is total time / count; the percentiles are of a second pass that reads the clock\n"
+      "round trip is total time / count; the percentiles are of a second pass that reads the "
+      "clock\n"
       "once per message.\n\n"
       "Example:\n  leat bench latency --size 100 --pin 0,1 --json");
   runner.on_run(*command, [options] { run_latency(*options); });

@@ -18,6 +18,7 @@
 #include "log_run.hpp"
 #include "report.hpp"
 #include "statistics.hpp"
+#include "topics.hpp"
 
 namespace leat::bench {
 namespace {
@@ -25,7 +26,7 @@ namespace {
 constexpr std::array<std::size_t, 4> kSizes = {8, 32, 100, 1024};
 constexpr std::size_t kMaxSize = (1u << 19) - 16;  // What the topic takes.
 constexpr std::uint64_t kCacheLineTrips = 20'000;
-constexpr std::uint32_t kMaxEach = 200;            // Publishers, and subscribers.
+constexpr std::uint32_t kMaxEach = 200;  // Publishers, and subscribers.
 
 struct Options {
   std::size_t size = 100;
@@ -54,7 +55,8 @@ std::uint64_t default_records(std::size_t size) {
 const char* name_of(Mode mode) { return mode == Mode::exclusive ? "exclusive" : "shared"; }
 
 std::string title_of(const LogOptions& log) {
-  std::string title = fmt::format("{}, {} to {}", name_of(log.mode), log.publishers, log.subscribers);
+  std::string title =
+      fmt::format("{}, {} to {}", name_of(log.mode), log.publishers, log.subscribers);
   if (log.batch > 1) title += fmt::format(", batches of {}", log.batch);
   if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
   return title;
@@ -114,8 +116,8 @@ struct Turns {
   std::vector<double> cache_lines_ns;  // Round trips.
   std::vector<double> floors_ns;
   std::vector<double> floors_in_place_ns;
-  std::vector<LogOptions> settings;          // Each once, however many cases want it.
-  std::vector<std::vector<LogCost>> costs;   // By setting, then by run.
+  std::vector<LogOptions> settings;         // Each once, however many cases want it.
+  std::vector<std::vector<LogCost>> costs;  // By setting, then by run.
 
   std::size_t index_of(const LogOptions& setting) const {
     return static_cast<std::size_t>(std::find(settings.begin(), settings.end(), setting) -
@@ -138,11 +140,9 @@ Turns measure_in_turns(const std::vector<Case>& cases, int runs, const std::vect
   const LogOptions& first = turns.settings.front();
   const Placement placement{cpus};
   const auto ring_ns = [&](PayloadSource source) {
-    return ring_ns_per_record({.size = first.size,
-                               .records = first.records,
-                               .verify = first.verify,
-                               .source = source},
-                              placement);
+    return ring_ns_per_record(
+        {.size = first.size, .records = first.records, .verify = first.verify, .source = source},
+        placement);
   };
   for (int run = 1; run <= runs; ++run) {
     const auto show = [&](const std::string& what) {
@@ -218,23 +218,24 @@ Json results_of(const Case& measured, const Turns& turns) {
 void print_head(const Json& report, int runs) {
   fmt::print("{}; median of {}\n", machine_line(report), runs);
   fmt::print("Nanoseconds per record; CPU time of the publishers is without their waiting.\n\n");
-  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>6}\n", "",
-             "bytes", "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target", "line");
+  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>6}\n", "", "bytes",
+             "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target", "line");
 }
 
 void print_row(const LogOptions& log, const Json& results) {
   const Json& middle = results["median"];
   const auto target = target_of(log);
   const char* to_one = log.publishers > 1 ? "ratio_to_one" : "publisher_cpu_ratio_to_one";
-  fmt::print("{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7} {:>6.0f}\n",
-             title_of(log), log.size, middle["ns_per_record"].get<double>(),
-             middle["records_per_second"].get<double>() / 1e6,
-             middle["publisher_cpu_ns_per_record"].get<double>(),
-             middle["subscriber_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
-             results["ratio"].get<double>(),
-             results.contains(to_one) ? fmt::format("{:.2f}", results[to_one].get<double>()) : "",
-             target ? fmt::format("{:.1f}", *target) : "",
-             median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+  fmt::print(
+      "{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7} {:>6.0f}\n",
+      title_of(log), log.size, middle["ns_per_record"].get<double>(),
+      middle["records_per_second"].get<double>() / 1e6,
+      middle["publisher_cpu_ns_per_record"].get<double>(),
+      middle["subscriber_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
+      results["ratio"].get<double>(),
+      results.contains(to_one) ? fmt::format("{:.2f}", results[to_one].get<double>()) : "",
+      target ? fmt::format("{:.1f}", *target) : "",
+      median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
   std::fflush(stdout);
 }
 
@@ -257,21 +258,24 @@ void check_batch(const LogOptions& log) {
 }
 
 LogOptions log_options(const Options& options) {
-  const bool exclusive = options.mode.empty() ? options.publishers == 1 : options.mode == "exclusive";
-  const LogOptions log{.size = options.size,
-                       .records = options.records != 0 ? options.records
-                                                       : default_records(options.size),
-                       .publishers = options.publishers,
-                       .subscribers = options.subscribers,
-                       .mode = exclusive ? Mode::exclusive : Mode::shared,
-                       .batch = options.batch,
-                       .rate = options.rate,
-                       .verify = options.verify == "full" ? Verify::full : Verify::ends};
+  const bool exclusive =
+      options.mode.empty() ? options.publishers == 1 : options.mode == "exclusive";
+  const LogOptions log{
+      .size = options.size,
+      .records = options.records != 0 ? options.records : default_records(options.size),
+      .publishers = options.publishers,
+      .subscribers = options.subscribers,
+      .mode = exclusive ? Mode::exclusive : Mode::shared,
+      .batch = options.batch,
+      .rate = options.rate,
+      .verify = options.verify == "full" ? Verify::full : Verify::ends};
   if (exclusive && options.publishers > 1) {
-    throw Failure(kExitBadUsage, "an exclusive publisher is the only one: --publishers 1 or --mode shared");
+    throw Failure(kExitBadUsage,
+                  "an exclusive publisher is the only one: --publishers 1 or --mode shared");
   }
   if (options.publishers > 1 && options.size < sizeof(std::uint64_t)) {
-    throw Failure(kExitBadUsage, "several publishers need a --size of at least 8, to tell whose a record is");
+    throw Failure(kExitBadUsage,
+                  "several publishers need a --size of at least 8, to tell whose a record is");
   }
   check_batch(log);
   return log;
@@ -279,6 +283,7 @@ LogOptions log_options(const Options& options) {
 
 void run_log(Options options, bool has_choice) {
   options.json.check();
+  (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
   const LogOptions log = log_options(options);
   const auto plan = has_choice ? std::vector<std::vector<Case>>{{make_case(log)}}
@@ -324,31 +329,36 @@ void add_log(CLI::App& bench, const Runner& runner) {
   choice(command->add_option("--size", options->size, "Bytes of a record")
              ->check(CLI::Range(std::size_t{0}, kMaxSize)),
          "BYTES [100]");
-  command->add_option("--records", options->records,
-                      "Records of one run, by all publishers together; by default for about 0.1 s")
+  command
+      ->add_option("--records", options->records,
+                   "Records of one run, by all publishers together; by default for about 0.1 s")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000'000}))
       ->option_text("N");
   choice(command->add_option("--publishers", options->publishers, "Publishing processes")
              ->check(CLI::Range(1u, kMaxEach)),
          "N [1]");
-  choice(command->add_option("--subscribers", options->subscribers,
-                             "Subscribing processes; each gets every record")
+  choice(command
+             ->add_option("--subscribers", options->subscribers,
+                          "Subscribing processes; each gets every record")
              ->check(CLI::Range(1u, kMaxEach)),
          "N [1]");
-  choice(command->add_option("--mode", options->mode,
-                             "Whether the publisher may be the topic's only one; by default if it is")
+  choice(command
+             ->add_option("--mode", options->mode,
+                          "Whether the publisher may be the topic's only one; by default if it is")
              ->check(CLI::IsMember({"exclusive", "shared"})),
          "exclusive|shared");
   choice(command->add_option("--batch", options->batch, "Records published at a time")
              ->check(CLI::Range(1u, 65536u)),
          "N [1]");
-  choice(command->add_option("--rate", options->rate,
-                             "Records per second that each publisher sends, in groups of 16; else\n"
-                             "as fast as it goes")
+  choice(command
+             ->add_option("--rate", options->rate,
+                          "Records per second that each publisher sends, in groups of 16; else\n"
+                          "as fast as it goes")
              ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000})),
          "N");
-  command->add_option("--verify", options->verify,
-                      "Check the sequence at both ends of a record, or all its bytes")
+  command
+      ->add_option("--verify", options->verify,
+                   "Check the sequence at both ends of a record, or all its bytes")
       ->check(CLI::IsMember({"ends", "full"}))
       ->option_text("ends|full [ends]");
   add_runs_option(*command, options->runs);
@@ -357,12 +367,15 @@ void add_log(CLI::App& bench, const Runner& runner) {
   command->footer(
       "Each publisher and subscriber is a process of its own, pinned to a CPU: publishers to the\n"
       "first ones, subscribers to the rest. The topic holds 8 MiB and blocks when it is full.\n"
-      "Publishers sleep while they wait, so their CPU time is without it; with --rate it is the time\n"
+      "Publishers sleep while they wait, so their CPU time is without it; with --rate it is the "
+      "time\n"
       "around the calls.\n"
-      "The floor is a bare ring with one writer and one reader. Its writer copies the payload from\n"
+      "The floor is a bare ring with one writer and one reader. Its writer copies the payload "
+      "from\n"
       "memory of its own, as publishing does. ratio_in_place in the JSON refers to a writer that\n"
       "makes the payload where it belongs; for 8 bytes that is faster.\n"
-      "Without --size, --publishers, --subscribers, --mode, --batch and --rate: a table of the usual\n"
+      "Without --size, --publishers, --subscribers, --mode, --batch and --rate: a table of the "
+      "usual\n"
       "cases.\n\n"
       "Example:\n  leat bench log --size 100 --publishers 2 --mode shared --pin 0,1 --json");
   runner.on_run(*command, [options, choices] {

@@ -132,8 +132,7 @@ class LogSubscriber {
   LogSubscriber(const LogOptions& options, const std::string& directory)
       : payload_{options.size, options.verify},
         topic_{open_topic(directory, kTopic)},
-        subscriber_{
-            value_of(topic_.subscriber({.from = From::beginning}), "open a subscriber")},
+        subscriber_{value_of(topic_.subscriber({.from = From::beginning}), "open a subscriber")},
         bits_{publisher_bits(options.publishers)},
         next_(options.publishers) {
     for (std::size_t i = 0; i < next_.size(); ++i) next_[i] = i;

@@ -40,9 +40,7 @@ struct LogCost {
   double publisher_wait_ns_per_record = 0;
   double subscriber_cpu_ns_per_record = 0;  // With it: subscribers spin.
 
-  double records_per_second() const noexcept {
-    return ns_per_record > 0 ? 1e9 / ns_per_record : 0;
-  }
+  double records_per_second() const noexcept { return ns_per_record > 0 ? 1e9 / ns_per_record : 0; }
 };
 
 LogCost measure_log(const LogOptions& options, const std::vector<int>& cpus);

@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <filesystem>
-
 namespace leat::bench {
 namespace {
 
@@ -26,29 +23,29 @@ Failure topic_failure(const std::string& what, Error error) {
   return {exit_code_for(error.code), fmt::format("cannot {}: {}", what, describe(error))};
 }
 
-TemporaryTopics::TemporaryTopics() {
-  const char* chosen = std::getenv("LEAT_DIR");
-  const std::string parent = chosen != nullptr && *chosen != '\0' ? chosen : "/dev/shm";
-  // A dot, so that nobody takes it for a topic.
-  directory_ = parent + "/.leat-bench-XXXXXX";
-  if (::mkdtemp(directory_.data()) == nullptr) {
-    throw system_failure(fmt::format("cannot make a directory in {}", parent));
+std::string topic_directory() {
+  std::string path = detail::directory_path({});
+  if (auto directory = detail::open_directory({}, true); !directory) {
+    throw Failure(
+        exit_code_for(directory.error().code),
+        fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one", path,
+                    describe(directory.error())));
   }
+  return path;
 }
 
-TemporaryTopics::~TemporaryTopics() {
-  std::error_code ignored;
-  std::filesystem::remove_all(directory_, ignored);
-}
+TemporaryTopics::TemporaryTopics()
+    : directory_{value_of(PrivateDirectory::make(topic_directory(), kBenchPrefix),
+                          "make a directory for measurements")} {}
 
 void TemporaryTopics::create(const std::string& name, TopicOptions options) const {
-  options.directory = directory_;
-  (void)value_of(Topic::create(name, options),
-                 fmt::format("make a topic of {} bytes in {}", options.capacity_bytes, directory_));
+  options.directory = directory();
+  (void)value_of(Topic::create(name, options), fmt::format("make a topic of {} bytes in {}",
+                                                           options.capacity_bytes, directory()));
 }
 
 void TemporaryTopics::remove(const std::string& name) const {
-  value_of(Topic::remove(name, {.force = true, .directory = directory_}), "delete a topic");
+  value_of(Topic::remove(name, {.force = true, .directory = directory()}), "delete a topic");
 }
 
 Topic open_topic(const std::string& directory, const std::string& name) {

@@ -1,4 +1,5 @@
-// Topics for measurements: in a private directory that goes away with them, also on Ctrl-C.
+// Topics for measurements: in a private directory that goes away with them, also on Ctrl-C; after a
+// kill, `leat doctor --clean` removes it.
 //
 //     const TemporaryTopics topics;
 //     topics.create("log", {.capacity_bytes = 8 << 20});          // before the processes start
@@ -10,6 +11,7 @@
 
 #include "failure.hpp"
 #include "leat/leat.hpp"
+#include "private_directory.hpp"
 
 namespace leat::bench {
 
@@ -27,23 +29,24 @@ inline void value_of(Result<void> result, const std::string& what) {
   if (!result) throw topic_failure(what, result.error());
 }
 
-// Below $LEAT_DIR if that is set, else below /dev/shm: measured where topics will live. A
-// SignalScope of the caller's turns Ctrl-C into an exception, so that the destructor runs.
+// Where topics live ($LEAT_DIR or the default), made if it is missing. For commands to find out that
+// it can't be used before they print anything.
+std::string topic_directory();
+
+// Below that directory: measured where topics will live. A SignalScope of the caller's turns Ctrl-C
+// into an exception, so that the destructor runs.
 class TemporaryTopics {
  public:
   TemporaryTopics();
-  ~TemporaryTopics();
-  TemporaryTopics(const TemporaryTopics&) = delete;
-  TemporaryTopics& operator=(const TemporaryTopics&) = delete;
 
-  const std::string& directory() const noexcept { return directory_; }
+  const std::string& directory() const noexcept { return directory_.path(); }
 
   // Makes a topic and lets go of it: the processes that measure open it themselves.
   void create(const std::string& name, TopicOptions options) const;
   void remove(const std::string& name) const;
 
  private:
-  std::string directory_;
+  PrivateDirectory directory_;
 };
 
 Topic open_topic(const std::string& directory, const std::string& name);

@@ -6,7 +6,9 @@
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -102,6 +104,11 @@ void fail(Error error, const std::string& topic, const std::string& after) {
   throw Failure{exit_code_for(error.code), sentence + after};
 }
 
+void tell(std::string sentence) {
+  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+  std::fputs(("leat: " + sentence + "\n").c_str(), stderr);  // fmt::print would throw.
+}
+
 Failure system_failure(const std::string& what, int error_number) {
   int code = kExitFailed;
   if (error_number == ENOENT || error_number == ENOTDIR) code = kExitNotThere;
@@ -119,9 +126,10 @@ void check_topic_name(const std::string& name) {
   if (name.empty()) problem = "is empty";
   if (name.size() > 200) problem = fmt::format("has {} characters", name.size());
   if (name == "." || name == "..") problem = "is a directory's";
-  throw Failure{kExitUsage,
-                fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are right",
-                            shown, problem)};
+  throw Failure{
+      kExitUsage,
+      fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are right", shown,
+                  problem)};
 }
 
 std::string usable_directory(Missing missing) {

@@ -47,6 +47,9 @@ int exit_code_for(Errc code) noexcept;
 // sentence: what was done before it happened.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
 
+// One line on stderr, "leat: …". That nobody can read it is no reason to fail.
+void tell(std::string sentence);
+
 // From errno, about a file or stream: "cannot read 'x': No such file or directory".
 [[nodiscard]] Failure system_failure(const std::string& what, int error_number);
 
@@ -73,8 +76,8 @@ std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
 std::optional<std::uint64_t> parse_size(std::string_view text) noexcept;
 // "500ms", "2s", "10us", "1m", "1h"
 std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) noexcept;
-// Milliseconds since 1970, or ISO 8601: "2024-05-01T12:00:00.5Z", "2024-05-01 12:00+02:00", "2024-05-01".
-// Without a zone: local time.
+// Milliseconds since 1970, or ISO 8601: "2024-05-01T12:00:00.5Z", "2024-05-01 12:00+02:00", "2024-05-01",
+// "20240501T120000Z". Without a zone: local time.
 std::optional<std::int64_t> parse_time_ms(std::string_view text);
 
 // Options that say what would be right when they are given something wrong.

@@ -3,19 +3,15 @@
 // Three workloads, each in three phases: one process after the other as ShmFifo was measured; at the
 // same time; and to three subscribers. Everything happens in a private directory that is gone after.
 #include <fmt/format.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "bench/bench.hpp"
 #include "cli.hpp"
 #include "demo_processes.hpp"
 #include "demo_report.hpp"
@@ -38,29 +34,14 @@ constexpr std::uint64_t kConcurrentCapacity = 8 << 20;
 
 double to_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
-// A directory of our own below the one for topics, removed at the end. Its lock says that it is in
-// use: `leat doctor` asks for it.
-class PrivateDirectory {
- public:
-  PrivateDirectory() : path_{usable_directory(Missing::is_made) + "/+demo-XXXXXX"} {
-    if (::mkdtemp(path_.data()) == nullptr)
-      throw system_failure("cannot make a directory in " + path_, errno);
-    lock_ = detail::Fd{::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-    if (lock_) (void)::flock(lock_.get(), LOCK_EX);
-  }
-  ~PrivateDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  PrivateDirectory(const PrivateDirectory&) = delete;
-  PrivateDirectory& operator=(const PrivateDirectory&) = delete;
-
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-  detail::Fd lock_;
-};
+// Below the directory for topics, and gone when the demo ends.
+bench::PrivateDirectory make_private_directory() {
+  const std::string parent = usable_directory(Missing::is_made);
+  auto directory = bench::PrivateDirectory::make(parent, bench::kDemoPrefix);
+  if (!directory)
+    throw system_failure("cannot make a directory in " + parent, directory.error().system_error);
+  return std::move(*directory);
+}
 
 // Options of a topic that holds all the records at once. A segment that does not take one more
 // record ends early, hence the allowance.
@@ -318,7 +299,7 @@ class Demo {
     });
   }
 
-  PrivateDirectory directory_;
+  bench::PrivateDirectory directory_ = make_private_directory();
   std::uint64_t runs_;
   Progress progress_;
   DemoReport report_;

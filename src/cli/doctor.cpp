@@ -57,8 +57,7 @@ std::size_t clean(const std::string& directory, bool json) {
     std::filesystem::remove_all(directory + "/" + leftover.name, error);
     if (error) {
       ++failed;
-      fmt::print(stderr, "leat: cannot remove {}/{}: {}\n", directory, leftover.name,
-                 error.message());
+      tell(fmt::format("cannot remove {}/{}: {}", directory, leftover.name, error.message()));
     } else if (!json) {
       fmt::print("removed  {} ({}, {})\n", leftover.name, leftover.what, size_text(leftover.bytes));
     }

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include <ctime>
 #include <filesystem>
 
+#include "bench/bench.hpp"
 #include "cli.hpp"
 #include "doctor.hpp"
 #include "leat/log/topic.hpp"
@@ -16,8 +16,7 @@
 namespace leat::cli {
 namespace {
 
-constexpr std::string_view kDemoPrefix = "+demo-";  // See demo.cpp.
-constexpr std::time_t kCreationSeconds = 60;        // Nobody takes that long to make a topic.
+constexpr std::time_t kCreationSeconds = 60;  // Nobody takes that long to make a topic.
 
 // Room that a topic's files (or anything else below `path`) take.
 std::uint64_t bytes_of(const std::string& path) {
@@ -42,12 +41,6 @@ bool creator_has_gone(const std::string& path, std::string_view name) {
   if (::stat(path.c_str(), &status) != 0 || std::time(nullptr) - status.st_mtime < kCreationSeconds)
     return false;
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-}
-
-// A running demo holds a lock on its directory.
-bool demo_has_gone(const std::string& path) {
-  const detail::Fd directory{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
-  return directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0;
 }
 
 // "a, b, c and 4 more"
@@ -140,7 +133,10 @@ std::vector<Leftover> find_leftovers(const std::string& directory) {
       what = "a topic never finished";
     // Renamed away for deletion: nobody can open it any more, and anybody may finish.
     if (name.starts_with(detail::kDeletedPrefix)) what = "a topic half deleted";
-    if (name.starts_with(kDemoPrefix) && demo_has_gone(path)) what = "of a demo that was killed";
+    if (name.starts_with(bench::kDemoPrefix) && bench::PrivateDirectory::is_abandoned(path))
+      what = "of a demo that was killed";
+    if (name.starts_with(bench::kBenchPrefix) && bench::PrivateDirectory::is_abandoned(path))
+      what = "of a measurement that was killed";
     if (what != nullptr) leftovers.push_back({name, what, bytes_of(path)});
   }
   return leftovers;

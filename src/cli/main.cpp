@@ -1,32 +1,28 @@
 // The executable `leat`: one command per file of this folder, and `leat bench` from src/bench.
 //
 // Whatever goes wrong ends here as one line on stderr and an exit code (cli.hpp).
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <functional>
 #include <string>
+#include <utility>
 
+#include "bench/bench.hpp"
 #include "cli.hpp"
 #include "leat_version.hpp"
-
-#if __has_include("bench/bench.hpp")
-#include "bench/bench.hpp"
-#define LEAT_HAS_BENCH 1
-#endif
 
 namespace leat::cli {
 namespace {
 
 int complain(int exit_code, std::string sentence) {
-  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
-  fmt::print(stderr, "leat: {}\n", sentence);
+  tell(std::move(sentence));
   return exit_code;
 }
 
@@ -61,6 +57,17 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
                      known);
 }
 
+// Started without one of the standard streams, the next file opened would take its number, and what
+// is meant for the stream would be written into that file. A stream that fails takes its place: 0
+// can't be read, 1 can't be written; what is said on 2 is lost.
+void open_missing_streams() {
+  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", kModes[fd]) != fd) std::_Exit(kExitFailed);
+  }
+}
+
 int run(int argc, char** argv) {
   CLI::App app{"Messages between processes of one machine, through logs in shared memory", "leat"};
   app.set_version_flag("--version", fmt::format("leat {} (commit {})", kVersion, kCommit),
@@ -87,9 +94,7 @@ int run(int argc, char** argv) {
   add_pub_command(app);
   add_sub_command(app);
   add_demo_command(app);
-#ifdef LEAT_HAS_BENCH
   bench::add_bench_command(app, exit_code);
-#endif
   add_doctor_command(app);
 
   try {
@@ -103,7 +108,8 @@ int run(int argc, char** argv) {
   } catch (const std::exception& error) {  // Out of memory, or a bug.
     return complain(kExitFailed, error.what());
   }
-  if (std::fflush(stdout) != 0) {
+  // Some commands flush before; what they could not write then is gone, but noted.
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain(errno == ENOSPC ? kExitFull : kExitFailed, "cannot write to standard output");
   }
   return exit_code;
@@ -112,4 +118,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace leat::cli
 
-int main(int argc, char** argv) { return leat::cli::run(argc, argv); }
+int main(int argc, char** argv) {
+  leat::cli::open_missing_streams();
+  return leat::cli::run(argc, argv);
+}

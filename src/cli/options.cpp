@@ -51,12 +51,24 @@ struct Clock {
   int millisecond = 0;
 };
 
-// "12:00", "12:00:05", "12:00:05.25"
+bool starts_with_digit(std::string_view text) noexcept {
+  return !text.empty() && text[0] >= '0' && text[0] <= '9';
+}
+
+// "2024-05-01", "20240501"
+bool take_date(std::string_view& text, int& year, int& month, int& day) noexcept {
+  if (!take_digits(text, 4, year)) return false;
+  const bool with_dashes = take_char(text, '-');
+  return take_digits(text, 2, month) && (!with_dashes || take_char(text, '-')) &&
+         take_digits(text, 2, day);
+}
+
+// "12:00", "12:00:05", "12:00:05.25"; "1200", "120005", "120005.25"
 bool take_clock(std::string_view& text, Clock& clock) noexcept {
-  if (!take_digits(text, 2, clock.hour) || !take_char(text, ':') ||
-      !take_digits(text, 2, clock.minute))
-    return false;
-  if (take_char(text, ':')) {
+  if (!take_digits(text, 2, clock.hour)) return false;
+  const bool with_colons = take_char(text, ':');
+  if (!take_digits(text, 2, clock.minute)) return false;
+  if (with_colons ? take_char(text, ':') : starts_with_digit(text)) {
     if (!take_digits(text, 2, clock.second)) return false;
     if (take_char(text, '.') || take_char(text, ',')) {
       int digit = 0;
@@ -152,10 +164,7 @@ std::optional<std::int64_t> parse_time_ms(std::string_view text) {
   int month = 0;
   int day = 0;
   Clock clock;
-  if (!take_digits(text, 4, year) || !take_char(text, '-') || !take_digits(text, 2, month) ||
-      !take_char(text, '-') || !take_digits(text, 2, day)) {
-    return std::nullopt;
-  }
+  if (!take_date(text, year, month, day)) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year{year},
                                          std::chrono::month{static_cast<unsigned>(month)},
                                          std::chrono::day{static_cast<unsigned>(day)}};

@@ -56,21 +56,23 @@ detail::Fd open_input(const std::string& file) {
   return input;
 }
 
-Topic open_or_create_topic(const std::string& name) {
-  while (true) {
+Topic open_or_create_topic(const std::string& name, const StopOnSignal& signals) {
+  // Again when somebody made or deleted it in between, but not for ever.
+  for (const Deadline deadline{std::chrono::seconds{5}};;) {
     auto opened = Topic::open(name);
     if (opened) return std::move(*opened);
     if (opened.error().code != Errc::not_found) fail(opened.error(), name);
     auto created = Topic::create(name);
     if (created) {
-      fmt::print(stderr, "leat: created topic '{}' ({}, policy block)\n", name,
-                 size_text(TopicOptions{}.capacity_bytes));
+      tell(fmt::format("created topic '{}' ({}, policy block)", name,
+                       size_text(TopicOptions{}.capacity_bytes)));
       return std::move(*created);
     }
     if (created.error().code == Errc::no_space) {
       check_room(detail::directory_path({}), TopicOptions{}.capacity_bytes);
     }
-    if (created.error().code != Errc::exists) fail(created.error(), name);
+    if (created.error().code != Errc::exists || deadline.passed()) fail(created.error(), name);
+    if (signals.stopped()) throw Failure{kExitFailed, "stopped on request; nothing was sent"};
   }
 }
 
@@ -240,7 +242,7 @@ void publish(const PubArguments& arguments) {
   const detail::Fd input = open_input(arguments.file);
   usable_directory(Missing::is_made);
   const StopOnSignal signals;
-  const Topic topic = open_or_create_topic(arguments.topic);
+  const Topic topic = open_or_create_topic(arguments.topic, signals);
   Sender sender{topic, arguments, signals};
   if (arguments.generate_bytes)
     send_generated(sender, *arguments.generate_bytes, *arguments.count, signals);

@@ -96,7 +96,7 @@ std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& sig
   auto topic = Topic::open(name);
   if (!topic && topic.error().code == Errc::not_found) {
     *waited = true;
-    if (::isatty(STDERR_FILENO) != 0) fmt::print(stderr, "leat: waiting for topic '{}'\n", name);
+    if (::isatty(STDERR_FILENO) != 0) tell(fmt::format("waiting for topic '{}'", name));
     topic = Topic::open(name, Deadline::never(), {}, signals.token());
   }
   if (topic) return std::move(*topic);
@@ -115,10 +115,9 @@ Subscriber open_subscriber(const Topic& topic, const SubArguments& arguments, bo
   }
   options.gating = !arguments.lossy;
   if (topic.policy() == Policy::overwrite && options.gating) {
-    fmt::print(
-        stderr,
-        "leat: topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)\n",
-        topic.name());
+    tell(fmt::format(
+        "topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)",
+        topic.name()));
     options.gating = false;
   }
   if (arguments.partition) {
@@ -161,8 +160,9 @@ void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments
                   const RecordFormat& format, Output& output, const StopOnSignal& signals) {
   constexpr std::size_t kAtOnce = 1024;
   subscriber.on_event([](const Event& event) {
-    fmt::print(stderr, "leat: gap of {} record{} at offset {} (partition {}): {}\n", event.count,
-               event.count == 1 ? "" : "s", event.first, event.partition, name_of(event.reason));
+    tell(fmt::format("gap of {} record{} at offset {} (partition {}): {}", event.count,
+                     event.count == 1 ? "" : "s", event.first, event.partition,
+                     name_of(event.reason)));
   });
   std::uint64_t left = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
   bool was_lossy = subscriber.is_lossy();
@@ -181,10 +181,8 @@ void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments
     left -= *count;
     if (!was_lossy && subscriber.is_lossy()) {
       was_lossy = true;
-      fmt::print(
-          stderr,
-          "leat: too slow for topic '{}' (--evict-after): records may be lost from here on\n",
-          topic.name());
+      tell(fmt::format("too slow for topic '{}' (--evict-after): records may be lost from here on",
+                       topic.name()));
     }
     if (*count != 0) {
       if (output.is_large()) output.flush();
@@ -222,9 +220,11 @@ void add_sub_command(CLI::App& app) {
   command->add_option("TOPIC", arguments->topic, "The topic; waited for if it is missing")
       ->required();
   command
-      ->add_option("--from", arguments->from,
-                   "Where to begin: end, beginning, an offset, or @TIME (milliseconds since 1970 "
-                   "or ISO 8601)")
+      ->add_option(
+          "--from", arguments->from,
+          "Where to begin: end, beginning, an offset (waits for it if it is beyond the end), "
+          "or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
+          "milliseconds since 1970")
       ->type_name("PLACE")
       ->default_str("end");
   add_number(*command, "--count", arguments->count, 1, std::numeric_limits<std::uint64_t>::max(),

@@ -109,6 +109,11 @@ void create(CreateArguments& arguments) {
   if (options.retain_all && options.policy == Policy::overwrite) {
     throw Failure{kExitUsage, "--retain all and --policy overwrite exclude each other"};
   }
+  if (options.retain_all && options.evict_after.count() != 0) {
+    throw Failure{kExitUsage,
+                  "--retain all and --evict-after exclude each other: where nothing is reused, no "
+                  "subscriber blocks"};
+  }
   options.mode = parse_mode(arguments.mode);
   if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr) {
     throw Failure{
@@ -144,11 +149,10 @@ void create(CreateArguments& arguments) {
   struct stat status {};
   if ((options.mode & 0066) != 0 && ::stat(directory.c_str(), &status) == 0 &&
       (status.st_mode & 0011) == 0) {
-    fmt::print(stderr,
-               "leat: note: {} lets nobody else in, so that --mode helps nobody: choose a shared "
-               "directory "
-               "with --dir\n",
-               directory);
+    tell(
+        fmt::format("note: {} lets nobody else in, so that --mode helps nobody: choose a shared "
+                    "directory with --dir",
+                    directory));
   }
   const TopicInfo info = topic->info();
   fmt::print("created topic '{}': {}{}, records up to {} bytes\n", info.name,
@@ -270,7 +274,7 @@ void list(bool json) {
   if (json)
     fmt::print("{}\n", all.dump(2));
   else if (names->empty())
-    fmt::print(stderr, "no topics in {}\n", directory);
+    tell(fmt::format("no topics in {}", directory));
 }
 
 void print_info(const TopicInfo& info, std::size_t max_record_size) {
@@ -335,6 +339,11 @@ void remove(const std::string& name, bool force) {
   usable_directory(Missing::is_fine);
   auto removed = Topic::remove(name, {.force = force});
   if (removed) return;
+  if (removed.error().code == Errc::not_found) {
+    // There may be something else of that name: opening looks closer.
+    auto topic = Topic::open(name);
+    if (!topic) fail(topic.error(), name);
+  }
   if (removed.error().code == Errc::busy) {
     throw Failure{
         kExitNotThere,

@@ -9,6 +9,8 @@ import time
 
 import pytest
 
+from test_cli import one_line, wait_until
+
 COST = {"records_per_second", "ns_per_record", "publisher_cpu_ns_per_record",
         "publisher_wait_ns_per_record", "subscriber_cpu_ns_per_record"}
 LATENCY = {"round_trip_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"}
@@ -203,9 +205,8 @@ def test_limits_sends_any_size_through_the_kernel(leat, tmp_path):
 ])
 def test_bad_usage_gets_one_line_and_exit_code_2(leat, arguments):
     done = leat("bench", *arguments)
-    assert done.returncode == 2, done.stderr
+    one_line(done, 2)
     assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1, done.stderr
 
 
 def test_a_file_that_cannot_be_written_is_noticed_before_measuring(leat, tmp_path):
@@ -214,18 +215,43 @@ def test_a_file_that_cannot_be_written_is_noticed_before_measuring(leat, tmp_pat
     assert len(done.stderr.splitlines()) == 1 and "report.json" in done.stderr
 
 
-def test_a_directory_that_is_not_there_is_named(leat, tmp_path):
+@pytest.mark.parametrize("arguments", [["log", "--size", "8", "--records", "1000", "--runs", "1"],
+                                       ["latency", "--size", "8", "--count", "200", "--runs", "1"],
+                                       ["crash", "--kills", "1"],
+                                       ["idle", "--subscribers", "1", "--seconds", "0.1"]])
+def test_a_missing_directory_is_made(leat, tmp_path, arguments):
     leat.environment["LEAT_DIR"] = str(tmp_path / "missing")
-    done = leat("bench", "log", "--size", "8", "--records", "1000", "--runs", "1", "--json")
-    assert done.returncode == 3
-    assert str(tmp_path / "missing") in done.stderr and len(done.stderr.splitlines()) == 1
+    leat("bench", *arguments, check=True)
+    assert list((tmp_path / "missing").iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["log", "latency", "crash", "idle"])
+def test_a_directory_that_cannot_be_made_is_named_before_anything_is_printed(leat, tmp_path, command):
+    leat.environment["LEAT_DIR"] = str(tmp_path / "missing" / "as well")
+    done = leat("bench", command)
+    one_line(done, 3, str(tmp_path / "missing"), "LEAT_DIR")
+    assert done.stdout == ""
+
+
+def test_a_measurement_that_was_killed_leaves_what_doctor_removes(leat):
+    running = leat.start("bench", "idle", "--subscribers", "2", "--seconds", "60")
+    wait_until(lambda: list(leat.directory.glob("+bench-*/idle")))
+    assert leat("doctor", "--clean", check=True).stdout.count("removed") == 0
+    left, = [path.name for path in leat.directory.iterdir()]
+    assert leat("topic", "list", check=True).stdout == ""  # It is not taken for a topic.
+    running.kill()
+    running.wait()
+    wait_until(lambda: left in leat("doctor", check=True).stdout)  # Once its children are dead, too.
+    assert f"removed  {left} (of a measurement that was killed" in leat(
+        "doctor", "--clean", check=True).stdout
+    assert list(leat.directory.iterdir()) == []
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_nothing_is_left_of_a_measurement_that_was_stopped(leat, how):
     running = leat.start("bench", "idle", "--seconds", "60")
     deadline = time.monotonic() + 20
-    while not any(leat.directory.glob(".leat-bench-*/idle")) and time.monotonic() < deadline:
+    while not any(leat.directory.glob("+bench-*/idle")) and time.monotonic() < deadline:
         time.sleep(0.01)
     os.killpg(running.pid, how)  # As Ctrl-C does: to the whole group.
     assert running.wait(timeout=20) == 128 + how

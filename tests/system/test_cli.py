@@ -99,6 +99,7 @@ def test_help_lists_all_commands(leat):
     (["topic", "create", "t", "--policy", "lose"], 2, ["--policy", "block, fail, overwrite"]),
     (["topic", "create", "t", "--retain", "some"], 2, ["--retain", "all"]),
     (["topic", "create", "t", "--retain", "all", "--policy", "overwrite"], 2, ["exclude"]),
+    (["topic", "create", "t", "--retain", "all", "--evict-after", "2s"], 2, ["--evict-after", "exclude"]),
     (["topic", "create", "t", "--partitions", "0"], 2, ["--partitions", "1 to"]),
     (["topic", "create", "t", "--partitions", "99999"], 2, ["--partitions", "1024"]),
     (["topic", "create", "t", "--participants", "0"], 2, ["--participants", "4096"]),
@@ -138,7 +139,7 @@ def test_help_lists_all_commands(leat):
     (["doctor", "--frobnicate"], 2, ["--frobnicate"]),
     (["topic", "list", "--dir"], 2, ["--dir"]),
     (["--dir", "", "topic", "list"], 2, ["--dir"]),
-    (["--dir", "/no/such/place/at-all", "topic", "list"], 3, ["/no/such/place", "--dir"]),
+    (["--dir", "/no/such/place/at-all", "pub", "t"], 3, ["/no/such/place", "--dir"]),
     (["--dir", "/etc/passwd", "topic", "list"], 2, ["not a directory"]),
 ], ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else str(value))
 def test_bad_input_gets_one_line_and_a_code(leat, arguments, code, words):
@@ -156,6 +157,37 @@ def test_output_that_cannot_be_written_is_an_error(leat):
     assert done.returncode == 6 and "standard output" in done.stderr
 
 
+def without_streams(leat, streams, *arguments):
+    """Runs it with those standard streams closed: ">&-" and the like; the others are pipes."""
+    return subprocess.run(["sh", "-c", f'exec "$0" "$@" {streams}', leat.executable, *arguments],
+                          env=leat.environment, capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL)
+
+
+def test_closed_streams_never_become_a_topic(leat):
+    """The next file that is opened takes a closed stream's number, and may be a topic's."""
+    leat("pub", "t", "--generate", "100", "--count", "1000", check=True)
+    control = (leat.directory / "t" / "control").stat()
+    read = ["sub", "t", "--from", "beginning", "--exit"]
+    expected = leat(*read, check=True).stdout
+    one_line(without_streams(leat, ">&-", *read), 1, "standard output")
+    one_line(without_streams(leat, ">&- <&-", *read), 1, "standard output")
+    done = without_streams(leat, ">&- 2>&- <&-", *read)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    for command in (["topic", "list"], ["doctor"], ["demo", "--records", "10", "--runs", "1"]):
+        one_line(without_streams(leat, ">&-", *command), 1, "standard output")
+    one_line(without_streams(leat, "<&-", "pub", "t"), 1, "standard input")
+    assert (leat.directory / "t" / "control").stat().st_size == control.st_size
+    assert leat(*read, check=True).stdout == expected
+
+
+def test_failure_that_nobody_can_read_keeps_its_exit_code(leat):
+    for streams in ("2>&-", "2>/dev/full"):
+        assert without_streams(leat, streams, "topic", "info", "nope").returncode == 3
+        assert without_streams(leat, streams, "pub", f"made-{len(streams)}").returncode == 0
+        assert without_streams(leat, streams, "bench", "log", "--pin", "4711").returncode == 2
+
+
 # --- create ---------------------------------------------------------------------------------------
 
 def test_create_then_info_as_json_has_exactly_the_promised_keys(leat):
@@ -167,15 +199,17 @@ def test_create_then_info_as_json_has_exactly_the_promised_keys(leat):
 
 def test_create_understands_every_option(leat):
     leat("topic", "create", "o", "--capacity", "1MiB", "--segment-size", "64KiB", "--policy", "fail",
-         "--retain", "all", "--partitions", "3", "--single-writer", "--timestamps", "--mode", "0660",
+         "--partitions", "3", "--single-writer", "--timestamps", "--mode", "0660",
          "--group", "root" if os.geteuid() == 0 else str(os.getgid()), "--revoke-after", "500ms",
          "--evict-after", "2s", "--participants", "8", check=True)
     facts = info(leat, "o")
     assert facts["policy"] == "fail" and facts["capacity_bytes"] == 1 << 20
     assert len(facts["partitions"]) == 3
     text = leat("topic", "info", "o", check=True).stdout
-    for word in ("retain all", "single writer", "timestamps", "64 KiB", "nobody is attached"):
+    for word in ("single writer", "timestamps", "64 KiB", "nobody is attached"):
         assert word in text
+    leat("topic", "create", "all", "--retain", "all", check=True)
+    assert "retain all" in leat("topic", "info", "all", check=True).stdout
     assert (leat.directory / "o" / "records").stat().st_mode & 0o777 == 0o660
 
 
@@ -241,6 +275,14 @@ def test_list_shows_all_topics(leat):
     assert listed == [info(leat, "alpha"), info(leat, "beta")]
 
 
+def test_looking_makes_no_directory(leat, tmp_path):
+    place = tmp_path / "not-there-yet"
+    assert leat("--dir", place, "topic", "list", check=True).stderr == f"leat: no topics in {place}\n"
+    one_line(leat("--dir", place, "topic", "info", "t"), 3, "'t'", str(place))
+    one_line(leat("--dir", place, "topic", "delete", "t"), 3, "'t'", str(place))
+    assert not place.exists()
+
+
 def test_dir_wins_over_the_environment_in_front_of_and_behind_the_command(leat, tmp_path):
     leat("--dir", tmp_path, "topic", "create", "a", check=True)
     leat("topic", "create", "b", "--dir", tmp_path, check=True)
@@ -283,6 +325,27 @@ def test_what_is_no_topic_is_refused_and_shown(leat):
     assert listed[0]["name"] == "broken" and "error" in listed[0]
     assert listed[1]["name"] == "fine"
     assert "fine" in leat("topic", "list", check=True).stdout
+
+
+@pytest.mark.parametrize("kind", ["file", "fifo", "link", "link to a topic", "directory"])
+def test_what_is_no_topic_has_its_place_refused(leat, kind):
+    place = leat.directory / "taken"
+    leat("topic", "create", "real", check=True)
+    if kind == "file":
+        place.write_text("mine\n")
+    elif kind == "fifo":
+        os.mkfifo(place)
+    elif kind == "directory":
+        place.mkdir()
+    else:
+        place.symlink_to("nowhere" if kind == "link" else "real")
+    before = place.lstat()
+    for command in (["pub", "taken"], ["sub", "taken", "--exit"], ["topic", "info", "taken"],
+                    ["topic", "create", "taken"], ["topic", "delete", "taken"],
+                    ["topic", "delete", "--force", "taken"]):
+        one_line(leat(*command, timeout=20), 5, "'taken'", "not a topic")
+    assert place.lstat() == before
+    leat("topic", "info", "real", check=True)
 
 
 # --- delete ---------------------------------------------------------------------------------------

@@ -5,8 +5,6 @@
 // thread switch per wake-up; nothing while records keep coming.
 #pragma once
 
-#include <signal.h>
-
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -15,6 +13,7 @@
 
 #include "leat/log/shared_topic.hpp"
 #include "leat/os/event.hpp"
+#include "leat/os/signals.hpp"
 
 namespace leat::detail {
 
@@ -35,14 +34,8 @@ class WaitFd {
   static Result<Handle> start(std::shared_ptr<SharedTopic> topic) {
     EventFd fd;
     if (!fd) return last_system_error();
-    // The helper is not the one that handles the program's signals.
-    sigset_t all;
-    sigset_t before;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
-    Handle made{new WaitFd{std::move(topic), std::move(fd)}};
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return made;
+    const SignalsBlocked blocked;
+    return Handle{new WaitFd{std::move(topic), std::move(fd)}};
   }
   ~WaitFd() {
     {

@@ -1,0 +1,85 @@
+// What Topic::info() tells people.
+#include "testing.hpp"
+
+namespace leat {
+namespace {
+
+TEST(TopicInfo, TellsOffsetsAndParticipants) {
+  const TestTopic topic{{.partitions = 2, .timestamps = true}};
+  auto publisher = must(topic->publisher({.partition = 1}));
+  auto gating = from_beginning(*topic);
+  auto lossy = must(topic->subscriber({.from = From::beginning, .gating = false}));
+  for (int i = 0; i < 5; ++i) must(publisher.publish("x"));
+  EXPECT_EQ(must(gating.poll(3, [](const Record&) {})), 3u);
+
+  const TopicInfo info = topic->info();
+  EXPECT_EQ(info.name, kTopicName);
+  EXPECT_EQ(info.policy, Policy::block);
+  EXPECT_TRUE(info.timestamps);
+  EXPECT_FALSE(info.retain_all);
+  EXPECT_FALSE(info.single_writer);
+  ASSERT_EQ(info.partitions.size(), 2u);
+  EXPECT_EQ(info.partitions[0].end, 0u);
+  EXPECT_EQ(info.partitions[1].start, 0u);
+  EXPECT_EQ(info.partitions[1].end, 5u);
+  ASSERT_EQ(info.participants.size(), 3u);
+  EXPECT_EQ(info.participants[0].role, "publisher");
+  EXPECT_EQ(info.participants[1].role, "subscriber");
+  EXPECT_EQ(info.participants[1].offset, 3u);
+  EXPECT_EQ(info.participants[1].lag, 2u);
+  EXPECT_EQ(info.participants[2].role, "lossy-subscriber");
+  EXPECT_EQ(info.participants[2].lag, 5u);
+  for (const auto& participant : info.participants) {
+    EXPECT_EQ(participant.pid, static_cast<std::uint32_t>(::getpid()));
+    EXPECT_FALSE(participant.blocking);
+  }
+}
+
+TEST(TopicInfo, TellsWhoBlocks) {
+  const TestTopic topic{{.capacity_bytes = 2 * kSegment, .policy = Policy::fail}};
+  auto publisher = must(topic->publisher());
+  auto slow = from_beginning(*topic);
+  auto fast = from_beginning(*topic);
+  while (publisher.publish(std::string(kHalf, 'x'))) {
+    (void)drain(fast);
+  }
+  const TopicInfo info = topic->info();
+  ASSERT_EQ(info.participants.size(), 3u);
+  EXPECT_FALSE(info.participants[0].blocking);
+  EXPECT_TRUE(info.participants[1].blocking);
+  EXPECT_FALSE(info.participants[2].blocking);
+}
+
+TEST(TopicInfo, NewSubscriberIsWhereItBegins) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  for (int i = 0; i < 10; ++i) (void)must(publisher.publish("x"));
+  {
+    auto leaves_a_slot_that_says_10 = from_beginning(*topic);
+    (void)drain(leaves_a_slot_that_says_10);
+  }
+  {
+    const auto subscriber = from_beginning(*topic);
+    EXPECT_EQ(topic->info().participants.at(1).offset, 0u);
+    EXPECT_EQ(topic->info().participants.at(1).lag, 10u);
+  }
+  const auto subscriber = must(topic->subscriber({.from = From::offset(7)}));
+  EXPECT_EQ(subscriber.offset(), 7u);
+  EXPECT_EQ(topic->info().participants.at(1).lag, 3u);
+}
+
+TEST(TopicInfo, NamesThePublisherThatOthersWaitFor) {
+  const TestTopic topic;
+  auto first = must(topic->publisher());
+  auto second = must(topic->publisher());
+  auto claim = must(first.try_claim(1));
+  EXPECT_FALSE(topic->info().participants.at(0).blocking);  // Nobody is behind it.
+  (void)must(second.publish("x"));
+  EXPECT_TRUE(topic->info().participants.at(0).blocking);
+  EXPECT_FALSE(topic->info().participants.at(1).blocking);
+  (void)must(claim.commit());
+  EXPECT_FALSE(topic->info().participants.at(0).blocking);
+}
+
+}  // namespace
+}  // namespace leat
