@@ -21,9 +21,14 @@ namespace leat::bench {
 // One word in one cache line, changed by either side in turn.
 double cache_line_round_trip_ns(std::uint64_t count, const Placement& placement);
 
+// How the receiver of a slot maps it. The log's subscribers map records read-only, and some
+// processors hand a cache line over in another way then.
+enum class SlotMapping { writable, read_only };
+
 // One slot per direction: an 8-byte sequence number and the payload. The peer copies the payload
 // out and sends the whole of it back.
-RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& placement);
+RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& placement,
+                          SlotMapping mapping = SlotMapping::writable);
 
 // Where the writer of the ring has its payload from.
 enum class PayloadSource {

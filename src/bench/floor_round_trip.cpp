@@ -14,7 +14,11 @@ class Slot {
   explicit Slot(std::size_t payload_size)
       : size_{payload_size}, memory_{sizeof(std::uint64_t) + payload_size} {}
 
-  void prefault() const { memory_.prefault(); }
+  // Gets the pages of one side; the receiver's may be read-only from then on.
+  void prefault(SlotMapping mapping) const {
+    memory_.prefault();
+    if (mapping == SlotMapping::read_only) memory_.make_read_only();
+  }
 
   void send(const std::byte* payload, std::uint64_t sequence) const noexcept {
     // The line that the peer watches comes last: each of its looks takes the line away.
@@ -116,11 +120,12 @@ double cache_line_round_trip_ns(std::uint64_t count, const Placement& placement)
   return *result;
 }
 
-RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& placement) {
+RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& placement,
+                          SlotMapping mapping) {
   const Slot there(options.size);
   const Slot back(options.size);
-  there.prefault();
-  back.prefault();
+  there.prefault(SlotMapping::writable);
+  back.prefault(SlotMapping::writable);
   const Shared<RoundTrip> result;
 
   run_roles({{"caller", placement.cpu(0),
@@ -128,15 +133,15 @@ RoundTrip slot_round_trip(const RoundTripOptions& options, const Placement& plac
                 const Payload payload(options.size, options.verify);
                 Caller caller(there, back, payload);
                 auto samples_ns = empty_samples(options.count);
-                there.prefault();
-                back.prefault();
+                there.prefault(SlotMapping::writable);
+                back.prefault(mapping);
                 barrier.meet();
                 *result = time_calls(samples_ns, [&] { caller.call(); });
               }},
              {"answerer", placement.cpu(1),
               [&](Barrier& barrier) {
-                there.prefault();
-                back.prefault();
+                there.prefault(mapping);
+                back.prefault(SlotMapping::writable);
                 barrier.meet();
                 answer_all(there, back, options.size, all_calls(options.count));
               }}},

@@ -97,6 +97,9 @@ Json measure_once(const Options& options, const Show& show) {
     show(fmt::format("single slot, {} B", size));
     run["slot_round_trip"][std::to_string(size)] = to_json(
         slot_round_trip({.size = size, .count = fewer_if_large(kRoundTrips, size)}, placement));
+    run["slot_round_trip_read_only"][std::to_string(size)] =
+        to_json(slot_round_trip({.size = size, .count = fewer_if_large(kRoundTrips, size)},
+                                placement, SlotMapping::read_only));
   }
   for (const std::size_t size : with_extra(kStreamSizes, options.extra_sizes)) {
     show(fmt::format("ring, {} B", size));
@@ -146,6 +149,7 @@ void print_table(const Json& report) {
     }
   };
   round_trip_lines("slot_round_trip", "single slot");
+  round_trip_lines("slot_round_trip_read_only", "slot mapped read-only");
   stream_lines("ring", "ring");
   stream_lines("ring_copied", "ring, copied payload");
   stream_lines("ring_patient_reader", "ring, patient reader");

@@ -91,6 +91,10 @@ void SharedMemory::prefault() const {
   }
 }
 
+void SharedMemory::make_read_only() const {
+  if (::mprotect(data_, size_bytes_, PROT_READ) != 0) throw system_failure("cannot protect memory");
+}
+
 void Barrier::pass(bool may_sleep) noexcept {
   // acquire/release throughout: what a party wrote before it came is visible to all who leave.
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);

@@ -77,6 +77,8 @@ class SharedMemory {
   std::size_t size_bytes() const noexcept { return size_bytes_; }
   // Maps every page into the calling process, so that no fault falls into the time measured.
   void prefault() const;
+  // In the calling process from now on.
+  void make_read_only() const;
 
  private:
   std::byte* data_;

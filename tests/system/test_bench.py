@@ -156,6 +156,7 @@ def check_kernel_channels(report, stream_sizes, round_trip_sizes):
 def test_limits_reports_the_floors(leat):
     report = run_json(leat, "limits", "--runs", "1", "--sync-dir", str(leat.directory))
     assert set(report["median"]["ring"]) == {"8", "32", "100", "1024"}
+    assert set(report["median"]["slot_round_trip_read_only"]) == {"8", "100", "1024"}
     assert set(report["median"]["slot_round_trip"]) == {"8", "100", "1024"}
     check_kernel_channels(report, stream_sizes={"8", "32", "100", "1024"},
                           round_trip_sizes={"8", "100", "1024"})

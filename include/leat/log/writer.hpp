@@ -311,7 +311,7 @@ class PartitionWriter {
   // ns; for a program to give a subscriber that it made to the thread that will poll it.
   static constexpr std::int64_t kHandedOver = 1'000'000'000;
   static constexpr std::size_t kCacheLine = 64;          // bytes
-  static constexpr std::size_t kTouchAhead = 512;        // bytes
+  static constexpr std::size_t kTouchAhead = 1024;       // bytes
   static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured, no matter
 
   SharedTopic* topic_;
