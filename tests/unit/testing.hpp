@@ -7,6 +7,7 @@
 //     EXPECT_EQ(drain(subscriber), (Log{"0 a", "1+2 aborted"}));  // a record, a gap of two
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -72,6 +73,10 @@ class TestDirectory {
   const std::string& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const {
     return std::filesystem::path{path_} / name;
+  }
+  // Opened, and made if it is missing.
+  detail::Fd open_file(const char* name) const {
+    return detail::Fd{::open((*this / name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   }
   bool is_empty() const {
     for (const auto& entry : std::filesystem::directory_iterator{path_}) {
@@ -164,8 +169,8 @@ inline Log drain(Subscriber& subscriber, std::size_t limit = 1000) {
   });
   while (true) {
     had_event = false;
-    const std::size_t count = must(
-        subscriber.poll(limit, [&](const Record& record) { log.push_back(to_text(record)); }));
+    const std::size_t count =
+        must(subscriber.poll(limit, [&](const Record& record) { log.push_back(to_text(record)); }));
     if (count > limit) throw std::runtime_error{"more records than the limit"};
     if (count == 0 && !had_event) break;
   }

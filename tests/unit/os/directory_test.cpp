@@ -1,0 +1,43 @@
+#include "leat/os/directory.hpp"
+
+#include <fstream>
+
+#include "testing.hpp"
+
+namespace leat::detail {
+namespace {
+
+TEST(Directory, OnlyOnesOwnIsTaken) {
+  const TestDirectory directory;
+  EXPECT_EQ(code(open_directory_path(directory / "new", true, true)), Errc::ok);
+  EXPECT_EQ(code(open_directory_path(directory / "new", true, true)), Errc::ok);
+  std::filesystem::create_directory_symlink(directory / "new", directory / "link");
+  EXPECT_EQ(code(open_directory_path(directory / "link", true, true)), Errc::permission);
+  EXPECT_EQ(code(open_directory_path(directory / "link", true, false)), Errc::ok);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown((directory / "new").c_str(), 12345, static_cast<::gid_t>(-1)), 0);
+    EXPECT_EQ(code(open_directory_path(directory / "new", true, true)), Errc::permission);
+  }
+}
+
+TEST(Directory, RenamingTakesNoNameAway) {
+  const TestDirectory path;
+  const Fd directory = must(open_directory_path(path.path(), false, false));
+  must(make_directory_at(directory.get(), "a"));
+  must(make_directory_at(directory.get(), "b"));
+  EXPECT_EQ(code(rename_at(directory.get(), "a", "b")), Errc::exists);
+  EXPECT_EQ(code(rename_at(directory.get(), "a", "c")), Errc::ok);
+  EXPECT_EQ(code(rename_at(directory.get(), "a", "d")), Errc::not_found);
+}
+
+TEST(Directory, LinksAreNotFollowed) {
+  const TestDirectory path;
+  const Fd directory = must(open_directory_path(path.path(), false, false));
+  std::ofstream{path / "file"} << "x";
+  std::filesystem::create_symlink(path / "file", path / "link");
+  EXPECT_EQ(code(open_at(directory.get(), "file", O_RDONLY)), Errc::ok);
+  EXPECT_NE(code(open_at(directory.get(), "link", O_RDONLY)), Errc::ok);
+}
+
+}  // namespace
+}  // namespace leat::detail

@@ -1,0 +1,61 @@
+#include "leat/os/file.hpp"
+
+#include "leat/os/directory.hpp"
+#include "leat/os/event.hpp"
+#include "testing.hpp"
+
+namespace leat::detail {
+namespace {
+
+// A program may be started without standard streams, and print all the same.
+TEST(File, IsNeverAStandardStream) {
+  TestDirectory path;
+  Child child{[&] {
+    for (const int fd : {0, 1, 2}) ::close(fd);
+    const Fd directory = must(open_directory_path(path.path(), false, false));
+    const Fd file = must(open_at(directory.get(), "file", O_RDWR | O_CREAT, 0600));
+    const EventFd event;
+    return directory.get() > 2 && file.get() > 2 && event.get() > 2 ? 0 : 1;
+  }};
+  EXPECT_EQ(child.join(), 0);
+}
+
+TEST(File, IsAllocatedWholeAndZero) {
+  const TestDirectory directory;
+  const Fd file = directory.open_file("f");
+  must(allocate_file(file.get(), 10'000));
+  EXPECT_EQ(must(file_size(file.get())), 10'000u);
+  const auto mapping = must(Mapping::map(file.get(), 10'000, true));
+  for (std::size_t i = 0; i < 10'000; ++i) ASSERT_EQ(mapping.data()[i], std::byte{0});
+  EXPECT_EQ(code(allocate_file(file.get(), std::size_t{1} << 50)), Errc::no_space);
+  EXPECT_NE(code(allocate_file(-1, 1)), Errc::ok);
+}
+
+TEST(File, MappingsOfOneFileShareIt) {
+  const TestDirectory directory;
+  const Fd file = directory.open_file("f");
+  must(allocate_file(file.get(), kPage));
+  auto one = must(Mapping::map(file.get(), kPage, true));
+  const auto two = must(Mapping::map(file.get(), kPage, false));
+  one.data()[5] = std::byte{7};
+  EXPECT_EQ(two.data()[5], std::byte{7});
+  const Mapping moved = std::move(one);
+  EXPECT_FALSE(one);
+  EXPECT_EQ(moved.data()[5], std::byte{7});
+}
+
+TEST(File, DescriptorIsClosedOnce) {
+  const TestDirectory directory;
+  int number = -1;
+  {
+    Fd one = directory.open_file("f");
+    number = one.get();
+    Fd two = std::move(one);
+    EXPECT_FALSE(one);
+    EXPECT_EQ(two.get(), number);
+  }
+  EXPECT_EQ(::fcntl(number, F_GETFD), -1);
+}
+
+}  // namespace
+}  // namespace leat::detail

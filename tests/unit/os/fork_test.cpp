@@ -1,0 +1,38 @@
+#include "leat/os/fork.hpp"
+
+#include "leat/os/lock.hpp"
+#include "testing.hpp"
+
+namespace leat::detail {
+namespace {
+
+TEST(Fork, ChildKnowsThatItIsOne) {
+  const std::uint32_t generation = fork_generation();
+  const std::uint64_t token = process_token();
+  Child child{[&] { return fork_generation() != generation && process_token() != token ? 0 : 1; }};
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_EQ(fork_generation(), generation);
+  EXPECT_EQ(process_token(), token);
+}
+
+TEST(Fork, ChildClosesRememberedDescriptors) {
+  const TestDirectory directory;
+  const Fd kept = directory.open_file("f");
+  const Fd lock = directory.open_file("f");
+  remember_lock(lock.get());
+  Child child{[&] {
+    return ::fcntl(lock.get(), F_GETFD) == -1 && ::fcntl(kept.get(), F_GETFD) != -1 ? 0 : 1;
+  }};
+  EXPECT_EQ(child.join(), 0);
+  forget_lock(lock.get());
+  Child later{[&] { return ::fcntl(lock.get(), F_GETFD) != -1 ? 0 : 1; }};
+  EXPECT_EQ(later.join(), 0);
+}
+
+TEST(Fork, RandomNumbersDiffer) {
+  EXPECT_NE(make_random(), make_random());
+  EXPECT_NE(make_random(), 0u);
+}
+
+}  // namespace
+}  // namespace leat::detail
