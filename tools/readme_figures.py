@@ -95,7 +95,22 @@ def figures(leat, runs, pin):
             f"{machine['cpus_online']} cores,\n{machine['kernel']}, {machine['compiler']}, commit "
             f"{log['commit']}; by `leat bench log --pin {pin}`,\n`leat bench latency --pin {pin}` and "
             f"`leat bench limits --pin {pin}`. Pipe and socket: one write for\neach message, both sides "
-            f"sleep when they have to wait.")
+            f"sleep when they have to wait.\n\n{promises(leat, runs, pin)}")
+
+
+def promises(leat, runs, pin):
+    """What is not a rate: many subscribers, waiting, dying."""
+    many = json.loads(run(leat, "bench", "log", "--size", 100, "--mode", "exclusive", "--subscribers", 8,
+                          "--rate", 10_000, "--records", 30_000, "--runs", runs, "--pin", pin, "--json"))
+    idle = json.loads(run(leat, "bench", "idle", "--json"))
+    crash = json.loads(run(leat, "bench", "crash", "--json"))
+    worst_us = max(kind["release_to_progress_us"] for kind in crash["median"].values())
+    return (f"Eight awake subscribers cost the publisher {many['publisher_cpu_ratio_to_one']:.2f} times what one does "
+            f"(`leat bench log --subscribers 8\n--rate 10000`); eight that wait use "
+            f"{idle['median']['cpu_ms']:.1f} ms of processor time in "
+            f"{idle['parameters']['seconds']:.0f} s (`leat bench idle`).\nAfter a `kill -9` the others go on "
+            f"{worst_us / 1000:.1f} ms after the kernel has let go of the victim's lock (`leat bench crash`,\n"
+            f"the slowest of {len(crash['median'])} kinds, median of {crash['parameters']['kills']}).")
 
 
 def replace(pattern, text, readme):

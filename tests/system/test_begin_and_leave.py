@@ -5,7 +5,7 @@ import time
 from datetime import datetime, timezone
 
 from test_cli import info, one_line
-from test_pub_sub import Reader, attached, read_all
+from test_pub_sub import Reader, attached, heeds_signals, read_all
 
 
 def test_from_end_is_the_default(leat):
@@ -118,6 +118,7 @@ def test_waiting_is_said_on_a_terminal_only(leat):
         said = leat.start("sub", "t", stderr=theirs)
         assert "waiting for topic 't'" in Reader(mine).until("\n")
         for process in (quiet, said):
+            heeds_signals(process)
             process.terminate()
             assert process.wait(20) == 0
         assert quiet.stderr.read() == ""

@@ -203,6 +203,11 @@ def test_publisher_without_key_stays_in_one_partition(leat):
     assert partitions == {"a": {0}, "b": {1}} or partitions == {"a": {1}, "b": {0}}
 
 
+def heeds_signals(process):
+    """Waits until the thread that takes the signals is there."""
+    wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 2)
+
+
 # --- Ends -----------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -211,6 +216,7 @@ def test_signals_end_them_cleanly(leat, end):
     processes = [leat.start("sub", "t"), leat.start("sub", "missing"), leat.start("pub", "t")]
     attached(leat, "t", 2)
     for process in processes:
+        heeds_signals(process)
         process.send_signal(end)
     for process in processes:
         assert process.wait(20) == 0 and process.stderr.read() == ""
