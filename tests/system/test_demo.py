@@ -133,7 +133,7 @@ def test_topic_deleted_under_it_is_noticed(leat):
 
 
 def test_worker_that_is_killed_is_noticed(leat):
-    demo = leat.start("demo", "--records", "20000000", "--runs", "1")
+    demo = leat.start("demo", "--records", "5000000", "--runs", "1")
     wait_until(lambda: children_of(demo.pid))
     os.kill(children_of(demo.pid)[0], signal.SIGKILL)
     _, errors = demo.communicate(timeout=60)
@@ -162,7 +162,7 @@ def test_too_little_shared_memory_says_how_much_is_needed(leat, as_root):
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
 def test_stopped_demo_takes_everything_with_it(leat, end):
-    demo = leat.start("demo", "--records", "20000000")
+    demo = leat.start("demo", "--records", "5000000")
     wait_until(lambda: children_of(demo.pid))
     workers = children_of(demo.pid)
     demo.send_signal(end)
@@ -174,7 +174,7 @@ def test_stopped_demo_takes_everything_with_it(leat, end):
 
 
 def test_killed_demo_leaves_no_process_and_a_directory_that_doctor_removes(leat):
-    demo = leat.start("demo", "--records", "20000000")
+    demo = leat.start("demo", "--records", "5000000")
     wait_until(lambda: children_of(demo.pid))
     workers = children_of(demo.pid)
     running, = left_behind(leat)
