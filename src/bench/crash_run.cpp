@@ -34,8 +34,7 @@ class LifeProbe {
  public:
   LifeProbe(const std::string& directory, pid_t pid) {
     const auto parent = value_of(detail::open_directory(directory, false), "open the directory");
-    auto found = value_of(detail::open_topic_directory(parent, kTopic), "open the topic");
-    topic_ = value_of(detail::SharedTopic::attach(found), "attach to the topic");
+    topic_ = value_of(detail::attach_files(parent, kTopic), "attach to the topic");
     for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
       const detail::ParticipantSlot& slot = topic_->participant(i);
       // acquire, then relaxed: the victim has said that it is ready.

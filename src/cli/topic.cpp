@@ -339,11 +339,6 @@ void remove(const std::string& name, bool force) {
   usable_directory(Missing::is_fine);
   auto removed = Topic::remove(name, {.force = force});
   if (removed) return;
-  if (removed.error().code == Errc::not_found) {
-    // There may be something else of that name: opening looks closer.
-    auto topic = Topic::open(name);
-    if (!topic) fail(topic.error(), name);
-  }
   if (removed.error().code == Errc::busy) {
     throw Failure{
         kExitNotThere,

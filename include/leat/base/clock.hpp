@@ -20,34 +20,32 @@ std::int64_t now_ns() noexcept;  // The scheduler's own clock.
 }
 #endif
 
+inline std::int64_t read_clock_ns(::clockid_t clock) noexcept {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 // Nanoseconds of CLOCK_MONOTONIC, the clock that futexes wait on.
 inline std::int64_t now_ns() noexcept {
 #ifdef LEAT_MODEL
   return model::now_ns();
 #else
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  return read_clock_ns(CLOCK_MONOTONIC);
 #endif
 }
 
-// The same, only as of the kernel's last tick (1 to 10 ms ago), and five times as cheap.
+// The same, only as of the kernel's last tick (1 to 10 ms ago), and several times as cheap.
 inline std::int64_t tick_ns() noexcept {
 #ifdef LEAT_MODEL
   return model::now_ns();
 #else
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
-  return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  return read_clock_ns(CLOCK_MONOTONIC_COARSE);
 #endif
 }
 
 // Milliseconds since 1970, for record timestamps.
-inline std::int64_t wall_clock_ms() noexcept {
-  timespec time{};
-  clock_gettime(CLOCK_REALTIME, &time);
-  return std::int64_t{time.tv_sec} * 1000 + time.tv_nsec / 1'000'000;
-}
+inline std::int64_t wall_clock_ms() noexcept { return read_clock_ns(CLOCK_REALTIME) / 1'000'000; }
 
 }  // namespace detail
 

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,6 +57,23 @@ inline Result<Fd> open_topic_directory(const Fd& directory, const std::string& n
   // A file or a link of that name: neither a topic nor room for one.
   if (!found && found.error().system_error == ENOTDIR) return Errc::wrong_format;
   return found;
+}
+
+// The files of the topic of that name, mapped.
+//   not_found
+//   wrong_format   something else has that name, or another format
+inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
+                                                         const std::string& name) {
+  auto found = open_topic_directory(directory, name);
+  while (found) {
+    auto attached = SharedTopic::attach(*found);
+    if (attached || attached.error().code != Errc::not_found) return attached;
+    // No control file: if the name still leads here, this is no topic; else it was just deleted.
+    auto again = open_topic_directory(directory, name);
+    if (again && is_same_file(found->get(), again->get())) return Errc::wrong_format;
+    found = std::move(again);
+  }
+  return found.error();
 }
 
 inline void remove_topic_files(const Fd& directory, const char* name) noexcept {

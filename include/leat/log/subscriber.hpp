@@ -194,7 +194,9 @@ class Subscriber {
     streak_ = 0;
     // Publishers that die leave holes that only readers run into: look at each tick of the kernel's
     // cheap clock. To look at the claim word more often would take it from those who publish.
-    if (const std::int64_t tick = detail::tick_ns(); tick != looked_tick_ns_) {
+    // With a descriptor each one counts: its helper thread wakes it every 2 ms for that.
+    if (const std::int64_t tick = detail::tick_ns();
+        tick != looked_tick_ns_ || wait_fd_ != nullptr) {
       looked_tick_ns_ = tick;
       if (auto looked = look_after_holes(); !looked) return looked.error();
     }

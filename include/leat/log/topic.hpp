@@ -9,6 +9,7 @@
 // The topic lives in files, not in this object: it stays when all processes are gone.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -158,7 +159,13 @@ class Topic {
   static Result<Topic> remove_when_unused(std::shared_ptr<detail::SharedTopic> topic,
                                           const std::string& name,
                                           const std::string& directory_name);
-  std::vector<std::uint64_t> claims_with_others_behind() const;
+  struct OpenClaim {
+    std::uint32_t slot;
+    std::uint32_t partition;
+    std::uint64_t phase;  // Changes with every claim.
+    bool operator==(const OpenClaim&) const = default;
+  };
+  std::vector<OpenClaim> claims_with_others_behind() const;
   static bool has_living_participants(const detail::SharedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
                                    const std::function<void(std::uint32_t)>& fill) const;

@@ -70,18 +70,8 @@ inline Result<Topic> Topic::create(const std::string& name, const detail::NewTop
 
 inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::string& name,
                                    const std::string& directory_name) {
-  auto found = detail::open_topic_directory(directory, name);
-  if (!found) return found.error();
-  auto attached = detail::SharedTopic::attach(*found);
-  while (!attached) {
-    if (attached.error().code != Errc::not_found) return attached.error();
-    // No control file: if the name still leads here, this is no topic; else it was just deleted.
-    auto again = detail::open_topic_directory(directory, name);
-    if (!again) return again.error();
-    if (detail::is_same_file(found->get(), again->get())) return Errc::wrong_format;
-    found = std::move(again);
-    attached = detail::SharedTopic::attach(*found);
-  }
+  auto attached = detail::attach_files(directory, name);
+  if (!attached) return attached.error();
   if ((*attached)->is_deleted()) {
     attached->reset();
     if (auto finished = detail::finish_deletion(directory, name); !finished)
@@ -118,7 +108,8 @@ inline Result<Topic> Topic::remove_when_unused(std::shared_ptr<detail::SharedTop
     // Given up before it is asked for: of two that let go at once, one gets it.
     (void)detail::try_lock_byte(kept->get(), byte, LockKind::none);
     auto alone = detail::try_lock_byte(kept->get(), byte, LockKind::exclusive);
-    if (topic->was_used() && alone && *alone)
+    // If it is deleted already, its name may be another topic's by now.
+    if (topic->was_used() && !topic->is_deleted() && alone && *alone)
       (void)Topic::remove(name, {.directory = directory_name});
     detail::forget_lock(kept->get());
   };
@@ -139,17 +130,8 @@ inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& 
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, false);
   if (!directory) return directory.error();
-  auto found = detail::open_topic_directory(*directory, name);
-  if (!found) return found.error();
-  auto attached = detail::SharedTopic::attach(*found);
-  if (!attached) {
-    // Without a control file: just deleted, or no topic if the name still leads here.
-    auto again = detail::open_topic_directory(*directory, name);
-    if (attached.error().code == Errc::not_found && again &&
-        detail::is_same_file(found->get(), again->get()))
-      return Errc::wrong_format;
-    return attached.error();
-  }
+  auto attached = detail::attach_files(*directory, name);
+  if (!attached) return attached.error();
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
   if (!topic->is_deleted()) {
     detail::TopicHeader& header = topic->header();
@@ -328,29 +310,23 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
   return subscriber;
 }
 
-// For each slot and partition the phase of an open claim that is not the last one, else 0. Empty if
-// there is none.
-inline std::vector<std::uint64_t> Topic::claims_with_others_behind() const {
-  const std::uint32_t partitions = topic_->geometry().partition_count;
-  std::vector<std::uint64_t> phases(std::size_t{topic_->participant_high()} * partitions);
-  bool any = false;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    const auto slot = static_cast<std::uint32_t>(i / partitions);
+// Claims that are open and not the last ones: they keep what was claimed behind them from being read.
+inline std::vector<Topic::OpenClaim> Topic::claims_with_others_behind() const {
+  std::vector<OpenClaim> claims;
+  for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
     if (!detail::is_publisher(
             detail::load_acquire<detail::Edge::slot>(topic_->participant(slot).state)))
       continue;
-    const detail::PartitionView view =
-        topic_->partition(static_cast<std::uint32_t>(i % partitions));
-    const auto facts = detail::read_claim(view.slots[slot]);
-    if (!facts || facts->claim_phase() != detail::kClaimed) continue;
-    // [claim] acquire
-    if (detail::load_acquire<detail::Edge::claim>(view.control->claim) == facts->word + facts->step)
-      continue;
-    phases[i] = facts->phase;
-    any = true;
+    for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i) {
+      const detail::PartitionView view = topic_->partition(i);
+      const auto facts = detail::read_claim(view.slots[slot]);
+      if (!facts || facts->claim_phase() != detail::kClaimed) continue;
+      // [claim] acquire
+      const std::uint64_t end = detail::load_acquire<detail::Edge::claim>(view.control->claim);
+      if (end != facts->word + facts->step) claims.push_back({slot, i, facts->phase});
+    }
   }
-  if (!any) phases.clear();
-  return phases;
+  return claims;
 }
 
 inline TopicInfo Topic::info() const {
@@ -388,11 +364,15 @@ inline TopicInfo Topic::info() const {
     starts.push_back(start);
     currents.push_back(current);
   }
-  // A claim that others claimed behind keeps their records from being read. What somebody is just
-  // publishing is no news; what is still open a moment later is.
-  const std::vector<std::uint64_t> open_claims = claims_with_others_behind();
-  for (int i = 0; i < 1000 && !open_claims.empty(); ++i) detail::spin_pause();
-  const std::vector<std::uint64_t> still_open = claims_with_others_behind();
+  // What somebody is just publishing is no news; a claim that is still open a moment later is.
+  std::vector<OpenClaim> open_claims = claims_with_others_behind();
+  if (!open_claims.empty()) {
+    for (int i = 0; i < 1000; ++i) detail::spin_pause();
+    const auto still_open = claims_with_others_behind();
+    std::erase_if(open_claims, [&](const OpenClaim& claim) {
+      return std::find(still_open.begin(), still_open.end(), claim) == still_open.end();
+    });
+  }
   for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
     const detail::ParticipantSlot& participant = topic_->participant(slot);
     const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
@@ -404,12 +384,8 @@ inline TopicInfo Topic::info() const {
     one.role = role == detail::ParticipantRole::publisher             ? "publisher"
                : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
                                                                       : "subscriber";
-    for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-      const std::size_t at = std::size_t{slot} * geometry.partition_count + i;
-      if (at < open_claims.size() && at < still_open.size() && open_claims[at] != 0 &&
-          open_claims[at] == still_open[at])
-        one.blocking = true;
-    }
+    one.blocking = std::any_of(open_claims.begin(), open_claims.end(),
+                               [&](const OpenClaim& claim) { return claim.slot == slot; });
     for (std::uint32_t i = 0;
          role == detail::ParticipantRole::subscriber && i < geometry.partition_count; ++i) {
       const detail::PartitionSlot& line = topic_->partition(i).slots[slot];

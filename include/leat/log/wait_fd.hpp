@@ -25,7 +25,7 @@ class WaitFd {
       if (wait_fd->fork_generation_ == fork_generation()) {
         delete wait_fd;
       } else {
-        wait_fd->fd_ = EventFd{EventFd::None{}};
+        const EventFd closes = std::move(wait_fd->fd_);
       }
     }
   };

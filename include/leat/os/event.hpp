@@ -17,8 +17,6 @@ namespace leat::detail {
 class EventFd {
  public:
   EventFd() noexcept : fd_{above_standard_streams(Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)})} {}
-  struct None {};
-  explicit EventFd(None) noexcept {}
   explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
   int get() const noexcept { return fd_.get(); }
 

@@ -365,6 +365,19 @@ TEST(Topic, RemoveWhenUnusedIsNotRemovedByLookingAtIt) {
   EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
 }
 
+TEST(Topic, RemoveWhenUnusedLeavesAnotherOfItsNameAlone) {
+  const TestDirectory directory;
+  TopicOptions options = small(directory);
+  options.remove_when_unused = true;
+  std::optional<Topic> old = must(Topic::create("a", options));
+  std::optional<Publisher> publisher = must(old->publisher());
+  must(Topic::remove("a", {.force = true, .directory = directory.path()}));
+  (void)must(Topic::create("a", options));
+  publisher.reset();
+  old.reset();
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::ok);
+}
+
 TEST(Topic, FileOrLinkInItsPlaceIsWrongFormat) {
   const TestDirectory directory;
   TopicOptions options = small(directory);
