@@ -79,7 +79,8 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
     return Errc::not_found;
   }
   std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
-  if ((topic->geometry().flags & detail::kRemoveWhenUnused) == 0) return Topic{name, topic};
+  if ((topic->geometry().flags & detail::kRemoveWhenUnused) == 0)
+    return Topic{name, topic, directory_name};
   return remove_when_unused(std::move(topic), name, directory_name);
 }
 
@@ -113,7 +114,7 @@ inline Result<Topic> Topic::remove_when_unused(std::shared_ptr<detail::SharedTop
       (void)Topic::remove(name, {.directory = directory_name});
     detail::forget_lock(kept->get());
   };
-  return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}};
+  return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}, directory_name};
 }
 
 inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
@@ -301,7 +302,7 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
   subscriber.in_place_ = options.in_place;
   const bool has_cores = std::thread::hardware_concurrency() > 1;
   subscriber.spin_ns_ = has_cores ? options.spin.count() : 0;
-  subscriber.patience_ns_ = has_cores ? options.patience.count() : 0;
+  subscriber.patience_.set(has_cores ? options.patience.count() : 0);
   for (auto& reader : subscriber.readers_) {
     if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
       return settled.error();
@@ -377,12 +378,16 @@ inline TopicInfo Topic::info() const {
     const detail::ParticipantSlot& participant = topic_->participant(slot);
     const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
     const auto role = detail::role_of(state);
-    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber) continue;
+    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber &&
+        role != detail::ParticipantRole::member) {
+      continue;
+    }
     if (detail::is_dead(*topic_, state)) continue;
     ParticipantInfo one;
     one.pid = detail::load_relaxed(participant.pid);
     one.role = role == detail::ParticipantRole::publisher             ? "publisher"
                : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
+               : role == detail::ParticipantRole::member              ? "member"
                                                                       : "subscriber";
     one.blocking = std::any_of(open_claims.begin(), open_claims.end(),
                                [&](const OpenClaim& claim) { return claim.slot == slot; });

@@ -307,7 +307,6 @@ class PartitionWriter {
     return {};
   }
 
-  static constexpr std::int64_t kLookAgain = 2'000'000;  // ns
   // ns; for a program to give a subscriber that it made to the thread that will poll it.
   static constexpr std::int64_t kHandedOver = 1'000'000'000;
   static constexpr std::size_t kCacheLine = 64;          // bytes
