@@ -132,12 +132,14 @@ class CSimpleIPC {
   CSimpleIPC(const CSimpleIPC&) = delete;
   CSimpleIPC& operator=(const CSimpleIPC&) = delete;
 
-  // Makes a connection point with a name of its own. blockCount * maxExpansions blocks can be
+  // Makes a connection point; without a name it gets one that nobody else has. blockCount * maxExpansions blocks can be
   // outstanding; memory is there for blockCount of them, and for as many more each time that no more
   // than minExpansionDistance are free.
+  //   invalid_argument;  busy   this instance has one already;  exists   the name is taken;  no_space
   bool createConnectionPoint(std::uint32_t blockSize, std::uint32_t blockCount,
                              std::uint32_t maxExpansions = 1, bool preAllocate = false,
-                             std::uint32_t minExpansionDistance = 0) noexcept {
+                             std::uint32_t minExpansionDistance = 0,
+                             const std::string& name = {}) noexcept {
     return guarded([&] {
       if (point_ != nullptr) return fail(leat::Errc::busy, kAttachedAlready);
       const leat::compat::BlockSettings settings{.block_size = blockSize,
@@ -146,8 +148,11 @@ class CSimpleIPC {
                                                  .min_expansion_distance = minExpansionDistance,
                                                  .pre_allocate = preAllocate};
       if (!settings.is_valid()) return fail(leat::Errc::invalid_argument, kBadSettings);
-      auto point = leat::compat::ConnectionPoint::create(settings);
-      if (!point) return fail(point.error());
+      if (!name.empty() && !leat::compat::ConnectionPoint::is_valid_name(name))
+        return fail(leat::Errc::invalid_argument, kBadName);
+      auto point = leat::compat::ConnectionPoint::create(settings, name);
+      if (!point)
+        return fail(point.error(), point.error() == leat::Errc::exists ? kTaken : nullptr);
       const std::lock_guard guard{stopping_};
       point_ = std::move(*point);
       return succeed();
@@ -169,7 +174,7 @@ class CSimpleIPC {
                                std::uint32_t timeout = kAttachTimeout) noexcept {
     return guarded([&] {
       if (point_ != nullptr) return fail(leat::Errc::busy, kAttachedAlready);
-      if (!leat::detail::is_valid_topic_name(name))
+      if (!leat::compat::ConnectionPoint::is_valid_name(name))
         return fail(leat::Errc::invalid_argument, kBadName);
       const leat::Deadline deadline = deadline_in(timeout);
       auto point = leat::compat::ConnectionPoint::attach(name, leat::Deadline::immediate());
@@ -238,7 +243,7 @@ class CSimpleIPC {
   // without one. Other readers wait for it: be quick.
   void* acquireBlock(BlockWriteDescriptor& descriptor, std::uint32_t timeout = INFINITE,
                      const StopOn& stopOn = {}) noexcept {
-    (void)guarded([&] {
+    const bool acquired = guarded([&] {
       if (!may_acquire(descriptor)) return false;
       auto lease = point_->lease_writer(is_single());
       if (!lease) return fail(descriptor, lease.error());
@@ -250,13 +255,13 @@ class CSimpleIPC {
       descriptor.claim_.emplace(std::move(*claim));
       return hold(descriptor, descriptor.claim_->payload().data(), point_->block_size());
     });
-    return descriptor.result;
+    return acquired ? descriptor.result : nullptr;
   }
 
   // The next block in place, for reading only; null without one.
   void* acquireBlock(BlockReadDescriptor& descriptor, std::uint32_t timeout = INFINITE,
                      const StopOn& stopOn = {}) noexcept {
-    (void)guarded([&] {
+    const bool acquired = guarded([&] {
       if (!may_acquire(descriptor)) return false;
       auto lease = point_->lease_reader(is_single(), spin());
       if (!lease) return fail(descriptor, lease.error());
@@ -270,7 +275,7 @@ class CSimpleIPC {
       const leat::Bytes value = taken->record.value;
       return hold(descriptor, const_cast<std::byte*>(value.data()), value.size());
     });
-    return descriptor.result;
+    return acquired ? descriptor.result : nullptr;
   }
 
   // Publishes the whole block. Any thread of this process, not only the one that acquired it.
@@ -366,7 +371,8 @@ class CSimpleIPC {
   static constexpr char kBadExpansions[] =
       "expansions must be at least 1, and no more than the connection point can hold";
   static constexpr char kBadName[] =
-      "the name of a connection point has 1 to 200 letters, digits, dots, dashes and underscores";
+      "the name of a connection point has 1 to 180 letters, digits, dots, dashes and underscores";
+  static constexpr char kTaken[] = "a connection point of that name exists already: attach to it";
   static constexpr char kNotThere[] = "no connection point of that name appeared in time";
   static constexpr char kNullData[] = "data is null";
   static constexpr char kTooLarge[] = "the data is larger than a block";

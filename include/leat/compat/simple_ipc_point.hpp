@@ -145,12 +145,20 @@ static_assert(std::is_trivially_copyable_v<BlockSettings>);
 // One instance's part in a connection point. Any thread.
 class ConnectionPoint {
  public:
-  //   invalid_argument   settings that are not valid;  no_space, permission
-  static Result<std::unique_ptr<ConnectionPoint>> create(const BlockSettings& settings) {
-    if (!settings.is_valid()) return Errc::invalid_argument;
-    char name[32];
-    std::snprintf(name, sizeof(name), "ipc-%016llx",
-                  static_cast<unsigned long long>(detail::make_random()));
+  static bool is_valid_name(const std::string& name) noexcept {
+    return name.size() <= 180 && detail::is_valid_topic_name(name);  // The settings add to it.
+  }
+
+  // Without a name: with one that nobody else has.
+  //   exists, no_space, permission
+  static Result<std::unique_ptr<ConnectionPoint>> create(const BlockSettings& settings,
+                                                         std::string name) {
+    if (name.empty()) {
+      char generated[32];
+      std::snprintf(generated, sizeof(generated), "ipc-%016llx",
+                    static_cast<unsigned long long>(detail::make_random()));
+      name = generated;
+    }
     // The blocks last: who finds them finds the settings.
     auto settings_topic = Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
                                                               .segment_bytes = kSettingsBytes,
