@@ -12,8 +12,6 @@
 // open is decided in docs/guide/simple_ipc.md.
 #pragma once
 
-#include <poll.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -49,9 +47,7 @@ class StopOn {
   const std::stop_token& token() const noexcept { return token_; }
   int fd() const noexcept { return fd_; }
   bool is_requested() const noexcept {
-    if (fd_ < 0) return token_.stop_requested();
-    pollfd entry{fd_, POLLIN, 0};
-    return ::poll(&entry, 1, 0) == 1;
+    return fd_ < 0 ? token_.stop_requested() : leat::detail::is_readable(fd_);
   }
 
  private:
@@ -107,13 +103,13 @@ struct BlockReadDescriptor : leat::compat::BlockDescriptor {
   BlockReadDescriptor(const BlockReadDescriptor&) = delete;
   BlockReadDescriptor& operator=(const BlockReadDescriptor&) = delete;
   ~BlockReadDescriptor() {
-    if (delivery_) (void)lease_.handle().give_back(*delivery_);
+    if (delivery_) (void)lease_.handle().member.give_back(*delivery_);
   }
 
  private:
   friend class CSimpleIPC;
   leat::compat::ConnectionPoint* point_ = nullptr;
-  leat::compat::HandlePool<leat::Member>::Lease lease_;
+  leat::compat::HandlePool<leat::compat::Reader>::Lease lease_;
   std::optional<leat::Delivery> delivery_;
 };
 
@@ -225,16 +221,18 @@ class CSimpleIPC {
       if (data == nullptr && size != 0) return fail(leat::Errc::invalid_argument, kNullData);
       auto lease = point_->lease_reader(is_single(), spin());
       if (!lease) return fail(lease.error());
-      leat::Member& member = lease->handle();
-      const std::span<std::byte> buffer{static_cast<std::byte*>(data), size};
-      auto taken = with_block(member, timeout, stopOn, [&] {
-        return member.take_copy(buffer, leat::Deadline::immediate());
-      });
-      if (!taken) {
-        return fail(taken.error(),
-                    taken.error() == leat::Errc::buffer_too_small ? kBufferTooSmall : nullptr);
+      leat::compat::Reader& reader = lease->handle();
+      auto taken = with_block(reader, timeout, stopOn);
+      if (!taken) return fail(taken.error());
+      const leat::Bytes value = taken->record.value;
+      if (value.size() > size) {
+        (void)reader.member.give_back(*taken);
+        return fail({leat::Errc::buffer_too_small, static_cast<std::int32_t>(value.size())},
+                    kBufferTooSmall);
       }
-      last_.read_size = *taken;
+      if (!value.empty()) std::memcpy(data, value.data(), value.size());
+      last_.read_size = value.size();
+      if (auto done = reader.member.acknowledge(*taken); !done) return fail(done.error());
       return succeed();
     });
   }
@@ -265,9 +263,7 @@ class CSimpleIPC {
       if (!may_acquire(descriptor)) return false;
       auto lease = point_->lease_reader(is_single(), spin());
       if (!lease) return fail(descriptor, lease.error());
-      leat::Member& member = lease->handle();
-      auto taken = with_block(member, timeout, stopOn,
-                              [&] { return member.take(leat::Deadline::immediate()); });
+      auto taken = with_block(lease->handle(), timeout, stopOn);
       if (!taken) return fail(descriptor, taken.error());
       descriptor.lease_ = std::move(*lease);
       descriptor.delivery_.emplace(*taken);
@@ -294,7 +290,7 @@ class CSimpleIPC {
   bool releaseLockedBlock(BlockReadDescriptor& descriptor) noexcept {
     return guarded([&] {
       if (!holds(descriptor)) return fail(leat::Errc::not_held, kNotHeld);
-      auto acknowledged = descriptor.lease_.handle().acknowledge(*descriptor.delivery_);
+      auto acknowledged = descriptor.lease_.handle().member.acknowledge(*descriptor.delivery_);
       descriptor.delivery_.reset();
       return let_go(descriptor, acknowledged.error());
     });
@@ -439,25 +435,21 @@ class CSimpleIPC {
     std::atomic<std::uint32_t>& count_;
   };
 
-  // Calls take() until it finds a block, and waits in between.
-  template <class Take>
-  auto with_block(leat::Member& member, std::uint32_t timeout, const StopOn& stop, Take&& take)
-      -> decltype(take()) {
-    const auto is_empty = [](leat::Error error) {
-      return error == leat::Errc::timeout || error == leat::Errc::stopped;
-    };
-    auto taken = take();
-    if (taken || !is_empty(taken.error()) || timeout == 0) return taken;
+  // The next block; waits until there is one.
+  leat::Result<leat::Delivery> with_block(leat::compat::Reader& reader, std::uint32_t timeout,
+                                          const StopOn& stop) {
+    auto taken = reader.take();
+    if (taken || taken.error().code != leat::Errc::timeout || timeout == 0) return taken;
     if (isCommunicationStopped()) return leat::Errc::stopped;
     const leat::Deadline deadline = deadline_in(timeout);
     const Waiting waiting{*this};
     while (true) {
       if (isCommunicationStopped()) return leat::Errc::stopped;
-      auto ready =
-          stop.fd() >= 0 ? member.wait(deadline, stop.fd()) : member.wait(deadline, stop.token());
+      auto ready = stop.fd() >= 0 ? reader.member.wait(deadline, stop.fd())
+                                  : reader.member.wait(deadline, stop.token());
       if (!ready) return ready.error();
-      taken = take();
-      if (taken || !is_empty(taken.error())) return taken;
+      taken = reader.take();
+      if (taken || taken.error().code != leat::Errc::timeout) return taken;
     }
   }
 

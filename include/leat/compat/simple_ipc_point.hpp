@@ -22,6 +22,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "leat/leat.hpp"
 
@@ -142,6 +143,22 @@ struct BlockSettings {
 };
 static_assert(std::is_trivially_copyable_v<BlockSettings>);
 
+// A member that takes one block at a time: what it took ahead would wait for the thread's next read.
+struct Reader {
+  explicit Reader(Member&& made) : member{std::move(made)} { taken.reserve(1); }
+
+  // The next block, if it is there; else `timeout`.
+  Result<Delivery> take() {
+    taken.clear();
+    auto count = member.take(taken, 1, Deadline::immediate());
+    if (!count) return count.error() == Errc::stopped ? Error{Errc::timeout} : count.error();
+    return taken.front();
+  }
+
+  Member member;
+  std::vector<Delivery> taken;
+};
+
 // One instance's part in a connection point. Any thread.
 class ConnectionPoint {
  public:
@@ -206,15 +223,19 @@ class ConnectionPoint {
     return writers_.lease(
         single, [&] { return topic_.publisher({.room_until = [this] { return room_until(); }}); });
   }
-  Result<HandlePool<Member>::Lease> lease_reader(bool single, std::chrono::nanoseconds spin) {
-    return readers_.lease(single, [&] { return group_.join({.spin = spin}); });
+  Result<HandlePool<Reader>::Lease> lease_reader(bool single, std::chrono::nanoseconds spin) {
+    return readers_.lease(single, [&]() -> Result<Reader> {
+      auto member = group_.join({.spin = spin});
+      if (!member) return member.error();
+      return Reader{std::move(*member)};
+    });
   }
   // Reads that wait end, those that come do not wait.
   void stop_waits() {
-    readers_.for_each([](Member& member) { member.stop_waits(); });
+    readers_.for_each([](Reader& reader) { reader.member.stop_waits(); });
   }
   void resume_waits() {
-    readers_.for_each([](Member& member) { member.resume_waits(); });
+    readers_.for_each([](Reader& reader) { reader.member.resume_waits(); });
   }
 
  private:
@@ -256,9 +277,9 @@ class ConnectionPoint {
   static Result<std::unique_ptr<ConnectionPoint>> assemble(Topic&& topic, Topic&& settings_topic) {
     auto subscriber = settings_topic.subscriber({.from = From::beginning, .gating = false});
     if (!subscriber) return subscriber.error();
-    // A member holds what it reads and no more: blocks that it took ahead would wait for its thread.
     auto group = topic.group(
-        kGroup, {.from = From::beginning, .members = HandlePool<Member>::kHandles, .in_flight = 1});
+        kGroup,
+        {.from = From::beginning, .members = HandlePool<Reader>::kHandles, .in_flight = kHolds});
     if (!group) return group.error();
     // So that this process counts as one that used the topic, and removes it if it is the last.
     if (auto used = topic.publisher(); !used) return used.error();
@@ -288,6 +309,8 @@ class ConnectionPoint {
     return released + settings_.limit();
   }
 
+  // Of a member: the block it has, and what it gave back and others have.
+  static constexpr std::uint32_t kHolds = 16;
   static constexpr char kGroup[] = "readers";
   static constexpr std::uint64_t kHeldSegments = 4;
 
@@ -301,7 +324,7 @@ class ConnectionPoint {
   BlockSettings settings_{.max_expansions = 0};
 
   HandlePool<Publisher> writers_;
-  HandlePool<Member> readers_;
+  HandlePool<Reader> readers_;
 };
 
 }  // namespace leat::compat

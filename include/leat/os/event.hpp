@@ -33,6 +33,12 @@ class EventFd {
   Fd fd_;
 };
 
+// Whether somebody signalled an eventfd, or wrote to a pipe. Never waits.
+inline bool is_readable(int fd) noexcept {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1;
+}
+
 // Sleeps until something appears in a directory. No polling: inotify.
 class DirectoryWatch {
  public:
