@@ -88,13 +88,12 @@ struct BlockWriteDescriptor : leat::compat::BlockDescriptor {
   BlockWriteDescriptor() = default;
   BlockWriteDescriptor(const BlockWriteDescriptor&) = delete;
   BlockWriteDescriptor& operator=(const BlockWriteDescriptor&) = delete;
-  ~BlockWriteDescriptor() { claim_.reset(); }  // Before the lease.
 
  private:
   friend class CSimpleIPC;
   leat::compat::ConnectionPoint* point_ = nullptr;
   leat::compat::HandlePool<leat::Publisher>::Lease lease_;
-  std::optional<leat::Claim> claim_;
+  std::optional<leat::Claim> claim_;  // Goes before the lease.
 };
 
 // A block that is read in place. One that is destroyed while acquired goes to the next reader.

@@ -202,7 +202,7 @@ class ConnectionPoint {
   }
 
   const std::string& name() const noexcept { return topic_.name(); }
-  std::size_t block_size() const noexcept { return block_size_; }
+  std::uint32_t block_size() const noexcept { return block_size_; }
 
   // As they are now.
   BlockSettings settings() {
@@ -215,7 +215,7 @@ class ConnectionPoint {
   Result<void> set_max_expansions(std::uint32_t count) {
     BlockSettings changed = settings();
     changed.max_expansions = count;
-    if (!changed.is_valid()) return Errc::invalid_argument;
+    if (!changed.is_valid() || changed.limit() > most_blocks()) return Errc::invalid_argument;
     return tell(settings_topic_, changed);
   }
 
@@ -291,6 +291,14 @@ class ConnectionPoint {
     return point;
   }
 
+  // What the topic has room for whatever readers hold.
+  std::uint64_t most_blocks() const {
+    const TopicInfo info = topic_.info();
+    const std::uint64_t blocks =
+        info.segment_bytes / BlockSettings{.block_size = block_size_}.room();
+    return (info.capacity_bytes / info.segment_bytes - 2) * blocks;
+  }
+
   // Reads what was told since the last call. The lock is held.
   void follow() {
     (void)subscriber_.poll(1000, [this](const Record& record) {
@@ -317,7 +325,7 @@ class ConnectionPoint {
   Topic topic_;
   Group group_;
   Topic settings_topic_;
-  std::size_t block_size_ = 0;  // Constant after assemble().
+  std::uint32_t block_size_ = 0;  // Constant after assemble().
 
   std::mutex following_;  // Protects the two below.
   Subscriber subscriber_;
