@@ -64,7 +64,7 @@ TEST_F(SimpleIpcBlocks, BehavesLikeAModel) {
         break;
       default:
         if (held[which].status == BlockStatus::acquired) break;
-        ASSERT_EQ(ipc.acquireBlock(held[which], 0) != nullptr, !queue.empty()) << step;
+        ASSERT_EQ(ipc.acquireBlock(held[which], 0) != nullptr, !queue.empty()) << step << CSimpleIPC::lastErrorText();
         if (queue.empty()) break;
         held_text[which] = queue.front();
         queue.pop_front();
