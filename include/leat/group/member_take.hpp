@@ -217,6 +217,13 @@ inline void Member::find_lost_holds() noexcept {
 // The next of those claimed for later.
 [[gnu::always_inline]] inline Member::Got Member::hand_out(Delivery& delivery) {
   using namespace detail;
+  if (kept_) [[unlikely]] {
+    delivery = *std::exchange(kept_, std::nullopt);
+    if (std::uint64_t* order = order_word(delivery); order != nullptr) {
+      *order = ++order_;
+      return Got::one;
+    }
+  }
   while (ready_at_ != ready_.size()) {
     const Ready& next = ready_[ready_at_++];
     const std::uint32_t index = next.hold;
@@ -250,7 +257,7 @@ inline Member::Got Member::take_now(Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return fail(wrong);
   if ((++takes_ & 7) == 0) look_now_and_then();
-  if (!copies_.empty()) [[unlikely]]
+  if (!copies_.empty() && !kept_) [[unlikely]]
     copies_.clear();
   while (true) {
     Got got = hand_out(delivery);
@@ -268,7 +275,7 @@ inline Member::Got Member::take_now(Delivery& delivery) {
 inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::size_t limit) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   look_now_and_then();
-  copies_.clear();
+  if (!kept_) copies_.clear();
   std::size_t count = 0;
   Got got = Got::one;
   while (count < limit) {
@@ -319,7 +326,10 @@ inline Result<std::size_t> Member::take_copy(std::span<std::byte> buffer, const 
   if (!taken) return taken.error();
   const Bytes value = taken->record.value;
   if (value.size() > buffer.size()) {
-    if (auto returned = give_back(*taken); !returned) return returned.error();
+    if (std::uint64_t* order = order_word(*taken); order != nullptr) {
+      *order = 0;
+      kept_ = *taken;
+    }
     return Error{Errc::buffer_too_small, static_cast<std::int32_t>(value.size())};
   }
   if (!value.empty()) std::memcpy(buffer.data(), value.data(), value.size());
@@ -333,7 +343,7 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   look_now_and_then();
-  copies_.clear();
+  if (!kept_) copies_.clear();
   std::size_t count = 0;
   Delivery delivery;
   // If the callback throws, the record in hand goes back, and those claimed with it.
