@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "leat/group/member_take.hpp"
+#include "leat/group/member_keys.hpp"
 
 namespace leat {
 
@@ -348,14 +348,18 @@ inline std::int64_t Member::look_after_others() noexcept {
     if (handed != progress.handed || progress.since_ns == 0) {
       progress = {handed, now};
     } else if (now - progress.since_ns >= kOthersDie) {
+      // It may be stopped before it could note its last claim.
+      const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
+      const std::uint32_t partition = ClaimName::unpack(claiming).partition;
+      if (partition < lanes_.size()) note_claim(*group_, partition, group_->load_cursor(partition));
       bool taken = false;
       group_->each_hold_of(
           index, [&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
             HoldState state = HoldState::unpack(word);
             if (state.phase != HoldPhase::ready || state.owner != index + 1) return;
             // Only of a claim that is known to be made.
-            const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
-            if (load_acquire<Edge::group_cursor>(other.noted) != claiming) return;
+            const std::uint64_t last = load_acquire<Edge::group_cursor>(other.claiming);
+            if (load_acquire<Edge::group_cursor>(other.noted) != last) return;
             state.phase = HoldPhase::returned;
             state.owner = 0;
             taken = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || taken;
