@@ -6,6 +6,7 @@
 #pragma once
 
 #include "leat/log/repair.hpp"
+#include "leat/log/supply.hpp"
 
 namespace leat::detail {
 
@@ -66,6 +67,7 @@ class Roller {
     if (old_map >> kPhysicalBits < next) {
       auto found = find_room(current, shortage);
       if (!found) return found.error();
+      if (geometry().grows()) *found = grow(current, *found);
       if (*found == kNoRoom) {
         // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
         // opened that meanwhile, it says nothing about now.
@@ -102,7 +104,7 @@ class Roller {
     const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
     if (map >> kPhysicalBits != next) return RollState::moved;
     if ((map & kPhysicalMask) >= geometry().segment_count) return Errc::corrupt;
-    raise(view_.physical[map & kPhysicalMask].last_segment, next);
+    if (!raise(map & kPhysicalMask, next)) return RollState::full;
     LEAT_STEP("roll:recorded");
 
     // [segment-open] seq_cst, 128 bits: only the very segment that was prepared is opened.
@@ -132,15 +134,48 @@ class Roller {
   }
 
  private:
-  static constexpr std::uint64_t kNoRoom = ~0ULL;
+  friend class Shrinker;
+  static constexpr std::uint64_t kNoRoom = kNoSegment;
   enum class Hold { none, by_reader, by_pin };
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
-  static void raise(std::uint64_t& word, std::uint64_t to) noexcept {
+  // Says that segment `to` lives in that memory. False if there is none, and none to be had now.
+  bool raise(std::uint64_t physical, std::uint64_t to) {
+    std::uint64_t& word = view_.physical[physical].last_segment;
     std::uint64_t seen = load_relaxed(word);  // relaxed: the swap checks it
-    while (seen < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {
+    while ((seen & ~kNoMemory) < to) {
+      if ((seen & kNoMemory) != 0) {
+        // Given back between when somebody chose it and now.
+        if (!geometry().grows() || !Supply{topic_, partition_}.give(physical)) return false;
+        LEAT_STEP("roll:supplied");
+        seen = load_acquire<Edge::segment_open>(word);
+      } else if (compare_exchange<Edge::segment_open>(word, seen, to)) {
+        break;
+      }
     }
+    return true;
+  }
+
+  // Policy grow, given what find_room() found: adds a segment if there is none, or few are left.
+  std::uint64_t grow(std::uint64_t current, std::uint64_t found) {
+    Supply supply{topic_, partition_};
+    if (found != kNoRoom && !is_low(current, supply.count())) return found;
+    const std::uint64_t added = supply.add();
+    return found != kNoRoom ? found : added;
+  }
+
+  // Whether, of so many segments with memory, at most grow_below are free: not needed by a gating
+  // subscriber, and not the current one.
+  bool is_low(std::uint64_t current, std::uint64_t count) {
+    // Segments from `oldest` to `current` are needed, so count - (current + 1 - oldest) are free.
+    const std::uint64_t full = current + 1 + geometry().grow_below;
+    if (full < count) return false;
+    const std::uint64_t oldest = full - count;
+    // [retire] seq_cst: no cursor is below start.
+    if (oldest < load_seq_cst<Edge::retire>(view_.control->start)) return false;
+    Shortage unused;
+    return is_held(oldest, true, unused);
   }
 
   // A physical segment that nobody needs, retiring the oldest if it must.

@@ -13,7 +13,9 @@
 
 namespace leat {
 
-enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2 };
+// grow: as block, but room is added up to a maximum before anybody waits.
+enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
+static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 
 namespace detail {
 
@@ -244,7 +246,8 @@ class PartitionWriter {
       // Full. Say so on the word that readers wake, look once more, then sleep.
       if (topic_->is_deleted()) return Errc::deleted;
       if (shortage.by_readers && evict_if_late(roller)) continue;
-      if (geometry().policy != static_cast<std::uint32_t>(Policy::block)) return Errc::full;
+      if (geometry().policy != static_cast<std::uint32_t>(Policy::block) && !geometry().grows())
+        return Errc::full;
       if ((geometry().flags & kRetainAll) != 0) return Errc::full;
       if (deadline.is_immediate()) return Errc::full;
       if (shortage.by_readers && !shortage.by_others &&
