@@ -49,7 +49,8 @@ class Shrinker {
 
   bool has_surplus() {
     const std::uint64_t count = supply_.count();
-    return count > geometry().first_segments && !roller_.is_low(current(), count - 1);
+    return count > geometry().first_segments &&
+           (count > supply_.maximum() || !roller_.is_low(current(), count - 1));
   }
 
   // Gives one segment back, if nobody needs it.
