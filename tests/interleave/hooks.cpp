@@ -26,6 +26,14 @@ std::memory_order effective(std::memory_order order, int edge, Side side) {
   return is_weak(edge, side) ? std::memory_order_relaxed : order;
 }
 
+// On a full file system the kernel would end the process.
+void check_memory(const void* word) {
+  Machine& m = machine();
+  if (m.holes.empty()) return;
+  check(!m.holes.contains(m.memory.key_of(word) & ~std::uint64_t{kPageSize - 1}),
+        "memory that the file does not have is touched");
+}
+
 // Before a plain load or store. Within a copy of many bytes others seldom get to run: the order of
 // its words is up to the memory, and large records need not drown the rest.
 void schedule_access(const void* word, std::size_t size, std::memory_order order, int edge) {
@@ -36,14 +44,6 @@ void schedule_access(const void* word, std::size_t size, std::memory_order order
   if (!m.copying) schedule();
   m.copy_goes_on = static_cast<const char*>(word) + size;
   check_memory(word);
-}
-
-// On a full file system the kernel would end the process.
-void check_memory(const void* word) {
-  Machine& m = machine();
-  if (m.holes.empty()) return;
-  check(!m.holes.contains(m.memory.key_of(word) & ~std::uint64_t{kPageSize - 1}),
-        "memory that the file does not have is touched");
 }
 
 template <class Change>

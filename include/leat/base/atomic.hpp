@@ -49,6 +49,7 @@ enum class Edge : std::uint8_t {
   sleeping,     // the sleeping bit before the last look <-> new data or room before the bit is read
   cursor,       // reads of a segment before the cursor leaves it -> whoever reuses the segment
   exclusive,    // the exclusive word <-> the slots of shared publishers
+  supply,       // a segment is marked as without memory <-> the choices of who opens the next one
   topic_state,  // the deleting mark <-> the slots of participants
 };
 

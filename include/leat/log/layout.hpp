@@ -268,6 +268,9 @@ struct alignas(kLine) PartitionSlot {
   // Segments that must not be reused though no cursor holds them; 0 = none. [retire]
   std::uint64_t pin;         // a lossy subscriber reads it in place
   std::uint64_t repair_pin;  // its owner repairs a record in it
+  // Publisher, policy grow: physical segment + 1 that it is about to open, which therefore keeps its
+  // memory; 0 = none. [supply]
+  std::uint64_t choice;
 };
 static_assert(sizeof(PartitionSlot) == kLine);
 

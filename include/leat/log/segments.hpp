@@ -54,6 +54,7 @@ class Roller {
   // Opens the segment after the one that the claim word is in, if there is room for it.
   Result<RollState> roll(Shortage& shortage) {
     const ClaimLayout& layout = geometry().claim_layout;
+    const ChoiceEnds choice_ends{view_.slots[self_]};
     // [claim] acquire, then [segment-open] acquire.
     std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
@@ -65,9 +66,9 @@ class Roller {
     std::uint64_t old_base = load_relaxed(entry.base_offset);  // relaxed: the swap checks it
     std::uint64_t physical = 0;
     if (old_map >> kPhysicalBits < next) {
-      auto found = find_room(current, shortage);
+      auto found = geometry().grows() ? choose_room(current, shortage)
+                                      : find_room(current, shortage);
       if (!found) return found.error();
-      if (geometry().grows()) *found = grow(current, *found);
       if (*found == kNoRoom) {
         // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
         // opened that meanwhile, it says nothing about now.
@@ -104,7 +105,7 @@ class Roller {
     const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
     if (map >> kPhysicalBits != next) return RollState::moved;
     if ((map & kPhysicalMask) >= geometry().segment_count) return Errc::corrupt;
-    if (!raise(map & kPhysicalMask, next)) return RollState::full;
+    raise(view_.physical[map & kPhysicalMask].last_segment, next);
     LEAT_STEP("roll:recorded");
 
     // [segment-open] seq_cst, 128 bits: only the very segment that was prepared is opened.
@@ -140,24 +141,44 @@ class Roller {
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
-  // Says that segment `to` lives in that memory. False if there is none, and none to be had now.
-  bool raise(std::uint64_t physical, std::uint64_t to) {
-    std::uint64_t& word = view_.physical[physical].last_segment;
+  // A mark goes: whoever set it leaves the memory of a segment that is prepared alone.
+  static void raise(std::uint64_t& word, std::uint64_t to) noexcept {
     std::uint64_t seen = load_relaxed(word);  // relaxed: the swap checks it
-    while ((seen & ~kNoMemory) < to) {
-      if ((seen & kNoMemory) != 0) {
-        // Given back between when somebody chose it and now.
-        if (!geometry().grows() || !Supply{topic_, partition_}.give(physical)) return false;
-        LEAT_STEP("roll:supplied");
-        seen = load_acquire<Edge::segment_open>(word);
-      } else if (compare_exchange<Edge::segment_open>(word, seen, to)) {
-        break;
-      }
+    while ((seen & ~kNoMemory) < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {
     }
-    return true;
   }
 
-  // Policy grow, given what find_room() found: adds a segment if there is none, or few are left.
+  // From when a publisher has chosen a physical segment until its roll() ends.
+  class ChoiceEnds {
+   public:
+    explicit ChoiceEnds(PartitionSlot& slot) noexcept : choice_{slot.choice} {}
+    ChoiceEnds(const ChoiceEnds&) = delete;
+    ChoiceEnds& operator=(const ChoiceEnds&) = delete;
+    ~ChoiceEnds() {
+      // relaxed: own word. [supply] release: the segment's entry before.
+      if (load_relaxed(choice_) != 0) store_release<Edge::supply>(choice_, 0);
+    }
+
+   private:
+    std::uint64_t& choice_;
+  };
+
+  // Policy grow: finds room or adds some; what is found keeps its memory until roll() ends.
+  Result<std::uint64_t> choose_room(std::uint64_t current, Shortage& shortage) {
+    for (std::uint32_t i = 0; i < kManyMoves; ++i) {
+      auto found = find_room(current, shortage);
+      if (found) *found = grow(current, *found);
+      if (!found || *found == kNoRoom) return found;
+      // [supply] seq_cst: named before the mark is looked at; whoever marks looks at choices then.
+      (void)exchange<Edge::supply>(view_.slots[self_].choice, *found + 1);
+      LEAT_STEP("grow:chosen");
+      if ((load_seq_cst<Edge::supply>(view_.physical[*found].last_segment) & kNoMemory) == 0)
+        return found;
+    }
+    return Errc::corrupt;
+  }
+
+  // Given what find_room() found: adds a segment if there is none, or few are left.
   std::uint64_t grow(std::uint64_t current, std::uint64_t found) {
     Supply supply{topic_, partition_};
     if (found != kNoRoom && !is_low(current, supply.count())) return found;

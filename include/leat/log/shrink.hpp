@@ -28,7 +28,7 @@ class Shrinker {
     // Somebody may have died between the mark and the hole.
     for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
       const std::uint64_t word = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
-      if ((word & kNoMemory) == 0 || is_needed(i, word & ~kNoMemory)) continue;
+      if ((word & kNoMemory) == 0 || is_needed(i, word)) continue;
       if (auto done = punch(i); !done) return done.error();
     }
     do {
@@ -58,13 +58,13 @@ class Shrinker {
     std::uint64_t& word = view_.physical[physical].last_segment;
     std::uint64_t last = load_acquire<Edge::segment_open>(word);
     if ((last & kNoMemory) != 0 || is_needed(physical, last)) return {};
-    // [segment-open] The mark first. A segment that is opened after this needs memory first, and gets
-    // it only when the lock is free again; if one was opened before, the swap fails.
-    if (!compare_exchange<Edge::segment_open>(word, last, last | kNoMemory)) return {};
-    LEAT_STEP("shrink:marked");
-    if (!is_needed(physical, last)) return punch(physical);
     std::uint64_t marked = last | kNoMemory;
-    compare_exchange<Edge::segment_open>(word, marked, last);
+    // [supply] seq_cst: marked before the choices are looked at; a publisher that chooses it from here
+    // on sees the mark.
+    if (!compare_exchange<Edge::supply>(word, last, marked)) return {};
+    LEAT_STEP("shrink:marked");
+    if (!is_needed(physical, marked)) return punch(physical);
+    compare_exchange<Edge::supply>(word, marked, last);
     return {};
   }
 
@@ -75,18 +75,38 @@ class Shrinker {
     return done;
   }
 
-  // Whether somebody may still touch that memory, or is just about to open a segment in it. `last` is
-  // the last segment that lived there.
-  bool is_needed(std::uint64_t physical, std::uint64_t last) {
+  // Whether somebody may still touch that memory, or opens a segment in it. `word` is its
+  // last_segment.
+  bool is_needed(std::uint64_t physical, std::uint64_t word) {
     // [retire] seq_cst: start has left the segment before slots are looked at.
+    const std::uint64_t last = word & ~kNoMemory;
     if (last >= load_seq_cst<Edge::retire>(view_.control->start)) return true;
+    // In this order: a choice ends only when the entry names the segment, and that entry is the next
+    // one's until the segment is opened, which changes the word.
+    if (is_chosen(physical)) return true;
     const std::uint64_t next = current() + 1;
     const SegmentEntry& prepared = view_.entries[next & (geometry().entry_count - 1)];
+    // [segment-map] acquire
     if (load_acquire<Edge::segment_map>(prepared.map) == (next << kPhysicalBits | physical))
+      return true;
+    // [segment-open] acquire
+    if (load_acquire<Edge::segment_open>(view_.physical[physical].last_segment) != word)
       return true;
     if (last == 0) return false;
     Shortage unused;
     return roller_.is_held(last, false, unused) || is_looked_at(physical);
+  }
+
+  bool is_chosen(std::uint64_t physical) {
+    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
+      const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
+      // [supply] seq_cst
+      if (is_publisher(state) && load_seq_cst<Edge::supply>(view_.slots[i].choice) == physical + 1 &&
+          !is_dead(topic_, state)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   // Whether a lossy subscriber may be reading there. It holds nothing, so any number of segments may

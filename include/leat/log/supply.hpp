@@ -1,8 +1,7 @@
 // Memory for the segments of a topic that grows.
 //
 //     Supply supply{topic, partition};
-//     std::uint64_t added = supply.add();       // one more physical segment, or kNoSegment
-//     bool has_memory = supply.give(physical);  // that one, for whatever it is needed
+//     std::uint64_t added = supply.add();  // one more physical segment, or kNoSegment
 //
 // Whoever adds holds a shared lock on the records file, whoever takes memory back (log/shrink.hpp) an
 // exclusive one; nobody waits for either. docs/internals/log.md, "Growing".
@@ -53,19 +52,14 @@ class Supply {
   // One more physical segment gets memory. kNoSegment if the maximum is reached, if there is no memory,
   // or if somebody is just taking some back: to be asked again.
   std::uint64_t add() {
-    if (!may_add(look())) return kNoSegment;
-    return locked([&](int fd) {
-      // Again, since nothing is taken back any more. All who add choose the first segment without
-      // memory, so two that do so at once do not exceed the maximum.
-      const Look now = look();
-      return may_add(now) && give_locked(fd, now.first_without) ? now.first_without : kNoSegment;
-    });
-  }
-
-  // This physical segment gets memory if it has none. False: as kNoSegment above.
-  bool give(std::uint64_t physical) {
-    return locked([&](int fd) { return give_locked(fd, physical) ? physical : kNoSegment; }) !=
-           kNoSegment;
+    if (!may_add(look()) || !topic_.may_ask_for_memory()) return kNoSegment;
+    auto lock = RecordsLock::take(topic_, LockKind::shared);
+    if (!lock) return kNoSegment;
+    LEAT_STEP("grow:locked");
+    // Again, since nothing is taken back any more. All who add choose the first segment without
+    // memory, so two that do so at once do not exceed the maximum.
+    const Look now = look();
+    return may_add(now) && give(lock->fd(), now.first_without) ? now.first_without : kNoSegment;
   }
 
   // The partition may have as many.
@@ -96,16 +90,7 @@ class Supply {
     return found.first_without != kNoSegment && found.count < maximum();
   }
 
-  template <class Add>
-  std::uint64_t locked(Add&& add) {
-    if (!topic_.may_ask_for_memory()) return kNoSegment;
-    auto lock = RecordsLock::take(topic_, LockKind::shared);
-    if (!lock) return kNoSegment;
-    LEAT_STEP("grow:locked");
-    return add(lock->fd());
-  }
-
-  bool give_locked(int fd, std::uint64_t physical) {
+  bool give(int fd, std::uint64_t physical) {
     const std::uint64_t size = topic_.geometry().segment_size;
     const std::uint64_t offset = view_.records_offset + physical * size;
     std::uint64_t& word = view_.physical[physical].last_segment;

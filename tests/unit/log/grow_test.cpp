@@ -408,26 +408,23 @@ TEST(Shrink, FinishesWhatADeadOneBegan) {
   EXPECT_EQ(segments_in_file(topic), 3U);
 }
 
-// A publisher that was stopped before it mapped the segment it had chosen finds it given back: it
-// gets memory again before the segment is opened.
-TEST(Shrink, ASegmentThatIsPreparedGetsItsMemoryAgain) {
-  const TestTopic topic{growing(3, 8)};
+// What a publisher chose to open keeps its memory until it is opened, or until the publisher is dead.
+TEST(Shrink, WhatAPublisherChoseStays) {
+  const TestTopic topic{growing()};
   auto publisher = must(topic->publisher());
-  std::uint64_t count = 0;
-  for (; count < 3; ++count) must(publisher.publish(numbered(count), 0s));
-  // What such a publisher leaves: the entry of segment 2, naming a segment without memory.
+  {
+    auto subscriber = from_beginning(*topic);
+    fill(publisher, 0, Errc::full);
+  }
   detail::PartitionView view = topic.shared().partition(0);
-  ASSERT_NE(view.physical[7].last_segment & detail::kNoMemory, 0U);
-  view.entries[2].base_offset = 3;
-  view.entries[2].map = 2ULL << detail::kPhysicalBits | 7;
-  EXPECT_EQ(segments_in_file(topic), 3U);
-  for (; count < 6; ++count) must(publisher.publish(numbered(count), 0s));
-  EXPECT_EQ(view.physical[7].last_segment, 2U);
-  EXPECT_EQ(segments_in_file(topic), 4U);
-  std::uint64_t next = 0;
-  auto subscriber = from_beginning(*topic);
-  read_numbered(subscriber, next);
-  EXPECT_EQ(next, count);
+  EXPECT_EQ(view.slots[0].choice, 0U);
+  view.slots[0].choice = 1 + 2;
+  EXPECT_EQ(must(topic->shrink()), 5 * kSegment);
+  EXPECT_EQ(view.physical[2].last_segment, 3U);
+  view.slots[0].choice = 0;
+  must(topic->set_max_capacity(3 * kSegment));
+  std::uint64_t rest = segments_in_file(topic);
+  EXPECT_EQ(rest, 3U);
 }
 
 TEST(Shrink, WaitsForNobodyWhoAdds) {
