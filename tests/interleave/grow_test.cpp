@@ -177,5 +177,94 @@ TEST(Grow, AShrinkerIsKilled) {
   })));
 }
 
+// Three segments are full, and the oldest is the only one that can be had: for the publisher that
+// needs it, or for who gives it back.
+void meet(model::Execution& run) {
+  GrowingTopic topic{3};
+  std::map<std::uint64_t, Mark> published;
+  auto publisher = must(topic->publisher(), "publisher");
+  {
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    publish(publisher, 0, 9, kThird, published);
+  }
+  run.thread("publisher", [&] { publish(publisher, 0, 3, kThird, published, 9); });
+  run.thread("shrinker", [&] { shrink(topic, 1); });
+  if (!run.run()) return;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  Ledger ledger{subscriber.offset()};
+  read_until(subscriber, ledger, 12);
+  for (const auto& [offset, mark] : ledger.records())
+    model::check(published.at(offset) == mark, "another record");
+}
+
+TEST(Grow, AChoiceMeetsAMark) {
+  EXPECT_TRUE(model::holds(model::explore(options("meet"), meet)));
+}
+
+// The publisher dies on the way: what it prepared is there for whoever opens it.
+void meet_and_die(model::Execution& run) {
+  GrowingTopic topic{3};
+  std::map<std::uint64_t, Mark> published;
+  std::map<std::uint64_t, Mark> of_victim;
+  {
+    auto publisher = must(topic->publisher(), "publisher");
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    publish(publisher, 0, 9, kThird, published);
+  }
+  const model::Thread victim = run.thread("victim", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    model::count_operations();
+    publish(publisher, 7, 2, kThird, of_victim);
+  });
+  run.kill_at(victim, model::random(90));
+  if (!run.run()) return;
+  run.thread("shrinker", [&] { shrink(topic, 1); });
+  run.thread("publisher", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    publish(publisher, 0, 3, kThird, published, 9);
+  });
+  (void)run.run();
+}
+
+TEST(Grow, AChoiceOfTheDeadMeetsAMark) {
+  EXPECT_TRUE(model::holds(model::explore(options("meet and die"), meet_and_die)));
+}
+
+// Most of what a lossy reader has still to read is given back while it goes on from segment to segment.
+TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
+  EXPECT_TRUE(model::holds(model::explore(options("behind"), [](model::Execution& run) {
+    GrowingTopic topic{6};
+    std::map<std::uint64_t, Mark> published;
+    {
+      auto publisher = must(topic->publisher(), "publisher");
+      auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+      publish(publisher, 0, 18, kThird, published);
+    }
+    auto lossy = must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}),
+                      "lossy");
+    Ledger ledger;
+    run.thread("lossy", [&] { read_until(lossy, ledger, 18, false); });
+    run.thread("shrinker", [&] { shrink(topic, 1); });
+    if (!run.run()) return;
+    for (const auto& [offset, mark] : ledger.records())
+      model::check(published.at(offset) == mark, "another record");
+  })));
+}
+
+// ---- What the edge is for -------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(Side side) {
+  model::Options weakened = options("weakened");
+  weakened.executions = 10'000;
+  return model::breaks(model::explore(weakened, [&](model::Execution& run) {
+    model::weaken(Edge::supply, side);
+    meet(run);
+  }));
+}
+
+TEST(GrowEdges, AMarkMeetsAChoice) {
+  EXPECT_TRUE(breaks_weakened(Side::rmw));
+}
+
 }  // namespace
 }  // namespace leat
