@@ -72,8 +72,8 @@ void grow_and_shrink(model::Execution& run, const Case& c) {
   std::optional<Subscriber> lossy;
   Ledger lossy_ledger;
   if (c.lossy) {
-    lossy.emplace(must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}),
-                       "lossy"));
+    lossy.emplace(
+        must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}), "lossy"));
   }
   for (std::uint32_t who = 0; who < c.publishers; ++who) {
     run.thread("publisher " + std::to_string(who), [&, who] {
@@ -95,8 +95,8 @@ void grow_and_shrink(model::Execution& run, const Case& c) {
 model::Options options(const char* name) { return {.name = name, .max_steps = 60'000}; }
 
 TEST(Grow, WhileSomebodyGivesBack) {
-  EXPECT_TRUE(model::holds(model::explore(
-      options("grow"), [](model::Execution& run) { grow_and_shrink(run, {}); })));
+  EXPECT_TRUE(model::holds(
+      model::explore(options("grow"), [](model::Execution& run) { grow_and_shrink(run, {}); })));
 }
 
 TEST(Grow, TwoGiveBack) {
@@ -197,9 +197,7 @@ void meet(model::Execution& run) {
     model::check(published.at(offset) == mark, "another record");
 }
 
-TEST(Grow, AChoiceMeetsAMark) {
-  EXPECT_TRUE(model::holds(model::explore(options("meet"), meet)));
-}
+TEST(Grow, AChoiceMeetsAMark) { EXPECT_TRUE(model::holds(model::explore(options("meet"), meet))); }
 
 // The publisher dies on the way: what it prepared is there for whoever opens it.
 void meet_and_die(model::Execution& run) {
@@ -240,8 +238,8 @@ TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
       auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
       publish(publisher, 0, 18, kThird, published);
     }
-    auto lossy = must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}),
-                      "lossy");
+    auto lossy =
+        must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}), "lossy");
     Ledger ledger;
     run.thread("lossy", [&] { read_until(lossy, ledger, 18, false); });
     run.thread("shrinker", [&] { shrink(topic, 1); });
@@ -262,9 +260,7 @@ testing::AssertionResult breaks_weakened(Side side) {
   }));
 }
 
-TEST(GrowEdges, AMarkMeetsAChoice) {
-  EXPECT_TRUE(breaks_weakened(Side::rmw));
-}
+TEST(GrowEdges, AMarkMeetsAChoice) { EXPECT_TRUE(breaks_weakened(Side::rmw)); }
 
 }  // namespace
 }  // namespace leat

@@ -196,7 +196,8 @@ bool try_lock_byte(int fd, std::int64_t offset, short kind) noexcept {
   record(kind == F_UNLCK ? "unlock" : (done ? "lock" : "failed lock"), kNoEdge, Side::all, nullptr,
          static_cast<std::uint64_t>(offset), __builtin_return_address(0));
   if (kind == F_UNLCK) {
-    std::erase_if(m.locks, [&](const Lock& held) { return held.fd == fd && held.offset == offset; });
+    std::erase_if(m.locks,
+                  [&](const Lock& held) { return held.fd == fd && held.offset == offset; });
   } else if (done) {
     meet_former_owners(offset, kind == F_RDLCK);
     m.locks.push_back({fd, offset, m.running, kind == F_RDLCK});

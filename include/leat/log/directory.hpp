@@ -154,9 +154,8 @@ Result<Fd> make_topic_file(int directory, const char* name, const NewTopic& topi
 inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   const Geometry& geometry = topic.geometry;
   // The large one first: when space is short, that is where it shows.
-  auto records = make_topic_file(directory, kRecordsFile, topic, [&](int fd) {
-    return allocate_records(fd, geometry);
-  });
+  auto records = make_topic_file(directory, kRecordsFile, topic,
+                                 [&](int fd) { return allocate_records(fd, geometry); });
   if (!records) return records.error();
   auto control = make_topic_file(directory, kControlFile, topic, [&](int fd) {
     return allocate_file(fd, geometry.control_size());

@@ -66,8 +66,8 @@ class Roller {
     std::uint64_t old_base = load_relaxed(entry.base_offset);  // relaxed: the swap checks it
     std::uint64_t physical = 0;
     if (old_map >> kPhysicalBits < next) {
-      auto found = geometry().grows() ? choose_room(current, shortage)
-                                      : find_room(current, shortage);
+      auto found =
+          geometry().grows() ? choose_room(current, shortage) : find_room(current, shortage);
       if (!found) return found.error();
       if (*found == kNoRoom) {
         // [segment-open] acquire. Nothing was free for the segment after `current`; if others have

@@ -143,7 +143,8 @@ class SharedTopic {
   }
   void note_no_memory() noexcept {
     constexpr std::int64_t kPause = 100'000'000;  // ns
-    no_memory_until_ns_.store(now_ns() + kPause, std::memory_order_relaxed);  // relaxed: only a time
+    no_memory_until_ns_.store(now_ns() + kPause,
+                              std::memory_order_relaxed);  // relaxed: only a time
   }
 
   // A description of the control file of its own, for one participant's lock.

@@ -101,7 +101,8 @@ class Shrinker {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
       // [supply] seq_cst
-      if (is_publisher(state) && load_seq_cst<Edge::supply>(view_.slots[i].choice) == physical + 1 &&
+      if (is_publisher(state) &&
+          load_seq_cst<Edge::supply>(view_.slots[i].choice) == physical + 1 &&
           !is_dead(topic_, state)) {
         return true;
       }

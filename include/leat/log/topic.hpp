@@ -30,7 +30,7 @@ struct TopicOptions {
   Policy policy = Policy::block;
   std::uint64_t max_capacity_bytes = 0;  // policy grow; per partition. 0: 8 times the capacity
   std::uint64_t grow_below_bytes = 0;  // policy grow: room is added at so little free. 0: a segment
-  bool retain_all = false;  // never reuse room: full means full
+  bool retain_all = false;             // never reuse room: full means full
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
@@ -51,8 +51,8 @@ struct RemoveOptions {
 };
 
 struct PartitionInfo {
-  std::uint64_t start = 0;  // oldest offset that can be read
-  std::uint64_t end = 0;    // offset of the next claim
+  std::uint64_t start = 0;           // oldest offset that can be read
+  std::uint64_t end = 0;             // offset of the next claim
   std::uint64_t capacity_bytes = 0;  // now
 };
 struct ParticipantInfo {
@@ -65,7 +65,7 @@ struct ParticipantInfo {
 struct TopicInfo {
   std::string name;
   Policy policy = Policy::block;
-  std::uint64_t capacity_bytes = 0;  // per partition; policy grow: what the largest one has now
+  std::uint64_t capacity_bytes = 0;      // per partition; policy grow: what the largest one has now
   std::uint64_t max_capacity_bytes = 0;  // the same unless the policy is grow
   std::uint64_t segment_bytes = 0;
   bool retain_all = false;
@@ -145,9 +145,15 @@ class Topic {
   // Policy grow: how far each partition may grow from now on, rounded up to whole segments. What it
   // already has beyond that stays.
   //   not_allowed        another policy
-  //   invalid_argument   less than the topic began with, or more than max_capacity_limit()
+  //   invalid_argument   less than min_capacity(), or more than max_capacity_limit()
   Result<void> set_max_capacity(std::uint64_t bytes) const;
   std::uint64_t max_capacity_limit() const noexcept { return topic_->geometry().partition_size(); }
+  // What it began with, and keeps.
+  std::uint64_t min_capacity() const noexcept {
+    const detail::Geometry& geometry = topic_->geometry();
+    return geometry.grows() ? geometry.first_segments * geometry.segment_size
+                            : geometry.partition_size();
+  }
 
   // Policy grow: gives memory back that is beyond what the topic began with and that no gating
   // subscriber has still to read. Returns how many bytes.

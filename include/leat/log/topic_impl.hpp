@@ -88,9 +88,9 @@ inline Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
   const detail::Geometry& geometry = topic_->geometry();
   if (!geometry.grows()) return Errc::not_allowed;
   if (topic_->is_deleted()) return Errc::deleted;
-  if (bytes < geometry.first_segments * geometry.segment_size || bytes > max_capacity_limit())
-    return Errc::invalid_argument;
-  const auto segments = static_cast<std::uint32_t>((bytes + geometry.segment_size - 1) / geometry.segment_size);
+  if (bytes < min_capacity() || bytes > max_capacity_limit()) return Errc::invalid_argument;
+  const auto segments =
+      static_cast<std::uint32_t>((bytes + geometry.segment_size - 1) / geometry.segment_size);
   // [sleeping] seq_cst: stored before publishers that wait for room are woken.
   (void)detail::exchange<detail::Edge::sleeping>(topic_->header().max_segments, segments);
   detail::SharedTopic::wake(topic_->header().space_wake);

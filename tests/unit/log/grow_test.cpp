@@ -49,10 +49,10 @@ std::uint64_t fill(Publisher& publisher, std::uint64_t first, Errc expected) {
 // Reads what is there and checks that it is the records from `next` on.
 void read_numbered(Subscriber& subscriber, std::uint64_t& next) {
   while (must(subscriber.poll(100, [&](const Record& record) {
-    EXPECT_EQ(record.offset, next);
-    EXPECT_EQ(record.text(), numbered(next));
-    ++next;
-  })) != 0) {
+           EXPECT_EQ(record.offset, next);
+           EXPECT_EQ(record.text(), numbered(next));
+           ++next;
+         })) != 0) {
   }
 }
 
@@ -231,7 +231,8 @@ TEST(GrowMaximum, LoweredBelowWhatIsThereStopsGrowing) {
   read_numbered(subscriber, next);
   EXPECT_EQ(next, count);
   EXPECT_EQ(must(topic->shrink()), 3 * kSegment);
-  EXPECT_EQ(fill(publisher, count, Errc::full), 3U);  // The rest was read: one more segment is free.
+  EXPECT_EQ(fill(publisher, count, Errc::full),
+            3U);  // The rest was read: one more segment is free.
 }
 
 TEST(GrowMaximum, HasLimits) {
@@ -317,9 +318,8 @@ TEST(Shrink, KeepsWhatIsNotReadYet) {
   const std::uint64_t count = fill(publisher, 0, Errc::full);
   std::uint64_t next = 0;
   while (next < 10) {  // Into the fourth segment: five of eight are still needed.
-    next += must(subscriber.poll(1, [&](const Record& record) {
-      EXPECT_EQ(record.text(), numbered(next));
-    }));
+    next += must(subscriber.poll(
+        1, [&](const Record& record) { EXPECT_EQ(record.text(), numbered(next)); }));
   }
   // Of the three that are free it gives one back: with fewer a publisher would ask again at once.
   EXPECT_EQ(must(topic->shrink()), kSegment);
@@ -351,9 +351,8 @@ TEST(Shrink, RepeatedWhileEverybodyWorks) {
     auto lossy = must(topic->subscriber({.from = From::beginning, .gating = false}));
     lossy.on_event([](const Event& event) { EXPECT_EQ(event.reason, GapReason::overwritten); });
     while (!done) {
-      must(lossy.poll(100, [](const Record& record) {
-        EXPECT_EQ(record.text(), numbered(record.offset));
-      }));
+      must(lossy.poll(
+          100, [](const Record& record) { EXPECT_EQ(record.text(), numbered(record.offset)); }));
     }
   }};
   std::uint64_t given_back = 0;
@@ -442,8 +441,7 @@ TEST(Grow, WithoutMemoryItBlocks) {
   auto publisher = must(topic->publisher());
   std::uint64_t count = 0;
   {
-    auto giving_back =
-        must(detail::RecordsLock::take(topic.shared(), detail::LockKind::exclusive));
+    auto giving_back = must(detail::RecordsLock::take(topic.shared(), detail::LockKind::exclusive));
     count = fill(publisher, 0, Errc::full);
     EXPECT_EQ(count, 3 * 3U);
     EXPECT_EQ(segments_in_file(topic), 3U);
