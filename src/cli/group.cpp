@@ -106,6 +106,18 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
                     "--timestamps",
                     arguments.from, topic.name())};
   }
+  if (group.error().code == Errc::invalid_argument && parse_number(arguments.from)) {
+    throw Failure{kExitUsage,
+                  fmt::format("--from {}: topic '{}' has no such offset yet: a group begins at an "
+                              "offset up to the end (leat topic info {})",
+                              arguments.from, topic.name(), topic.name())};
+  }
+  if (group.error().code == Errc::invalid_argument && options.max_deliveries != 0) {
+    throw Failure{kExitUsage,
+                  fmt::format("--max-deliveries: the topic of what fails too often would be called "
+                              "'{}.{}.dead', which is longer than 200 characters",
+                              topic.name(), name)};
+  }
   if (group.error().code == Errc::too_many) {
     throw Failure{kExitNotThere,
                   fmt::format("topic '{}' has as many groups as it may have: delete one of `leat "
@@ -148,7 +160,7 @@ void create(const Arguments& arguments) {
   (void)parse_place("--from", arguments.options.from);
   const Topic topic = open_topic(arguments.topic);
   const Group group = open_or_create_group(topic, arguments.name, arguments.options);
-  if (!group.created()) fail_group({Errc::exists, 0}, arguments.topic, arguments.name);
+  if (!group.was_created()) fail_group({Errc::exists, 0}, arguments.topic, arguments.name);
   fmt::print("created group '{}' of topic '{}', from {}\n", arguments.name, arguments.topic,
              arguments.options.from);
 }
@@ -285,6 +297,13 @@ void seek(const Arguments& arguments) {
                   fmt::format("{}: the records of topic '{}' carry no time: it was created without "
                               "--timestamps",
                               arguments.place, topic.name())};
+  }
+  if (moved.error().code == Errc::invalid_argument) {
+    throw Failure{
+        kExitUsage,
+        fmt::format("{}: topic '{}' has no such offset yet: a group moves to an offset up "
+                    "to the end (leat topic info {})",
+                    arguments.place, topic.name(), topic.name())};
   }
   fail_group(moved.error(), topic.name(), arguments.name);
 }

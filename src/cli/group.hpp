@@ -2,7 +2,7 @@
 // when one can't be had.
 //
 //     const Group group = open_or_create_group(topic, "workers", arguments);
-//     if (group.created()) …
+//     if (group.was_created()) …
 #pragma once
 
 #include <chrono>

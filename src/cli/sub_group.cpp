@@ -27,7 +27,7 @@ Group open_group(const Topic& topic, const SubArguments& arguments, bool waited)
   // As without a group: everything in a topic that was not there when we began has come since.
   if (waited && options.from == "end") options.from = "beginning";
   Group group = open_or_create_group(topic, *arguments.group, options);
-  if (!group.created() && !arguments.given_group_options.empty()) {
+  if (!group.was_created() && !arguments.given_group_options.empty()) {
     tell(
         fmt::format("group '{}' of topic '{}' is there already and stays as it is: {} would count "
                     "only for whoever creates it",
@@ -81,7 +81,6 @@ class GroupReader {
   }
 
   void acknowledge(std::span<const Delivery> written) {
-    if (taking_is_all_) return;
     std::size_t lost = 0;
     for (const Delivery& delivery : written) {
       auto done = member_.acknowledge(delivery);
@@ -101,7 +100,6 @@ class GroupReader {
   const RecordWriter& writer_;
   Output output_;
   const std::size_t limit_ = std::min<std::size_t>(kAtOnce, group_.info().in_flight_limit);
-  const bool taking_is_all_ = group_.info().mode == GroupMode::at_most_once;
   std::vector<Delivery> taken_;
   std::vector<std::size_t> ends_;  // Of what is in the output: where each record's text ends.
   std::vector<std::uint64_t> offsets_;

@@ -129,6 +129,11 @@ def test_place_that_cannot_be_is_explained(leat):
     one_line(leat("group", "seek", "t", "g", "2"), 2, "3 partitions", "--partition 0 to 2")
     one_line(leat("group", "seek", "t", "g", "2", "--partition", "3"), 2, "no partition 3", "0 to 2")
     one_line(leat("group", "seek", "t", "g", "@2024-05-01"), 2, "--timestamps")
+    one_line(leat("group", "seek", "t", "g", "7", "--partition", "0"), 2, "no such offset", "'t'")
+    leat("topic", "create", "u", check=True)
+    one_line(leat("group", "create", "u", "g", "--from", "7"), 2, "no such offset", "'u'")
+    one_line(leat("group", "create", "u", "x" * 195, "--max-deliveries", "2"), 2,
+             "--max-deliveries", "dead'", "200")
 
 
 def test_topic_that_overwrites_has_no_groups(leat):

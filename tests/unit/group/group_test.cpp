@@ -11,11 +11,11 @@ TEST(Group, FirstCallMakesItAndOthersGetItAsItIs) {
                                                    .in_flight = 7,
                                                    .max_deliveries = 3,
                                                    .lease = 5s}));
-  EXPECT_TRUE(made.created());
+  EXPECT_TRUE(made.was_created());
   EXPECT_EQ(made.name(), "workers");
   for (const Group& again : {must(topic->group("workers")), must(topic->find_group("workers")),
                              must(topic.open_again().group("workers"))}) {
-    EXPECT_FALSE(again.created());
+    EXPECT_FALSE(again.was_created());
     const GroupInfo info = again.info();
     EXPECT_EQ(info.name, "workers");
     EXPECT_EQ(info.mode, GroupMode::at_most_once);
@@ -365,7 +365,7 @@ TEST(GroupDelete, LetsTheNameBeginAnew) {
   }
   must(topic->delete_group(kGroupName));
   const Group anew = group_of(*topic);
-  EXPECT_TRUE(anew.created());
+  EXPECT_TRUE(anew.was_created());
   Member member = join(anew);
   EXPECT_EQ(drain(member), numbers(3));
 }

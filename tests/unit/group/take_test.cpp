@@ -50,8 +50,8 @@ TEST(Member, EachRecordGoesToOneAndKeepsItsOrder) {
     auto taken = member.take(Deadline::immediate());
     if (!taken) continue;  // The others hold what is left.
     const std::uint64_t offset = taken->record.offset;
-    EXPECT_EQ(taken->record.text(), std::to_string(offset));
-    EXPECT_FALSE(seen[offset]);
+    ASSERT_EQ(taken->record.text(), std::to_string(offset));
+    ASSERT_FALSE(seen[offset]);
     seen[offset] = true;
     if (last[turn % 3] != 0) {
       EXPECT_GT(offset, last[turn % 3]);

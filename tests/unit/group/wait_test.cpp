@@ -128,6 +128,7 @@ TEST(MemberWait, DescriptorThatBecomesReadableStopsIt) {
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
   const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  EXPECT_TRUE(take_all(member).empty());
   EXPECT_EQ(code(member.wait(kNothingFor, event.get())), Errc::timeout);
   {
     std::jthread stopper{[&] {
