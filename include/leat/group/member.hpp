@@ -157,30 +157,33 @@ class Member {
   const detail::GroupGeometry& geometry() const noexcept { return group_->geometry(); }
   detail::GroupSeat& seat() const noexcept { return group_->seat(seat_); }
 
+  // What a look for a record came to; if it failed, error_ says why. Not a Result: this is the hot path.
+  enum class Got : std::uint8_t { one, none, failed };
+
   Result<void> take_seat(const MemberOptions& options);
-  Result<void> check() const noexcept;
+  Errc check() noexcept;
+  Got fail(Error error) noexcept;
+  Got fail(Errc code) noexcept { return fail(Error{code, 0}); }
   bool is_closed() const noexcept;
 
   // Taking. docs/internals/groups.md, "Claiming".
-  Result<bool> take_now(Delivery& delivery);
+  Got take_now(Delivery& delivery);
   Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
-  template <class Attempt>
-  auto take_or_wait(Attempt&& attempt, const Deadline& deadline, const std::stop_token& stop)
-      -> decltype(attempt());
-  Result<bool> hand_out(Delivery& delivery);
-  Result<std::size_t> claim_anywhere(std::size_t want, detail::HoldPhase phase);
-  Result<std::size_t> claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  Got hand_out(Delivery& delivery);
+  std::size_t claim_anywhere(std::size_t want, detail::HoldPhase phase);
+  std::size_t claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
   void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
                   std::uint64_t state) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
-  Result<bool> deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
-                       std::uint32_t hold, Delivery& delivery);
-  Result<std::size_t> nothing_now();
+  Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
+              std::uint32_t hold, Delivery& delivery);
+  Got nothing_now();
 
   // Records that came back. "Redelivery".
-  Result<bool> retake(Delivery& delivery);
-  Result<bool> retake_hold(std::uint32_t seat, std::uint32_t index, detail::GroupHold& hold,
-                           std::uint64_t word, Delivery& delivery);
+  Got retake(Delivery& delivery);
+  Got retake_now(std::uint64_t returned, Delivery& delivery);
+  Got retake_hold(std::uint32_t seat, std::uint32_t index, detail::GroupHold& hold,
+                  std::uint64_t word, Delivery& delivery);
   Result<void> bury(const Delivery& delivery);
 
   // By key.
@@ -191,14 +194,11 @@ class Member {
   void unpin(Lane& lane) noexcept;
 
   // Letting go.
-  Result<void> settle(std::uint32_t seat, std::uint32_t index, std::uint64_t word,
-                      detail::HoldPhase to, std::uint32_t partition,
-                      std::uint64_t position) noexcept;
+  std::uint64_t order_of(const Delivery& delivery) const noexcept;
+  Errc settle(const Delivery& delivery, detail::HoldPhase to) noexcept;
   void forget(std::uint32_t seat, std::uint32_t index, detail::HoldPhase to) noexcept;
-  std::uint64_t* held_state(std::uint32_t seat, std::uint32_t index,
-                            std::uint64_t** order) noexcept;
-  template <class Wanted>
-  Result<std::size_t> acknowledge_those(Wanted&& wanted);
+  Result<std::size_t> acknowledge_until(std::uint64_t last);
+  void give_back_ready() noexcept;
   void note_in_flight() noexcept;
   void find_lost_holds() noexcept;
   void wake_publishers() noexcept;
@@ -227,6 +227,7 @@ class Member {
   std::vector<ForeignHold> foreign_;
   std::vector<Ready> ready_;  // From ready_at_ on.
   std::size_t ready_at_ = 0;
+  Error error_;  // Of the last call.
   std::uint64_t order_ = 0;
   std::size_t in_flight_ = 0;
   std::uint64_t handed_ = 0;

@@ -256,7 +256,8 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
                 geometry.partition_count;
   const bool has_membarrier = !exclusive || detail::membarrier_register();
   if (options.room_until)
-    publisher.room_until_ = std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
+    publisher.room_until_ =
+        std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
     publisher.writers_.back().set_limit(publisher.room_until_.get());
