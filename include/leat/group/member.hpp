@@ -69,7 +69,7 @@ class Member {
                            const std::stop_token& stop = {});
 
   // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
-  //   buffer_too_small   the record is given back at once
+  //   buffer_too_small   it is the next one again
   //   otherwise as take()
   Result<std::size_t> take_copy(std::span<std::byte> buffer,
                                 const Deadline& deadline = Deadline::never(),
@@ -135,7 +135,7 @@ class Member {
   };
   struct OwnHold {
     std::uint64_t state = 0;
-    std::uint64_t order = 0;  // When it was handed out; 0: not yet.
+    std::uint64_t order = 0;  // When it was handed out; 0: it is not in the user's hands.
     Own whose = Own::free;
   };
   // A hold in another seat that this member has retaken.
@@ -194,7 +194,8 @@ class Member {
   void unpin(Lane& lane) noexcept;
 
   // Letting go.
-  std::uint64_t order_of(const Delivery& delivery) const noexcept;
+  std::uint64_t* order_word(const Delivery& delivery) noexcept;
+  std::uint64_t order_of(const Delivery& delivery) noexcept;
   Errc settle(const Delivery& delivery, detail::HoldPhase to) noexcept;
   void forget(std::uint32_t seat, std::uint32_t index, detail::HoldPhase to) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
@@ -227,7 +228,8 @@ class Member {
   std::vector<ForeignHold> foreign_;
   std::vector<Ready> ready_;  // From ready_at_ on.
   std::size_t ready_at_ = 0;
-  Error error_;  // Of the last call.
+  std::optional<Delivery> kept_;  // For the next call: a buffer was too small.
+  Error error_;                   // Of the last call.
   std::uint64_t order_ = 0;
   std::size_t in_flight_ = 0;
   std::uint64_t handed_ = 0;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "leat/group/member_take.hpp"
+#include "leat/group/member_keys.hpp"
 
 namespace leat {
 
@@ -23,6 +23,7 @@ inline Member::~Member() { leave(); }
 // Takes a vacant seat, or a dead member's.
 inline Result<void> Member::take_seat(const MemberOptions& options) {
   using namespace detail;
+  if (options.name.size() >= sizeof(GroupSeat::name)) return Errc::invalid_argument;
   const std::uint64_t identity = identity_of(participant_.state());
   const auto try_seat = [&](std::uint32_t index) {
     std::uint32_t high = load_relaxed(group_->header().seat_high);  // relaxed: the swap checks it
@@ -51,7 +52,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
   GroupSeat& mine = seat();
   store_relaxed(mine.pid,
                 static_cast<std::uint32_t>(::getpid()));  // relaxed: for people, as the name
-  const std::size_t size = std::min(options.name.size(), sizeof(mine.name) - 1);
+  const std::size_t size = options.name.size();
   for (std::size_t i = 0; i < size; ++i)
     store_relaxed(reinterpret_cast<std::uint8_t&>(mine.name[i]),
                   static_cast<std::uint8_t>(options.name[i]));
@@ -174,18 +175,23 @@ inline void Member::wake_publishers() noexcept {
   detail::SharedTopic::wake(shared().header().space_wake);
 }
 
-// When it was handed out, if the delivery is still this member's; else 0.
-inline std::uint64_t Member::order_of(const Delivery& delivery) const noexcept {
+// Where it is noted when this delivery was handed out; null if it is not this member's.
+inline std::uint64_t* Member::order_word(const Delivery& delivery) noexcept {
   if (delivery.seat_ == seat_) [[likely]] {
-    if (delivery.hold_ >= own_.size()) return 0;
-    const OwnHold& own = own_[delivery.hold_];
-    return own.whose == Own::mine && own.state == delivery.state_ ? own.order : 0;
+    if (delivery.hold_ >= own_.size()) return nullptr;
+    OwnHold& own = own_[delivery.hold_];
+    return own.whose == Own::mine && own.state == delivery.state_ ? &own.order : nullptr;
   }
-  for (const ForeignHold& one : foreign_) {
+  for (ForeignHold& one : foreign_) {
     if (one.seat == delivery.seat_ && one.hold == delivery.hold_ && one.state == delivery.state_)
-      return one.order;
+      return &one.order;
   }
-  return 0;
+  return nullptr;
+}
+// When it was handed out; 0 if it is not in the user's hands.
+inline std::uint64_t Member::order_of(const Delivery& delivery) noexcept {
+  const std::uint64_t* order = order_word(delivery);
+  return order != nullptr ? *order : 0;
 }
 
 inline Result<void> Member::acknowledge(const Delivery& delivery) {
@@ -277,7 +283,7 @@ inline void Member::give_back_ready() noexcept {
 
 inline bool Member::is_ready() noexcept {
   using namespace detail;
-  if (ready_at_ != ready_.size() || is_closed()) return true;
+  if (kept_ || ready_at_ != ready_.size() || is_closed()) return true;
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
   for (Lane& lane : lanes_) {
@@ -342,14 +348,18 @@ inline std::int64_t Member::look_after_others() noexcept {
     if (handed != progress.handed || progress.since_ns == 0) {
       progress = {handed, now};
     } else if (now - progress.since_ns >= kOthersDie) {
+      // It may be stopped before it could note its last claim.
+      const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
+      const std::uint32_t partition = ClaimName::unpack(claiming).partition;
+      if (partition < lanes_.size()) note_claim(*group_, partition, group_->load_cursor(partition));
       bool taken = false;
       group_->each_hold_of(
           index, [&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
             HoldState state = HoldState::unpack(word);
             if (state.phase != HoldPhase::ready || state.owner != index + 1) return;
             // Only of a claim that is known to be made.
-            const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
-            if (load_acquire<Edge::group_cursor>(other.noted) != claiming) return;
+            const std::uint64_t last = load_acquire<Edge::group_cursor>(other.claiming);
+            if (load_acquire<Edge::group_cursor>(other.noted) != last) return;
             state.phase = HoldPhase::returned;
             state.owner = 0;
             taken = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || taken;
