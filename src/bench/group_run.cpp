@@ -1,0 +1,424 @@
+#include "group_run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <optional>
+#include <string>
+
+#include "log_roles.hpp"
+#include "topics.hpp"
+
+namespace leat::bench {
+namespace {
+
+constexpr char kGroup[] = "members";
+constexpr std::size_t kPollLimit = 1000;
+constexpr std::chrono::milliseconds kNap{5};  // After it a member looks whether all is done.
+
+// What all processes of a measurement share.
+struct Board {
+  struct alignas(kCacheLine) Count {
+    std::atomic<std::uint64_t> value{0};
+  };
+  std::array<RoleTimes, kMaxGroupRoles> publishers{};
+  std::array<RoleTimes, kMaxGroupRoles> members{};
+  std::array<Count, kMaxGroupRoles> received{};  // By member; what it knew when it found nothing.
+  std::atomic<std::uint32_t> finished{0};        // Publishers of a peer's queue, since it was made.
+};
+
+// A few laps of the topic; of a peer's queue, which is much smaller and slower, some.
+struct Amounts {
+  std::uint64_t warm_up, measured;  // Of each publisher.
+
+  std::uint64_t all() const noexcept { return warm_up + measured; }
+};
+
+Amounts amounts_of(const GroupLoad& load, bool of_peer) {
+  const std::uint64_t measured = (load.records + load.publishers - 1) / load.publishers;
+  const std::uint64_t lap = kLogCapacityBytes / ((load.size + 16) / 16 * 16);
+  return {of_peer ? measured / 10 + 1 : 2 * lap / load.publishers + 1, measured};
+}
+
+LogOptions log_options(const GroupLoad& load) {
+  return {.size = load.size,
+          .records = load.records,
+          .publishers = load.publishers,
+          .mode = load.mode,
+          .verify = load.verify};
+}
+
+// Verifies what one member receives.
+class Checker {
+ public:
+  Checker(const GroupLoad& load, const Receipts& receipts, std::uint32_t member)
+      : payload_{load.size, load.verify},
+        receipts_{receipts},
+        member_{member},
+        bits_{publisher_bits(load.publishers)} {
+    receipts_.prefault(member);
+  }
+
+  void check(Bytes value) {
+    ++count_;
+    std::uint64_t sequence = 0;
+    if (value.size() != payload_.size()) {
+      throw Failure(
+          fmt::format("a record has {} bytes instead of {}", value.size(), payload_.size()));
+    }
+    std::memcpy(&sequence, value.data(), sizeof sequence);
+    if (!payload_.check(value.data(), sequence)) {
+      throw Failure(fmt::format("record {} is not the one that was published", sequence));
+    }
+    const std::uint64_t publisher = sequence & ((std::uint64_t{1} << bits_) - 1);
+    if (!receipts_.note(member_, publisher, sequence >> bits_)) {
+      throw Failure(fmt::format("record {} of publisher {} came twice, or never was",
+                                sequence >> bits_, publisher));
+    }
+  }
+
+  std::uint64_t count() const noexcept { return count_; }
+
+ private:
+  Payload payload_;
+  const Receipts& receipts_;
+  std::uint32_t member_;
+  unsigned bits_;
+  std::uint64_t count_ = 0;
+};
+
+enum class WhenIdle { sleep, poll };
+
+class GroupMember {
+ public:
+  GroupMember(const GroupLoad& load, const std::string& directory, Board& board,
+              const Receipts& receipts, std::uint32_t index, WhenIdle when_idle = WhenIdle::sleep)
+      : load_{load},
+        board_{board},
+        index_{index},
+        when_idle_{when_idle},
+        checker_{load, receipts, index},
+        group_{value_of(open_topic(directory, kLogTopic).find_group(kGroup), "open the group")},
+        member_{value_of(group_.join(), "join the group")} {}
+
+  // Until all members together have received so many records since they were made.
+  void receive(std::uint64_t total) {
+    RoleTimes& times = board_.members[index_];
+    const std::uint64_t cpu_before_ns = thread_cpu_ns();
+    bool found_some = true;
+    while (true) {
+      if (take_some() != 0) {
+        found_some = true;
+        continue;
+      }
+      if (found_some) {
+        found_some = false;
+        times.ended_ns = now_ns();
+        times.cpu_ns = thread_cpu_ns() - cpu_before_ns;
+        // relaxed throughout: only the counts themselves matter.
+        board_.received[index_].value.store(checker_.count(), std::memory_order_relaxed);
+      }
+      if (received_by_all() >= total) return;
+      wait();
+    }
+  }
+
+ private:
+  std::size_t take_some() {
+    if (load_.batch == 0) {
+      return value_of(member_.poll(kPollLimit, [&](const Delivery& delivery) { check(delivery); }),
+                      "take");
+    }
+    if (load_.batch == 1) {
+      const auto delivery = member_.take(Deadline::immediate());
+      if (!delivery) return nothing(delivery.error());
+      check(*delivery);
+      value_of(member_.acknowledge(*delivery), "acknowledge");
+      return 1;
+    }
+    deliveries_.clear();
+    const auto taken = member_.take(deliveries_, load_.batch, Deadline::immediate());
+    if (!taken) return nothing(taken.error());
+    for (const Delivery& delivery : deliveries_) {
+      check(delivery);
+      value_of(member_.acknowledge(delivery), "acknowledge");
+    }
+    return *taken;
+  }
+
+  static std::size_t nothing(Error error) {
+    if (error.code != Errc::timeout) throw topic_failure("take", error);
+    return 0;
+  }
+
+  // Each record is to be delivered once: nobody gives one back, and nobody dies.
+  void check(const Delivery& delivery) {
+    if (delivery.deliveries != 1) {
+      throw Failure(fmt::format("a record was delivered {} times", delivery.deliveries));
+    }
+    checker_.check(delivery.record.value);
+  }
+
+  void wait() {
+    if (when_idle_ == WhenIdle::poll) {
+      spin_.once();
+      return;
+    }
+    if (auto waited = member_.wait(kNap); !waited && waited.error().code != Errc::timeout) {
+      throw topic_failure("wait", waited.error());
+    }
+  }
+
+  std::uint64_t received_by_all() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < load_.members; ++i) {
+      sum += board_.received[i].value.load(std::memory_order_relaxed);
+    }
+    return sum;
+  }
+
+  const GroupLoad& load_;
+  Board& board_;
+  std::uint32_t index_;
+  WhenIdle when_idle_;
+  Checker checker_;
+  Group group_;
+  Member member_;
+  std::vector<Delivery> deliveries_;
+  Spin spin_;
+};
+
+class PeerPublisher {
+ public:
+  PeerPublisher(const GroupLoad& load, PeerQueue& queue, Board& board, std::uint32_t index)
+      : load_{load},
+        queue_{queue},
+        board_{board},
+        payload_{load.size, load.verify},
+        outgoing_{payload_, index, std::uint64_t{1} << publisher_bits(load.publishers)} {}
+
+  // The last of the publishers sends each member an empty record: the end.
+  void publish(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) queue_.send(outgoing_.next());
+    // relaxed: whoever counts last has sent its own; those of the others are in the queue already.
+    const std::uint32_t finished = board_.finished.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (finished % load_.publishers != 0) return;
+    for (std::uint32_t i = 0; i < load_.members; ++i) queue_.send({});
+  }
+
+ private:
+  const GroupLoad& load_;
+  PeerQueue& queue_;
+  Board& board_;
+  Payload payload_;
+  OutgoingPayloads outgoing_;
+};
+
+class PeerMember {
+ public:
+  PeerMember(const GroupLoad& load, PeerQueue& queue, Board& board, const Receipts& receipts,
+             std::uint32_t index)
+      : queue_{queue},
+        board_{board},
+        index_{index},
+        checker_{load, receipts, index},
+        buffer_(load.size) {}
+
+  // Until the end that the publishers send.
+  void receive(std::uint64_t /*total*/) {
+    const std::uint64_t cpu_before_ns = thread_cpu_ns();
+    while (const std::size_t size = queue_.receive(buffer_)) {
+      checker_.check(Bytes{buffer_}.first(size));
+    }
+    RoleTimes& times = board_.members[index_];
+    times.ended_ns = now_ns();
+    times.cpu_ns = thread_cpu_ns() - cpu_before_ns;
+  }
+
+ private:
+  PeerQueue& queue_;
+  Board& board_;
+  std::uint32_t index_;
+  Checker checker_;
+  std::vector<std::byte> buffer_;
+};
+
+// A topic with a group that gets every record of it.
+void create_topic_with_group(const TemporaryTopics& topics, bool with_group) {
+  topics.create(kLogTopic, {.capacity_bytes = kLogCapacityBytes, .policy = Policy::block});
+  if (!with_group) return;
+  (void)value_of(open_topic(topics.directory(), kLogTopic)
+                     .group(kGroup, leat::GroupOptions{.from = From::beginning}),
+                 "make a group");
+}
+
+GroupCost summarise(const GroupLoad& load, const Amounts& each, const Board& board) {
+  std::uint64_t started_ns = UINT64_MAX;
+  std::uint64_t ended_ns = 0;
+  std::uint64_t publisher_cpu_ns = 0, publisher_wait_ns = 0, member_cpu_ns = 0;
+  for (std::uint32_t i = 0; i < load.publishers; ++i) {
+    const RoleTimes& times = board.publishers[i];
+    started_ns = std::min(started_ns, times.started_ns);
+    publisher_cpu_ns += times.cpu_ns;
+    publisher_wait_ns += times.wait_ns;
+  }
+  for (std::uint32_t i = 0; i < load.members; ++i) {
+    ended_ns = std::max(ended_ns, board.members[i].ended_ns);
+    member_cpu_ns += board.members[i].cpu_ns;
+  }
+  const auto of_one = [&](std::uint64_t sum) {
+    return static_cast<double>(sum) / static_cast<double>(each.measured * load.publishers);
+  };
+  return {.ns_per_record = of_one(ended_ns - started_ns),
+          .publisher_cpu_ns_per_record = of_one(publisher_cpu_ns),
+          .publisher_wait_ns_per_record = of_one(publisher_wait_ns),
+          .member_cpu_ns_per_record = of_one(member_cpu_ns)};
+}
+
+std::chrono::seconds time_limit(const GroupLoad& load) {
+  constexpr std::uint64_t kSlowestPerSecond = 20'000;
+  return std::chrono::seconds{120 + load.records / kSlowestPerSecond};
+}
+
+// `make_publisher(index)` and `make_member(index)` are called in the processes.
+template <class MakePublisher, class MakeMember>
+GroupCost measure(const GroupLoad& load, const Amounts& each, const std::vector<int>& cpus,
+                  Board& board, const Receipts& receipts, const MakePublisher& make_publisher,
+                  const MakeMember& make_member) {
+  const LogPlacement placement = place_log(cpus, load.publishers, load.members);
+  std::vector<Role> roles;
+  for (std::uint32_t i = 0; i < load.publishers; ++i) {
+    roles.push_back({"publisher", placement.publishers.cpu(i), [&, i](Barrier& barrier) {
+                       auto publisher = make_publisher(i);
+                       barrier.meet();
+                       publisher.publish(each.warm_up);
+                       barrier.meet();
+                       measure_publishing(board.publishers[i],
+                                          [&] { publisher.publish(each.measured); });
+                       barrier.meet();
+                     }});
+  }
+  for (std::uint32_t i = 0; i < load.members; ++i) {
+    roles.push_back({"member", placement.subscribers.cpu(i), [&, i](Barrier& barrier) {
+                       auto member = make_member(i);
+                       barrier.meet();
+                       member.receive(each.warm_up * load.publishers);
+                       barrier.meet();
+                       member.receive(each.all() * load.publishers);
+                       barrier.meet();  // Nobody leaves before: that would be part of the time.
+                     }});
+  }
+  run_roles(roles, time_limit(load));
+  receipts.check();
+  return summarise(load, each, board);
+}
+
+}  // namespace
+
+Receipts::Receipts(std::uint32_t members, std::uint32_t publishers, std::uint64_t records_of_each)
+    : publishers_{publishers},
+      records_of_each_{records_of_each},
+      words_of_each_{static_cast<std::size_t>(records_of_each / 64 + 1)} {
+  for (std::uint32_t i = 0; i < members; ++i) {
+    bits_.push_back(std::make_unique<SharedMemory>(publishers * words_of_each_ * 8));
+  }
+}
+
+bool Receipts::note(std::uint32_t member, std::uint64_t publisher,
+                    std::uint64_t record) const noexcept {
+  if (publisher >= publishers_ || record >= records_of_each_) return false;
+  std::uint64_t& word = words(member)[publisher * words_of_each_ + record / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (record % 64);
+  if ((word & bit) != 0) return false;
+  word |= bit;
+  return true;
+}
+
+void Receipts::check() const {
+  for (std::uint64_t publisher = 0; publisher < publishers_; ++publisher) {
+    for (std::uint64_t record = 0; record < records_of_each_; record += 64) {
+      const std::uint64_t left = records_of_each_ - record;
+      const std::uint64_t wanted = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+      std::uint64_t once = 0, twice = 0;
+      for (std::uint32_t member = 0; member < bits_.size(); ++member) {
+        const std::uint64_t word = words(member)[publisher * words_of_each_ + record / 64];
+        twice |= once & word;
+        once |= word;
+      }
+      const auto complain = [&](std::uint64_t wrong, const char* what) {
+        if (wrong == 0) return;
+        throw Failure(fmt::format("record {} of publisher {} was received by {}",
+                                  record + static_cast<std::uint64_t>(std::countr_zero(wrong)),
+                                  publisher, what));
+      };
+      complain(twice, "two members");
+      complain(wanted & ~once, "nobody");
+    }
+  }
+}
+
+GroupCost measure_group(const GroupLoad& load, const std::vector<int>& cpus) {
+  const TemporaryTopics topics;
+  create_topic_with_group(topics, true);
+  const Amounts each = amounts_of(load, false);
+  const Shared<Board> board;
+  const Receipts receipts(load.members, load.publishers, each.all());
+  const LogOptions log = log_options(load);
+  return measure(
+      load, each, cpus, *board, receipts,
+      [&](std::uint32_t i) { return LogPublisher(log, topics.directory(), i); },
+      [&](std::uint32_t i) { return GroupMember(load, topics.directory(), *board, receipts, i); });
+}
+
+GroupCost measure_peer(Peer peer, const GroupLoad& load, const std::vector<int>& cpus) {
+  const auto queue = make_peer_queue(peer, load.size);
+  const Amounts each = amounts_of(load, true);
+  const Shared<Board> board;
+  const Receipts receipts(load.members, load.publishers, each.all());
+  return measure(
+      load, each, cpus, *board, receipts,
+      [&](std::uint32_t i) { return PeerPublisher(load, *queue, *board, i); },
+      [&](std::uint32_t i) { return PeerMember(load, *queue, *board, receipts, i); });
+}
+
+double publisher_cpu_ns(const GroupLoad& load, std::uint64_t rate, bool with_group,
+                        const std::vector<int>& cpus) {
+  const TemporaryTopics topics;
+  create_topic_with_group(topics, with_group);
+  LogOptions log = log_options(load);
+  log.publishers = 1;
+  log.rate = rate;
+  const Shared<Board> board;
+  const Receipts receipts(1, 1, load.records);
+  const LogPlacement placement = place_log(cpus, 1, 1);
+
+  std::vector<Role> roles;
+  roles.push_back({"publisher", placement.publishers.cpu(0), [&](Barrier& barrier) {
+                     LogPublisher publisher(log, topics.directory(), 0);
+                     barrier.meet();
+                     publisher.measure_at_rate(load.records, board->publishers[0]);
+                   }});
+  roles.push_back({"subscriber", placement.subscribers.cpu(0), [&](Barrier& barrier) {
+                     LogSubscriber subscriber(log, topics.directory());
+                     barrier.meet();
+                     subscriber.receive(load.records);
+                   }});
+  if (with_group) {
+    roles.push_back({"member", placement.subscribers.cpu(1), [&](Barrier& barrier) {
+                       GroupLoad one = load;
+                       one.publishers = one.members = 1;
+                       GroupMember member(one, topics.directory(), *board, receipts, 0,
+                                          WhenIdle::poll);
+                       barrier.meet();
+                       member.receive(load.records);
+                     }});
+  }
+  run_roles(roles, time_limit(load));
+  if (with_group) receipts.check();
+  return static_cast<double>(board->publishers[0].cpu_ns) / static_cast<double>(load.records);
+}
+
+}  // namespace leat::bench
