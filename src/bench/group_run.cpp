@@ -3,32 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <bit>
-#include <optional>
-#include <string>
 
-#include "log_roles.hpp"
-#include "topics.hpp"
+#include "group_roles.hpp"
 
 namespace leat::bench {
 namespace {
-
-constexpr char kGroup[] = "members";
-constexpr std::size_t kPollLimit = 1000;
-constexpr std::chrono::milliseconds kNap{5};  // After it a member looks whether all is done.
-
-// What all processes of a measurement share.
-struct Board {
-  struct alignas(kCacheLine) Count {
-    std::atomic<std::uint64_t> value{0};
-  };
-  std::array<RoleTimes, kMaxGroupRoles> publishers{};
-  std::array<RoleTimes, kMaxGroupRoles> members{};
-  std::array<Count, kMaxGroupRoles> received{};  // By member; what it knew when it found nothing.
-  std::atomic<std::uint32_t> finished{0};        // Publishers of a peer's queue, since it was made.
-};
 
 // A few laps of the topic; of a peer's queue, which is much smaller and slower, some.
 struct Amounts {
@@ -50,201 +30,6 @@ LogOptions log_options(const GroupLoad& load) {
           .mode = load.mode,
           .verify = load.verify};
 }
-
-// Verifies what one member receives.
-class Checker {
- public:
-  Checker(const GroupLoad& load, const Receipts& receipts, std::uint32_t member)
-      : payload_{load.size, load.verify},
-        receipts_{receipts},
-        member_{member},
-        bits_{publisher_bits(load.publishers)} {
-    receipts_.prefault(member);
-  }
-
-  void check(Bytes value) {
-    ++count_;
-    std::uint64_t sequence = 0;
-    if (value.size() != payload_.size()) {
-      throw Failure(
-          fmt::format("a record has {} bytes instead of {}", value.size(), payload_.size()));
-    }
-    std::memcpy(&sequence, value.data(), sizeof sequence);
-    if (!payload_.check(value.data(), sequence)) {
-      throw Failure(fmt::format("record {} is not the one that was published", sequence));
-    }
-    const std::uint64_t publisher = sequence & ((std::uint64_t{1} << bits_) - 1);
-    if (!receipts_.note(member_, publisher, sequence >> bits_)) {
-      throw Failure(fmt::format("record {} of publisher {} came twice, or never was",
-                                sequence >> bits_, publisher));
-    }
-  }
-
-  std::uint64_t count() const noexcept { return count_; }
-
- private:
-  Payload payload_;
-  const Receipts& receipts_;
-  std::uint32_t member_;
-  unsigned bits_;
-  std::uint64_t count_ = 0;
-};
-
-enum class WhenIdle { sleep, poll };
-
-class GroupMember {
- public:
-  GroupMember(const GroupLoad& load, const std::string& directory, Board& board,
-              const Receipts& receipts, std::uint32_t index, WhenIdle when_idle = WhenIdle::sleep)
-      : load_{load},
-        board_{board},
-        index_{index},
-        when_idle_{when_idle},
-        checker_{load, receipts, index},
-        group_{value_of(open_topic(directory, kLogTopic).find_group(kGroup), "open the group")},
-        member_{value_of(group_.join(), "join the group")} {}
-
-  // Until all members together have received so many records since they were made.
-  void receive(std::uint64_t total) {
-    RoleTimes& times = board_.members[index_];
-    const std::uint64_t cpu_before_ns = thread_cpu_ns();
-    bool found_some = true;
-    while (true) {
-      if (take_some() != 0) {
-        found_some = true;
-        continue;
-      }
-      if (found_some) {
-        found_some = false;
-        times.ended_ns = now_ns();
-        times.cpu_ns = thread_cpu_ns() - cpu_before_ns;
-        // relaxed throughout: only the counts themselves matter.
-        board_.received[index_].value.store(checker_.count(), std::memory_order_relaxed);
-      }
-      if (received_by_all() >= total) return;
-      wait();
-    }
-  }
-
- private:
-  std::size_t take_some() {
-    if (load_.batch == 0) {
-      return value_of(member_.poll(kPollLimit, [&](const Delivery& delivery) { check(delivery); }),
-                      "take");
-    }
-    if (load_.batch == 1) {
-      const auto delivery = member_.take(Deadline::immediate());
-      if (!delivery) return nothing(delivery.error());
-      check(*delivery);
-      value_of(member_.acknowledge(*delivery), "acknowledge");
-      return 1;
-    }
-    deliveries_.clear();
-    const auto taken = member_.take(deliveries_, load_.batch, Deadline::immediate());
-    if (!taken) return nothing(taken.error());
-    for (const Delivery& delivery : deliveries_) {
-      check(delivery);
-      value_of(member_.acknowledge(delivery), "acknowledge");
-    }
-    return *taken;
-  }
-
-  static std::size_t nothing(Error error) {
-    if (error.code != Errc::timeout) throw topic_failure("take", error);
-    return 0;
-  }
-
-  // Each record is to be delivered once: nobody gives one back, and nobody dies.
-  void check(const Delivery& delivery) {
-    if (delivery.deliveries != 1) {
-      throw Failure(fmt::format("a record was delivered {} times", delivery.deliveries));
-    }
-    checker_.check(delivery.record.value);
-  }
-
-  void wait() {
-    if (when_idle_ == WhenIdle::poll) {
-      spin_.once();
-      return;
-    }
-    if (auto waited = member_.wait(kNap); !waited && waited.error().code != Errc::timeout) {
-      throw topic_failure("wait", waited.error());
-    }
-  }
-
-  std::uint64_t received_by_all() const noexcept {
-    std::uint64_t sum = 0;
-    for (std::uint32_t i = 0; i < load_.members; ++i) {
-      sum += board_.received[i].value.load(std::memory_order_relaxed);
-    }
-    return sum;
-  }
-
-  const GroupLoad& load_;
-  Board& board_;
-  std::uint32_t index_;
-  WhenIdle when_idle_;
-  Checker checker_;
-  Group group_;
-  Member member_;
-  std::vector<Delivery> deliveries_;
-  Spin spin_;
-};
-
-class PeerPublisher {
- public:
-  PeerPublisher(const GroupLoad& load, PeerQueue& queue, Board& board, std::uint32_t index)
-      : load_{load},
-        queue_{queue},
-        board_{board},
-        payload_{load.size, load.verify},
-        outgoing_{payload_, index, std::uint64_t{1} << publisher_bits(load.publishers)} {}
-
-  // The last of the publishers sends each member an empty record: the end.
-  void publish(std::uint64_t count) {
-    for (std::uint64_t i = 0; i < count; ++i) queue_.send(outgoing_.next());
-    // relaxed: whoever counts last has sent its own; those of the others are in the queue already.
-    const std::uint32_t finished = board_.finished.fetch_add(1, std::memory_order_relaxed) + 1;
-    if (finished % load_.publishers != 0) return;
-    for (std::uint32_t i = 0; i < load_.members; ++i) queue_.send({});
-  }
-
- private:
-  const GroupLoad& load_;
-  PeerQueue& queue_;
-  Board& board_;
-  Payload payload_;
-  OutgoingPayloads outgoing_;
-};
-
-class PeerMember {
- public:
-  PeerMember(const GroupLoad& load, PeerQueue& queue, Board& board, const Receipts& receipts,
-             std::uint32_t index)
-      : queue_{queue},
-        board_{board},
-        index_{index},
-        checker_{load, receipts, index},
-        buffer_(load.size) {}
-
-  // Until the end that the publishers send.
-  void receive(std::uint64_t /*total*/) {
-    const std::uint64_t cpu_before_ns = thread_cpu_ns();
-    while (const std::size_t size = queue_.receive(buffer_)) {
-      checker_.check(Bytes{buffer_}.first(size));
-    }
-    RoleTimes& times = board_.members[index_];
-    times.ended_ns = now_ns();
-    times.cpu_ns = thread_cpu_ns() - cpu_before_ns;
-  }
-
- private:
-  PeerQueue& queue_;
-  Board& board_;
-  std::uint32_t index_;
-  Checker checker_;
-  std::vector<std::byte> buffer_;
-};
 
 // A topic with a group that gets every record of it.
 void create_topic_with_group(const TemporaryTopics& topics, bool with_group) {
@@ -370,7 +155,9 @@ GroupCost measure_group(const GroupLoad& load, const std::vector<int>& cpus) {
   return measure(
       load, each, cpus, *board, receipts,
       [&](std::uint32_t i) { return LogPublisher(log, topics.directory(), i); },
-      [&](std::uint32_t i) { return GroupMember(load, topics.directory(), *board, receipts, i); });
+      [&](std::uint32_t i) {
+        return TakingMember(load, *board, receipts, i, GroupSource(load, topics.directory()));
+      });
 }
 
 GroupCost measure_peer(Peer peer, const GroupLoad& load, const std::vector<int>& cpus) {
@@ -410,8 +197,8 @@ double publisher_cpu_ns(const GroupLoad& load, std::uint64_t rate, bool with_gro
     roles.push_back({"member", placement.subscribers.cpu(1), [&](Barrier& barrier) {
                        GroupLoad one = load;
                        one.publishers = one.members = 1;
-                       GroupMember member(one, topics.directory(), *board, receipts, 0,
-                                          WhenIdle::poll);
+                       TakingMember member(one, *board, receipts, 0,
+                                           GroupSource(one, topics.directory(), WhenIdle::poll));
                        barrier.meet();
                        member.receive(load.records);
                      }});
