@@ -71,8 +71,11 @@ class PosixQueue final : public PeerQueue {
     queue_ = detail::Fd{
         ::mq_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600, &attributes)};
     if (!queue_) {
-      throw system_failure(
-          fmt::format("cannot make a POSIX message queue of {} records of {} bytes", depth_, size));
+      // EMFILE means the memory that a user's queues may take; and that sounds like something else.
+      if (errno == EMFILE) errno = ENOMEM;
+      throw system_failure(fmt::format(
+          "cannot make a POSIX message queue of {} records of {} bytes (ulimit -q limits them)",
+          depth_, size));
     }
     ::mq_unlink(name.c_str());
   }
