@@ -8,4 +8,4 @@
 // This header is all a program needs. Errors are values (leat/base/result.hpp), nothing throws.
 #pragma once
 
-#include "leat/log/topic.hpp"
+#include "leat/group/group.hpp"

@@ -49,6 +49,9 @@ enum class Edge : std::uint8_t {
   sleeping,     // the sleeping bit before the last look <-> new data or room before the bit is read
   cursor,       // reads of a segment before the cursor leaves it -> whoever reuses the segment
   exclusive,    // the exclusive word <-> the slots of shared publishers
+  group,         // a group's file before its number -> publishers; a seat before a look at `closed` <->
+  group_cursor,  // holds before the cursor passes their records -> publishers, other members
+  hold,          // a hold's facts before its state, reads before it is free -> publishers, members
   topic_state,  // the deleting mark <-> the slots of participants
 };
 

@@ -41,10 +41,16 @@ enum class Errc : std::int32_t {
   not_allowed,       // the topic's options exclude it
   too_many,          // every participant slot is taken by a live process
   unsupported,       // the kernel or file system lacks something
+  in_flight_full,    // this member holds as many records as its group allows
+  not_held,          // the member does not hold this record (any more)
+  lease_lost,        // the record was held for longer than the group's lease, and taken away
+  closed,            // the consumer group was deleted
+  buffer_too_small,  // the record stays; Error.system_error is its size
   io_error,          // any other failed system call
 };
 
-// Code and errno (0 where no system call failed). With too_large: how many bytes are allowed.
+// Code and errno (0 where no system call failed). With too_large: how many bytes are allowed; with
+// buffer_too_small: how many are needed.
 struct Error {
   Errc code = Errc::ok;
   std::int32_t system_error = 0;
@@ -103,11 +109,21 @@ inline std::string describe(Error error) {
     case Errc::not_allowed: text = "the topic's options do not allow this"; break;
     case Errc::too_many: text = "every participant slot of the topic is in use"; break;
     case Errc::unsupported: text = "not supported by this kernel or file system"; break;
+    case Errc::in_flight_full:
+      text = "this member holds as many records as its group allows: acknowledge some";
+      break;
+    case Errc::not_held: text = "this member does not hold that record (any more)"; break;
+    case Errc::lease_lost: text = "the record was held for longer than the group's lease"; break;
+    case Errc::closed: text = "the consumer group was deleted"; break;
+    case Errc::buffer_too_small: text = "the buffer is too small for the record"; break;
     case Errc::io_error: text = "a system call failed"; break;
   }
   std::string sentence = text;
   if (error.code == Errc::too_large && error.system_error != 0) {
     return sentence + ": at most " + std::to_string(error.system_error) + " bytes";
+  }
+  if (error.code == Errc::buffer_too_small) {
+    return sentence + ": it needs " + std::to_string(error.system_error) + " bytes";
   }
   if (error.system_error != 0) {
     sentence += " (";

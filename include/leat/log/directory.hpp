@@ -78,8 +78,12 @@ inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
 
 inline void remove_topic_files(const Fd& directory, const char* name) noexcept {
   if (auto topic = open_directory_at(directory.get(), name)) {
-    remove_file_at(topic->get(), kControlFile);
-    remove_file_at(topic->get(), kRecordsFile);
+    if (auto files = names_in(topic->get())) {
+      for (const std::string& file : *files) {
+        if (file == kControlFile || file == kRecordsFile || file.starts_with(kGroupPrefix))
+          remove_file_at(topic->get(), file.c_str());
+      }
+    }
   }
   remove_directory_at(directory.get(), name);
 }

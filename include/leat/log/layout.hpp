@@ -1,5 +1,5 @@
 // Every byte that processes share: docs/format.md draws it, docs/internals/log.md says who may
-// write what and why it is safe.
+// write what and why it is safe. Groups have files of their own: group_layout.hpp.
 //
 // A topic is a directory with two files. `control` is mapped writable by every participant:
 //
@@ -25,7 +25,7 @@
 namespace leat::detail {
 
 inline constexpr std::uint64_t kMagic = 0x0031'474f'4c54'4145ULL;  // "EATLOG1\0" in memory order.
-inline constexpr std::uint32_t kFormatVersion = 1;
+inline constexpr std::uint32_t kFormatVersion = 2;
 
 // Two cache lines: processors fetch lines in pairs. Part of the format.
 inline constexpr std::size_t kLine = 128;
@@ -146,6 +146,8 @@ inline constexpr std::uint32_t kWakeStep = 8;
 // In TopicHeader::deleting: nobody may join any more.
 inline constexpr std::uint64_t kDeletionDecided = ~0ULL;
 
+inline constexpr std::uint32_t kMaxGroups = 64;
+
 struct TopicHeader {
   // Written before the topic gets its name; constant afterwards.
   std::uint64_t magic;
@@ -171,8 +173,10 @@ struct TopicHeader {
   std::uint64_t next_identity;  // counts identities given out
   std::uint32_t participant_high;  // slots ever used: all scans stop here; only grows
   std::uint32_t next_partition;    // hands out partitions to publishers without keys
+  // Numbers of the consumer groups, 0 = free; the file of group n is kGroupPrefix + n in hexadecimal.
+  alignas(kLine) std::uint64_t groups[kMaxGroups];  // [group]
 };
-static_assert(sizeof(TopicHeader) == 4 * kLine && std::is_trivially_copyable_v<TopicHeader>);
+static_assert(sizeof(TopicHeader) == 8 * kLine && std::is_trivially_copyable_v<TopicHeader>);
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 
 // One participant: a publisher, a subscriber, or somebody who repairs or deletes.
@@ -188,6 +192,7 @@ enum class ParticipantRole : std::uint8_t {
   exclusive_publisher = 3,
   subscriber = 4,
   repairer = 5,  // looks after the dead, and reads facts
+  member = 6,    // of a consumer group
 };
 struct alignas(kLine) ParticipantSlot {
   std::uint64_t state;
@@ -208,6 +213,8 @@ inline constexpr std::int64_t kLockBase = std::int64_t{1} << 56;  // Beyond any 
 inline constexpr std::int64_t lock_offset(std::uint64_t identity) noexcept {
   return kLockBase + static_cast<std::int64_t>(identity & ((1ULL << 55) - 1));
 }
+// Whoever makes or deletes a consumer group of the topic locks this byte. [group]
+inline constexpr std::int64_t kGroupLock = kLockBase - 1;
 // Nobody has identity 0. A topic that is removed when unused has this byte locked, shared, by every
 // process that has it open; and exclusively by the one that removes it.
 inline constexpr std::uint64_t kOpenLock = 0;
@@ -261,7 +268,7 @@ struct alignas(kLine) PartitionSlot {
   std::uint64_t cursor_segment;  // the segment it reads next from
   std::uint64_t cursor_offset;   // the offset it reads next; for people
   // Segments that must not be reused though no cursor holds them; 0 = none. [retire]
-  std::uint64_t pin;         // a lossy subscriber reads it in place
+  std::uint64_t pin;         // a lossy subscriber reads it in place, or a member looks at its keys
   std::uint64_t repair_pin;  // its owner repairs a record in it
 };
 static_assert(sizeof(PartitionSlot) == kLine);

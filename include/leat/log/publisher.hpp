@@ -25,6 +25,9 @@ namespace leat {
 struct PublisherOptions {
   bool exclusive = false;                       // the topic's only publisher; cheaper per record
   std::optional<std::uint32_t> partition = {};  // for records without a key; else chosen at open
+  // Publishes only offsets below what this returns. Asked again whenever that is reached; while it
+  // says no, the publisher waits as for room. Exact with any number of publishers that go by it.
+  std::function<std::uint64_t()> room_until = {};
 };
 
 class Publisher;
@@ -197,14 +200,18 @@ class Publisher {
   }
 
   // Claims room for `size` bytes without waiting. `busy`: the last claim is still open.
-  Result<Claim> try_claim(std::size_t size) {
+  Result<Claim> try_claim(std::size_t size) { return claim(size, Deadline::immediate()); }
+  // The same, waiting for room until the deadline, where the topic's policy is to wait.
+  //   timeout, stopped, would_deadlock, deleted
+  Result<Claim> claim(std::size_t size, const Deadline& deadline = Deadline::never(),
+                      const std::stop_token& stop = {}) {
     const NewRecord record{};
     const detail::ExtensionSizes sizes = detail::extension_sizes(record, timestamps_);
     if (auto ok = check(sizes.total + size); !ok) return ok.error();
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
     if (const Error error = writer.claim(room, 1, detail::granules_for(sizes.total + size), false,
-                                         Deadline::immediate(), nullptr);
+                                         deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
@@ -248,6 +255,7 @@ class Publisher {
 
   detail::Participant participant_;
   std::vector<detail::PartitionWriter> writers_;  // By partition.
+  std::unique_ptr<const std::function<std::uint64_t()>> room_until_;
   std::unique_ptr<std::byte[]>
       spare_frames_;  // The last batch's, so that the next need not allocate.
   std::uint64_t spare_capacity_ = 0;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "leat/log/record.hpp"
+#include "leat/log/found_record.hpp"
 #include "leat/log/segments.hpp"
 
 namespace leat::detail {
@@ -167,35 +167,16 @@ class PartitionReader {
     // In this order: if the claim word is in a later segment and nothing is missing in this one, then
     // the next segment was mapped before, and is_ready() sees it.
     if (!has_hole() || is_ready()) {
-      stuck_offset_ = ~0ULL;
+      hole_.clear();
       return {};
     }
-    const std::int64_t now = now_ns();
-    if (stuck_offset_ != offset_) {
-      stuck_offset_ = offset_;
-      stuck_since_ns_ = now;
-      unknown_since_ns_ = 0;
-    }
     if (mode_ == ReaderMode::lossy && !pin_for_repair()) return {};
-    Repair repair{*topic_, partition_, self_};
-    const bool revoke =
-        geometry().revoke_after_ns != 0 && now - stuck_since_ns_ >= geometry().revoke_after_ns;
-    auto state = repair.fill_hole({segment_, offset_ - base_offset_, granule_}, revoke);
+    auto looked = hole_.look(*topic_, partition_, self_, place());
     if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
     // What was looked at may have been retired meanwhile: no hole of this reader's any more.
     if (is_evicted() || is_overtaken()) return {};
-    if (!state) {
-      failed_ = state.error().code;  // The next poll says so.
-      return failed_;
-    }
-    if (*state != HoleState::unknown) {
-      unknown_since_ns_ = 0;
-      return {};
-    }
-    if (unknown_since_ns_ == 0) unknown_since_ns_ = now;
-    if (now - unknown_since_ns_ <= 1'000'000'000) return {};
-    failed_ = Errc::corrupt;
-    return failed_;
+    if (!looked) failed_ = looked.error().code;  // The next poll says so.
+    return looked;
   }
 
   // Lossy, in place: what was delivered is no longer in use.
@@ -209,6 +190,8 @@ class PartitionReader {
   std::uint64_t offset() const noexcept {
     return offset_ < skip_until_ && !skip_until_time_ms_ ? skip_until_ : offset_;
   }
+  // Where the next record is, or will be.
+  RecordPlace place() const noexcept { return {segment_, offset_ - base_offset_, granule_}; }
   bool is_lossy() const noexcept { return mode_ == ReaderMode::lossy; }
   std::uint32_t partition() const noexcept { return partition_; }
 
@@ -249,40 +232,9 @@ class PartitionReader {
     return Step::failed;
   }
 
-  // What lies at a header, in private memory.
-  struct Found {
-    std::uint64_t kind = 0;  // RecordKind
-    std::uint64_t granules = 0;
-    std::uint64_t records = 1;
-    std::uint32_t detail = 0;
-    std::uint64_t length() const noexcept { return detail & kDetailLength; }
-    bool has_payload() const noexcept {
-      return kind <= static_cast<std::uint64_t>(RecordKind::batch);
-    }
-    bool fits() const noexcept { return kRecordHeaderSize + length() <= granules * kGranule; }
-  };
-  // Reads a header and checks it: other processes may write anything. False: no publisher wrote it.
-  [[gnu::always_inline]] bool examine(const RecordHeader& header, Found& found) const noexcept {
-    // relaxed, all: stored before the commit word.
-    const std::uint32_t claim = load_relaxed(header.claim);
-    found.detail = load_relaxed(header.detail);
-    found.granules = claim & kClaimGranules;
-    const std::uint64_t left = geometry().segment_granules - granule_;
-    if (found.granules == 0 || found.granules > left) [[unlikely]]
-      return false;
-    if (found.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
-      return (claim & kBatchClaim) == 0 && found.fits();
-    }
-    if ((claim & kBatchClaim) != 0) {
-      if (found.granules < 2) return false;
-      found.records = load_relaxed(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
-      if (found.records == 0 || found.records > 2 * found.granules) return false;
-    }
-    if (found.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
-      return (claim & kBatchClaim) != 0 && found.fits() && found.length() >= sizeof(BatchHeader);
-    }
-    return found.kind >= static_cast<std::uint64_t>(RecordKind::aborted) &&
-           found.kind <= static_cast<std::uint64_t>(RecordKind::revoked);
+  [[gnu::always_inline]] bool examine(const RecordHeader& header,
+                                      FoundRecord& found) const noexcept {
+    return examine_record(header, geometry().segment_granules - granule_, found);
   }
 
   // Delivers what lies at `header`, in place.
@@ -290,7 +242,7 @@ class PartitionReader {
   [[gnu::always_inline]] Step deliver(const RecordHeader& header, std::uint64_t kind,
                                       std::size_t& count, OnRecord&& on_record,
                                       OnEvent&& on_event) {
-    Found found;
+    FoundRecord found;
     found.kind = kind;
     if (!examine(header, found)) [[unlikely]]
       return fail(Errc::corrupt);
@@ -303,7 +255,7 @@ class PartitionReader {
   Step deliver_copy(const RecordHeader& header, std::uint64_t kind, std::size_t& count,
                     OnRecord&& on_record, OnEvent&& on_event) {
     if (pin_in_place_ && !pin()) return advance_segment(on_event);
-    Found found;
+    FoundRecord found;
     found.kind = kind;
     const bool is_sane = examine(header, found);
     const auto* payload = reinterpret_cast<const std::byte*>(&header + 1);
@@ -322,7 +274,7 @@ class PartitionReader {
   }
 
   template <class OnRecord, class OnEvent>
-  [[gnu::always_inline]] Step consume(const Found& found, const std::byte* payload,
+  [[gnu::always_inline]] Step consume(const FoundRecord& found, const std::byte* payload,
                                       std::size_t& count, OnRecord&& on_record,
                                       OnEvent&& on_event) {
     const std::uint64_t first = offset_;
@@ -508,9 +460,7 @@ class PartitionReader {
   Errc failed_ = Errc::ok;       // Set once, then returned by every poll.
   std::uint64_t pinned_ = 0;     // What slot_->pin holds.
   std::vector<std::byte> copy_;  // Lossy: the record (or batch) being delivered.
-  std::uint64_t stuck_offset_ = ~0ULL;
-  std::int64_t stuck_since_ns_ = 0;
-  std::int64_t unknown_since_ns_ = 0;
+  HoleWatch hole_;
   std::uint32_t partition_;
   std::uint32_t self_;
   ReaderMode mode_;

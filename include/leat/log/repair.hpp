@@ -18,6 +18,7 @@ struct RecordPlace {
   std::uint64_t segment;
   std::uint64_t records;
   std::uint64_t granules;
+  bool operator==(const RecordPlace&) const noexcept = default;
 };
 
 struct ClaimFacts {
@@ -263,6 +264,41 @@ class Repair {
   SharedTopic& topic_;
   PartitionView view_;
   std::uint32_t self_;
+};
+
+// Whoever waits at a hole: since when, and whether it is time to do something.
+class HoleWatch {
+ public:
+  void clear() noexcept { since_ns_ = kNowhere; }
+
+  // Looks after the hole at `place`, which the caller keeps from being reused. `corrupt` if nobody
+  // owns it for a whole second.
+  Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
+                    const RecordPlace& place) {
+    const std::int64_t now = now_ns();
+    if (since_ns_ == kNowhere || place != place_) {
+      place_ = place;
+      since_ns_ = now;
+      unknown_since_ns_ = 0;
+    }
+    const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
+    const bool revoke = revoke_after_ns != 0 && now - since_ns_ >= revoke_after_ns;
+    auto state = Repair{topic, partition, self}.fill_hole(place, revoke);
+    if (!state) return state.error();
+    if (*state != HoleState::unknown) {
+      unknown_since_ns_ = 0;
+      return {};
+    }
+    if (unknown_since_ns_ == 0) unknown_since_ns_ = now;
+    if (now - unknown_since_ns_ <= 1'000'000'000) return {};
+    return Errc::corrupt;
+  }
+
+ private:
+  RecordPlace place_{};
+  static constexpr std::int64_t kNowhere = -1;  // At no hole.
+  std::int64_t since_ns_ = kNowhere;
+  std::int64_t unknown_since_ns_ = 0;
 };
 
 }  // namespace leat::detail

@@ -66,6 +66,7 @@ class Roller {
     if (old_map >> kPhysicalBits < next) {
       auto found = find_room(current, shortage);
       if (!found) return found.error();
+      if (group_error_.code != Errc::ok) return group_error_;
       if (*found == kNoRoom) {
         // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
         // opened that meanwhile, it says nothing about now.
@@ -189,7 +190,30 @@ class Roller {
       }
       shortage.by_others = true;
     }
+    // After the participants: who makes or moves a group holds the room as a subscriber until the
+    // group holds it. [group]
+    if (group_needs(segment, only_cursors)) {
+      held = true;
+      shortage.by_others = true;
+    }
     return held;
+  }
+
+  // Whether a consumer group needs `segment`: it has not claimed all of it, or a member still holds a
+  // record there. The cursor is looked at first: what it has passed has its holds.
+  bool group_needs(std::uint64_t segment, bool only_cursors) {
+    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
+      if (topic_.group_number(slot) == 0) continue;
+      auto group = topic_.group(slot);
+      if (!group) {
+        group_error_ = group.error();
+        return true;
+      }
+      if (*group == nullptr) continue;
+      if ((*group)->is_before(partition_, segment)) return true;
+      if (!only_cursors && (*group)->has_hold_in(partition_, segment)) return true;
+    }
+    return false;
   }
 
   Hold hold_of(std::uint32_t index, std::uint64_t state, std::uint64_t segment,
@@ -206,9 +230,9 @@ class Roller {
       if (mode == static_cast<std::uint64_t>(ReaderMode::evicted) && cursor == segment) {
         return Hold::by_pin;
       }
-      if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Hold::by_pin;
     }
     if (only_cursors) return Hold::none;
+    if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Hold::by_pin;
     if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Hold::by_pin;
     if (is_publisher(state) && index != self_) {
       // [intent] acquire: a claim in a segment was announced before the segment could be closed.
@@ -226,6 +250,7 @@ class Roller {
   PartitionView view_;
   std::uint32_t partition_;
   std::uint32_t self_;
+  Error group_error_;  // Some group's file can't be used.
 };
 
 }  // namespace leat::detail

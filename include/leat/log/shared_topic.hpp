@@ -12,12 +12,14 @@
 #include <utility>
 
 #include "leat/base/result.hpp"
+#include "leat/log/group_view.hpp"
 #include "leat/log/layout.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/fork.hpp"
 #include "leat/os/futex.hpp"
 #include "leat/os/lock.hpp"
+#include "leat/os/membarrier.hpp"
 
 namespace leat::detail {
 
@@ -30,6 +32,9 @@ inline constexpr bool kOneMapping = true;
 #else
 inline constexpr bool kOneMapping = false;
 #endif
+
+// How often those look again who wait for somebody that may die without a word, in ns.
+inline constexpr std::int64_t kLookAgain = 2'000'000;
 
 // The words of one partition, and where its segments begin in `records`.
 struct PartitionView {
@@ -101,6 +106,31 @@ class SharedTopic {
     return view_partition(control_mapping_.data(), geometry_, index);
   }
 
+  // Number of the consumer group in a slot of the header; 0 = none.
+  std::uint64_t group_number(std::uint32_t slot) const noexcept {
+    // [group] seq_cst: looked at after the participants; see Roller::group_needs().
+    return load_seq_cst<Edge::group>(header_->groups[slot]);
+  }
+  // The group in a slot, mapped on first use; null if there is none. Any thread.
+  Result<std::shared_ptr<GroupView>> group(std::uint32_t slot) {
+    const std::lock_guard guard{mapping_mutex_};
+    while (true) {
+      const std::uint64_t number = group_number(slot);
+      std::shared_ptr<GroupView>& kept = groups_[slot];
+      if (number == 0) {
+        kept.reset();
+        return kept;
+      }
+      if (kept != nullptr && kept->geometry().number == number) return kept;
+      auto attached = GroupView::attach(directory_.get(), number, geometry_);
+      if (!attached && group_number(slot) != number) continue;  // Deleted meanwhile.
+      if (!attached)
+        return attached.error() == Errc::not_found ? Error{Errc::corrupt} : attached.error();
+      kept = std::move(*attached);
+      return kept;
+    }
+  }
+
   // The records, mapped read-only on first use. Any thread.
   Result<const std::byte*> records_for_reading() {
     if (kOneMapping) {
@@ -166,6 +196,16 @@ class SharedTopic {
         return;
       }
     }
+  }
+  // Announces that somebody is about to sleep on data_wake; returns the value to sleep on. The
+  // caller then looks once more. `*capped` is set if the announcement may be missed.
+  std::uint32_t announce_sleep(bool* capped) noexcept {
+    // [sleeping] seq_cst: the bit is set before the last look.
+    const std::uint32_t value = fetch_or<Edge::sleeping>(header_->data_wake, kSleeping) | kSleeping;
+    // [exclusive] seq_cst: an exclusive publisher that is not seen here sees the bit.
+    if (load_seq_cst<Edge::exclusive>(header_->exclusive) != 0 && !membarrier_all()) *capped = true;
+    LEAT_STEP("sleep:announced");
+    return value;
   }
   // Sleeps until data_wake is no longer `expected`, or a publisher died over a commit, or the deadline.
   void sleep_for_data(std::uint32_t expected, const Deadline& deadline) const noexcept {
@@ -235,7 +275,8 @@ class SharedTopic {
   Mapping control_mapping_;
   std::atomic<bool> used_ = false;
   bool made_ = false;
-  std::mutex mapping_mutex_;  // Protects the two below until they are made.
+  std::mutex mapping_mutex_;  // Protects the groups, and the two mappings until they are made.
+  std::array<std::shared_ptr<GroupView>, kMaxGroups> groups_;
   Mapping read_mapping_;
   Mapping write_mapping_;
 };

@@ -9,8 +9,6 @@
 // nothing; a lossy one holds nothing, reads validated copies, and is told exactly what it lost.
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <functional>
 #include <initializer_list>
 #include <optional>
@@ -21,7 +19,7 @@
 
 #include "leat/log/reader.hpp"
 #include "leat/log/wait_fd.hpp"
-#include "leat/os/membarrier.hpp"
+#include "leat/log/waiting.hpp"
 
 namespace leat {
 
@@ -42,6 +40,7 @@ class From {
  private:
   friend class Subscriber;
   friend class Topic;
+  friend class Group;
   constexpr From(detail::StartAt at, std::uint64_t offset, std::int64_t time_ms) noexcept
       : at_{at}, offset_{offset}, time_ms_{time_ms} {}
   detail::StartAt at_;
@@ -51,18 +50,13 @@ class From {
 inline constexpr From From::beginning{detail::StartAt::beginning, 0, -1};
 inline constexpr From From::end{detail::StartAt::end, 0, -1};
 
-// Caught up with a stream of records, a subscriber that looks again at once takes each cache line
-// from the publisher while it is being written, and slows both down 3 to 5 times. So it looks away for
-// `patience`, once it had kStream records without a pause; single messages are not delayed.
-inline constexpr std::uint64_t kStream = 64;
-
 struct SubscriberOptions {
   From from = From::end;
   bool gating = true;
   bool in_place = false;  // lossy only: pin segments instead of copying records
   std::optional<std::uint32_t> partition = {};                    // else all of them
   std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping; 0 on one core
-  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // see kStream; 0 = none
+  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // see Patience; 0 = none
 };
 
 class Subscriber {
@@ -135,8 +129,8 @@ class Subscriber {
 
  private:
   friend class Topic;
-  friend Result<std::size_t> wait_any(std::span<Subscriber* const>, const Deadline&,
-                                      const std::stop_token&);
+  friend class Group;
+  friend struct detail::Waiting;
   Subscriber() = default;
 
   detail::TopicHeader& header() const noexcept { return participant_.topic().header(); }
@@ -166,7 +160,7 @@ class Subscriber {
       count += *polled;
     }
     if (count != 0 || had_event_) {
-      streak_ += count;
+      patience_.note(count);
       return count;
     }
     return after_empty_poll();
@@ -185,13 +179,7 @@ class Subscriber {
   }
 
   [[gnu::noinline]] Result<std::size_t> after_empty_poll() {
-    if (streak_ >= kStream && patience_ns_ != 0) {
-      const std::int64_t until = detail::now_ns() + patience_ns_;
-      do {
-        for (int i = 0; i < 16; ++i) detail::spin_pause();
-      } while (detail::now_ns() < until);
-    }
-    streak_ = 0;
+    patience_.look_away();
     // Publishers that die leave holes that only readers run into: look at each tick of the kernel's
     // cheap clock. To look at the claim word more often would take it from those who publish.
     // With a descriptor each one counts: its helper thread wakes it every 2 ms for that.
@@ -227,26 +215,18 @@ class Subscriber {
     return {};
   }
 
-  // Announces that somebody is about to sleep on data_wake; returns the value to sleep on. The
-  // caller then looks once more. `*capped` is set if the announcement may be missed.
-  std::uint32_t announce_sleep(bool* capped) const noexcept {
-    // [sleeping] seq_cst: the bit is set before the last look.
-    const std::uint32_t value =
-        detail::fetch_or<detail::Edge::sleeping>(header().data_wake, detail::kSleeping) |
-        detail::kSleeping;
-    // [exclusive] seq_cst: an exclusive publisher that is not seen here sees the bit.
-    if (detail::load_seq_cst<detail::Edge::exclusive>(header().exclusive) != 0 &&
-        !detail::membarrier_all()) {
-      *capped = true;
-    }
-    LEAT_STEP("sleep:announced");
-    return value;
+  // For detail::Waiting.
+  bool waits_are_stopped() const noexcept { return false; }
+  Result<std::int64_t> look_around() {
+    if (!has_hole()) return std::int64_t{0};
+    if (auto looked = look_after_holes(); !looked) return looked.error();
+    return detail::kLookAgain;
   }
 
   void arm_wait_fd() {
     wait_fd_->drain();
     bool capped = false;
-    const std::uint32_t value = announce_sleep(&capped);
+    const std::uint32_t value = participant_.topic().announce_sleep(&capped);
     wait_fd_->arm(value, is_ready(), capped || has_hole());
   }
 
@@ -256,87 +236,21 @@ class Subscriber {
   std::function<void(const Event&)> on_event_;
   detail::WaitFd::Handle wait_fd_;
   std::int64_t spin_ns_ = 0;
-  std::int64_t patience_ns_ = 0;
-  std::uint64_t streak_ = 0;  // Records since the last empty poll.
+  detail::Patience patience_;
   std::uint64_t thread_ = 0;
   std::int64_t looked_tick_ns_ = 0;
   bool in_place_ = false;  // Lossy, with pins instead of copies.
   bool had_event_ = false;
 };
 
-inline constexpr std::size_t kMaxWaitAny = detail::kMaxFutexWaits / 2;
+inline constexpr std::size_t kMaxWaitAny = detail::kMaxWaiters;
 
 // Waits until one of the subscribers has something to poll; returns its index. At most 64 of them.
 //   timeout, stopped, forked; deleted and corrupt are left to poll()
 inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
                                     const Deadline& deadline = Deadline::never(),
                                     const std::stop_token& stop = {}) {
-  constexpr std::int64_t kLookAgain = 2'000'000;  // ns; for waits that depend on somebody's life
-  constexpr std::int64_t kCapped = 1'000'000;     // ns; where the kernel has no membarrier
-  if (subscribers.empty() || subscribers.size() > kMaxWaitAny) return Errc::invalid_argument;
-  std::int64_t spin_ns = 0;
-  for (const Subscriber* subscriber : subscribers) {
-    if (subscriber->participant_.forked()) return Errc::forked;
-    spin_ns = std::max(spin_ns, subscriber->spin_ns_);
-  }
-  const auto first_ready = [&]() -> std::optional<std::size_t> {
-    for (std::size_t i = 0; i < subscribers.size(); ++i) {
-      const std::uint32_t wake = detail::load_relaxed(subscribers[i]->header().data_wake);
-      if (subscribers[i]->is_ready() || (wake & detail::kDeleted) != 0) return i;
-    }
-    return std::nullopt;
-  };
-  if (auto ready = first_ready()) return *ready;
-  if (deadline.is_immediate()) return Errc::timeout;
-
-  if (spin_ns > 0) {
-    const std::int64_t until = detail::now_ns() + spin_ns;
-    do {
-      for (int i = 0; i < 32; ++i) {
-        detail::spin_pause();
-        if (auto ready = first_ready()) return *ready;
-      }
-    } while (detail::now_ns() < until);
-  }
-
-  const auto wake = [&] {
-    for (Subscriber* subscriber : subscribers) subscriber->participant_.topic().wake_everybody();
-  };
-  std::optional<std::stop_callback<decltype(wake)>> on_stop;
-  if (stop.stop_possible()) on_stop.emplace(stop, wake);
-  std::array<detail::FutexWait, detail::kMaxFutexWaits> waits;  // Two words for each.
-  while (true) {
-    bool depends_on_somebody = false;
-    bool capped = false;
-    for (std::size_t i = 0; i < subscribers.size(); ++i) {
-      const std::uint32_t value = subscribers[i]->announce_sleep(&capped);
-      const auto words = subscribers[i]->participant_.topic().words_to_sleep_on(value);
-      std::copy(words.begin(), words.end(), &waits[2 * i]);
-    }
-    if (auto ready = first_ready()) return *ready;
-    for (std::size_t i = 0; i < subscribers.size(); ++i) {
-      if (!subscribers[i]->has_hole()) continue;
-      depends_on_somebody = true;
-      if (!subscribers[i]->look_after_holes()) return i;  // poll() will say what is wrong.
-    }
-    if (depends_on_somebody) {
-      if (auto ready = first_ready()) return *ready;
-    }
-    if (stop.stop_requested()) return Errc::stopped;
-    if (deadline.passed()) return Errc::timeout;
-    const Deadline until = depends_on_somebody ? deadline.at_most_ns(kLookAgain)
-                           : capped            ? deadline.at_most_ns(kCapped)
-                                               : deadline;
-    if (subscribers.size() == 1) {
-      subscribers[0]->participant_.topic().sleep_for_data(waits[0].expected, until);
-    } else {
-      detail::futex_wait_any(std::span{waits.data(), 2 * subscribers.size()}, until);
-    }
-    if (auto ready = first_ready()) {
-      subscribers[*ready]->participant_.topic().wake_the_others(waits[2 * *ready].expected);
-      return *ready;
-    }
-  }
+  return detail::Waiting::any(subscribers, deadline, stop);
 }
 
 inline Result<std::size_t> wait_any(std::initializer_list<Subscriber*> subscribers,
@@ -346,10 +260,7 @@ inline Result<std::size_t> wait_any(std::initializer_list<Subscriber*> subscribe
 }
 
 inline Result<void> Subscriber::wait(const Deadline& deadline, const std::stop_token& stop) {
-  Subscriber* const self = this;
-  auto ready = wait_any(std::span{&self, 1}, deadline, stop);
-  if (!ready) return ready.error();
-  return {};
+  return detail::Waiting::one(*this, deadline, stop);
 }
 
 }  // namespace leat

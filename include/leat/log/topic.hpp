@@ -24,6 +24,9 @@
 
 namespace leat {
 
+class Group;  // group/group.hpp; the four calls that make one are defined there, too.
+struct GroupOptions;
+
 struct TopicOptions {
   std::uint64_t capacity_bytes = 8 << 20;  // per partition
   std::uint64_t segment_bytes = 0;         // 0: an eighth of the capacity
@@ -54,7 +57,7 @@ struct PartitionInfo {
 };
 struct ParticipantInfo {
   std::uint32_t pid = 0;
-  std::string role;          // publisher, exclusive-publisher, subscriber, lossy-subscriber
+  std::string role;          // publisher, exclusive-publisher, subscriber, lossy-subscriber, member
   std::uint64_t offset = 0;  // subscribers: records read, summed over partitions
   std::uint64_t lag = 0;     // subscribers: records not read yet
   bool blocking = false;     // holds the oldest segment of a partition that has no other room
@@ -138,9 +141,26 @@ class Topic {
   //   too_many, permission, deleted
   Result<Subscriber> subscriber(const SubscriberOptions& options = {}) const;
 
+  // Opens the consumer group of that name, or creates it: then, and only then, the options count.
+  //   invalid_argument   name (1 to 200 of A-Z a-z 0-9 . _ -) or options
+  //   not_allowed        the topic has policy overwrite, or no timestamps to begin at a time
+  //   too_many           the topic has 64 groups, or every participant slot is taken
+  //   busy               another process holds the topic's group lock and does not move on
+  //   no_space, permission, deleted
+  Result<Group> group(const std::string& name, const GroupOptions& options) const;
+  Result<Group> group(const std::string& name) const;
+  // Only opens it: `not_found`.
+  Result<Group> find_group(const std::string& name) const;
+  Result<std::vector<std::string>> group_names() const;
+  // Without `force` only if it has no living member: else `busy`. Members get `closed`; with `force`,
+  // what they read in place may be overwritten from then on.
+  Result<void> delete_group(const std::string& name, bool force = false) const;
+
   TopicInfo info() const;
 
   const std::string& name() const noexcept { return name_; }
+  // Where the topic is, as it was named when it was opened; empty: the default.
+  const std::string& directory() const noexcept { return directory_; }
   std::uint32_t partitions() const noexcept { return topic_->geometry().partition_count; }
   Policy policy() const noexcept { return static_cast<Policy>(topic_->geometry().policy); }
   // Of key, headers, timestamp and value together.
@@ -148,8 +168,10 @@ class Topic {
 
  private:
   friend struct TopicTesting;
-  Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic) noexcept
-      : name_{std::move(name)}, topic_{std::move(topic)} {}
+  friend class Group;
+  Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic,
+        std::string directory) noexcept
+      : name_{std::move(name)}, topic_{std::move(topic)}, directory_{std::move(directory)} {}
 
   static Result<detail::NewTopic> new_topic(const TopicOptions& options);
   static Result<Topic> create(const std::string& name, const detail::NewTopic& created,
@@ -173,6 +195,7 @@ class Topic {
 
   std::string name_;
   std::shared_ptr<detail::SharedTopic> topic_;
+  std::string directory_;
 };
 
 }  // namespace leat

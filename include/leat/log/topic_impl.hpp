@@ -79,7 +79,8 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
     return Errc::not_found;
   }
   std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
-  if ((topic->geometry().flags & detail::kRemoveWhenUnused) == 0) return Topic{name, topic};
+  if ((topic->geometry().flags & detail::kRemoveWhenUnused) == 0)
+    return Topic{name, topic, directory_name};
   return remove_when_unused(std::move(topic), name, directory_name);
 }
 
@@ -113,7 +114,7 @@ inline Result<Topic> Topic::remove_when_unused(std::shared_ptr<detail::SharedTop
       (void)Topic::remove(name, {.directory = directory_name});
     detail::forget_lock(kept->get());
   };
-  return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}};
+  return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}, directory_name};
 }
 
 inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
@@ -254,8 +255,11 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
           : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
                 geometry.partition_count;
   const bool has_membarrier = !exclusive || detail::membarrier_register();
+  if (options.room_until)
+    publisher.room_until_ = std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
+    publisher.writers_.back().set_limit(publisher.room_until_.get());
     if (!has_membarrier) publisher.writers_.back().use_fences();
     if (exclusive) {
       // Stays so: which claim is open follows from the claim word. docs/internals/log.md, "Repair".
@@ -301,7 +305,7 @@ inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) co
   subscriber.in_place_ = options.in_place;
   const bool has_cores = std::thread::hardware_concurrency() > 1;
   subscriber.spin_ns_ = has_cores ? options.spin.count() : 0;
-  subscriber.patience_ns_ = has_cores ? options.patience.count() : 0;
+  subscriber.patience_.set(has_cores ? options.patience.count() : 0);
   for (auto& reader : subscriber.readers_) {
     if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
       return settled.error();
@@ -377,12 +381,16 @@ inline TopicInfo Topic::info() const {
     const detail::ParticipantSlot& participant = topic_->participant(slot);
     const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
     const auto role = detail::role_of(state);
-    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber) continue;
+    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber &&
+        role != detail::ParticipantRole::member) {
+      continue;
+    }
     if (detail::is_dead(*topic_, state)) continue;
     ParticipantInfo one;
     one.pid = detail::load_relaxed(participant.pid);
     one.role = role == detail::ParticipantRole::publisher             ? "publisher"
                : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
+               : role == detail::ParticipantRole::member              ? "member"
                                                                       : "subscriber";
     one.blocking = std::any_of(open_claims.begin(), open_claims.end(),
                                [&](const OpenClaim& claim) { return claim.slot == slot; });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <stop_token>
 
@@ -94,6 +95,9 @@ class PartitionWriter {
 
   void set_claim_open(bool open) noexcept { claim_is_open_ = open; }
 
+  // Offsets from what this returns on are not claimed; it is asked again when that is reached.
+  void set_limit(const std::function<std::uint64_t()>* limit) noexcept { limit_ = limit; }
+
   // Without membarrier(2) the exclusive path pays for a fence of its own.
   void use_fences() noexcept { fences_ = true; }
 
@@ -107,6 +111,10 @@ class PartitionWriter {
     // A closed word has more granules than any segment, so one comparison covers both.
     while ((claim_ & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
       if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
+    }
+    if (limit_ != nullptr) [[unlikely]] {
+      const Error error = wait_for_limit(claim_, records, deadline, stop);
+      if (error.code != Errc::ok) return error;
     }
     const std::uint64_t step = layout_.step(records, granules) | (is_batch ? kBatchStep : 0);
     // [intent] release, both: what is claimed, before the claim word says that it is.
@@ -137,6 +145,13 @@ class PartitionWriter {
       if ((word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
+        word = load_acquire<Edge::claim>(view_.control->claim);
+        continue;
+      }
+      if (limit_ != nullptr && !is_below_limit(word, records)) [[unlikely]] {
+        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+        const Error error = wait_for_limit(word, records, deadline, stop);
+        if (error.code != Errc::ok) return error;
         word = load_acquire<Edge::claim>(view_.control->claim);
         continue;
       }
@@ -244,7 +259,7 @@ class PartitionWriter {
       // Full. Say so on the word that readers wake, look once more, then sleep.
       if (topic_->is_deleted()) return Errc::deleted;
       if (shortage.by_readers && evict_if_late(roller)) continue;
-      if (geometry().policy != static_cast<std::uint32_t>(Policy::block)) return Errc::full;
+      if (!waits_for_room()) return Errc::full;
       if ((geometry().flags & kRetainAll) != 0) return Errc::full;
       if (deadline.is_immediate()) return Errc::full;
       if (shortage.by_readers && !shortage.by_others &&
@@ -264,6 +279,42 @@ class PartitionWriter {
         futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
     }
     return Errc::corrupt;
+  }
+
+  // Whether a claim from this value of the claim word stays below the limit. The offset is that of the
+  // claim if its swap succeeds: then the word, and so the segment's entry, was the current one.
+  bool is_below_limit(std::uint64_t word, std::uint64_t records) {
+    std::uint64_t base = base_offset_;
+    if (segment_data_ == nullptr ||
+        layout_.truncate_segment(segment_map_ >> kPhysicalBits) != layout_.segment(word)) {
+      // [segment-map] acquire
+      base = load_acquire<Edge::segment_map>(
+          view_.entries[layout_.segment(word) & (entry_count_ - 1)].base_offset);
+    }
+    const std::uint64_t end = base + layout_.records(word) + records;
+    if (end > below_) below_ = (*limit_)();
+    return end <= below_;
+  }
+
+  [[gnu::noinline]] Error wait_for_limit(std::uint64_t word, std::uint64_t records,
+                                         const Deadline& deadline, const std::stop_token* stop) {
+    while (!is_below_limit(word, records)) {
+      if (topic_->is_deleted()) return {Errc::deleted};
+      if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
+      if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
+      if (deadline.passed()) return {Errc::timeout};
+      std::uint32_t& space_wake = topic_->header().space_wake;
+      // [sleeping] seq_cst: the bit is set before the last look.
+      const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
+      if (!is_below_limit(word, records))
+        futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+      if (!exclusive_) word = load_acquire<Edge::claim>(view_.control->claim);
+    }
+    return {};
+  }
+
+  bool waits_for_room() const noexcept {
+    return geometry().policy == static_cast<std::uint32_t>(Policy::block);
   }
 
   // Evicts the subscribers that hold the oldest segment if they have done so for evict_after, counted
@@ -307,7 +358,6 @@ class PartitionWriter {
     return {};
   }
 
-  static constexpr std::int64_t kLookAgain = 2'000'000;  // ns
   // ns; for a program to give a subscriber that it made to the thread that will poll it.
   static constexpr std::int64_t kHandedOver = 1'000'000'000;
   static constexpr std::size_t kCacheLine = 64;          // bytes
@@ -333,6 +383,8 @@ class PartitionWriter {
   std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
   std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
   std::uint64_t claim_number_ = 0;              // << 2; changes with every claim.
+  const std::function<std::uint64_t()>* limit_ = nullptr;
+  std::uint64_t below_ = 0;       // What limit_ returned last.
   std::uint64_t blocked_by_ = 0;  // The oldest segment when the topic was full; 0 = it was not.
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;

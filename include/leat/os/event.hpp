@@ -33,6 +33,14 @@ class EventFd {
   Fd fd_;
 };
 
+// For poll(2): the time left, at most an hour; -1 for ever.
+inline int poll_timeout_ms(const Deadline& deadline) noexcept {
+  if (deadline.is_never()) return -1;
+  if (deadline.is_immediate()) return 0;
+  const std::int64_t left_ms = (deadline.at_ns() - now_ns() + 999'999) / 1'000'000;
+  return left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
+}
+
 // Sleeps until something appears in a directory. No polling: inotify.
 class DirectoryWatch {
  public:
@@ -46,13 +54,8 @@ class DirectoryWatch {
     if (deadline.is_immediate()) return;
     // Where inotify is not to be had, look every 10 ms.
     if (!watched_) deadline = deadline.at_most_ns(10'000'000);
-    int timeout_ms = -1;
-    if (!deadline.is_never()) {
-      const std::int64_t left_ms = (deadline.at_ns() - now_ns() + 999'999) / 1'000'000;
-      timeout_ms = left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
-    }
     pollfd entry{fd_.get(), POLLIN, 0};
-    ::poll(&entry, watched_ ? 1 : 0, timeout_ms);
+    ::poll(&entry, watched_ ? 1 : 0, poll_timeout_ms(deadline));
     char events[4096];
     while (watched_ && ::read(fd_.get(), events, sizeof(events)) > 0) {
     }

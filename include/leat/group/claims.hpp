@@ -1,0 +1,99 @@
+// What members of a group do for each other: settle whose claim moved the cursor, and give what a
+// dead member left to the others. docs/internals/groups.md, "Deaths", has the proof.
+//
+// Anybody may do this, several at once: every step is a compare-and-swap.
+#pragma once
+
+#include "leat/log/participants.hpp"
+
+namespace leat::detail {
+
+// In GroupSeat::claiming and noted: which claim, and in which partition.
+struct ClaimName {
+  std::uint64_t number = 0;  // counts the claims of a seat; some numbers are left out
+  std::uint32_t partition = 0;
+
+  constexpr std::uint64_t pack() const noexcept { return number << 16 | partition; }
+  static constexpr ClaimName unpack(std::uint64_t word) noexcept {
+    return {word >> 16, static_cast<std::uint32_t>(word & 0xffff)};
+  }
+};
+
+// Whether the cursor says that this claim of `seat` was made last.
+inline bool names_claim(const CursorValue& cursor, std::uint32_t seat,
+                        const ClaimName& claim) noexcept {
+  return cursor.claimer() == seat + 1 && cursor.claim_number() == (claim.number & kClaimNumberMask);
+}
+
+// Called before the cursor is moved on from this value: notes in the seat it names that that seat's
+// claim was made, for the cursor will not tell any more. The claimer itself does so, too.
+inline void note_claim(const GroupView& group, std::uint32_t partition,
+                       const CursorValue& cursor) noexcept {
+  if (cursor.claimer() == 0 || cursor.claimer() > group.geometry().seat_count) return;
+  const auto index = static_cast<std::uint32_t>(cursor.claimer() - 1);
+  GroupSeat& seat = group.seat(index);
+  // [group-cursor] acquire. If it has gone on to another claim, it noted this one before.
+  std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
+  const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
+  const ClaimName claim = ClaimName::unpack(claiming);
+  if (noted == claiming || claim.partition != partition || !names_claim(cursor, index, claim))
+    return;
+  // Unchanged: then it is this claim that the cursor names, not one of 1024 claims ago.
+  if (group.load_cursor(partition) != cursor) return;
+  compare_exchange<Edge::group_cursor>(seat.noted, noted, claiming);
+}
+
+// Whether the claim that a dead member was making was made.
+inline bool dead_claim_was_made(const GroupView& group, std::uint32_t index) noexcept {
+  GroupSeat& seat = group.seat(index);
+  const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
+  const ClaimName claim = ClaimName::unpack(claiming);
+  if (claim.partition >= group.geometry().partition_count) return false;
+  // [group-cursor] The cursor first: whoever moved it on has noted the claim before.
+  const CursorValue cursor = group.load_cursor(claim.partition);
+  std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
+  if (noted == claiming) return true;
+  if (!names_claim(cursor, index, claim)) return false;
+  compare_exchange<Edge::group_cursor>(seat.noted, noted, claiming);
+  return true;
+}
+
+// Tells members that a record may be free for them.
+inline void announce_returned(SharedTopic& topic, GroupView& group) noexcept {
+  // [hold] seq_cst: after the state of what was returned, before the sleeping bit is looked at.
+  fetch_add<Edge::hold>(group.header().returned, 1);
+  SharedTopic::wake(topic.header().data_wake);
+}
+
+// Gives everything that the dead member of a seat owned to the others, and vacates the seat.
+inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32_t dead,
+                               std::uint64_t identity) noexcept {
+  const bool was_made = dead_claim_was_made(group, dead);
+  const ClaimName last =
+      ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).claiming));
+  LEAT_STEP("settle:begun");
+  bool any = false;
+  group.each_hold([&](std::uint32_t seat, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+    HoldState state = HoldState::unpack(word);
+    if (state.owner != dead + 1 || state.phase == HoldPhase::returned) return;
+    // [hold] acquire: if others are done with this already, and a new member has the seat, then what
+    // was just read may be that one's.
+    if (load_acquire<Edge::hold>(group.seat(dead).identity) != identity) return;
+    const bool is_of_last = seat == dead && !state.retaken &&
+                            state.generation == (last.number & HoldState::kGenerationMask);
+    const bool is_done = state.phase == HoldPhase::held && group.geometry().at_most_once();
+    state.owner = 0;
+    state.delayed = false;
+    state.phase = is_done || (is_of_last && !was_made) ? HoldPhase::free : HoldPhase::returned;
+    // Fails only if another one was faster at the same.
+    any = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || any;
+    LEAT_STEP("settle:returned");
+  });
+  // Vacated last: until then a new member can't be taken for the dead one.
+  compare_exchange<Edge::hold>(group.seat(dead).identity, identity, 0);
+  LEAT_STEP("settle:vacated");
+  if (any) announce_returned(topic, group);
+  SharedTopic::wake(topic.header().space_wake);
+}
+
+}  // namespace leat::detail

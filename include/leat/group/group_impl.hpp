@@ -1,0 +1,397 @@
+// The longer functions of Group, and those of Topic that make groups; included by group.hpp only.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "leat/group/group.hpp"
+
+namespace leat {
+
+// ---- The topic's group lock: creating, finding and deleting ---------------------------------------
+
+// Groups of one topic are made and deleted by one process at a time. Nobody else waits for them.
+inline Result<Group::Lock> Group::lock(detail::SharedTopic& topic) {
+  auto fd = topic.open_control_again();
+  if (!fd) return fd.error();
+  Lock lock{std::move(*fd)};
+  for (const Deadline deadline{std::chrono::seconds{5}};; detail::sleep_a_millisecond()) {
+    auto locked = detail::try_lock_byte(lock.fd.get(), detail::kGroupLock);
+    if (!locked) return locked.error();
+    if (*locked) break;
+    if (deadline.passed()) return Errc::busy;
+  }
+  finish_deletions(topic);
+  return lock;
+}
+
+// Takes a group out of the topic: publishers do not look at it any more.
+inline void Group::take_out(detail::SharedTopic& topic, std::uint32_t slot, std::uint64_t number) {
+  (void)detail::exchange<detail::Edge::group>(topic.header().groups[slot], 0);
+  LEAT_STEP("group:out");
+  detail::remove_file_at(topic.directory_fd(), detail::group_file_name(number).c_str());
+  topic.wake_everybody();
+}
+
+// What others did not finish, because they died: a deletion that was decided is carried out, one that
+// was not is called off; a file that no slot names is removed.
+inline void Group::finish_deletions(detail::SharedTopic& topic) {
+  std::vector<std::string> known;
+  for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
+    const std::uint64_t number = topic.group_number(slot);
+    if (number == 0) continue;
+    known.push_back(detail::group_file_name(number));
+    auto group = topic.group(slot);
+    if (!group || *group == nullptr) continue;
+    std::uint64_t closing = detail::kGroupClosing;
+    // [group] seq_cst; nobody else changes it while this process has the lock.
+    if (!detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
+                                                       detail::kGroupOpen) &&
+        closing == detail::kGroupClosed) {
+      take_out(topic, slot, number);
+    }
+  }
+  auto files = detail::names_in(topic.directory_fd());
+  if (!files) return;
+  for (const std::string& file : *files) {
+    if (file.starts_with(detail::kGroupPrefix) &&
+        std::find(known.begin(), known.end(), file) == known.end())
+      detail::remove_file_at(topic.directory_fd(), file.c_str());
+  }
+}
+
+inline Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopic& topic,
+                                                              const std::string& name) {
+  for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
+    if (topic.group_number(slot) == 0) continue;
+    auto group = topic.group(slot);
+    if (!group) return group.error();
+    if (*group != nullptr && (*group)->name() == name) return group;
+  }
+  return Errc::not_found;
+}
+
+inline Result<std::shared_ptr<detail::GroupView>> Group::make_file(
+    detail::SharedTopic& topic, const std::string& name, const GroupOptions& options,
+    const std::vector<detail::CursorValue>& cursors) {
+  using namespace detail;
+  GroupGeometry geometry;
+  geometry.topic_key = topic.geometry().key;
+  geometry.number = 1 + fetch_add<Edge::slot>(topic.header().next_identity, 1);
+  geometry.partition_count = topic.geometry().partition_count;
+  geometry.flags =
+      (options.mode == GroupMode::at_most_once ? kAtMostOnce : 0U) | (options.by_key ? kByKey : 0U);
+  geometry.seat_count = options.members;
+  geometry.hold_count = options.in_flight;
+  geometry.max_deliveries = options.max_deliveries;
+  geometry.lease_ns = options.lease.count();
+  if (!geometry.is_valid()) return Errc::invalid_argument;
+
+  const std::string file = group_file_name(geometry.number);
+  auto fd = open_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (!fd) return fd.error();
+  struct stat status {};
+  Result<void> made;
+  if (::fstat(topic.control_fd(), &status) != 0) made = last_system_error();
+  if (made) made = allocate_file(fd->get(), geometry.file_size());
+  if (made && ::geteuid() != status.st_uid && (status.st_mode & 0060) == 0)
+    made = Errc::permission;  // Its owner could not use it.
+  if (made) {
+    const bool other_group = status.st_gid != ::getegid();
+    made = set_access(fd->get(), status.st_mode & 0666,
+                      other_group ? std::int64_t{status.st_gid} : -1);
+  }
+  if (made) {
+    auto mapping = Mapping::map(fd->get(), geometry.file_size(), true);
+    if (!mapping) {
+      made = mapping.error();
+    } else {
+      auto& header = *reinterpret_cast<GroupHeader*>(mapping->data());
+      // relaxed, all: the group's number in the topic's header publishes them.
+      store_relaxed(header.magic, kGroupMagic);
+      store_relaxed(header.topic_key, geometry.topic_key);
+      store_relaxed(header.number, geometry.number);
+      store_relaxed(header.partition_count, geometry.partition_count);
+      store_relaxed(header.flags, geometry.flags);
+      store_relaxed(header.seat_count, geometry.seat_count);
+      store_relaxed(header.hold_count, geometry.hold_count);
+      store_relaxed(header.max_deliveries, geometry.max_deliveries);
+      store_relaxed(header.lease_ns, geometry.lease_ns);
+      store_relaxed(header.created_ms, wall_clock_ms());
+      store_relaxed(header.name_size, static_cast<std::uint32_t>(name.size()));
+      std::memcpy(header.name, name.data(), name.size());
+      auto* cursor = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
+      for (const CursorValue& value : cursors) {
+        store_relaxed(cursor->place, value.place);
+        store_relaxed(cursor++->record, value.record);
+      }
+    }
+  }
+  LEAT_STEP("group:filled");
+  if (made) {
+    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
+      if (topic.group_number(slot) != 0) continue;
+      // [group] seq_cst: everything in the file before; and before whoever holds the room for the new
+      // group lets go of it.
+      (void)exchange<Edge::group>(topic.header().groups[slot], geometry.number);
+      LEAT_STEP("group:entered");
+      return topic.group(slot);
+    }
+    made = Errc::too_many;
+  }
+  remove_file_at(topic.directory_fd(), file.c_str());
+  return made.error();
+}
+
+// Where `from` is, while `reader` keeps the room from there on.
+inline Result<detail::CursorValue> Group::place_of(const Topic& topic,
+                                                   const detail::PartitionReader& reader,
+                                                   const From& from) {
+  using namespace detail;
+  SharedTopic& shared = *topic.topic_;
+  auto records = shared.records_for_reading();
+  if (!records) return records.error();
+  const RecordPlace begin = reader.place();
+  CursorValue cursor = CursorValue::make(
+      begin.segment * shared.geometry().segment_granules + begin.granules, 0, begin.records, 0, 0);
+  const bool by_time = from.time_ms_ >= 0;
+  if (from.at_ != StartAt::offset && !by_time) return cursor;
+  Walker walker{shared, reader.partition(), *records};
+  if (walker.go_to(cursor) != Walk::skipped) return Errc::corrupt;
+  while (true) {
+    cursor = walker.cursor(0, 0);
+    if (!by_time && walker.offset() >= from.offset_) return cursor;
+    WalkedRecord found;
+    switch (walker.next(found)) {
+      case Walk::skipped: break;
+      case Walk::corrupt: return Errc::corrupt;
+      case Walk::nothing:
+        if (by_time) return cursor;
+        return Errc::invalid_argument;  // Beyond the end.
+      case Walk::record:
+        if (!by_time) break;
+        Record record;
+        if (!read_payload(found.detail, Bytes{found.payload, found.detail & kDetailLength}, record))
+          return Errc::corrupt;
+        if (record.timestamp_ms >= from.time_ms_) return cursor;
+    }
+  }
+}
+
+inline Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& topic,
+                                                                const std::string& name,
+                                                                const GroupOptions& options) {
+  // The name of its topic for dead letters must be one, too.
+  if (options.max_deliveries != 0 &&
+      !detail::is_valid_topic_name(topic.name() + "." + name + ".dead"))
+    return Errc::invalid_argument;
+  // Holds the room until the group does.
+  auto reader = topic.subscriber({.from = options.from});
+  if (!reader) return reader.error();
+  std::vector<detail::CursorValue> cursors;
+  for (const detail::PartitionReader& one : reader->readers_) {
+    auto place = place_of(topic, one, options.from);
+    if (!place) return place.error();
+    cursors.push_back(*place);
+  }
+  return make_file(*topic.topic_, name, options, cursors);
+}
+
+inline Result<Group> Group::open(const Topic& topic, const std::string& name,
+                                 const GroupOptions* options) {
+  if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+  if (topic.topic_->is_deleted()) return Errc::deleted;
+  if (topic.policy() == Policy::overwrite) return Errc::not_allowed;
+  auto locked = lock(*topic.topic_);
+  if (!locked) return locked.error();
+  auto found = find(*topic.topic_, name);
+  if (found) return Group{topic, *found, false};
+  if (found.error().code != Errc::not_found || options == nullptr) return found.error();
+  auto made = create(topic, name, *options);
+  if (!made) return made.error();
+  return Group{topic, *made, true};
+}
+
+inline bool Group::has_living_members(const detail::SharedTopic& topic,
+                                      const detail::GroupView& view) {
+  for (std::uint32_t i = 0; i < view.seat_high(); ++i) {
+    // [group] seq_cst: `closed` was set before; a member takes its seat, then looks at it.
+    const std::uint64_t identity = detail::load_seq_cst<detail::Edge::group>(view.seat(i).identity);
+    if (identity != 0 && detail::byte_is_locked(topic.control_fd(), detail::lock_offset(identity)))
+      return true;
+  }
+  return false;
+}
+
+inline Result<void> Group::remove(const Topic& topic, const std::string& name, bool force) {
+  using namespace detail;
+  SharedTopic& shared = *topic.topic_;
+  auto locked = lock(shared);
+  if (!locked) return locked.error();
+  auto found = find(shared, name);
+  if (!found) return found.error();
+  GroupView& view = **found;
+  (void)exchange<Edge::group>(view.header().closed, kGroupClosing);
+  LEAT_STEP("group:closing");
+  if (!force && has_living_members(shared, view)) {
+    (void)exchange<Edge::group>(view.header().closed, kGroupOpen);
+    return Errc::busy;
+  }
+  (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
+  LEAT_STEP("group:closed");
+  finish_deletions(shared);
+  return {};
+}
+
+// ---- Topic's calls -------------------------------------------------------------------------------
+
+inline Result<Group> Topic::group(const std::string& name, const GroupOptions& options) const {
+  return Group::open(*this, name, &options);
+}
+inline Result<Group> Topic::group(const std::string& name) const { return group(name, {}); }
+inline Result<Group> Topic::find_group(const std::string& name) const {
+  return Group::open(*this, name, nullptr);
+}
+inline Result<void> Topic::delete_group(const std::string& name, bool force) const {
+  return Group::remove(*this, name, force);
+}
+inline Result<std::vector<std::string>> Topic::group_names() const {
+  std::vector<std::string> names;
+  for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
+    if (topic_->group_number(slot) == 0) continue;
+    auto group = topic_->group(slot);
+    if (!group) return group.error();
+    if (*group != nullptr) names.push_back((*group)->name());
+  }
+  return names;
+}
+
+// ---- Group ---------------------------------------------------------------------------------------
+
+inline Result<Member> Group::join(const MemberOptions& options) const {
+  using namespace detail;
+  const std::shared_ptr<SharedTopic>& shared = topic_.topic_;
+  auto records = shared->records_for_reading();
+  if (!records) return records.error();
+  auto joined = topic_.join(ParticipantRole::member, [](std::uint32_t) {});
+  if (!joined) return joined.error();
+  Member member{topic_, view_};
+  member.participant_ = std::move(*joined);
+  member.records_ = *records;
+  const bool has_cores = std::thread::hardware_concurrency() > 1;
+  member.spin_ns_ = has_cores ? options.spin.count() : 0;
+  member.patience_.set(has_cores ? options.patience.count() : 0);
+  for (std::uint32_t i = 0; i < shared->geometry().partition_count; ++i)
+    member.lanes_.emplace_back(*shared, i, *records);
+  if (auto seated = member.take_seat(options); !seated) return seated.error();
+  // [group] seq_cst: the seat is taken before this is looked at.
+  const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);
+  if (closed == kGroupOpen) return member;
+  if (closed == kGroupClosing) {
+    // Somebody is just about to delete it, and has seen the seat or will; or died over it.
+    auto locked = lock(*shared);
+    if (!locked) return locked.error();
+    if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupOpen) return member;
+  }
+  return Errc::closed;
+}
+
+// Offset of the next record to be claimed. Nothing is claimed that is not published: where the cursor
+// is at the end of a segment, that is where the next one begins.
+inline std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
+                                             const detail::GroupView& view,
+                                             std::uint32_t partition) noexcept {
+  using namespace detail;
+  const Geometry& geometry = topic.geometry();
+  const PartitionView words = topic.partition(partition);
+  std::uint64_t offset = 0;
+  for (std::uint32_t attempt = 0; attempt < 1000; ++attempt) {
+    const CursorValue cursor = view.load_cursor(partition);
+    const std::uint64_t segment = cursor.position() / geometry.segment_granules;
+    const SegmentEntry& entry = words.entries[segment & (geometry.entry_count - 1)];
+    // [segment-map] acquire: the base of a mapped segment.
+    const bool is_mapped = load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits == segment;
+    if (is_mapped) {
+      offset = load_relaxed(entry.base_offset) + cursor.records_before() + cursor.batch_index();
+    } else {
+      const SegmentEntry& last = words.entries[(segment - 1) & (geometry.entry_count - 1)];
+      const std::uint64_t claim = load_acquire<Edge::claim>(words.control->claim);
+      offset = load_relaxed(last.base_offset) + geometry.claim_layout.records(claim);
+    }
+    if (view.load_cursor(partition) == cursor) break;
+  }
+  return offset;
+}
+
+inline std::uint64_t Group::released(std::uint32_t partition) const noexcept {
+  using namespace detail;
+  if (partition >= view_->geometry().partition_count) return 0;
+  // [group-cursor] The cursor first: what it has passed has its holds.
+  const std::uint64_t offset = offset_of_cursor(*topic_.topic_, *view_, partition);
+  std::uint64_t held = 0;
+  view_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t) {
+    if (HoldPlace::unpack(load_relaxed(hold.where)).partition == partition) ++held;
+  });
+  return held < offset ? offset - held : 0;
+}
+
+inline GroupInfo Group::info() const {
+  using namespace detail;
+  const GroupGeometry& geometry = view_->geometry();
+  GroupInfo info;
+  info.name = name_;
+  info.mode = geometry.at_most_once() ? GroupMode::at_most_once : GroupMode::at_least_once;
+  info.by_key = geometry.by_key();
+  info.max_deliveries = geometry.max_deliveries;
+  info.lease = std::chrono::nanoseconds{geometry.lease_ns};
+  info.in_flight_limit = geometry.hold_count;
+  info.redelivered = load_acquire<Edge::hold>(view_->header().redelivered);
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
+    info.offsets.push_back(offset_of_cursor(*topic_.topic_, *view_, i));
+  const TopicInfo topic = topic_.info();
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+    const std::uint64_t end = topic.partitions[i].end;
+    if (end > info.offsets[i]) info.lag += end - info.offsets[i];
+  }
+  view_->each_hold(
+      [&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t) { ++info.in_flight; });
+  for (std::uint32_t i = 0; i < view_->seat_high(); ++i) {
+    const GroupSeat& seat = view_->seat(i);
+    const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
+    if (identity == 0 || !byte_is_locked(topic_.topic_->control_fd(), lock_offset(identity)))
+      continue;
+    const std::size_t size = std::min<std::size_t>(load_relaxed(seat.name_size), sizeof(seat.name));
+    info.members.push_back(
+        {load_relaxed(seat.pid), std::string{seat.name, size}, load_relaxed(seat.in_flight)});
+  }
+  return info;
+}
+
+inline Result<void> Group::seek(From to, std::optional<std::uint32_t> partition) const {
+  using namespace detail;
+  // Holds the room from there on until the cursors do.
+  auto reader = topic_.subscriber({.from = to, .partition = partition});
+  if (!reader) return reader.error();
+  std::vector<CursorValue> targets;
+  for (const PartitionReader& one : reader->readers_) {
+    auto place = place_of(topic_, one, to);
+    if (!place) return place.error();
+    targets.push_back(*place);
+  }
+  if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupClosed) return Errc::closed;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const std::uint32_t at = reader->readers_[i].partition();
+    for (std::uint32_t attempt = 0;; ++attempt) {
+      if (attempt == kManyMoves) return Errc::corrupt;
+      const CursorValue cursor = view_->load_cursor(at);
+      note_claim(*view_, at, cursor);
+      LEAT_STEP("seek:noted");
+      if (view_->swap_cursor(at, cursor, targets[i])) break;
+    }
+    LEAT_STEP("seek:moved");
+  }
+  topic_.topic_->wake_everybody();
+  return {};
+}
+
+}  // namespace leat

@@ -1,0 +1,255 @@
+// A member of a consumer group: takes records that no other member has, and acknowledges them.
+//
+//     auto member = topic->group("workers")->join();
+//     while (auto delivery = member->take()) {
+//       work(delivery->record.value);
+//       member->acknowledge(*delivery);
+//     }
+//
+// A Member belongs to one thread at a time; any number of members, in any number of processes, share
+// the records of a group. What a member has taken and not acknowledged when it goes, or dies, others
+// get. docs/guide/groups.md shows the use, docs/internals/groups.md why nothing is lost.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/group/claims.hpp"
+#include "leat/group/walker.hpp"
+#include "leat/log/topic.hpp"
+
+namespace leat {
+
+struct MemberOptions {
+  std::string name = {};                                          // for people; at most 63 bytes
+  std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping
+  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // as for subscribers
+};
+
+// A record that a member holds. What `record` points to is in place and stays until the record is
+// acknowledged or given back; in a group with a lease it is a copy of the member's own, and stays
+// until the next call that takes.
+struct Delivery {
+  Record record;
+  std::uint32_t deliveries = 1;  // 1: for the first time. Stands still at 65,535.
+
+ private:
+  friend class Member;
+  std::uint64_t state_ = 0;  // Of the hold: whether it is still this delivery's.
+  std::uint64_t position_ = 0;
+  std::uint32_t seat_ = 0;  // Where the hold is.
+  std::uint32_t hold_ = 0;
+};
+
+class Member {
+ public:
+  Member(Member&&) noexcept;
+  Member& operator=(Member&& other) noexcept;
+  // Gives back what it has not acknowledged (at-most-once: what it was not handed), and leaves.
+  ~Member();
+
+  // The next record; waits for it until the deadline. The member holds it until it is acknowledged.
+  //   timeout, stopped, closed, deleted, corrupt, forked
+  //   in_flight_full   it holds as many as the group allows
+  Result<Delivery> take(const Deadline& deadline = Deadline::never(),
+                        const std::stop_token& stop = {});
+
+  // Appends up to `limit` records that are there, and returns how many; waits for the first until the
+  // deadline. Errors as take().
+  Result<std::size_t> take(std::vector<Delivery>& into, std::size_t limit,
+                           const Deadline& deadline = Deadline::never(),
+                           const std::stop_token& stop = {});
+
+  // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
+  //   buffer_too_small   the record is given back at once
+  //   otherwise as take()
+  Result<std::size_t> take_copy(std::span<std::byte> buffer,
+                                const Deadline& deadline = Deadline::never(),
+                                const std::stop_token& stop = {});
+
+  // Calls on_delivery(const Delivery&) for up to `limit` records that are there, and acknowledges each
+  // when the call returns. Returns how many; never waits. If the call throws, that record and those
+  // after it are given back.
+  template <class OnDelivery>
+  Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery);
+
+  //   not_held     acknowledged or given back already, or another member's
+  //   lease_lost   held for longer than the group's lease: another member has it, or will
+  //   closed, forked
+  Result<void> acknowledge(const Delivery& delivery);
+  // The same with everything that this member took before it. Returns how many that were.
+  Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
+  Result<std::size_t> acknowledge_all();
+
+  // Lets another member, or this one, have the record again, after the delay. Errors as acknowledge().
+  Result<void> give_back(const Delivery& delivery,
+                         std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
+
+  // Waits until take() or poll() may have something to do.
+  //   timeout, stopped, forked
+  Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
+  // The same, ending with `stopped` when a descriptor is readable (an eventfd).
+  Result<void> wait(const Deadline& deadline, int stop_fd);
+  // As Subscriber::wait_fd().
+  Result<int> wait_fd();
+
+  // Ends the waits of this member with `stopped`, now and later; its calls still take what is there.
+  // Any thread.
+  void stop_waits() noexcept;
+  void resume_waits() noexcept { waits_stopped_->store(false); }
+  bool waits_are_stopped() const noexcept { return waits_stopped_->load(); }
+
+  // How many records it holds, and has claimed for its next calls.
+  std::size_t in_flight() const noexcept { return in_flight_; }
+  // How long waits look before they sleep.
+  void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
+
+ private:
+  friend class Group;
+  friend struct detail::Waiting;
+  static constexpr std::size_t kAhead = 64;        // Records claimed for later calls of take().
+  static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
+  static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
+  static constexpr std::int64_t kOthersDie = 4'000'000;  // ns; how often the others are looked at.
+
+  // One partition.
+  struct Lane {
+    Lane(detail::SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
+        : walker{topic, partition, records} {}
+    detail::Walker walker;
+    detail::HoleWatch hole;
+  };
+  // A hold in the own seat, by index.
+  enum class Own : std::uint8_t {
+    free,  // in free_
+    mine,  // ready or held by this member
+    lost,  // others have it or had it
+  };
+  struct OwnHold {
+    std::uint64_t state = 0;
+    std::uint64_t order = 0;  // When it was handed out; 0: not yet.
+    Own whose = Own::free;
+  };
+  // A hold in another seat that this member has retaken.
+  struct ForeignHold {
+    std::uint32_t seat, hold;
+    std::uint64_t state, order;
+  };
+  // A record claimed and not handed out.
+  struct Ready {
+    detail::WalkedRecord record;
+    std::uint32_t hold;
+    std::uint64_t state;
+  };
+
+  Member(Topic topic, std::shared_ptr<detail::GroupView> group) noexcept
+      : topic_{std::move(topic)}, group_{std::move(group)} {}
+
+  detail::SharedTopic& shared() const noexcept { return participant_.topic(); }
+  const detail::GroupGeometry& geometry() const noexcept { return group_->geometry(); }
+  detail::GroupSeat& seat() const noexcept { return group_->seat(seat_); }
+
+  Result<void> take_seat(const MemberOptions& options);
+  Result<void> check() const noexcept;
+  bool is_closed() const noexcept;
+
+  // Taking. docs/internals/groups.md, "Claiming".
+  Result<bool> take_now(Delivery& delivery);
+  Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
+  template <class Attempt>
+  auto take_or_wait(Attempt&& attempt, const Deadline& deadline, const std::stop_token& stop)
+      -> decltype(attempt());
+  Result<bool> hand_out(Delivery& delivery);
+  Result<std::size_t> claim_anywhere(std::size_t want, detail::HoldPhase phase);
+  Result<std::size_t> claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
+                  std::uint64_t state) noexcept;
+  std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
+  Result<bool> deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
+                       std::uint32_t hold, Delivery& delivery);
+  Result<std::size_t> nothing_now();
+
+  // Records that came back. "Redelivery".
+  Result<bool> retake(Delivery& delivery);
+  Result<bool> retake_hold(std::uint32_t seat, std::uint32_t index, detail::GroupHold& hold,
+                           std::uint64_t word, Delivery& delivery);
+  Result<void> bury(const Delivery& delivery);
+
+  // By key.
+  std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
+  bool key_is_free(std::uint64_t key, const detail::GroupHold* candidate) const noexcept;
+  void park(std::uint32_t index) noexcept;
+  bool pin(Lane& lane, std::uint64_t segment) noexcept;
+  void unpin(Lane& lane) noexcept;
+
+  // Letting go.
+  Result<void> settle(std::uint32_t seat, std::uint32_t index, std::uint64_t word,
+                      detail::HoldPhase to, std::uint32_t partition,
+                      std::uint64_t position) noexcept;
+  void forget(std::uint32_t seat, std::uint32_t index, detail::HoldPhase to) noexcept;
+  std::uint64_t* held_state(std::uint32_t seat, std::uint32_t index,
+                            std::uint64_t** order) noexcept;
+  template <class Wanted>
+  Result<std::size_t> acknowledge_those(Wanted&& wanted);
+  void note_in_flight() noexcept;
+  void find_lost_holds() noexcept;
+  void wake_publishers() noexcept;
+  void leave() noexcept;
+
+  // Waiting, and looking after the others. "Deaths".
+  bool is_ready() noexcept;
+  Result<std::int64_t> look_around();
+  void look_now_and_then() noexcept;
+  std::int64_t look_after_others() noexcept;
+  std::int64_t look_after_holds() noexcept;
+  void arm_wait_fd();
+
+  Topic topic_;
+  std::shared_ptr<detail::GroupView> group_;
+  detail::Participant participant_;
+  const std::byte* records_ = nullptr;
+  std::vector<Lane> lanes_;
+  std::size_t next_lane_ = 0;
+  std::uint32_t seat_ = 0;
+  bool seated_ = false;
+  std::uint64_t claim_number_ = 0;   // Of the last claim made.
+  std::vector<std::uint32_t> free_;  // Own holds to use; the last one first.
+  std::vector<OwnHold> own_;
+  std::size_t lost_ = 0;  // Of own_.
+  std::vector<ForeignHold> foreign_;
+  std::vector<Ready> ready_;  // From ready_at_ on.
+  std::size_t ready_at_ = 0;
+  std::uint64_t order_ = 0;
+  std::size_t in_flight_ = 0;
+  std::uint64_t handed_ = 0;
+  std::uint64_t acknowledged_ = 0;
+  std::uint64_t seen_returned_ = ~0ULL;  // Value of the group's `returned` at the last full look.
+  std::int64_t next_visible_ns_ = 0;     // When a delayed record becomes visible; 0: none known.
+  std::uint32_t members_ = 1;            // As last counted.
+  std::uint64_t claims_until_count_ = 0;
+  struct Progress {
+    std::uint64_t handed = 0;
+    std::int64_t since_ns = 0;
+  };
+  std::vector<Progress> progress_;  // Of the others, by seat.
+  std::int64_t looked_tick_ns_ = 0;
+  std::uint64_t takes_ = 0;
+  std::deque<std::vector<std::byte>> copies_;  // With a lease: what was handed out last.
+  std::optional<Publisher> graveyard_;         // Of topic TOPIC.GROUP.dead.
+  std::unique_ptr<std::atomic<bool>> waits_stopped_ = std::make_unique<std::atomic<bool>>(false);
+  detail::WaitFd::Handle wait_fd_;
+  std::int64_t spin_ns_ = 0;
+  detail::Patience patience_;
+};
+
+}  // namespace leat
+
+#include "leat/group/member_impl.hpp"

@@ -1,0 +1,281 @@
+// Walks the records of a partition from a group's cursor on, without holding anything.
+//
+// What it sees counts only once the cursor was swapped from where the walk began: until then the
+// cursor itself keeps the memory, and if it has moved, the swap fails and all of this is dropped. So
+// every look is atomic and every number is checked. docs/internals/groups.md, "Claiming".
+#pragma once
+
+#include "leat/log/found_record.hpp"
+#include "leat/log/segments.hpp"
+
+namespace leat::detail {
+
+// A record (perhaps one of a batch) as the walk found it.
+struct WalkedRecord {
+  std::uint64_t position = 0;  // of the record, or of its batch, in granules
+  std::uint64_t offset = 0;
+  HoldPlace where;
+  std::uint32_t detail = 0;
+  const std::byte* payload = nullptr;
+};
+
+enum class Walk : std::uint8_t {
+  record,
+  skipped,  // a gap, or the step to the next segment
+  nothing,  // no more for now
+  corrupt,  // no publisher wrote this; or it was overwritten meanwhile
+};
+
+class Walker {
+ public:
+  Walker(SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
+      : topic_{&topic},
+        view_{topic.partition(partition)},
+        records_{records + view_.records_offset},
+        segment_granules_{topic.geometry().segment_granules},
+        key_{topic.geometry().key},
+        partition_{partition} {}
+
+  // Goes to a cursor. `nothing`: its segment is not there yet; `corrupt`: nor will it be, unless the
+  // cursor has moved since; else `skipped`.
+  Walk go_to(const CursorValue& cursor) noexcept {
+    const std::uint64_t position = cursor.position();
+    if (position - segment_position_ >= segment_granules_ || segment_data_ == nullptr) {
+      const Walk entered = enter(position / segment_granules_);
+      if (entered != Walk::skipped) return entered;
+    }
+    if (granule_ != position - segment_position_ || records_before_ != cursor.records_before() ||
+        batch_index() != cursor.batch_index()) {
+      granule_ = position - segment_position_;
+      records_before_ = cursor.records_before();
+      batch_left_ = 0;
+      batch_count_ = 0;
+      if (cursor.batch_index() != 0) return enter_batch(cursor.batch_index());
+    }
+    return Walk::skipped;
+  }
+
+  CursorValue cursor(std::uint64_t claimer, std::uint64_t claim_number) const noexcept {
+    return CursorValue::make(segment_position_ + granule_, claimer, records_before_, batch_index(),
+                             claim_number);
+  }
+  std::uint64_t offset() const noexcept { return base_offset_ + records_before_ + batch_index(); }
+  std::uint64_t segment() const noexcept { return segment_; }
+  std::uint32_t partition() const noexcept { return partition_; }
+  // Where the next record would be, for whoever repairs it.
+  RecordPlace hole() const noexcept { return {segment_, records_before_, granule_}; }
+
+  [[gnu::always_inline]] Walk next(WalkedRecord& found) noexcept {
+    if (batch_left_ != 0) return next_of_batch(found);
+    if (granule_ >= segment_granules_) [[unlikely]]
+      return next_segment();
+    const RecordHeader& header = header_here();
+    // [record-ready] acquire: header and payload were written before.
+    FoundRecord record;
+    record.kind = load_acquire<Edge::record_ready>(header.commit) ^
+                  position_tag(segment_position_ + granule_, key_);
+    if (record.kind >= 256) [[unlikely]]
+      return next_segment();
+    if (!examine_record(header, segment_granules_ - granule_, record)) [[unlikely]]
+      return Walk::corrupt;
+    if (record.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
+      found.position = segment_position_ + granule_;
+      found.offset = base_offset_ + records_before_;
+      found.where = {physical_, partition_, 0};
+      found.detail = record.detail;
+      found.payload = reinterpret_cast<const std::byte*>(&header + 1);
+      granule_ += record.granules;
+      ++records_before_;
+      return Walk::record;
+    }
+    if (record.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
+      const Walk entered = enter_batch(0);
+      return entered == Walk::skipped ? next_of_batch(found) : entered;
+    }
+    granule_ += record.granules;
+    records_before_ += record.records;
+    return Walk::skipped;
+  }
+
+  // Whether next() would find something where the cursor is.
+  bool is_ready_at(const CursorValue& cursor) noexcept {
+    if (go_to(cursor) != Walk::skipped) return false;
+    if (batch_left_ != 0) return true;
+    if (granule_ < segment_granules_ && (load_acquire<Edge::record_ready>(header_here().commit) ^
+                                         position_tag(segment_position_ + granule_, key_)) < 256) {
+      return true;
+    }
+    return next_is_mapped();
+  }
+
+  // About how many records publishers have claimed from here on; beyond this segment: many.
+  std::uint64_t claimed_beyond() const noexcept {
+    constexpr std::uint64_t kMany = 1 << 20;
+    const ClaimLayout& layout = topic_->geometry().claim_layout;
+    // relaxed: a guess
+    const std::uint64_t claim = load_relaxed(view_.control->claim);
+    if (layout.segment(claim) != layout.truncate_segment(segment_)) return kMany;
+    const std::uint64_t claimed = layout.records(claim);
+    const std::uint64_t passed = records_before_ + batch_index();
+    return claimed > passed ? claimed - passed : 0;
+  }
+
+  // Whether something is claimed here that is not visible yet: somebody in particular is waited for.
+  bool has_hole() const noexcept {
+    if (segment_data_ == nullptr) return false;
+    const ClaimLayout& layout = topic_->geometry().claim_layout;
+    // [claim] acquire.
+    const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
+    return layout.segment(claim) != layout.truncate_segment(segment_) ||
+           layout.granules(claim) != granule_;
+  }
+
+ private:
+  std::uint64_t batch_index() const noexcept { return batch_count_ - batch_left_; }
+  const RecordHeader& header_here() const noexcept {
+    return *reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
+  }
+
+  [[gnu::noinline]] Walk enter(std::uint64_t number) noexcept {
+    const Geometry& geometry = topic_->geometry();
+    const SegmentEntry& entry = view_.entries[number & (geometry.entry_count - 1)];
+    // [segment-map] acquire.
+    if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Walk::nothing;
+    auto place = find_segment(*topic_, view_, number);
+    if (!place) return Walk::corrupt;
+    segment_ = number;
+    physical_ = static_cast<std::uint32_t>(place->physical);
+    segment_data_ = records_ + place->physical * geometry.segment_size;
+    segment_position_ = number * segment_granules_;
+    base_offset_ = place->base_offset;
+    granule_ = 0;
+    records_before_ = 0;
+    batch_left_ = 0;
+    batch_count_ = 0;
+    return Walk::skipped;
+  }
+
+  // The next segment is there, and nothing is missing in this one.
+  bool next_is_mapped() const noexcept {
+    const SegmentEntry& next = view_.entries[(segment_ + 1) & (topic_->geometry().entry_count - 1)];
+    // [segment-map] acquire: the base of a mapped segment.
+    return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_ + 1 &&
+           load_relaxed(next.base_offset) == base_offset_ + records_before_;
+  }
+  [[gnu::noinline]] Walk next_segment() noexcept {
+    return next_is_mapped() ? enter(segment_ + 1) : Walk::nothing;
+  }
+
+  // Begins the batch here, behind its first `index` records.
+  [[gnu::noinline]] Walk enter_batch(std::uint64_t index) noexcept {
+    const RecordHeader& header = header_here();
+    FoundRecord record;
+    record.kind = load_acquire<Edge::record_ready>(header.commit) ^
+                  position_tag(segment_position_ + granule_, key_);
+    if (granule_ >= segment_granules_ ||
+        record.kind != static_cast<std::uint64_t>(RecordKind::batch) ||
+        !examine_record(header, segment_granules_ - granule_, record) || index >= record.records) {
+      return Walk::corrupt;
+    }
+    const auto* payload = reinterpret_cast<const std::byte*>(&header + 1);
+    batch_at_ = payload + sizeof(BatchHeader);
+    batch_end_ = payload + record.length();
+    batch_granules_ = record.granules;
+    batch_count_ = batch_left_ = record.records;
+    WalkedRecord passed;
+    for (; index != 0; --index) {
+      if (next_of_batch(passed) != Walk::record) return Walk::corrupt;
+    }
+    return Walk::skipped;
+  }
+
+  Walk next_of_batch(WalkedRecord& found) noexcept {
+    const auto left = static_cast<std::size_t>(batch_end_ - batch_at_);
+    if (left < sizeof(BatchFrame)) return Walk::corrupt;
+    // relaxed: stored before the commit word.
+    const std::uint32_t detail =
+        load_relaxed(reinterpret_cast<const BatchFrame*>(batch_at_)->detail);
+    const std::uint64_t length = detail & kDetailLength;
+    if (length > left - sizeof(BatchFrame)) return Walk::corrupt;
+    found.position = segment_position_ + granule_;
+    found.offset = offset();
+    found.where = {physical_, partition_, static_cast<std::uint32_t>(batch_index())};
+    found.detail = detail;
+    found.payload = batch_at_ + sizeof(BatchFrame);
+    const std::uint64_t size = Geometry::round_up(sizeof(BatchFrame) + length, kBatchAlignment);
+    batch_at_ += size < left ? size : left;
+    if (--batch_left_ == 0) {
+      granule_ += batch_granules_;
+      records_before_ += batch_count_;
+      batch_count_ = 0;
+    }
+    return Walk::record;
+  }
+
+  SharedTopic* topic_;
+  PartitionView view_;
+  const std::byte* records_;  // First segment of this partition.
+  std::uint64_t segment_granules_;
+  std::uint64_t key_;
+  std::uint64_t segment_ = 0;
+  const std::byte* segment_data_ = nullptr;
+  std::uint64_t segment_position_ = 0;
+  std::uint64_t base_offset_ = 0;
+  std::uint64_t granule_ = 0;  // Next record's place in the segment; of its batch, while in one.
+  std::uint64_t records_before_ = 0;  // In the segment.
+  const std::byte* batch_at_ = nullptr;
+  const std::byte* batch_end_ = nullptr;
+  std::uint64_t batch_granules_ = 0;
+  std::uint64_t batch_count_ = 0;  // 0 outside of batches.
+  std::uint64_t batch_left_ = 0;
+  std::uint32_t physical_ = 0;
+  std::uint32_t partition_;
+};
+
+// A record by its hold: checked, in place. The hold keeps the memory. Nothing: the hold is nonsense.
+inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std::byte* records,
+                                             const GroupHold& hold) noexcept {
+  const Geometry& geometry = topic.geometry();
+  // relaxed, all: stored before the hold's state.
+  WalkedRecord found;
+  found.position = load_relaxed(hold.position);
+  found.offset = load_relaxed(hold.offset);
+  found.where = HoldPlace::unpack(load_relaxed(hold.where));
+  if (found.where.partition >= geometry.partition_count ||
+      found.where.physical >= geometry.segment_count) {
+    return std::nullopt;
+  }
+  const std::uint64_t granule = found.position % geometry.segment_granules;
+  const auto& header = *reinterpret_cast<const RecordHeader*>(
+      records + found.where.partition * geometry.partition_size() +
+      found.where.physical * geometry.segment_size + granule * kGranule);
+  FoundRecord record;
+  record.kind =
+      load_acquire<Edge::record_ready>(header.commit) ^ position_tag(found.position, geometry.key);
+  if (record.kind >= 256 || !examine_record(header, geometry.segment_granules - granule, record) ||
+      !record.has_payload()) {
+    return std::nullopt;
+  }
+  const auto* at = reinterpret_cast<const std::byte*>(&header + 1);
+  if (record.kind == static_cast<std::uint64_t>(RecordKind::data)) {
+    found.detail = record.detail;
+    found.payload = at;
+    return found;
+  }
+  const std::byte* const end = at + record.length();
+  at += sizeof(BatchHeader);
+  for (std::uint64_t index = 0; index < record.records; ++index) {
+    const auto left = static_cast<std::size_t>(end - at);
+    if (left < sizeof(BatchFrame)) return std::nullopt;
+    found.detail = load_relaxed(reinterpret_cast<const BatchFrame*>(at)->detail);
+    const std::uint64_t length = found.detail & kDetailLength;
+    if (length > left - sizeof(BatchFrame)) return std::nullopt;
+    found.payload = at + sizeof(BatchFrame);
+    if (index == found.where.batch_index) return found;
+    const std::uint64_t size = Geometry::round_up(sizeof(BatchFrame) + length, kBatchAlignment);
+    at += size < left ? size : left;
+  }
+  return std::nullopt;
+}
+
+}  // namespace leat::detail

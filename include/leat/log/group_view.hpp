@@ -1,0 +1,155 @@
+// One process's mapping of one consumer group's file, and what its words say to publishers.
+//
+// Publishers ask needs() for a segment before they retire it, and again before they reuse its memory:
+// segments.hpp. docs/internals/groups.md, "Room", says why nothing slips through between.
+#pragma once
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "leat/base/atomic.hpp"
+#include "leat/base/step.hpp"
+#include "leat/log/group_layout.hpp"
+#include "leat/os/directory.hpp"
+#include "leat/os/file.hpp"
+
+namespace leat::detail {
+
+inline std::string group_file_name(std::uint64_t number) {
+  char name[32];
+  std::snprintf(name, sizeof(name), "%s%016llx", kGroupPrefix,
+                static_cast<unsigned long long>(number));
+  return name;
+}
+
+class GroupView {
+ public:
+  // Maps a group's file.
+  //   not_found, wrong_format
+  static Result<std::shared_ptr<GroupView>> attach(int topic_directory, std::uint64_t number,
+                                                   const Geometry& topic) {
+    auto fd = open_at(topic_directory, group_file_name(number).c_str(), O_RDWR);
+    if (!fd) return fd.error();
+    auto size = file_size(fd->get());
+    if (!size) return size.error();
+    if (*size < sizeof(GroupHeader)) return Errc::wrong_format;
+    auto mapping = Mapping::map(fd->get(), *size, true);
+    if (!mapping) return mapping.error();
+    auto view = std::make_shared<GroupView>();
+    view->header_ = reinterpret_cast<GroupHeader*>(mapping->data());
+    view->geometry_ = read_geometry(*view->header_);
+    const GroupGeometry& geometry = view->geometry_;
+    if (load_relaxed(view->header_->magic) != kGroupMagic || !geometry.is_valid() ||
+        geometry.number != number || geometry.topic_key != topic.key ||
+        geometry.partition_count != topic.partition_count || geometry.file_size() != *size) {
+      return Errc::wrong_format;
+    }
+    view->segment_granules_ = topic.segment_granules;
+    view->cursors_ = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
+    view->seats_ = reinterpret_cast<GroupSeat*>(mapping->data() + geometry.seats_at());
+    view->holds_ = reinterpret_cast<GroupHold*>(mapping->data() + geometry.holds_at());
+    view->mapping_ = std::move(*mapping);
+    return view;
+  }
+
+  const GroupGeometry& geometry() const noexcept { return geometry_; }
+  GroupHeader& header() const noexcept { return *header_; }
+  GroupCursor& cursor(std::uint32_t partition) const noexcept { return cursors_[partition]; }
+  GroupSeat& seat(std::uint32_t index) const noexcept { return seats_[index]; }
+  GroupHold& hold(std::uint32_t seat, std::uint32_t index) const noexcept {
+    return holds_[std::uint64_t{seat} * geometry_.hold_count + index];
+  }
+  std::string name() const {
+    const std::uint32_t size = load_relaxed(header_->name_size);
+    return {header_->name, size <= kMaxGroupName ? size : 0};
+  }
+
+  // How many seats, and holds of a seat, a scan has to look at.
+  std::uint32_t seat_high() const noexcept {
+    // [hold] acquire: raised before the seat was taken.
+    const std::uint32_t high = load_acquire<Edge::hold>(header_->seat_high);
+    return high < geometry_.seat_count ? high : geometry_.seat_count;
+  }
+  std::uint32_t hold_high(std::uint32_t seat) const noexcept {
+    // [hold] acquire: raised before the hold was used.
+    const std::uint32_t high = load_acquire<Edge::hold>(seats_[seat].hold_high);
+    return high < geometry_.hold_count ? high : geometry_.hold_count;
+  }
+
+  CursorValue load_cursor(std::uint32_t partition) const noexcept {
+    // [group-cursor] acquire, the place last: whoever sees it sees the holds of what lies before.
+    // The two may be of different moments; a swap compares both.
+    CursorValue value;
+    value.record = load_acquire<Edge::group_cursor>(cursors_[partition].record);
+    value.place = load_acquire<Edge::group_cursor>(cursors_[partition].place);
+    return value;
+  }
+  bool swap_cursor(std::uint32_t partition, const CursorValue& from,
+                   const CursorValue& to) noexcept {
+    // [group-cursor] seq_cst, 16 bytes: the holds of what it passes were stored before.
+    return compare_exchange_pair<Edge::group_cursor>(
+        &cursors_[partition].place, {from.place, from.record}, {to.place, to.record});
+  }
+
+  // Calls visit(seat, index, hold, state) for every hold that is not free.
+  template <class Visit>
+  void each_hold(Visit&& visit) const {
+    const std::uint32_t seats = seat_high();
+    for (std::uint32_t seat = 0; seat < seats; ++seat) each_hold_of(seat, visit);
+  }
+  template <class Visit>
+  void each_hold_of(std::uint32_t seat, Visit&& visit) const {
+    const std::uint32_t holds = hold_high(seat);
+    for (std::uint32_t index = 0; index < holds; ++index) {
+      GroupHold& one = hold(seat, index);
+      // [hold] acquire: the facts of this state, or of a later one; then this one is over.
+      const std::uint64_t state = load_acquire<Edge::hold>(one.state);
+      if (phase_of(state) != HoldPhase::free) visit(seat, index, one, state);
+    }
+  }
+
+  // Whether the group has not claimed everything in this segment and before.
+  bool is_before(std::uint32_t partition, std::uint64_t segment) const noexcept {
+    // [retire] seq_cst: start was moved before, or is moved if this says no.
+    return load_seq_cst<Edge::retire>(cursors_[partition].place) >> kSeatBits <
+           (segment + 1) * segment_granules_;
+  }
+  // Whether a member holds a record in this segment.
+  bool has_hold_in(std::uint32_t partition, std::uint64_t segment) const noexcept {
+    const std::uint64_t first = segment * segment_granules_;
+    bool found = false;
+    each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& one, std::uint64_t) {
+      // relaxed: stored before the state.
+      found = found || (load_relaxed(one.position) - first < segment_granules_ &&
+                        HoldPlace::unpack(load_relaxed(one.where)).partition == partition);
+    });
+    return found;
+  }
+
+ private:
+  static GroupGeometry read_geometry(const GroupHeader& header) noexcept {
+    // relaxed, all: written before the group was entered in the topic's header.
+    GroupGeometry geometry;
+    geometry.topic_key = load_relaxed(header.topic_key);
+    geometry.number = load_relaxed(header.number);
+    geometry.partition_count = load_relaxed(header.partition_count);
+    geometry.flags = load_relaxed(header.flags);
+    geometry.seat_count = load_relaxed(header.seat_count);
+    geometry.hold_count = load_relaxed(header.hold_count);
+    geometry.max_deliveries = load_relaxed(header.max_deliveries);
+    geometry.lease_ns = load_relaxed(header.lease_ns);
+    return geometry;
+  }
+
+  GroupGeometry geometry_;         // Constant after attach.
+  GroupHeader* header_ = nullptr;  // This and the next three: in mapping_.
+  GroupCursor* cursors_ = nullptr;
+  GroupSeat* seats_ = nullptr;
+  GroupHold* holds_ = nullptr;
+  std::uint64_t segment_granules_ = 0;
+  Mapping mapping_;
+};
+
+}  // namespace leat::detail
