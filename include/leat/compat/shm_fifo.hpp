@@ -98,7 +98,8 @@ class ShmFifo {
     if (next_offset_ >= limit_) throw ShmException{C_COMMONS_SHM_FULL, "the log is full"};
     auto offset = publisher_->publish(leat::Bytes{message, static_cast<std::size_t>(length)});
     if (!offset) {
-      const auto id = offset.error() == leat::Errc::full ? C_COMMONS_SHM_FULL : C_COMMONS_SHM_FAILED;
+      const auto id =
+          offset.error() == leat::Errc::full ? C_COMMONS_SHM_FULL : C_COMMONS_SHM_FAILED;
       throw ShmException{id, leat::describe(offset.error())};
     }
     next_offset_ = *offset + 1;

@@ -56,8 +56,10 @@ class Walker {
   }
 
   CursorValue cursor(std::uint64_t claimer, std::uint64_t claim_number) const noexcept {
-    return CursorValue::make(segment_position_ + granule_, claimer, records_before_, batch_index(),
-                             claim_number);
+    // Behind a segment that is full to its last granule: that is where the next one begins.
+    const bool is_at_end = granule_ == segment_granules_;
+    return CursorValue::make(segment_position_ + granule_, claimer, is_at_end ? 0 : records_before_,
+                             batch_index(), claim_number);
   }
   std::uint64_t offset() const noexcept { return base_offset_ + records_before_ + batch_index(); }
   std::uint64_t segment() const noexcept { return segment_; }

@@ -66,4 +66,10 @@ class DirectoryWatch {
   bool watched_ = false;
 };
 
+// Whether somebody signalled an eventfd, or wrote to a pipe. Never waits.
+inline bool is_readable(int fd) noexcept {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, 0) == 1;
+}
+
 }  // namespace leat::detail

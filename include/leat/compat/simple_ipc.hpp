@@ -1,0 +1,520 @@
+// CSimpleIPC's interface on a topic and a group: programs written for it compile against this header.
+//
+//     CSimpleIPC writer;
+//     writer.createConnectionPoint(sizeof(number), 256);
+//     writer.write(&number, sizeof(number));
+//     CSimpleIPC reader;  // in any process
+//     if (reader.attachToConnectionPoint(name, 5000)) reader.read(&number, sizeof(number));
+//
+// A connection point is a queue of blocks; each block goes to one reader. Any number of instances, in
+// any number of processes, read and write it, and each instance may be used by any number of threads
+// at once. Nothing throws: calls return false or null, and lastError() says why. What the article left
+// open is decided in docs/guide/simple_ipc.md.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "leat/compat/simple_ipc_point.hpp"
+#include "leat/leat.hpp"
+
+#ifndef INFINITE
+inline constexpr std::uint32_t INFINITE = 0xffff'ffff;  // A timeout, as Windows spells it.
+#endif
+
+namespace leat::compat {
+
+// Ends one wait: a stop token, or a descriptor once it is readable (an eventfd). Null or 0: none.
+class StopOn {
+ public:
+  StopOn() noexcept = default;
+  StopOn(std::nullptr_t) noexcept {}
+  StopOn(int fd) noexcept : fd_{fd > 0 ? fd : -1} {}
+  StopOn(std::stop_token token) noexcept : token_{std::move(token)} {}
+
+  const std::stop_token& token() const noexcept { return token_; }
+  int fd() const noexcept { return fd_; }
+  bool is_requested() const noexcept {
+    return fd_ < 0 ? token_.stop_requested() : leat::detail::is_readable(fd_);
+  }
+
+ private:
+  std::stop_token token_;
+  int fd_ = -1;
+};
+
+enum class BlockStatus {
+  empty,     // holds no block, and never did
+  acquired,  // `result` is the block, until releaseLockedBlock()
+  released,  // holds none any more: it was published, or freed for a writer
+  failed,    // the last acquireBlock() found none: timeout, stopped, or an error
+  lost,  // releaseLockedBlock() failed: the written block is not delivered, a read one comes again
+};
+
+// What the descriptors of both directions have in common.
+struct BlockDescriptor {
+  void* result = nullptr;  // the block while `acquired`, else null
+  std::size_t size = 0;    // of the block; for readers: of what was written
+  BlockStatus status = BlockStatus::empty;
+  leat::Error error = {};  // why it failed or was lost
+};
+
+// What a thread's last call left.
+struct LastCall {
+  leat::Error error = {};
+  const char* text = nullptr;  // Null: what describe() says.
+  std::size_t read_size = 0;
+};
+
+}  // namespace leat::compat
+
+class CSimpleIPC;
+
+// A block that is written in place. One that is destroyed while acquired is not delivered, so an
+// object that failed to construct need not be published.
+struct BlockWriteDescriptor : leat::compat::BlockDescriptor {
+  BlockWriteDescriptor() = default;
+  BlockWriteDescriptor(const BlockWriteDescriptor&) = delete;
+  BlockWriteDescriptor& operator=(const BlockWriteDescriptor&) = delete;
+
+ private:
+  friend class CSimpleIPC;
+  leat::compat::ConnectionPoint* point_ = nullptr;
+  leat::compat::HandlePool<leat::Publisher>::Lease lease_;
+  std::optional<leat::Claim> claim_;  // Goes before the lease.
+};
+
+// A block that is read in place. One that is destroyed while acquired goes to the next reader.
+struct BlockReadDescriptor : leat::compat::BlockDescriptor {
+  BlockReadDescriptor() = default;
+  BlockReadDescriptor(const BlockReadDescriptor&) = delete;
+  BlockReadDescriptor& operator=(const BlockReadDescriptor&) = delete;
+  ~BlockReadDescriptor() {
+    if (delivery_) (void)lease_.handle().member.give_back(*delivery_);
+  }
+
+ private:
+  friend class CSimpleIPC;
+  leat::compat::ConnectionPoint* point_ = nullptr;
+  leat::compat::HandlePool<leat::compat::Reader>::Lease lease_;
+  std::optional<leat::Delivery> delivery_;
+};
+
+// Create or attach, and destroy, while no other thread uses it, and destroy descriptors before it. All
+// other calls: any thread at any time.
+class CSimpleIPC {
+ public:
+  using BlockWriteDescriptor = ::BlockWriteDescriptor;
+  using BlockReadDescriptor = ::BlockReadDescriptor;
+  using StopOn = leat::compat::StopOn;
+
+  // What the article did not give a default for.
+  static constexpr std::uint32_t kAttachTimeout = 5000;  // ms
+
+  CSimpleIPC() = default;
+  CSimpleIPC(const CSimpleIPC&) = delete;
+  CSimpleIPC& operator=(const CSimpleIPC&) = delete;
+
+  // Makes a connection point; without a name it gets one that nobody else has. blockCount * maxExpansions blocks can be
+  // outstanding; memory is there for blockCount of them, and for as many more each time that no more
+  // than minExpansionDistance are free.
+  //   invalid_argument;  busy   this instance has one already;  exists   the name is taken;  no_space
+  bool createConnectionPoint(std::uint32_t blockSize, std::uint32_t blockCount,
+                             std::uint32_t maxExpansions = 1, bool preAllocate = false,
+                             std::uint32_t minExpansionDistance = 0,
+                             const std::string& name = {}) noexcept {
+    return guarded([&] {
+      if (point_ != nullptr) return fail(leat::Errc::busy, kAttachedAlready);
+      const leat::compat::BlockSettings settings{.block_size = blockSize,
+                                                 .block_count = blockCount,
+                                                 .max_expansions = maxExpansions,
+                                                 .min_expansion_distance = minExpansionDistance,
+                                                 .pre_allocate = preAllocate};
+      if (!settings.is_valid()) return fail(leat::Errc::invalid_argument, kBadSettings);
+      if (!name.empty() && !leat::compat::ConnectionPoint::is_valid_name(name))
+        return fail(leat::Errc::invalid_argument, kBadName);
+      auto point = leat::compat::ConnectionPoint::create(settings, name);
+      if (!point)
+        return fail(point.error(), point.error() == leat::Errc::exists ? kTaken : nullptr);
+      const std::lock_guard guard{stopping_};
+      point_ = std::move(*point);
+      return succeed();
+    });
+  }
+
+  // The name for other instances; empty if there is none.
+  std::wstring getConnectionPoint() const {
+    const std::string name = getConnectionPointName();
+    return {name.begin(), name.end()};
+  }
+  std::string getConnectionPointName() const {
+    return point_ == nullptr ? std::string{} : point_->name();
+  }
+
+  // Waits until the connection point appears.
+  //   not_found   not in time;  stopped;  wrong_format   that topic is something else
+  bool attachToConnectionPoint(const std::string& name,
+                               std::uint32_t timeout = kAttachTimeout) noexcept {
+    return guarded([&] {
+      if (point_ != nullptr) return fail(leat::Errc::busy, kAttachedAlready);
+      if (!leat::compat::ConnectionPoint::is_valid_name(name))
+        return fail(leat::Errc::invalid_argument, kBadName);
+      const leat::Deadline deadline = deadline_in(timeout);
+      auto point = leat::compat::ConnectionPoint::attach(name, leat::Deadline::immediate());
+      while (point.error() == leat::Errc::not_found) {
+        if (isCommunicationStopped()) return fail(leat::Errc::stopped);
+        if (deadline.passed()) return fail(leat::Errc::not_found, kNotThere);
+        point = leat::compat::ConnectionPoint::attach(name, deadline.at_most_ns(kAttachLookNs));
+      }
+      if (!point) return fail(point.error());
+      const std::lock_guard guard{stopping_};
+      point_ = std::move(*point);
+      return succeed();
+    });
+  }
+  bool attachToConnectionPoint(const std::wstring& name,
+                               std::uint32_t timeout = kAttachTimeout) noexcept {
+    return guarded([&] {
+      std::string narrow;
+      for (const wchar_t c : name) narrow += c > 0 && c < 128 ? static_cast<char>(c) : '?';
+      return attachToConnectionPoint(narrow, timeout);
+    });
+  }
+
+  // Copies `size` bytes into the next free block; waits for one up to `timeout` ms.
+  //   too_large   over the block size;  timeout, stopped: nothing was written
+  bool write(const void* data, std::size_t size, std::uint32_t timeout = INFINITE,
+             const StopOn& stopOn = {}) noexcept {
+    return guarded([&] {
+      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (data == nullptr && size != 0) return fail(leat::Errc::invalid_argument, kNullData);
+      if (size > point_->block_size()) return fail(larger_than_block(), kTooLarge);
+      auto lease = point_->lease_writer(is_single());
+      if (!lease) return fail(lease.error());
+      auto written = with_room(timeout, stopOn, [&](const leat::Deadline& deadline) {
+        return lease->handle().publish(leat::Bytes{data, size}, deadline);
+      });
+      return written ? succeed() : fail(written.error());
+    });
+  }
+
+  // Copies the next block out and frees it; waits for one up to `timeout` ms. See lastReadSize().
+  //   buffer_too_small   the block holds more than `size`: it stays where it is
+  //   timeout, stopped   nothing was read
+  bool read(void* data, std::size_t size, std::uint32_t timeout = INFINITE,
+            const StopOn& stopOn = {}) noexcept {
+    return guarded([&] {
+      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (data == nullptr && size != 0) return fail(leat::Errc::invalid_argument, kNullData);
+      auto lease = point_->lease_reader(is_single(), spin());
+      if (!lease) return fail(lease.error());
+      leat::compat::Reader& reader = lease->handle();
+      auto taken = with_block(reader, timeout, stopOn);
+      if (!taken) return fail(taken.error());
+      const leat::Bytes value = taken->record.value;
+      if (value.size() > size) {
+        (void)reader.member.give_back(*taken);
+        return fail({leat::Errc::buffer_too_small, static_cast<std::int32_t>(value.size())},
+                    kBufferTooSmall);
+      }
+      if (!value.empty()) std::memcpy(data, value.data(), value.size());
+      last_.read_size = value.size();
+      if (auto done = reader.member.acknowledge(*taken); !done) return fail(done.error());
+      return succeed();
+    });
+  }
+
+  // A free block of the full block size to be written in place, on 16 bytes, uninitialised; null
+  // without one. Other readers wait for it: be quick.
+  void* acquireBlock(BlockWriteDescriptor& descriptor, std::uint32_t timeout = INFINITE,
+                     const StopOn& stopOn = {}) noexcept {
+    const bool acquired = guarded([&] {
+      if (!may_acquire(descriptor)) return false;
+      auto lease = point_->lease_writer(is_single());
+      if (!lease) return fail(descriptor, lease.error());
+      auto claim = with_room(timeout, stopOn, [&](const leat::Deadline& deadline) {
+        return lease->handle().claim(point_->block_size(), deadline);
+      });
+      if (!claim) return fail(descriptor, claim.error());
+      descriptor.lease_ = std::move(*lease);
+      descriptor.claim_.emplace(std::move(*claim));
+      return hold(descriptor, descriptor.claim_->payload().data(), point_->block_size());
+    });
+    return acquired ? descriptor.result : nullptr;
+  }
+
+  // The next block in place, for reading only; null without one.
+  void* acquireBlock(BlockReadDescriptor& descriptor, std::uint32_t timeout = INFINITE,
+                     const StopOn& stopOn = {}) noexcept {
+    const bool acquired = guarded([&] {
+      if (!may_acquire(descriptor)) return false;
+      auto lease = point_->lease_reader(is_single(), spin());
+      if (!lease) return fail(descriptor, lease.error());
+      auto taken = with_block(lease->handle(), timeout, stopOn);
+      if (!taken) return fail(descriptor, taken.error());
+      descriptor.lease_ = std::move(*lease);
+      descriptor.delivery_.emplace(*taken);
+      // Not const, as in the article. The memory is mapped for reading: a write ends the process.
+      const leat::Bytes value = taken->record.value;
+      return hold(descriptor, const_cast<std::byte*>(value.data()), value.size());
+    });
+    return acquired ? descriptor.result : nullptr;
+  }
+
+  // Publishes the whole block. Any thread of this process, not only the one that acquired it.
+  //   not_held   the descriptor holds no block of this instance
+  //   deleted, revoked, forked   the block is not delivered
+  bool releaseLockedBlock(BlockWriteDescriptor& descriptor) noexcept {
+    return guarded([&] {
+      if (!holds(descriptor)) return fail(leat::Errc::not_held, kNotHeld);
+      auto committed = descriptor.claim_->commit();
+      descriptor.claim_.reset();
+      return let_go(descriptor, committed.error());
+    });
+  }
+  // Frees the block for writers.
+  //   not_held;  lease_lost, closed, deleted, forked   somebody else gets the block
+  bool releaseLockedBlock(BlockReadDescriptor& descriptor) noexcept {
+    return guarded([&] {
+      if (!holds(descriptor)) return fail(leat::Errc::not_held, kNotHeld);
+      auto acknowledged = descriptor.lease_.handle().member.acknowledge(*descriptor.delivery_);
+      descriptor.delivery_.reset();
+      return let_go(descriptor, acknowledged.error());
+    });
+  }
+
+  // Waits of this instance end at once, also infinite ones. Later calls do what they can without
+  // waiting, until resumed.
+  void requestStopCommunications() noexcept {
+    const std::lock_guard guard{stopping_};
+    stopped_ = true;  // seq_cst; pairs with Waiting: a wait that is missed below sees this.
+    if (point_ != nullptr) point_->stop_waits();
+  }
+  void requestResumeCommunications() noexcept {
+    const std::lock_guard guard{stopping_};
+    // Whoever waited when it was stopped has left before waits are possible again.
+    while (stopped_ && waiting_ != 0) std::this_thread::sleep_for(std::chrono::microseconds{50});
+    if (point_ != nullptr) point_->resume_waits();
+    stopped_ = false;
+  }
+  bool isCommunicationStopped() const noexcept { return stopped_; }
+
+  // The promise that only one thread uses this instance: a call saves an atomic swap.
+  void doSingleThread(bool single) noexcept { single_.store(single, std::memory_order_relaxed); }
+
+  // For all instances. False, and nothing changes, with preAllocate (not_allowed).
+  bool setMaxExpansionsCount(std::uint32_t count) noexcept {
+    return guarded([&] {
+      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      if (point_->settings().pre_allocate != 0) return fail(leat::Errc::not_allowed, kPreAllocated);
+      const auto changed = point_->set_max_expansions(count);
+      return changed ? succeed() : fail(changed.error(), kBadExpansions);
+    });
+  }
+
+  // Looks before a read sleeps: the default is 20 us of them, 0 none. For threads that read for the
+  // first time. The second number has no meaning here: there is no table of expansions to lock.
+  void setMaxSpinLocksCount(std::uint32_t blockAccessSpinLock = 12,
+                            std::uint32_t expansionAccessSpinLock = 40) noexcept {
+    (void)expansionAccessSpinLock;
+    spins_.store(blockAccessSpinLock, std::memory_order_relaxed);
+  }
+
+  // What the connection point is made of, as it is now; zeros without one.
+  leat::compat::BlockSettings settings() const noexcept {
+    leat::compat::BlockSettings settings{.max_expansions = 0};
+    (void)guarded([&] {
+      if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
+      settings = point_->settings();
+      return succeed();
+    });
+    return settings;
+  }
+
+  // Of the calling thread's last call on any instance.
+  static leat::Error lastError() noexcept { return last_.error; }
+  static std::string lastErrorText() {
+    return last_.text != nullptr ? last_.text : leat::describe(last_.error);
+  }
+  // Bytes that the calling thread's last successful read() copied.
+  static std::size_t lastReadSize() noexcept { return last_.read_size; }
+
+ private:
+  static constexpr std::int64_t kAttachLookNs = 20'000'000;
+  static constexpr std::int64_t kWriteLookNs = 2'000'000;
+  static constexpr std::int64_t kSpinNs = 20'000 / 12;  // Of one try.
+
+  static constexpr char kAttachedAlready[] =
+      "this instance has a connection point already: use another instance";
+  static constexpr char kNotAttached[] =
+      "this instance has no connection point: create or attach first";
+  static constexpr char kBadSettings[] =
+      "block size (at most 256 MiB), block count and expansions must be at least 1, all blocks "
+      "together at most 256 GiB";
+  static constexpr char kBadExpansions[] =
+      "expansions must be at least 1, and no more than the connection point can hold";
+  static constexpr char kBadName[] =
+      "the name of a connection point has 1 to 180 letters, digits, dots, dashes and underscores";
+  static constexpr char kTaken[] = "a connection point of that name exists already: attach to it";
+  static constexpr char kNotThere[] = "no connection point of that name appeared in time";
+  static constexpr char kNullData[] = "data is null";
+  static constexpr char kTooLarge[] = "the data is larger than a block";
+  static constexpr char kBufferTooSmall[] =
+      "the next block holds more than the buffer: read it with a larger one";
+  static constexpr char kHeldAlready[] = "the descriptor holds a block: release it first";
+  static constexpr char kNotHeld[] = "the descriptor holds no block of this instance";
+  static constexpr char kPreAllocated[] =
+      "the connection point was made with preAllocate: its expansions are fixed";
+
+  static inline thread_local leat::compat::LastCall last_;
+
+  static bool succeed() noexcept {
+    last_.error = {};
+    last_.text = nullptr;
+    return true;
+  }
+  static bool fail(leat::Error error, const char* text = nullptr) noexcept {
+    last_.error = error;
+    last_.text = text;
+    return false;
+  }
+  static bool fail(leat::Errc code, const char* text = nullptr) noexcept {
+    return fail(leat::Error{code, 0}, text);
+  }
+  static bool fail(leat::compat::BlockDescriptor& descriptor, leat::Error error) noexcept {
+    descriptor.status = leat::compat::BlockStatus::failed;
+    descriptor.error = error;
+    return fail(error);
+  }
+
+  // Only memory can run out: of this process, for handles.
+  template <class Call>
+  static bool guarded(Call&& call) noexcept {
+    try {
+      return call();
+    } catch (const std::exception&) {
+      return fail(leat::Errc::no_space, "out of memory");
+    }
+  }
+
+  leat::Error larger_than_block() const noexcept {
+    return {leat::Errc::too_large, static_cast<std::int32_t>(point_->block_size())};
+  }
+  static leat::Deadline deadline_in(std::uint32_t timeout) noexcept {
+    if (timeout == INFINITE) return leat::Deadline::never();
+    return std::chrono::milliseconds{timeout};
+  }
+  // relaxed, both: they only choose between ways that are all right.
+  bool is_single() const noexcept { return single_.load(std::memory_order_relaxed); }
+  std::chrono::nanoseconds spin() const noexcept {
+    return std::chrono::nanoseconds{kSpinNs * spins_.load(std::memory_order_relaxed)};
+  }
+
+  // Somebody who may be waiting. seq_cst; made before stopped_ is looked at once more.
+  class Waiting {
+   public:
+    explicit Waiting(CSimpleIPC& ipc) noexcept : count_{ipc.waiting_} { ++count_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ~Waiting() { --count_; }
+
+   private:
+    std::atomic<std::uint32_t>& count_;
+  };
+
+  // The next block; waits until there is one.
+  leat::Result<leat::Delivery> with_block(leat::compat::Reader& reader, std::uint32_t timeout,
+                                          const StopOn& stop) {
+    auto taken = reader.take();
+    if (taken || taken.error().code != leat::Errc::timeout || timeout == 0) return taken;
+    if (isCommunicationStopped()) return leat::Errc::stopped;
+    const leat::Deadline deadline = deadline_in(timeout);
+    const Waiting waiting{*this};
+    while (true) {
+      if (isCommunicationStopped()) return leat::Errc::stopped;
+      auto ready = stop.fd() >= 0 ? reader.member.wait(deadline, stop.fd())
+                                  : reader.member.wait(deadline, stop.token());
+      if (!ready) return ready.error();
+      taken = reader.take();
+      if (taken || taken.error().code != leat::Errc::timeout) return taken;
+    }
+  }
+
+  // Calls claim(deadline) until it gets room. Publishers without room look every 2 ms anyway.
+  template <class Claim>
+  auto with_room(std::uint32_t timeout, const StopOn& stop, Claim&& claim)
+      -> decltype(claim(leat::Deadline::never())) {
+    const auto is_full = [](leat::Error error) {
+      return error == leat::Errc::full || error == leat::Errc::timeout ||
+             error == leat::Errc::would_deadlock;
+    };
+    auto claimed = claim(leat::Deadline::immediate());
+    if (claimed || !is_full(claimed.error())) return claimed;
+    if (isCommunicationStopped()) return leat::Errc::stopped;
+    const leat::Deadline deadline = deadline_in(timeout);
+    const Waiting waiting{*this};
+    while (true) {
+      if (isCommunicationStopped() || stop.is_requested()) return leat::Errc::stopped;
+      if (deadline.passed()) return leat::Errc::timeout;
+      claimed = claim(deadline.at_most_ns(kWriteLookNs));
+      if (claimed || !is_full(claimed.error())) return claimed;
+      // Only a member of this thread holds the room; another thread may still make some.
+      if (claimed.error() == leat::Errc::would_deadlock)
+        std::this_thread::sleep_for(std::chrono::nanoseconds{kWriteLookNs});
+    }
+  }
+
+  template <class Descriptor>
+  bool may_acquire(Descriptor& descriptor) noexcept {
+    // One that is held stays so.
+    if (descriptor.status == leat::compat::BlockStatus::acquired) {
+      return fail(leat::Errc::busy, kHeldAlready);
+    }
+    if (point_ != nullptr) return true;
+    (void)fail(descriptor, {leat::Errc::not_found, 0});
+    return fail(leat::Errc::not_found, kNotAttached);
+  }
+  template <class Descriptor>
+  bool hold(Descriptor& descriptor, void* block, std::size_t size) noexcept {
+    descriptor.point_ = point_.get();
+    descriptor.result = block;
+    descriptor.size = size;
+    descriptor.status = leat::compat::BlockStatus::acquired;
+    descriptor.error = {};
+    return succeed();
+  }
+  template <class Descriptor>
+  bool holds(const Descriptor& descriptor) const noexcept {
+    return descriptor.status == leat::compat::BlockStatus::acquired && point_ != nullptr &&
+           descriptor.point_ == point_.get();
+  }
+  template <class Descriptor>
+  static bool let_go(Descriptor& descriptor, leat::Error error) noexcept {
+    descriptor.lease_ = {};
+    descriptor.result = nullptr;
+    descriptor.size = 0;
+    descriptor.error = error;
+    const bool ok = error.code == leat::Errc::ok;
+    descriptor.status = ok ? leat::compat::BlockStatus::released : leat::compat::BlockStatus::lost;
+    return ok ? succeed() : fail(error);
+  }
+
+  std::unique_ptr<leat::compat::ConnectionPoint> point_;  // Null until created or attached.
+  std::mutex stopping_;  // Whoever stops or resumes, and who sets point_ meanwhile.
+  std::atomic<bool> stopped_ = false;
+  std::atomic<bool> single_ = false;
+  std::atomic<std::uint32_t> waiting_ = 0;
+  std::atomic<std::uint32_t> spins_ = 12;
+};

@@ -1,0 +1,338 @@
+// What is behind one CSimpleIPC: the topic of the blocks, the group of its readers, the settings.
+//
+//     auto point = leat::compat::ConnectionPoint::create({.block_size = 8, .block_count = 256});
+//     auto lease = (*point)->lease_writer(false);
+//     if (lease) lease->handle().publish("x");
+//
+// The blocks are the records of a topic; group `readers` gives each to one reader. How many may be
+// outstanding is counted in records (PublisherOptions::room_until), not in bytes. The parameters are
+// the last record of a second, small topic, so that the name is enough to find them and they can
+// change. Both topics go when the last process lets go of them.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "leat/leat.hpp"
+
+namespace leat::compat {
+
+// The publishers, or the members, of one instance: one for each call that runs at the same time. Any
+// thread leases. A thread gets the handle again that it had last, so that threads that use one
+// instance together do not meet: a lease costs one swap of a word that only this thread touches.
+template <class Handle>
+class HandlePool {
+  struct alignas(64) Slot {
+    explicit Slot(Handle&& made) : handle{std::move(made)} {}
+    Handle handle;
+    std::atomic<bool> leased = true;
+  };
+
+ public:
+  // As many calls at once, blocks held in place included.
+  static constexpr std::size_t kHandles = 255;
+
+  // The right to use one handle, until it is dropped. The pool outlives it.
+  class Lease {
+   public:
+    Lease() noexcept = default;
+    explicit Lease(Slot& slot) noexcept : slot_{&slot} {}
+    Lease(Lease&& other) noexcept : slot_{std::exchange(other.slot_, nullptr)} {}
+    Lease& operator=(Lease&& other) noexcept {
+      std::swap(slot_, other.slot_);
+      return *this;
+    }
+    ~Lease() {
+      // release; pairs with the acquire in try_lease(): the next one finds the handle whole.
+      if (slot_ != nullptr) slot_->leased.store(false, std::memory_order_release);
+    }
+    Handle& handle() const noexcept { return slot_->handle; }
+
+   private:
+    Slot* slot_ = nullptr;  // Null once moved from.
+  };
+
+  HandlePool() = default;
+  HandlePool(const HandlePool&) = delete;
+  HandlePool& operator=(const HandlePool&) = delete;
+  ~HandlePool() {
+    for (auto& slot : slots_) delete slot.load(std::memory_order_relaxed);  // Nobody else is left.
+  }
+
+  // A handle that nobody uses; `make` makes one if there is none. `single`: only this thread leases.
+  //   too_many   all are in use; or what `make` returns
+  template <class Make>
+  Result<Lease> lease(bool single, Make&& make) {
+    static thread_local std::size_t last = 0;  // A hint: also good for another pool.
+    if (Slot* slot = slots_[last].load(std::memory_order_acquire); try_lease(slot, single))
+      return Lease{*slot};
+    const std::size_t made = made_.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < made; ++i) {
+      Slot* slot = slots_[i].load(std::memory_order_acquire);
+      if (!try_lease(slot, single)) continue;
+      last = i;
+      return Lease{*slot};
+    }
+    const std::lock_guard guard{making_};
+    const std::size_t next = made_.load(std::memory_order_relaxed);  // Only changed under the lock.
+    if (next == kHandles) return Errc::too_many;
+    auto handle = make();
+    if (!handle) return handle.error();
+    auto slot = std::make_unique<Slot>(std::move(*handle));
+    // seq_cst; pairs with for_each(): it sees the handle, or the maker sees what was stored before.
+    slots_[next].store(slot.get());
+    made_.store(next + 1);
+    last = next;
+    return Lease{*slot.release()};
+  }
+
+  // Calls on_handle for each, also those in use: only for what any thread may do.
+  template <class OnHandle>
+  void for_each(OnHandle&& on_handle) {
+    const std::size_t made = made_.load();
+    for (std::size_t i = 0; i < made; ++i) on_handle(slots_[i].load()->handle);
+  }
+
+ private:
+  static bool try_lease(Slot* slot, bool single) noexcept {
+    // relaxed: only a look, so that the line of a handle in use stays where it is.
+    if (slot == nullptr || slot->leased.load(std::memory_order_relaxed)) return false;
+    if (!single) return !slot->leased.exchange(true, std::memory_order_acquire);
+    slot->leased.store(true, std::memory_order_relaxed);  // Nobody else could take it in between.
+    return true;
+  }
+
+  std::array<std::atomic<Slot*>, kHandles> slots_{};  // Each is set once.
+  std::atomic<std::size_t> made_ = 0;
+  std::mutex making_;
+};
+
+// What a connection point is made of.
+struct BlockSettings {
+  std::uint32_t block_size = 0;              // bytes
+  std::uint32_t block_count = 0;             // that an expansion adds
+  std::uint32_t max_expansions = 1;          // the first one included
+  std::uint32_t min_expansion_distance = 0;  // free blocks at which the next expansion comes
+  std::uint32_t pre_allocate = 0;            // 1: max_expansions is fixed
+  friend bool operator==(const BlockSettings&, const BlockSettings&) = default;
+
+  static constexpr std::uint32_t kMaxBlockSize = 256U << 20;
+  static constexpr std::uint64_t kMaxBytes = 256ULL << 30;
+
+  // Blocks that can be outstanding: written and not given back by a reader.
+  std::uint64_t limit() const noexcept { return std::uint64_t{block_count} * max_expansions; }
+  // What a block takes in the topic.
+  std::uint64_t room() const noexcept {
+    return detail::granules_for(block_size) * detail::kGranule;
+  }
+  bool is_valid() const noexcept {
+    return block_size != 0 && block_size <= kMaxBlockSize && block_count != 0 &&
+           max_expansions != 0 && limit() <= kMaxBytes / room();
+  }
+};
+static_assert(std::is_trivially_copyable_v<BlockSettings>);
+
+// A member that takes one block at a time: what it took ahead would wait for the thread's next read.
+struct Reader {
+  explicit Reader(Member&& made) : member{std::move(made)} { taken.reserve(1); }
+
+  // The next block, if it is there; else `timeout`.
+  Result<Delivery> take() {
+    taken.clear();
+    auto count = member.take(taken, 1, Deadline::immediate());
+    if (!count) return count.error() == Errc::stopped ? Error{Errc::timeout} : count.error();
+    return taken.front();
+  }
+
+  Member member;
+  std::vector<Delivery> taken;
+};
+
+// One instance's part in a connection point. Any thread.
+class ConnectionPoint {
+ public:
+  static bool is_valid_name(const std::string& name) noexcept {
+    return name.size() <= 180 && detail::is_valid_topic_name(name);  // The settings add to it.
+  }
+
+  // Without a name: with one that nobody else has.
+  //   exists, no_space, permission
+  static Result<std::unique_ptr<ConnectionPoint>> create(const BlockSettings& settings,
+                                                         std::string name) {
+    if (name.empty()) {
+      char generated[32];
+      std::snprintf(generated, sizeof(generated), "ipc-%016llx",
+                    static_cast<unsigned long long>(detail::make_random()));
+      name = generated;
+    }
+    // The blocks last: who finds them finds the settings.
+    auto settings_topic = Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
+                                                              .segment_bytes = kSettingsBytes,
+                                                              .policy = Policy::overwrite,
+                                                              .remove_when_unused = true,
+                                                              .participants = kParticipants});
+    if (!settings_topic) return settings_topic.error();
+    if (auto told = tell(*settings_topic, settings); !told) return told.error();
+    auto topic = Topic::create(name, options_for(settings));
+    if (!topic) return topic.error();
+    return assemble(std::move(*topic), std::move(*settings_topic));
+  }
+
+  // Waits for it until the deadline.
+  //   not_found   it did not appear;  wrong_format   that name is something else;  stopped
+  static Result<std::unique_ptr<ConnectionPoint>> attach(const std::string& name,
+                                                         const Deadline& deadline) {
+    auto topic = Topic::open(name, deadline);
+    if (!topic) return topic.error();
+    auto settings_topic = Topic::open(settings_name(name));
+    if (settings_topic.error() == Errc::not_found) return Errc::wrong_format;
+    if (!settings_topic) return settings_topic.error();
+    return assemble(std::move(*topic), std::move(*settings_topic));
+  }
+
+  const std::string& name() const noexcept { return topic_.name(); }
+  std::uint32_t block_size() const noexcept { return block_size_; }
+
+  // As they are now.
+  BlockSettings settings() {
+    const std::lock_guard guard{following_};
+    follow();
+    return settings_;
+  }
+  // Tells all instances.
+  //   invalid_argument   the topic has no room for so many
+  Result<void> set_max_expansions(std::uint32_t count) {
+    BlockSettings changed = settings();
+    changed.max_expansions = count;
+    if (!changed.is_valid() || changed.limit() > most_blocks()) return Errc::invalid_argument;
+    return tell(settings_topic_, changed);
+  }
+
+  Result<HandlePool<Publisher>::Lease> lease_writer(bool single) {
+    return writers_.lease(
+        single, [&] { return topic_.publisher({.room_until = [this] { return room_until(); }}); });
+  }
+  Result<HandlePool<Reader>::Lease> lease_reader(bool single, std::chrono::nanoseconds spin) {
+    return readers_.lease(single, [&]() -> Result<Reader> {
+      auto member = group_.join({.spin = spin});
+      if (!member) return member.error();
+      return Reader{std::move(*member)};
+    });
+  }
+  // Reads that wait end, those that come do not wait.
+  void stop_waits() {
+    readers_.for_each([](Reader& reader) { reader.member.stop_waits(); });
+  }
+  void resume_waits() {
+    readers_.for_each([](Reader& reader) { reader.member.resume_waits(); });
+  }
+
+ private:
+  static constexpr std::uint64_t kSettingsBytes = 4096;  // Of a segment; there are two.
+  // Of all instances: a member and a publisher for each thread.
+  static constexpr std::uint32_t kParticipants = 1024;
+
+  ConnectionPoint(Topic&& topic, Group&& group, Topic&& settings_topic, Subscriber&& subscriber)
+      : topic_{std::move(topic)},
+        group_{std::move(group)},
+        settings_topic_{std::move(settings_topic)},
+        subscriber_{std::move(subscriber)} {}
+
+  static std::string settings_name(const std::string& name) { return name + ".settings"; }
+  static Result<void> tell(const Topic& settings_topic, const BlockSettings& settings) {
+    auto publisher = settings_topic.publisher();
+    if (!publisher) return publisher.error();
+    auto told = publisher->publish(Bytes{&settings, sizeof(settings)});
+    if (!told) return told.error();
+    return {};
+  }
+
+  // Segments of at least half an expansion, so that growing is seldom, and few enough of them.
+  static TopicOptions options_for(const BlockSettings& settings) {
+    const std::uint64_t room = settings.room();
+    const std::uint64_t blocks =
+        std::max<std::uint64_t>({2, settings.block_count / 2, settings.limit() / 512 + 1});
+    const std::uint64_t wanted = detail::Geometry::round_up(blocks * room, detail::kPage);
+    const std::uint64_t segment = std::min(wanted, detail::Geometry::kMaxSegmentSize);
+    // One more because blocks need not begin with a segment, one that is being filled, and those that
+    // readers hold while the others go on.
+    const std::uint64_t segments = settings.limit() / (segment / room) + 2 + kHeldSegments;
+    return {.capacity_bytes = segments * segment,
+            .segment_bytes = segment,
+            .remove_when_unused = true,
+            .participants = kParticipants};
+  }
+
+  static Result<std::unique_ptr<ConnectionPoint>> assemble(Topic&& topic, Topic&& settings_topic) {
+    auto subscriber = settings_topic.subscriber({.from = From::beginning, .gating = false});
+    if (!subscriber) return subscriber.error();
+    auto group = topic.group(
+        kGroup,
+        {.from = From::beginning, .members = HandlePool<Reader>::kHandles, .in_flight = kHolds});
+    if (!group) return group.error();
+    // So that this process counts as one that used the topic, and removes it if it is the last.
+    if (auto used = topic.publisher(); !used) return used.error();
+    std::unique_ptr<ConnectionPoint> point{new ConnectionPoint{
+        std::move(topic), std::move(*group), std::move(settings_topic), std::move(*subscriber)}};
+    const BlockSettings settings = point->settings();
+    if (!settings.is_valid()) return Errc::wrong_format;
+    point->block_size_ = settings.block_size;
+    return point;
+  }
+
+  // What the topic has room for whatever readers hold.
+  std::uint64_t most_blocks() const {
+    const TopicInfo info = topic_.info();
+    const std::uint64_t blocks =
+        info.segment_bytes / BlockSettings{.block_size = block_size_}.room();
+    return (info.capacity_bytes / info.segment_bytes - 2) * blocks;
+  }
+
+  // Reads what was told since the last call. The lock is held.
+  void follow() {
+    (void)subscriber_.poll(1000, [this](const Record& record) {
+      BlockSettings told;
+      if (record.value.size() != sizeof(told)) return;
+      std::memcpy(&told, record.value.data(), sizeof(told));
+      if (told.is_valid()) settings_ = told;
+    });
+  }
+
+  // The first offset that has no room. Asked by publishers that reached the last answer.
+  std::uint64_t room_until() {
+    const std::uint64_t released = group_.released();
+    const std::lock_guard guard{following_};
+    follow();
+    return released + settings_.limit();
+  }
+
+  // Of a member: the block it has, and what it gave back and others have.
+  static constexpr std::uint32_t kHolds = 16;
+  static constexpr char kGroup[] = "readers";
+  static constexpr std::uint64_t kHeldSegments = 4;
+
+  Topic topic_;
+  Group group_;
+  Topic settings_topic_;
+  std::uint32_t block_size_ = 0;  // Constant after assemble().
+
+  std::mutex following_;  // Protects the two below.
+  Subscriber subscriber_;
+  BlockSettings settings_{.max_expansions = 0};
+
+  HandlePool<Publisher> writers_;
+  HandlePool<Reader> readers_;
+};
+
+}  // namespace leat::compat
