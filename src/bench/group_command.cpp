@@ -39,6 +39,7 @@ struct Options {
   std::uint32_t members = 1;
   std::string mode = "shared";
   std::string batch = "auto";
+  std::string instance = "own";
   bool peers = false;
   int runs = 5;
   std::vector<int> cpus;
@@ -56,17 +57,28 @@ struct PeerRuns {
   std::vector<GroupCost> costs;
 };
 
-// One line of the table, with all that was measured for it.
-struct Case {
+// What is measured, for one line of the table.
+struct Plan {
   GroupLoad load;
+  bool shared_instance = false;  // Threads with one CSimpleIPC, and with one each, take turns.
+};
+
+// With all that was measured.
+struct Case {
+  Plan plan;
   std::vector<GroupCost> costs;
+  std::vector<GroupCost> own_costs;  // Only beside a shared instance.
   std::vector<PeerRuns> peers;
   std::vector<std::string> notes;
   std::vector<double> cache_lines_ns;  // Round trips.
   std::vector<double> floors_ns;
 };
 
-std::string title_of(const GroupLoad& load) {
+std::string title_of(const Plan& plan) {
+  const GroupLoad& load = plan.load;
+  if (plan.shared_instance) {
+    return fmt::format("one CSimpleIPC, {} to {}", load.publishers, load.members);
+  }
   std::string title =
       fmt::format("{}, {} to {}", load.mode == Mode::exclusive ? "exclusive" : "shared",
                   load.publishers, load.members);
@@ -74,47 +86,54 @@ std::string title_of(const GroupLoad& load) {
   return title;
 }
 
-// What the project set itself: so many times the rate of Boost's queue, and records per second.
+// What the project set itself: so many times the rate of Boost's queue, and records per second; or,
+// with a shared instance, at most so many times what own ones cost.
 struct Target {
-  double times_boost_mq;
+  double times_boost_mq = 0;
   double records_per_second = 0;
+  double ratio_to_own = 0;
 };
 
-std::optional<Target> target_of(const GroupLoad& load) {
+std::optional<Target> target_of(const Plan& plan) {
+  const GroupLoad& load = plan.load;
+  if (plan.shared_instance) return Target{.ratio_to_own = 1.3};
   if (load.publishers != load.members) return std::nullopt;
   const std::uint32_t crowd = load.members;
   if (load.batch == 1 && ((load.size == 8 && crowd == 1) || (load.size == 100 && crowd == 4))) {
-    return Target{2};
+    return Target{.times_boost_mq = 2};
   }
   if (load.batch != 0) return std::nullopt;
-  if (load.size == 8 && crowd == 1) return Target{4, 20e6};
-  if (load.size == 100 && (crowd == 2 || crowd == 4)) return Target{5};
+  if (load.size == 8 && crowd == 1) return Target{.times_boost_mq = 4, .records_per_second = 20e6};
+  if (load.size == 100 && (crowd == 2 || crowd == 4)) return Target{.times_boost_mq = 5};
   return std::nullopt;
 }
 
-std::vector<GroupLoad> all_loads(const GroupLoad& common, bool choose_records) {
-  std::vector<GroupLoad> loads;
-  const auto add = [&](std::size_t size, std::uint32_t crowd, std::uint32_t batch) {
+std::vector<Plan> all_plans(const GroupLoad& common, bool choose_records) {
+  std::vector<Plan> plans;
+  const auto add = [&](std::size_t size, std::uint32_t crowd, std::uint32_t batch,
+                       bool shared_instance = false) {
     GroupLoad load = common;
     load.size = size;
     load.publishers = load.members = crowd;
     load.batch = batch;
     if (choose_records) load.records = default_records(size);
-    loads.push_back(load);
+    plans.push_back({load, shared_instance});
   };
   for (const std::size_t size : kSizes) {
     for (const std::uint32_t crowd : kCrowds) add(size, crowd, 0);
   }
   add(8, 1, 1);
   add(100, 4, 1);
-  return loads;
+  add(8, 1, 1, true);
+  add(8, 4, 1, true);
+  return plans;
 }
 
 // Which queues this machine has, with a note about any that it has not.
 void find_peers(Case& measured, bool choose_records) {
   for (const Peer peer : kPeers) {
     try {
-      GroupLoad load = measured.load;
+      GroupLoad load = measured.plan.load;
       if (choose_records) load.records = std::max<std::uint64_t>(load.records / 10, 1000);
       measured.peers.push_back({peer, load, make_peer_queue(peer, load.size)->depth(), {}});
     } catch (const Failure& failure) {
@@ -125,12 +144,12 @@ void find_peers(Case& measured, bool choose_records) {
 }
 
 void measure_in_turns(Case& measured, const Options& options, const Progress& progress) {
-  const GroupLoad& load = measured.load;
+  const GroupLoad& load = measured.plan.load;
   const Placement placement{options.cpus};
   for (int run = 1; run <= options.runs; ++run) {
     const auto show = [&](const char* what) {
-      progress.show(fmt::format("{} B, {}, run {} of {}: {}", load.size, title_of(load), run,
-                                options.runs, what));
+      progress.show(fmt::format("{} B, {}, run {} of {}: {}", load.size, title_of(measured.plan),
+                                run, options.runs, what));
     };
     show("floor");
     measured.cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, placement));
@@ -139,8 +158,15 @@ void measure_in_turns(Case& measured, const Options& options, const Progress& pr
                                                      .verify = load.verify,
                                                      .source = PayloadSource::copied},
                                                     placement));
-    show("group");
-    measured.costs.push_back(measure_group(load, options.cpus));
+    if (measured.plan.shared_instance) {
+      show("one instance");
+      measured.costs.push_back(measure_simple_ipc(Instance::shared, load, options.cpus));
+      show("own instances");
+      measured.own_costs.push_back(measure_simple_ipc(Instance::own, load, options.cpus));
+    } else {
+      show("group");
+      measured.costs.push_back(measure_group(load, options.cpus));
+    }
     for (PeerRuns& peer : measured.peers) {
       show(name_of(peer.peer));
       peer.costs.push_back(measure_peer(peer.peer, peer.load, options.cpus));
@@ -160,15 +186,28 @@ Json to_json(const std::vector<GroupCost>& costs) {
   return runs;
 }
 
-Json parameters_of(const GroupLoad& load) {
-  return {{"size", load.size},
-          {"records", load.records},
-          {"publishers", load.publishers},
-          {"members", load.members},
-          {"mode", load.mode == Mode::exclusive ? "exclusive" : "shared"},
-          {"batch", load.batch == 0 ? Json("auto") : Json(load.batch)},
-          {"verify", load.verify == Verify::full ? "full" : "ends"},
-          {"capacity_bytes", kLogCapacityBytes}};
+Json parameters_of(const Plan& plan) {
+  const GroupLoad& load = plan.load;
+  Json parameters = {{"size", load.size},
+                     {"records", load.records},
+                     {"publishers", load.publishers},
+                     {"members", load.members},
+                     {"mode", load.mode == Mode::exclusive ? "exclusive" : "shared"},
+                     {"batch", load.batch == 0 ? Json("auto") : Json(load.batch)},
+                     {"instance", plan.shared_instance ? "shared" : "own"},
+                     {"verify", load.verify == Verify::full ? "full" : "ends"}};
+  if (plan.shared_instance) {
+    parameters["blocks"] = kIpcBlocks;
+  } else {
+    parameters["capacity_bytes"] = kLogCapacityBytes;
+  }
+  return parameters;
+}
+
+// Of all publishers and members.
+double cpu_ns(const Json& cost) {
+  return cost["publisher_cpu_ns_per_record"].get<double>() +
+         cost["member_cpu_ns_per_record"].get<double>();
 }
 
 // "times_boost_mq"
@@ -188,22 +227,31 @@ Json results_of(const Case& measured) {
                   {"floor", floor_ns},
                   {"ratio", cost_ns / floor_ns},
                   {"cache_line_round_trip_ns", measured.cache_lines_ns}};
+  if (measured.plan.shared_instance) {
+    Json own_runs = to_json(measured.own_costs);
+    const Json own_middle = median_of(own_runs);
+    results["own_instances"] = {{"runs", std::move(own_runs)}, {"median", own_middle}};
+    results["ratio_to_own"] = cost_ns / own_middle["ns_per_record"].get<double>();
+  }
   if (!measured.peers.empty()) results["peers"] = Json::array();
   for (const PeerRuns& peer : measured.peers) {
     Json peer_runs = to_json(peer.costs);
     const Json peer_middle = median_of(peer_runs);
     results[times_key(peer.peer)] = peer_middle["ns_per_record"].get<double>() / cost_ns;
+    results[times_key(peer.peer) + "_cpu"] = cpu_ns(peer_middle) / cpu_ns(middle);
     results["peers"].push_back({{"name", name_of(peer.peer)},
                                 {"depth", peer.depth},
                                 {"records", peer.load.records},
                                 {"runs", std::move(peer_runs)},
                                 {"median", peer_middle}});
   }
-  if (const auto target = target_of(measured.load)) {
-    results["target"] = {{"times_boost_mq", target->times_boost_mq}};
-    if (target->records_per_second != 0) {
-      results["target"]["records_per_second"] = target->records_per_second;
-    }
+  if (const auto target = target_of(measured.plan)) {
+    const auto add = [&](const char* name, double value) {
+      if (value != 0) results["target"][name] = value;
+    };
+    add("times_boost_mq", target->times_boost_mq);
+    add("records_per_second", target->records_per_second);
+    add("ratio_to_own", target->ratio_to_own);
   }
   if (!measured.notes.empty()) results["notes"] = measured.notes;
   return results;
@@ -251,9 +299,9 @@ std::string times(const Json& results, Peer peer) {
   return results.contains(key) ? fmt::format("{:.1f}", results[key].get<double>()) : "";
 }
 
-std::string target_text(const GroupLoad& load) {
-  const auto target = target_of(load);
-  if (!target) return "";
+std::string target_text(const Plan& plan) {
+  const auto target = target_of(plan);
+  if (!target || target->times_boost_mq == 0) return "";
   std::string text = fmt::format("{:.0f}", target->times_boost_mq);
   if (target->records_per_second != 0) {
     text += fmt::format(", {:.0f} M/s", target->records_per_second / 1e6);
@@ -261,18 +309,25 @@ std::string target_text(const GroupLoad& load) {
   return text;
 }
 
-void print_row(const GroupLoad& load, const Json& results) {
+void print_row(const Plan& plan, const Json& results) {
   const Json& middle = results["median"];
   fmt::print(
       "{:<28} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>8} {:>6} {:>10} {:>8} {:>6} "
       "{:>6.0f}\n",
-      title_of(load), load.size, middle["ns_per_record"].get<double>(),
+      title_of(plan), plan.load.size, middle["ns_per_record"].get<double>(),
       middle["records_per_second"].get<double>() / 1e6,
       middle["publisher_cpu_ns_per_record"].get<double>(),
       middle["member_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
-      peer_ns(results, Peer::boost_mq), times(results, Peer::boost_mq), target_text(load),
+      peer_ns(results, Peer::boost_mq), times(results, Peer::boost_mq), target_text(plan),
       peer_ns(results, Peer::mq_posix), times(results, Peer::mq_posix),
       median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+  if (plan.shared_instance) {
+    fmt::print(
+        "  with an instance for each thread {:.1f} ns: one for all costs {:.2f} times as much "
+        "(target: at most {:.1f})\n",
+        results["own_instances"]["median"]["ns_per_record"].get<double>(),
+        results["ratio_to_own"].get<double>(), results["target"]["ratio_to_own"].get<double>());
+  }
   for (const Json& note : results.value("notes", Json::array())) {
     fmt::print("  {}\n", note.get<std::string>());
   }
@@ -313,29 +368,41 @@ std::uint32_t batch_of(const std::string& text) {
   return batch;
 }
 
-GroupLoad load_of(const Options& options) {
+Plan plan_of(const Options& options) {
   const bool exclusive = options.mode == "exclusive";
+  const bool shared_instance = options.instance == "shared";
+  std::uint32_t batch = batch_of(options.batch);
   if (exclusive && options.publishers > 1) {
     throw Failure(kExitBadUsage,
                   "an exclusive publisher is the only one: --publishers 1 or --mode shared");
   }
-  return {.size = options.size,
-          .records = options.records != 0 ? options.records : default_records(options.size),
-          .publishers = options.publishers,
-          .members = options.members,
-          .mode = exclusive ? Mode::exclusive : Mode::shared,
-          .batch = batch_of(options.batch),
-          .verify = options.verify == "full" ? Verify::full : Verify::ends};
+  if (shared_instance) {
+    if (exclusive || batch > 1) {
+      throw Failure(kExitBadUsage,
+                    "CSimpleIPC reads one block at a time and is never exclusive: --instance "
+                    "shared goes without --batch and --mode");
+    }
+    batch = 1;
+  }
+  return {
+      .load = {.size = options.size,
+               .records = options.records != 0 ? options.records : default_records(options.size),
+               .publishers = options.publishers,
+               .members = options.members,
+               .mode = exclusive ? Mode::exclusive : Mode::shared,
+               .batch = batch,
+               .verify = options.verify == "full" ? Verify::full : Verify::ends},
+      .shared_instance = shared_instance};
 }
 
 void run_group(Options options, bool has_choice) {
-  const GroupLoad chosen = load_of(options);
+  const Plan chosen = plan_of(options);
   options.json.check();
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
   const bool choose_records = options.records == 0;
-  const auto loads =
-      has_choice ? std::vector<GroupLoad>{chosen} : all_loads(chosen, choose_records);
+  const auto plans =
+      has_choice ? std::vector<Plan>{chosen} : all_plans(chosen.load, choose_records);
 
   Json parameters = {{"runs", options.runs}, {"pin", options.cpus}, {"peers", options.peers}};
   if (has_choice) parameters.update(parameters_of(chosen));
@@ -345,18 +412,18 @@ void run_group(Options options, bool has_choice) {
 
   const SignalScope signals;
   const Progress progress;
-  for (const GroupLoad& load : loads) {
+  for (const Plan& plan : plans) {
     Case measured;
-    measured.load = load;
+    measured.plan = plan;
     if (options.peers) find_peers(measured, choose_records);
     measure_in_turns(measured, options, progress);
     progress.clear();
     Json results = results_of(measured);
-    if (with_table) print_row(load, results);
+    if (with_table) print_row(plan, results);
     if (has_choice) {
       report.update(results);
     } else {
-      Json entry = {{"parameters", parameters_of(load)}};
+      Json entry = {{"parameters", parameters_of(plan)}};
       entry.update(results);
       report["cases"].push_back(std::move(entry));
     }
@@ -403,6 +470,12 @@ void add_group(CLI::App& bench, const Runner& runner) {
           ->add_option("--mode", options->mode, "Whether the publisher may be the topic's only one")
           ->check(CLI::IsMember({"exclusive", "shared"})),
       "exclusive|shared [shared]");
+  choice(command
+             ->add_option("--instance", options->instance,
+                          "own: processes with a member each; shared: threads of one process with\n"
+                          "one CSimpleIPC (leat/compat/simple_ipc.hpp), beside one for each")
+             ->check(CLI::IsMember({"own", "shared"})),
+         "own|shared [own]");
   command->add_flag("--peers", options->peers,
                     "Also measure Boost's message_queue and a POSIX message queue, in turns");
   command
@@ -422,9 +495,8 @@ void add_group(CLI::App& bench, const Runner& runner) {
       "The queues of --peers have the same processes and checks, and take one record at a time.\n"
       "Boost's holds 1024 records, the POSIX one as many as /proc/sys/fs/mqueue/msg_max allows.\n"
       "Without --records they carry a tenth of the group's, since they take so much longer.\n"
-      "Without --members, --publishers, --size, --batch and --mode: a table of the usual cases, "
-      "and\n"
-      "what a group costs the publisher of a topic that has a subscriber.\n\n"
+      "Without --members, --publishers, --size, --batch, --mode and --instance: a table of the\n"
+      "usual cases, and what a group costs the publisher of a topic that has a subscriber.\n\n"
       "Example:\n  leat bench group --size 100 --publishers 2 --members 2 --peers --pin 0,1 "
       "--json");
   runner.on_run(*command, [options, choices] {

@@ -12,11 +12,14 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "group_run.hpp"
+#include "leat/compat/simple_ipc.hpp"
 #include "log_roles.hpp"
 #include "topics.hpp"
 
@@ -190,6 +193,53 @@ class TakingMember {
   std::uint32_t index_;
   Checker checker_;
   Source source_;
+};
+
+// CSimpleIPC's blocks. `ipc` may be one that others use, too.
+class IpcPublisher {
+ public:
+  IpcPublisher(const GroupLoad& load, std::shared_ptr<CSimpleIPC> ipc, std::uint32_t index)
+      : ipc_{std::move(ipc)},
+        payload_{load.size, load.verify},
+        outgoing_{payload_, index, std::uint64_t{1} << publisher_bits(load.publishers)} {}
+
+  void publish(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::span<const std::byte> record = outgoing_.next();
+      if (!ipc_->write(record.data(), record.size())) {
+        throw topic_failure("write a block", CSimpleIPC::lastError());
+      }
+    }
+  }
+
+ private:
+  std::shared_ptr<CSimpleIPC> ipc_;
+  Payload payload_;
+  OutgoingPayloads outgoing_;
+};
+
+class IpcSource {
+ public:
+  IpcSource(const GroupLoad& load, std::shared_ptr<CSimpleIPC> ipc)
+      : ipc_{std::move(ipc)}, buffer_(load.size) {}
+
+  std::size_t take(Checker& checker) {
+    if (!ipc_->read(buffer_.data(), buffer_.size(), std::exchange(timeout_ms_, 0))) {
+      const Error error = CSimpleIPC::lastError();
+      if (error.code != Errc::timeout) throw topic_failure("read a block", error);
+      return 0;
+    }
+    checker.check(Bytes{buffer_.data(), CSimpleIPC::lastReadSize()});
+    return 1;
+  }
+
+  // Nothing waits without reading: the next take() does.
+  void wait() noexcept { timeout_ms_ = static_cast<std::uint32_t>(kNap.count()); }
+
+ private:
+  std::shared_ptr<CSimpleIPC> ipc_;
+  std::vector<std::byte> buffer_;
+  std::uint32_t timeout_ms_ = 0;
 };
 
 class PeerPublisher {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 
 #include "group_roles.hpp"
 
@@ -68,11 +69,11 @@ std::chrono::seconds time_limit(const GroupLoad& load) {
   return std::chrono::seconds{120 + load.records / kSlowestPerSecond};
 }
 
-// `make_publisher(index)` and `make_member(index)` are called in the processes.
-template <class MakePublisher, class MakeMember>
+// `make_publisher(index)` and `make_member(index)` are called by each role, and `run` runs them all.
+template <class MakePublisher, class MakeMember, class Run = decltype(&run_roles)>
 GroupCost measure(const GroupLoad& load, const Amounts& each, const std::vector<int>& cpus,
                   Board& board, const Receipts& receipts, const MakePublisher& make_publisher,
-                  const MakeMember& make_member) {
+                  const MakeMember& make_member, const Run& run = &run_roles) {
   const LogPlacement placement = place_log(cpus, load.publishers, load.members);
   std::vector<Role> roles;
   for (std::uint32_t i = 0; i < load.publishers; ++i) {
@@ -96,7 +97,7 @@ GroupCost measure(const GroupLoad& load, const Amounts& each, const std::vector<
                        barrier.meet();  // Nobody leaves before: that would be part of the time.
                      }});
   }
-  run_roles(roles, time_limit(load));
+  run(roles, time_limit(load));
   receipts.check();
   return summarise(load, each, board);
 }
@@ -158,6 +159,45 @@ GroupCost measure_group(const GroupLoad& load, const std::vector<int>& cpus) {
       [&](std::uint32_t i) {
         return TakingMember(load, *board, receipts, i, GroupSource(load, topics.directory()));
       });
+}
+
+GroupCost measure_simple_ipc(Instance instance, const GroupLoad& load,
+                             const std::vector<int>& cpus) {
+  const TemporaryTopics topics;
+  const Amounts each = amounts_of(load, false);
+  const Shared<Board> board;
+  const Receipts receipts(load.members, load.publishers, each.all());
+  std::shared_ptr<CSimpleIPC> first;  // Made by the process that has the threads.
+  const auto failure = [](const char* what) {
+    return topic_failure(what, CSimpleIPC::lastError());
+  };
+  const auto one_to_use = [&] {
+    if (instance == Instance::shared) return first;
+    auto own = std::make_shared<CSimpleIPC>();
+    if (!own->attachToConnectionPoint(first->getConnectionPointName())) throw failure("attach");
+    return own;
+  };
+  const auto run_in_one_process = [&](const std::vector<Role>& threads,
+                                      std::chrono::seconds limit) {
+    run_roles(
+        {{"process of all threads", kAnyCpu,
+          [&](Barrier&) {
+            ::setenv("LEAT_DIR", topics.directory().c_str(), 1);
+            first = std::make_shared<CSimpleIPC>();
+            if (!first->createConnectionPoint(static_cast<std::uint32_t>(load.size), kIpcBlocks)) {
+              throw failure("create a connection point");
+            }
+            run_as_threads(threads);
+          }}},
+        limit);
+  };
+  return measure(
+      load, each, cpus, *board, receipts,
+      [&](std::uint32_t i) { return IpcPublisher(load, one_to_use(), i); },
+      [&](std::uint32_t i) {
+        return TakingMember(load, *board, receipts, i, IpcSource(load, one_to_use()));
+      },
+      run_in_one_process);
 }
 
 GroupCost measure_peer(Peer peer, const GroupLoad& load, const std::vector<int>& cpus) {

@@ -10,7 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <vector>
 
 #include "log_run.hpp"
@@ -34,8 +34,6 @@ struct GroupLoad {
   // 0: members poll as many records as there are. Else they take up to so many and acknowledge each.
   std::uint32_t batch = 0;
   Verify verify = Verify::ends;
-
-  friend bool operator==(const GroupLoad&, const GroupLoad&) = default;
 };
 
 // Sums over the publishers and over the members, divided by the records.
@@ -49,6 +47,13 @@ struct GroupCost {
 };
 
 GroupCost measure_group(const GroupLoad& load, const std::vector<int>& cpus);
+
+// The same through leat/compat/simple_ipc.hpp, by threads of one process: all with one instance of
+// CSimpleIPC, or each with its own. Of the load: no mode, and one record at a time.
+enum class Instance { own, shared };
+inline constexpr std::uint32_t kIpcBlocks = 8192;
+GroupCost measure_simple_ipc(Instance instance, const GroupLoad& load,
+                             const std::vector<int>& cpus);
 
 // Of the load: no mode, and one record at a time whatever its batch.
 GroupCost measure_peer(Peer peer, const GroupLoad& load, const std::vector<int>& cpus);

@@ -76,13 +76,28 @@ def test_without_a_choice_is_a_table_of_the_usual_cases(leat, tmp_path):
               case["parameters"]["members"], case["parameters"]["batch"])
              for case in report["cases"]]
     assert cases == [*((size, crowd, crowd, "auto") for size in (8, 100, 1024)
-                       for crowd in (1, 2, 4)), (8, 1, 1, 1), (100, 4, 4, 1)]
+                       for crowd in (1, 2, 4)), (8, 1, 1, 1), (100, 4, 4, 1),
+                     (8, 1, 1, 1), (8, 4, 4, 1)]
+    assert [case["parameters"]["instance"] for case in report["cases"]] == [
+        *["own"] * 11, *["shared"] * 2]
     for case in report["cases"]:
         check_case(case, 1)
     assert report["cases"][0]["target"] == {"times_boost_mq": 4, "records_per_second": 20e6}
     beside = report["group_beside_subscriber"]
     costs = beside["median"]["publisher_cpu_ns_per_record"]
     assert beside["ratio"] == pytest.approx(costs["with_group"] / costs["without_group"])
+
+
+def test_compares_one_instance_for_all_threads_with_one_for_each(leat):
+    report = run_json(leat, "group", "--instance", "shared", "--size", "8", "--records", "2000",
+                      "--runs", "3", "--publishers", "2", "--members", "2")
+    check_case(report, 3, peers=())
+    own = report["own_instances"]
+    check_costs(own, 3)
+    assert report["ratio_to_own"] == pytest.approx(
+        report["median"]["ns_per_record"] / own["median"]["ns_per_record"])
+    assert report["parameters"]["instance"] == "shared" and report["parameters"]["blocks"] > 0
+    assert report["target"] == {"ratio_to_own": 1.3}
 
 
 def test_a_queue_that_the_machine_refuses_is_named_and_the_rest_measured(leat):
@@ -112,6 +127,9 @@ def test_a_queue_that_the_machine_refuses_is_named_and_the_rest_measured(leat):
     (["--batch", "0"], ["--batch 0", "auto", "1024"]),
     (["--batch", "1025"], ["--batch 1025", "auto", "1024"]),
     (["--batch", "7x"], ["--batch 7x", "auto"]),
+    (["--instance", "none"], ["--instance"]),
+    (["--instance", "shared", "--batch", "2"], ["--instance shared", "--batch"]),
+    (["--instance", "shared", "--mode", "exclusive"], ["--instance shared", "--mode"]),
     (["--verify", "nothing"], ["--verify"]),
     (["--pin", "4711"], ["--pin 4711"]),
     (["more"], ["more"]),
@@ -145,7 +163,7 @@ def test_nothing_is_left_of_a_measurement_that_was_stopped(leat, how):
 
 def test_a_queue_of_others_has_no_name_while_it_is_used(leat):
     """So it can't be left behind, not even by a kill."""
-    running = leat.start("bench", "group", "--size", "8", "--records", "20000000", "--runs", "1",
+    running = leat.start("bench", "group", "--size", "8", "--records", "3000000", "--runs", "1",
                          "--peers", "--members", "2", "--publishers", "2")
     wait_until(lambda: list(leat.directory.glob("+bench-*/log")))
     wait_until(lambda: not list(leat.directory.glob("+bench-*")), seconds=120)  # The group is done.

@@ -72,6 +72,16 @@ TEST(MeasureGroup, DeliversEveryRecordToOneMemberWhateverTheSettings) {
   measured({.size = 1024, .records = 1000, .publishers = 1, .members = 3, .batch = 7});
 }
 
+TEST(MeasureSimpleIpc, DeliversEveryRecordToOneThread) {
+  for (const Instance instance : {Instance::own, Instance::shared}) {
+    const auto measured = [&](const GroupLoad& load) {
+      check(measure_simple_ipc(instance, load, usable_cpus()));
+    };
+    measured({.size = 8, .records = 1000});
+    measured({.size = 100, .records = 1001, .publishers = 3, .members = 2, .verify = Verify::full});
+  }
+}
+
 TEST(MeasurePeer, DeliversEveryRecordToOneMember) {
   for (const Peer peer : kPeers) {
     try {
