@@ -61,7 +61,7 @@ def test_waits_at_its_maximum_until_that_is_raised(leat, topic):
     assert publisher.poll() is None
     assert info(leat, topic)["participants"][0]["blocking"]
     done = leat("topic", "set", topic, "--max-capacity", "8MiB", check=True)
-    assert done.stdout == "topic 't' grows to 8 MiB; it has 4 MiB now\n"
+    assert done.stdout.startswith("topic 't' grows to 8 MiB; it has ")
     assert publisher.wait(20) == 0
     assert info(leat, topic)["partitions"][0]["end"] == 6000
     reader.kill()
