@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "leat/group/member_take.hpp"
+#include "leat/group/member_keys.hpp"
 
 namespace leat {
 
@@ -73,6 +73,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
     }
   }
   progress_.resize(geometry().seat_count);
+  must_pin_ = geometry().by_key() || shared().geometry().grows();
   return {};
 }
 
@@ -287,9 +288,17 @@ inline bool Member::is_ready() noexcept {
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
   for (Lane& lane : lanes_) {
-    if (lane.walker.is_ready_at(group_->load_cursor(lane.walker.partition()))) return true;
+    if (has_next(lane)) return true;
   }
   return false;
+}
+
+// Whether there is a record to claim, or a step to the next segment.
+inline bool Member::has_next(Lane& lane) noexcept {
+  const detail::CursorValue cursor = group_->load_cursor(lane.walker.partition());
+  const bool has = (must_pin_ && !pin(lane, cursor)) || lane.walker.is_ready_at(cursor);
+  unpin(lane);
+  return has;
 }
 
 // Repairs what the dead left: records not committed, and records not acknowledged. Returns how long
@@ -304,9 +313,8 @@ inline Result<std::int64_t> Member::look_around() {
   for (Lane& lane : lanes_) {
     const std::uint32_t partition = lane.walker.partition();
     const CursorValue cursor = group_->load_cursor(partition);
-    // In this order: see PartitionReader::look_after_hole().
-    if (lane.walker.go_to(cursor) != Walk::skipped || !lane.walker.has_hole() ||
-        lane.walker.is_ready_at(cursor)) {
+    // The hole first, then once more what comes: see PartitionReader::look_after_hole().
+    if (has_next(lane) || !lane.walker.has_hole() || has_next(lane)) {
       lane.hole.clear();
       continue;
     }
@@ -348,14 +356,18 @@ inline std::int64_t Member::look_after_others() noexcept {
     if (handed != progress.handed || progress.since_ns == 0) {
       progress = {handed, now};
     } else if (now - progress.since_ns >= kOthersDie) {
+      // It may be stopped before it could note its last claim.
+      const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
+      const std::uint32_t partition = ClaimName::unpack(claiming).partition;
+      if (partition < lanes_.size()) note_claim(*group_, partition, group_->load_cursor(partition));
       bool taken = false;
       group_->each_hold_of(
           index, [&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
             HoldState state = HoldState::unpack(word);
             if (state.phase != HoldPhase::ready || state.owner != index + 1) return;
             // Only of a claim that is known to be made.
-            const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
-            if (load_acquire<Edge::group_cursor>(other.noted) != claiming) return;
+            const std::uint64_t last = load_acquire<Edge::group_cursor>(other.claiming);
+            if (load_acquire<Edge::group_cursor>(other.noted) != last) return;
             state.phase = HoldPhase::returned;
             state.owner = 0;
             taken = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || taken;
