@@ -324,8 +324,8 @@ class CSimpleIPC {
     });
   }
 
-  // Looks before a read sleeps: the default is 20 us of them, 0 none. For threads that read for the
-  // first time. The second number has no meaning here: there is no table of expansions to lock.
+  // Looks before a read sleeps: the default is 20 us of them, 0 none. The second number has no meaning
+  // here: there is no table of expansions to lock.
   void setMaxSpinLocksCount(std::uint32_t blockAccessSpinLock = 12,
                             std::uint32_t expansionAccessSpinLock = 40) noexcept {
     (void)expansionAccessSpinLock;

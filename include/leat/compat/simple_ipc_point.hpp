@@ -226,11 +226,13 @@ class ConnectionPoint {
         single, [&] { return topic_.publisher({.room_until = [this] { return room_until(); }}); });
   }
   Result<HandlePool<Reader>::Lease> lease_reader(bool single, std::chrono::nanoseconds spin) {
-    return readers_.lease(single, [&]() -> Result<Reader> {
-      auto member = group_.join({.spin = spin});
+    auto lease = readers_.lease(single, [&]() -> Result<Reader> {
+      auto member = group_.join();
       if (!member) return member.error();
       return Reader{std::move(*member)};
     });
+    if (lease) lease->handle().member.set_spin(spin);
+    return lease;
   }
   // Reads that wait end, those that come do not wait.
   void stop_waits() {
