@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -177,11 +178,13 @@ class ConnectionPoint {
       name = generated;
     }
     // The blocks last: who finds them finds the settings.
-    auto settings_topic = Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
-                                                              .segment_bytes = kSettingsBytes,
-                                                              .policy = Policy::overwrite,
-                                                              .remove_when_unused = true,
-                                                              .participants = kParticipants});
+    auto settings_topic = create_settings(name);
+    if (settings_topic.error() == Errc::exists &&
+        Topic::open(name, kCreatorsPatience).error() == Errc::not_found) {
+      // Its creator died before it made the blocks.
+      (void)Topic::remove(settings_name(name));
+      settings_topic = create_settings(name);
+    }
     if (!settings_topic) return settings_topic.error();
     if (auto told = tell(*settings_topic, settings); !told) return told.error();
     auto topic = Topic::create(name, options_for(settings));
@@ -244,6 +247,7 @@ class ConnectionPoint {
 
  private:
   static constexpr std::uint64_t kSettingsBytes = 4096;  // Of a segment; there are two.
+  static constexpr std::chrono::milliseconds kCreatorsPatience{500};
   // Of all instances: a member and a publisher for each thread.
   static constexpr std::uint32_t kParticipants = 1024;
 
@@ -254,6 +258,13 @@ class ConnectionPoint {
         subscriber_{std::move(subscriber)} {}
 
   static std::string settings_name(const std::string& name) { return name + ".settings"; }
+  static Result<Topic> create_settings(const std::string& name) {
+    return Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
+                                               .segment_bytes = kSettingsBytes,
+                                               .policy = Policy::overwrite,
+                                               .remove_when_unused = true,
+                                               .participants = kParticipants});
+  }
   static Result<void> tell(const Topic& settings_topic, const BlockSettings& settings) {
     auto publisher = settings_topic.publisher();
     if (!publisher) return publisher.error();

@@ -142,6 +142,26 @@ TEST_F(SimpleIpcTest, LeavesNothingBehindEvenIfNobodyUsedIt) {
   EXPECT_TRUE(directory().is_empty());
 }
 
+TEST_F(SimpleIpcTest, NameOfACreatorThatDiedHalfwayIsFree) {
+  must(Topic::create("point.settings"));
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(8, 10, 1, false, 0, "point"))
+      << CSimpleIPC::lastErrorText();
+  EXPECT_EQ(fill_up(ipc), 10u);
+}
+
+TEST_F(SimpleIpcTest, RemovalByForceEndsInfiniteWaits) {
+  for (const bool is_full : {false, true}) {
+    CSimpleIPC ipc;
+    ASSERT_TRUE(ipc.createConnectionPoint(8, 10));
+    if (is_full) fill_up(ipc);
+    const auto [number, error] = ended_by(
+        [&] { return is_full ? write_number(ipc, 1, INFINITE) : read_number(ipc, INFINITE); },
+        [&] { must(Topic::remove(ipc.getConnectionPointName(), {.force = true})); });
+    EXPECT_EQ(error, Errc::deleted);
+  }
+}
+
 // C4
 TEST_F(SimpleIpcTest, InfiniteReadIsEndedByAWrite) {
   CSimpleIPC ipc;
