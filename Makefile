@@ -33,6 +33,7 @@ demo: build
 bench: build
 	build/leat bench limits
 	build/leat bench log
+	build/leat bench group --peers
 	build/leat bench latency
 	build/leat bench crash
 

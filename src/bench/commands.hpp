@@ -20,6 +20,7 @@ class Runner {
 
 void add_limits(CLI::App& bench, const Runner& runner);
 void add_log(CLI::App& bench, const Runner& runner);
+void add_group(CLI::App& bench, const Runner& runner);
 void add_latency(CLI::App& bench, const Runner& runner);
 void add_crash(CLI::App& bench, const Runner& runner);
 void add_idle(CLI::App& bench, const Runner& runner);

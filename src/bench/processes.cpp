@@ -12,9 +12,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <condition_variable>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <mutex>
+#include <thread>
 
 namespace leat::bench {
 namespace {
@@ -217,6 +220,45 @@ void run_roles(const std::vector<Role>& roles, std::chrono::seconds time_limit) 
     }
     signals.wait(deadline - Clock::now());
   }
+}
+
+void run_as_threads(const std::vector<Role>& roles) {
+  struct State {
+    explicit State(std::size_t threads)
+        : barrier{static_cast<std::uint32_t>(threads)}, running{threads} {}
+    Barrier barrier;
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::size_t running;
+    std::string failure;
+  };
+  // Shared with the threads: they outlive this call if one fails.
+  const auto state = std::make_shared<State>(roles.size());
+  for (const Role& role : roles) {
+    if (is_crowded(roles, role)) Spin::expect_crowd();
+  }
+  std::vector<std::thread> threads;
+  for (const Role& role : roles) {
+    threads.emplace_back([state, &role] {
+      std::string failure;
+      try {
+        pin_to(role.cpu);
+        role.run(state->barrier);
+      } catch (const std::exception& error) {
+        failure = fmt::format("the {} failed: {}", role.name, error.what());
+      }
+      const std::lock_guard guard{state->mutex};
+      --state->running;
+      if (state->failure.empty()) state->failure = failure;
+      state->changed.notify_one();
+    });
+  }
+  std::unique_lock lock{state->mutex};
+  state->changed.wait(lock, [&] { return state->running == 0 || !state->failure.empty(); });
+  const std::string failure = state->failure;
+  lock.unlock();
+  for (std::thread& thread : threads) failure.empty() ? thread.join() : thread.detach();
+  if (!failure.empty()) throw Failure(failure);
 }
 
 std::vector<int> usable_cpus() {

@@ -175,6 +175,10 @@ class SignalScope {
 // Runs every role to its end. Throws Failure if one failed, or after the time limit.
 void run_roles(const std::vector<Role>& roles, std::chrono::seconds time_limit);
 
+// The same with threads of this process, which must be a role's: a failure is thrown while the other
+// threads still run, and ends them with the process.
+void run_as_threads(const std::vector<Role>& roles);
+
 // CPUs that this process may use, lowest first.
 std::vector<int> usable_cpus();
 

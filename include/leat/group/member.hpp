@@ -172,6 +172,8 @@ class Member {
   Got hand_out(Delivery& delivery);
   std::size_t claim_anywhere(std::size_t want, detail::HoldPhase phase);
   std::size_t claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
+  void unpin(Lane& lane) noexcept;
   void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
                   std::uint64_t state) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
@@ -190,8 +192,6 @@ class Member {
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
   bool key_is_free(std::uint64_t key, const detail::GroupHold* candidate) const noexcept;
   void park(std::uint32_t index) noexcept;
-  bool pin(Lane& lane, std::uint64_t segment) noexcept;
-  void unpin(Lane& lane) noexcept;
 
   // Letting go.
   std::uint64_t* order_word(const Delivery& delivery) noexcept;
@@ -207,6 +207,7 @@ class Member {
 
   // Waiting, and looking after the others. "Deaths".
   bool is_ready() noexcept;
+  bool has_next(Lane& lane) noexcept;
   Result<std::int64_t> look_around();
   void look_now_and_then() noexcept;
   std::int64_t look_after_others() noexcept;
@@ -221,6 +222,7 @@ class Member {
   std::size_t next_lane_ = 0;
   std::uint32_t seat_ = 0;
   bool seated_ = false;
+  bool must_pin_ = false;            // See pin().
   std::uint64_t claim_number_ = 0;   // Of the last claim made.
   std::vector<std::uint32_t> free_;  // Own holds to use; the last one first.
   std::vector<OwnHold> own_;

@@ -73,6 +73,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
     }
   }
   progress_.resize(geometry().seat_count);
+  must_pin_ = geometry().by_key() || shared().geometry().grows();
   return {};
 }
 
@@ -287,9 +288,17 @@ inline bool Member::is_ready() noexcept {
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
   for (Lane& lane : lanes_) {
-    if (lane.walker.is_ready_at(group_->load_cursor(lane.walker.partition()))) return true;
+    if (has_next(lane)) return true;
   }
   return false;
+}
+
+// Whether there is a record to claim, or a step to the next segment.
+inline bool Member::has_next(Lane& lane) noexcept {
+  const detail::CursorValue cursor = group_->load_cursor(lane.walker.partition());
+  const bool has = (must_pin_ && !pin(lane, cursor)) || lane.walker.is_ready_at(cursor);
+  unpin(lane);
+  return has;
 }
 
 // Repairs what the dead left: records not committed, and records not acknowledged. Returns how long
@@ -304,9 +313,8 @@ inline Result<std::int64_t> Member::look_around() {
   for (Lane& lane : lanes_) {
     const std::uint32_t partition = lane.walker.partition();
     const CursorValue cursor = group_->load_cursor(partition);
-    // In this order: see PartitionReader::look_after_hole().
-    if (lane.walker.go_to(cursor) != Walk::skipped || !lane.walker.has_hole() ||
-        lane.walker.is_ready_at(cursor)) {
+    // The hole first, then once more what comes: see PartitionReader::look_after_hole().
+    if (has_next(lane) || !lane.walker.has_hole() || has_next(lane)) {
       lane.hole.clear();
       continue;
     }

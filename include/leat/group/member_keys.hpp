@@ -58,19 +58,4 @@ inline void Member::park(std::uint32_t index) noexcept {
   announce_returned(shared(), *group_);
 }
 
-// Keeps a segment's memory while keys are read there. False if it may be reused already: then the
-// cursor has moved on.
-inline bool Member::pin(Lane& lane, std::uint64_t segment) noexcept {
-  using namespace detail;
-  // [retire] seq_cst: pin first, then look at start.
-  (void)exchange<Edge::retire>(participant_.partition_slot(lane.walker.partition()).pin, segment);
-  return load_seq_cst<Edge::retire>(shared().partition(lane.walker.partition()).control->start) <=
-         segment;
-}
-inline void Member::unpin(Lane& lane) noexcept {
-  // [cursor] release: the reads are done.
-  detail::store_release<detail::Edge::cursor>(
-      participant_.partition_slot(lane.walker.partition()).pin, 0);
-}
-
 }  // namespace leat

@@ -52,6 +52,24 @@ inline std::size_t Member::fair_share(Lane& lane, std::size_t want) noexcept {
   return std::min<std::size_t>(want, std::max<std::uint64_t>(1, backlog / (2 * members_)));
 }
 
+// Keeps the cursor's segment while it is walked, where atomic looks that are dropped later are not
+// enough: by key, since keys lie in payloads; under policy grow, since memory that was given back must
+// not be touched at all. False if it may be reused already: then the cursor has moved on.
+inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept {
+  using namespace detail;
+  const std::uint32_t partition = lane.walker.partition();
+  const std::uint64_t segment = cursor.position() / shared().geometry().segment_granules;
+  // [retire] seq_cst: pin first, then look at start.
+  (void)exchange<Edge::retire>(participant_.partition_slot(partition).pin, segment);
+  return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment;
+}
+inline void Member::unpin(Lane& lane) noexcept {
+  if (!must_pin_) return;
+  // [cursor] release: the reads are done.
+  detail::store_release<detail::Edge::cursor>(
+      participant_.partition_slot(lane.walker.partition()).pin, 0);
+}
+
 // Claims up to `want` records of a partition; they are in ready_ then.
 inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
   using namespace detail;
@@ -62,11 +80,13 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
   ready_at_ = 0;
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
     const CursorValue from = group_->load_cursor(partition);
+    if (must_pin_ && !pin(lane, from)) continue;
     Walk walk = walker.go_to(from);
-    if (walk == Walk::nothing) return 0;
+    if (walk == Walk::nothing) {
+      unpin(lane);
+      return 0;
+    }
     const std::uint64_t first_segment = walker.segment();
-    // Keys lie in the payload, which is not read by checked words: the segment is pinned for that.
-    if (walk == Walk::skipped && by_key && !pin(lane, first_segment)) continue;
     // A number that the cursor does not show for this seat now, so that it tells this claim.
     std::uint64_t number = claim_number_ + 1;
     if (names_claim(from, seat_, {number, 0})) ++number;
@@ -84,7 +104,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
       walk = walker.next(record);
       if (walk == Walk::skipped) {
         moved = true;
-        if (by_key && walker.segment() != first_segment) break;
+        if (must_pin_ && walker.segment() != first_segment) break;
         continue;
       }
       if (walk != Walk::record) break;
@@ -121,8 +141,8 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
         for (std::size_t i = 0; i < ready_.size(); ++i) park(ready_[i].hold);
         std::erase_if(ready_, [&](const Ready& one) { return own_[one.hold].whose != Own::mine; });
         count = ready_.size();
-        unpin(lane);
       }
+      unpin(lane);
       if (count != 0 || !moved) return count;
       continue;  // Only gaps so far.
     }
@@ -133,11 +153,9 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     }
     ready_.clear();
     if (count != 0) note_in_flight();
-    if (by_key) {
-      unpin(lane);
-      // Others may have seen its keys taken.
-      if (count != 0) announce_returned(shared(), *group_);
-    }
+    unpin(lane);
+    // Others may have seen its keys taken.
+    if (by_key && count != 0) announce_returned(shared(), *group_);
     if (walk != Walk::corrupt && count == 0 && !moved) return 0;
     // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
     if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;

@@ -25,6 +25,41 @@ std::string failure_of(const std::vector<Role>& roles, std::chrono::seconds time
 
 bool has_no_children() { return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD; }
 
+TEST(RunAsThreads, MeetAndEndTogether) {
+  const Shared<std::atomic<int>> met(0);
+  run_roles({{"process", kAnyCpu,
+              [&](Barrier&) {
+                std::vector<Role> threads;
+                for (int i = 0; i < 3; ++i) {
+                  threads.push_back({"thread", kAnyCpu, [&](Barrier& barrier) {
+                                       ++*met;
+                                       barrier.meet();
+                                       if (*met != 3) throw Failure("one was not there");
+                                     }});
+                }
+                run_as_threads(threads);
+              }}},
+            std::chrono::seconds(60));
+  EXPECT_EQ(*met, 3);
+}
+
+TEST(RunAsThreads, OneThatFailsEndsThoseThatWait) {
+  const auto run = [] {
+    run_roles({{"process", kAnyCpu,
+                [](Barrier&) {
+                  run_as_threads({{"reader", kAnyCpu, [](Barrier& barrier) { barrier.meet(); }},
+                                  {"writer", kAnyCpu, [](Barrier&) { throw Failure("no ink"); }}});
+                }}},
+              std::chrono::seconds(60));
+  };
+  try {
+    run();
+    FAIL() << "it did not fail";
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "the process failed: the writer failed: no ink");
+  }
+}
+
 TEST(RunRoles, RunsEachInAProcessOfItsOwn) {
   const Shared<std::atomic<pid_t>> first, second;
   run_roles({{"first", kAnyCpu, [&](Barrier&) { first->store(::getpid()); }},
@@ -98,7 +133,9 @@ TEST(RunRoles, EndsWhenTheProgramIsAskedTo) {
 }
 
 TEST(Child, IsKilledWithItsObject) {
-  { const Child child("sleeper", kAnyCpu, [] { std::this_thread::sleep_for(1h); }); }
+  {
+    const Child child("sleeper", kAnyCpu, [] { std::this_thread::sleep_for(1h); });
+  }
   EXPECT_TRUE(has_no_children());
 }
 

@@ -1,0 +1,120 @@
+#include "peer_queues.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <mqueue.h>
+#include <unistd.h>
+
+#include <boost/interprocess/ipc/message_queue.hpp>
+#include <cerrno>
+#include <fstream>
+#include <string>
+
+#include "leat/os/file.hpp"
+
+namespace leat::bench {
+namespace {
+
+namespace interprocess = boost::interprocess;
+
+constexpr std::uint64_t kBoostDepth = 1024;  // As many as a group's member may hold.
+constexpr std::uint64_t kUsualMqDepth = 10;
+constexpr unsigned kPriority = 0;  // All alike: first in, first out.
+
+// Never that of two queues: the process has only one thread that makes them.
+std::string new_name() {
+  static int count = 0;
+  return fmt::format("leat-bench-{}-{}", ::getpid(), ++count);
+}
+
+class BoostQueue final : public PeerQueue {
+ public:
+  explicit BoostQueue(std::size_t size) : BoostQueue{new_name(), size} {}
+
+  void send(std::span<const std::byte> record) override {
+    queue_.send(record.data(), record.size(), kPriority);
+  }
+
+  std::size_t receive(std::span<std::byte> buffer) override {
+    interprocess::message_queue::size_type received = 0;
+    unsigned priority = 0;
+    queue_.receive(buffer.data(), buffer.size(), received, priority);
+    return received;
+  }
+
+  std::uint64_t depth() const noexcept override { return kBoostDepth; }
+
+ private:
+  BoostQueue(const std::string& name, std::size_t size)
+      : queue_{interprocess::create_only, name.c_str(), kBoostDepth, size,
+               interprocess::permissions(0600)} {
+    interprocess::message_queue::remove(name.c_str());
+  }
+
+  interprocess::message_queue queue_;
+};
+
+// Unprivileged processes get no deeper queues.
+std::uint64_t mq_depth() {
+  std::uint64_t depth = 0;
+  std::ifstream("/proc/sys/fs/mqueue/msg_max") >> depth;
+  return depth != 0 ? depth : kUsualMqDepth;
+}
+
+class PosixQueue final : public PeerQueue {
+ public:
+  explicit PosixQueue(std::size_t size) : depth_{mq_depth()} {
+    const std::string name = "/" + new_name();
+    ::mq_attr attributes{};
+    attributes.mq_maxmsg = static_cast<long>(depth_);
+    attributes.mq_msgsize = static_cast<long>(size);
+    queue_ = detail::Fd{
+        ::mq_open(name.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600, &attributes)};
+    if (!queue_) {
+      // EMFILE means the memory that a user's queues may take; and that sounds like something else.
+      if (errno == EMFILE) errno = ENOMEM;
+      throw system_failure(fmt::format(
+          "cannot make a POSIX message queue of {} records of {} bytes (ulimit -q limits them)",
+          depth_, size));
+    }
+    ::mq_unlink(name.c_str());
+  }
+
+  void send(std::span<const std::byte> record) override {
+    const auto* const bytes = reinterpret_cast<const char*>(record.data());
+    while (::mq_send(queue_.get(), bytes, record.size(), kPriority) != 0) {
+      if (errno != EINTR) throw system_failure("cannot send to a POSIX message queue");
+    }
+  }
+
+  std::size_t receive(std::span<std::byte> buffer) override {
+    auto* const bytes = reinterpret_cast<char*>(buffer.data());
+    while (true) {
+      const ssize_t received = ::mq_receive(queue_.get(), bytes, buffer.size(), nullptr);
+      if (received >= 0) return static_cast<std::size_t>(received);
+      if (errno != EINTR) throw system_failure("cannot receive from a POSIX message queue");
+    }
+  }
+
+  std::uint64_t depth() const noexcept override { return depth_; }
+
+ private:
+  std::uint64_t depth_;
+  detail::Fd queue_;  // On Linux a message queue is a descriptor.
+};
+
+}  // namespace
+
+const char* name_of(Peer peer) noexcept { return peer == Peer::boost_mq ? "boost-mq" : "mq-posix"; }
+
+std::unique_ptr<PeerQueue> make_peer_queue(Peer peer, std::size_t size) {
+  if (peer == Peer::mq_posix) return std::make_unique<PosixQueue>(size);
+  try {
+    return std::make_unique<BoostQueue>(size);
+  } catch (const interprocess::interprocess_exception& error) {
+    throw Failure(fmt::format("cannot make a Boost message queue of {} records of {} bytes: {}",
+                              kBoostDepth, size, error.what()));
+  }
+}
+
+}  // namespace leat::bench
