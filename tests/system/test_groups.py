@@ -114,7 +114,7 @@ def test_terminal_that_stands_still_leaves_the_lines_to_the_others(leat, tmp_pat
     assert stuck.returncode == 0 and errors == b""
     wait_until(lambda: is_idle(leat))
     written = whole_numbers(output)
-    assert 0 < len(written) < 100
+    assert 0 < len(written) < 300  # What fits into the pipe, and what it was writing.
     assert sorted(written + whole_numbers(terminal.text())) == list(range(3000))
 
 
