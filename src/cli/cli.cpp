@@ -46,6 +46,7 @@ int exit_code_for(Errc code) noexcept {
     case Errc::exists:
     case Errc::busy:
     case Errc::deleted:
+    case Errc::closed:
     case Errc::too_many: return kExitNotThere;
     case Errc::permission: return kExitPermission;
     case Errc::wrong_format:
@@ -58,6 +59,10 @@ int exit_code_for(Errc code) noexcept {
     case Errc::revoked:
     case Errc::would_deadlock:
     case Errc::unsupported:
+    case Errc::in_flight_full:
+    case Errc::not_held:
+    case Errc::lease_lost:
+    case Errc::buffer_too_small:
     case Errc::io_error: break;
   }
   return kExitFailed;
@@ -119,17 +124,18 @@ Failure system_failure(const std::string& what, int error_number) {
   return Failure{code, fmt::format("{}: {}", what, std::strerror(error_number))};
 }
 
-void check_topic_name(const std::string& name) {
+void check_topic_name(const std::string& name) { check_name("topic", name); }
+
+void check_name(const std::string& kind, const std::string& name) {
   if (detail::is_valid_topic_name(name)) return;
   const std::string shown = name.size() <= 60 ? name : name.substr(0, 60) + "…";
   std::string problem = "has a character that is not allowed";
   if (name.empty()) problem = "is empty";
   if (name.size() > 200) problem = fmt::format("has {} characters", name.size());
   if (name == "." || name == "..") problem = "is a directory's";
-  throw Failure{
-      kExitUsage,
-      fmt::format("topic name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are right", shown,
-                  problem)};
+  throw Failure{kExitUsage,
+                fmt::format("{} name '{}' {}: 1 to 200 letters, digits, '.', '_' or '-' are right",
+                            kind, shown, problem)};
 }
 
 std::string usable_directory(Missing missing) {

@@ -21,6 +21,10 @@ class App;
 class Option;
 }  // namespace CLI
 
+namespace leat {
+class From;
+}  // namespace leat
+
 namespace leat::cli {
 
 inline constexpr int kExitFailed = 1;
@@ -54,6 +58,8 @@ void tell(std::string sentence);
 [[nodiscard]] Failure system_failure(const std::string& what, int error_number);
 
 void check_topic_name(const std::string& name);
+// `kind` is what the name is of: "topic", "group". They follow the same rule.
+void check_name(const std::string& kind, const std::string& name);
 
 // Where topics live (--dir, LEAT_DIR or the default), usable; fails with the reason otherwise.
 enum class Missing { is_made, is_fine };
@@ -79,6 +85,8 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) no
 // Milliseconds since 1970, or ISO 8601: "2024-05-01T12:00:00.5Z", "2024-05-01 12:00+02:00", "2024-05-01",
 // "20240501T120000Z". Without a zone: local time.
 std::optional<std::int64_t> parse_time_ms(std::string_view text);
+// "end", "beginning", "42", "@2024-05-01T12:00:00Z". Fails with a sentence about `what`.
+From parse_place(const std::string& what, const std::string& text);
 
 // Options that say what would be right when they are given something wrong.
 CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& target,
@@ -95,6 +103,7 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
 void add_topic_command(CLI::App& app);
 void add_pub_command(CLI::App& app);
 void add_sub_command(CLI::App& app);
+void add_group_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 

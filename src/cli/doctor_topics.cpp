@@ -11,7 +11,7 @@
 #include "bench/bench.hpp"
 #include "cli.hpp"
 #include "doctor.hpp"
-#include "leat/log/topic.hpp"
+#include "leat/leat.hpp"
 
 namespace leat::cli {
 namespace {
@@ -59,9 +59,28 @@ struct Topics {
   std::vector<std::string> with_dead;   // "name (pid 12, pid 14)"
   std::vector<std::string> unreadable;  // "name (why)"
   std::vector<std::string> forbidden;
+  std::vector<std::string> idle_groups;  // "topic/group (12 records)"
   std::uint64_t bytes = 0;
   std::uint64_t unused_bytes = 0;
 };
+
+// Groups that hold records, and that nobody is a member of.
+void look_at_groups(const std::string& directory, const std::string& name, Topics& topics) {
+  auto topic = Topic::open(name, Deadline::immediate(), directory);
+  if (!topic) return;
+  auto names = topic->group_names();
+  if (!names) return;
+  std::sort(names->begin(), names->end());
+  for (const std::string& group_name : *names) {
+    auto group = topic->find_group(group_name);
+    if (!group) continue;  // Deleted since.
+    const GroupInfo info = group->info();
+    const std::uint64_t held = info.lag + info.in_flight;
+    if (!info.members.empty() || held == 0) continue;
+    topics.idle_groups.push_back(fmt::format("{}/{} ({} record{})", name, group_name,
+                                             number_text(held), held == 1 ? "" : "s"));
+  }
+}
 
 void look_at_topic(const detail::Fd& directory, const std::string& path, const std::string& name,
                    Topics& topics) {
@@ -96,6 +115,7 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
     topics.unused.push_back(name);
     topics.unused_bytes += bytes;
   }
+  look_at_groups(path, name, topics);
 }
 
 Finding leftovers_finding(const std::string& directory) {
@@ -182,6 +202,15 @@ std::vector<Finding> examine_topics(const std::string& directory) {
                         .found = "died while attached: " + names_text(topics.with_dead),
                         .advice = "nothing to do: whoever needs their room or place takes it over",
                         .facts = {{"topics", topics.with_dead}}});
+  }
+  if (!topics.idle_groups.empty()) {
+    findings.push_back(
+        {.name = "idle groups",
+         .severity = Severity::note,
+         .found = "without members: " + names_text(topics.idle_groups),
+         .advice = "they hold room until somebody joins (leat sub TOPIC --group NAME); or delete "
+                   "them (leat group delete TOPIC NAME)",
+         .facts = {{"groups", topics.idle_groups}}});
   }
   if (!topics.unused.empty()) {
     findings.push_back(

@@ -93,6 +93,7 @@ int run(int argc, char** argv) {
   add_topic_command(app);
   add_pub_command(app);
   add_sub_command(app);
+  add_group_command(app);
   add_demo_command(app);
   bench::add_bench_command(app, exit_code);
   add_doctor_command(app);

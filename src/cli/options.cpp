@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli.hpp"
+#include "leat/log/subscriber.hpp"
 
 namespace leat::cli {
 namespace {
@@ -194,6 +195,25 @@ std::optional<std::int64_t> parse_time_ms(std::string_view text) {
   const std::int64_t time_ms = seconds * 1000 + clock.millisecond;
   if (time_ms < 0) return std::nullopt;
   return time_ms;
+}
+
+From parse_place(const std::string& what, const std::string& text) {
+  if (text == "end") return From::end;
+  if (text == "beginning") return From::beginning;
+  if (text.starts_with('@')) {
+    if (const auto time_ms = parse_time_ms(std::string_view{text}.substr(1)))
+      return From::time_ms(*time_ms);
+    throw Failure{kExitUsage,
+                  fmt::format("{}: '{}' is not a time: write for example @1700000000000 "
+                              "(milliseconds since 1970) or @2024-05-01T12:00:00Z",
+                              what, text)};
+  }
+  if (const auto offset = parse_number(text)) return From::offset(*offset);
+  throw Failure{
+      kExitUsage,
+      fmt::format("{}: '{}' is no place in a topic: write end, beginning, an offset like 42, "
+                  "or a time like @2024-05-01T12:00:00Z",
+                  what, text)};
 }
 
 CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& target,

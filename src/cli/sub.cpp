@@ -1,94 +1,47 @@
 // `leat sub TOPIC`: writes the records of a topic to stdout as they come.
+#include "sub.hpp"
+
 #include <fmt/format.h>
 #include <poll.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "cli.hpp"
 #include "leat/leat.hpp"
-#include "record_format.hpp"
-#include "stop_on_signal.hpp"
 
 namespace leat::cli {
-namespace {
 
-struct SubArguments {
-  std::string topic;
-  std::string from = "end";
-  std::string format = "%s\\n";
-  std::optional<std::uint64_t> count;
-  std::optional<std::uint64_t> partition;
-  bool exit_at_end = false;
-  bool lossy = false;
-  bool json = false;
-};
-
-// Collects what is to be written to stdout, so that many small records cost one system call.
-class Output {
- public:
-  explicit Output(const StopOnSignal& signals) : signals_{signals} {}
-
-  std::string& text() noexcept { return text_; }
-  bool is_large() const noexcept { return text_.size() >= kFlushAt; }
-  // True once whoever read from us has gone, or we are told to stop while nobody reads.
-  bool is_closed() const noexcept { return closed_; }
-
-  void flush() {
-    std::size_t done = 0;
-    while (done < text_.size() && !closed_) {
-      const ssize_t written = ::write(STDOUT_FILENO, text_.data() + done, text_.size() - done);
-      if (written >= 0) {
-        done += static_cast<std::size_t>(written);
-      } else if (errno == EPIPE) {
-        closed_ = true;
-      } else if (errno == EINTR) {
-        closed_ = signals_.stopped();
-      } else if (errno == EAGAIN) {
-        pollfd entry{STDOUT_FILENO, POLLOUT, 0};
-        ::poll(&entry, 1, -1);
-        closed_ = signals_.stopped();
-      } else {
-        throw system_failure("cannot write to standard output", errno);
-      }
+std::size_t Output::flush() {
+  std::size_t done = 0;
+  while (done < text_.size() && !closed_) {
+    const ssize_t written = ::write(STDOUT_FILENO, text_.data() + done, text_.size() - done);
+    if (written >= 0) {
+      done += static_cast<std::size_t>(written);
+    } else if (errno == EPIPE) {
+      closed_ = true;
+    } else if (errno == EINTR) {
+      closed_ = signals_.stopped();
+    } else if (errno == EAGAIN) {
+      pollfd entry{STDOUT_FILENO, POLLOUT, 0};
+      ::poll(&entry, 1, -1);
+      closed_ = signals_.stopped();
+    } else {
+      throw system_failure("cannot write to standard output", errno);
     }
-    text_.clear();
   }
-
- private:
-  static constexpr std::size_t kFlushAt = 64 * 1024;
-
-  const StopOnSignal& signals_;
-  std::string text_;
-  bool closed_ = false;
-};
-
-From parse_from(const std::string& text) {
-  if (text == "end") return From::end;
-  if (text == "beginning") return From::beginning;
-  if (text.starts_with('@')) {
-    if (const auto time_ms = parse_time_ms(std::string_view{text}.substr(1)))
-      return From::time_ms(*time_ms);
-    throw Failure{kExitUsage,
-                  fmt::format("--from: '{}' is not a time: write for example @1700000000000 "
-                              "(milliseconds since 1970) or @2024-05-01T12:00:00Z",
-                              text)};
-  }
-  if (const auto offset = parse_number(text)) return From::offset(*offset);
-  throw Failure{
-      kExitUsage,
-      fmt::format("--from: '{}' is no place to begin: write end, beginning, an offset like 42, "
-                  "or a time like @2024-05-01T12:00:00Z",
-                  text)};
+  text_.clear();
+  return done;
 }
 
-bool is_offset(const std::string& from) { return parse_number(from).has_value(); }
+namespace {
+
+constexpr std::size_t kMaxMemberName = 63;
 
 // Opens the topic, waiting for it. `*waited` says whether it was missing at first.
 std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& signals,
@@ -106,7 +59,7 @@ std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& sig
 
 Subscriber open_subscriber(const Topic& topic, const SubArguments& arguments, bool waited) {
   SubscriberOptions options;
-  options.from = parse_from(arguments.from);
+  options.from = parse_place("--from", arguments.from);
   // Everything in a topic that was not there when we began has come since. By offset, so that what
   // is gone already is reported; several partitions have no common offset.
   if (waited && arguments.from == "end") {
@@ -127,7 +80,7 @@ Subscriber open_subscriber(const Topic& topic, const SubArguments& arguments, bo
                                 *arguments.partition, topic.name(), topic.partitions() - 1)};
     }
     options.partition = static_cast<std::uint32_t>(*arguments.partition);
-  } else if (is_offset(arguments.from) && topic.partitions() > 1) {
+  } else if (parse_number(arguments.from) && topic.partitions() > 1) {
     throw Failure{
         kExitUsage,
         fmt::format("--from {}: topic '{}' has {} partitions, each with offsets of its own: add "
@@ -157,8 +110,9 @@ bool is_at_end(const Topic& topic, const Subscriber& subscriber, const SubArgume
 }
 
 void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments& arguments,
-                  const RecordFormat& format, Output& output, const StopOnSignal& signals) {
+                  const RecordWriter& writer, const StopOnSignal& signals) {
   constexpr std::size_t kAtOnce = 1024;
+  Output output{signals};
   subscriber.on_event([](const Event& event) {
     tell(fmt::format("gap of {} record{} at offset {} (partition {}): {}", event.count,
                      event.count == 1 ? "" : "s", event.first, event.partition,
@@ -168,12 +122,8 @@ void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments
   bool was_lossy = subscriber.is_lossy();
   while (left > 0 && !output.is_closed() && !signals.stopped()) {
     const std::size_t limit = left < kAtOnce ? static_cast<std::size_t>(left) : kAtOnce;
-    auto count = subscriber.poll(limit, [&](const Record& record) {
-      if (arguments.json)
-        append_json(record, output.text());
-      else
-        format.append(record, output.text());
-    });
+    auto count =
+        subscriber.poll(limit, [&](const Record& record) { writer.append(record, output.text()); });
     if (!count) {
       output.flush();
       fail(count.error(), topic.name());
@@ -197,19 +147,45 @@ void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments
   output.flush();
 }
 
+// What only means something with a group, and what means nothing with one.
+void check_group(const SubArguments& arguments) {
+  if (arguments.group) {
+    check_name("group", *arguments.group);
+    if (arguments.lossy || arguments.partition) {
+      throw Failure{kExitUsage,
+                    fmt::format("{} and --group exclude each other: a group {}",
+                                arguments.lossy ? "--lossy" : "--partition",
+                                arguments.lossy ? "loses nothing" : "takes from all partitions")};
+    }
+    if (arguments.member.size() > kMaxMemberName) {
+      throw Failure{kExitUsage,
+                    fmt::format("--member: the name has {} bytes, at most {} are possible",
+                                arguments.member.size(), kMaxMemberName)};
+    }
+    return;
+  }
+  std::string useless = arguments.given_group_options;
+  if (!arguments.member.empty()) useless = "--member";
+  if (!useless.empty()) {
+    throw Failure{kExitUsage,
+                  fmt::format("{} means nothing without a group: add --group NAME", useless)};
+  }
+}
+
 void subscribe(const SubArguments& arguments) {
   check_topic_name(arguments.topic);
-  (void)parse_from(arguments.from);
-  const RecordFormat format = RecordFormat::parse(arguments.format, arguments.topic);
+  (void)parse_place("--from", arguments.from);
+  check_group(arguments);
+  const RecordWriter writer{arguments};
   usable_directory(Missing::is_made);
   std::signal(SIGPIPE, SIG_IGN);  // A closed pipe is the quiet end of this command.
   const StopOnSignal signals;
   bool waited = false;
   const auto topic = open_topic(arguments.topic, signals, &waited);
   if (!topic) return;
+  if (arguments.group) return read_as_member(*topic, arguments, waited, writer, signals);
   Subscriber subscriber = open_subscriber(*topic, arguments, waited);
-  Output output{signals};
-  read_records(*topic, subscriber, arguments, format, output, signals);
+  read_records(*topic, subscriber, arguments, writer, signals);
 }
 
 }  // namespace
@@ -219,14 +195,15 @@ void add_sub_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sub", "Write the records of a topic as they come");
   command->add_option("TOPIC", arguments->topic, "The topic; waited for if it is missing")
       ->required();
-  command
-      ->add_option(
-          "--from", arguments->from,
-          "Where to begin: end, beginning, an offset (waits for it if it is beyond the end), "
-          "or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
-          "milliseconds since 1970")
-      ->type_name("PLACE")
-      ->default_str("end");
+  CLI::Option* from =
+      command
+          ->add_option(
+              "--from", arguments->from,
+              "Where to begin: end, beginning, an offset (waits for it if it is beyond the end), "
+              "or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
+              "milliseconds since 1970")
+          ->type_name("PLACE")
+          ->default_str("end");
   add_number(*command, "--count", arguments->count, 1, std::numeric_limits<std::uint64_t>::max(),
              "Leave after so many records");
   command->add_flag("--exit", arguments->exit_at_end, "Leave when the end is reached");
@@ -242,10 +219,29 @@ void add_sub_command(CLI::App& app) {
                             ->type_name("FMT")
                             ->default_str("%s\\n");
   command->add_flag("--json", arguments->json, "One JSON object a line")->excludes(format);
+  command
+      ->add_option("--group", arguments->group,
+                   "Share the records with the other members of this group; made if it is missing")
+      ->type_name("NAME");
+  command->add_option("--member", arguments->member, "With --group: what to be called, for people")
+      ->type_name("NAME");
+  // They and --from only count for whoever creates the group.
+  std::vector<CLI::Option*> of_group = add_group_options(*command, arguments->group_options);
+  for (CLI::Option* option : of_group) option->group("Options of a group that is made");
   command->footer(
       "Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
-      "  leat sub news --from @2024-05-01T12:00:00Z --exit --json");
-  command->callback([arguments] { subscribe(*arguments); });
+      "  leat sub news --from @2024-05-01T12:00:00Z --exit --json\n"
+      "  leat sub orders --group workers");
+  command->callback([arguments, from, of_group] {
+    const auto note = [&](const CLI::Option* option) {
+      if (option->count() == 0) return;
+      std::string& given = arguments->given_group_options;
+      given += (given.empty() ? "" : ", ") + option->get_name();
+    };
+    if (arguments->group) note(from);
+    for (const CLI::Option* option : of_group) note(option);
+    subscribe(*arguments);
+  });
 }
 
 }  // namespace leat::cli

@@ -1,4 +1,4 @@
-// `leat topic create | list | info | delete`.
+// `leat topic create | list | info | set | shrink | delete`.
 #include <fmt/format.h>
 #include <grp.h>
 #include <sys/stat.h>
@@ -27,6 +27,7 @@ const char* name_of(Policy policy) noexcept {
     case Policy::block: return "block";
     case Policy::fail: return "fail";
     case Policy::overwrite: return "overwrite";
+    case Policy::grow: return "grow";
   }
   return "unknown";
 }
@@ -90,6 +91,56 @@ void check_sizes(const TopicOptions& options) {
   }
 }
 
+// What `capacity` comes to in segments, as the library rounds it.
+struct Sizes {
+  std::uint64_t segment;
+  std::uint64_t capacity;
+};
+Sizes sizes_of(const TopicOptions& options) {
+  const std::uint64_t wanted =
+      options.segment_bytes != 0 ? options.segment_bytes : options.capacity_bytes / 8;
+  const std::uint64_t segment =
+      Geometry::round_up(std::max(wanted, Geometry::kMinSegmentSize), detail::kPage);
+  return {segment, std::max(2 * segment, Geometry::round_up(options.capacity_bytes, segment))};
+}
+
+void check_growth(const TopicOptions& options) {
+  const auto [segment, capacity] = sizes_of(options);
+  if (options.policy != Policy::grow) {
+    for (const auto& [option, bytes] : {std::pair{"--max-capacity", options.max_capacity_bytes},
+                                        {"--grow-below", options.grow_below_bytes}}) {
+      if (bytes == 0) continue;
+      throw Failure{kExitUsage,
+                    fmt::format("{}: only topics with --policy grow have that", option)};
+    }
+    return;
+  }
+  if (options.retain_all) {
+    throw Failure{kExitUsage,
+                  "--retain all and --policy grow exclude each other: use a larger --capacity"};
+  }
+  const std::uint64_t most = segment * detail::kMaxSegments;
+  if (options.max_capacity_bytes != 0 && options.max_capacity_bytes < capacity) {
+    throw Failure{kExitUsage,
+                  fmt::format("--max-capacity: {} is less than the {} to begin with "
+                              "(--capacity)",
+                              size_text(options.max_capacity_bytes), size_text(capacity))};
+  }
+  if (options.max_capacity_bytes > most) {
+    throw Failure{kExitUsage,
+                  fmt::format("--max-capacity: with segments of {} at most {} is possible: use a "
+                              "larger --segment-size",
+                              size_text(segment), size_text(most))};
+  }
+  const std::uint64_t maximum =
+      options.max_capacity_bytes != 0 ? options.max_capacity_bytes : 8 * capacity;
+  if (options.grow_below_bytes > maximum) {
+    throw Failure{kExitUsage, fmt::format("--grow-below: {} is more than the maximum, {} "
+                                          "(--max-capacity)",
+                                          size_text(options.grow_below_bytes), size_text(maximum))};
+  }
+}
+
 void create(CreateArguments& arguments) {
   check_topic_name(arguments.name);
   TopicOptions& options = arguments.options;
@@ -97,9 +148,12 @@ void create(CreateArguments& arguments) {
     options.policy = Policy::fail;
   else if (arguments.policy == "overwrite")
     options.policy = Policy::overwrite;
+  else if (arguments.policy == "grow")
+    options.policy = Policy::grow;
   else if (arguments.policy != "block") {
-    throw Failure{kExitUsage, fmt::format("--policy: '{}' is not one of block, fail, overwrite",
-                                          arguments.policy)};
+    throw Failure{
+        kExitUsage,
+        fmt::format("--policy: '{}' is not one of block, fail, overwrite, grow", arguments.policy)};
   }
   if (!arguments.retain.empty() && arguments.retain != "all") {
     throw Failure{kExitUsage, fmt::format("--retain: '{}' is not 'all', the only thing possible",
@@ -123,6 +177,7 @@ void create(CreateArguments& arguments) {
   options.partitions = static_cast<std::uint32_t>(arguments.partitions);
   options.participants = static_cast<std::uint32_t>(arguments.participants);
   check_sizes(options);
+  check_growth(options);
 
   const std::string directory = usable_directory(Missing::is_made);
   if (Topic::open(arguments.name)) fail({Errc::exists, 0}, arguments.name);
@@ -137,6 +192,13 @@ void create(CreateArguments& arguments) {
                     fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
                                 arguments.name, size_text(needed), directory,
                                 how_to_get_room(directory, needed))};
+    }
+    if (topic.error().code == Errc::invalid_argument && options.max_capacity_bytes != 0) {
+      throw Failure{kExitUsage,
+                    fmt::format("--max-capacity: {} in each of {} partitions is more than can be "
+                                "mapped with segments of {}",
+                                size_text(options.max_capacity_bytes), options.partitions,
+                                size_text(sizes_of(options).segment))};
     }
     if (topic.error().code == Errc::permission && !options.group.empty()) {
       throw Failure{kExitPermission,
@@ -155,12 +217,14 @@ void create(CreateArguments& arguments) {
                     directory));
   }
   const TopicInfo info = topic->info();
-  fmt::print("created topic '{}': {}{}, records up to {} bytes\n", info.name,
-             size_text(info.capacity_bytes),
-             info.partitions.size() > 1
-                 ? fmt::format(" in each of {} partitions", info.partitions.size())
-                 : "",
-             number_text(topic->max_record_size()));
+  fmt::print(
+      "created topic '{}': {}{}{}, records up to {} bytes\n", info.name,
+      size_text(info.capacity_bytes),
+      info.policy == Policy::grow ? fmt::format(", grows to {}", size_text(info.max_capacity_bytes))
+                                  : "",
+      info.partitions.size() > 1 ? fmt::format(" in each of {} partitions", info.partitions.size())
+                                 : "",
+      number_text(topic->max_record_size()));
 }
 
 void add_create(CLI::App& topic) {
@@ -177,9 +241,15 @@ void add_create(CLI::App& topic) {
       ->add_option(
           "--policy", arguments->policy,
           "When full: publishers wait (block), fail at once (fail), or overwrite what is oldest "
-          "(overwrite)")
-      ->type_name("block|fail|overwrite")
+          "(overwrite); or room is added up to --max-capacity, and then they wait (grow)")
+      ->type_name("block|fail|overwrite|grow")
       ->default_str("block");
+  add_size(*command, "--max-capacity", arguments->options.max_capacity_bytes,
+           "Policy grow: as large may each partition become; `leat topic set` changes it")
+      ->default_str("8 times the capacity");
+  add_size(*command, "--grow-below", arguments->options.grow_below_bytes,
+           "Policy grow: room is added when no more than this is free")
+      ->default_str("a segment");
   command
       ->add_option("--retain", arguments->retain, "all: never reuse room, so that full means full")
       ->type_name("all");
@@ -214,7 +284,9 @@ void add_create(CLI::App& topic) {
 Json to_json(const TopicInfo& info) {
   Json partitions = Json::array();
   for (const PartitionInfo& partition : info.partitions) {
-    partitions.push_back({{"start", partition.start}, {"end", partition.end}});
+    partitions.push_back({{"start", partition.start},
+                          {"end", partition.end},
+                          {"capacity_bytes", partition.capacity_bytes}});
   }
   Json participants = Json::array();
   for (const ParticipantInfo& one : info.participants) {
@@ -227,6 +299,7 @@ Json to_json(const TopicInfo& info) {
   return {{"name", info.name},
           {"policy", name_of(info.policy)},
           {"capacity_bytes", info.capacity_bytes},
+          {"max_capacity_bytes", info.max_capacity_bytes},
           {"partitions", partitions},
           {"participants", participants}};
 }
@@ -284,7 +357,11 @@ void print_info(const TopicInfo& info, std::size_t max_record_size) {
   if (info.timestamps) options += ", timestamps";
   fmt::print(
       "topic      {}\npolicy     {}{}\ncapacity   {}{}, segments of {}, records up to {} bytes\n",
-      info.name, name_of(info.policy), options, size_text(info.capacity_bytes),
+      info.name, name_of(info.policy), options,
+      info.policy == Policy::grow
+          ? fmt::format("{} now, at most {}", size_text(info.capacity_bytes),
+                        size_text(info.max_capacity_bytes))
+          : size_text(info.capacity_bytes),
       info.partitions.size() > 1 ? " per partition" : "", size_text(info.segment_bytes),
       number_text(max_record_size));
   fmt::print("\n{:>9}  {:>15}  {:>15}  {:>15}\n", "PARTITION", "START", "END", "RECORDS");
@@ -320,6 +397,48 @@ void info(const std::string& name, bool json) {
     print_info(facts, topic->max_record_size());
 }
 
+// ---- set and shrink ----------------------------------------------------------------------------
+
+Topic open_growing(const std::string& name, const char* command) {
+  check_topic_name(name);
+  usable_directory(Missing::is_fine);
+  auto topic = Topic::open(name);
+  if (!topic) fail(topic.error(), name);
+  if (topic->policy() == Policy::grow) return std::move(*topic);
+  throw Failure{kExitUsage, fmt::format("{}: topic '{}' has policy {}, and only topics with policy "
+                                        "grow change their size",
+                                        command, name, name_of(topic->policy()))};
+}
+
+void set(const std::string& name, std::uint64_t max_capacity) {
+  const Topic topic = open_growing(name, "set");
+  auto done = topic.set_max_capacity(max_capacity);
+  if (done.error().code == Errc::invalid_argument) {
+    throw Failure{
+        kExitUsage,
+        fmt::format("--max-capacity: from {} (what topic '{}' began with) to {} is possible",
+                    size_text(topic.min_capacity()), name, size_text(topic.max_capacity_limit()))};
+  }
+  if (!done) fail(done.error(), name);
+  const TopicInfo info = topic.info();
+  fmt::print("topic '{}' grows to {}{}; it has {} now\n", name, size_text(info.max_capacity_bytes),
+             info.partitions.size() > 1 ? " per partition" : "", size_text(info.capacity_bytes));
+}
+
+void shrink(const std::string& name) {
+  const Topic topic = open_growing(name, "shrink");
+  auto given_back = topic.shrink();
+  if (given_back.error().code == Errc::busy) {
+    throw Failure{kExitNotThere, fmt::format("topic '{}' is just being grown or shrunk by somebody "
+                                             "else: try again",
+                                             name)};
+  }
+  if (!given_back) fail(given_back.error(), name);
+  fmt::print("gave back {}; topic '{}' has {} now{}\n", size_text(*given_back), name,
+             size_text(topic.info().capacity_bytes),
+             topic.partitions() > 1 ? " in its largest partition" : "");
+}
+
 // ---- delete ------------------------------------------------------------------------------------
 
 // "publisher 12, subscriber 14"
@@ -352,7 +471,7 @@ void remove(const std::string& name, bool force) {
 }  // namespace
 
 void add_topic_command(CLI::App& app) {
-  CLI::App* topic = app.add_subcommand("topic", "Create, list, look at and delete topics");
+  CLI::App* topic = app.add_subcommand("topic", "Create, list, look at, resize and delete topics");
   topic->require_subcommand(1);
   topic->footer("Example:\n  leat topic create orders --capacity 64MiB\n  leat topic list");
   add_create(*topic);
@@ -371,6 +490,21 @@ void add_topic_command(CLI::App& app) {
   info_command->add_flag("--json", *json, "For programs");
   info_command->footer("Example:\n  leat topic info orders --json");
   info_command->callback([name, json] { info(*name, *json); });
+
+  auto max_capacity = std::make_shared<std::uint64_t>(0);
+  CLI::App* set_command =
+      topic->add_subcommand("set", "Change how far a topic with policy grow may grow");
+  set_command->add_option("NAME", *name, "The topic")->required();
+  add_size(*set_command, "--max-capacity", *max_capacity, "As large may each partition become")
+      ->required();
+  set_command->footer("Example:\n  leat topic set orders --max-capacity 256MiB");
+  set_command->callback([name, max_capacity] { set(*name, *max_capacity); });
+
+  CLI::App* shrink_command = topic->add_subcommand(
+      "shrink", "Give back memory that a topic with policy grow added and does not need now");
+  shrink_command->add_option("NAME", *name, "The topic")->required();
+  shrink_command->footer("Example:\n  leat topic shrink orders");
+  shrink_command->callback([name] { shrink(*name); });
 
   CLI::App* delete_command = topic->add_subcommand("delete", "Delete a topic that nobody uses");
   delete_command->add_option("NAME", *name, "The topic")->required();

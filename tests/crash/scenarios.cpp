@@ -25,6 +25,12 @@ void full_topic(World& world) {
   }
 }
 
+// Grown as far as it may, and read.
+void grown_topic(World& world) {
+  full_topic(world);
+  EXPECT_TRUE(world.read_to_end());
+}
+
 // Somebody dies with an open claim; with two records behind it, if there is a survivor to make them.
 void leave_hole(World& world, const char* step) {
   Child earlier = world.start(
@@ -61,7 +67,8 @@ int publish_some(World& world, bool exclusive, int count, std::size_t size) {
   for (int i = 0; i < count; ++i) {
     auto offset = world.publish(*publisher, kVictim, size + static_cast<std::size_t>(i) * 13);
     // Others may have filled the topic, or given up the claim, while this one was stopped.
-    CHILD_CHECK(offset || offset.error().code == Errc::full || offset.error().code == Errc::revoked);
+    CHILD_CHECK(offset || offset.error().code == Errc::full ||
+                offset.error().code == Errc::revoked);
   }
   return 0;
 }
@@ -120,6 +127,12 @@ int join_publisher(World& world) {
   return 0;
 }
 
+int shrink_some(World& world) {
+  Topic topic = world.open();
+  for (int i = 0; i < 3; ++i) CHILD_CHECK_OK(topic.shrink());
+  return 0;
+}
+
 // Reads all that is there, through holes, and leaves.
 int read_all(World& world, bool gating) {
   Topic topic = world.open();
@@ -169,8 +182,9 @@ int sleep_for_room(World& world) {
 }  // namespace
 
 const std::vector<Scenario>& scenarios() {
-  static const std::vector<const char*> kShared = {"claim:announced", "claim:won", "claim:marked",
-                                                   "commit:before", "commit:swapped", "commit:done"};
+  static const std::vector<const char*> kShared = {"claim:announced", "claim:won",
+                                                   "claim:marked",    "commit:before",
+                                                   "commit:swapped",  "commit:done"};
   static const std::vector<const char*> kExclusive = {"claim:announced", "claim:won",
                                                       "commit:before", "commit:done"};
   static const std::vector<const char*> kRoll = {"roll:closed", "roll:base", "roll:mapped",
@@ -182,6 +196,12 @@ const std::vector<Scenario>& scenarios() {
   static const std::vector<const char*> kFill = {"repair:header", "repair:filled"};
   static const std::vector<const char*> kReap = {"repair:pinned", "repair:header", "repair:filled",
                                                  "reap:freed"};
+  static const std::vector<const char*> kGrow = {"grow:chosen",   "grow:locked",   "grow:allocated",
+                                                 "grow:supplied", "roll:closed",   "roll:base",
+                                                 "roll:mapped",   "roll:recorded", "roll:opened"};
+  static const std::vector<const char*> kShrink = {"shrink:locked", "shrink:retired",
+                                                   "shrink:marked", "shrink:punched"};
+  static const WorldOptions kGrowing{.segments = 2, .grow_to = 8};
   static const WorldOptions kGatingLater{.gating_from_start = false};
   static const WorldOptions kExclusiveWorld{.exclusive = true};
   static const WorldOptions kExclusiveLaps{.exclusive = true, .gating_from_start = false};
@@ -204,7 +224,15 @@ const std::vector<Scenario>& scenarios() {
       {"publisher_sleeps", {}, full_topic, sleep_for_room, {"space:sleeping"}, nobody},
       {"gating_repairs", {}, hole, read_gating, kFill, at_cursor, 1},
       {"lossy_repairs", {}, hole, read_lossy, kFill, nobody, 1},
-      {"roll_repairs", kGatingLater, hole, publish_laps, {"repair:pinned", "reap:freed"}, nobody, 1},
+      {"roll_repairs",
+       kGatingLater,
+       hole,
+       publish_laps,
+       {"repair:pinned", "reap:freed"},
+       nobody,
+       1},
+      {"publisher_grows", kGrowing, some_records, publish_laps, kGrow, nobody},
+      {"topic_shrinks", kGrowing, grown_topic, shrink_some, kShrink, nobody},
       {"joiner_reaps", kCrowded, slots_of_the_dead, join_publisher, kReap, nobody, 2},
   };
   return all;

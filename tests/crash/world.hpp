@@ -35,8 +35,9 @@ struct WorldOptions {
   std::uint32_t segments = 4;
   std::uint32_t participants = 8;
   std::chrono::nanoseconds revoke_after{0};
-  bool exclusive = false;          // publishers are; then the survivor's joins only after the victim
-  bool gating_from_start = true;   // else the gating subscriber joins only after the victim
+  bool exclusive = false;         // publishers are; then the survivor's joins only after the victim
+  bool gating_from_start = true;  // else the gating subscriber joins only after the victim
+  std::uint32_t grow_to = 0;      // segments; not 0: policy grow
 };
 
 // Where a child hurts itself: at the `nth` time it comes by `step`.
@@ -65,6 +66,8 @@ class World {
     auto created =
         Topic::create("topic", {.capacity_bytes = options.segments * kSegment,
                                 .segment_bytes = kSegment,
+                                .policy = options.grow_to != 0 ? Policy::grow : Policy::block,
+                                .max_capacity_bytes = options.grow_to * kSegment,
                                 .revoke_after = options.revoke_after,
                                 .participants = options.participants,
                                 .directory = directory_.path()});
@@ -221,7 +224,8 @@ class World {
         (void)reader.wait(3ms);
         (void)reader.poll(1000, [&](const Record& record) { trail.on_record(record); });
         return trail.next() >= n;
-      })) << "the newcomer is stuck at offset " << trail.next() << " of " << n;
+      })) << "the newcomer is stuck at offset "
+          << trail.next() << " of " << n;
     }
     EXPECT_EQ(compare(*ledger_, trail), std::vector<std::string>{});
     EXPECT_TRUE(read_to_end()) << stuck();

@@ -16,12 +16,22 @@
 namespace leat::detail::model {
 namespace {
 
+constexpr std::size_t kPageSize = 4096;
+
 bool is_weak(int edge, Side side) {
   const Machine& m = machine();
   return edge >= 0 && (m.weak[edge][0] || m.weak[edge][static_cast<std::size_t>(side)]);
 }
 std::memory_order effective(std::memory_order order, int edge, Side side) {
   return is_weak(edge, side) ? std::memory_order_relaxed : order;
+}
+
+// On a full file system the kernel would end the process.
+void check_memory(const void* word) {
+  Machine& m = machine();
+  if (m.holes.empty()) return;
+  check(!m.holes.contains(m.memory.key_of(word) & ~std::uint64_t{kPageSize - 1}),
+        "memory that the file does not have is touched");
 }
 
 // Before a plain load or store. Within a copy of many bytes others seldom get to run: the order of
@@ -33,31 +43,38 @@ void schedule_access(const void* word, std::size_t size, std::memory_order order
   m.copying = copies && random(16) != 0;
   if (!m.copying) schedule();
   m.copy_goes_on = static_cast<const char*>(word) + size;
+  check_memory(word);
 }
 
 template <class Change>
 std::uint64_t read_modify_write(const char* what, void* word, std::size_t size, int edge,
                                 const void* caller, Change&& change) {
   schedule();
+  check_memory(word);
   const auto order = effective(std::memory_order_seq_cst, edge, Side::rmw);
   const std::uint64_t old = machine().memory.update(current_view(), word, size, order, change);
   record(what, edge, Side::rmw, word, old, caller);
   return old;
 }
 
-// What the owner of a lock did before it lost it is visible to whoever finds it free.
-void meet_former_owners(std::int64_t offset) {
+// What the owner of a lock did before it lost it is visible to whoever finds it free. Who finds it
+// not taken exclusively may share it with some of those who shared it before.
+void meet_former_owners(std::int64_t offset, bool shared = false) {
   Machine& m = machine();
+  const auto is_former = [&](const Lock& lock) {
+    return lock.offset == offset && !(shared && lock.shared);
+  };
   for (const Lock& lock : m.locks) {
-    if (lock.offset == offset && lock.owner != kSetup)
+    if (is_former(lock) && lock.owner != kSetup)
       current_view().now.join(m.fibers[lock.owner].view.now);
   }
-  std::erase_if(m.locks, [&](const Lock& lock) { return lock.offset == offset; });
+  std::erase_if(m.locks, is_former);
 }
 
-bool byte_lock_call(int command, struct flock& lock, int fd, std::int64_t offset) {
+bool byte_lock_call(int command, struct flock& lock, int fd, std::int64_t offset,
+                    short kind = F_WRLCK) {
   lock = {};
-  lock.l_type = F_WRLCK;
+  lock.l_type = kind;
   lock.l_whence = SEEK_SET;
   lock.l_start = offset;
   lock.l_len = 1;
@@ -171,16 +188,19 @@ void futex_wake(const std::uint32_t* word) noexcept {
 }
 
 // The kernel's own locks: what holds one is a file description, dead or alive.
-bool try_lock_byte(int fd, std::int64_t offset) noexcept {
+bool try_lock_byte(int fd, std::int64_t offset, short kind) noexcept {
   schedule();
   Machine& m = machine();
   struct flock lock;
-  const bool done = byte_lock_call(F_OFD_SETLK, lock, fd, offset);
-  record(done ? "lock" : "failed lock", kNoEdge, Side::all, nullptr,
+  const bool done = byte_lock_call(F_OFD_SETLK, lock, fd, offset, kind);
+  record(kind == F_UNLCK ? "unlock" : (done ? "lock" : "failed lock"), kNoEdge, Side::all, nullptr,
          static_cast<std::uint64_t>(offset), __builtin_return_address(0));
-  if (done) {
-    meet_former_owners(offset);
-    m.locks.push_back({fd, offset, m.running});
+  if (kind == F_UNLCK) {
+    std::erase_if(m.locks,
+                  [&](const Lock& held) { return held.fd == fd && held.offset == offset; });
+  } else if (done) {
+    meet_former_owners(offset, kind == F_RDLCK);
+    m.locks.push_back({fd, offset, m.running, kind == F_RDLCK});
   }
   current_view().now.join(m.lock_view);
   m.lock_view.join(current_view().now);
@@ -216,5 +236,16 @@ void mapped(const void* data, std::size_t size, int fd) noexcept {
   machine().memory.add_mapping(data, size, fd);
 }
 void unmapped(const void* data) noexcept { machine().memory.remove_mapping(data); }
+
+void has_memory(int fd, std::size_t offset, std::size_t size, bool has) noexcept {
+  Machine& m = machine();
+  const std::uint64_t begin = m.memory.key_of_file(fd) + offset;
+  for (std::uint64_t page = begin; page < begin + size; page += kPageSize) {
+    if (has)
+      m.holes.erase(page);
+    else
+      m.holes.insert(page);
+  }
+}
 
 }  // namespace leat::detail::model

@@ -47,6 +47,7 @@ struct Lock {
   int fd;
   std::int64_t offset;
   Thread owner;
+  bool shared;
 };
 
 struct Operation {
@@ -83,6 +84,7 @@ struct Machine {
   ThreadView setup_view;
   View lock_view;  // What lock calls of one thread pass to those of the next.
   std::vector<Lock> locks;
+  std::set<std::uint64_t> holes;  // Keys of pages that files have no memory for.
   Strategy strategy;
   std::uint64_t random_state = 0;
   std::uint64_t seed = 0;

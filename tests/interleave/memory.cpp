@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 
 namespace leat::detail::model {
@@ -54,15 +55,22 @@ void Memory::reset() {
 
 // ---- Locations ----------------------------------------------------------------------------------
 
-void Memory::add_mapping(const void* data, std::size_t size, int fd) {
+std::uint64_t Memory::number_of_file(int fd) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) return;
+  if (::fstat(fd, &status) != 0) std::abort();
   const std::pair<std::uint64_t, std::uint64_t> file{status.st_dev, status.st_ino};
   const auto found = std::find(files_.begin(), files_.end(), file);
   const auto number = static_cast<std::uint64_t>(found - files_.begin());
   if (found == files_.end()) files_.push_back(file);
+  return number;
+}
+std::uint64_t Memory::key_of_file(int fd) {
+  return (std::uint64_t{1} << 63) | (number_of_file(fd) << 40);
+}
+
+void Memory::add_mapping(const void* data, std::size_t size, int fd) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
-  ranges_.push_back({begin, begin + size, number});
+  ranges_.push_back({begin, begin + size, number_of_file(fd)});
 }
 
 bool Memory::remove_mapping(const void* data) {

@@ -80,6 +80,7 @@ class Memory {
   bool remove_mapping(const void* data);
   void unmap_all();                           // What the dead left behind.
   std::uint64_t key_of(const void* address);  // The same for all addresses of one byte.
+  std::uint64_t key_of_file(int fd);          // Of its first byte.
 
  private:
   struct Message {
@@ -112,6 +113,7 @@ class Memory {
     std::uint64_t file;
   };
 
+  std::uint64_t number_of_file(int fd);
   Access find(const void* address, std::size_t size);
   std::size_t location_of(std::uint64_t key, std::uint64_t initial);
   std::uint32_t oldest_for(const ThreadView& thread, const Access& access, bool seq_cst) const;

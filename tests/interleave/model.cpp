@@ -341,6 +341,7 @@ void begin_execution(std::uint64_t seed) {
   m.setup_view = {};
   m.lock_view = {};
   m.locks.clear();
+  m.holes.clear();
   m.strategy = draw_strategy();
   m.steps = 0;
   m.clock_ns = 1'000'000'000;

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [["topic"], ["topic", "create"], ["topic", "list"], ["topic", "info"],
-            ["topic", "delete"], ["pub"], ["sub"], ["demo"], ["doctor"], ["bench"]]
+            ["topic", "delete"], ["pub"], ["sub"], ["group"], ["demo"], ["doctor"], ["bench"]]
 NOBODY = 65534
 
 
@@ -69,7 +69,7 @@ def test_every_command_has_help_with_an_example(leat, command):
 
 def test_help_lists_all_commands(leat):
     text = leat("--help", check=True).stdout
-    for command in ("topic", "pub", "sub", "demo", "bench", "doctor"):
+    for command in ("topic", "pub", "sub", "group", "demo", "bench", "doctor"):
         assert re.search(rf"^  {command} ", text, re.M)
 
 

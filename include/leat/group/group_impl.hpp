@@ -152,12 +152,17 @@ inline Result<detail::CursorValue> Group::place_of(const Topic& topic,
   auto records = shared.records_for_reading();
   if (!records) return records.error();
   const RecordPlace begin = reader.place();
-  CursorValue cursor = CursorValue::make(
-      begin.segment * shared.geometry().segment_granules + begin.granules, 0, begin.records, 0, 0);
+  // Behind a segment that is full to its last granule: that is where the next one begins.
+  const bool is_at_end = begin.granules == shared.geometry().segment_granules;
+  CursorValue cursor =
+      CursorValue::make(begin.segment * shared.geometry().segment_granules + begin.granules, 0,
+                        is_at_end ? 0 : begin.records, 0, 0);
   const bool by_time = from.time_ms_ >= 0;
   if (from.at_ != StartAt::offset && !by_time) return cursor;
   Walker walker{shared, reader.partition(), *records};
-  if (walker.go_to(cursor) != Walk::skipped) return Errc::corrupt;
+  const Walk at = walker.go_to(cursor);
+  if (at == Walk::corrupt) return Errc::corrupt;
+  if (at == Walk::nothing) return cursor;
   while (true) {
     cursor = walker.cursor(0, 0);
     if (!by_time && walker.offset() >= from.offset_) return cursor;

@@ -69,7 +69,7 @@ class Member {
                            const std::stop_token& stop = {});
 
   // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
-  //   buffer_too_small   the record is given back at once
+  //   buffer_too_small   it is the next one again
   //   otherwise as take()
   Result<std::size_t> take_copy(std::span<std::byte> buffer,
                                 const Deadline& deadline = Deadline::never(),
@@ -135,7 +135,7 @@ class Member {
   };
   struct OwnHold {
     std::uint64_t state = 0;
-    std::uint64_t order = 0;  // When it was handed out; 0: not yet.
+    std::uint64_t order = 0;  // When it was handed out; 0: it is not in the user's hands.
     Own whose = Own::free;
   };
   // A hold in another seat that this member has retaken.
@@ -157,48 +157,49 @@ class Member {
   const detail::GroupGeometry& geometry() const noexcept { return group_->geometry(); }
   detail::GroupSeat& seat() const noexcept { return group_->seat(seat_); }
 
+  // What a look for a record came to; if it failed, error_ says why. Not a Result: this is the hot path.
+  enum class Got : std::uint8_t { one, none, failed };
+
   Result<void> take_seat(const MemberOptions& options);
-  Result<void> check() const noexcept;
+  Errc check() noexcept;
+  Got fail(Error error) noexcept;
+  Got fail(Errc code) noexcept { return fail(Error{code, 0}); }
   bool is_closed() const noexcept;
 
   // Taking. docs/internals/groups.md, "Claiming".
-  Result<bool> take_now(Delivery& delivery);
+  Got take_now(Delivery& delivery);
   Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
-  template <class Attempt>
-  auto take_or_wait(Attempt&& attempt, const Deadline& deadline, const std::stop_token& stop)
-      -> decltype(attempt());
-  Result<bool> hand_out(Delivery& delivery);
-  Result<std::size_t> claim_anywhere(std::size_t want, detail::HoldPhase phase);
-  Result<std::size_t> claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  Got hand_out(Delivery& delivery);
+  std::size_t claim_anywhere(std::size_t want, detail::HoldPhase phase);
+  std::size_t claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
+  void unpin(Lane& lane) noexcept;
   void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
                   std::uint64_t state) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
-  Result<bool> deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
-                       std::uint32_t hold, Delivery& delivery);
-  Result<std::size_t> nothing_now();
+  Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
+              std::uint32_t hold, Delivery& delivery);
+  Got nothing_now();
 
   // Records that came back. "Redelivery".
-  Result<bool> retake(Delivery& delivery);
-  Result<bool> retake_hold(std::uint32_t seat, std::uint32_t index, detail::GroupHold& hold,
-                           std::uint64_t word, Delivery& delivery);
+  Got retake(Delivery& delivery);
+  Got retake_now(std::uint64_t returned, Delivery& delivery);
+  Got retake_hold(std::uint32_t seat, std::uint32_t index, detail::GroupHold& hold,
+                  std::uint64_t word, Delivery& delivery);
   Result<void> bury(const Delivery& delivery);
 
   // By key.
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
   bool key_is_free(std::uint64_t key, const detail::GroupHold* candidate) const noexcept;
   void park(std::uint32_t index) noexcept;
-  bool pin(Lane& lane, std::uint64_t segment) noexcept;
-  void unpin(Lane& lane) noexcept;
 
   // Letting go.
-  Result<void> settle(std::uint32_t seat, std::uint32_t index, std::uint64_t word,
-                      detail::HoldPhase to, std::uint32_t partition,
-                      std::uint64_t position) noexcept;
+  std::uint64_t* order_word(const Delivery& delivery) noexcept;
+  std::uint64_t order_of(const Delivery& delivery) noexcept;
+  Errc settle(const Delivery& delivery, detail::HoldPhase to) noexcept;
   void forget(std::uint32_t seat, std::uint32_t index, detail::HoldPhase to) noexcept;
-  std::uint64_t* held_state(std::uint32_t seat, std::uint32_t index,
-                            std::uint64_t** order) noexcept;
-  template <class Wanted>
-  Result<std::size_t> acknowledge_those(Wanted&& wanted);
+  Result<std::size_t> acknowledge_until(std::uint64_t last);
+  void give_back_ready() noexcept;
   void note_in_flight() noexcept;
   void find_lost_holds() noexcept;
   void wake_publishers() noexcept;
@@ -206,6 +207,7 @@ class Member {
 
   // Waiting, and looking after the others. "Deaths".
   bool is_ready() noexcept;
+  bool has_next(Lane& lane) noexcept;
   Result<std::int64_t> look_around();
   void look_now_and_then() noexcept;
   std::int64_t look_after_others() noexcept;
@@ -220,6 +222,7 @@ class Member {
   std::size_t next_lane_ = 0;
   std::uint32_t seat_ = 0;
   bool seated_ = false;
+  bool must_pin_ = false;            // See pin().
   std::uint64_t claim_number_ = 0;   // Of the last claim made.
   std::vector<std::uint32_t> free_;  // Own holds to use; the last one first.
   std::vector<OwnHold> own_;
@@ -227,6 +230,8 @@ class Member {
   std::vector<ForeignHold> foreign_;
   std::vector<Ready> ready_;  // From ready_at_ on.
   std::size_t ready_at_ = 0;
+  std::optional<Delivery> kept_;  // For the next call: a buffer was too small.
+  Error error_;                   // Of the last call.
   std::uint64_t order_ = 0;
   std::size_t in_flight_ = 0;
   std::uint64_t handed_ = 0;

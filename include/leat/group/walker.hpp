@@ -63,6 +63,7 @@ class Walker {
   }
   std::uint64_t offset() const noexcept { return base_offset_ + records_before_ + batch_index(); }
   std::uint64_t segment() const noexcept { return segment_; }
+  std::uint64_t segment_position() const noexcept { return segment_position_; }
   std::uint32_t partition() const noexcept { return partition_; }
   // Where the next record would be, for whoever repairs it.
   RecordPlace hole() const noexcept { return {segment_, records_before_, granule_}; }

@@ -95,6 +95,7 @@ struct NewTopic {
   std::int64_t group = -1;          // gid, or -1 to leave it
   std::uint64_t first_segment = 1;  // tests start just below a wrap-around
   std::uint64_t first_offset = 0;
+  std::uint32_t max_segments = 0;  // policy grow
 };
 
 // Writes a fresh control file's content. The file is zero and has its final size.
@@ -113,6 +114,9 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
   store_relaxed(header.revoke_after_ns, geometry.revoke_after_ns);
   store_relaxed(header.evict_after_ns, geometry.evict_after_ns);
   store_relaxed(header.created_ms, wall_clock_ms());
+  store_relaxed(header.first_segments, geometry.first_segments);
+  store_relaxed(header.grow_below, geometry.grow_below);
+  store_relaxed(header.max_segments, topic.max_segments);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     const PartitionView view = view_partition(control, geometry, i);
     SegmentEntry& first = view.entries[topic.first_segment & (geometry.entry_count - 1)];
@@ -122,15 +126,30 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
     store_relaxed(view.physical[0].last_segment, topic.first_segment);
     store_relaxed(first.map, topic.first_segment << kPhysicalBits);
     store_relaxed(first.base_offset, topic.first_offset);
+    if (!geometry.grows()) continue;
+    for (std::uint32_t k = geometry.first_segments; k < geometry.segment_count; ++k)
+      store_relaxed(view.physical[k].last_segment, kNoMemory);
   }
   store_relaxed(header.magic, kMagic);
 }
 
-inline Result<Fd> make_topic_file(int directory, const char* name, std::size_t size,
-                                  const NewTopic& topic) {
+// Memory for the segments that a topic begins with.
+inline Result<void> allocate_records(int fd, const Geometry& geometry) noexcept {
+  if (!geometry.grows()) return allocate_file(fd, geometry.records_size());
+  auto done = set_file_size(fd, geometry.records_size());
+  for (std::uint32_t i = 0; done && i < geometry.partition_count; ++i) {
+    done = allocate_range(fd, i * geometry.partition_size(),
+                          geometry.first_segments * geometry.segment_size);
+  }
+  return done;
+}
+
+template <class Allocate>
+Result<Fd> make_topic_file(int directory, const char* name, const NewTopic& topic,
+                           Allocate&& allocate) {
   auto file = open_at(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!file) return file.error();
-  if (auto allocated = allocate_file(file->get(), size); !allocated) return allocated.error();
+  if (auto allocated = allocate(file->get()); !allocated) return allocated.error();
   auto access = set_access(file->get(), topic.mode, topic.group);
   if (!access) return access.error();
   return file;
@@ -139,9 +158,12 @@ inline Result<Fd> make_topic_file(int directory, const char* name, std::size_t s
 inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   const Geometry& geometry = topic.geometry;
   // The large one first: when space is short, that is where it shows.
-  auto records = make_topic_file(directory, kRecordsFile, geometry.records_size(), topic);
+  auto records = make_topic_file(directory, kRecordsFile, topic,
+                                 [&](int fd) { return allocate_records(fd, geometry); });
   if (!records) return records.error();
-  auto control = make_topic_file(directory, kControlFile, geometry.control_size(), topic);
+  auto control = make_topic_file(directory, kControlFile, topic, [&](int fd) {
+    return allocate_file(fd, geometry.control_size());
+  });
   if (!control) return control.error();
   auto mapping = Mapping::map(control->get(), geometry.control_size(), true);
   if (!mapping) return mapping.error();

@@ -9,7 +9,7 @@
 //              | PartitionSlot[participant_capacity] |
 //
 // `records` holds the segments, partition after partition, and nothing else. Subscribers map it
-// read-only.
+// read-only. In a topic that grows, segments that have no memory yet are holes in the file.
 //
 // All words are plain integers, reached only through base/atomic.hpp. Nothing here is a pointer, a
 // divisor or a loop bound without a check against the private copy of the geometry.
@@ -162,7 +162,9 @@ struct TopicHeader {
   std::int64_t revoke_after_ns;  // 0 = never
   std::int64_t evict_after_ns;   // 0 = never
   std::int64_t created_ms;       // wall clock
-  std::byte unused_0[kLine - 72];
+  std::uint32_t first_segments;  // policy grow: how many have memory from the start, per partition
+  std::uint32_t grow_below;      // policy grow: one is added when so many or fewer are free
+  std::byte unused_0[kLine - 80];
 
   alignas(kLine) std::uint32_t data_wake;  // subscribers sleep here; [sleeping]
   std::uint32_t death_bell;  // and here: always 0; rung by the kernel, see os/death_bell.hpp
@@ -173,6 +175,7 @@ struct TopicHeader {
   std::uint64_t next_identity;  // counts identities given out
   std::uint32_t participant_high;  // slots ever used: all scans stop here; only grows
   std::uint32_t next_partition;    // hands out partitions to publishers without keys
+  std::uint32_t max_segments;  // policy grow: as many may have memory, per partition; [sleeping]
   // Numbers of the consumer groups, 0 = free; the file of group n is kGroupPrefix + n in hexadecimal.
   alignas(kLine) std::uint64_t groups[kMaxGroups];  // [group]
 };
@@ -230,10 +233,12 @@ struct PartitionControl {
 };
 static_assert(sizeof(PartitionControl) == 2 * kLine);
 
-// Per physical segment: the last segment number that lived in it (0 = none yet). Only grows.
+// Per physical segment: the last segment number that lived in it (0 = none yet), which only grows;
+// | kNoMemory while it is a hole in the file. docs/internals/log.md, "Growing".
 struct PhysicalSegment {
   std::uint64_t last_segment;
 };
+inline constexpr std::uint64_t kNoMemory = 1ULL << 63;
 
 // Per segment number, at index number % entries. Both words only grow.
 struct SegmentEntry {
@@ -270,10 +275,15 @@ struct alignas(kLine) PartitionSlot {
   // Segments that must not be reused though no cursor holds them; 0 = none. [retire]
   std::uint64_t pin;         // a lossy subscriber reads it in place, or a member looks at its keys
   std::uint64_t repair_pin;  // its owner repairs a record in it
+  // Publisher, policy grow: physical segment + 1 that it is about to open, which therefore keeps its
+  // memory; 0 = none. [supply]
+  std::uint64_t choice;
 };
 static_assert(sizeof(PartitionSlot) == kLine);
 
 // ---- Geometry ----------------------------------------------------------------------------------
+
+inline constexpr std::uint32_t kGrowPolicy = 3;  // leat::Policy::grow, for layers that lack it.
 
 // The topic's constants, copied out of the header and checked once at attach. Never read again from
 // shared memory.
@@ -289,6 +299,8 @@ struct Geometry {
   std::uint32_t policy = 0;
   std::int64_t revoke_after_ns = 0;
   std::int64_t evict_after_ns = 0;
+  std::uint32_t first_segments = 0;  // This and the next: policy grow only.
+  std::uint32_t grow_below = 0;
   ClaimLayout claim_layout;
 
   static constexpr std::uint64_t kMinSegmentSize = kPage;
@@ -302,12 +314,16 @@ struct Geometry {
            partition_count >= 1 && partition_count <= kMaxPartitions &&
            participant_capacity > kSpareSlots &&
            participant_capacity <= kMaxParticipants + kSpareSlots &&
-           (flags & ~std::uint32_t{kAllTopicFlags}) == 0 && policy <= 2 && revoke_after_ns >= 0 &&
-           evict_after_ns >= 0 &&
+           (flags & ~std::uint32_t{kAllTopicFlags}) == 0 && policy <= kGrowPolicy &&
+           revoke_after_ns >= 0 && evict_after_ns >= 0 &&
+           (!grows() || (first_segments >= 2 && first_segments <= segment_count &&
+                         (flags & kRetainAll) == 0)) &&
            // Entries are found by the truncated segment number.
            entries_for(segment_count) <=
                (1ULL << ClaimLayout::for_segment(segment_size / kGranule).segment_bits);
   }
+  // Whether segments get their memory as they are needed.
+  bool grows() const noexcept { return policy == kGrowPolicy; }
   static constexpr std::uint32_t entries_for(std::uint32_t segments) noexcept {
     return std::bit_ceil(segments < 4 ? 8 : 2 * segments);
   }

@@ -210,8 +210,8 @@ class Publisher {
     if (auto ok = check(sizes.total + size); !ok) return ok.error();
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
-    if (const Error error = writer.claim(room, 1, detail::granules_for(sizes.total + size), false,
-                                         deadline, &stop);
+    if (const Error error =
+            writer.claim(room, 1, detail::granules_for(sizes.total + size), false, deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);

@@ -364,6 +364,9 @@ class PartitionReader {
     }
     enter(*segment);
     move_cursor();
+    // [retire] looked at after the cursor names the segment: from here on its memory is not given back
+    // (log/shrink.hpp), though a lossy reader's is reused.
+    if (is_overtaken()) return skip_to_start(on_event);
     return Step::go_on;
   }
 
@@ -416,9 +419,9 @@ class PartitionReader {
       if (!segment) return fail(segment.error().code);
       if (segment->base_offset < lost_from) return fail(Errc::corrupt);
       enter(*segment);
-      break;
+      (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+      if (!is_overtaken()) break;
     }
-    (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
     const std::uint64_t from = lost_from > skip_until_ ? lost_from : skip_until_;
     if (offset_ > from) on_event(Event{from, offset_ - from, GapReason::overwritten, partition_});
     return Step::go_on;

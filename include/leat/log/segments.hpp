@@ -6,6 +6,7 @@
 #pragma once
 
 #include "leat/log/repair.hpp"
+#include "leat/log/supply.hpp"
 
 namespace leat::detail {
 
@@ -53,6 +54,7 @@ class Roller {
   // Opens the segment after the one that the claim word is in, if there is room for it.
   Result<RollState> roll(Shortage& shortage) {
     const ClaimLayout& layout = geometry().claim_layout;
+    const ChoiceEnds choice_ends{view_.slots[self_]};
     // [claim] acquire, then [segment-open] acquire.
     std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
@@ -64,7 +66,8 @@ class Roller {
     std::uint64_t old_base = load_relaxed(entry.base_offset);  // relaxed: the swap checks it
     std::uint64_t physical = 0;
     if (old_map >> kPhysicalBits < next) {
-      auto found = find_room(current, shortage);
+      auto found =
+          geometry().grows() ? choose_room(current, shortage) : find_room(current, shortage);
       if (!found) return found.error();
       if (group_error_.code != Errc::ok) return group_error_;
       if (*found == kNoRoom) {
@@ -133,15 +136,68 @@ class Roller {
   }
 
  private:
-  static constexpr std::uint64_t kNoRoom = ~0ULL;
+  friend class Shrinker;
+  static constexpr std::uint64_t kNoRoom = kNoSegment;
   enum class Hold { none, by_reader, by_pin };
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
+  // A mark goes: whoever set it leaves the memory of a segment that is prepared alone.
   static void raise(std::uint64_t& word, std::uint64_t to) noexcept {
     std::uint64_t seen = load_relaxed(word);  // relaxed: the swap checks it
-    while (seen < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {
+    while ((seen & ~kNoMemory) < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {
     }
+  }
+
+  // From when a publisher has chosen a physical segment until its roll() ends.
+  class ChoiceEnds {
+   public:
+    explicit ChoiceEnds(PartitionSlot& slot) noexcept : choice_{slot.choice} {}
+    ChoiceEnds(const ChoiceEnds&) = delete;
+    ChoiceEnds& operator=(const ChoiceEnds&) = delete;
+    ~ChoiceEnds() {
+      // relaxed: own word. [supply] release: the segment's entry before.
+      if (load_relaxed(choice_) != 0) store_release<Edge::supply>(choice_, 0);
+    }
+
+   private:
+    std::uint64_t& choice_;
+  };
+
+  // Policy grow: finds room or adds some; what is found keeps its memory until roll() ends.
+  Result<std::uint64_t> choose_room(std::uint64_t current, Shortage& shortage) {
+    for (std::uint32_t i = 0; i < kManyMoves; ++i) {
+      auto found = find_room(current, shortage);
+      if (found) *found = grow(current, *found);
+      if (!found || *found == kNoRoom) return found;
+      // [supply] seq_cst: named before the mark is looked at; whoever marks looks at choices then.
+      (void)exchange<Edge::supply>(view_.slots[self_].choice, *found + 1);
+      LEAT_STEP("grow:chosen");
+      if ((load_seq_cst<Edge::supply>(view_.physical[*found].last_segment) & kNoMemory) == 0)
+        return found;
+    }
+    return Errc::corrupt;
+  }
+
+  // Given what find_room() found: adds a segment if there is none, or few are left.
+  std::uint64_t grow(std::uint64_t current, std::uint64_t found) {
+    Supply supply{topic_, partition_};
+    if (found != kNoRoom && !is_low(current, supply.count())) return found;
+    const std::uint64_t added = supply.add();
+    return found != kNoRoom ? found : added;
+  }
+
+  // Whether, of so many segments with memory, at most grow_below are free: not needed by a gating
+  // subscriber, and not the current one.
+  bool is_low(std::uint64_t current, std::uint64_t count) {
+    // Segments from `oldest` to `current` are needed, so count - (current + 1 - oldest) are free.
+    const std::uint64_t full = current + 1 + geometry().grow_below;
+    if (full < count) return false;
+    const std::uint64_t oldest = full - count;
+    // [retire] seq_cst: no cursor is below start.
+    if (oldest < load_seq_cst<Edge::retire>(view_.control->start)) return false;
+    Shortage unused;
+    return is_held(oldest, true, unused);
   }
 
   // A physical segment that nobody needs, retiring the oldest if it must.

@@ -154,6 +154,29 @@ class SharedTopic {
     return write_mapping_.data();
   }
 
+  // `deleted` if the topic's files are gone.
+  Result<Fd> open_records(int flags) const noexcept {
+    auto fd = open_at(directory_.get(), kRecordsFile, flags);
+    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
+    return fd;
+  }
+
+  // Makes the page table entries of records that just got memory, if they are mapped for writing.
+  void populate_for_writing(std::uint64_t offset, std::uint64_t size) noexcept {
+    const std::lock_guard guard{mapping_mutex_};
+    if (write_mapping_) write_mapping_.populate(offset, size, true);
+  }
+
+  // Policy grow. After the file system had no memory to give, this process does not ask before then.
+  bool may_ask_for_memory() const noexcept {
+    return now_ns() >= no_memory_until_ns_.load(std::memory_order_relaxed);  // relaxed: only a time
+  }
+  void note_no_memory() noexcept {
+    constexpr std::int64_t kPause = 100'000'000;  // ns
+    no_memory_until_ns_.store(now_ns() + kPause,
+                              std::memory_order_relaxed);  // relaxed: only a time
+  }
+
   // A description of the control file of its own, for one participant's lock.
   Result<Fd> open_control_again() const noexcept {
     auto fd = open_at(directory_.get(), kControlFile, O_RDWR);
@@ -235,15 +258,36 @@ class SharedTopic {
 
  private:
   Result<void> map_records(Mapping& mapping, bool writable) noexcept {
-    auto fd = open_at(directory_.get(), kRecordsFile, writable ? O_RDWR : O_RDONLY);
-    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
+    auto fd = open_records(writable ? O_RDWR : O_RDONLY);
+    if (!fd) return fd.error();
     auto size = file_size(fd->get());
     if (!size) return size.error();
     if (*size != geometry_.records_size()) return Errc::wrong_format;
-    auto mapped = Mapping::map(fd->get(), *size, writable);
+    auto mapped = Mapping::map(fd->get(), *size, writable, !geometry_.grows());
     if (!mapped) return mapped.error();
     mapping = std::move(*mapped);
+    if (geometry_.grows()) populate_segments_with_memory(mapping, writable);
     return {};
+  }
+
+  // What is given back meanwhile may get memory again by this: harmless, and the next shrink takes it.
+  void populate_segments_with_memory(const Mapping& mapping, bool writable) const noexcept {
+    for (std::uint32_t i = 0; i < geometry_.partition_count; ++i) {
+      const PartitionView view = partition(i);
+      std::uint64_t first = 0;  // Of a run of segments with memory that ends before `at`.
+      for (std::uint64_t at = 0; at <= geometry_.segment_count; ++at) {
+        // relaxed: no page is touched here that the kernel does not have.
+        if (at < geometry_.segment_count &&
+            (load_relaxed(view.physical[at].last_segment) & kNoMemory) == 0) {
+          continue;
+        }
+        if (at != first) {
+          mapping.populate(view.records_offset + first * geometry_.segment_size,
+                           (at - first) * geometry_.segment_size, writable);
+        }
+        first = at + 1;
+      }
+    }
   }
 
   // The only place that reads the geometry from shared memory.
@@ -261,6 +305,8 @@ class SharedTopic {
     geometry.policy = load_relaxed(header.policy);
     geometry.revoke_after_ns = load_relaxed(header.revoke_after_ns);
     geometry.evict_after_ns = load_relaxed(header.evict_after_ns);
+    geometry.first_segments = load_relaxed(header.first_segments);
+    geometry.grow_below = load_relaxed(header.grow_below);
     if (!geometry.is_valid()) return Errc::wrong_format;
     geometry.derive();
     if (file_size != geometry.control_size()) return Errc::wrong_format;
@@ -275,6 +321,7 @@ class SharedTopic {
   Mapping control_mapping_;
   std::atomic<bool> used_ = false;
   bool made_ = false;
+  std::atomic<std::int64_t> no_memory_until_ns_ = 0;
   std::mutex mapping_mutex_;  // Protects the groups, and the two mappings until they are made.
   std::array<std::shared_ptr<GroupView>, kMaxGroups> groups_;
   Mapping read_mapping_;

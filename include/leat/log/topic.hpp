@@ -31,7 +31,9 @@ struct TopicOptions {
   std::uint64_t capacity_bytes = 8 << 20;  // per partition
   std::uint64_t segment_bytes = 0;         // 0: an eighth of the capacity
   Policy policy = Policy::block;
-  bool retain_all = false;  // never reuse room: full means full
+  std::uint64_t max_capacity_bytes = 0;  // policy grow; per partition. 0: 8 times the capacity
+  std::uint64_t grow_below_bytes = 0;  // policy grow: room is added at so little free. 0: a segment
+  bool retain_all = false;             // never reuse room: full means full
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
@@ -52,8 +54,9 @@ struct RemoveOptions {
 };
 
 struct PartitionInfo {
-  std::uint64_t start = 0;  // oldest offset that can be read
-  std::uint64_t end = 0;    // offset of the next claim
+  std::uint64_t start = 0;           // oldest offset that can be read
+  std::uint64_t end = 0;             // offset of the next claim
+  std::uint64_t capacity_bytes = 0;  // now
 };
 struct ParticipantInfo {
   std::uint32_t pid = 0;
@@ -65,7 +68,8 @@ struct ParticipantInfo {
 struct TopicInfo {
   std::string name;
   Policy policy = Policy::block;
-  std::uint64_t capacity_bytes = 0;
+  std::uint64_t capacity_bytes = 0;      // per partition; policy grow: what the largest one has now
+  std::uint64_t max_capacity_bytes = 0;  // the same unless the policy is grow
   std::uint64_t segment_bytes = 0;
   bool retain_all = false;
   bool single_writer = false;
@@ -141,6 +145,26 @@ class Topic {
   //   too_many, permission, deleted
   Result<Subscriber> subscriber(const SubscriberOptions& options = {}) const;
 
+  // Policy grow: how far each partition may grow from now on, rounded up to whole segments. What it
+  // already has beyond that stays.
+  //   not_allowed        another policy
+  //   invalid_argument   less than min_capacity(), or more than max_capacity_limit()
+  Result<void> set_max_capacity(std::uint64_t bytes) const;
+  std::uint64_t max_capacity_limit() const noexcept { return topic_->geometry().partition_size(); }
+  // What it began with, and keeps.
+  std::uint64_t min_capacity() const noexcept {
+    const detail::Geometry& geometry = topic_->geometry();
+    return geometry.grows() ? geometry.first_segments * geometry.segment_size
+                            : geometry.partition_size();
+  }
+
+  // Policy grow: gives memory back that is beyond what the topic began with and that no gating
+  // subscriber has still to read. Returns how many bytes.
+  //   not_allowed   another policy
+  //   busy          somebody just adds or gives back
+  //   too_many, permission, deleted
+  Result<std::uint64_t> shrink() const;
+
   // Opens the consumer group of that name, or creates it: then, and only then, the options count.
   //   invalid_argument   name (1 to 200 of A-Z a-z 0-9 . _ -) or options
   //   not_allowed        the topic has policy overwrite, or no timestamps to begin at a time
@@ -174,6 +198,7 @@ class Topic {
       : name_{std::move(name)}, topic_{std::move(topic)}, directory_{std::move(directory)} {}
 
   static Result<detail::NewTopic> new_topic(const TopicOptions& options);
+  static bool plan_growth(const TopicOptions& options, detail::NewTopic& topic);
   static Result<Topic> create(const std::string& name, const detail::NewTopic& created,
                               const std::string& directory_name);
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,

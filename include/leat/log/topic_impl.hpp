@@ -1,6 +1,7 @@
 // The longer functions of Topic; included by topic.hpp only.
 #pragma once
 
+#include "leat/log/shrink.hpp"
 #include "leat/log/topic.hpp"
 
 namespace leat {
@@ -15,9 +16,12 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
   if (options.segment_bytes > detail::Geometry::kMaxSegmentSize) return Errc::invalid_argument;
   if ((options.mode & ~0666U) != 0 || (options.mode & 0600) != 0600)
     return Errc::invalid_argument;  // The owner must be able to take part.
-  // A topic that keeps everything has nothing to overwrite, and nobody to push aside.
-  if (options.retain_all &&
-      (options.policy == Policy::overwrite || options.evict_after.count() != 0))
+  // A topic that keeps everything has nothing to overwrite or to add, and nobody to push aside.
+  if (options.retain_all && (options.policy == Policy::overwrite ||
+                             options.policy == Policy::grow || options.evict_after.count() != 0))
+    return Errc::invalid_argument;
+  if (options.policy != Policy::grow &&
+      (options.max_capacity_bytes != 0 || options.grow_below_bytes != 0))
     return Errc::invalid_argument;
   detail::NewTopic topic;
   detail::Geometry& geometry = topic.geometry;
@@ -40,6 +44,7 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
                    (options.remove_when_unused ? detail::kRemoveWhenUnused : 0U);
   geometry.revoke_after_ns = options.revoke_after.count();
   geometry.evict_after_ns = options.evict_after.count();
+  if (geometry.grows() && !plan_growth(options, topic)) return Errc::invalid_argument;
   if (!geometry.is_valid()) return Errc::invalid_argument;
   geometry.derive();
   topic.mode = options.mode;
@@ -49,6 +54,71 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
     topic.group = *group;
   }
   return topic;
+}
+
+// The capacity is only the beginning: control describes as many segments as the maximum may ever be.
+inline bool Topic::plan_growth(const TopicOptions& options, detail::NewTopic& topic) {
+  constexpr std::uint64_t kMaxMapped = 1ULL << 44;  // bytes; processes map 2^47 in all
+  constexpr std::uint64_t kMaxTimes = 8;
+  detail::Geometry& geometry = topic.geometry;
+  geometry.first_segments = geometry.segment_count;
+  const auto segments_of = [&](std::uint64_t bytes) {
+    return bytes / geometry.segment_size + (bytes % geometry.segment_size != 0 ? 1 : 0);
+  };
+  geometry.segment_count = detail::kMaxSegments;
+  while (geometry.segment_count > geometry.first_segments &&
+         (!geometry.is_valid() || geometry.records_size() > kMaxMapped)) {
+    geometry.segment_count /= 2;
+  }
+  geometry.segment_count = std::max(geometry.segment_count, geometry.first_segments);
+  const std::uint64_t maximum =
+      options.max_capacity_bytes != 0
+          ? segments_of(options.max_capacity_bytes)
+          : std::min<std::uint64_t>(kMaxTimes * geometry.first_segments, geometry.segment_count);
+  const std::uint64_t below =
+      options.grow_below_bytes != 0 ? segments_of(options.grow_below_bytes) : 1;
+  if (maximum < geometry.first_segments || maximum > geometry.segment_count) return false;
+  if (below > maximum) return false;
+  topic.max_segments = static_cast<std::uint32_t>(maximum);
+  geometry.grow_below = static_cast<std::uint32_t>(below);
+  return true;
+}
+
+inline Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
+  const detail::Geometry& geometry = topic_->geometry();
+  if (!geometry.grows()) return Errc::not_allowed;
+  if (topic_->is_deleted()) return Errc::deleted;
+  if (bytes < min_capacity() || bytes > max_capacity_limit()) return Errc::invalid_argument;
+  const auto segments =
+      static_cast<std::uint32_t>((bytes + geometry.segment_size - 1) / geometry.segment_size);
+  // [sleeping] seq_cst: stored before publishers that wait for room are woken.
+  (void)detail::exchange<detail::Edge::sleeping>(topic_->header().max_segments, segments);
+  detail::SharedTopic::wake(topic_->header().space_wake);
+  return {};
+}
+
+inline Result<std::uint64_t> Topic::shrink() const {
+  const detail::Geometry& geometry = topic_->geometry();
+  if (!geometry.grows()) return Errc::not_allowed;
+  auto me = join(detail::ParticipantRole::repairer, [](std::uint32_t) {});
+  if (!me) return me.error();
+  auto lock = detail::RecordsLock::take(*topic_, detail::LockKind::exclusive);
+  for (const Deadline deadline{std::chrono::seconds{1}};
+       lock.error().code == Errc::busy && !deadline.passed();) {
+    detail::sleep_a_millisecond();
+    lock = detail::RecordsLock::take(*topic_, detail::LockKind::exclusive);
+  }
+  if (!lock) return lock.error();
+  LEAT_STEP("shrink:locked");
+  auto before = detail::file_memory(lock->fd());
+  if (!before) return before.error();
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+    auto done = detail::Shrinker{*topic_, i, me->index(), lock->fd()}.shrink();
+    if (!done) return done.error();
+  }
+  auto after = detail::file_memory(lock->fd());
+  if (!after) return after.error();
+  return std::uint64_t{*before > *after ? *before - *after : 0};
 }
 
 inline Result<Topic> Topic::create(const std::string& name, const detail::NewTopic& created,
@@ -256,7 +326,8 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
                 geometry.partition_count;
   const bool has_membarrier = !exclusive || detail::membarrier_register();
   if (options.room_until)
-    publisher.room_until_ = std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
+    publisher.room_until_ =
+        std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
     publisher.writers_.back().set_limit(publisher.room_until_.get());
@@ -338,13 +409,13 @@ inline TopicInfo Topic::info() const {
   TopicInfo info;
   info.name = name_;
   info.policy = policy();
-  info.capacity_bytes = geometry.partition_size();
   info.segment_bytes = geometry.segment_size;
   info.retain_all = (geometry.flags & detail::kRetainAll) != 0;
   info.single_writer = (geometry.flags & detail::kSingleWriter) != 0;
   info.timestamps = (geometry.flags & detail::kTimestamps) != 0;
   std::vector<std::uint64_t> starts;
   std::vector<std::uint64_t> currents;
+  std::vector<std::uint64_t> rooms;  // Segments, at most.
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     const detail::PartitionView view = topic_->partition(i);
     PartitionInfo partition;
@@ -361,9 +432,17 @@ inline TopicInfo Topic::info() const {
           geometry.claim_layout.segment(claim) != geometry.claim_layout.truncate_segment(current)) {
         continue;
       }
-      partition = {first->base_offset, newest->base_offset + geometry.claim_layout.records(claim)};
+      partition.start = first->base_offset;
+      partition.end = newest->base_offset + geometry.claim_layout.records(claim);
       break;
     }
+    const detail::Supply supply{*topic_, i};
+    const std::uint64_t segments = geometry.grows() ? supply.count() : geometry.segment_count;
+    const std::uint64_t maximum = geometry.grows() ? supply.maximum() : geometry.segment_count;
+    partition.capacity_bytes = segments * geometry.segment_size;
+    info.capacity_bytes = std::max(info.capacity_bytes, partition.capacity_bytes);
+    info.max_capacity_bytes = maximum * geometry.segment_size;
+    rooms.push_back(std::max(segments, maximum));
     info.partitions.push_back(partition);
     starts.push_back(start);
     currents.push_back(current);
@@ -406,7 +485,7 @@ inline TopicInfo Topic::info() const {
         one.role = "lossy-subscriber";
       } else if (!info.retain_all &&
                  detail::load_acquire<detail::Edge::cursor>(line.cursor_segment) <= starts[i] &&
-                 currents[i] - starts[i] + 1 >= geometry.segment_count) {
+                 currents[i] - starts[i] + 1 >= rooms[i]) {
         one.blocking = true;
       }
     }

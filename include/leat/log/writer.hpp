@@ -14,7 +14,9 @@
 
 namespace leat {
 
-enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2 };
+// grow: as block, but room is added up to a maximum before anybody waits.
+enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
+static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 
 namespace detail {
 
@@ -314,7 +316,7 @@ class PartitionWriter {
   }
 
   bool waits_for_room() const noexcept {
-    return geometry().policy == static_cast<std::uint32_t>(Policy::block);
+    return geometry().policy == static_cast<std::uint32_t>(Policy::block) || geometry().grows();
   }
 
   // Evicts the subscribers that hold the oldest segment if they have done so for evict_after, counted

@@ -41,6 +41,12 @@ inline int poll_timeout_ms(const Deadline& deadline) noexcept {
   return left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
 }
 
+// Sleeps until one of two descriptors is readable, or the deadline; whether the first one is.
+inline bool wait_readable(int first, int second, const Deadline& deadline) noexcept {
+  pollfd entries[2] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
+  return ::poll(entries, 2, poll_timeout_ms(deadline)) > 0 && entries[0].revents != 0;
+}
+
 // Sleeps until something appears in a directory. No polling: inotify.
 class DirectoryWatch {
  public:

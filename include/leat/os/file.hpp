@@ -17,6 +17,8 @@ namespace leat::detail {
 namespace model {  // The model knows one byte of a file by all its addresses.
 void mapped(const void* data, std::size_t size, int fd) noexcept;
 void unmapped(const void* data) noexcept;
+// Of a range of a file: whether touching it is allowed from here on.
+void has_memory(int fd, std::size_t offset, std::size_t size, bool has) noexcept;
 }  // namespace model
 #endif
 
@@ -67,10 +69,12 @@ class Mapping {
   }
 
   // Maps `size` bytes of the file and makes their page table entries now, so that no access faults
-  // later. The file's pages exist already (allocate_file), so this is cheap.
-  static Result<Mapping> map(int fd, std::size_t size, bool writable) noexcept {
+  // later. The file's pages exist already (allocate_file), so this is cheap. Without `whole` the file
+  // has holes: populate() is told where it has none.
+  static Result<Mapping> map(int fd, std::size_t size, bool writable, bool whole = true) noexcept {
     const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    void* data = ::mmap(nullptr, size, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+    const int flags = whole ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
+    void* data = ::mmap(nullptr, size, protection, flags, fd, 0);
     if (data == MAP_FAILED) return last_system_error();
 #ifdef LEAT_MODEL
     model::mapped(data, size, fd);
@@ -80,8 +84,13 @@ class Mapping {
     mapping.size_ = size;
     // MAP_POPULATE only reads; a first write to each page would still fault. Older kernels refuse
     // (EINVAL): then the first lap pays for it.
-    if (writable) (void)::madvise(data, size, MADV_POPULATE_WRITE);
+    if (writable && whole) mapping.populate(0, size, true);
     return mapping;
+  }
+
+  // Makes the page table entries of a part whose pages exist. Never a signal, whatever is there.
+  void populate(std::size_t offset, std::size_t size, bool writable) const noexcept {
+    (void)::madvise(data() + offset, size, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
   }
 
   std::byte* data() const noexcept { return static_cast<std::byte*>(data_); }
@@ -95,13 +104,49 @@ class Mapping {
 
 // Gives the file its size and its pages, so that a full file system is an error here and not a
 // SIGBUS later. Pages come zeroed.
-inline Result<void> allocate_file(int fd, std::size_t size) noexcept {
+inline Result<void> allocate_range(int fd, std::size_t offset, std::size_t size) noexcept {
   int result = 0;
   do {
-    result = ::fallocate(fd, 0, 0, static_cast<off_t>(size));
+    result = ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(size));
   } while (result != 0 && errno == EINTR);
   if (result != 0) return last_system_error();
+#ifdef LEAT_MODEL
+  model::has_memory(fd, offset, size, true);
+#endif
   return {};
+}
+inline Result<void> allocate_file(int fd, std::size_t size) noexcept {
+  return allocate_range(fd, 0, size);
+}
+
+// Gives the file its size and no pages: all of it is a hole.
+inline Result<void> set_file_size(int fd, std::size_t size) noexcept {
+  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return last_system_error();
+#ifdef LEAT_MODEL
+  model::has_memory(fd, 0, size, false);
+#endif
+  return {};
+}
+
+// Takes the pages of a range away; the size stays.
+inline Result<void> make_hole(int fd, std::size_t offset, std::size_t size) noexcept {
+  int result = 0;
+  do {
+    result = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                         static_cast<off_t>(size));
+  } while (result != 0 && errno == EINTR);
+  if (result != 0) return last_system_error();
+#ifdef LEAT_MODEL
+  model::has_memory(fd, offset, size, false);
+#endif
+  return {};
+}
+
+// Bytes of memory that the file's pages take.
+inline Result<std::size_t> file_memory(int fd) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return last_system_error();
+  return static_cast<std::size_t>(status.st_blocks) * 512;
 }
 
 // Size in bytes, or an error.

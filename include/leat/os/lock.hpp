@@ -17,7 +17,7 @@ namespace leat::detail {
 
 #ifdef LEAT_MODEL
 namespace model {
-bool try_lock_byte(int fd, std::int64_t offset) noexcept;
+bool try_lock_byte(int fd, std::int64_t offset, short kind) noexcept;
 bool byte_is_locked(int fd, std::int64_t offset) noexcept;
 }  // namespace model
 #endif
@@ -29,7 +29,7 @@ enum class LockKind : short { exclusive = F_WRLCK, shared = F_RDLCK, none = F_UN
 inline Result<bool> try_lock_byte(int fd, std::int64_t offset,
                                   LockKind kind = LockKind::exclusive) noexcept {
 #ifdef LEAT_MODEL
-  return kind == LockKind::exclusive ? model::try_lock_byte(fd, offset) : true;
+  return model::try_lock_byte(fd, offset, static_cast<short>(kind));
 #else
   struct flock lock {};
   lock.l_type = static_cast<short>(kind);

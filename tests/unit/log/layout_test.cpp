@@ -64,7 +64,7 @@ TEST(Layout, SizesAreThoseOfTheFormat) {
   EXPECT_EQ(sizeof(RecordHeader), 16u);
   EXPECT_EQ(sizeof(BatchHeader), 8u);
   EXPECT_EQ(sizeof(BatchFrame), 4u);
-  EXPECT_EQ(sizeof(TopicHeader), 512u);
+  EXPECT_EQ(sizeof(TopicHeader), 1024u);
   EXPECT_EQ(sizeof(ParticipantSlot), 128u);
   EXPECT_EQ(sizeof(PartitionControl), 256u);
   EXPECT_EQ(sizeof(PartitionSlot), 128u);

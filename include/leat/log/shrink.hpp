@@ -1,0 +1,152 @@
+// Giving idle memory of a topic that grows back to the system.
+//
+//     auto lock = RecordsLock::take(topic, LockKind::exclusive);
+//     Shrinker{topic, partition, self, lock->fd()}.shrink();
+//
+// While everybody works. What is given back must not be touched any more, not even by a reader that
+// would throw away what it read: on a full file system that would be a SIGBUS. docs/internals/log.md,
+// "Growing".
+#pragma once
+
+#include "leat/log/segments.hpp"
+
+namespace leat::detail {
+
+class Shrinker {
+ public:
+  // `self` is the caller's slot; `records` the file, locked exclusively.
+  Shrinker(SharedTopic& topic, std::uint32_t partition, std::uint32_t self, int records) noexcept
+      : topic_{topic},
+        view_{topic.partition(partition)},
+        roller_{topic, partition, self},
+        supply_{topic, partition},
+        records_{records} {}
+
+  // Gives back what is idle: beyond the segments that the topic began with, read by every gating
+  // subscriber, and so that no publisher would ask for it again at once.
+  Result<void> shrink() {
+    // Somebody may have died between the mark and the hole.
+    for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
+      const std::uint64_t word = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
+      if ((word & kNoMemory) == 0 || is_needed(i, word)) continue;
+      if (auto done = punch(i); !done) return done.error();
+    }
+    do {
+      // From the highest down, because those who add begin with the lowest.
+      for (std::uint64_t i = geometry().segment_count; i-- != 0;) {
+        if (!has_surplus()) return {};
+        if (auto done = take(i); !done) return done.error();
+      }
+    } while (retire_oldest());
+    return {};
+  }
+
+ private:
+  const Geometry& geometry() const noexcept { return topic_.geometry(); }
+  std::uint64_t current() const noexcept {
+    return load_acquire<Edge::segment_open>(view_.control->current);
+  }
+
+  bool has_surplus() {
+    const std::uint64_t count = supply_.count();
+    return count > geometry().first_segments &&
+           (count > supply_.maximum() || !roller_.is_low(current(), count - 1));
+  }
+
+  // Gives one segment back, if nobody needs it.
+  Result<void> take(std::uint64_t physical) {
+    std::uint64_t& word = view_.physical[physical].last_segment;
+    std::uint64_t last = load_acquire<Edge::segment_open>(word);
+    if ((last & kNoMemory) != 0 || is_needed(physical, last)) return {};
+    std::uint64_t marked = last | kNoMemory;
+    // [supply] seq_cst: marked before the choices are looked at; a publisher that chooses it from here
+    // on sees the mark.
+    if (!compare_exchange<Edge::supply>(word, last, marked)) return {};
+    LEAT_STEP("shrink:marked");
+    if (!is_needed(physical, marked)) return punch(physical);
+    compare_exchange<Edge::supply>(word, marked, last);
+    return {};
+  }
+
+  Result<void> punch(std::uint64_t physical) {
+    auto done = make_hole(records_, view_.records_offset + physical * geometry().segment_size,
+                          geometry().segment_size);
+    LEAT_STEP("shrink:punched");
+    return done;
+  }
+
+  // Whether somebody may still touch that memory, or opens a segment in it. `word` is its
+  // last_segment.
+  bool is_needed(std::uint64_t physical, std::uint64_t word) {
+    // [retire] seq_cst: start has left the segment before slots are looked at.
+    const std::uint64_t last = word & ~kNoMemory;
+    if (last >= load_seq_cst<Edge::retire>(view_.control->start)) return true;
+    // In this order: a choice ends only when the entry names the segment, and that entry is the next
+    // one's until the segment is opened, which changes the word.
+    if (is_chosen(physical)) return true;
+    const std::uint64_t next = current() + 1;
+    const SegmentEntry& prepared = view_.entries[next & (geometry().entry_count - 1)];
+    // [segment-map] acquire
+    if (load_acquire<Edge::segment_map>(prepared.map) == (next << kPhysicalBits | physical))
+      return true;
+    // [segment-open] acquire
+    if (load_acquire<Edge::segment_open>(view_.physical[physical].last_segment) != word)
+      return true;
+    if (last == 0) return false;
+    Shortage unused;
+    return roller_.is_held(last, false, unused) || is_looked_at(physical);
+  }
+
+  bool is_chosen(std::uint64_t physical) {
+    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
+      const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
+      // [supply] seq_cst
+      if (is_publisher(state) &&
+          load_seq_cst<Edge::supply>(view_.slots[i].choice) == physical + 1 &&
+          !is_dead(topic_, state)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // Whether a lossy subscriber may be reading there. It holds nothing, so any number of segments may
+  // have lived there since; but it reads only where its cursor was while that could be read.
+  bool is_looked_at(std::uint64_t physical) {
+    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
+      const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
+      if (role_of(state) != ParticipantRole::subscriber) continue;
+      const PartitionSlot& slot = view_.slots[i];
+      // [retire], [cursor] seq_cst: the reader names a segment, then looks at start, then reads.
+      const std::uint64_t mode = load_seq_cst<Edge::retire>(slot.reader_mode);
+      if (mode == static_cast<std::uint64_t>(ReaderMode::none)) continue;
+      const std::uint64_t cursor = load_seq_cst<Edge::cursor>(slot.cursor_segment);
+      const std::uint64_t map =
+          load_acquire<Edge::segment_map>(view_.entries[cursor & (geometry().entry_count - 1)].map);
+      // So long ago that its entry is another's: it may be anywhere.
+      const bool known = map >> kPhysicalBits == cursor;
+      if ((!known || (map & kPhysicalMask) == physical) && !is_dead(topic_, state)) return true;
+    }
+    return false;
+  }
+
+  // Frees the oldest segment if every gating subscriber has read it.
+  bool retire_oldest() {
+    if (!has_surplus()) return false;
+    std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    Shortage unused;
+    if (start >= current() || roller_.is_held(start, true, unused)) return false;
+    // [retire] seq_cst, as in Roller::find_room().
+    compare_exchange<Edge::retire>(view_.control->start, start, start + 1);
+    LEAT_STEP("shrink:retired");
+    return true;
+  }
+
+  SharedTopic& topic_;
+  PartitionView view_;
+  Roller roller_;
+  Supply supply_;
+  int records_;
+};
+
+}  // namespace leat::detail

@@ -1,0 +1,115 @@
+// Memory for the segments of a topic that grows.
+//
+//     Supply supply{topic, partition};
+//     std::uint64_t added = supply.add();  // one more physical segment, or kNoSegment
+//
+// Whoever adds holds a shared lock on the records file, whoever takes memory back (log/shrink.hpp) an
+// exclusive one; nobody waits for either. docs/internals/log.md, "Growing".
+#pragma once
+
+#include "leat/log/participants.hpp"
+
+namespace leat::detail {
+
+// The records file of a topic, locked for as long as this lives. A forked child does not keep it.
+class RecordsLock {
+ public:
+  // `busy` if somebody has a lock that excludes this one; `deleted` if the topic's files are gone.
+  static Result<RecordsLock> take(const SharedTopic& topic, LockKind kind) {
+    auto fd = topic.open_records(O_RDWR);
+    if (!fd) return fd.error();
+    remember_lock(fd->get());
+    RecordsLock lock{std::move(*fd)};
+    auto locked = try_lock_byte(lock.fd(), 0, kind);
+    if (!locked) return locked.error();
+    if (!*locked) return Errc::busy;
+    return lock;
+  }
+  RecordsLock(RecordsLock&&) noexcept = default;
+  RecordsLock& operator=(RecordsLock&&) = delete;
+  ~RecordsLock() {
+    if (!fd_) return;
+    (void)try_lock_byte(fd(), 0, LockKind::none);
+    forget_lock(fd());
+  }
+  int fd() const noexcept { return fd_.get(); }
+
+ private:
+  explicit RecordsLock(Fd fd) noexcept : fd_{std::move(fd)} {}
+  Fd fd_;
+};
+
+inline constexpr std::uint64_t kNoSegment = ~0ULL;
+
+class Supply {
+ public:
+  Supply(SharedTopic& topic, std::uint32_t partition) noexcept
+      : topic_{topic}, view_{topic.partition(partition)} {}
+
+  // How many physical segments have memory.
+  std::uint64_t count() const noexcept { return look().count; }
+
+  // One more physical segment gets memory. kNoSegment if the maximum is reached, if there is no memory,
+  // or if somebody is just taking some back: to be asked again.
+  std::uint64_t add() {
+    if (!may_add(look()) || !topic_.may_ask_for_memory()) return kNoSegment;
+    auto lock = RecordsLock::take(topic_, LockKind::shared);
+    if (!lock) return kNoSegment;
+    LEAT_STEP("grow:locked");
+    // Again, since nothing is taken back any more. All who add choose the first segment without
+    // memory, so two that do so at once do not exceed the maximum.
+    const Look now = look();
+    return may_add(now) && give(lock->fd(), now.first_without) ? now.first_without : kNoSegment;
+  }
+
+  // The partition may have as many.
+  std::uint64_t maximum() const noexcept {
+    // [sleeping] seq_cst: raised before sleepers are woken.
+    const std::uint32_t maximum = load_seq_cst<Edge::sleeping>(topic_.header().max_segments);
+    return std::min(maximum, topic_.geometry().segment_count);
+  }
+
+ private:
+  struct Look {
+    std::uint64_t count = 0;
+    std::uint64_t first_without = kNoSegment;
+  };
+  Look look() const noexcept {
+    Look found;
+    for (std::uint64_t i = 0; i < topic_.geometry().segment_count; ++i) {
+      // [segment-open] acquire: whether it has memory, by the word that says so to everybody.
+      if ((load_acquire<Edge::segment_open>(view_.physical[i].last_segment) & kNoMemory) == 0) {
+        ++found.count;
+      } else if (found.first_without == kNoSegment) {
+        found.first_without = i;
+      }
+    }
+    return found;
+  }
+  bool may_add(const Look& found) const noexcept {
+    return found.first_without != kNoSegment && found.count < maximum();
+  }
+
+  bool give(int fd, std::uint64_t physical) {
+    const std::uint64_t size = topic_.geometry().segment_size;
+    const std::uint64_t offset = view_.records_offset + physical * size;
+    std::uint64_t& word = view_.physical[physical].last_segment;
+    std::uint64_t seen = load_acquire<Edge::segment_open>(word);
+    if ((seen & kNoMemory) == 0) return true;
+    if (!allocate_range(fd, offset, size)) {
+      topic_.note_no_memory();
+      return false;
+    }
+    LEAT_STEP("grow:allocated");
+    topic_.populate_for_writing(offset, size);
+    // [segment-open] the memory before the mark is gone. If the swap fails, others gave it, too.
+    compare_exchange<Edge::segment_open>(word, seen, seen & ~kNoMemory);
+    LEAT_STEP("grow:supplied");
+    return true;
+  }
+
+  SharedTopic& topic_;
+  PartitionView view_;
+};
+
+}  // namespace leat::detail

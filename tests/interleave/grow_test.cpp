@@ -1,0 +1,266 @@
+// Growing and giving back while publishers open segments and readers read. A file's page without
+// memory must not be touched: the model fails at once where a full file system would end the process.
+#include <gtest/gtest.h>
+
+#include "small_topic.hpp"
+
+namespace leat {
+
+// The library lets this one name in.
+struct TopicTesting {
+  static Result<detail::NewTopic> new_topic(const TopicOptions& options) {
+    return Topic::new_topic(options);
+  }
+  static Result<Topic> create(const std::string& name, const detail::NewTopic& topic,
+                              const std::string& directory) {
+    return Topic::create(name, topic, directory);
+  }
+};
+
+namespace {
+
+// A topic that grows from two segments to `maximum`, of no more than it describes: so that looking
+// at all of them takes few steps.
+class GrowingTopic {
+ public:
+  explicit GrowingTopic(std::uint32_t maximum) {
+    auto plan = must(TopicTesting::new_topic({.capacity_bytes = 2 * kSegment,
+                                              .segment_bytes = kSegment,
+                                              .policy = Policy::grow,
+                                              .max_capacity_bytes = maximum * kSegment,
+                                              .participants = 8}),
+                     "options");
+    plan.geometry.segment_count = maximum;
+    plan.geometry.derive();
+    topic_.emplace(must(TopicTesting::create("t", plan, SmallTopic::directory()), "create"));
+  }
+  ~GrowingTopic() {
+    topic_.reset();
+    std::filesystem::remove_all(SmallTopic::directory());
+  }
+  Topic* operator->() { return &*topic_; }
+
+ private:
+  std::optional<Topic> topic_;
+};
+
+void shrink(GrowingTopic& topic, int times) {
+  for (int i = 0; i < times; ++i) {
+    const auto given_back = topic->shrink();
+    model::check(given_back || given_back.error().code == Errc::busy,
+                 "shrink: " + describe(given_back.error()));
+  }
+}
+
+struct Case {
+  std::uint32_t maximum = 4;
+  std::uint32_t publishers = 2;
+  std::uint32_t shrinkers = 1;
+  bool lossy = false;
+  bool exclusive = false;
+};
+
+// Publishers fill several segments each, a gating subscriber follows at its own pace, and somebody
+// gives back again and again.
+void grow_and_shrink(model::Execution& run, const Case& c) {
+  GrowingTopic topic{c.maximum};
+  constexpr std::uint32_t kRecords = 20;
+  const std::uint32_t each = kRecords / c.publishers;
+  std::map<std::uint64_t, Mark> published;
+  Ledger ledger;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  std::optional<Subscriber> lossy;
+  Ledger lossy_ledger;
+  if (c.lossy) {
+    lossy.emplace(
+        must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}), "lossy"));
+  }
+  for (std::uint32_t who = 0; who < c.publishers; ++who) {
+    run.thread("publisher " + std::to_string(who), [&, who] {
+      auto publisher = must(topic->publisher({.exclusive = c.exclusive}), "publisher");
+      publish(publisher, who, each, kThird, published);
+    });
+  }
+  run.thread("subscriber", [&] { read_until(subscriber, ledger, c.publishers * each); });
+  if (c.lossy) {
+    run.thread("lossy", [&] { read_until(*lossy, lossy_ledger, c.publishers * each, false); });
+  }
+  for (std::uint32_t i = 0; i < c.shrinkers; ++i)
+    run.thread("shrinker " + std::to_string(i), [&] { shrink(topic, 3); });
+  if (!run.run()) return;
+  ledger.check_published(published);
+  model::check(topic->info().capacity_bytes <= c.maximum * kSegment, "larger than its maximum");
+}
+
+model::Options options(const char* name) { return {.name = name, .max_steps = 60'000}; }
+
+TEST(Grow, WhileSomebodyGivesBack) {
+  EXPECT_TRUE(model::holds(
+      model::explore(options("grow"), [](model::Execution& run) { grow_and_shrink(run, {}); })));
+}
+
+TEST(Grow, TwoGiveBack) {
+  EXPECT_TRUE(model::holds(model::explore(options("two shrink"), [](model::Execution& run) {
+    grow_and_shrink(run, {.maximum = 3, .publishers = 1, .shrinkers = 2});
+  })));
+}
+
+TEST(Grow, LossyReadersTouchOnlyWhatIsThere) {
+  EXPECT_TRUE(model::holds(model::explore(options("lossy"), [](model::Execution& run) {
+    grow_and_shrink(run, {.publishers = 1, .lossy = true});
+  })));
+}
+
+TEST(Grow, AnExclusivePublisherGrows) {
+  EXPECT_TRUE(model::holds(model::explore(options("exclusive"), [](model::Execution& run) {
+    grow_and_shrink(run, {.publishers = 1, .exclusive = true});
+  })));
+}
+
+// Who is killed or stopped, at any of its operations, before the others begin.
+enum class Victim { publisher, shrinker };
+
+void with_victim(model::Execution& run, Victim who, bool stopped) {
+  GrowingTopic topic{4};
+  std::map<std::uint64_t, Mark> published;
+  std::map<std::uint64_t, Mark> of_victim;
+  Ledger ledger;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  const model::Thread victim = run.thread("victim", [&] {
+    if (who == Victim::shrinker) {
+      model::count_operations();
+      shrink(topic, 1);
+      return;
+    }
+    auto publisher = must(topic->publisher(), "publisher");
+    model::count_operations();
+    publish_revocable(publisher, 7, 6, kThird, of_victim);
+  });
+  const std::uint64_t when = model::random(who == Victim::shrinker ? 150 : 400);
+  if (stopped)
+    run.suspend_at(victim, when);
+  else
+    run.kill_at(victim, when);
+  constexpr std::uint32_t kRecords = 12;
+  run.thread("publisher", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    publish(publisher, 0, kRecords, kThird, published);
+  });
+  bool done = false;
+  run.thread("subscriber", [&] {
+    while (ledger.records().size() < kRecords || !done) {
+      done = published.size() == kRecords && ledger.next() >= topic->info().partitions[0].end;
+      if (!done) read_some(subscriber, ledger, 100, Deadline{3ms});
+      if (stopped && published.size() == kRecords) break;
+    }
+  });
+  run.thread("shrinker", [&] { shrink(topic, 2); });
+  if (!run.run()) return;
+  if (stopped) {
+    model::resume(victim);
+    if (!run.run()) return;
+  }
+  while (ledger.next() < topic->info().partitions[0].end)
+    read_some(subscriber, ledger, 100, Deadline{3ms});
+  ledger.check_published(published);
+  ledger.check_published(of_victim);
+}
+
+TEST(Grow, APublisherIsKilled) {
+  EXPECT_TRUE(model::holds(model::explore(options("publisher killed"), [](model::Execution& run) {
+    with_victim(run, Victim::publisher, false);
+  })));
+}
+TEST(Grow, AShrinkerIsKilled) {
+  EXPECT_TRUE(model::holds(model::explore(options("shrinker killed"), [](model::Execution& run) {
+    with_victim(run, Victim::shrinker, false);
+  })));
+}
+
+// Three segments are full, and the oldest is the only one that can be had: for the publisher that
+// needs it, or for who gives it back.
+void meet(model::Execution& run) {
+  GrowingTopic topic{3};
+  std::map<std::uint64_t, Mark> published;
+  auto publisher = must(topic->publisher(), "publisher");
+  {
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    publish(publisher, 0, 9, kThird, published);
+  }
+  run.thread("publisher", [&] { publish(publisher, 0, 3, kThird, published, 9); });
+  run.thread("shrinker", [&] { shrink(topic, 1); });
+  if (!run.run()) return;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  Ledger ledger{subscriber.offset()};
+  read_until(subscriber, ledger, 12);
+  for (const auto& [offset, mark] : ledger.records())
+    model::check(published.at(offset) == mark, "another record");
+}
+
+TEST(Grow, AChoiceMeetsAMark) { EXPECT_TRUE(model::holds(model::explore(options("meet"), meet))); }
+
+// The publisher dies on the way: what it prepared is there for whoever opens it.
+void meet_and_die(model::Execution& run) {
+  GrowingTopic topic{3};
+  std::map<std::uint64_t, Mark> published;
+  std::map<std::uint64_t, Mark> of_victim;
+  {
+    auto publisher = must(topic->publisher(), "publisher");
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    publish(publisher, 0, 9, kThird, published);
+  }
+  const model::Thread victim = run.thread("victim", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    model::count_operations();
+    publish(publisher, 7, 2, kThird, of_victim);
+  });
+  run.kill_at(victim, model::random(90));
+  if (!run.run()) return;
+  run.thread("shrinker", [&] { shrink(topic, 1); });
+  run.thread("publisher", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    publish(publisher, 0, 3, kThird, published, 9);
+  });
+  (void)run.run();
+}
+
+TEST(Grow, AChoiceOfTheDeadMeetsAMark) {
+  EXPECT_TRUE(model::holds(model::explore(options("meet and die"), meet_and_die)));
+}
+
+// Most of what a lossy reader has still to read is given back while it goes on from segment to segment.
+TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
+  EXPECT_TRUE(model::holds(model::explore(options("behind"), [](model::Execution& run) {
+    GrowingTopic topic{6};
+    std::map<std::uint64_t, Mark> published;
+    {
+      auto publisher = must(topic->publisher(), "publisher");
+      auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+      publish(publisher, 0, 18, kThird, published);
+    }
+    auto lossy =
+        must(topic->subscriber({.from = From::beginning, .gating = false, .spin = 0ns}), "lossy");
+    Ledger ledger;
+    run.thread("lossy", [&] { read_until(lossy, ledger, 18, false); });
+    run.thread("shrinker", [&] { shrink(topic, 1); });
+    if (!run.run()) return;
+    for (const auto& [offset, mark] : ledger.records())
+      model::check(published.at(offset) == mark, "another record");
+  })));
+}
+
+// ---- What the edge is for -------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(Side side) {
+  model::Options weakened = options("weakened");
+  weakened.executions = 10'000;
+  return model::breaks(model::explore(weakened, [&](model::Execution& run) {
+    model::weaken(Edge::supply, side);
+    meet(run);
+  }));
+}
+
+TEST(GrowEdges, AMarkMeetsAChoice) { EXPECT_TRUE(breaks_weakened(Side::rmw)); }
+
+}  // namespace
+}  // namespace leat

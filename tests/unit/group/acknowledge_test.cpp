@@ -1,0 +1,454 @@
+// What becomes of records that members hold: acknowledged, given back, left behind, delivered too
+// often, held too long.
+#include "group/group_testing.hpp"
+
+namespace leat {
+namespace {
+
+TEST(Acknowledge, EndsARecord) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 3);
+  {
+    Member member = join(group);
+    std::vector<Delivery> taken = take_all(member);
+    must(member.acknowledge(taken[0]));
+    must(member.acknowledge(taken[2]));  // In any order.
+    EXPECT_EQ(member.in_flight(), 1u);
+  }
+  Member next = join(group);
+  EXPECT_EQ(drain(next), (Log{"1 1"}));
+}
+
+TEST(Acknowledge, TwiceIsNotHeld) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_numbers(publisher, 2);
+  const Delivery first = take(member);
+  must(member.acknowledge(first));
+  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);
+  EXPECT_EQ(code(member.give_back(first)), Errc::not_held);
+  const Delivery second = take(member);
+  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);  // Its place may be used again.
+  EXPECT_EQ(member.in_flight(), 1u);
+  must(member.acknowledge(second));
+}
+
+TEST(Acknowledge, OfSomebodyElsesRecordIsNotHeld) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member a = join(group);
+  Member b = join(group);
+  publish_numbers(publisher, 1);
+  const Delivery of_a = take(a);
+  publish_numbers(publisher, 1, 1);
+  const Delivery of_b = take(b);
+  EXPECT_EQ(code(b.acknowledge(of_a)), Errc::not_held);
+  EXPECT_EQ(code(a.acknowledge(of_b)), Errc::not_held);
+  EXPECT_EQ(code(a.give_back(of_b)), Errc::not_held);
+  EXPECT_EQ(code(a.acknowledge_up_to(of_b)), Errc::not_held);
+  must(a.acknowledge(of_a));
+  must(b.acknowledge(of_b));
+}
+
+TEST(Acknowledge, OfAnotherGroupsRecordIsNotHeld) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {}, "one"));
+  Member other = join(group_of(*topic, {}, "two"));
+  publish_numbers(publisher, 2);
+  const Delivery first = take(member);
+  const Delivery second = take(member);
+  must(member.acknowledge(first));
+  EXPECT_EQ(code(other.acknowledge(second)), Errc::not_held);
+  must(member.acknowledge(second));
+}
+
+TEST(Acknowledge, UpToOneIsAllThatWasTakenBefore) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  publish_numbers(publisher, 6);
+  std::vector<Delivery> taken = take_all(member);
+  must(member.acknowledge(taken[1]));
+  EXPECT_EQ(must(member.acknowledge_up_to(taken[3])), 3u);
+  EXPECT_EQ(member.in_flight(), 2u);
+  EXPECT_EQ(code(member.acknowledge_up_to(taken[3])), Errc::not_held);
+  EXPECT_EQ(must(member.acknowledge_up_to(taken[5])), 2u);
+  EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+TEST(Acknowledge, UpToOneIsInTheOrderOfTakingNotOfOffsets) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  publish_numbers(publisher, 3);
+  std::vector<Delivery> taken = take_all(member);
+  must(member.give_back(taken[0]));
+  const Delivery again = take(member);  // Taken last now, though its offset is the first.
+  EXPECT_EQ(to_text(again), "0 0");
+  EXPECT_EQ(must(member.acknowledge_up_to(taken[2])), 2u);
+  EXPECT_EQ(member.in_flight(), 1u);
+  must(member.acknowledge(again));
+}
+
+TEST(Acknowledge, AllIsWhatWasHandedOutAndNoMore) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  EXPECT_EQ(must(member.acknowledge_all()), 0u);
+  publish_numbers(publisher, 10);
+  for (int i = 0; i < 4; ++i) (void)take(member);
+  EXPECT_EQ(must(member.acknowledge_all()), 4u);
+  EXPECT_EQ(drain(member), numbers(6, 4));
+}
+
+// ---- give_back -----------------------------------------------------------------------------------
+
+TEST(GiveBack, GoesToWhoeverComesNext) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member a = join(group);
+  Member b = join(group);
+  publish_all(publisher, {"x"});
+  const Delivery taken = take(a);
+  EXPECT_EQ(taken.deliveries, 1u);
+  must(a.give_back(taken));
+  EXPECT_EQ(code(a.acknowledge(taken)), Errc::not_held);
+  EXPECT_EQ(a.in_flight(), 0u);
+  const Delivery again = take(b);
+  EXPECT_EQ(to_text(again), "0 x");
+  EXPECT_EQ(again.deliveries, 2u);
+  must(b.acknowledge(again));
+  EXPECT_EQ(group.info().redelivered, 1u);
+  EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+TEST(GiveBack, OldRecordComesBeforeNewOnes) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member a = join(group);
+  Member b = join(group);
+  publish_numbers(publisher, 1);
+  must(a.give_back(take(a)));
+  publish_numbers(publisher, 5, 1);
+  EXPECT_EQ(drain(b), numbers(6));
+}
+
+TEST(GiveBack, ToOneselfWorksAndIsCounted) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_all(publisher, {"x"});
+  for (std::uint32_t i = 1; i <= 100; ++i) {
+    const Delivery taken = take(member);
+    EXPECT_EQ(taken.deliveries, i);
+    must(member.give_back(taken));
+  }
+  EXPECT_EQ(drain(member), (Log{"0 x"}));
+}
+
+TEST(GiveBack, WakesASleeper) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member a = join(group);
+  publish_all(publisher, {"x"});
+  const Delivery taken = take(a);
+  std::jthread sleeper{[&] {
+    Member b = join(group);
+    EXPECT_EQ(drain(b, 1), (Log{"0 x"}));
+  }};
+  std::this_thread::sleep_for(kNothingFor);
+  must(a.give_back(taken));
+}
+
+TEST(GiveBack, WithADelayComesNotBefore) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_all(publisher, {"x"});
+  const Delivery taken = take(member);
+  const auto until = std::chrono::steady_clock::now() + 100ms;
+  must(member.give_back(taken, 100ms));
+  const Delivery again = take(member);  // Sleeps until then.
+  EXPECT_GE(std::chrono::steady_clock::now(), until);
+  EXPECT_EQ(to_text(again), "0 x");
+  EXPECT_EQ(again.deliveries, 2u);
+  must(member.acknowledge(again));
+}
+
+TEST(GiveBack, WithALongDelayHoldsUpNoOthers) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  publish_numbers(publisher, 3);
+  must(member.give_back(take(member), 1h));
+  EXPECT_EQ(drain(member, 2), numbers(2, 1));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(group.info().in_flight, 1u);
+}
+
+// ---- Leaving -------------------------------------------------------------------------------------
+
+TEST(Leaving, GivesBackWhatIsUnacknowledged) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 10);
+  {
+    Member member = join(group);
+    const Delivery taken = take(member);
+    (void)take(member);
+    must(member.acknowledge(taken));
+  }
+  EXPECT_EQ(group.info().in_flight + group.info().lag, 9u);
+  Member other = join(group);
+  const std::vector<Delivery> taken = take_all(other);
+  EXPECT_EQ(to_log(taken), numbers(9, 1));
+  EXPECT_EQ(taken[0].deliveries, 2u);  // It was handed out once.
+  EXPECT_EQ(taken[1].deliveries, 1u);
+}
+
+TEST(Leaving, ByMoveAssignmentGivesBackToo) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 1);
+  Member member = join(group);
+  (void)take(member);
+  member = join(group);
+  EXPECT_EQ(group.info().members.size(), 1u);
+  EXPECT_EQ(drain(member, 1), numbers(1));
+}
+
+TEST(Leaving, MovedMemberKeepsWhatItHolds) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 2);
+  Member member = join(group);
+  const Delivery taken = take(member);
+  Member moved = std::move(member);
+  must(moved.acknowledge(taken));
+  EXPECT_EQ(drain(moved, 1), numbers(1, 1));
+}
+
+// ---- max_deliveries ------------------------------------------------------------------------------
+
+std::string header_of(const Record& record, std::string_view name) {
+  for (const Header header : record.headers) {
+    if (header.name == name) return std::string{header.value.text()};
+  }
+  return "(none)";
+}
+
+// Takes and gives back until nothing comes any more.
+void fail_always(Member& member, int times) {
+  for (int i = 0; i < times; ++i) must(member.give_back(take(member)));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+}
+
+TEST(MaxDeliveries, MovesARecordToTheDeadOnes) {
+  const TestTopic topic{{.partitions = 2}};
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.max_deliveries = 3});
+  Member member = join(group);
+  const Header headers[] = {{"shop", "corner"}};
+  must(publisher.publish({.value = "fine", .partition = 1U}));
+  EXPECT_EQ(drain(member, 1), (Log{"0 fine"}));
+  must(publisher.publish({.key = "anna", .headers = headers, .value = "bad", .partition = 1U}));
+  fail_always(member, 3);
+  EXPECT_EQ(group.info().in_flight, 0u);
+  EXPECT_EQ(group.info().lag, 0u);
+  EXPECT_EQ(group.info().redelivered, 2u);
+
+  const Topic dead = dead_topic(topic);
+  EXPECT_EQ(dead.policy(), Policy::overwrite);
+  auto reader = must(dead.subscriber({.from = From::beginning, .gating = false}));
+  const Record record = must(reader.receive(kPatience));
+  EXPECT_EQ(record.text(), "bad");
+  EXPECT_TRUE(record.has_key);
+  EXPECT_EQ(record.key.text(), "anna");
+  EXPECT_EQ(header_of(record, "shop"), "corner");
+  EXPECT_NE(header_of(record, "leat-reason"), "(none)");
+  EXPECT_EQ(header_of(record, "leat-topic"), kTopicName);
+  EXPECT_EQ(header_of(record, "leat-group"), kGroupName);
+  EXPECT_EQ(header_of(record, "leat-partition"), "1");
+  EXPECT_EQ(header_of(record, "leat-offset"), "1");
+  EXPECT_EQ(header_of(record, "leat-deliveries"), "3");
+}
+
+TEST(MaxDeliveries, OthersGoOn) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.max_deliveries = 2}));
+  publish_all(publisher, {"good", "bad", "fine"});
+  Log done;
+  while (done.size() < 2) {
+    const Delivery delivery = take(member);
+    if (delivery.record.text() == "bad") {
+      EXPECT_LE(delivery.deliveries, 2u);
+      must(member.give_back(delivery));
+    } else {
+      done.push_back(to_text(delivery));
+      must(member.acknowledge(delivery));
+    }
+  }
+  EXPECT_EQ(done, (Log{"0 good", "2 fine"}));
+  while (true) {  // What is left of the bad one's deliveries.
+    auto delivery = member.take(kNothingFor);
+    if (!delivery) break;
+    must(member.give_back(*delivery));
+  }
+  EXPECT_EQ(dead_values(dead_topic(topic)), (std::vector<std::string>{"bad"}));
+}
+
+TEST(MaxDeliveries, OfOneMeansNoSecondChance) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.max_deliveries = 1}));
+  publish_all(publisher, {"bad"});
+  fail_always(member, 1);
+  EXPECT_EQ(dead_values(dead_topic(topic)), (std::vector<std::string>{"bad"}));
+}
+
+TEST(MaxDeliveries, LeavingCountsAsOne) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.max_deliveries = 2});
+  publish_all(publisher, {"bad"});
+  for (int i = 0; i < 2; ++i) {
+    Member member = join(group);
+    EXPECT_EQ(to_text(take(member)), "0 bad");
+  }
+  Member member = join(group);
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(dead_values(dead_topic(topic)), (std::vector<std::string>{"bad"}));
+}
+
+TEST(MaxDeliveries, AcknowledgedAtTheLastOneIsNotDead) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.max_deliveries = 2}));
+  publish_all(publisher, {"x"});
+  must(member.give_back(take(member)));
+  EXPECT_EQ(drain(member, 1), (Log{"0 x"}));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  auto dead = Topic::open("topic.g.dead", Deadline::immediate(), topic.directory());
+  if (dead) {
+    EXPECT_TRUE(dead_values(*dead).empty());
+  }
+}
+
+// ---- at most once --------------------------------------------------------------------------------
+
+TEST(AtMostOnce, TakenIsNotDeliveredAgain) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.mode = GroupMode::at_most_once});
+  publish_numbers(publisher, 5);
+  {
+    Member member = join(group);
+    EXPECT_EQ(to_text(take(member)), "0 0");
+    EXPECT_EQ(to_text(take(member)), "1 1");
+  }
+  Member other = join(group);
+  EXPECT_EQ(drain(other, 3), numbers(3, 2));
+  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(group.info().redelivered, 0u);
+  EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+TEST(AtMostOnce, StaysInPlaceUntilItIsAcknowledged) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.mode = GroupMode::at_most_once, .in_flight = 2});
+  Member member = join(group);
+  publish_numbers(publisher, 3);
+  const Delivery first = take(member);
+  (void)take(member);
+  EXPECT_EQ(code(member.take(kPatience)), Errc::in_flight_full);
+  EXPECT_EQ(group.info().in_flight, 2u);
+  EXPECT_EQ(first.record.text(), "0");
+  EXPECT_EQ(must(member.acknowledge_all()), 2u);
+  EXPECT_EQ(drain(member, 1), numbers(1, 2));
+}
+
+TEST(AtMostOnce, CopiesAndPollsAsUsual) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.mode = GroupMode::at_most_once}));
+  publish_numbers(publisher, 3);
+  std::byte buffer[8];
+  EXPECT_EQ(must(member.take_copy(buffer, kPatience)), 1u);
+  EXPECT_EQ(Bytes(buffer, 1).text(), "0");
+  Log log;
+  EXPECT_EQ(must(member.poll(10, [&](const Delivery& one) { log.push_back(to_text(one)); })), 2u);
+  EXPECT_EQ(log, numbers(2, 1));
+}
+
+// ---- Lease ---------------------------------------------------------------------------------------
+
+TEST(Lease, RecordThatIsHeldTooLongGoesToAnother) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 100ms});
+  Member slow = join(group);
+  Member other = join(group);
+  publish_all(publisher, {"x"});
+  const auto start = std::chrono::steady_clock::now();
+  const Delivery held = take(slow);
+  const Delivery again = take(other);  // Sleeps until then.
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 100ms);
+  EXPECT_EQ(to_text(again), "0 x");
+  EXPECT_EQ(again.deliveries, 2u);
+  EXPECT_EQ(code(slow.acknowledge(held)), Errc::lease_lost);
+  EXPECT_EQ(held.record.text(), "x");  // A copy of its own.
+  EXPECT_EQ(slow.in_flight(), 0u);
+}
+
+TEST(Lease, WithinItAllIsAsUsual) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 1h});
+  Member member = join(group);
+  Member other = join(group);
+  publish_numbers(publisher, 10);
+  std::vector<Delivery> taken;
+  for (std::uint64_t i = 0; i < 10; ++i) {  // What it points to stays until the next one is taken.
+    taken.push_back(take(member));
+    EXPECT_EQ(to_text(taken.back()), numbers(1, i)[0]);
+  }
+  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  for (const Delivery& delivery : taken) must(member.acknowledge(delivery));
+  EXPECT_EQ(group.info().redelivered, 0u);
+}
+
+TEST(Lease, LostRecordsDoNotBlockTheTopic) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 1s});
+  Member slow = join(group);
+  Member other = join(group);
+  publish_all(publisher, {"x"});
+  const Delivery held = take(slow);
+  EXPECT_EQ(drain(other, 1), (Log{"0 x"}));
+  for (int i = 0; i < 50; ++i) {
+    must(publisher.publish(kHalfText, kPatience));
+    EXPECT_EQ(drain(other, 1).size(), 1u);
+  }
+  EXPECT_EQ(held.record.text(), "x");
+}
+
+}  // namespace
+}  // namespace leat

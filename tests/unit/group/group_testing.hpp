@@ -1,0 +1,102 @@
+// What the unit tests of groups share: groups that begin at the beginning, and short ways to take.
+//
+//     const Group group = group_of(*topic, {.max_deliveries = 2});
+//     Member member = must(group.join());
+//     EXPECT_EQ(drain(member), (Log{"0 a", "1 b"}));   // takes and acknowledges what is there
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace leat {
+
+// How long anything may take before a test calls it stuck.
+inline constexpr auto kPatience = 30s;
+// For what must not come. Too short would only let a failure pass, never make one up.
+inline constexpr auto kNothingFor = 30ms;
+
+inline constexpr char kGroupName[] = "g";
+
+inline Group group_of(const Topic& topic, GroupOptions options = {},
+                      const std::string& name = kGroupName) {
+  options.from = From::beginning;
+  return must(topic.group(name, options));
+}
+inline Member join(const Group& group) { return must(group.join()); }
+
+inline std::string to_text(const Delivery& delivery) { return to_text(delivery.record); }
+inline Log to_log(const std::vector<Delivery>& deliveries) {
+  Log log;
+  for (const Delivery& delivery : deliveries) log.push_back(to_text(delivery));
+  return log;
+}
+
+inline Delivery take(Member& member) { return must(member.take(kPatience)); }
+
+// Everything that is there, left unacknowledged.
+inline std::vector<Delivery> take_all(Member& member) {
+  std::vector<Delivery> taken;
+  while (true) {
+    auto count = member.take(taken, 1000, Deadline::immediate());
+    if (!count && count.error().code == Errc::timeout) return taken;
+    must(std::move(count));
+  }
+}
+
+inline Log drain(Member& member) {
+  const std::vector<Delivery> taken = take_all(member);
+  for (const Delivery& delivery : taken) must(member.acknowledge(delivery));
+  return to_log(taken);
+}
+
+// `count` records, waited for and acknowledged.
+inline Log drain(Member& member, std::size_t count) {
+  Log log;
+  while (log.size() < count) {
+    const Delivery delivery = take(member);
+    log.push_back(to_text(delivery));
+    must(member.acknowledge(delivery));
+  }
+  return log;
+}
+
+inline void publish_all(Publisher& publisher, std::initializer_list<const char*> values) {
+  for (const char* value : values) must(publisher.publish(value));
+}
+// The values are "0", "1", …
+inline void publish_numbers(Publisher& publisher, std::uint64_t count, std::uint64_t first = 0) {
+  for (std::uint64_t i = 0; i < count; ++i) must(publisher.publish(std::to_string(first + i)));
+}
+inline Log numbers(std::uint64_t count, std::uint64_t first = 0) {
+  Log log;
+  for (std::uint64_t i = first; i < first + count; ++i)
+    log.push_back(std::to_string(i) + " " + std::to_string(i));
+  return log;
+}
+
+inline Log sorted(Log log) {
+  std::sort(log.begin(), log.end());
+  return log;
+}
+inline Log operator+(Log left, const Log& right) {
+  left.insert(left.end(), right.begin(), right.end());
+  return left;
+}
+
+// The records of the topic that takes what failed too often.
+inline std::vector<std::string> dead_values(const Topic& dead) {
+  std::vector<std::string> values;
+  auto reader = must(dead.subscriber({.from = From::beginning, .gating = false}));
+  must(reader.poll(1000, [&](const Record& record) { values.emplace_back(record.text()); }));
+  return values;
+}
+inline Topic dead_topic(const TestTopic& topic) {
+  return must(Topic::open(std::string{kTopicName} + "." + kGroupName + ".dead", kPatience,
+                          topic.directory()));
+}
+
+}  // namespace leat

@@ -1,0 +1,176 @@
+// Groups by key: records of one key go to one member at a time, in order.
+#include <atomic>
+#include <map>
+#include <memory>
+
+#include "group/group_testing.hpp"
+
+namespace leat {
+namespace {
+
+void publish_pairs(Publisher& publisher,
+                   std::initializer_list<std::pair<const char*, const char*>> pairs) {
+  for (const auto& [key, value] : pairs) must(publisher.publish({.key = key, .value = value}));
+}
+
+TEST(ByKey, KeyThatIsHeldStaysAway) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true});
+  Member a = join(group);
+  Member b = join(group);
+  publish_pairs(publisher, {{"k", "first"}});
+  const Delivery first = take(a);
+  publish_pairs(publisher, {{"k", "second"}, {"other", "third"}});
+  EXPECT_EQ(drain(b, 1), (Log{"2 third"}));
+  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  must(a.acknowledge(first));
+  EXPECT_EQ(drain(b, 1), (Log{"1 second"}));
+}
+
+TEST(ByKey, GivenBackRecordHoldsItsKeyBack) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true});
+  Member a = join(group);
+  Member b = join(group);
+  publish_pairs(publisher, {{"k", "1"}, {"k", "2"}, {"other", "3"}});
+  const Delivery first = take(a);
+  EXPECT_EQ(first.record.text(), "1");
+  const auto until = std::chrono::steady_clock::now() + 300ms;
+  must(a.give_back(first, 300ms));
+  Log of_key;
+  Log of_others;
+  while (of_key.size() + of_others.size() < 3) {
+    for (Member* member : {&a, &b}) {
+      auto delivery = member->take(1ms);
+      if (!delivery) continue;
+      const bool is_of_key = delivery->record.key.text() == "k";
+      if (is_of_key) {
+        EXPECT_GE(std::chrono::steady_clock::now(), until);
+      }
+      (is_of_key ? of_key : of_others).push_back(to_text(*delivery));
+      must(member->acknowledge(*delivery));
+    }
+  }
+  EXPECT_EQ(of_key, (Log{"0 1", "1 2"}));
+  EXPECT_EQ(of_others, (Log{"2 3"}));
+}
+
+// The same for ever: the other keys do not wait for it.
+TEST(ByKey, OtherKeysGoOnMeanwhile) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.by_key = true}));
+  publish_pairs(publisher, {{"k", "0"}, {"k", "1"}, {"other", "2"}, {"k", "3"}, {"more", "4"}});
+  must(member.give_back(take(member), 1h));
+  EXPECT_EQ(drain(member, 2), (Log{"2 2", "4 4"}));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+}
+
+TEST(ByKey, RecordsWithoutAKeyHoldNobodyBack) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true});
+  Member a = join(group);
+  Member b = join(group);
+  publish_numbers(publisher, 1);
+  const Delivery held = take(a);
+  publish_numbers(publisher, 3, 1);
+  EXPECT_EQ(drain(b, 3), numbers(3, 1));
+  must(a.acknowledge(held));
+}
+
+TEST(ByKey, EmptyKeyIsAKey) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true});
+  Member a = join(group);
+  Member b = join(group);
+  publish_pairs(publisher, {{"", "first"}});
+  const Delivery held = take(a);
+  publish_pairs(publisher, {{"", "second"}});
+  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  must(a.acknowledge(held));
+  EXPECT_EQ(drain(b, 1), (Log{"1 second"}));
+}
+
+TEST(ByKey, OneMemberMayHoldAKeyAndGetIsInOrder) {
+  const TestTopic topic{{.partitions = 2}};
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.by_key = true}));
+  for (int i = 0; i < 30; ++i) {
+    const std::string key(1, static_cast<char>('a' + i % 3));
+    must(publisher.publish({.key = key, .value = std::to_string(i)}));
+  }
+  std::map<std::string, int> last;
+  int count = 0;
+  while (count < 30) {
+    const Delivery delivery = take(member);
+    const std::string key{delivery.record.key.text()};
+    const int number = std::stoi(std::string{delivery.record.text()});
+    if (last.contains(key)) {
+      EXPECT_EQ(number, last[key] + 3);
+    }
+    last[key] = number;
+    must(member.acknowledge(delivery));
+    ++count;
+  }
+}
+
+TEST(ByKey, HolderThatLeavesLetsItsKeyGo) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true});
+  auto a = std::make_unique<Member>(join(group));
+  Member b = join(group);
+  publish_pairs(publisher, {{"k", "1"}});
+  (void)take(*a);
+  publish_pairs(publisher, {{"k", "2"}});
+  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  a.reset();
+  EXPECT_EQ(drain(b, 2), (Log{"0 1", "1 2"}));
+}
+
+// Three members on threads of their own, some of which give back: each key's records are done one at
+// a time, in order.
+TEST(ByKey, OrderHoldsAmongThreads) {
+  constexpr std::size_t kKeys = 7;
+  constexpr std::size_t kRecords = 700;
+  const TestTopic topic{{.capacity_bytes = 64 * kSegment}};
+  const Group group = group_of(*topic, {.by_key = true});
+  std::vector<std::atomic<int>> busy(kKeys);
+  std::vector<std::size_t> done(kKeys, 0);  // Only whoever has the key touches it.
+  std::atomic<std::size_t> left{kRecords};
+  std::atomic<int> wrong{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&, i] {
+        Member member = join(group);
+        for (int turn = i; left > 0; ++turn) {
+          auto delivery = member.take(10ms);
+          if (!delivery) continue;
+          const std::size_t key = std::stoul(std::string{delivery->record.key.text()});
+          if (busy[key].fetch_add(1) != 0) ++wrong;
+          if (std::stoul(std::string{delivery->record.text()}) != done[key]) ++wrong;
+          const bool fails = turn % 5 == 0;
+          if (!fails) ++done[key];
+          busy[key].fetch_sub(1);
+          must(fails ? member.give_back(*delivery) : member.acknowledge(*delivery));
+          if (!fails) --left;
+        }
+      });
+    }
+    auto publisher = must(topic->publisher());
+    for (std::size_t i = 0; i < kRecords; ++i) {
+      must(publisher.publish(
+          {.key = std::to_string(i % kKeys), .value = std::to_string(i / kKeys)}));
+    }
+  }
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,199 @@
+// How members wait: deadlines, stops, descriptors.
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include "group/group_testing.hpp"
+
+namespace leat {
+namespace {
+
+TEST(MemberWait, EndsAtTheDeadline) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.wait(kNothingFor)), Errc::timeout);
+  std::vector<Delivery> taken;
+  EXPECT_EQ(code(member.take(taken, 5, kNothingFor)), Errc::timeout);
+  EXPECT_GE(std::chrono::steady_clock::now() - start, 3 * kNothingFor);
+  EXPECT_EQ(code(member.wait(Deadline::immediate())), Errc::timeout);
+}
+
+TEST(MemberWait, ReturnsWhenThereIsSomethingToTake) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_numbers(publisher, 1);
+  EXPECT_EQ(code(member.wait(Deadline::immediate())), Errc::ok);
+  EXPECT_EQ(code(member.wait(kPatience)), Errc::ok);
+  EXPECT_EQ(drain(member), numbers(1));
+}
+
+TEST(MemberWait, IsWokenByAPublisher) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    std::jthread late{[&] {
+      auto publisher = must(topic->publisher());
+      std::this_thread::sleep_for(5ms);
+      publish_numbers(publisher, 1, i);
+    }};
+    must(member.wait(kPatience));
+    EXPECT_EQ(drain(member, 1), numbers(1, i));
+  }
+}
+
+TEST(MemberWait, EveryoneOfManySleepersIsWokenInTheEnd) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  std::atomic<int> got{0};
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      Member member = join(group);
+      (void)take(member);  // Holds it, and takes no more.
+      ++got;
+      while (got < 4) std::this_thread::sleep_for(1ms);
+      must(member.acknowledge_all());
+    });
+  }
+  auto publisher = must(topic->publisher());
+  for (int i = 0; i < 4; ++i) {
+    std::this_thread::sleep_for(5ms);
+    must(publisher.publish("x"));
+  }
+  threads.clear();
+  EXPECT_EQ(got, 4);
+}
+
+TEST(MemberWait, StopTokenEndsIt) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  std::stop_source source;
+  std::jthread stopper{[&] {
+    std::this_thread::sleep_for(kNothingFor);
+    source.request_stop();
+  }};
+  EXPECT_EQ(code(member.take(Deadline::never(), source.get_token())), Errc::stopped);
+  EXPECT_EQ(code(member.wait(Deadline::never(), source.get_token())), Errc::stopped);
+  std::byte buffer[8];
+  EXPECT_EQ(code(member.take_copy(buffer, Deadline::never(), source.get_token())), Errc::stopped);
+}
+
+TEST(MemberWait, StopTokenLeavesWhatIsThere) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_numbers(publisher, 1);
+  std::stop_source source;
+  source.request_stop();
+  EXPECT_EQ(to_text(must(member.take(kPatience, source.get_token()))), "0 0");
+  EXPECT_EQ(code(member.take(kPatience, source.get_token())), Errc::stopped);
+}
+
+TEST(MemberWait, StopWaitsEndsItFromAnotherThread) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  EXPECT_FALSE(member.waits_are_stopped());
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(kNothingFor);
+      member.stop_waits();
+    }};
+    EXPECT_EQ(code(member.take(kPatience)), Errc::stopped);
+  }
+  EXPECT_TRUE(member.waits_are_stopped());
+  EXPECT_EQ(code(member.take(kPatience)), Errc::stopped);  // It stays so.
+  EXPECT_EQ(code(member.wait(kPatience)), Errc::stopped);
+  publish_numbers(publisher, 1);
+  EXPECT_EQ(drain(member, 1), numbers(1));  // What is there is still handed out.
+  member.resume_waits();
+  EXPECT_FALSE(member.waits_are_stopped());
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+}
+
+TEST(MemberWait, StopWaitsConcernsOneMember) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  Member stopped = join(group);
+  Member other = join(group);
+  stopped.stop_waits();
+  EXPECT_EQ(code(stopped.take(kPatience)), Errc::stopped);
+  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+}
+
+TEST(MemberWait, DescriptorThatBecomesReadableStopsIt) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  EXPECT_TRUE(take_all(member).empty());
+  EXPECT_EQ(code(member.wait(kNothingFor, event.get())), Errc::timeout);
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(kNothingFor);
+      EXPECT_EQ(::eventfd_write(event.get(), 1), 0);
+    }};
+    EXPECT_EQ(code(member.wait(Deadline::never(), event.get())), Errc::stopped);
+  }
+  EXPECT_EQ(code(member.wait(kPatience, event.get())), Errc::stopped);
+  eventfd_t value = 0;
+  EXPECT_EQ(::eventfd_read(event.get(), &value), 0);  // Nobody else has read it.
+  publish_numbers(publisher, 1);
+  EXPECT_EQ(code(member.wait(kPatience, event.get())), Errc::ok);
+  EXPECT_EQ(drain(member, 1), numbers(1));
+}
+
+TEST(MemberWait, WithADescriptorIsWokenByAPublisher) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  for (std::uint64_t i = 0; i < 3; ++i) {
+    std::jthread late{[&] {
+      auto publisher = must(topic->publisher());
+      std::this_thread::sleep_for(5ms);
+      publish_numbers(publisher, 1, i);
+    }};
+    must(member.wait(kPatience, event.get()));
+    EXPECT_EQ(drain(member, 1), numbers(1, i));
+  }
+}
+
+bool is_readable(int fd, std::chrono::milliseconds patience) {
+  pollfd entry{fd, POLLIN, 0};
+  return ::poll(&entry, 1, static_cast<int>(patience.count())) == 1;
+}
+
+TEST(MemberWaitFd, IsReadableWhenThereIsSomethingToTake) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  const int fd = must(member.wait_fd());
+  EXPECT_EQ(must(member.wait_fd()), fd);
+  const auto patience = std::chrono::milliseconds{kPatience};
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    EXPECT_TRUE(take_all(member).empty());  // Arms it.
+    publish_numbers(publisher, 1, i);
+    ASSERT_TRUE(is_readable(fd, patience));
+    EXPECT_EQ(drain(member, 1), numbers(1, i));
+  }
+}
+
+TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member a = join(group);
+  Member b = join(group);
+  publish_numbers(publisher, 1);
+  const Delivery held = take(a);
+  const int fd = must(b.wait_fd());
+  EXPECT_TRUE(take_all(b).empty());
+  must(a.give_back(held));
+  ASSERT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
+  EXPECT_EQ(drain(b, 1), numbers(1));
+}
+
+}  // namespace
+}  // namespace leat
