@@ -115,6 +115,7 @@ class Member {
  private:
   friend class Group;
   friend struct detail::Waiting;
+  static constexpr bool kSharesWork = true;
   static constexpr std::size_t kAhead = 64;        // Records claimed for later calls of take().
   static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
   static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.

@@ -417,7 +417,7 @@ inline void Member::look_now_and_then() noexcept {
 // Called when a take found nothing.
 [[gnu::noinline]] inline Member::Got Member::nothing_now() {
   using namespace detail;
-  patience_.look_away();
+  patience_.look_away(kSharesWork);
   wake_publishers();
   if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
     looked_tick_ns_ = tick;

@@ -179,7 +179,7 @@ class Subscriber {
   }
 
   [[gnu::noinline]] Result<std::size_t> after_empty_poll() {
-    patience_.look_away();
+    patience_.look_away(kSharesWork);
     // Publishers that die leave holes that only readers run into: look at each tick of the kernel's
     // cheap clock. To look at the claim word more often would take it from those who publish.
     // With a descriptor each one counts: its helper thread wakes it every 2 ms for that.
@@ -216,6 +216,7 @@ class Subscriber {
   }
 
   // For detail::Waiting.
+  static constexpr bool kSharesWork = false;
   bool waits_are_stopped() const noexcept { return false; }
   Result<std::int64_t> look_around() {
     if (!has_hole()) return std::int64_t{0};

@@ -10,6 +10,7 @@
 #include <stop_token>
 
 #include "leat/log/participants.hpp"
+#include "leat/os/processor.hpp"
 
 namespace leat::detail {
 
@@ -24,12 +25,13 @@ class Patience {
 
   void set(std::int64_t ns) noexcept { ns_ = ns; }
   void note(std::uint64_t records) noexcept { streak_ += records; }
-  // Called when there was nothing.
-  void look_away() noexcept {
+  // Called when there was nothing. With `yields` other threads may have the processor meanwhile.
+  void look_away(bool yields) noexcept {
     if (streak_ >= kStream && ns_ != 0) {
       const std::int64_t until = now_ns() + ns_;
       do {
         for (int i = 0; i < 16; ++i) spin_pause();
+        if (yields) yield_processor();
       } while (now_ns() < until);
     }
     streak_ = 0;
@@ -43,6 +45,7 @@ class Patience {
 // The private side of those who wait. Each has `participant_`, `spin_ns_`, and
 //   is_ready()           whether there is something to do now
 //   waits_are_stopped()  whether its owner ended its waits
+//   kSharesWork          whether others do the same work: then whoever finds nothing lets them run
 //   look_around()        before it sleeps: does what nobody else may do (repairs); returns after how
 //                        many ns at the latest it must look again, 0 for never; an error is left to
 //                        whoever polls
@@ -82,6 +85,7 @@ struct Waiting {
           spin_pause();
           if (auto ready = first_ready()) return *ready;
         }
+        if (Waiter::kSharesWork) yield_processor();
       } while (now_ns() < until);
     }
 
