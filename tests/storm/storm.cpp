@@ -68,10 +68,14 @@ void Storm::run(std::chrono::milliseconds duration) {
     ::usleep(static_cast<::useconds_t>(below(random_, 4000)));
     hurt_somebody();
     continue_stopped(false);
+    if (options_.policy == Policy::grow) give_back();
   }
   end_publishers();
   if (!::testing::Test::HasFailure()) publish_in_the_calm();
   end_subscribers();
+  if (options_.policy == Policy::grow) {
+    EXPECT_GT(given_back_, 0U) << "it never grew";
+  }
   std::printf("%llu records, %llu kills, %llu stops\n",
               static_cast<unsigned long long>(topic_->info().partitions.at(0).end),
               static_cast<unsigned long long>(kills_), static_cast<unsigned long long>(stops_));
@@ -110,6 +114,14 @@ void Storm::hurt_somebody() {
                           std::chrono::microseconds{below(random_, 30'000)};
     ++stops_;
   }
+}
+
+void Storm::give_back() {
+  auto given_back = topic_->shrink();
+  // Somebody stopped while it added memory: that holds up nobody else.
+  if (given_back.error().code == Errc::busy) return;
+  EXPECT_TRUE(given_back) << describe(given_back.error());
+  if (given_back) given_back_ += *given_back;
 }
 
 void Storm::continue_stopped(bool all) {

@@ -71,6 +71,7 @@ class Storm {
 
   void start(Process& process);
   void hurt_somebody();
+  void give_back();
   void continue_stopped(bool all);
   bool all_spared_live();
   void end_publishers();
@@ -94,6 +95,7 @@ class Storm {
   std::vector<Process> processes_;
   std::uint64_t kills_ = 0;
   std::uint64_t stops_ = 0;
+  std::uint64_t given_back_ = 0;  // bytes
 };
 
 }  // namespace leat::testing

@@ -42,6 +42,9 @@ TEST(Storm, LossySubscribersInPlace) {
   weather({.gating = 0, .gating_victims = 0, .lossy = 2, .segments = 8, .stops = true,
            .in_place = true});
 }
+TEST(Storm, GrowsAndShrinks) {
+  weather({.segments = 3, .policy = Policy::grow, .stops = true, .revoke_after = 3ms});
+}
 TEST(Storm, FewSegmentsManyPublishers) {
   weather({.publishers = 6, .gating = 1, .segments = 3, .stops = true, .revoke_after = 2ms});
 }

@@ -31,13 +31,15 @@ class Shrinker {
       if ((word & kNoMemory) == 0 || is_needed(i, word)) continue;
       if (auto done = punch(i); !done) return done.error();
     }
-    do {
+    // One more is retired each time; there are not more unless the words are scribbled on.
+    for (std::uint32_t round = 0; round <= geometry().segment_count; ++round) {
       // From the highest down, because those who add begin with the lowest.
       for (std::uint64_t i = geometry().segment_count; i-- != 0;) {
         if (!has_surplus()) return {};
         if (auto done = take(i); !done) return done.error();
       }
-    } while (retire_oldest());
+      if (!retire_oldest()) return {};
+    }
     return {};
   }
 

@@ -158,7 +158,19 @@ TEST(Geometry, LimitsAreChecked) {
   EXPECT_FALSE(with([](Geometry& g) { g.participant_capacity = kSpareSlots; }));
   EXPECT_FALSE(with([](Geometry& g) { g.participant_capacity = kMaxParticipants + 3; }));
   EXPECT_FALSE(with([](Geometry& g) { g.flags = 16; }));
-  EXPECT_FALSE(with([](Geometry& g) { g.policy = 3; }));
+  EXPECT_FALSE(with([](Geometry& g) { g.policy = 4; }));
+  const auto growing = [&](std::uint32_t first_segments, std::uint32_t flags) {
+    return with([&](Geometry& g) {
+      g.policy = kGrowPolicy;
+      g.first_segments = first_segments;
+      g.flags = flags;
+    });
+  };
+  EXPECT_TRUE(growing(2, 0));
+  EXPECT_TRUE(growing(valid().segment_count, 0));
+  EXPECT_FALSE(growing(1, 0));
+  EXPECT_FALSE(growing(valid().segment_count + 1, 0));
+  EXPECT_FALSE(growing(2, kRetainAll));
   EXPECT_FALSE(with([](Geometry& g) { g.revoke_after_ns = -1; }));
   EXPECT_FALSE(with([](Geometry& g) { g.evict_after_ns = -1; }));
   // Many large segments: the claim word could not tell their numbers apart.

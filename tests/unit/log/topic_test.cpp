@@ -61,7 +61,7 @@ TEST(Topic, OptionsThatCannotBeAreRefused) {
       {.capacity_bytes = 1ULL << 40, .segment_bytes = kSegment, .directory = path},
       {.segment_bytes = (1ULL << 30) + 1, .directory = path},
       {.segment_bytes = ~0ULL, .directory = path},
-      {.policy = static_cast<Policy>(3), .directory = path},
+      {.policy = static_cast<Policy>(4), .directory = path},
       {.partitions = 0, .directory = path},
       {.partitions = 1025, .directory = path},
       {.revoke_after = -1ns, .directory = path},
@@ -527,6 +527,8 @@ TEST(Topic, EveryWrongHeaderFieldIsRefused) {
     }
     EXPECT_EQ(with(offsetof(TopicHeader, participant_capacity), count), Errc::wrong_format);
   }
+  EXPECT_EQ(with(offsetof(TopicHeader, policy), std::uint32_t{4}), Errc::wrong_format);
+  // grow, without a word of how large it is at first.
   EXPECT_EQ(with(offsetof(TopicHeader, policy), std::uint32_t{3}), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(TopicHeader, revoke_after_ns), std::int64_t{-1}), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(TopicHeader, evict_after_ns), std::int64_t{-1}), Errc::wrong_format);
