@@ -284,9 +284,8 @@ void add_create(CLI::App& topic) {
 Json to_json(const TopicInfo& info) {
   Json partitions = Json::array();
   for (const PartitionInfo& partition : info.partitions) {
-    partitions.push_back({{"start", partition.start},
-                          {"end", partition.end},
-                          {"capacity_bytes", partition.capacity_bytes}});
+    partitions.push_back({{"start", partition.start}, {"end", partition.end}});
+    if (info.policy == Policy::grow) partitions.back()["capacity_bytes"] = partition.capacity_bytes;
   }
   Json participants = Json::array();
   for (const ParticipantInfo& one : info.participants) {
@@ -296,12 +295,13 @@ Json to_json(const TopicInfo& info) {
                             {"lag", one.lag},
                             {"blocking", one.blocking}});
   }
-  return {{"name", info.name},
-          {"policy", name_of(info.policy)},
-          {"capacity_bytes", info.capacity_bytes},
-          {"max_capacity_bytes", info.max_capacity_bytes},
-          {"partitions", partitions},
-          {"participants", participants}};
+  Json facts = {{"name", info.name},
+                {"policy", name_of(info.policy)},
+                {"capacity_bytes", info.capacity_bytes}};
+  if (info.policy == Policy::grow) facts["max_capacity_bytes"] = info.max_capacity_bytes;
+  facts["partitions"] = partitions;
+  facts["participants"] = participants;
+  return facts;
 }
 
 std::uint64_t records_in(const TopicInfo& info) {

@@ -345,6 +345,58 @@ TEST_F(SmallTmpfs, TopicWorksOnWhenTheRestOfItIsFull) {
   });
 }
 
+// A topic that would grow, on a file system that has no room: publishers wait as at the maximum, and
+// nobody is ended by SIGBUS, whoever reads where memory was given back.
+TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
+  run("size=1m", [&]() -> int {
+    TopicOptions growing = options(16384);
+    growing.policy = Policy::grow;
+    growing.max_capacity_bytes = 2U << 20;
+    auto topic = Topic::create("topic", growing);
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher();
+    auto subscriber = topic->subscriber({.from = From::beginning});
+    auto lossy = topic->subscriber({.from = From::beginning, .gating = false});
+    CHILD_CHECK(publisher && subscriber && lossy);
+    const std::string text(1300, 'x');
+    std::uint64_t published = 0;
+    std::uint64_t read = 0;
+    const auto fill = [&] {
+      auto offset = publisher->publish(text, Deadline::immediate());
+      for (; offset; offset = publisher->publish(text, Deadline::immediate())) ++published;
+      return offset.error().code;
+    };
+    const auto read_all = [&] {
+      while (*subscriber->poll(100, [&](const Record& record) {
+        read += record.text() == text ? 1U : 0U;
+      }) != 0) {
+      }
+    };
+    const std::string filler = directory_.path() + "/filler";
+    for (int round = 0; round < 3; ++round) {
+      CHILD_CHECK(fill() == Errc::full);
+      CHILD_CHECK(topic->info().capacity_bytes > 512U << 10);
+      CHILD_CHECK(topic->info().capacity_bytes < 1U << 20);
+      CHILD_CHECK(publisher->publish(text, 250ms).error().code == Errc::timeout ||
+                  publisher->publish(text, 250ms).error().code == Errc::would_deadlock);
+      read_all();
+      CHILD_CHECK(read == published);
+      auto given_back = topic->shrink();
+      CHILD_CHECK(given_back && *given_back > 256U << 10);
+      // Somebody else takes what was given back; the lossy one goes on where it stood.
+      std::ofstream{filler} << std::string(1U << 20, 'x');
+      CHILD_CHECK(fill() == Errc::full);
+      while (*lossy->poll(100, [](const Record&) {}) != 0) {
+      }
+      read_all();
+      CHILD_CHECK(read == published);
+      std::filesystem::remove(filler);
+      ::usleep(150'000);  // Then this process asks for memory again.
+    }
+    return 0;
+  });
+}
+
 // Few inodes: the second file or the directory itself is what fails.
 TEST_F(SmallTmpfs, CreateWithoutInodesLeavesNothing) {
   for (int inodes = 1; inodes <= 4; ++inodes) {

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [["topic"], ["topic", "create"], ["topic", "list"], ["topic", "info"],
-            ["topic", "delete"], ["pub"], ["sub"], ["group"], ["demo"], ["doctor"], ["bench"]]
+            ["topic", "set"], ["topic", "shrink"], ["topic", "delete"], ["pub"], ["sub"], ["group"],
+            ["demo"], ["doctor"], ["bench"]]
 NOBODY = 65534
 
 
@@ -78,7 +79,7 @@ def test_help_lists_all_commands(leat):
 @pytest.mark.parametrize("arguments, code, words", [
     ([], 2, ["needs a command", "topic", "demo"]),
     (["frobnicate"], 2, ["frobnicate", "topic", "demo"]),
-    (["topic"], 2, ["create", "list", "info", "delete"]),
+    (["topic"], 2, ["create", "list", "info", "set", "shrink", "delete"]),
     (["topic", "frobnicate"], 2, ["frobnicate", "create"]),
     (["topic", "create"], 2, ["NAME", "--help"]),
     (["topic", "create", ""], 2, ["empty"]),

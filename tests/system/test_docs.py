@@ -311,9 +311,10 @@ SENTENCES = {
     "per partition; 2 to 1024": "kMaxSegments == 1024",
     "| 1 to 1024 |": "Geometry::kMaxPartitions == 1024",
     "slots; 3 to 4098, 2 of them spare": "kMaxParticipants == 4096 && kSpareSlots == 2",
-    "0 block, 1 fail, 2 overwrite":
+    "0 block, 1 fail, 2 overwrite, 3 grow":
         "int(leat::Policy::block) == 0 && int(leat::Policy::fail) == 1 && "
-        "int(leat::Policy::overwrite) == 2",
+        "int(leat::Policy::overwrite) == 2 && int(leat::Policy::grow) == 3",
+    "Bit 63: it has no memory": "kNoMemory == 1ULL << 63",
     "2^64 - 1: deleted": "kDeletionDecided == ~0ULL",
     "1 reserved (its owner is still filling the slot in), 2 publisher, 3 exclusive publisher,\n"
     "4 subscriber, 5 repairer":

@@ -324,8 +324,8 @@ class CSimpleIPC {
     });
   }
 
-  // Looks before a read sleeps: the default is 20 us of them, 0 none. For threads that read for the
-  // first time. The second number has no meaning here: there is no table of expansions to lock.
+  // Looks before a read sleeps: the default is 20 us of them, 0 none. The second number has no meaning
+  // here: there is no table of expansions to lock.
   void setMaxSpinLocksCount(std::uint32_t blockAccessSpinLock = 12,
                             std::uint32_t expansionAccessSpinLock = 40) noexcept {
     (void)expansionAccessSpinLock;
@@ -361,8 +361,8 @@ class CSimpleIPC {
   static constexpr char kNotAttached[] =
       "this instance has no connection point: create or attach first";
   static constexpr char kBadSettings[] =
-      "block size (at most 256 MiB), block count and expansions must be at least 1, all blocks "
-      "together at most 256 GiB";
+      "block size (at most 128 MiB), block count and expansions must be at least 1, all blocks "
+      "together at most 128 GiB";
   static constexpr char kBadExpansions[] =
       "expansions must be at least 1, and no more than the connection point can hold";
   static constexpr char kBadName[] =

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -127,8 +128,8 @@ struct BlockSettings {
   std::uint32_t pre_allocate = 0;            // 1: max_expansions is fixed
   friend bool operator==(const BlockSettings&, const BlockSettings&) = default;
 
-  static constexpr std::uint32_t kMaxBlockSize = 256U << 20;
-  static constexpr std::uint64_t kMaxBytes = 256ULL << 30;
+  static constexpr std::uint32_t kMaxBlockSize = 128U << 20;
+  static constexpr std::uint64_t kMaxBytes = 128ULL << 30;
 
   // Blocks that can be outstanding: written and not given back by a reader.
   std::uint64_t limit() const noexcept { return std::uint64_t{block_count} * max_expansions; }
@@ -177,15 +178,19 @@ class ConnectionPoint {
       name = generated;
     }
     // The blocks last: who finds them finds the settings.
-    auto settings_topic = Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
-                                                              .segment_bytes = kSettingsBytes,
-                                                              .policy = Policy::overwrite,
-                                                              .remove_when_unused = true,
-                                                              .participants = kParticipants});
+    auto settings_topic = create_settings(name);
+    if (settings_topic.error() == Errc::exists &&
+        Topic::open(name, kCreatorsPatience).error() == Errc::not_found) {
+      // Its creator died before it made the blocks.
+      (void)Topic::remove(settings_name(name));
+      settings_topic = create_settings(name);
+    }
     if (!settings_topic) return settings_topic.error();
     if (auto told = tell(*settings_topic, settings); !told) return told.error();
     auto topic = Topic::create(name, options_for(settings));
     if (!topic) return topic.error();
+    if (auto grown = topic->set_max_capacity(topic->max_capacity_limit()); !grown)
+      return grown.error();
     return assemble(std::move(*topic), std::move(*settings_topic));
   }
 
@@ -224,11 +229,13 @@ class ConnectionPoint {
         single, [&] { return topic_.publisher({.room_until = [this] { return room_until(); }}); });
   }
   Result<HandlePool<Reader>::Lease> lease_reader(bool single, std::chrono::nanoseconds spin) {
-    return readers_.lease(single, [&]() -> Result<Reader> {
-      auto member = group_.join({.spin = spin});
+    auto lease = readers_.lease(single, [&]() -> Result<Reader> {
+      auto member = group_.join();
       if (!member) return member.error();
       return Reader{std::move(*member)};
     });
+    if (lease) lease->handle().member.set_spin(spin);
+    return lease;
   }
   // Reads that wait end, those that come do not wait.
   void stop_waits() {
@@ -240,6 +247,7 @@ class ConnectionPoint {
 
  private:
   static constexpr std::uint64_t kSettingsBytes = 4096;  // Of a segment; there are two.
+  static constexpr std::chrono::milliseconds kCreatorsPatience{500};
   // Of all instances: a member and a publisher for each thread.
   static constexpr std::uint32_t kParticipants = 1024;
 
@@ -250,6 +258,13 @@ class ConnectionPoint {
         subscriber_{std::move(subscriber)} {}
 
   static std::string settings_name(const std::string& name) { return name + ".settings"; }
+  static Result<Topic> create_settings(const std::string& name) {
+    return Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
+                                               .segment_bytes = kSettingsBytes,
+                                               .policy = Policy::overwrite,
+                                               .remove_when_unused = true,
+                                               .participants = kParticipants});
+  }
   static Result<void> tell(const Topic& settings_topic, const BlockSettings& settings) {
     auto publisher = settings_topic.publisher();
     if (!publisher) return publisher.error();
@@ -258,20 +273,24 @@ class ConnectionPoint {
     return {};
   }
 
-  // Segments of at least half an expansion, so that growing is seldom, and few enough of them.
+  // Memory for one expansion, and for more as it is needed. The topic itself may grow as far as it can,
+  // because blocks are counted: a segment that readers hold costs memory, not blocks.
   static TopicOptions options_for(const BlockSettings& settings) {
     const std::uint64_t room = settings.room();
-    const std::uint64_t blocks =
-        std::max<std::uint64_t>({2, settings.block_count / 2, settings.limit() / 512 + 1});
-    const std::uint64_t wanted = detail::Geometry::round_up(blocks * room, detail::kPage);
-    const std::uint64_t segment = std::min(wanted, detail::Geometry::kMaxSegmentSize);
-    // One more because blocks need not begin with a segment, one that is being filled, and those that
-    // readers hold while the others go on.
-    const std::uint64_t segments = settings.limit() / (segment / room) + 2 + kHeldSegments;
-    return {.capacity_bytes = segments * segment,
-            .segment_bytes = segment,
-            .remove_when_unused = true,
-            .participants = kParticipants};
+    // Half an expansion to a segment, so that growing is seldom, and few enough segments.
+    const std::uint64_t wanted =
+        std::max<std::uint64_t>(settings.block_count / 2, settings.limit() / 512) * room;
+    const std::uint64_t segment = detail::Geometry::round_up(
+        std::max(2 * room, std::min(wanted, kLargestSegment)), detail::kPage);
+    const std::uint64_t first = settings.block_count / (segment / room) + 2;
+    return {
+        .capacity_bytes = first * segment,
+        .segment_bytes = segment,
+        .policy = Policy::grow,
+        .max_capacity_bytes = first * segment,
+        .grow_below_bytes = std::min(settings.min_expansion_distance, settings.block_count) * room,
+        .remove_when_unused = true,
+        .participants = kParticipants};
   }
 
   static Result<std::unique_ptr<ConnectionPoint>> assemble(Topic&& topic, Topic&& settings_topic) {
@@ -291,12 +310,11 @@ class ConnectionPoint {
     return point;
   }
 
-  // What the topic has room for whatever readers hold.
+  // What the topic has room for. Two segments may be used in part: the first and the last.
   std::uint64_t most_blocks() const {
-    const TopicInfo info = topic_.info();
-    const std::uint64_t blocks =
-        info.segment_bytes / BlockSettings{.block_size = block_size_}.room();
-    return (info.capacity_bytes / info.segment_bytes - 2) * blocks;
+    const std::uint64_t segment = topic_.info().segment_bytes;
+    const std::uint64_t blocks = segment / BlockSettings{.block_size = block_size_}.room();
+    return (topic_.max_capacity_limit() / segment - 2) * blocks;
   }
 
   // Reads what was told since the last call. The lock is held.
@@ -320,7 +338,7 @@ class ConnectionPoint {
   // Of a member: the block it has, and what it gave back and others have.
   static constexpr std::uint32_t kHolds = 16;
   static constexpr char kGroup[] = "readers";
-  static constexpr std::uint64_t kHeldSegments = 4;
+  static constexpr std::uint64_t kLargestSegment = 256 << 20;  // A topic has 1024 of that size.
 
   Topic topic_;
   Group group_;

@@ -43,8 +43,8 @@ inline void note_claim(const GroupView& group, std::uint32_t partition,
   compare_exchange<Edge::group_cursor>(seat.noted, noted, claiming);
 }
 
-// Whether the claim that a dead member was making was made.
-inline bool dead_claim_was_made(const GroupView& group, std::uint32_t index) noexcept {
+// Whether the claim that a member, alive or dead, was making was made; while it lives, by now.
+inline bool claim_was_made(const GroupView& group, std::uint32_t index) noexcept {
   GroupSeat& seat = group.seat(index);
   const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
   const ClaimName claim = ClaimName::unpack(claiming);
@@ -58,6 +58,17 @@ inline bool dead_claim_was_made(const GroupView& group, std::uint32_t index) noe
   return true;
 }
 
+// Whether a hold belongs to the claim that its owner, alive or dead, is just making, and that may yet
+// fail. The state was read before.
+inline bool may_be_unmade(const GroupView& group, const HoldState& state) noexcept {
+  if (state.owner == 0 || state.owner > group.geometry().seat_count || state.retaken) return false;
+  const std::uint32_t owner = state.owner - 1;
+  const ClaimName claim =
+      ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(owner).claiming));
+  return state.generation == (claim.number & HoldState::kGenerationMask) &&
+         !claim_was_made(group, owner);
+}
+
 // Tells members that a record may be free for them.
 inline void announce_returned(SharedTopic& topic, GroupView& group) noexcept {
   // [hold] seq_cst: after the state of what was returned, before the sleeping bit is looked at.
@@ -68,11 +79,10 @@ inline void announce_returned(SharedTopic& topic, GroupView& group) noexcept {
 // Gives everything that the dead member of a seat owned to the others, and vacates the seat.
 inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32_t dead,
                                std::uint64_t identity) noexcept {
-  const bool was_made = dead_claim_was_made(group, dead);
+  const bool was_made = claim_was_made(group, dead);
   const ClaimName last =
       ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).claiming));
   LEAT_STEP("settle:begun");
-  bool any = false;
   group.each_hold([&](std::uint32_t seat, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     HoldState state = HoldState::unpack(word);
     if (state.owner != dead + 1 || state.phase == HoldPhase::returned) return;
@@ -86,13 +96,15 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
     state.delayed = false;
     state.phase = is_done || (is_of_last && !was_made) ? HoldPhase::free : HoldPhase::returned;
     // Fails only if another one was faster at the same.
-    any = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || any;
+    compare_exchange<Edge::hold>(hold.state, word, state.pack());
     LEAT_STEP("settle:returned");
   });
+  // Always, and before the seat is vacated: what is there may have been returned by somebody who died,
+  // here or in that seat, before it could say so.
+  announce_returned(topic, group);
   // Vacated last: until then a new member can't be taken for the dead one.
   compare_exchange<Edge::hold>(group.seat(dead).identity, identity, 0);
   LEAT_STEP("settle:vacated");
-  if (any) announce_returned(topic, group);
   SharedTopic::wake(topic.header().space_wake);
 }
 

@@ -212,6 +212,8 @@ class Member {
   void look_now_and_then() noexcept;
   std::int64_t look_after_others() noexcept;
   std::int64_t look_after_holds() noexcept;
+  void take_away(detail::GroupHold& hold, detail::HoldState state) noexcept;
+  void announce_taken() noexcept;
   void arm_wait_fd();
 
   Topic topic_;
@@ -223,6 +225,7 @@ class Member {
   std::uint32_t seat_ = 0;
   bool seated_ = false;
   bool must_pin_ = false;            // See pin().
+  bool taking_away_ = false;         // Since the last announce_taken().
   std::uint64_t claim_number_ = 0;   // Of the last claim made.
   std::vector<std::uint32_t> free_;  // Own holds to use; the last one first.
   std::vector<OwnHold> own_;

@@ -84,9 +84,11 @@ inline void Member::leave() noexcept {
   seated_ = false;
   if (participant_.forked()) return;
   bool any = false;
-  const auto let_go = [&](std::uint32_t seat, std::uint32_t index, std::uint64_t word) {
+  const auto let_go = [&](std::uint32_t seat, std::uint32_t index, std::uint64_t word,
+                          std::uint64_t order) {
     HoldState state = HoldState::unpack(word);
-    const bool is_done = state.phase == HoldPhase::held && geometry().at_most_once();
+    const bool is_done = order != 0 && geometry().at_most_once();
+    if (order == 0) state.deliveries = 0;
     state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
     state.owner = 0;
     state.delayed = false;
@@ -94,14 +96,15 @@ inline void Member::leave() noexcept {
     LEAT_STEP("leave:returned");
   };
   for (std::uint32_t index = 0; index < own_.size(); ++index) {
-    if (own_[index].whose == Own::mine) let_go(seat_, index, own_[index].state);
+    if (own_[index].whose == Own::mine) let_go(seat_, index, own_[index].state, own_[index].order);
   }
-  for (const ForeignHold& hold : foreign_) let_go(hold.seat, hold.hold, hold.state);
+  for (const ForeignHold& hold : foreign_) let_go(hold.seat, hold.hold, hold.state, hold.order);
+  // Before others can't see any more that somebody may have died over it.
+  if (any) announce_returned(shared(), *group_);
   store_relaxed(seat().in_flight, 0);
   std::uint64_t identity = identity_of(participant_.state());
   compare_exchange<Edge::hold>(seat().identity, identity, 0);
   LEAT_STEP("leave:vacated");
-  if (any) announce_returned(shared(), *group_);
   SharedTopic::wake(shared().header().space_wake);
 }
 
@@ -161,14 +164,15 @@ inline void Member::forget(std::uint32_t seat, std::uint32_t index, detail::Hold
     return Errc::lease_lost;
   }
   LEAT_STEP("settle:done");
+  const bool announces = to == HoldPhase::returned || geometry().by_key();
+  // Before in_flight falls: until then others look after this member, should it die here.
+  if (announces) [[unlikely]]
+    announce_returned(shared(), *group_);
   forget(delivery.seat_, delivery.hold_, to);
   const bool is_behind =
       delivery.position_ < lanes_[delivery.record.partition].walker.segment_position();
-  if (to == HoldPhase::returned || geometry().by_key()) [[unlikely]] {
-    announce_returned(shared(), *group_);
-  } else if (is_behind || ++acknowledged_ % kWakeEvery == 0) [[unlikely]] {
+  if (is_behind || ++acknowledged_ % kWakeEvery == 0) [[unlikely]]
     wake_publishers();
-  }
   return Errc::ok;
 }
 
@@ -265,19 +269,18 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
 // What was claimed and not handed out goes back.
 inline void Member::give_back_ready() noexcept {
   using namespace detail;
-  bool any = false;
-  for (; ready_at_ != ready_.size(); ++ready_at_) {
-    const Ready& one = ready_[ready_at_];
-    std::uint64_t word = one.state;
+  const std::size_t first = ready_at_;
+  for (std::size_t i = first; i != ready_.size(); ++i) {
+    std::uint64_t word = ready_[i].state;
     HoldState state = HoldState::unpack(word);
     state.phase = HoldPhase::returned;
     state.owner = 0;
     state.deliveries = 0;
-    any = compare_exchange<Edge::hold>(group_->hold(seat_, one.hold).state, word, state.pack()) ||
-          any;
-    forget(seat_, one.hold, HoldPhase::returned);
+    compare_exchange<Edge::hold>(group_->hold(seat_, ready_[i].hold).state, word, state.pack());
   }
-  if (any) announce_returned(shared(), *group_);
+  announce_returned(shared(), *group_);
+  for (; ready_at_ != ready_.size(); ++ready_at_)
+    forget(seat_, ready_[ready_at_].hold, HoldPhase::returned);
 }
 
 // ---- Waiting, and looking after the others --------------------------------------------------------
@@ -287,6 +290,9 @@ inline bool Member::is_ready() noexcept {
   if (kept_ || ready_at_ != ready_.size() || is_closed()) return true;
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
+  if (free_.empty() && lost_ != 0) find_lost_holds();
+  if (free_.empty())
+    return lost_ == 0;  // take() says that it holds too many; or others must settle some.
   for (Lane& lane : lanes_) {
     if (has_next(lane)) return true;
   }
@@ -331,7 +337,34 @@ inline Result<std::int64_t> Member::look_around() {
   }
   at_most(look_after_others());
   at_most(look_after_holds());
+  if (free_.empty())
+    at_most(kOthersDie);  // Others do not say when they settle what was this one's.
   return limit_ns;
+}
+
+// Makes somebody else's hold one for everybody. If this member dies before announce_taken(), others
+// find that it had records, and announce them.
+inline void Member::take_away(detail::GroupHold& hold, detail::HoldState state) noexcept {
+  using namespace detail;
+  // Of a claim that may yet fail there is nothing to take.
+  if (may_be_unmade(*group_, state)) return;
+  if (!taking_away_) {
+    taking_away_ = true;
+    ++in_flight_;
+    note_in_flight();
+  }
+  std::uint64_t word = state.pack();
+  state.phase = HoldPhase::returned;
+  state.owner = 0;
+  state.delayed = false;
+  // Fails if its owner goes on just now.
+  compare_exchange<Edge::hold>(hold.state, word, state.pack());
+}
+inline void Member::announce_taken() noexcept {
+  if (!std::exchange(taking_away_, false)) return;
+  detail::announce_returned(shared(), *group_);
+  --in_flight_;
+  note_in_flight();
 }
 
 // Settles dead members, and takes records from those who claimed them and do not move. Returns when
@@ -356,24 +389,15 @@ inline std::int64_t Member::look_after_others() noexcept {
     if (handed != progress.handed || progress.since_ns == 0) {
       progress = {handed, now};
     } else if (now - progress.since_ns >= kOthersDie) {
-      // It may be stopped before it could note its last claim.
-      const std::uint64_t claiming = load_acquire<Edge::group_cursor>(other.claiming);
-      const std::uint32_t partition = ClaimName::unpack(claiming).partition;
-      if (partition < lanes_.size()) note_claim(*group_, partition, group_->load_cursor(partition));
-      bool taken = false;
-      group_->each_hold_of(
-          index, [&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
-            HoldState state = HoldState::unpack(word);
-            if (state.phase != HoldPhase::ready || state.owner != index + 1) return;
-            // Only of a claim that is known to be made.
-            const std::uint64_t last = load_acquire<Edge::group_cursor>(other.claiming);
-            if (load_acquire<Edge::group_cursor>(other.noted) != last) return;
-            state.phase = HoldPhase::returned;
-            state.owner = 0;
-            taken = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || taken;
-            LEAT_STEP("take:over");
-          });
-      if (taken) announce_returned(shared(), *group_);
+      group_->each_hold_of(index,
+                           [&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+                             const HoldState state = HoldState::unpack(word);
+                             if (state.phase != HoldPhase::ready || state.owner != index + 1)
+                               return;
+                             take_away(hold, state);
+                             LEAT_STEP("take:over");
+                           });
+      announce_taken();
       progress.since_ns = now;
     }
   }
@@ -391,21 +415,16 @@ inline std::int64_t Member::look_after_holds() noexcept {
   };
   if (next_visible_ns_ != 0) at_most(next_visible_ns_);
   if (geometry().lease_ns == 0) return next;
-  bool any = false;
   group_->each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
-    HoldState state = HoldState::unpack(word);
+    const HoldState state = HoldState::unpack(word);
     if (state.phase != HoldPhase::held || state.owner == seat_ + 1) return;
     // relaxed: stored before the state
     const std::int64_t until = load_relaxed(hold.lease_until_ns);
     if (until > now) return at_most(until);
-    state.phase = HoldPhase::returned;
-    state.owner = 0;
-    state.delayed = false;
-    // Fails if its owner acknowledges it just now.
-    any = compare_exchange<Edge::hold>(hold.state, word, state.pack()) || any;
+    take_away(hold, state);
     LEAT_STEP("lease:over");
   });
-  if (any) announce_returned(shared(), *group_);
+  announce_taken();
   return next;
 }
 

@@ -54,8 +54,8 @@ inline void Member::park(std::uint32_t index) noexcept {
   state.owner = 0;
   state.deliveries = 0;
   store_release<Edge::hold>(hold.state, state.pack());
-  forget(seat_, index, HoldPhase::returned);
   announce_returned(shared(), *group_);
+  forget(seat_, index, HoldPhase::returned);
 }
 
 }  // namespace leat

@@ -143,8 +143,8 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
         count = ready_.size();
       }
       unpin(lane);
-      if (count != 0 || !moved) return count;
-      continue;  // Only gaps so far.
+      if (count != 0 || (!moved && !by_key)) return count;
+      continue;  // Only gaps so far, or keys that others have.
     }
     for (std::size_t i = 0; i < ready_.size(); ++i) {
       HoldState none = state;
@@ -152,10 +152,12 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
       store_release<Edge::hold>(group_->hold(seat_, ready_[i].hold).state, none.pack());
     }
     ready_.clear();
-    if (count != 0) note_in_flight();
     unpin(lane);
-    // Others may have seen its keys taken.
-    if (by_key && count != 0) announce_returned(shared(), *group_);
+    if (count != 0) {
+      // Others may have seen its keys taken. Before in_flight falls: see settle().
+      if (by_key) announce_returned(shared(), *group_);
+      note_in_flight();
+    }
     if (walk != Walk::corrupt && count == 0 && !moved) return 0;
     // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
     if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;
@@ -169,7 +171,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
 inline std::size_t Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
   if (free_.size() < want && lost_ != 0) find_lost_holds();
   if (free_.empty()) {
-    if (lost_ < own_.size()) (void)fail(Errc::in_flight_full);
+    if (lost_ == 0) (void)fail(Errc::in_flight_full);
     return 0;
   }
   for (std::size_t turn = 0; turn < lanes_.size(); ++turn) {

@@ -276,7 +276,8 @@ struct alignas(kLine) PartitionSlot {
   std::uint64_t pin;         // a lossy subscriber reads it in place, or a member looks at its keys
   std::uint64_t repair_pin;  // its owner repairs a record in it
   // Publisher, policy grow: physical segment + 1 that it is about to open, which therefore keeps its
-  // memory; 0 = none. [supply]
+  // memory; 0 = none. What a dead one left stands until the slot's next publisher opens a segment.
+  // [supply]
   std::uint64_t choice;
 };
 static_assert(sizeof(PartitionSlot) == kLine);

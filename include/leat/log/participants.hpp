@@ -160,7 +160,6 @@ class Participant {
       store_relaxed(line.reader_mode, static_cast<std::uint64_t>(ReaderMode::none));
       store_relaxed(line.pin, 0);
       store_relaxed(line.repair_pin, 0);
-      store_relaxed(line.choice, 0);
     }
   }
 

@@ -64,7 +64,8 @@ TEST_F(SimpleIpcBlocks, BehavesLikeAModel) {
         break;
       default:
         if (held[which].status == BlockStatus::acquired) break;
-        ASSERT_EQ(ipc.acquireBlock(held[which], 0) != nullptr, !queue.empty()) << step << CSimpleIPC::lastErrorText();
+        ASSERT_EQ(ipc.acquireBlock(held[which], 0) != nullptr, !queue.empty())
+            << step << CSimpleIPC::lastErrorText();
         if (queue.empty()) break;
         held_text[which] = queue.front();
         queue.pop_front();
@@ -127,6 +128,26 @@ TEST_F(SimpleIpcBlocks, BlockHeldInPlaceCountsUntilItIsReleased) {
   }
   EXPECT_EQ(read_number(ipc), 0u);  // Destroyed without a release: the next reader gets it.
   EXPECT_EQ(fill_up(ipc), 3u);
+}
+
+TEST_F(SimpleIpcBlocks, ReaderThatHoldsBlocksHoldsUpNobody) {
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(8, 60));
+  std::deque<BlockReadDescriptor> held;
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    ASSERT_TRUE(write_number(ipc, round));
+    ASSERT_NE(ipc.acquireBlock(held.emplace_back(), 0), nullptr);
+    for (std::uint64_t i = 0; i < 200; ++i) {  // More than a segment.
+      ASSERT_TRUE(write_number(ipc, i)) << round << ' ' << i;
+      ASSERT_EQ(read_number(ipc), i);
+    }
+  }
+  EXPECT_EQ(fill_up(ipc), 10u);
+  for (std::uint64_t round = 0; round < 50; ++round) {
+    ASSERT_EQ(std::memcmp(held[round].result, &round, sizeof(round)), 0);
+    ASSERT_TRUE(ipc.releaseLockedBlock(held[round]));
+  }
+  EXPECT_EQ(fill_up(ipc), 50u);
 }
 
 TEST_F(SimpleIpcBlocks, BlockThatIsNotReleasedByItsWriterIsNotDelivered) {

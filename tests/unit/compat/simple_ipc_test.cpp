@@ -142,6 +142,26 @@ TEST_F(SimpleIpcTest, LeavesNothingBehindEvenIfNobodyUsedIt) {
   EXPECT_TRUE(directory().is_empty());
 }
 
+TEST_F(SimpleIpcTest, NameOfACreatorThatDiedHalfwayIsFree) {
+  must(Topic::create("point.settings"));
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(8, 10, 1, false, 0, "point"))
+      << CSimpleIPC::lastErrorText();
+  EXPECT_EQ(fill_up(ipc), 10u);
+}
+
+TEST_F(SimpleIpcTest, RemovalByForceEndsInfiniteWaits) {
+  for (const bool is_full : {false, true}) {
+    CSimpleIPC ipc;
+    ASSERT_TRUE(ipc.createConnectionPoint(8, 10));
+    if (is_full) fill_up(ipc);
+    const auto [number, error] = ended_by(
+        [&] { return is_full ? write_number(ipc, 1, INFINITE) : read_number(ipc, INFINITE); },
+        [&] { must(Topic::remove(ipc.getConnectionPointName(), {.force = true})); });
+    EXPECT_EQ(error, Errc::deleted);
+  }
+}
+
 // C4
 TEST_F(SimpleIpcTest, InfiniteReadIsEndedByAWrite) {
   CSimpleIPC ipc;
@@ -286,6 +306,32 @@ TEST_F(SimpleIpcTest, ExpansionsAreChangedForAllInstances) {
                                          [&] { EXPECT_TRUE(ipc.setMaxExpansionsCount(4)); });
   EXPECT_TRUE(written);
   EXPECT_EQ(fill_up(ipc), 9u);
+  // Far beyond what it was made with.
+  ASSERT_TRUE(ipc.setMaxExpansionsCount(400)) << CSimpleIPC::lastErrorText();
+  EXPECT_EQ(fill_up(other), 3960u);
+}
+
+TEST_F(SimpleIpcTest, TakesMemoryForExpansionsAsTheyAreNeeded) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(4000, 256, 64, false, 16));
+  const Topic topic = must(Topic::open(ipc.getConnectionPointName()));
+  EXPECT_LE(topic.info().capacity_bytes, 3 * kMiB);
+  const std::string block(4000, 'x');
+  std::uint64_t count = 0;
+  while (ipc.write(block.data(), block.size(), 0)) ++count;
+  EXPECT_EQ(count, 64 * 256u);
+  const std::uint64_t full = topic.info().capacity_bytes;
+  EXPECT_GE(full, 62 * kMiB);
+  EXPECT_LE(full, 66 * kMiB);
+  // Not more, however many go through it.
+  std::string read(4000, '\0');
+  for (std::uint64_t i = 0; i < count; ++i) {
+    ASSERT_TRUE(ipc.read(read.data(), read.size(), 0));
+    ASSERT_EQ(read, block);
+    ASSERT_TRUE(ipc.write(block.data(), block.size(), 0));
+  }
+  EXPECT_LE(topic.info().capacity_bytes, full + 2 * kMiB);
 }
 
 TEST_F(SimpleIpcTest, ExpansionsAreFixedWithPreAllocate) {
