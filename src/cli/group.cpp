@@ -49,8 +49,9 @@ void fail_group(Error error, const std::string& topic, const std::string& group)
       break;
     case Errc::too_many:
       sentence = fmt::format(
-          "group '{}' of topic '{}' has as many members as it may have: end one, or create it with "
-          "more --members",
+          "no place for another member in group '{}' of topic '{}': end one, or create the group "
+          "with "
+          "more --members, or the topic with more --participants",
           group, topic);
       break;
     case Errc::closed:

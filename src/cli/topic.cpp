@@ -376,7 +376,8 @@ void print_info(const TopicInfo& info, std::size_t max_record_size) {
   }
   fmt::print("\n{:>9}  {:<19}  {:>15}  {:>15}  {}\n", "PID", "ROLE", "OFFSET", "LAG", "BLOCKING");
   for (const ParticipantInfo& one : info.participants) {
-    if (one.role.ends_with("publisher")) {
+    // Where a member is, is its group's matter: leat group info.
+    if (one.role.ends_with("publisher") || one.role == "member") {
       fmt::print("{:>9}  {:<19}  {:>15}  {:>15}  {}\n", one.pid, one.role, "-", "-", "-");
     } else {
       fmt::print("{:>9}  {:<19}  {:>15}  {:>15}  {}\n", one.pid, one.role, number_text(one.offset),

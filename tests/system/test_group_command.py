@@ -296,6 +296,26 @@ def test_group_of_a_topic_of_several_partitions(leat):
     assert sorted(map(int, drain(leat).split())) == list(range(1000))
 
 
+def test_no_place_for_another_member(leat):
+    make(leat, "--members", "1")
+    first = leat.start("sub", "t", "--group", "g")
+    wait_until(lambda: group_info(leat)["members"] == 1)
+    one_line(leat("sub", "t", "--group", "g"), 3, "'g'", "'t'", "--members", "--participants")
+    first.kill()
+    first.wait()
+    leat("sub", "t", "--group", "g", "--exit", check=True)
+
+
+def test_members_take_part_in_the_topic(leat):
+    make(leat)
+    sub = leat.start("sub", "t", "--group", "g")
+    wait_until(lambda: group_info(leat)["members"] == 1)
+    assert [(one["role"], one["pid"]) for one in info(leat, "t")["participants"]] == [
+        ("member", sub.pid)]
+    assert re.search(rf"^ *{sub.pid}  member +-  +-  -$", leat("topic", "info", "t").stdout, re.M)
+    one_line(leat("topic", "delete", "t"), 3, f"member {sub.pid}", "--force")
+
+
 # --- doctor ---------------------------------------------------------------------------------------
 
 def test_doctor_names_groups_that_hold_room_and_have_no_members(leat):

@@ -220,6 +220,20 @@ TEST(Group, HasAsManyMembersAsItMayHave) {
   EXPECT_EQ(code(group.join()), Errc::ok);
 }
 
+TEST(Group, MembersAreParticipantsOfTheTopic) {
+  const TestTopic topic{{.participants = 2}};
+  const Group group = group_of(*topic);
+  const Member one = join(group);
+  {
+    const Member two = join(group);
+    EXPECT_EQ(code(group.join()), Errc::too_many);
+    EXPECT_EQ(topic->info().participants.size(), 2u);
+    EXPECT_EQ(topic->info().participants[0].role, "member");
+    EXPECT_EQ(code(Topic::remove(kTopicName, {.directory = topic.directory()})), Errc::busy);
+  }
+  EXPECT_EQ(code(group.join()), Errc::ok);
+}
+
 TEST(Group, MembersWithNamesThatAreTooLongAreRefused) {
   const TestTopic topic;
   const Group group = group_of(*topic);

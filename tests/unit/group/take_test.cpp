@@ -1,4 +1,6 @@
 // What members take: which records, in what order, how many.
+#include <stdexcept>
+
 #include "group/group_testing.hpp"
 
 namespace leat {
@@ -281,6 +283,22 @@ TEST(MemberPoll, GoesOnAcrossManySegments) {
     must(member.poll(10, [&](const Delivery& delivery) { log.push_back(to_text(delivery)); }));
   }
   EXPECT_EQ(log, repeated(100, kHalfText));
+}
+
+TEST(MemberPoll, CallThatThrowsGivesBackWhatItDidNotDo) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  publish_numbers(publisher, 5);
+  const auto poll = [&] {
+    (void)member.poll(5, [](const Delivery& delivery) {
+      if (delivery.record.offset == 2) throw std::runtime_error{"not this one"};
+    });
+  };
+  EXPECT_THROW(poll(), std::runtime_error);
+  EXPECT_EQ(sorted(drain(member, 3)), numbers(3, 2));
+  EXPECT_EQ(group.info().in_flight, 0u);
 }
 
 // ---- take_copy -----------------------------------------------------------------------------------
