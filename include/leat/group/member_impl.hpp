@@ -319,8 +319,9 @@ inline Result<std::int64_t> Member::look_around() {
   for (Lane& lane : lanes_) {
     const std::uint32_t partition = lane.walker.partition();
     const CursorValue cursor = group_->load_cursor(partition);
-    // The hole first, then once more what comes: see PartitionReader::look_after_hole().
-    if (has_next(lane) || !lane.walker.has_hole() || has_next(lane)) {
+    // The hole first, then once more what comes: see PartitionReader::look_after_hole(). No hole is
+    // where the walker has not come to the cursor: its segment is not there yet, or it has moved on.
+    if (has_next(lane) || !lane.walker.has_hole() || has_next(lane) || !lane.walker.is_at(cursor)) {
       lane.hole.clear();
       continue;
     }
@@ -398,6 +399,8 @@ inline std::int64_t Member::look_after_others() noexcept {
                              LEAT_STEP("take:over");
                            });
       announce_taken();
+      // It may have returned records and not come to say so.
+      seen_returned_ = ~0ULL;
       progress.since_ns = now;
     }
   }

@@ -61,6 +61,10 @@ class Walker {
     return CursorValue::make(segment_position_ + granule_, claimer, is_at_end ? 0 : records_before_,
                              batch_index(), claim_number);
   }
+  // Whether go_to() has come to this cursor, in a segment that is there.
+  bool is_at(const CursorValue& at) const noexcept {
+    return granule_ < segment_granules_ && cursor(at.claimer(), at.claim_number()) == at;
+  }
   std::uint64_t offset() const noexcept { return base_offset_ + records_before_ + batch_index(); }
   std::uint64_t segment() const noexcept { return segment_; }
   std::uint64_t segment_position() const noexcept { return segment_position_; }

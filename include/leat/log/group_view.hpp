@@ -79,11 +79,16 @@ class GroupView {
   }
 
   CursorValue load_cursor(std::uint32_t partition) const noexcept {
-    // [group-cursor] acquire, the place last: whoever sees it sees the holds of what lies before.
-    // The two may be of different moments; a swap compares both.
+    const GroupCursor& cursor = cursors_[partition];
     CursorValue value;
-    value.record = load_acquire<Edge::group_cursor>(cursors_[partition].record);
-    value.place = load_acquire<Edge::group_cursor>(cursors_[partition].place);
+    // Both words of one moment: a claim that leaves the place as it is goes on inside a batch, and then
+    // either record is true. Bounded, for somebody may scribble.
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      // [group-cursor] acquire: whoever sees it sees the holds of what lies before.
+      value.place = load_acquire<Edge::group_cursor>(cursor.place);
+      value.record = load_acquire<Edge::group_cursor>(cursor.record);
+      if (load_acquire<Edge::group_cursor>(cursor.place) == value.place) break;
+    }
     return value;
   }
   bool swap_cursor(std::uint32_t partition, const CursorValue& from,

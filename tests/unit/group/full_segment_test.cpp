@@ -23,5 +23,25 @@ TEST(GroupCursor, OffsetsAreRightWhereRecordsFillTheirSegment) {
   }
 }
 
+// A member that has long not taken anything stands in an old segment while the cursor is at the end of a
+// full one, where nothing is yet. It once looked for a hole at its old place, and called that corrupt.
+TEST(GroupCursor, AMemberThatFellBehindFindsNothingWrong) {
+  const TestTopic topic{{.capacity_bytes = 8 * kSegment}};
+  const Group group = must(topic->group("workers", {.from = From::beginning}));
+  Publisher publisher = must(topic->publisher());
+  Member idle = must(group.join());
+  Member busy = must(group.join());
+  for (int i = 0; i < 128; ++i) must(publisher.publish("12345678"));
+  std::size_t taken = 0;
+  const auto count = [&](const Delivery&) { ++taken; };
+  while (taken < 128) must(idle.poll(128, count));
+  for (int i = 0; i < 2 * 128; ++i) must(publisher.publish("12345678"));
+  while (taken < 3 * 128) must(busy.poll(128, count));
+  for (int i = 0; i < 5; ++i) {
+    std::this_thread::sleep_for(12ms);  // It looks around once a tick of the kernel's clock.
+    EXPECT_EQ(code(idle.take(Deadline::immediate())), Errc::timeout);
+  }
+}
+
 }  // namespace
 }  // namespace leat
