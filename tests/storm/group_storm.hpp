@@ -65,7 +65,7 @@ class GroupStorm {
   int work(Random random);
   int subscribe();
   void let_go(Member& member, std::vector<Delivery>& held, Random& random);
-  void note(const Delivery& delivery);
+  void note(const Delivery& delivery, std::int64_t call_began_ns);
 
   GroupStormOptions options_;
   Random random_;

@@ -17,6 +17,7 @@
 #include <cstdarg>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -70,16 +71,21 @@ class AccountOf {
     return mark;
   }
 
-  void taken(const Delivery& delivery, GroupMode mode) noexcept {
+  // With a lease, somebody may be stopped until others have taken and acknowledged what it was just
+  // handed: then `call_began_ns` says when its call began.
+  void taken(const Delivery& delivery, GroupMode mode,
+             std::int64_t call_began_ns = std::numeric_limits<std::int64_t>::max()) noexcept {
     const auto mark = mark_of(delivery);
     if (!mark) return;
     Entry& one = entry(*mark);
     const std::uint32_t before = one.taken++;
     if (one.lenient != 0) return;  // The group was moved back or forth.
-    if (one.acknowledged != 0) complain_of(*mark, delivery, "taken after it was acknowledged");
+    const std::int64_t acknowledged_at = one.acknowledged_at_ns;
+    if (acknowledged_at != 0 && acknowledged_at < call_began_ns)
+      complain_of(*mark, delivery, "taken after it was acknowledged");
     if (mode == GroupMode::at_most_once && before > one.given_back)
       complain_of(*mark, delivery, "taken twice, at most once");
-    if (before != 0 && delivery.deliveries == 1)
+    if (delivery.deliveries == 1 && one.firsts++ != 0)
       complain_of(*mark, delivery, "taken twice, and both times as the first");
     if (before == 0 && delivery.deliveries != 1) ++unnoted_;
     if (before != 0) ++again_;
@@ -94,6 +100,7 @@ class AccountOf {
     Result<void> done = acknowledge();
     if (done && one.acknowledged++ != 0 && one.lenient == 0)
       complain_of(*mark, delivery, "acknowledged twice");
+    if (done) one.acknowledged_at_ns = detail::now_ns();
     --one.unsure;
     return done;
   }
@@ -194,9 +201,11 @@ class AccountOf {
 
  private:
   struct Entry {
+    std::atomic<std::int64_t> acknowledged_at_ns;  // 0: not noted
     std::atomic<std::uint8_t> published;
     std::atomic<std::uint8_t> lenient;
     std::atomic<std::uint8_t> taken;
+    std::atomic<std::uint8_t> firsts;  // of these, as the first delivery
     std::atomic<std::uint8_t> acknowledged;
     std::atomic<std::uint8_t> given_back;
     std::atomic<std::uint8_t> unsure;  // Acknowledgements begun and not ended.
