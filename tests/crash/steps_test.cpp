@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 
+#include "group_scenarios.hpp"
 #include "scenarios.hpp"
 
 namespace leat::testing {
@@ -38,6 +39,11 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   }
   swept.insert(std::begin(kCreateSteps), std::end(kCreateSteps));
   swept.insert(std::begin(kDeleteSteps), std::end(kDeleteSteps));
+  for (const GroupScenario& scenario : group_scenarios()) {
+    swept.insert(scenario.steps.begin(), scenario.steps.end());
+  }
+  swept.insert(std::begin(kCreateGroupSteps), std::end(kCreateGroupSteps));
+  swept.insert(std::begin(kDeleteGroupSteps), std::end(kDeleteGroupSteps));
   EXPECT_EQ(labels_in_sources(), swept);
   EXPECT_GE(swept.size(), 25U);  // Else the search itself found nothing.
 }

@@ -1,0 +1,204 @@
+#include "group_scenarios.hpp"
+
+namespace leat::testing {
+
+namespace {
+
+constexpr std::uint32_t kBatch = 5;
+
+// ---- Before the victim ----------------------------------------------------------------------------
+
+// Three segments of records, some of them in batches; the first are acknowledged.
+void some_records(GroupWorld& world) {
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(world.publish(200));
+  EXPECT_TRUE(world.take_some(world.member()));
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(world.publish(1000));
+    EXPECT_TRUE(world.publish_batch({16, 200, 40}));
+  }
+}
+// Two of them came back.
+void returned_records(GroupWorld& world) {
+  some_records(world);
+  std::vector<Delivery> taken;
+  EXPECT_TRUE(world.member().take(taken, 2));
+  for (const Delivery& one : taken) {
+    world.note_taken(one);
+    EXPECT_TRUE(world.give_back(world.member(), one));
+  }
+}
+void some_keyed_records(GroupWorld& world) {
+  for (std::size_t i = 0; i < 24; ++i) EXPECT_TRUE(world.publish(100 + 30 * (i % 5)));
+}
+
+// Somebody takes records and dies without an acknowledgement.
+void leave_dead_member(GroupWorld& world) {
+  Child earlier = world.start(
+      [&]() -> int {
+        Member member = world.open_member();
+        for (int i = 0; i < 3; ++i) {
+          auto one = member.take(Deadline::immediate());
+          CHILD_CHECK_OK(one);
+          world.note_taken(*one);
+        }
+        ::raise(SIGKILL);
+        return 0;
+      },
+      {"", 1, SIGKILL});
+  earlier.wait();
+  EXPECT_TRUE(earlier.was_killed()) << earlier.describe();
+}
+void dead_member(GroupWorld& world) {
+  some_records(world);
+  leave_dead_member(world);
+}
+// The survivor claims some ahead, and does not move.
+void slow_member(GroupWorld& world) {
+  some_records(world);
+  world.take_and_keep();
+}
+// One who died between a claim's holds and the claim, and one with records.
+void dead_members(GroupWorld& world) {
+  some_records(world);
+  for (const char* step : {"take:held", "take:noting", "take:claimed"}) {
+    Child earlier = world.start(
+        [&]() -> int {
+          Member member = world.open_member();
+          (void)member.take(Deadline::immediate());
+          return 0;
+        },
+        {step, 1, SIGKILL});
+    earlier.wait();
+    EXPECT_TRUE(earlier.was_killed()) << earlier.describe();
+  }
+}
+
+// ---- Victims --------------------------------------------------------------------------------------
+
+// What may come of a call of one that was stopped for a while.
+template <class T>
+bool is_usual(const Result<T>& result) {
+  return result || result.error().code == Errc::timeout || result.error().code == Errc::lease_lost;
+}
+
+// Takes records one by one; acknowledges some, gives some back, leaves with two.
+int take_one_by_one(GroupWorld& world) {
+  Member member = world.open_member();
+  std::vector<Delivery> kept;
+  for (int i = 0; i < 8; ++i) {
+    auto taken = member.take(5ms);
+    CHILD_CHECK(is_usual(taken));
+    if (!taken) continue;
+    world.note_taken(*taken);
+    switch (i % 4) {
+      case 0:
+      case 1: CHILD_CHECK(is_usual(world.acknowledge(member, *taken))); break;
+      case 2: CHILD_CHECK(is_usual(world.give_back(member, *taken))); break;
+      default: kept.push_back(*taken); break;
+    }
+  }
+  if (world.options().group.by_key) {
+    for (const Delivery& one : kept) world.account().let_go_of_key(one);
+  }
+  return 0;
+}
+
+// Takes several at once, acknowledges them up to some, and leaves with the rest.
+int take_several(GroupWorld& world) {
+  Member member = world.open_member();
+  for (int i = 0; i < 3; ++i) {
+    std::vector<Delivery> taken;
+    CHILD_CHECK(is_usual(member.take(taken, kBatch, 5ms)));
+    for (const Delivery& one : taken) world.note_taken(one);
+    for (std::size_t k = 0; k + 1 < taken.size(); ++k)
+      CHILD_CHECK(is_usual(world.acknowledge(member, taken[k])));
+  }
+  return 0;
+}
+
+int poll_some(GroupWorld& world) {
+  Member member = world.open_member();
+  for (int i = 0; i < 3; ++i) {
+    (void)member.wait(5ms);
+    CHILD_CHECK(is_usual(member.poll(kBatch, [&](const Delivery& one) {
+      world.note_taken(one);
+      world.account().acknowledge_later(one);
+    })));
+  }
+  return 0;
+}
+
+// Looks after the others until there is nothing to wait for.
+int look_after_others(GroupWorld& world) {
+  Member member = world.open_member();
+  const Deadline end{200ms};
+  for (int i = 0; i < 40 && !end.passed(); ++i) {
+    auto taken = member.take(10ms);
+    CHILD_CHECK(is_usual(taken));
+    if (!taken) continue;
+    world.note_taken(*taken);
+    CHILD_CHECK(is_usual(world.acknowledge(member, *taken)));
+  }
+  return 0;
+}
+
+int seek_to(GroupWorld& world, From from) {
+  const Group group = world.open();
+  world.account().be_lenient();
+  for (int i = 0; i < 3; ++i) CHILD_CHECK_OK(group.seek(from));
+  world.account().be_lenient();  // Others went on while it was stopped.
+  return 0;
+}
+int seek_to_beginning(GroupWorld& world) { return seek_to(world, From::beginning); }
+int seek_to_end(GroupWorld& world) { return seek_to(world, From::end); }
+
+}  // namespace
+
+const std::vector<GroupScenario>& group_scenarios() {
+  static const std::vector<const char*> kClaim = {"take:held", "take:noting", "take:claimed",
+                                                  "take:noted"};
+  static const std::vector<const char*> kTake = {
+      "seat:taken",  "take:held",     "take:noting", "take:claimed",   "take:noted",
+      "take:handed", "settle:before", "settle:done", "leave:returned", "leave:vacated"};
+  static const std::vector<const char*> kTakeSeveral = {
+      "take:held",     "take:noting", "take:claimed",   "take:noted",
+      "settle:before", "settle:done", "leave:returned", "leave:vacated"};
+  static const std::vector<const char*> kPoll = {"take:held",  "take:noting",   "take:claimed",
+                                                 "take:noted", "settle:before", "settle:done"};
+  static const std::vector<const char*> kRetake = {"retake:taken", "settle:before", "settle:done"};
+  static const std::vector<const char*> kTakeKeyed = {
+      "take:held",   "take:noting",    "take:claimed",  "take:noted",  "settle:before",
+      "settle:done", "leave:returned", "leave:vacated", "retake:taken"};
+  static const std::vector<const char*> kSettle = {"settle:begun", "settle:returned",
+                                                   "settle:vacated", "retake:taken", "settle:done"};
+  static const std::vector<const char*> kSeek = {"seek:noted", "seek:moved"};
+  static const GroupWorldOptions kOnce{.group = {.mode = GroupMode::at_most_once}};
+  static const GroupWorldOptions kPartitions{.group = {}, .partitions = 3};
+  static const GroupWorldOptions kByKey{.group = {.by_key = true}};
+  static const GroupWorldOptions kLease{.group = {.lease = 30ms}};
+  static const std::vector<GroupScenario> all = {
+      {"take", {}, some_records, take_one_by_one, kTake},
+      {"take_several", {}, some_records, take_several, kTakeSeveral, kBatch},
+      {"take_once", kOnce, some_records, take_one_by_one, kTake},
+      {"take_several_once", kOnce, some_records, take_several, kTakeSeveral, kBatch},
+      {"take_leased", kLease, some_records, take_one_by_one, kTake},
+      {"take_several_leased", kLease, some_records, take_several, kTakeSeveral, kBatch},
+      {"take_by_key", kByKey, some_keyed_records, take_one_by_one, kTakeKeyed, 1, 12},
+      {"take_from_partitions", kPartitions, some_records, take_one_by_one, kClaim},
+      {"retake", {}, returned_records, take_one_by_one, kRetake},
+      {"retake_once", kOnce, returned_records, take_one_by_one, kRetake},
+      {"retake_leased", kLease, returned_records, take_one_by_one, kRetake},
+      {"poll", {}, some_records, poll_some, kPoll, kBatch},
+      {"settle", {}, dead_member, look_after_others, kSettle},
+      {"settle_once", kOnce, dead_member, look_after_others, kSettle},
+      {"settle_several", {}, dead_members, look_after_others, kSettle},
+      {"take_over", {}, slow_member, look_after_others, {"take:over"}},
+      {"take_over_once", kOnce, slow_member, look_after_others, {"take:over"}},
+      {"lease_over", kLease, slow_member, look_after_others, {"lease:over"}},
+      {"seek_back", {}, some_records, seek_to_beginning, kSeek},
+      {"seek_to_end", {}, some_records, seek_to_end, kSeek},
+  };
+  return all;
+}
+
+}  // namespace leat::testing

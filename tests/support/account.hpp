@@ -1,0 +1,245 @@
+// The oracle of the tests of consumer groups: who took which record, and who acknowledged it, in memory
+// that the members of all processes share.
+//
+//     account->published(mark);                                 // a publisher, after publish()
+//     account->taken(delivery, mode);                           // a member, for each that it takes
+//     auto done = account->acknowledge(member, delivery);       // instead of member.acknowledge()
+//     EXPECT_EQ(account->complaints(), std::vector<std::string>{});
+//
+// A process may be killed between a call and the note of it: then both outcomes are right.
+#pragma once
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "leat/group/group.hpp"
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+#include "support/trail.hpp"
+
+namespace leat::testing {
+
+// Whether nothing of the process runs any more. Its locks are given back a little before that.
+inline bool is_gone(::pid_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/stat", static_cast<int>(pid));
+  std::FILE* file = std::fopen(path, "r");
+  if (file == nullptr) return true;
+  char line[256] = {};
+  const bool read = std::fgets(line, sizeof(line), file) != nullptr;
+  std::fclose(file);
+  const std::string text = line;
+  const std::size_t name_end = text.rfind(')');  // The state follows the name.
+  if (!read || name_end == std::string::npos || name_end + 2 >= text.size()) return true;
+  return text[name_end + 2] == 'Z' || text[name_end + 2] == 'X';
+}
+
+template <std::size_t kPublishers, std::size_t kRecords>
+class AccountOf {
+ public:
+  static constexpr std::size_t kKeys = 8;
+  static std::string key_of(Mark mark) { return "key " + std::to_string(mark.sequence % kKeys); }
+
+  // ---- Publishers ---------------------------------------------------------------------------------
+
+  // The next record of this publisher. It is claimed by then, perhaps, and delivered.
+  Mark begin(std::uint32_t publisher) noexcept { return {publisher, count_[publisher]++}; }
+  void take_back(Mark mark) noexcept { count_[mark.publisher] = mark.sequence; }
+  void published(Mark mark) noexcept { entry(mark).published = 1; }
+  bool is_full(std::uint32_t publisher) const noexcept { return count_[publisher] >= kRecords; }
+  std::uint32_t begun(std::uint32_t publisher) const noexcept { return count_[publisher]; }
+
+  // ---- Members ------------------------------------------------------------------------------------
+
+  // Nothing if the record is not one of those that were begun.
+  std::optional<Mark> mark_of(const Delivery& delivery) noexcept {
+    const auto mark = read_message(delivery.record.value);
+    if (!mark || mark->publisher >= kPublishers || mark->sequence >= count_[mark->publisher]) {
+      complain("offset %llu: no such record, or not whole",
+               static_cast<unsigned long long>(delivery.record.offset));
+      return std::nullopt;
+    }
+    return mark;
+  }
+
+  // With a lease, somebody may be stopped until others have taken and acknowledged what it was just
+  // handed: then `call_began_ns` says when its call began.
+  void taken(const Delivery& delivery, GroupMode mode,
+             std::int64_t call_began_ns = std::numeric_limits<std::int64_t>::max()) noexcept {
+    const auto mark = mark_of(delivery);
+    if (!mark) return;
+    Entry& one = entry(*mark);
+    const std::uint32_t before = one.taken++;
+    if (one.lenient != 0) return;  // The group was moved back or forth.
+    const std::int64_t acknowledged_at = one.acknowledged_at_ns;
+    if (acknowledged_at != 0 && acknowledged_at < call_began_ns)
+      complain_of(*mark, delivery, "taken after it was acknowledged");
+    if (mode == GroupMode::at_most_once && before > one.given_back)
+      complain_of(*mark, delivery, "taken twice, at most once");
+    if (delivery.deliveries == 1 && one.firsts++ != 0)
+      complain_of(*mark, delivery, "taken twice, and both times as the first");
+    if (before == 0 && delivery.deliveries != 1) ++unnoted_;
+    if (before != 0) ++again_;
+  }
+
+  template <class Acknowledge>
+  Result<void> acknowledge(const Delivery& delivery, Acknowledge&& acknowledge) noexcept {
+    const auto mark = mark_of(delivery);
+    if (!mark) return acknowledge();
+    Entry& one = entry(*mark);
+    ++one.unsure;
+    Result<void> done = acknowledge();
+    if (done && one.acknowledged++ != 0 && one.lenient == 0)
+      complain_of(*mark, delivery, "acknowledged twice");
+    if (done) one.acknowledged_at_ns = detail::now_ns();
+    --one.unsure;
+    return done;
+  }
+  Result<void> acknowledge(Member& member, const Delivery& delivery) noexcept {
+    return acknowledge(delivery, [&] { return member.acknowledge(delivery); });
+  }
+
+  Result<void> give_back(Member& member, const Delivery& delivery,
+                         std::chrono::nanoseconds delay = std::chrono::nanoseconds{0}) noexcept {
+    if (const auto mark = mark_of(delivery)) ++entry(*mark).given_back;
+    return member.give_back(delivery, delay);
+  }
+  // For what poll() hands over, and acknowledges when the callback has returned.
+  void acknowledge_later(const Delivery& delivery) noexcept {
+    if (const auto mark = mark_of(delivery)) ++entry(*mark).unsure;
+  }
+
+  // By key: from when it takes the first record with a key until it is about to let go of the last.
+  void take_key(const Delivery& delivery) noexcept {
+    const auto mark = mark_of(delivery);
+    if (!mark) return;
+    if (!delivery.record.has_key || delivery.record.key.text() != key_of(*mark)) {
+      complain_of(*mark, delivery, "another key");
+      return;
+    }
+    Key& key = keys_[mark->sequence % kKeys];
+    const ::pid_t self = ::getpid();
+    ::pid_t holder = key.holder;
+    // Its locks may be given back, and it not quite gone.
+    for (int i = 0; holder != 0 && holder != self && !is_gone(holder); ++i) {
+      if (key.holder != holder || i == 20'000) {
+        complain_of(*mark, delivery, "its key is held by two");
+        break;
+      }
+      ::usleep(100);
+    }
+    key.holder = self;
+    ++key.count;
+    if (holder != self) key.count = 1;
+    if (delivery.deliveries != 1) return;
+    if (key.next > delivery.record.offset) complain_of(*mark, delivery, "not in order by key");
+    key.next = delivery.record.offset + 1;
+  }
+  void let_go_of_key(const Delivery& delivery) noexcept {
+    const auto mark = mark_of(delivery);
+    if (!mark) return;
+    Key& key = keys_[mark->sequence % kKeys];
+    if (--key.count == 0) key.holder = 0;
+  }
+
+  // ---- The end ------------------------------------------------------------------------------------
+
+  // From now on what was begun so far may come again, or never.
+  void be_lenient() noexcept {
+    for (std::uint32_t publisher = 0; publisher < kPublishers; ++publisher) {
+      for (std::uint32_t i = 0; i < count_[publisher]; ++i) entries_[publisher][i].lenient = 1;
+    }
+  }
+
+  // Records that are still to come, if they are delivered at least once: neither acknowledged, nor did
+  // anybody die over that.
+  std::uint64_t open() const noexcept {
+    return count_those([](const Entry& one) {
+      return one.published != 0 && one.lenient == 0 && one.acknowledged == 0 && one.unsure == 0;
+    });
+  }
+  // Records that nobody noted to have taken.
+  std::uint64_t untaken() const noexcept {
+    return count_those(
+        [](const Entry& one) { return one.published != 0 && one.lenient == 0 && one.taken == 0; });
+  }
+  std::uint64_t unsure() const noexcept {
+    return count_those([](const Entry& one) { return one.unsure != 0; });
+  }
+  std::uint64_t acknowledged() const noexcept {
+    return count_those([](const Entry& one) { return one.acknowledged != 0; });
+  }
+  // Records that came as if taken before, though nobody had noted that.
+  std::uint64_t unnoted() const noexcept { return unnoted_; }
+  std::uint64_t again() const noexcept { return again_; }
+
+  std::vector<std::string> complaints() const {
+    std::vector<std::string> all;
+    const std::uint32_t count = complaint_count_;
+    for (std::uint32_t i = 0; i < count && i < complaints_.size(); ++i) {
+      all.emplace_back(complaints_[i].data());
+    }
+    return all;
+  }
+  [[gnu::format(printf, 2, 3)]] void complain(const char* format, ...) noexcept {
+    const std::uint32_t index = complaint_count_++;
+    if (index >= complaints_.size()) return;
+    va_list arguments;
+    va_start(arguments, format);
+    std::vsnprintf(complaints_[index].data(), complaints_[index].size(), format, arguments);
+    va_end(arguments);
+  }
+
+ private:
+  struct Entry {
+    std::atomic<std::int64_t> acknowledged_at_ns;  // 0: not noted
+    std::atomic<std::uint8_t> published;
+    std::atomic<std::uint8_t> lenient;
+    std::atomic<std::uint8_t> taken;
+    std::atomic<std::uint8_t> firsts;  // of these, as the first delivery
+    std::atomic<std::uint8_t> acknowledged;
+    std::atomic<std::uint8_t> given_back;
+    std::atomic<std::uint8_t> unsure;  // Acknowledgements begun and not ended.
+  };
+  struct Key {
+    std::atomic<::pid_t> holder;
+    std::atomic<std::uint32_t> count;  // How many records with it the holder has.
+    std::atomic<std::uint64_t> next;   // Offset behind the last one that was taken first.
+  };
+
+  Entry& entry(Mark mark) noexcept { return entries_[mark.publisher][mark.sequence]; }
+  template <class Wanted>
+  std::uint64_t count_those(Wanted&& wanted) const noexcept {
+    std::uint64_t count = 0;
+    for (std::uint32_t publisher = 0; publisher < kPublishers; ++publisher) {
+      const auto& entries = entries_[publisher];
+      count += static_cast<std::uint64_t>(
+          std::count_if(entries.begin(), entries.begin() + count_[publisher], wanted));
+    }
+    return count;
+  }
+  void complain_of(Mark mark, const Delivery& delivery, const char* what) noexcept {
+    complain("record %u of publisher %u at offset %llu, delivery %u, to process %d: %s",
+             mark.sequence, mark.publisher, static_cast<unsigned long long>(delivery.record.offset),
+             delivery.deliveries, static_cast<int>(::getpid()), what);
+  }
+
+  std::array<std::array<Entry, kRecords>, kPublishers> entries_;
+  std::array<std::atomic<std::uint32_t>, kPublishers> count_;  // Records begun.
+  std::array<Key, kKeys> keys_;
+  std::atomic<std::uint64_t> unnoted_;
+  std::atomic<std::uint64_t> again_;
+  std::atomic<std::uint32_t> complaint_count_;
+  std::array<std::array<char, 160>, 10> complaints_;
+};
+
+}  // namespace leat::testing
