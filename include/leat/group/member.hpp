@@ -203,6 +203,7 @@ class Member {
   void give_back_ready() noexcept;
   void note_in_flight() noexcept;
   void find_lost_holds() noexcept;
+  void forget_lost_leases() noexcept;
   void wake_publishers() noexcept;
   void leave() noexcept;
 

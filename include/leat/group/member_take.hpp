@@ -169,6 +169,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
 
 // The same in the next partition that has some. 0 may be an error.
 inline std::size_t Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
+  if (free_.empty() && geometry().lease_ns != 0) forget_lost_leases();
   if (free_.size() < want && lost_ != 0) find_lost_holds();
   if (free_.empty()) {
     if (lost_ == 0) (void)fail(Errc::in_flight_full);
@@ -181,6 +182,17 @@ inline std::size_t Member::claim_anywhere(std::size_t want, detail::HoldPhase ph
     if (claimed != 0 || error_.code != Errc::ok) return claimed;
   }
   return 0;
+}
+
+// Own holds that were taken away with their lease, and whose deliveries nobody has asked about since.
+inline void Member::forget_lost_leases() noexcept {
+  for (std::uint32_t index = 0; index < own_.size(); ++index) {
+    if (own_[index].whose == Own::mine &&
+        detail::load_acquire<detail::Edge::hold>(group_->hold(seat_, index).state) !=
+            own_[index].state) {
+      forget(seat_, index, detail::HoldPhase::returned);
+    }
+  }
 }
 
 // Own holds that others have settled meanwhile can be used again.
@@ -497,11 +509,21 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
   }
   LEAT_STEP("retake:taken");
   if (!is_first && !is_dead_letter) fetch_add<Edge::hold>(group_->header().redelivered, 1);
+  // It may be one that this member lost with its lease, and has not noticed: then it counts already.
+  bool was_mine = false;
   if (seat == seat_) {
     if (own_[index].whose == Own::lost) --lost_;
+    was_mine = own_[index].whose == Own::mine;
     own_[index] = {state.pack(), ++order_, Own::mine};
   } else {
+    was_mine = std::erase_if(foreign_, [&](const ForeignHold& one) {
+                 return one.seat == seat && one.hold == index;
+               }) != 0;
     foreign_.push_back({seat, index, state.pack(), ++order_});
+  }
+  if (was_mine) {
+    --in_flight_;
+    note_in_flight();
   }
   store_relaxed(this->seat().handed, ++handed_);  // relaxed: only whether it changes
   const auto found = find_held(shared(), records_, hold);
