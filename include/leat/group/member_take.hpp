@@ -80,7 +80,11 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
   ready_at_ = 0;
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
     const CursorValue from = group_->load_cursor(partition);
-    if (must_pin_ && !pin(lane, from)) continue;
+    if (must_pin_ && !pin(lane, from)) {
+      unpin(lane);
+      if (group_->load_cursor(partition) == from) break;  // Scribbled: no cursor is before start.
+      continue;
+    }
     Walk walk = walker.go_to(from);
     if (walk == Walk::nothing) {
       unpin(lane);
