@@ -45,8 +45,9 @@ class Account {
     if (!record.has_key) return;
     const std::string key{record.key.text()};
     const auto holder = keys_.find(key);
-    model::check(holder == keys_.end() || holder->second.first == who || run_->killed(holder->second.first),
-                 "two have key " + key);
+    model::check(
+        holder == keys_.end() || holder->second.first == who || run_->killed(holder->second.first),
+        "two have key " + key);
     auto& mine = keys_[key];
     mine.second = mine.first == who ? mine.second + 1 : 1;
     mine.first = who;
@@ -116,8 +117,8 @@ bool take_some(Member& member, Account& account, std::size_t at_once) {
 // As another process has it: what a Topic keeps to itself is under a mutex, and fibers of one thread
 // must not wait for each other there.
 Group open_group() {
-  const Topic topic = must(
-      Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open");
+  const Topic topic =
+      must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open");
   return must(topic.find_group("g"), "find group");
 }
 
@@ -137,7 +138,8 @@ struct Case {
 
 void publish_some(Publisher& publisher, const Case& c) {
   for (std::uint32_t i = 0; i < c.records; ++i) {
-    const std::string payload = payload_of({0, i}, c.size < 64 ? c.size + 16 * (i % 3) : c.size - 16 * (i % 3));
+    const std::string payload =
+        payload_of({0, i}, c.size < 64 ? c.size + 16 * (i % 3) : c.size - 16 * (i % 3));
     NewRecord record{.value = payload};
     const std::string key = "key " + std::to_string(i % (c.keys + 1));
     if (c.keys != 0) record.key = key;
@@ -147,8 +149,7 @@ void publish_some(Publisher& publisher, const Case& c) {
     }
     Batch batch = must(publisher.batch(), "batch");
     model::check(batch.add(record).has_value(), "add");
-    if (++i < c.records)
-      model::check(batch.add(payload_of({0, i}, c.size)).has_value(), "add");
+    if (++i < c.records) model::check(batch.add(payload_of({0, i}, c.size)).has_value(), "add");
     (void)must(batch.commit(), "commit");
   }
 }
@@ -172,9 +173,8 @@ void share(model::Execution& run, Case c) {
   std::vector<model::Thread> victims;
   for (std::uint32_t who = 0; who < c.members; ++who) {
     const bool is_victim = who < c.victims;
-    const auto thread =
-        run.thread((is_victim ? "victim " : "member ") + std::to_string(who),
-                   [&, group = open_group()] {
+    const auto thread = run.thread(
+        (is_victim ? "victim " : "member ") + std::to_string(who), [&, group = open_group()] {
           Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
           while (!is_done()) take_some(member, account, c.at_once);
         });
@@ -193,18 +193,17 @@ void share(model::Execution& run, Case c) {
   std::size_t dead = 0;
   for (const model::Thread victim : victims) dead += run.killed(victim) ? 1 : 0;
   const GroupInfo info = group.info();
-  model::check(info.lag == 0 && info.in_flight == 0,
-               "left over: lag " + std::to_string(info.lag) + ", in flight " +
-                   std::to_string(info.in_flight));
+  model::check(info.lag == 0 && info.in_flight == 0, "left over: lag " + std::to_string(info.lag) +
+                                                         ", in flight " +
+                                                         std::to_string(info.in_flight));
   model::check(account.taken() + dead * c.at_once >= c.records, "lost");
   model::check(account.acknowledged() + dead * c.at_once >= c.records, "not acknowledged");
   for (const auto& [offset, mark] : account.marks()) model::check(mark.number == offset, "offset");
 }
 
 testing::AssertionResult shares(const char* name, const Case& c, int executions = 1500) {
-  return model::holds(
-      model::explore({.name = name, .executions = executions, .max_steps = 60'000},
-                     [&](model::Execution& run) { share(run, c); }));
+  return model::holds(model::explore({.name = name, .executions = executions, .max_steps = 60'000},
+                                     [&](model::Execution& run) { share(run, c); }));
 }
 
 TEST(Group, MembersShareRecords) {
@@ -250,8 +249,267 @@ TEST(Group, EitherTheAcknowledgementOrTheLeaseWins) {
     const std::chrono::microseconds lease{us};
     EXPECT_TRUE(shares("leases", {.group = {.lease = lease}, .records = 4, .size = kSmall}, 500));
     EXPECT_TRUE(shares("leases, at once",
-                       {.group = {.lease = lease}, .records = 4, .size = kSmall, .at_once = 2}, 500));
+                       {.group = {.lease = lease}, .records = 4, .size = kSmall, .at_once = 2},
+                       500));
   }
+}
+
+// ---- Room ----------------------------------------------------------------------------------------
+
+// A member keeps its first record while publishers go around the topic, and gives others back.
+void keep_one(model::Execution& run, const GroupOptions& options) {
+  SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+  GroupOptions from_beginning = options;
+  from_beginning.from = From::beginning;
+  from_beginning.members = 3;
+  from_beginning.in_flight = 4;
+  (void)must(topic->group("g", from_beginning), "group");
+  auto publisher = must(topic->publisher(), "publisher");
+  constexpr std::uint32_t kRecords = 7;
+  std::set<std::uint64_t> seen;
+  for (int who = 0; who < 2; ++who) {
+    run.thread("member " + std::to_string(who), [&, group = open_group()] {
+      Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
+      const auto take = [&] { return member.take(1ms); };
+      const auto look_at = [&](const Delivery& one) {
+        const Mark mark =
+            mark_of(model::read_checked(one.record.value.data(), one.record.value.size()), true);
+        model::check(mark.number == one.record.offset, "another record's bytes");
+      };
+      auto first = take();
+      if (first) {
+        look_at(*first);
+        for (int i = 0; i < 3; ++i) model::yield();
+        look_at(*first);
+        // For the other one, or this one.
+        model::check(member.give_back(*first).has_value(), "give back");
+      }
+      while (seen.size() < kRecords) {
+        auto one = take();
+        if (!one) continue;
+        look_at(*one);
+        seen.insert(one->record.offset);
+        model::check(member.acknowledge(*one).has_value(), "acknowledge");
+      }
+    });
+  }
+  run.thread("publisher", [&] {
+    for (std::uint32_t i = 0; i < kRecords; ++i)
+      (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
+  });
+  run.run();
+}
+
+TEST(Group, MemoryOfHeldRecordsIsNotReused) {
+  EXPECT_TRUE(model::holds(model::explore({.name = "keep", .max_steps = 60'000},
+                                          [](model::Execution& run) { keep_one(run, {}); })));
+}
+
+// The group is moved back while members claim and publishers need the room.
+TEST(Group, MovedBackWhileSegmentsAreRetired) {
+  EXPECT_TRUE(model::holds(model::explore(
+      {.name = "seek", .executions = 1500, .max_steps = 60'000}, [](model::Execution& run) {
+        SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
+        const GroupOptions options{.from = From::beginning, .members = 3, .in_flight = 4};
+        const Group group = must(topic->group("g", options), "group");
+        Account account{run, options};
+        account.be_lenient();
+        auto publisher = must(topic->publisher(), "publisher");
+        for (int who = 0; who < 2; ++who) {
+          run.thread("member " + std::to_string(who), [&, group = open_group()] {
+            Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
+            while (account.acknowledged() < 8 || take_some(member, account, 1)) {
+              take_some(member, account, 1);
+            }
+          });
+        }
+        run.thread("publisher", [&] { publish_some(publisher, {.records = 8, .size = kHalf}); });
+        run.thread("mover", [&, group = open_group()] {
+          for (int i = 0; i < 2; ++i) model::check(group.seek(From::beginning).has_value(), "seek");
+        });
+        if (!run.run()) return;
+        run.thread("last", [&, group = open_group()] {  // It may have been moved after all that.
+          Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
+          while (take_some(member, account, 1)) {
+          }
+        });
+        if (!run.run()) return;
+        const GroupInfo info = group.info();
+        model::check(info.lag == 0 && info.in_flight == 0, "left over");
+        for (const auto& [offset, mark] : account.marks())
+          model::check(mark.number == offset, "offset");
+      })));
+}
+
+// ---- Groups come and go --------------------------------------------------------------------------
+
+// A publisher goes around while a group is made from the beginning: what that was then is there.
+void create_while_publishing(model::Execution& run) {
+  SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+  auto publisher = must(topic->publisher(), "publisher");
+  run.thread("publisher", [&] {
+    for (std::uint32_t i = 0; i < 7; ++i) {
+      auto offset = publisher.publish(payload_of({0, i}, kHalf), Deadline{5ms});
+      if (!offset) break;  // The group holds the room from now on.
+    }
+  });
+  run.thread(
+      "founder",
+      [&, topic = must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open")] {
+        const Group group =
+            must(topic.group("g", {.from = From::beginning, .in_flight = 8}), "group");
+        Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
+        std::optional<std::uint64_t> next;
+        for (auto one = member.take(1ms); one; one = member.take(1ms)) {
+          const Mark mark = mark_of(
+              model::read_checked(one->record.value.data(), one->record.value.size()), true);
+          model::check(mark.number == one->record.offset, "another record's bytes");
+          model::check(!next || one->record.offset == *next, "records are missing");
+          next = one->record.offset + 1;
+          model::check(member.acknowledge(*one).has_value(), "acknowledge");
+        }
+      });
+  run.run();
+}
+
+TEST(Group, MadeWhilePublishersGoAround) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "create", .max_steps = 60'000}, create_while_publishing)));
+}
+
+// Somebody joins while somebody else deletes the group: one of them is told.
+void delete_while_joining(model::Execution& run, bool may_die) {
+  SmallTopic topic;
+  (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
+  bool deleted = false;
+  std::optional<Member> member;
+  run.thread("joiner", [&, group = open_group()] {
+    auto joined = group.join({.spin = 0ns, .patience = 0ns});
+    if (joined) {
+      member.emplace(std::move(*joined));
+    } else {
+      model::check(joined.error().code == Errc::closed, "join: " + describe(joined.error()));
+    }
+  });
+  const auto deleter = run.thread(
+      "deleter",
+      [&, topic = must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open")] {
+        const auto removed = topic.delete_group("g");
+        deleted = removed.has_value();
+        model::check(removed || removed.error().code == Errc::busy,
+                     "delete: " + describe(removed.error()));
+      });
+  if (may_die) run.kill_at(deleter, model::random(60));
+  if (!run.run()) return;
+  model::check(!(deleted && member), "deleted under a member");
+  // It works: as a member of that group, or because there is none.
+  auto publisher = must(topic->publisher(), "publisher");
+  run.thread("publisher", [&] {
+    (void)must(publisher.publish(payload_of({0, 0}, kSmall)), "publish");
+    if (!member) return;
+    const auto one = member->take(Deadline::immediate());
+    model::check(one.has_value(), "take: " + describe(one.error()));
+  });
+  run.run();
+}
+
+TEST(Group, EitherTheJoinerOrTheDeleterIsTold) {
+  for (const bool may_die : {false, true}) {
+    EXPECT_TRUE(model::holds(
+        model::explore({.name = "delete", .executions = 4000},
+                       [&](model::Execution& run) { delete_while_joining(run, may_die); })));
+  }
+}
+
+// ---- Sleeping ------------------------------------------------------------------------------------
+
+// Two members sleep; each record wakes one that takes it. The last one ends the waits of both.
+void wake_members(model::Execution& run) {
+  SmallTopic topic;
+  (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
+  auto publisher = must(topic->publisher(), "publisher");
+  constexpr std::uint32_t kRecords = 4;
+  std::uint32_t done = 0;
+  std::vector<Member> members;
+  members.reserve(2);
+  for (int who = 0; who < 2; ++who)
+    members.push_back(must(open_group().join({.spin = 0ns, .patience = 0ns}), "join"));
+  for (Member& member : members) {
+    run.thread("member", [&] {
+      while (done < kRecords) {
+        const auto one = member.take();
+        if (!one) {
+          model::check(one.error().code == Errc::stopped, "take: " + describe(one.error()));
+          continue;
+        }
+        // The first is given back once: whoever sleeps must come to know.
+        if (one->record.offset == 0 && one->deliveries == 1) {
+          model::check(member.give_back(*one).has_value(), "give back");
+          continue;
+        }
+        model::check(member.acknowledge(*one).has_value(), "acknowledge");
+        if (++done < kRecords) continue;
+        for (Member& other : members) other.stop_waits();
+      }
+    });
+  }
+  run.thread("publisher", [&] { publish_some(publisher, {.records = kRecords, .size = kSmall}); });
+  run.run();
+}
+
+TEST(Group, NobodySleepsThroughARecord) {
+  EXPECT_TRUE(model::holds(model::explore({.name = "wake"}, wake_members)));
+}
+
+// A publisher sleeps for room that an acknowledgement makes.
+void wake_publisher(model::Execution& run) {
+  SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+  (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
+  auto publisher = must(topic->publisher(), "publisher");
+  Member member = must(open_group().join({.spin = 0ns, .patience = 0ns}), "join");
+  constexpr std::uint32_t kRecords = 7;
+  run.thread("publisher", [&] {
+    for (std::uint32_t i = 0; i < kRecords; ++i)
+      (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
+  });
+  run.thread("member", [&] {
+    for (std::uint32_t i = 0; i < kRecords; ++i) {
+      const auto one = must(member.take(), "take");
+      model::check(one.record.offset == i, "another order");
+      model::check(member.acknowledge(one).has_value(), "acknowledge");
+    }
+  });
+  run.run();
+}
+
+TEST(Group, AcknowledgementsWakePublishers) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "room", .needless_timeouts_fail = true}, wake_publisher)));
+}
+
+// ---- What the edges are for ------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(Edge edge, const model::Body& body) {
+  return model::breaks(model::explore(
+      {.name = "weakened", .executions = 20'000, .max_steps = 60'000, .abandoned_allowed = 1},
+      [&](model::Execution& run) {
+        model::weaken(edge);
+        body(run);
+      }));
+}
+
+TEST(GroupEdges, HoldsAreThereBeforeTheCursorPassesThem) {
+  EXPECT_TRUE(
+      breaks_weakened(Edge::group_cursor, [](model::Execution& run) { keep_one(run, {}); }));
+}
+
+TEST(GroupEdges, AHoldsFactsAreOfItsState) {
+  EXPECT_TRUE(breaks_weakened(Edge::hold, [](model::Execution& run) { keep_one(run, {}); }));
+}
+
+TEST(GroupEdges, TheJoinerAndTheDeleterSeeEachOther) {
+  EXPECT_TRUE(breaks_weakened(Edge::group,
+                              [](model::Execution& run) { delete_while_joining(run, false); }));
 }
 
 }  // namespace
