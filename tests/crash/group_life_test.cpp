@@ -23,9 +23,9 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
 class GroupLife : public ::testing::TestWithParam<Case> {
  protected:
   GroupLife() {
-    auto topic = Topic::create("topic", {.capacity_bytes = 4 * 4096,
-                                         .segment_bytes = 4096,
-                                         .directory = directory_.path()});
+    auto topic = Topic::create(
+        "topic",
+        {.capacity_bytes = 4 * 4096, .segment_bytes = 4096, .directory = directory_.path()});
     if (!topic) std::abort();
     topic_.emplace(std::move(*topic));
     auto publisher = topic_->publisher();
@@ -65,8 +65,7 @@ class GroupLife : public ::testing::TestWithParam<Case> {
   }
   std::size_t group_files() const {
     std::size_t count = 0;
-    for (const auto& entry :
-         std::filesystem::recursive_directory_iterator{directory_.path()}) {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{directory_.path()}) {
       count += entry.path().filename().string().starts_with("group-") ? 1U : 0U;
     }
     return count;

@@ -42,8 +42,8 @@ GroupStorm::GroupStorm(const GroupStormOptions& options, std::uint64_t seed)
 void GroupStorm::run(std::chrono::milliseconds duration) {
   for (Process& process : processes_) start(process);
   const auto until = std::chrono::steady_clock::now() + duration;
-  while (std::chrono::steady_clock::now() < until &&
-         shared_->account.complaints().empty() && !::testing::Test::HasFailure()) {
+  while (std::chrono::steady_clock::now() < until && shared_->account.complaints().empty() &&
+         !::testing::Test::HasFailure()) {
     ::usleep(static_cast<::useconds_t>(below(random_, 4000)));
     hurt_somebody();
     continue_stopped(false);
@@ -218,9 +218,9 @@ void GroupStorm::let_go(Member& member, std::vector<Delivery>& held, Random& ran
   for (const Delivery& one : held) {
     if (options_.group.by_key) shared_->account.let_go_of_key(one);
     const bool gives_back = !options_.group.by_key && below(random, 16) == 0;
-    auto done = gives_back ? shared_->account.give_back(member, one,
-                                                        below(random, 2) == 0 ? 0ns : 1ms)
-                           : shared_->account.acknowledge(member, one);
+    auto done = gives_back
+                    ? shared_->account.give_back(member, one, below(random, 2) == 0 ? 0ns : 1ms)
+                    : shared_->account.acknowledge(member, one);
     CHILD_CHECK(done || (options_.group.lease != 0ns && done.error().code == Errc::lease_lost));
   }
   held.clear();
