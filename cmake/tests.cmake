@@ -29,12 +29,12 @@ function(leat_test_folder folder)
   target_include_directories(${name} PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
   # Compile time: most of it is the library's templates, over and over. One instantiation for several
-  # files, and as little optimizing as tests of behaviour need.
+  # files, and as little optimizing as tests of behaviour need; none where they are only compiled.
   if(arg_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <leat/leat.hpp>)
-  target_compile_options(${name} PRIVATE -O1)
+  target_compile_options(${name} PRIVATE $<IF:$<CXX_COMPILER_ID:Clang>,-O0,-O1>)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)  # Gives way to a main() of the folder.
   if(TARGET leat_tool AND "${sources}" MATCHES "/tests/unit/(cli|bench)/")
     target_link_libraries(${name} PRIVATE leat_tool)
