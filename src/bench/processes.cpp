@@ -224,8 +224,9 @@ void run_roles(const std::vector<Role>& roles, std::chrono::seconds time_limit) 
 
 void run_as_threads(const std::vector<Role>& roles) {
   struct State {
-    explicit State(std::size_t threads)
-        : barrier{static_cast<std::uint32_t>(threads)}, running{threads} {}
+    explicit State(const std::vector<Role>& all)
+        : roles{all}, barrier{static_cast<std::uint32_t>(all.size())}, running{all.size()} {}
+    const std::vector<Role> roles;
     Barrier barrier;
     std::mutex mutex;
     std::condition_variable changed;
@@ -233,12 +234,12 @@ void run_as_threads(const std::vector<Role>& roles) {
     std::string failure;
   };
   // Shared with the threads: they outlive this call if one fails.
-  const auto state = std::make_shared<State>(roles.size());
+  const auto state = std::make_shared<State>(roles);
   for (const Role& role : roles) {
     if (is_crowded(roles, role)) Spin::expect_crowd();
   }
   std::vector<std::thread> threads;
-  for (const Role& role : roles) {
+  for (const Role& role : state->roles) {
     threads.emplace_back([state, &role] {
       std::string failure;
       try {

@@ -300,7 +300,7 @@ def claim_word_checks():
 
 # Sentences of docs/format.md, each with what it says; `topic` is one with default options.
 SENTENCES = {
-    "Version 1.": "kFormatVersion == 1",
+    "Version 2.": "kFormatVersion == 2",
     "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",
     "Lines of\n128 bytes": "kLine == 128",
     "1 retain all, 2 single writer, 4 timestamps, 8 remove when unused":
@@ -357,7 +357,7 @@ def test_format_is_that_of_the_code(tmp_path):
     for sentence in SENTENCES:
         assert sentence in text, f"docs/format.md no longer says: {sentence}"
     checks = struct_checks() + claim_word_checks() + list(SENTENCES.values())
-    assert len(STRUCTS) == 9 and len(checks) > 100
+    assert len(STRUCTS) == 13 and len(checks) > 100
     lines = "\n".join(f"  if (!({check})) std::puts({c_string(check)}), ++wrong;" for check in checks)
     source = tmp_path / "format.cpp"
     source.write_text(f"""\

@@ -203,7 +203,9 @@ class Member {
   void give_back_ready() noexcept;
   void note_in_flight() noexcept;
   void find_lost_holds() noexcept;
-  void forget_lost_leases() noexcept;
+  void forget_lost_leases();
+  void note_lost_lease(std::uint32_t seat, std::uint32_t hold, std::uint64_t state);
+  Errc why_not_held(const Delivery& delivery) noexcept;
   void wake_publishers() noexcept;
   void leave() noexcept;
 
@@ -233,7 +235,8 @@ class Member {
   std::vector<OwnHold> own_;
   std::size_t lost_ = 0;  // Of own_.
   std::vector<ForeignHold> foreign_;
-  std::vector<Ready> ready_;  // From ready_at_ on.
+  std::deque<ForeignHold> lost_leases_;  // The last ones, and not asked about since.
+  std::vector<Ready> ready_;             // From ready_at_ on.
   std::size_t ready_at_ = 0;
   std::optional<Delivery> kept_;  // For the next call: a buffer was too small.
   Error error_;                   // Of the last call.

@@ -199,11 +199,24 @@ inline std::uint64_t Member::order_of(const Delivery& delivery) noexcept {
   return order != nullptr ? *order : 0;
 }
 
+// Remembers for a while that a delivery was taken away, for whoever still asks about it.
+inline void Member::note_lost_lease(std::uint32_t seat, std::uint32_t hold, std::uint64_t state) {
+  lost_leases_.push_back({seat, hold, state, 0});
+  if (lost_leases_.size() > own_.size()) lost_leases_.pop_front();
+}
+inline Errc Member::why_not_held(const Delivery& delivery) noexcept {
+  const bool was_lost = std::erase_if(lost_leases_, [&](const ForeignHold& one) {
+                          return one.seat == delivery.seat_ && one.hold == delivery.hold_ &&
+                                 one.state == delivery.state_;
+                        }) != 0;
+  return was_lost ? Errc::lease_lost : Errc::not_held;
+}
+
 inline Result<void> Member::acknowledge(const Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   if (order_of(delivery) == 0) [[unlikely]]
-    return Errc::not_held;
+    return why_not_held(delivery);
   return settle(delivery, detail::HoldPhase::free);
 }
 
@@ -239,7 +252,7 @@ inline Result<std::size_t> Member::acknowledge_until(std::uint64_t last) {
 inline Result<std::size_t> Member::acknowledge_up_to(const Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   const std::uint64_t order = order_of(delivery);
-  if (order == 0) return Errc::not_held;
+  if (order == 0) return why_not_held(delivery);
   return acknowledge_until(order);
 }
 
@@ -248,7 +261,7 @@ inline Result<std::size_t> Member::acknowledge_all() { return acknowledge_until(
 inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nanoseconds delay) {
   using namespace detail;
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
-  if (order_of(delivery) == 0) return Errc::not_held;
+  if (order_of(delivery) == 0) return why_not_held(delivery);
   Delivery mine = delivery;
   if (delay.count() > 0) {
     GroupHold& hold = group_->hold(mine.seat_, mine.hold_);

@@ -189,13 +189,15 @@ inline std::size_t Member::claim_anywhere(std::size_t want, detail::HoldPhase ph
 }
 
 // Own holds that were taken away with their lease, and whose deliveries nobody has asked about since.
-inline void Member::forget_lost_leases() noexcept {
+inline void Member::forget_lost_leases() {
   for (std::uint32_t index = 0; index < own_.size(); ++index) {
-    if (own_[index].whose == Own::mine &&
-        detail::load_acquire<detail::Edge::hold>(group_->hold(seat_, index).state) !=
-            own_[index].state) {
-      forget(seat_, index, detail::HoldPhase::returned);
+    const OwnHold own = own_[index];
+    if (own.whose != Own::mine ||
+        detail::load_acquire<detail::Edge::hold>(group_->hold(seat_, index).state) == own.state) {
+      continue;
     }
+    note_lost_lease(seat_, index, own.state);
+    forget(seat_, index, detail::HoldPhase::returned);
   }
 }
 
@@ -517,11 +519,16 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
   bool was_mine = false;
   if (seat == seat_) {
     if (own_[index].whose == Own::lost) --lost_;
-    was_mine = own_[index].whose == Own::mine;
+    if (own_[index].whose == Own::mine) {
+      was_mine = true;
+      note_lost_lease(seat, index, own_[index].state);
+    }
     own_[index] = {state.pack(), ++order_, Own::mine};
   } else {
     was_mine = std::erase_if(foreign_, [&](const ForeignHold& one) {
-                 return one.seat == seat && one.hold == index;
+                 if (one.seat != seat || one.hold != index) return false;
+                 note_lost_lease(seat, index, one.state);
+                 return true;
                }) != 0;
     foreign_.push_back({seat, index, state.pack(), ++order_});
   }
