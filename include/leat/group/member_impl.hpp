@@ -413,7 +413,9 @@ inline std::int64_t Member::look_after_others() noexcept {
                            });
       announce_taken();
       // It may have returned records and not come to say so.
-      seen_returned_ = ~0ULL;
+      group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t word) {
+        if (phase_of(word) == HoldPhase::returned) seen_returned_ = ~0ULL;
+      });
       progress.since_ns = now;
     }
   }
