@@ -75,7 +75,8 @@ class Shell:
         self.directory = directory
         self.environment = {**leat.environment, "PATH": f"{bin_directory}:{os.environ['PATH']}",
                             "LC_ALL": "C.UTF-8"}
-        self.waiting = None  # (process, what it must have printed, where, what for numbers)
+        self.waiting = None  # (process, what it must have printed, where)
+        self.printed = directory / "printed by the waiting terminal"
 
     def run(self, command):
         # make demo is make build, and then this.
@@ -83,14 +84,26 @@ class Shell:
         done = subprocess.run(["bash", "-c", command], cwd=self.directory, env=self.environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, timeout=120)
+        if self.waiting is not None and "leat pub" in command:
+            self.let_terminal_catch_up()
         return done.returncode, done.stdout
+
+    def let_terminal_catch_up(self):
+        """Until it printed all that it must, or for a while: more may come with a later command."""
+        _, expected, _ = self.waiting
+        until = time.monotonic() + 5
+        while (self.printed.read_text().count("\n") < expected.count("\n") and
+               time.monotonic() < until):
+            time.sleep(0.02)
+        time.sleep(0.2)  # What it does behind that, like acknowledging.
 
     def start(self, command, expected, where):
         self.stop()
-        process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
-                                   env=self.environment, stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                   start_new_session=True)
+        with open(self.printed, "w", encoding="utf-8") as output:
+            process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=self.directory,
+                                       env=self.environment, stdin=subprocess.DEVNULL,
+                                       stdout=output, stderr=subprocess.STDOUT,
+                                       start_new_session=True)
         self.leat.started.append(process)  # Killed at the end, whatever happens.
         self.waiting = (process, expected, where)
         wait_until(lambda: process.poll() is not None or sleeps(process.pid), f"{where}: asleep")
@@ -104,7 +117,8 @@ class Shell:
         time.sleep(0.5)
         assert process.poll() is None, f"{where}: ended with {process.returncode}"
         os.killpg(process.pid, signal.SIGTERM)
-        printed, _ = process.communicate(timeout=10)
+        process.wait(timeout=10)
+        printed = self.printed.read_text()
         assert matches(expected, printed), f"{where}: printed\n{printed}"
 
 
