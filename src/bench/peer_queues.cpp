@@ -27,18 +27,25 @@ std::string new_name() {
   return fmt::format("leat-bench-{}-{}", ::getpid(), ++count);
 }
 
+// No queue takes a null pointer, not even for nothing.
+template <class Byte>
+Byte* address_of(std::span<Byte> bytes) {
+  static std::byte nothing{};
+  return bytes.empty() ? &nothing : bytes.data();
+}
+
 class BoostQueue final : public PeerQueue {
  public:
   explicit BoostQueue(std::size_t size) : BoostQueue{new_name(), size} {}
 
   void send(std::span<const std::byte> record) override {
-    queue_.send(record.data(), record.size(), kPriority);
+    queue_.send(address_of(record), record.size(), kPriority);
   }
 
   std::size_t receive(std::span<std::byte> buffer) override {
     interprocess::message_queue::size_type received = 0;
     unsigned priority = 0;
-    queue_.receive(buffer.data(), buffer.size(), received, priority);
+    queue_.receive(address_of(buffer), buffer.size(), received, priority);
     return received;
   }
 
@@ -81,14 +88,14 @@ class PosixQueue final : public PeerQueue {
   }
 
   void send(std::span<const std::byte> record) override {
-    const auto* const bytes = reinterpret_cast<const char*>(record.data());
+    const auto* const bytes = reinterpret_cast<const char*>(address_of(record));
     while (::mq_send(queue_.get(), bytes, record.size(), kPriority) != 0) {
       if (errno != EINTR) throw system_failure("cannot send to a POSIX message queue");
     }
   }
 
   std::size_t receive(std::span<std::byte> buffer) override {
-    auto* const bytes = reinterpret_cast<char*>(buffer.data());
+    auto* const bytes = reinterpret_cast<char*>(address_of(buffer));
     while (true) {
       const ssize_t received = ::mq_receive(queue_.get(), bytes, buffer.size(), nullptr);
       if (received >= 0) return static_cast<std::size_t>(received);
