@@ -191,7 +191,7 @@ class Member {
 
   // By key.
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
-  bool key_is_free(std::uint64_t key, const detail::GroupHold* candidate) const noexcept;
+  bool key_is_free(const detail::GroupHold& candidate) const noexcept;
   void park(std::uint32_t index) noexcept;
 
   // Letting go.

@@ -14,19 +14,18 @@ inline std::uint64_t Member::key_hash(const detail::WalkedRecord& walked) const 
   return detail::murmur2(record.key) | 1ULL << 63;
 }
 
-// Whether this member may have a record with this key: nobody else has one, and none that came back,
-// or waits, is before the candidate (null: none at all is).
-inline bool Member::key_is_free(std::uint64_t key,
-                                const detail::GroupHold* candidate) const noexcept {
+// Whether this member may have a record that came back: nobody else has one with its key, and none that
+// came back is before it.
+inline bool Member::key_is_free(const detail::GroupHold& candidate) const noexcept {
   using namespace detail;
+  const std::uint64_t key = load_relaxed(candidate.key);
   if (key == 0) return true;
   bool is_free = true;
   group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
-    if (&hold == candidate || load_relaxed(hold.key) != key) return;
+    if (&hold == &candidate || load_relaxed(hold.key) != key) return;
     if (phase_of(word) != HoldPhase::returned) {
       is_free = is_free && owner_of(word) == seat_ + 1;
-    } else if (candidate == nullptr ||
-               load_relaxed(hold.offset) < load_relaxed(candidate->offset)) {
+    } else if (load_relaxed(hold.offset) < load_relaxed(candidate.offset)) {
       is_free = false;
     }
   });

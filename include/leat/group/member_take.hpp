@@ -493,7 +493,7 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
                                        detail::GroupHold& hold, std::uint64_t word,
                                        Delivery& delivery) {
   using namespace detail;
-  if (geometry().by_key() && !key_is_free(load_relaxed(hold.key), &hold)) return Got::none;
+  if (geometry().by_key() && !key_is_free(hold)) return Got::none;
   HoldState state = HoldState::unpack(word);
   const bool is_dead_letter =
       geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;

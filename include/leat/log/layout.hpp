@@ -273,7 +273,7 @@ struct alignas(kLine) PartitionSlot {
   std::uint64_t cursor_segment;  // the segment it reads next from
   std::uint64_t cursor_offset;   // the offset it reads next; for people
   // Segments that must not be reused though no cursor holds them; 0 = none. [retire]
-  std::uint64_t pin;         // a lossy subscriber reads it in place, or a member looks at its keys
+  std::uint64_t pin;         // a lossy subscriber reads it in place, or a member walks it
   std::uint64_t repair_pin;  // its owner repairs a record in it
   // Publisher, policy grow: physical segment + 1 that it is about to open, which therefore keeps its
   // memory; 0 = none. What a dead one left stands until the slot's next publisher opens a segment.
