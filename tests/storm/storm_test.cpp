@@ -7,7 +7,7 @@
 namespace leat::testing {
 namespace {
 
-constexpr std::chrono::seconds kRound{4};
+constexpr std::chrono::seconds kRound{2};
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* text = std::getenv(variable);
