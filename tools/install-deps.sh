@@ -7,7 +7,7 @@
 # root. LEAT_SKIP_DEPS=1 does nothing, for machines where the packages come from elsewhere.
 set -eu
 
-build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev"
+build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev libzmq3-dev libnng-dev liburing-dev"
 tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev"
 lint="clang-tidy-16 clang-format-16"
 

@@ -62,6 +62,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_log(*bench, runner);
   add_group(*bench, runner);
   add_latency(*bench, runner);
+  add_ipc(*bench, runner);
   add_crash(*bench, runner);
   add_idle(*bench, runner);
 }

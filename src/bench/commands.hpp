@@ -22,6 +22,7 @@ void add_limits(CLI::App& bench, const Runner& runner);
 void add_log(CLI::App& bench, const Runner& runner);
 void add_group(CLI::App& bench, const Runner& runner);
 void add_latency(CLI::App& bench, const Runner& runner);
+void add_ipc(CLI::App& bench, const Runner& runner);
 void add_crash(CLI::App& bench, const Runner& runner);
 void add_idle(CLI::App& bench, const Runner& runner);
 

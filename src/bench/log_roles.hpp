@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "log_run.hpp"
-#include "statistics.hpp"
+#include "round_trip.hpp"
 #include "topics.hpp"
 
 namespace leat::bench {
@@ -110,16 +110,6 @@ class LogPublisher {
   static constexpr std::uint64_t kPacedGroup = 16;
   // A group that took this long has waited, for room or for its CPU; publishing one takes about 1 us.
   static constexpr std::uint64_t kLongGroupNs = 50'000;
-
-  // What reading the clock twice adds to the time between.
-  static std::uint64_t clock_cost_ns() {
-    std::vector<double> costs_ns;
-    for (int i = 0; i < 1001; ++i) {
-      const std::uint64_t before_ns = now_ns();
-      costs_ns.push_back(static_cast<double>(now_ns() - before_ns));
-    }
-    return static_cast<std::uint64_t>(median(std::move(costs_ns)));
-  }
 
   const LogOptions& options_;
   Payload payload_;

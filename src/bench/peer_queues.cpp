@@ -7,7 +7,9 @@
 
 #include <boost/interprocess/ipc/message_queue.hpp>
 #include <cerrno>
+#include <ctime>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "leat/os/file.hpp"
@@ -49,6 +51,17 @@ class BoostQueue final : public PeerQueue {
     return received;
   }
 
+  bool try_send(std::span<const std::byte> record) override {
+    return queue_.try_send(address_of(record), record.size(), kPriority);
+  }
+
+  std::optional<std::size_t> try_receive(std::span<std::byte> buffer) override {
+    interprocess::message_queue::size_type received = 0;
+    unsigned priority = 0;
+    if (!queue_.try_receive(address_of(buffer), buffer.size(), received, priority)) return {};
+    return received;
+  }
+
   std::uint64_t depth() const noexcept override { return kBoostDepth; }
 
  private:
@@ -87,25 +100,45 @@ class PosixQueue final : public PeerQueue {
     ::mq_unlink(name.c_str());
   }
 
-  void send(std::span<const std::byte> record) override {
-    const auto* const bytes = reinterpret_cast<const char*>(address_of(record));
-    while (::mq_send(queue_.get(), bytes, record.size(), kPriority) != 0) {
-      if (errno != EINTR) throw system_failure("cannot send to a POSIX message queue");
-    }
-  }
+  void send(std::span<const std::byte> record) override { send_until(record, kNever); }
 
   std::size_t receive(std::span<std::byte> buffer) override {
-    auto* const bytes = reinterpret_cast<char*>(address_of(buffer));
-    while (true) {
-      const ssize_t received = ::mq_receive(queue_.get(), bytes, buffer.size(), nullptr);
-      if (received >= 0) return static_cast<std::size_t>(received);
-      if (errno != EINTR) throw system_failure("cannot receive from a POSIX message queue");
-    }
+    return *receive_until(buffer, kNever);
+  }
+
+  bool try_send(std::span<const std::byte> record) override { return send_until(record, kPast); }
+
+  std::optional<std::size_t> try_receive(std::span<std::byte> buffer) override {
+    return receive_until(buffer, kPast);
   }
 
   std::uint64_t depth() const noexcept override { return depth_; }
 
  private:
+  // Deadlines.
+  static constexpr timespec kPast{};
+  static constexpr timespec kNever{std::numeric_limits<std::time_t>::max(), 0};
+
+  bool send_until(std::span<const std::byte> record, const timespec& deadline) {
+    const auto* const bytes = reinterpret_cast<const char*>(address_of(record));
+    while (::mq_timedsend(queue_.get(), bytes, record.size(), kPriority, &deadline) != 0) {
+      if (errno == ETIMEDOUT) return false;
+      if (errno != EINTR) throw system_failure("cannot send to a POSIX message queue");
+    }
+    return true;
+  }
+
+  std::optional<std::size_t> receive_until(std::span<std::byte> buffer, const timespec& deadline) {
+    auto* const bytes = reinterpret_cast<char*>(address_of(buffer));
+    while (true) {
+      const ssize_t received =
+          ::mq_timedreceive(queue_.get(), bytes, buffer.size(), nullptr, &deadline);
+      if (received >= 0) return static_cast<std::size_t>(received);
+      if (errno == ETIMEDOUT) return {};
+      if (errno != EINTR) throw system_failure("cannot receive from a POSIX message queue");
+    }
+  }
+
   std::uint64_t depth_;
   detail::Fd queue_;  // On Linux a message queue is a descriptor.
 };

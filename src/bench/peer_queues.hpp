@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "failure.hpp"
@@ -35,6 +36,9 @@ class PeerQueue {
   virtual void send(std::span<const std::byte> record) = 0;
   // `buffer` must have room for the largest record.
   virtual std::size_t receive(std::span<std::byte> buffer) = 0;
+  // The same without waiting: false, or nothing, if it would have to.
+  virtual bool try_send(std::span<const std::byte> record) = 0;
+  virtual std::optional<std::size_t> try_receive(std::span<std::byte> buffer) = 0;
   // How many records it holds.
   virtual std::uint64_t depth() const noexcept = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "payload.hpp"
@@ -21,6 +22,16 @@ struct RoundTrip {
   double round_trip_ns = 0;  // Total time / count, in a pass without clocks per message.
   Percentiles percentiles;   // Of a second pass, with one clock read per message.
 };
+
+// What reading the clock twice adds to the time between.
+inline std::uint64_t clock_cost_ns() {
+  std::vector<double> costs_ns;
+  for (int i = 0; i < 1001; ++i) {
+    const std::uint64_t before_ns = now_ns();
+    costs_ns.push_back(static_cast<double>(now_ns() - before_ns));
+  }
+  return static_cast<std::uint64_t>(median(std::move(costs_ns)));
+}
 
 // Calls before the time starts.
 inline std::uint64_t warm_up_calls(std::uint64_t count) { return count / 10 + 1; }

@@ -1,0 +1,191 @@
+// Messaging libraries: ZeroMQ and nng, one pair of sockets each. Their threads and sockets do not
+// survive a fork, so each process makes its own; the receiver binds to a name that only this pair of
+// processes knows.
+#include <fmt/format.h>
+#include <nng/nng.h>
+#include <nng/protocol/pair0/pair.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "measure.hpp"
+#include "methods.hpp"
+
+namespace leat::bench::ipc {
+namespace {
+
+// A name without a file (Linux's abstract sockets).
+std::string unused_name() {
+  static int count = 0;
+  return fmt::format("leat-bench-{}-{}", ::getpid(), ++count);
+}
+
+// ---- ZeroMQ -------------------------------------------------------------------------------------
+
+enum class Transport { ipc, tcp };
+
+Failure zeromq_failure(const char* what) {
+  return Failure(fmt::format("ZeroMQ cannot {}: {}", what, ::zmq_strerror(::zmq_errno())));
+}
+
+template <Transport transport>
+class ZeromqChannel {
+ public:
+  explicit ZeromqChannel(const Load& load)
+      : load_{load}, name_{transport == Transport::ipc ? "ipc://@" + unused_name() : ""} {}
+
+  class Side {
+   public:
+    Side(const ZeromqChannel& channel, End end)
+        : flags_{channel.load_.variant == Variant::spinning ? ZMQ_DONTWAIT : 0},
+          context_{::zmq_ctx_new(), &::zmq_ctx_term} {
+      socket_ = {::zmq_socket(context_.get(), ZMQ_PAIR), &::zmq_close};
+      if (!socket_) throw zeromq_failure("make a socket");
+      char* const address = channel.address_->text;
+      if (end == End::receiver) {
+        const std::string name = transport == Transport::ipc ? channel.name_ : "tcp://127.0.0.1:*";
+        if (::zmq_bind(socket_.get(), name.c_str()) != 0) throw zeromq_failure("bind");
+        std::size_t size = sizeof channel.address_->text;
+        if (::zmq_getsockopt(socket_.get(), ZMQ_LAST_ENDPOINT, address, &size) != 0) {
+          throw zeromq_failure("tell its address");
+        }
+      } else if (::zmq_connect(socket_.get(), address) != 0) {
+        throw zeromq_failure("connect");
+      }
+      ::zmq_msg_init(&incoming_);
+    }
+    ~Side() { ::zmq_msg_close(&incoming_); }
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+
+    void send(std::span<const std::byte> message) {
+      transfer([&] { return ::zmq_send(socket_.get(), message.data(), message.size(), flags_); });
+    }
+    void flush() {}
+
+    template <class Look>
+    std::size_t receive(std::size_t, const Look& look) {
+      transfer([&] { return ::zmq_msg_recv(&incoming_, socket_.get(), flags_); });
+      look(std::span(static_cast<const std::byte*>(::zmq_msg_data(&incoming_)),
+                     ::zmq_msg_size(&incoming_)));
+      return 1;
+    }
+
+   private:
+    template <class Call>
+    void transfer(const Call& call) {
+      while (call() < 0) {
+        if (::zmq_errno() == EAGAIN) {
+          spin_.once();
+        } else if (::zmq_errno() != EINTR) {
+          throw zeromq_failure("send or receive");
+        }
+      }
+    }
+
+    int flags_;
+    std::unique_ptr<void, int (*)(void*)> context_;
+    std::unique_ptr<void, int (*)(void*)> socket_{nullptr, nullptr};  // Closed before it.
+    zmq_msg_t incoming_;
+    Spin spin_;
+  };
+
+ private:
+  struct Address {
+    char text[256] = {};
+  };
+  const Load& load_;
+  std::string name_;
+  Shared<Address> address_;  // Where the receiver is bound.
+};
+
+// ---- nng ----------------------------------------------------------------------------------------
+
+void check_nng(int error, const char* what) {
+  if (error != 0) throw Failure(fmt::format("nng cannot {}: {}", what, ::nng_strerror(error)));
+}
+
+class NngChannel {
+ public:
+  explicit NngChannel(const Load& load) : load_{load}, address_{"abstract://" + unused_name()} {}
+
+  class Side {
+   public:
+    Side(const NngChannel& channel, End end)
+        : flags_{channel.load_.variant == Variant::spinning ? static_cast<int>(NNG_FLAG_NONBLOCK)
+                                                            : 0} {
+      check_nng(::nng_pair0_open(&socket_), "make a socket");
+      check_nng(::nng_socket_set_size(socket_, NNG_OPT_RECVMAXSZ, 0), "take any size");
+      if (end == End::receiver) {
+        check_nng(::nng_listen(socket_, channel.address_.c_str(), nullptr, 0), "listen");
+      } else {
+        check_nng(::nng_dial(socket_, channel.address_.c_str(), nullptr, 0), "connect");
+      }
+    }
+    ~Side() { ::nng_close(socket_); }
+    Side(const Side&) = delete;
+    Side& operator=(const Side&) = delete;
+
+    void send(std::span<const std::byte> message) {
+      transfer([&] {
+        return ::nng_send(socket_, const_cast<std::byte*>(message.data()), message.size(), flags_);
+      });
+    }
+    void flush() {}
+
+    template <class Look>
+    std::size_t receive(std::size_t, const Look& look) {
+      nng_msg* message = nullptr;
+      transfer([&] { return ::nng_recvmsg(socket_, &message, flags_); });
+      const std::unique_ptr<nng_msg, void (*)(nng_msg*)> owner(message, &::nng_msg_free);
+      look(std::span(static_cast<const std::byte*>(::nng_msg_body(message)),
+                     ::nng_msg_len(message)));
+      return 1;
+    }
+
+   private:
+    template <class Call>
+    void transfer(const Call& call) {
+      while (true) {
+        const int error = call();
+        if (error == 0) return;
+        if (error == NNG_EAGAIN) {
+          spin_.once();
+        } else {
+          check_nng(error, "send or receive");
+        }
+      }
+    }
+
+    int flags_;
+    nng_socket socket_{};
+    Spin spin_;
+  };
+
+ private:
+  const Load& load_;
+  std::string address_;
+};
+
+template <class Channel>
+Method library(const char* name, const char* what) {
+  return {.name = name,
+          .what = what,
+          .spinning = true,
+          .blocking = true,
+          .baseline = false,
+          .batches = false,
+          .measure = &measure_channel<Channel>};
+}
+
+}  // namespace
+
+std::vector<Method> library_methods() {
+  return {library<ZeromqChannel<Transport::ipc>>("zeromq-ipc", "ZeroMQ, PAIR sockets over ipc"),
+          library<ZeromqChannel<Transport::tcp>>("zeromq-tcp", "ZeroMQ, PAIR sockets over tcp"),
+          library<NngChannel>("nng", "nng, pair sockets over a Unix socket")};
+}
+
+}  // namespace leat::bench::ipc

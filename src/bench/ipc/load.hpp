@@ -1,0 +1,82 @@
+// What is asked of a way to talk, and what came of it: the vocabulary of `leat bench ipc`.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "bench/failure.hpp"
+#include "bench/processes.hpp"
+
+namespace leat::bench::ipc {
+
+enum class Pattern {
+  pingpong,  // A message and its answer, the whole payload both ways.
+  oneway,    // As fast as it goes, in one direction.
+  rate,      // In one direction, each message at a time of its own.
+};
+
+enum class Variant {
+  spinning,  // Both sides look again and again: no sleep, and a whole CPU each.
+  blocking,  // Both sleep in the kernel until there is something.
+};
+
+struct Load {
+  std::size_t size = 1000;
+  std::uint64_t count = 1000;
+  std::uint64_t warm_up = 101;  // Messages before the time starts.
+  Pattern pattern = Pattern::pingpong;
+  Variant variant = Variant::blocking;
+  std::uint32_t batch = 1;  // oneway: messages handed over at a time.
+  std::uint64_t rate = 0;   // rate: messages per second.
+  std::uint64_t all() const noexcept { return warm_up + count; }
+};
+
+// Nanoseconds. Percentiles by nearest rank.
+struct Latency {
+  double p50 = 0, p90 = 0, p99 = 0, p999 = 0, p9999 = 0;
+  double min = 0, max = 0, mean = 0, stddev = 0;
+};
+
+// Sorts the samples.
+inline Latency latency_of(std::vector<std::uint32_t>& samples_ns) {
+  if (samples_ns.empty()) return {};
+  std::sort(samples_ns.begin(), samples_ns.end());
+  const auto count = static_cast<double>(samples_ns.size());
+  const auto at = [&](double part) {
+    const auto rank = static_cast<std::size_t>(std::ceil(part * count));
+    return static_cast<double>(samples_ns[std::max<std::size_t>(rank, 1) - 1]);
+  };
+  // In two passes: the squares of differences from the mean neither overflow nor cancel.
+  double sum = 0;
+  for (const std::uint32_t sample : samples_ns) sum += sample;
+  const double mean = sum / count;
+  double squares = 0;
+  for (const std::uint32_t sample : samples_ns) {
+    const double difference = static_cast<double>(sample) - mean;
+    squares += difference * difference;
+  }
+  return {at(0.5),   at(0.9),    at(0.99),
+          at(0.999), at(0.9999), at(0),
+          at(1),     mean,       std::sqrt(squares / count)};
+}
+
+struct Cost {
+  Latency latency;  // Of the round trip, or one way from when it was due; none with oneway.
+  double elapsed_ns = 0;
+  double messages_per_second = 0;  // With pingpong: round trips.
+  double sender_cpu_ns = 0;        // Per message, of all threads of the process.
+  double receiver_cpu_ns = 0;
+  double context_switches = 0;  // Per message, of both sides.
+};
+
+// The machine, or the method itself, can't do this load; the sentence says why.
+class NotSupported : public Failure {
+ public:
+  using Failure::Failure;
+};
+
+}  // namespace leat::bench::ipc

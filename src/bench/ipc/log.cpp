@@ -1,0 +1,156 @@
+// Leat's own log: a topic for each direction, read by a subscriber or through a consumer group.
+#include <optional>
+
+#include "bench/topics.hpp"
+#include "measure.hpp"
+#include "methods.hpp"
+
+namespace leat::bench::ipc {
+namespace {
+
+constexpr char kThere[] = "there";
+constexpr char kBack[] = "back";
+constexpr char kGroup[] = "group";
+
+// Eight segments; one holds at least two of the largest records.
+TopicOptions options_for(const Load& load) {
+  std::uint64_t segment_bytes = 1u << 20;
+  while (segment_bytes < 2 * load.size + (64u << 10)) segment_bytes *= 2;
+  return {.capacity_bytes = 8 * segment_bytes};
+}
+
+// What a subscriber and a member of a group do alike, as a reader of the topic.
+class SubscribingReader {
+ public:
+  SubscribingReader(const Topic& topic, Variant variant)
+      : subscriber_{value_of(topic.subscriber(options_for(variant)), "open a subscriber")} {}
+
+  template <class Look>
+  std::size_t poll(std::size_t at_most, const Look& look) {
+    const auto count =
+        subscriber_.poll(at_most, [&](const Record& record) { look(Bytes{record.value}); });
+    if (!count) throw topic_failure("read", count.error());
+    return *count;
+  }
+  void wait() { value_of(subscriber_.wait(), "wait"); }
+
+  static void prepare(const Topic&) {}
+
+ private:
+  static SubscriberOptions options_for(Variant variant) {
+    SubscriberOptions options{.from = From::beginning};
+    if (variant == Variant::blocking) options.spin = std::chrono::nanoseconds{0};
+    return options;
+  }
+  Subscriber subscriber_;
+};
+
+class GroupReader {
+ public:
+  GroupReader(const Topic& topic, Variant variant)
+      : group_{value_of(topic.find_group(kGroup), "open the group")},
+        member_{value_of(group_.join(options_for(variant)), "join the group")} {}
+
+  template <class Look>
+  std::size_t poll(std::size_t at_most, const Look& look) {
+    const auto count = member_.poll(
+        at_most, [&](const Delivery& delivery) { look(Bytes{delivery.record.value}); });
+    if (!count) throw topic_failure("take", count.error());
+    return *count;
+  }
+  void wait() { value_of(member_.wait(), "wait"); }
+
+  static void prepare(const Topic& topic) {
+    value_of(topic.group(kGroup, {.from = From::beginning}), "make the group");
+  }
+
+ private:
+  static MemberOptions options_for(Variant variant) {
+    MemberOptions options;
+    if (variant == Variant::blocking) options.spin = std::chrono::nanoseconds{0};
+    return options;
+  }
+  Group group_;
+  Member member_;
+};
+
+template <class Reader>
+class LogChannel {
+ public:
+  explicit LogChannel(const Load& load) : load_{load} {
+    for (const char* name : {kThere, kBack}) {
+      topics_.create(name, options_for(load));
+      Reader::prepare(open_topic(topics_.directory(), name));
+    }
+  }
+
+  class Side {
+   public:
+    Side(const LogChannel& channel, End end)
+        : load_{channel.load_},
+          to_{open_topic(channel.topics_.directory(), end == End::sender ? kThere : kBack)},
+          from_{open_topic(channel.topics_.directory(), end == End::sender ? kBack : kThere)},
+          publisher_{value_of(to_.publisher({.exclusive = true}), "open a publisher")},
+          reader_{from_, load_.variant} {
+      if (load_.batch > 1) batch_.emplace(value_of(publisher_.batch(), "open a batch"));
+    }
+
+    void send(std::span<const std::byte> message) {
+      if (batch_) {
+        if (auto added = batch_->add(message); !added) [[unlikely]]
+          throw topic_failure("add to a batch", added.error());
+      } else if (auto offset = publisher_.publish(message); !offset) [[unlikely]] {
+        throw topic_failure("publish", offset.error());
+      }
+    }
+    void flush() {
+      if (auto offset = batch_->commit(); !offset) [[unlikely]]
+        throw topic_failure("publish a batch", offset.error());
+    }
+
+    template <class Look>
+    std::size_t receive(std::size_t at_most, const Look& look) {
+      while (true) {
+        if (const std::size_t count = reader_.poll(at_most, look); count != 0) return count;
+        if (load_.variant == Variant::blocking) {
+          reader_.wait();
+        } else {
+          spin_.once_without_pause();
+        }
+      }
+    }
+
+   private:
+    const Load& load_;
+    Topic to_;
+    Topic from_;
+    Publisher publisher_;
+    std::optional<Batch> batch_;
+    Reader reader_;
+    Spin spin_;
+  };
+
+ private:
+  const Load& load_;
+  TemporaryTopics topics_;
+};
+
+template <class Reader>
+Method log(const char* name, const char* what) {
+  return {.name = name,
+          .what = what,
+          .spinning = true,
+          .blocking = true,
+          .baseline = false,
+          .batches = true,
+          .measure = &measure_channel<LogChannel<Reader>>};
+}
+
+}  // namespace
+
+std::vector<Method> log_methods() {
+  return {log<SubscribingReader>("leat", "Leat: a topic, read by a subscriber"),
+          log<GroupReader>("leat-group", "Leat: a topic, read through a consumer group")};
+}
+
+}  // namespace leat::bench::ipc

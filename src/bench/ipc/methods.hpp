@@ -1,0 +1,31 @@
+// Every way to talk that `leat bench ipc` knows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "load.hpp"
+
+namespace leat::bench::ipc {
+
+struct Method {
+  const char* name;
+  const char* what;  // In a few words.
+  bool spinning;     // Which variants there are.
+  bool blocking;
+  bool baseline;  // When spinning, it is one slot and no queue at all: nothing can be cheaper.
+  bool batches;
+  Cost (*measure)(const Load& load, const Placement& placement);
+};
+
+// In the order in which they are shown.
+std::vector<Method> all_methods();
+
+// By file.
+std::vector<Method> stream_methods();
+std::vector<Method> datagram_methods();
+std::vector<Method> slot_methods();
+std::vector<Method> library_methods();
+std::vector<Method> log_methods();
+
+}  // namespace leat::bench::ipc

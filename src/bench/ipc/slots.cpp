@@ -1,0 +1,539 @@
+// One slot for each direction, in memory that both processes share, and a bell that says it is full.
+//
+// No queue: with pingpong the answer says that the slot is free again, in one direction the receiver
+// rings back after each message. What differs is the bell.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/sem.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+
+#include "leat/os/file.hpp"
+#include "measure.hpp"
+#include "methods.hpp"
+
+namespace leat::bench::ipc {
+namespace {
+
+using detail::Fd;
+
+constexpr std::size_t kSides = 2;
+
+void check(long result, const char* what) {
+  if (result < 0) throw system_failure(what);
+}
+
+// ---- Bells: ring() makes one wait() of the other side return ------------------------------------
+// Made before the fork, so each process has its own copy of what is not shared. At most one ring is
+// on its way to a side at a time.
+
+// Nobody sleeps and nothing rings: the side that waits looks at the sequence in the slot.
+struct NoBell {
+  explicit NoBell(Variant) {}
+  void ring(End) {}
+  void wait(End) {}
+  static constexpr bool kSleeps = false;
+};
+
+// One word each. Spinning, nobody sleeps in the kernel and nobody calls it.
+class FutexBell {
+ public:
+  explicit FutexBell(Variant variant) : spins_{variant == Variant::spinning} {}
+  static constexpr bool kSleeps = true;
+
+  void ring(End to) {
+    std::atomic<std::uint32_t>& word = word_of(to);
+    // release; pairs with the acquire in wait(): what was written to the slot is seen.
+    word.store(++rung_, std::memory_order_release);
+    if (!spins_) ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+  }
+  void wait(End me) {
+    std::atomic<std::uint32_t>& word = word_of(me);
+    while (word.load(std::memory_order_acquire) == heard_) {
+      if (spins_) {
+        spin_.once();
+      } else {
+        ::syscall(SYS_futex, &word, FUTEX_WAIT, heard_, nullptr, nullptr, 0);
+      }
+    }
+    ++heard_;
+  }
+
+ private:
+  struct Words {
+    struct alignas(kCacheLine) Word {
+      std::atomic<std::uint32_t> value{0};
+    };
+    std::array<Word, kSides> of_side;
+  };
+  std::atomic<std::uint32_t>& word_of(End side) const {
+    return words_->of_side[static_cast<std::size_t>(side)].value;
+  }
+  bool spins_;
+  Shared<Words> words_;
+  std::uint32_t rung_ = 0;   // By this process,
+  std::uint32_t heard_ = 0;  // and to it.
+  Spin spin_;
+};
+
+class EventBell {
+ public:
+  explicit EventBell(Variant variant) : spins_{variant == Variant::spinning} {
+    for (Fd& fd : fds_) {
+      const int made = ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | (spins_ ? EFD_NONBLOCK : 0));
+      check(made, "cannot make an eventfd");
+      fd = Fd{made};
+    }
+  }
+  static constexpr bool kSleeps = true;
+
+  void ring(End to) {
+    const std::uint64_t one = 1;
+    check(::write(fd_of(to), &one, sizeof one), "cannot write to an eventfd");
+  }
+  void wait(End me) {
+    std::uint64_t got = 0;
+    while (::read(fd_of(me), &got, sizeof got) < 0) {
+      if (errno == EAGAIN) {
+        spin_.once();
+      } else if (errno != EINTR) {
+        throw system_failure("cannot read from an eventfd");
+      }
+    }
+  }
+
+ private:
+  int fd_of(End side) const { return fds_[static_cast<std::size_t>(side)].get(); }
+  bool spins_;
+  std::array<Fd, kSides> fds_;
+  Spin spin_;
+};
+
+// SIGUSR1 to the other process, which has it blocked and fetches it.
+class SignalBell {
+ public:
+  explicit SignalBell(Variant) { sigaddset(&signals_, SIGUSR1); }
+  static constexpr bool kSleeps = true;
+
+  // In the process, before anybody rings.
+  void be(End me) {
+    check(::sigprocmask(SIG_BLOCK, &signals_, nullptr), "cannot block a signal");
+    // release; pairs with the acquire in ring().
+    pid_of(me).store(::getpid(), std::memory_order_release);
+  }
+  void ring(End to) {
+    pid_t pid = 0;
+    while ((pid = pid_of(to).load(std::memory_order_acquire)) == 0) spin_.once();
+    check(::kill(pid, SIGUSR1), "cannot send a signal");
+  }
+  void wait(End) {
+    while (::sigwaitinfo(&signals_, nullptr) < 0) {
+      if (errno != EINTR) throw system_failure("cannot wait for a signal");
+    }
+  }
+
+ private:
+  using Pids = std::array<std::atomic<pid_t>, kSides>;
+  std::atomic<pid_t>& pid_of(End side) const { return (*pids_)[static_cast<std::size_t>(side)]; }
+  sigset_t signals_{};
+  Shared<Pids> pids_;
+  Spin spin_;
+};
+
+class ConditionBell {
+ public:
+  explicit ConditionBell(Variant) {
+    pthread_mutexattr_t of_mutex;
+    pthread_condattr_t of_condition;
+    ::pthread_mutexattr_init(&of_mutex);
+    ::pthread_mutexattr_setpshared(&of_mutex, PTHREAD_PROCESS_SHARED);
+    ::pthread_condattr_init(&of_condition);
+    ::pthread_condattr_setpshared(&of_condition, PTHREAD_PROCESS_SHARED);
+    for (One& one : *bells_) {
+      ::pthread_mutex_init(&one.mutex, &of_mutex);
+      ::pthread_cond_init(&one.condition, &of_condition);
+    }
+    ::pthread_mutexattr_destroy(&of_mutex);
+    ::pthread_condattr_destroy(&of_condition);
+  }
+  static constexpr bool kSleeps = true;
+
+  void ring(End to) {
+    One& one = bell_of(to);
+    ::pthread_mutex_lock(&one.mutex);
+    ++one.rung;
+    ::pthread_mutex_unlock(&one.mutex);
+    ::pthread_cond_signal(&one.condition);
+  }
+  void wait(End me) {
+    One& one = bell_of(me);
+    ::pthread_mutex_lock(&one.mutex);
+    while (one.rung == 0) ::pthread_cond_wait(&one.condition, &one.mutex);
+    --one.rung;
+    ::pthread_mutex_unlock(&one.mutex);
+  }
+
+ private:
+  struct alignas(kCacheLine) One {
+    pthread_mutex_t mutex;
+    pthread_cond_t condition;
+    std::uint64_t rung = 0;
+  };
+  One& bell_of(End side) const { return (*bells_)[static_cast<std::size_t>(side)]; }
+  Shared<std::array<One, kSides>> bells_;
+};
+
+class PosixBell {
+ public:
+  explicit PosixBell(Variant variant) : spins_{variant == Variant::spinning} {
+    for (One& one : *bells_) check(::sem_init(&one.semaphore, 1, 0), "cannot make a semaphore");
+  }
+  static constexpr bool kSleeps = true;
+
+  void ring(End to) { check(::sem_post(&semaphore_of(to)), "cannot post a semaphore"); }
+  void wait(End me) {
+    sem_t& semaphore = semaphore_of(me);
+    while ((spins_ ? ::sem_trywait(&semaphore) : ::sem_wait(&semaphore)) < 0) {
+      if (errno == EAGAIN) {
+        spin_.once();
+      } else if (errno != EINTR) {
+        throw system_failure("cannot wait for a semaphore");
+      }
+    }
+  }
+
+ private:
+  struct alignas(kCacheLine) One {
+    sem_t semaphore;
+  };
+  sem_t& semaphore_of(End side) const {
+    return (*bells_)[static_cast<std::size_t>(side)].semaphore;
+  }
+  bool spins_;
+  Shared<std::array<One, kSides>> bells_;
+  Spin spin_;
+};
+
+class SystemVBell {
+ public:
+  explicit SystemVBell(Variant variant)
+      : flags_{static_cast<short>(variant == Variant::spinning ? IPC_NOWAIT : 0)},
+        id_{::semget(IPC_PRIVATE, kSides, 0600)} {
+    check(id_, "cannot make System V semaphores (ipcs -s lists those there are)");
+  }
+  ~SystemVBell() { ::semctl(id_, 0, IPC_RMID); }
+  SystemVBell(const SystemVBell&) = delete;
+  SystemVBell& operator=(const SystemVBell&) = delete;
+  static constexpr bool kSleeps = true;
+
+  void ring(End to) { change(to, 1, 0); }
+  void wait(End me) { change(me, -1, flags_); }
+
+ private:
+  void change(End side, short by, short flags) {
+    sembuf operation{static_cast<unsigned short>(side), by, flags};
+    while (::semop(id_, &operation, 1) < 0) {
+      if (errno == EAGAIN) {
+        spin_.once();
+      } else if (errno != EINTR) {
+        throw system_failure("cannot use a System V semaphore");
+      }
+    }
+  }
+  short flags_;
+  int id_;
+  Spin spin_;
+};
+
+// ---- Where the slots are ------------------------------------------------------------------------
+
+// A file mapped by both; its name is gone at once.
+class MappedFile {
+ public:
+  MappedFile(Fd file, std::size_t size) : size_{size} {
+    if (!file) throw system_failure("cannot make a file to map");
+    check(::ftruncate(file.get(), static_cast<off_t>(size)), "cannot make room in a file");
+    void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (address == MAP_FAILED) throw system_failure("cannot map a file");
+    data_ = static_cast<std::byte*>(address);
+  }
+  ~MappedFile() { ::munmap(data_, size_); }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::byte* data() const noexcept { return data_; }
+  // Writing its own bytes back maps each page for writing, in this process.
+  void prefault() const {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    for (std::size_t at = 0; at < size_; at += page) {
+      auto* const byte = reinterpret_cast<volatile unsigned char*>(data_ + at);
+      *byte = *byte;
+    }
+  }
+
+ private:
+  std::byte* data_;
+  std::size_t size_;
+};
+
+struct Anonymous : SharedMemory {
+  using SharedMemory::SharedMemory;
+};
+
+struct PosixMemory : MappedFile {
+  explicit PosixMemory(std::size_t size) : MappedFile{open(), size} {}
+  static Fd open() {
+    const std::string name = fmt::format("/leat-bench-{}", ::getpid());
+    Fd file{::shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600)};
+    if (file) ::shm_unlink(name.c_str());
+    return file;
+  }
+};
+
+struct OrdinaryFile : MappedFile {
+  explicit OrdinaryFile(std::size_t size) : MappedFile{open(), size} {}
+  static Fd open() {
+    std::string path = (std::filesystem::temp_directory_path() / "leat-bench-XXXXXX").string();
+    Fd file{::mkostemp(path.data(), O_CLOEXEC)};
+    if (file) ::unlink(path.c_str());
+    return file;
+  }
+};
+
+// ---- The channel --------------------------------------------------------------------------------
+
+// | sequence | payload |, on cache lines of its own.
+template <class Memory>
+class Slot {
+ public:
+  explicit Slot(std::size_t size) : size_{size}, memory_{sizeof(std::uint64_t) + size} {
+    memory_.prefault();
+  }
+  void prefault() const { memory_.prefault(); }
+
+  void put(std::span<const std::byte> message, std::uint64_t sequence) const noexcept {
+    // The line that the other side watches comes last: each of its looks takes the line away.
+    std::byte* const to = memory_.data() + sizeof sequence;
+    const std::size_t head = std::min(size_, kCacheLine - sizeof sequence);
+    if (size_ > head) copy_bytes(to + head, message.data() + head, size_ - head);
+    copy_bytes(to, message.data(), head);
+    // release; pairs with the acquire in await(), which then sees the payload.
+    word().store(sequence, std::memory_order_release);
+  }
+
+  // The sequence alone: an acknowledgement.
+  void tell(std::uint64_t sequence) const noexcept {
+    word().store(sequence, std::memory_order_release);
+  }
+
+  void await(std::uint64_t sequence, Spin& spin) const noexcept {
+    while (word().load(std::memory_order_acquire) != sequence) spin.once();
+  }
+
+  std::span<const std::byte> payload() const noexcept {
+    // All lines at once rather than one after the other, as far as they matter.
+    constexpr std::size_t kAhead = 4096;
+    const std::size_t end = std::min(sizeof(std::uint64_t) + size_, kAhead);
+    for (std::size_t line = kCacheLine; line < end; line += kCacheLine) {
+      __builtin_prefetch(memory_.data() + line);
+    }
+    return {memory_.data() + sizeof(std::uint64_t), size_};
+  }
+
+ private:
+  std::atomic_ref<std::uint64_t> word() const noexcept {
+    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_.data()));
+  }
+  std::size_t size_;
+  Memory memory_;
+};
+
+template <class Memory, class Bell>
+class SlotChannel {
+ public:
+  explicit SlotChannel(const Load& load)
+      : there_{load.size},
+        back_{load.size},
+        bell_{load.variant},
+        rings_back_{load.pattern != Pattern::pingpong} {}
+
+  class Side {
+   public:
+    Side(SlotChannel& channel, End end)
+        : in_{end == End::sender ? channel.back_ : channel.there_},
+          out_{end == End::sender ? channel.there_ : channel.back_},
+          bell_{channel.bell_},
+          me_{end},
+          peer_{end == End::sender ? End::receiver : End::sender},
+          rings_back_{channel.rings_back_} {
+      in_.prefault();
+      out_.prefault();
+      if constexpr (requires { bell_.be(end); }) bell_.be(end);
+    }
+
+    void send(std::span<const std::byte> message) {
+      if (rings_back_ && sent_ != 0) wait_for(sent_);  // Only then is the slot free.
+      out_.put(message, ++sent_);
+      bell_.ring(peer_);
+    }
+    void flush() {}
+
+    template <class Look>
+    std::size_t receive(std::size_t, const Look& look) {
+      wait_for(++received_);
+      look(in_.payload());
+      if (rings_back_) {
+        out_.tell(received_);
+        bell_.ring(peer_);
+      }
+      return 1;
+    }
+
+   private:
+    void wait_for(std::uint64_t sequence) {
+      if constexpr (Bell::kSleeps) {
+        bell_.wait(me_);
+      } else {
+        in_.await(sequence, spin_);
+      }
+    }
+
+    const Slot<Memory>& in_;
+    const Slot<Memory>& out_;
+    Bell& bell_;
+    End me_;
+    End peer_;
+    bool rings_back_;
+    std::uint64_t sent_ = 0;
+    std::uint64_t received_ = 0;
+    Spin spin_;
+  };
+
+ private:
+  Slot<Memory> there_;
+  Slot<Memory> back_;
+  Bell bell_;
+  bool rings_back_;
+};
+
+// ---- process_vm_readv(2) ------------------------------------------------------------------------
+
+// The receiver fetches the message from where the sender has it: the slot says only where that is.
+class ForeignMemoryChannel {
+ public:
+  explicit ForeignMemoryChannel(const Load& load)
+      : load_{load}, bell_{load.variant}, rings_back_{load.pattern != Pattern::pingpong} {}
+
+  class Side {
+   public:
+    Side(ForeignMemoryChannel& channel, End end)
+        : me_{end},
+          peer_{end == End::sender ? End::receiver : End::sender},
+          out_{(*channel.places_)[static_cast<std::size_t>(me_)]},
+          in_{(*channel.places_)[static_cast<std::size_t>(peer_)]},
+          bell_{channel.bell_},
+          rings_back_{channel.rings_back_},
+          buffer_(channel.load_.size) {
+      ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // Where the kernel wants it (Yama).
+      out_.pid = ::getpid();
+    }
+
+    // The sender's memory must stay as it is until the answer, or the acknowledgement.
+    void send(std::span<const std::byte> message) {
+      if (rings_back_ && sent_++ != 0) bell_.wait(me_);
+      out_.address = message.data();
+      bell_.ring(peer_);
+    }
+    void flush() {}
+
+    template <class Look>
+    std::size_t receive(std::size_t, const Look& look) {
+      bell_.wait(me_);
+      const iovec here{buffer_.data(), buffer_.size()};
+      const iovec there{const_cast<std::byte*>(in_.address), buffer_.size()};
+      const ssize_t got = ::process_vm_readv(in_.pid, &here, 1, &there, 1, 0);
+      if (got != static_cast<ssize_t>(buffer_.size())) {
+        if (got < 0 && (errno == EPERM || errno == ENOSYS)) {
+          throw NotSupported(
+              "this machine does not permit process_vm_readv (kernel.yama.ptrace_scope, or a "
+              "container's rules)");
+        }
+        throw system_failure("cannot read the other process's memory");
+      }
+      look(std::span<const std::byte>(buffer_));
+      if (rings_back_) bell_.ring(peer_);
+      return 1;
+    }
+
+   private:
+    friend class ForeignMemoryChannel;
+    struct alignas(kCacheLine) Place {
+      pid_t pid = 0;
+      const std::byte* address = nullptr;
+    };
+
+    End me_;
+    End peer_;
+    Place& out_;
+    const Place& in_;
+    FutexBell& bell_;
+    bool rings_back_;
+    std::vector<std::byte> buffer_;
+    std::uint64_t sent_ = 0;
+  };
+
+ private:
+  const Load& load_;
+  Shared<std::array<Side::Place, kSides>> places_;
+  FutexBell bell_;
+  bool rings_back_;
+};
+
+enum Variants { spinning_only, blocking_only, both };
+
+template <class Channel>
+Method slot(const char* name, const char* what, Variants variants, bool baseline = false) {
+  return {.name = name,
+          .what = what,
+          .spinning = variants != blocking_only,
+          .blocking = variants != spinning_only,
+          .baseline = baseline,
+          .batches = false,
+          .measure = &measure_channel<Channel>};
+}
+
+}  // namespace
+
+std::vector<Method> slot_methods() {
+  return {slot<SlotChannel<PosixMemory, NoBell>>("shm", "one slot in POSIX shared memory",
+                                                 spinning_only, true),
+          slot<SlotChannel<OrdinaryFile, NoBell>>("mmap", "one slot in a mapped file",
+                                                  spinning_only, true),
+          slot<SlotChannel<Anonymous, EventBell>>("eventfd", "one slot, rung by eventfd", both),
+          slot<SlotChannel<Anonymous, SignalBell>>("signal", "one slot, rung by SIGUSR1",
+                                                   blocking_only),
+          slot<SlotChannel<Anonymous, FutexBell>>("futex", "one slot, rung by futex", both, true),
+          slot<SlotChannel<Anonymous, ConditionBell>>(
+              "condvar", "one slot, rung by a condition variable", blocking_only),
+          slot<SlotChannel<Anonymous, PosixBell>>("sem-posix",
+                                                  "one slot, rung by a POSIX semaphore", both),
+          slot<SlotChannel<Anonymous, SystemVBell>>("sem-sysv",
+                                                    "one slot, rung by a System V semaphore", both),
+          slot<ForeignMemoryChannel>("vm-readv", "process_vm_readv, rung by futex", both)};
+}
+
+}  // namespace leat::bench::ipc

@@ -1,0 +1,203 @@
+#include "ipc_results.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "statistics.hpp"
+
+namespace leat::bench::ipc {
+namespace {
+
+constexpr int kSignalExit = 128;  // And above: a signal ended it, nothing failed.
+
+Json to_json(const Cost& cost, Pattern pattern) {
+  const bool has_latency = pattern != Pattern::oneway;
+  const auto latency = [&](double value_ns) {
+    return has_latency ? Json(value_ns) : Json(nullptr);
+  };
+  const Latency& of = cost.latency;
+  // At a rate the sender keeps the time by spinning: that is not what sending costs.
+  const bool sender_counts = pattern != Pattern::rate;
+  return {{"p50_ns", latency(of.p50)},
+          {"p90_ns", latency(of.p90)},
+          {"p99_ns", latency(of.p99)},
+          {"p999_ns", latency(of.p999)},
+          {"p9999_ns", latency(of.p9999)},
+          {"min_ns", latency(of.min)},
+          {"max_ns", latency(of.max)},
+          {"mean_ns", latency(of.mean)},
+          {"stddev_ns", latency(of.stddev)},
+          {"elapsed_ns", cost.elapsed_ns},
+          {"messages_per_second", cost.messages_per_second},
+          {"cpu_ns_per_message", (sender_counts ? cost.sender_cpu_ns : 0) + cost.receiver_cpu_ns},
+          {"sender_cpu_ns_per_message", sender_counts ? Json(cost.sender_cpu_ns) : Json(nullptr)},
+          {"receiver_cpu_ns_per_message", cost.receiver_cpu_ns},
+          {"context_switches_per_message", cost.context_switches}};
+}
+
+Json to_json(const Row& row) {
+  Json runs = Json::array();
+  for (const Cost& run : row.runs) runs.push_back(to_json(run, row.load.pattern));
+  const bool measured = !row.runs.empty();
+  return {{"method", row.method.name},
+          {"variant", name_of(row.load.variant)},
+          {"baseline", row.method.baseline && row.load.variant == Variant::spinning},
+          {"pattern", name_of(row.load.pattern)},
+          {"size", row.load.size},
+          {"count", row.load.count},
+          {"batch", row.load.batch},
+          {"rate", row.load.rate},
+          {"verified", measured},
+          {"median", measured ? to_json(median_of(row.runs), row.load.pattern) : Json(nullptr)},
+          {"runs", std::move(runs)},
+          {"note", row.note}};
+}
+
+std::string shown(double ns) {
+  if (ns < 9999.5) return fmt::format("{:.0f}", ns);
+  if (ns < 9'999'500) return fmt::format("{:.1f}k", ns / 1e3);
+  return fmt::format("{:.1f}M", ns / 1e6);
+}
+
+}  // namespace
+
+const char* name_of(Pattern pattern) noexcept {
+  switch (pattern) {
+    case Pattern::pingpong: return "pingpong";
+    case Pattern::oneway: return "oneway";
+    case Pattern::rate: break;
+  }
+  return "rate";
+}
+
+const char* name_of(Variant variant) noexcept {
+  return variant == Variant::spinning ? "spinning" : "blocking";
+}
+
+void measure_rows(std::vector<Row>& rows, int runs, const Placement& placement,
+                  const Progress& progress) {
+  for (int run = 1; run <= runs; ++run) {
+    for (Row& row : rows) {
+      if (!row.note.empty()) continue;
+      progress.show(fmt::format("{} ({}), {} B, round {} of {}", row.method.name,
+                                name_of(row.load.variant), row.load.size, run, runs));
+      try {
+        row.runs.push_back(row.method.measure(row.load, placement));
+      } catch (const NotSupported& reason) {
+        row.note = fmt::format("not supported: {}", reason.what());
+      } catch (const Failure& failure) {
+        if (failure.exit_code() >= kSignalExit) throw;
+        row.note = fmt::format("failed: {}", failure.what());
+        row.failed = true;
+      }
+      if (!row.note.empty()) row.runs.clear();
+    }
+  }
+}
+
+void throw_failures(const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (row.failed) {
+      throw Failure(
+          fmt::format("{} ({}) {}", row.method.name, name_of(row.load.variant), row.note));
+    }
+  }
+}
+
+Cost median_of(const std::vector<Cost>& runs) {
+  const auto of = [&](auto&& figure) {
+    std::vector<double> values;
+    for (const Cost& run : runs) values.push_back(figure(run));
+    return median(std::move(values));
+  };
+  const auto latency = [&](double Latency::*figure) {
+    return of([&](const Cost& run) { return run.latency.*figure; });
+  };
+  return {.latency = {latency(&Latency::p50), latency(&Latency::p90), latency(&Latency::p99),
+                      latency(&Latency::p999), latency(&Latency::p9999), latency(&Latency::min),
+                      latency(&Latency::max), latency(&Latency::mean), latency(&Latency::stddev)},
+          .elapsed_ns = of([](const Cost& run) { return run.elapsed_ns; }),
+          .messages_per_second = of([](const Cost& run) { return run.messages_per_second; }),
+          .sender_cpu_ns = of([](const Cost& run) { return run.sender_cpu_ns; }),
+          .receiver_cpu_ns = of([](const Cost& run) { return run.receiver_cpu_ns; }),
+          .context_switches = of([](const Cost& run) { return run.context_switches; })};
+}
+
+Json to_json(const std::vector<Row>& rows) {
+  Json results = Json::array();
+  for (const Row& row : rows) results.push_back(to_json(row));
+  return results;
+}
+
+void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
+  const Load& load = rows.front().load;
+  const bool has_latency = load.pattern != Pattern::oneway;
+  fmt::print("{}; {} messages of {} B, median of {}\n", machine_line(report), load.count, load.size,
+             runs);
+  fmt::print("{}\n\n", load.pattern == Pattern::pingpong
+                           ? "Nanoseconds for a message and its answer."
+                       : load.pattern == Pattern::rate
+                           ? fmt::format("Nanoseconds from when a message was due until it was "
+                                         "received, at {} messages/s.",
+                                         load.rate)
+                           : std::string("As fast as it goes in one direction."));
+  fmt::print("{:<11} {:<9} ", "method", "variant");
+  if (load.pattern == Pattern::oneway) fmt::print("{:>5} ", "batch");
+  if (has_latency) {
+    fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", "p50", "p99", "p99.9", "max", "mean");
+  }
+  fmt::print("{:>12} {:>8} {:>8}\n", "messages/s", "CPU ns", "switches");
+  for (const Row& row : rows) {
+    fmt::print("{:<11} {:<9} ", row.method.name, name_of(row.load.variant));
+    if (load.pattern == Pattern::oneway) fmt::print("{:>5} ", row.load.batch);
+    if (row.runs.empty()) {
+      fmt::print("{}\n", row.note);
+      continue;
+    }
+    const Cost cost = median_of(row.runs);
+    if (has_latency) {
+      fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", shown(cost.latency.p50), shown(cost.latency.p99),
+                 shown(cost.latency.p999), shown(cost.latency.max), shown(cost.latency.mean));
+    }
+    const double cpu_ns =
+        cost.receiver_cpu_ns + (load.pattern == Pattern::rate ? 0 : cost.sender_cpu_ns);
+    fmt::print("{:>12.0f} {:>8} {:>8.2f}{}\n", cost.messages_per_second, shown(cpu_ns),
+               cost.context_switches,
+               row.method.baseline && row.load.variant == Variant::spinning ? "  baseline" : "");
+  }
+  fmt::print(
+      "\nCPU ns, switches: CPU time and context switches of {} per message.\n"
+      "baseline: one slot and no queue, with nothing but the memory between the two.\n",
+      load.pattern == Pattern::rate ? "the receiver" : "both sides");
+  std::fflush(stdout);
+}
+
+std::string compatible(const Row& row) {
+  const Cost cost = median_of(row.runs);
+  const auto us = [](double ns) { return fmt::format("{:.3f}\tus", ns / 1e3); };
+  return fmt::format(
+      "\n============ RESULTS ================\n"
+      "Message size:       {}\n"
+      "Message count:      {}\n"
+      "Total duration:     {:.3f}\tms\n"
+      "Average duration:   {}\n"
+      "Minimum duration:   {}\n"
+      "Maximum duration:   {}\n"
+      "Standard deviation: {}\n"
+      "Message rate:       {:.0f}\tmsg/s\n"
+      "=====================================\n",
+      row.load.size, row.load.count, cost.elapsed_ns / 1e6, us(cost.latency.mean),
+      us(cost.latency.min), us(cost.latency.max), us(cost.latency.stddev),
+      std::floor(cost.messages_per_second));
+}
+
+void print_compatible(const Row& row) {
+  if (row.runs.empty()) {
+    throw Failure(fmt::format("{}: {}", row.method.name, row.note));
+  }
+  std::fputs(compatible(row).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace leat::bench::ipc

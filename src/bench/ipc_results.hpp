@@ -1,0 +1,41 @@
+// The rows of `leat bench ipc`: measured in turns, then shown as a table, as JSON, or as ipc-bench
+// shows its one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ipc/methods.hpp"
+#include "report.hpp"
+
+namespace leat::bench::ipc {
+
+// A method with one load.
+struct Row {
+  Method method;
+  Load load;
+  std::vector<Cost> runs = {};
+  std::string note = {};  // Why there are no runs: it cannot do it, or it failed.
+  bool failed = false;
+};
+
+const char* name_of(Pattern pattern) noexcept;
+const char* name_of(Variant variant) noexcept;
+
+// Every row once, and again, `runs` times. One that can't do its load gets a note; one that fails,
+// too, and the others go on. Throws Failure only if a signal ends the measuring.
+void measure_rows(std::vector<Row>& rows, int runs, const Placement& placement,
+                  const Progress& progress);
+// Throws the first failure of a row, if there was one: for the exit code.
+void throw_failures(const std::vector<Row>& rows);
+
+// Medians of each figure over the runs.
+Cost median_of(const std::vector<Cost>& runs);
+
+Json to_json(const std::vector<Row>& rows);
+void print_table(const Json& report, const std::vector<Row>& rows, int runs);
+// The eight lines of ipc-bench, with its spaces and tabs, and the frame around them.
+std::string compatible(const Row& row);
+void print_compatible(const Row& row);
+
+}  // namespace leat::bench::ipc
