@@ -11,6 +11,7 @@
 #include "commands.hpp"
 #include "ipc/methods.hpp"
 #include "ipc_results.hpp"
+#include "ipc_sweep.hpp"
 #include "report.hpp"
 #include "round_trip.hpp"
 #include "topics.hpp"
@@ -27,9 +28,9 @@ constexpr std::uint32_t kUsualBatch = 64;
 
 struct Options {
   std::vector<std::string> methods = {"all"};
-  std::uint64_t count = 20'000;
+  std::optional<std::uint64_t> count;
   std::size_t size = 100;
-  std::string pattern = "pingpong";
+  std::string pattern;  // Empty: pingpong, or in a sweep both.
   std::uint64_t rate = 0;
   std::uint32_t batch = 0;  // 0: the usual ones.
   bool busy = false;
@@ -38,6 +39,8 @@ struct Options {
   int runs = 5;
   std::vector<int> cpus;
   bool compat = false;
+  std::string sweep;
+  std::string out;
   JsonOption json;
 };
 
@@ -76,11 +79,7 @@ Pattern chosen_pattern(const Options& options) {
 // What is to be measured, with what came of it so far.
 std::vector<Row> chosen_rows(const Options& options) {
   const Pattern pattern = chosen_pattern(options);
-  Load load{.size = options.size,
-            .count = options.count,
-            .warm_up = options.warm_up.value_or(warm_up_calls(options.count)),
-            .pattern = pattern,
-            .rate = options.rate};
+  Load load{.size = options.size, .pattern = pattern, .rate = options.rate};
   std::vector<Row> rows;
   for (const Method& method : chosen_methods(options.methods)) {
     for (const Variant variant : chosen_variants(options, method)) {
@@ -112,20 +111,107 @@ void check(const Options& options) {
   if (options.batch > 1 && options.pattern != "oneway") {
     throw Failure(kExitBadUsage, "--batch is for one direction: add --pattern oneway");
   }
-  if (options.compat && options.pattern != "pingpong") {
+  if (options.rate != 0 && options.pattern == "pingpong") {
+    throw Failure(kExitBadUsage, "--rate is for one direction: leave out --pattern pingpong");
+  }
+  if (options.compat && chosen_pattern(options) != Pattern::pingpong) {
     throw Failure(kExitBadUsage, "--compat prints round trips: leave out --pattern and --rate");
+  }
+  if (options.sweep.empty() != options.out.empty()) {
+    throw Failure(kExitBadUsage, "--sweep and --out DIR go together");
+  }
+  if (!options.sweep.empty() && (options.compat || options.rate != 0 || options.json.asked_for())) {
+    throw Failure(kExitBadUsage, "--sweep writes to --out: leave out --json, --compat and --rate");
   }
 }
 
 Json parameters_of(const Options& options) {
-  return {{"size", options.size},
-          {"count", options.count},
-          {"warm_up", options.warm_up.value_or(warm_up_calls(options.count))},
+  return {{"methods", options.methods},
+          {"size", options.size},
+          {"count", options.count ? Json(*options.count) : Json(nullptr)},  // Null: by the row.
+          {"warm_up", options.warm_up ? Json(*options.warm_up) : Json(nullptr)},
           {"pattern", name_of(chosen_pattern(options))},
           {"rate", options.rate},
+          {"batch", options.batch},
+          {"busy", options.busy},
+          {"block", options.block},
           {"runs", options.runs},
-          {"pin", options.cpus},
-          {"clock_ns", clock_cost_ns()}};
+          {"pin", options.cpus}};
+}
+
+// All rows of one size and pattern.
+struct Measured {
+  Json report;
+  std::vector<Row> rows;
+};
+
+Measured measure(const Options& options, const Progress& progress) {
+  Measured measured{new_report(parameters_of(options)), chosen_rows(options)};
+  measured.report["clock_ns"] = clock_cost_ns();  // Part of every latency.
+  const Placement placement{options.cpus};
+  if (options.count) {
+    for (Row& row : measured.rows) {
+      row.load.count = *options.count;
+      row.load.warm_up = warm_up_calls(*options.count);
+    }
+  } else {
+    choose_counts(measured.rows, placement, progress);
+  }
+  if (options.warm_up) {
+    for (Row& row : measured.rows) row.load.warm_up = *options.warm_up;
+  }
+  measure_rows(measured.rows, options.runs, placement, progress);
+  progress.clear();
+  measured.report["results"] = to_json(measured.rows);
+  return measured;
+}
+
+void run_once(const Options& options) {
+  const Progress progress;
+  const Measured measured = measure(options, progress);
+  if (options.compat) {
+    for (const Row& row : measured.rows) print_compatible(row);
+  } else if (!options.json.takes_stdout()) {
+    print_table(measured.report, measured.rows, options.runs);
+  }
+  options.json.write(measured.report);
+  throw_failures(measured.rows);
+}
+
+// Each size and pattern leaves a file; those that are there already, of the same build and with the
+// same parameters, are left alone. So a sweep that was stopped goes on where it was.
+void run_sweep(const Options& options) {
+  std::vector<Options> steps;
+  for (const std::size_t size : sweep_sizes(options.sweep, kMaxSize)) {
+    for (const char* pattern : {"pingpong", "oneway"}) {
+      if (!options.pattern.empty() && options.pattern != pattern) continue;
+      steps.push_back(options);
+      steps.back().size = size;
+      steps.back().pattern = pattern;
+    }
+  }
+  const SweepDirectory directory(options.out);
+  const Progress progress;
+  SweepClock clock(steps.size());
+  std::vector<Row> failed;
+  for (const Options& step : steps) {
+    const std::string name = fmt::format("{}-{}", name_of(chosen_pattern(step)), step.size);
+    const Json parameters = parameters_of(step);
+    if (directory.has(name, parameters)) {
+      fmt::print("{:<20} is there\n", name);
+      clock.skip();
+      continue;
+    }
+    const Measured measured = measure(step, progress);
+    directory.write(name, measured.report);
+    clock.step();
+    fmt::print("{:<20} {} rows; {}\n", name, measured.rows.size(), clock.text());
+    std::fflush(stdout);
+    for (const Row& row : measured.rows) {
+      if (row.failed) failed.push_back(row);
+    }
+  }
+  throw_failures(failed);
 }
 
 void run_ipc(Options options) {
@@ -133,22 +219,8 @@ void run_ipc(Options options) {
   options.json.check();
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
-  std::vector<Row> rows = chosen_rows(options);
-  Json report = new_report(parameters_of(options));
-
   const SignalScope signals;
-  const Progress progress;
-  measure_rows(rows, options.runs, Placement{options.cpus}, progress);
-  progress.clear();
-  report["results"] = to_json(rows);
-
-  if (options.compat) {
-    for (const Row& row : rows) print_compatible(row);
-  } else if (!options.json.takes_stdout()) {
-    print_table(report, rows, options.runs);
-  }
-  options.json.write(report);
-  throw_failures(rows);
+  options.sweep.empty() ? run_once(options) : run_sweep(options);
 }
 
 }  // namespace
@@ -159,16 +231,20 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
   command->add_option("--method", options->methods, "Which of them")
       ->delimiter(',')
       ->option_text("all|NAME,... [all]");
-  command->add_option("-c,--count", options->count, "Messages of each run")
+  command
+      ->add_option("-c,--count", options->count,
+                   "Messages of each run; by default 20000 round trips, or 0.2 s in one direction")
       ->check(CLI::Range(std::uint64_t{1}, kMaxCount))
-      ->option_text("N [20000]");
+      ->option_text("N");
   command->add_option("-s,--size", options->size, "Bytes of a message, such as 100 or 64KiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::size_t{1}, kMaxSize))
       ->option_text("BYTES [100]");
   command
-      ->add_option("--pattern", options->pattern,
-                   "A message and its answer, or as many as possible in one direction")
+      ->add_option(
+          "--pattern", options->pattern,
+          "A message and its answer, or as many as possible in one direction; a sweep does "
+          "both")
       ->check(CLI::IsMember({"pingpong", "oneway"}))
       ->option_text("pingpong|oneway [pingpong]");
   command
@@ -188,6 +264,12 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->option_text("N");
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
+  command->add_option("--sweep", options->sweep, "All sizes and both patterns, into --out")
+      ->option_text("sizes=FROM..TO");
+  command
+      ->add_option("--out", options->out,
+                   "Where a sweep leaves its results; one that was stopped goes on there")
+      ->option_text("DIR");
   command->add_flag("--compat", options->compat, "Print what ipc-bench prints, for its scripts");
   options->json.add_to(*command);
   command->footer(

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
-#include "statistics.hpp"
+#include "round_trip.hpp"
 
 namespace leat::bench::ipc {
 namespace {
@@ -54,6 +56,39 @@ Json to_json(const Row& row) {
           {"note", row.note}};
 }
 
+constexpr std::uint64_t kUsualCount = 20'000;
+constexpr std::uint64_t kFewest = 1000;
+constexpr std::uint64_t kMost = 20'000'000;
+constexpr std::uint64_t kUsualBytes = 512u << 20;  // A run with large messages sends not much more.
+constexpr double kUsualSeconds = 0.2;
+
+std::uint64_t count_by_trying(Load load, const Method& method, const Placement& placement) {
+  constexpr double kLongEnoughNs = 2e7;
+  constexpr std::uint64_t kFactor = 8;
+  for (load.count = kFewest;; load.count *= kFactor) {
+    load.warm_up = load.count / 10;
+    const Cost cost = method.measure(load, placement);
+    if (cost.elapsed_ns < kLongEnoughNs && load.count < kMost / kFactor) continue;
+    const double count = cost.messages_per_second * kUsualSeconds;
+    return std::clamp(static_cast<std::uint64_t>(count), kFewest, kMost);
+  }
+}
+
+// Runs `measure`; if it throws, the row has a note for it.
+template <class Measure>
+void with_note(Row& row, const Measure& measure) {
+  try {
+    measure();
+  } catch (const NotSupported& reason) {
+    row.note = fmt::format("not supported: {}", reason.what());
+  } catch (const Failure& failure) {
+    if (failure.exit_code() >= kSignalExit) throw;
+    row.note = fmt::format("failed: {}", failure.what());
+    row.failed = true;
+  }
+  if (!row.note.empty()) row.runs.clear();
+}
+
 std::string shown(double ns) {
   if (ns < 9999.5) return fmt::format("{:.0f}", ns);
   if (ns < 9'999'500) return fmt::format("{:.1f}k", ns / 1e3);
@@ -75,6 +110,25 @@ const char* name_of(Variant variant) noexcept {
   return variant == Variant::spinning ? "spinning" : "blocking";
 }
 
+void choose_counts(std::vector<Row>& rows, const Placement& placement, const Progress& progress) {
+  for (Row& row : rows) {
+    Load& load = row.load;
+    if (!row.note.empty()) continue;
+    switch (load.pattern) {
+      case Pattern::pingpong:
+        load.count = std::clamp(kUsualBytes / load.size, kFewest, kUsualCount);
+        break;
+      case Pattern::rate: load.count = std::clamp(load.rate, kFewest, kMost); break;
+      case Pattern::oneway:
+        progress.show(
+            fmt::format("{} ({}): how many messages", row.method.name, name_of(load.variant)));
+        with_note(row, [&] { load.count = count_by_trying(load, row.method, placement); });
+        break;
+    }
+    load.warm_up = warm_up_calls(load.count);
+  }
+}
+
 void measure_rows(std::vector<Row>& rows, int runs, const Placement& placement,
                   const Progress& progress) {
   for (int run = 1; run <= runs; ++run) {
@@ -82,16 +136,7 @@ void measure_rows(std::vector<Row>& rows, int runs, const Placement& placement,
       if (!row.note.empty()) continue;
       progress.show(fmt::format("{} ({}), {} B, round {} of {}", row.method.name,
                                 name_of(row.load.variant), row.load.size, run, runs));
-      try {
-        row.runs.push_back(row.method.measure(row.load, placement));
-      } catch (const NotSupported& reason) {
-        row.note = fmt::format("not supported: {}", reason.what());
-      } catch (const Failure& failure) {
-        if (failure.exit_code() >= kSignalExit) throw;
-        row.note = fmt::format("failed: {}", failure.what());
-        row.failed = true;
-      }
-      if (!row.note.empty()) row.runs.clear();
+      with_note(row, [&] { row.runs.push_back(row.method.measure(row.load, placement)); });
     }
   }
 }
@@ -133,8 +178,7 @@ Json to_json(const std::vector<Row>& rows) {
 void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
   const Load& load = rows.front().load;
   const bool has_latency = load.pattern != Pattern::oneway;
-  fmt::print("{}; {} messages of {} B, median of {}\n", machine_line(report), load.count, load.size,
-             runs);
+  fmt::print("{}; messages of {} B, median of {}\n", machine_line(report), load.size, runs);
   fmt::print("{}\n\n", load.pattern == Pattern::pingpong
                            ? "Nanoseconds for a message and its answer."
                        : load.pattern == Pattern::rate

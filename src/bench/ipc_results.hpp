@@ -22,6 +22,10 @@ struct Row {
 const char* name_of(Pattern pattern) noexcept;
 const char* name_of(Variant variant) noexcept;
 
+// How many messages a row needs if nobody said: with oneway, as many as take about 0.2 s, found by
+// trying. The messages of any row fit into some memory, and a percentile has enough of them.
+void choose_counts(std::vector<Row>& rows, const Placement& placement, const Progress& progress);
+
 // Every row once, and again, `runs` times. One that can't do its load gets a note; one that fails,
 // too, and the others go on. Throws Failure only if a signal ends the measuring.
 void measure_rows(std::vector<Row>& rows, int runs, const Placement& placement,

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <vector>
 
@@ -21,6 +23,18 @@ File open_file(const std::string& name, const char* mode) {
   File file{std::fopen(name.c_str(), mode), &std::fclose};
   if (!file) throw system_failure("cannot write " + name);
   return file;
+}
+
+// What the person typed, without the folder of the executable.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string line;
+  for (std::string word; std::getline(file, word, '\0');) {
+    if (line.empty()) word = std::filesystem::path(word).filename();
+    const bool is_plain = !word.empty() && word.find_first_of(" \t\n'\"\\$*?&;|<>()") == word.npos;
+    line += (line.empty() ? "" : " ") + (is_plain ? word : "'" + word + "'");
+  }
+  return line;
 }
 
 }  // namespace
@@ -62,6 +76,7 @@ Json new_report(Json parameters) {
   return {{"machine", machine_facts()},
           {"version", kVersion},
           {"commit", kCommit},
+          {"command", command_line()},
           {"parameters", std::move(parameters)}};
 }
 

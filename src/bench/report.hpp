@@ -23,17 +23,16 @@ class JsonOption {
   void check() const;
   // Whether stdout belongs to JSON, so that the table must not be printed.
   bool takes_stdout() const noexcept;
+  bool asked_for() const noexcept;
   // Writes to where it was asked for, if it was.
   void write(const Json& report) const;
 
  private:
-  bool asked_for() const noexcept;
-
   CLI::Option* option_ = nullptr;  // Owned by the command.
   std::string file_;               // Empty or "-": stdout.
 };
 
-// machine, version, commit, parameters.
+// machine, version, commit, command, parameters.
 Json new_report(Json parameters);
 
 // round_trip_ns, p50_ns … max_ns.
