@@ -38,6 +38,7 @@ struct Options {
   std::optional<std::uint64_t> warm_up;
   int runs = 5;
   std::vector<int> cpus;
+  std::uint64_t time_limit_s = 120;
   bool compat = false;
   std::string sweep;
   std::string out;
@@ -79,7 +80,10 @@ Pattern chosen_pattern(const Options& options) {
 // What is to be measured, with what came of it so far.
 std::vector<Row> chosen_rows(const Options& options) {
   const Pattern pattern = chosen_pattern(options);
-  Load load{.size = options.size, .pattern = pattern, .rate = options.rate};
+  Load load{.size = options.size,
+            .pattern = pattern,
+            .rate = options.rate,
+            .time_limit = std::chrono::seconds{options.time_limit_s}};
   std::vector<Row> rows;
   for (const Method& method : chosen_methods(options.methods)) {
     for (const Variant variant : chosen_variants(options, method)) {
@@ -149,16 +153,11 @@ Measured measure(const Options& options, const Progress& progress) {
   Measured measured{new_report(parameters_of(options)), chosen_rows(options)};
   measured.report["clock_ns"] = clock_cost_ns();  // Part of every latency.
   const Placement placement{options.cpus};
-  if (options.count) {
-    for (Row& row : measured.rows) {
-      row.load.count = *options.count;
-      row.load.warm_up = warm_up_calls(*options.count);
-    }
-  } else {
-    choose_counts(measured.rows, placement, progress);
-  }
-  if (options.warm_up) {
-    for (Row& row : measured.rows) row.load.warm_up = *options.warm_up;
+  if (!options.count) choose_counts(measured.rows, placement, progress);
+  for (Row& row : measured.rows) {
+    Load& load = row.load;
+    if (options.count) load.count = *options.count;
+    load.warm_up = options.warm_up.value_or(warm_up_calls(load.count));
   }
   measure_rows(measured.rows, options.runs, placement, progress);
   progress.clear();
@@ -264,6 +263,10 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->option_text("N");
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
+  command
+      ->add_option("--time-limit", options->time_limit_s, "Seconds that one run of a method may take")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
+      ->option_text("SECONDS [120]");
   command->add_option("--sweep", options->sweep, "All sizes and both patterns, into --out")
       ->option_text("sizes=FROM..TO");
   command

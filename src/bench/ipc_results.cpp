@@ -125,7 +125,6 @@ void choose_counts(std::vector<Row>& rows, const Placement& placement, const Pro
         with_note(row, [&] { load.count = count_by_trying(load, row.method, placement); });
         break;
     }
-    load.warm_up = warm_up_calls(load.count);
   }
 }
 

@@ -19,10 +19,13 @@ constexpr std::size_t kFactor = 4;
 // "64KiB" as a number; 0 if it is none.
 std::size_t size_of(std::string text) {
   std::uint64_t size = 0;
-  // CLI11 knows the units; it turns the text into one of digits.
-  const bool is_size =
-      CLI::AsSizeValue(false)(text).empty() && CLI::detail::lexical_cast(text, size);
-  return is_size ? static_cast<std::size_t>(size) : 0;
+  try {
+    // CLI11 knows the units; it turns the text into one of digits.
+    if (!CLI::AsSizeValue(false)(text).empty()) return 0;
+  } catch (const CLI::Error&) {
+    return 0;
+  }
+  return CLI::detail::lexical_cast(text, size) ? static_cast<std::size_t>(size) : 0;
 }
 
 }  // namespace
@@ -45,9 +48,9 @@ std::vector<std::size_t> sweep_sizes(const std::string& sweep, std::size_t max_s
   std::vector<std::size_t> sizes;
   if (const std::size_t dots = list.find(".."); dots != list.npos) {
     const std::size_t last = checked(list.substr(dots + 2));
-    for (std::size_t size = checked(list.substr(0, dots)); size < last; size *= kFactor) {
-      sizes.push_back(size);
-    }
+    const std::size_t first = checked(list.substr(0, dots));
+    if (first > last) throw refuse();
+    for (std::size_t size = first; size < last; size *= kFactor) sizes.push_back(size);
     sizes.push_back(last);
   } else {
     for (const std::string& size : CLI::detail::split(list, ',')) sizes.push_back(checked(size));

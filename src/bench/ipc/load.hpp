@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,7 @@ struct Load {
   Variant variant = Variant::blocking;
   std::uint32_t batch = 1;  // oneway: messages handed over at a time.
   std::uint64_t rate = 0;   // rate: messages per second.
-  std::uint64_t all() const noexcept { return warm_up + count; }
+  std::chrono::seconds time_limit{120};  // For all of it.
 };
 
 // Nanoseconds. Percentiles by nearest rank.

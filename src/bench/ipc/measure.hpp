@@ -41,8 +41,6 @@ namespace leat::bench::ipc {
 
 enum class End { sender, receiver };
 
-inline constexpr std::chrono::seconds kTimeLimit{120};  // For what should take seconds.
-
 // What a process has used so far, all its threads together.
 struct Usage {
   std::uint64_t cpu_ns = 0;
@@ -256,7 +254,6 @@ template <class Channel>
 Cost measure_channel(const Load& load, const Placement& placement) {
   Channel channel(load);
   const Shared<Board> board;
-  const std::chrono::seconds expected{load.rate == 0 ? 0 : load.all() / load.rate};
   try {
     run_roles({{"receiver", placement.cpu(1),
                 [&](Barrier& barrier) {
@@ -266,7 +263,7 @@ Cost measure_channel(const Load& load, const Placement& placement) {
                 [&](Barrier& barrier) {
                   note_not_supported(*board, [&] { run_sender(channel, load, *board, barrier); });
                 }}},
-              kTimeLimit + expected);
+              load.time_limit);
   } catch (const Failure&) {
     if (board->not_supported[0] != 0) throw NotSupported(board->not_supported);
     throw;
