@@ -1,0 +1,263 @@
+"""leat bench ipc: every method runs, says what it should, refuses what it can't do, disturbs no other
+and leaves nothing behind.
+
+Nothing here looks at how fast anything was.
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from test_bench import run_json
+from test_cli import one_line, wait_until
+
+METHODS = set("""tcp domain seqpacket dgram socketpair udp pipe fifo shm mmap mq-sysv mq-posix eventfd
+              signal futex condvar sem-posix sem-sysv zeromq-ipc zeromq-tcp nng boost-mq io_uring
+              splice vm-readv leat leat-group""".split())
+LATENCIES = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "min_ns", "max_ns", "mean_ns",
+             "stddev_ns"}
+FIGURES = LATENCIES | {"elapsed_ns", "messages_per_second", "cpu_ns_per_message",
+                       "sender_cpu_ns_per_message", "receiver_cpu_ns_per_message",
+                       "context_switches_per_message"}
+
+BLOCK = re.compile(r"""
+============ RESULTS ================
+Message size:       \d+
+Message count:      \d+
+Total duration:     \d+\.\d{3}\tms
+Average duration:   \d+\.\d{3}\tus
+Minimum duration:   \d+\.\d{3}\tus
+Maximum duration:   \d+\.\d{3}\tus
+Standard deviation: \d+\.\d{3}\tus
+Message rate:       \d+\tmsg/s
+=====================================
+""")
+
+
+def check_results(report, runs, pattern):
+    for result in report["results"]:
+        assert result["pattern"] == pattern
+        assert result["variant"] in ("spinning", "blocking")
+        if result["median"] is None:
+            assert result["note"].startswith("not supported: ") and result["runs"] == []
+            assert result["verified"] is False
+            continue
+        assert result["verified"] is True and result["note"] == ""
+        assert len(result["runs"]) == runs
+        for run in [*result["runs"], result["median"]]:
+            assert set(run) == FIGURES
+            for name in LATENCIES:
+                assert (run[name] is None) == (pattern == "oneway"), name
+            assert run["messages_per_second"] > 0 and run["cpu_ns_per_message"] >= 0
+            if pattern != "oneway":
+                assert (run["min_ns"] <= run["p50_ns"] <= run["p90_ns"] <= run["p99_ns"]
+                        <= run["p999_ns"] <= run["p9999_ns"] <= run["max_ns"])
+                assert run["stddev_ns"] >= 0
+
+
+def kernel_objects():
+    """Names that a process could leave behind."""
+    found = {str(path) for pattern in ("leat-bench-*",)
+             for place in ("/dev/shm", "/tmp", "/dev/mqueue") for path in Path(place).glob(pattern)}
+    for kind in ("msg", "sem", "shm"):
+        lines = Path(f"/proc/sysvipc/{kind}").read_text().splitlines()[1:]
+        found |= {f"{kind} {line.split()[1]}" for line in lines}
+    return found
+
+
+def test_every_method_answers(leat):
+    report = run_json(leat, "ipc", "-c", "300", "-s", "100", "--runs", "2")
+    check_results(report, 2, "pingpong")
+    results = report["results"]
+    assert {result["method"] for result in results} == METHODS
+    assert all(result["median"] for result in results), "100 B are no problem for any of them"
+    both = {"tcp", "pipe", "mq-sysv", "futex", "sem-posix", "zeromq-ipc", "io_uring", "leat"}
+    for method in both:
+        assert {r["variant"] for r in results if r["method"] == method} == {"spinning", "blocking"}
+    baselines = {(r["method"], r["variant"]) for r in results if r["baseline"]}
+    assert baselines == {("shm", "spinning"), ("mmap", "spinning"), ("futex", "spinning")}
+    assert report["clock_ns"] >= 0 and " bench ipc -c 300 -s 100" in report["command"]
+    assert {"mitigations", "governor", "hypervisor", "kernel", "cpu"} <= set(report["machine"])
+
+
+@pytest.mark.parametrize("size", ["1", "1000", "64KiB", "1MiB"])
+def test_any_size_passes_or_says_why_not(leat, size):
+    report = run_json(leat, "ipc", "-c", "20", "-s", size, "--runs", "1")
+    check_results(report, 1, "pingpong")
+    unsupported = {r["method"] for r in report["results"] if r["median"] is None}
+    allowed = {"1": set(), "1000": set(), "64KiB": {"udp", "mq-sysv", "mq-posix"},
+               "1MiB": {"udp", "mq-sysv", "mq-posix", "seqpacket", "dgram"}}[size]
+    assert unsupported <= allowed
+
+
+def test_one_way_without_and_with_batches(leat):
+    report = run_json(leat, "ipc", "-c", "500", "--pattern", "oneway", "--runs", "1", "--method",
+                      "pipe,udp,dgram,shm,zeromq-ipc,leat,leat-group")
+    check_results(report, 1, "oneway")
+    batches = {}
+    for result in report["results"]:
+        batches.setdefault(result["method"], set()).add(result["batch"])
+    assert batches == {"pipe": {1, 64}, "udp": {1, 64}, "dgram": {1, 64}, "shm": {1},
+                       "zeromq-ipc": {1}, "leat": {1, 64}, "leat-group": {1, 64}}
+
+
+def test_a_batch_that_was_asked_for_is_refused_by_name(leat):
+    report = run_json(leat, "ipc", "-c", "500", "--pattern", "oneway", "--runs", "1", "--batch", "8",
+                      "--method", "pipe,shm")
+    notes = {result["method"]: result["note"] for result in report["results"]}
+    assert notes == {"pipe": "", "shm": "not supported: it has no batches"}
+
+
+def test_chooses_how_many_messages_one_way(leat):
+    """As many as take some time: far more of the log's than of a signal's."""
+    report = run_json(leat, "ipc", "--pattern", "oneway", "--runs", "1", "--batch", "1", "--method",
+                      "leat,signal")
+    counts = {result["method"]: result["count"] for result in report["results"]}
+    assert counts["leat"] > 10 * counts["signal"] >= 10_000
+
+
+def test_latency_at_a_rate_counts_from_when_a_message_was_due(leat):
+    report = run_json(leat, "ipc", "-c", "200", "--rate", "2000", "--runs", "1", "--method",
+                      "pipe,leat,futex")
+    check_results(report, 1, "rate")
+    for result in report["results"]:
+        assert result["rate"] == 2000
+        # 200 messages at 2000 a second take a tenth of a second, however fast the method is.
+        assert result["median"]["elapsed_ns"] > 0.09e9
+        assert result["median"]["sender_cpu_ns_per_message"] is None
+
+
+def test_a_pause_of_the_receiver_makes_all_that_were_due_late(leat):
+    """No coordinated omission: who waits for a stopped receiver counts, too."""
+    running = leat.start("bench", "ipc", "-c", "1500", "--rate", "1000", "--runs", "1", "--warmup",
+                         "0", "--method", "pipe", "--block", "--json")
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    wait_until(lambda: len(children.read_text().split()) == 2)
+    receiver = int(children.read_text().split()[0])
+    # It is on its way once it has used the clock for a while.
+    subprocess.run(["sleep", "0.5"], check=True)
+    os.kill(receiver, signal.SIGSTOP)
+    subprocess.run(["sleep", "0.4"], check=True)
+    os.kill(receiver, signal.SIGCONT)
+    out, _ = running.communicate(timeout=60)
+    median = json.loads(out)["results"][0]["median"]
+    # At least 300 of 1500 were due while it did not run, the first of them 300 ms long.
+    assert median["max_ns"] > 250e6
+    assert median["p90_ns"] > 50e6
+
+
+def test_variants_can_be_chosen(leat):
+    for option, variant in (("--busy", "spinning"), ("--block", "blocking")):
+        report = run_json(leat, "ipc", "-c", "100", "--runs", "1", option)
+        assert {result["variant"] for result in report["results"]} == {variant}
+
+
+def test_compatible_output_is_that_of_ipc_bench(leat):
+    done = leat("bench", "ipc", "--compat", "--runs", "1", "-c", "100", "-s", "4096", "--method",
+                "tcp,shm", check=True)
+    blocks = re.split(r"(?<=={37}\n)(?=\n)", done.stdout)
+    assert len(blocks) == 2 and all(BLOCK.fullmatch(block) for block in blocks), done.stdout
+    assert "Message size:       4096\nMessage count:      100\n" in blocks[0]
+
+
+def test_table_has_a_row_for_each(leat):
+    out = leat("bench", "ipc", "-c", "100", "--runs", "1", "--method", "pipe,shm,leat",
+               check=True).stdout
+    rows = [line.split()[:2] for line in out.splitlines()]
+    for row in (["pipe", "spinning"], ["pipe", "blocking"], ["shm", "spinning"],
+                ["leat", "spinning"], ["leat", "blocking"]):
+        assert rows.count(row) == 1, out
+
+
+def test_two_at_once_from_anywhere_leave_nothing(leat, tmp_path):
+    """No fixed name, no fixed port, nothing in the working directory."""
+    before = kernel_objects()
+    command = ["bench", "ipc", "-c", "200", "--runs", "2", "--json"]
+    running = [leat.start(*command, cwd=where) for where in ("/", tmp_path, "/")]
+    for process in running:
+        out, errors = process.communicate(timeout=240)
+        assert process.returncode == 0, errors
+        report = json.loads(out)
+        check_results(report, 2, "pingpong")
+        assert {r["method"] for r in report["results"] if r["verified"]} == METHODS
+    assert list(tmp_path.iterdir()) == []
+    assert list(leat.directory.iterdir()) == []
+    assert kernel_objects() <= before
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_ctrl_c_leaves_nothing(leat, method):
+    before = kernel_objects()
+    running = leat.start("bench", "ipc", "-c", "50000000", "--method", method)
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
+    wait_until(lambda: len(children.read_text().split()) == 2)
+    os.killpg(running.pid, signal.SIGINT)
+    out, errors = running.communicate(timeout=20)
+    assert running.returncode == 130, errors
+    assert out == "" and len(errors.splitlines()) == 1
+    with pytest.raises(ProcessLookupError):
+        os.killpg(running.pid, 0)
+    assert list(leat.directory.iterdir()) == []
+    assert kernel_objects() <= before
+
+
+def test_what_takes_too_long_is_stopped_and_named(leat):
+    done = leat("bench", "ipc", "-c", "50000000", "--runs", "1", "--block", "--method", "tcp,pipe",
+                "--time-limit", "1", timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("leat: tcp (blocking) failed: not finished after 1 s")
+    assert done.stdout.count("failed: not finished after 1 s") == 2
+
+
+def test_sweep_leaves_a_file_for_each_step_and_goes_on(leat, tmp_path):
+    command = ("bench", "ipc", "--sweep", "sizes=8..100", "--out", tmp_path / "results", "-c", "100",
+               "--runs", "1", "--method", "pipe,leat")
+    first = leat(*command, check=True)
+    assert "0 steps left" in first.stdout
+    files = sorted(path.name for path in (tmp_path / "results").iterdir())
+    assert files == sorted(f"{pattern}-{size}.json" for pattern in ("pingpong", "oneway")
+                           for size in (8, 32, 100))
+    for name in files:
+        report = json.loads((tmp_path / "results" / name).read_text())
+        check_results(report, 1, name.split("-")[0])
+
+    (tmp_path / "results/oneway-32.json").unlink()
+    (tmp_path / "results/oneway-8.json").write_text('{"half of')  # Nobody's: measured again.
+    stamps = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
+    second = leat(*command, check=True)
+    assert second.stdout.count("is there") == 4
+    again = {path.name for path in (tmp_path / "results").iterdir()
+             if stamps.get(path.name) != path.stat().st_mtime_ns}
+    assert again == {"oneway-32.json", "oneway-8.json"}
+
+    other = leat(*command[:-1], "pipe", check=True)  # Other parameters are another measurement.
+    assert "is there" not in other.stdout
+
+
+@pytest.mark.parametrize("arguments,words", [
+    (["--method", "telepathy"], ["telepathy", "choose all or of:", "leat-group"]),
+    (["-s", "0"], ["--size"]),
+    (["-s", "1TiB"], ["--size"]),
+    (["-c", "0"], ["--count"]),
+    (["--pattern", "broadcast"], ["--pattern", "pingpong"]),
+    (["--busy", "--block"], ["--block", "--busy"]),
+    (["--method", "signal", "--busy"], ["none of these methods can spin", "--busy"]),
+    (["--method", "shm", "--block"], ["none of these methods can block", "--block"]),
+    (["--batch", "8"], ["--pattern oneway"]),
+    (["--rate", "10", "--batch", "8"], ["--batch"]),
+    (["--rate", "10", "--pattern", "pingpong"], ["--pattern"]),
+    (["--compat", "--pattern", "oneway"], ["--compat"]),
+    (["--sweep", "sizes=1..8"], ["--out DIR"]),
+    (["--sweep", "1..8", "--out", "x"], ["sizes=1..64KiB"]),
+    (["--runs", "0"], ["--runs"]),
+    (["--pin", "4096"], ["4096"]),
+])
+def test_bad_input_gets_one_line(leat, tmp_path, arguments, words):
+    done = subprocess.run([leat.executable, "bench", "ipc", *arguments], env=leat.environment,
+                          cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    one_line(done, 2, *words)
+    assert list(tmp_path.iterdir()) == []
