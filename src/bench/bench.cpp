@@ -64,6 +64,7 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_latency(*bench, runner);
   add_crash(*bench, runner);
   add_idle(*bench, runner);
+  add_report(*bench, runner);
 }
 
 }  // namespace leat::bench

@@ -24,6 +24,7 @@ void add_group(CLI::App& bench, const Runner& runner);
 void add_latency(CLI::App& bench, const Runner& runner);
 void add_crash(CLI::App& bench, const Runner& runner);
 void add_idle(CLI::App& bench, const Runner& runner);
+void add_report(CLI::App& bench, const Runner& runner);
 
 // Options that several subcommands share.
 void add_pin_option(CLI::App& command, std::vector<int>& cpus);
