@@ -79,12 +79,12 @@ struct Stop {
   const char* name;
   Figure figure;
 };
-constexpr std::array<Stop, 6> kStops = {{{"50 %", &Figures::p50_ns},
-                                         {"90 %", &Figures::p90_ns},
-                                         {"99 %", &Figures::p99_ns},
-                                         {"99.9 %", &Figures::p999_ns},
-                                         {"99.99 %", &Figures::p9999_ns},
-                                         {"all", &Figures::max_ns}}};
+constexpr std::array<Stop, 6> kStops = {{{"p50", &Figures::p50_ns},
+                                         {"p90", &Figures::p90_ns},
+                                         {"p99", &Figures::p99_ns},
+                                         {"p99.9", &Figures::p999_ns},
+                                         {"p99.99", &Figures::p9999_ns},
+                                         {"max", &Figures::max_ns}}};
 
 Extent extent_of_stops(const Results& results) {
   Extent extent{*results.front()->median->p50_ns, 0};
@@ -118,7 +118,7 @@ Chart curves_of(const Results& results) {
       const auto& value = *result->median.*kStops[i].figure;
       if (!drawable(value)) continue;
       line.points.push_back({x_of(i), y.at(*value)});
-      line.tooltips.push_back(fmt::format("{}, {}: {} within {}", result->key.method,
+      line.tooltips.push_back(fmt::format("{}, {}: {} {}", result->key.method,
                                           name_of(result->key.variant), kStops[i].name,
                                           time_text(*value)));
     }
@@ -132,17 +132,22 @@ Chart curves_of(const Results& results) {
 
 // --- Throughput against size --------------------------------------------------------------------
 
-// Labels as many as there is room for, from the left.
+// Labels for the largest size, and from the left as many as there is room for.
 void draw_size_axis(Canvas& canvas, const std::set<std::uint64_t>& sizes, const LogScale& x,
                     const PlotArea& area) {
+  constexpr double kGap = 6;
+  const auto place_of = [&](std::uint64_t size) { return x.at(static_cast<double>(size)); };
+  const auto half_of = [&](std::uint64_t size) { return width_of(size_text(size)) / 2; };
+  const std::uint64_t last = *sizes.rbegin();
+  const double end = place_of(last) - half_of(last) - kGap;
   double free_from = 0;
   for (const std::uint64_t size : sizes) {
-    const double at = x.at(static_cast<double>(size));
-    const std::string text = size_text(size);
+    const double at = place_of(size);
     canvas.line({at, area.top}, {at, area.bottom}, "rule faint");
-    if (at - width_of(text) / 2 < free_from) continue;
-    canvas.text({at, area.bottom + 18}, text, "muted", Anchor::middle);
-    free_from = at + width_of(text) / 2 + 6;
+    const bool fits = at - half_of(size) >= free_from && at + half_of(size) <= end;
+    if (!fits && size != last) continue;
+    canvas.text({at, area.bottom + 18}, size_text(size), "muted", Anchor::middle);
+    free_from = at + half_of(size) + kGap;
   }
 }
 
@@ -218,34 +223,79 @@ Chart throughput_lines(const std::vector<Series>& best, const std::set<std::uint
 
 // --- CPU against latency ------------------------------------------------------------------------
 
-// A name beside each point, as long as there is room. Returns how many points stay without.
-std::size_t draw_names(Canvas& canvas, const Results& results, const std::vector<Point>& points,
-                       const PlotArea& area) {
-  constexpr double kLetters = 12, kFarAway = 9;
-  LabelPlacer placer({area.left, area.top, area.right - area.left, area.bottom - area.top});
-  for (const Point& point : points) placer.keep_free({point.x - 4, point.y - 4, 8, 8});
-  std::vector<std::size_t> order(results.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  // Leat first: who comes late may find no place.
-  std::stable_partition(order.begin(), order.end(),
-                        [&](std::size_t i) { return is_leat(results[i]->key.method); });
-  std::size_t nameless = 0;
-  for (const std::size_t i : order) {
-    const Point at = points[i];
-    const std::string label = short_label_of(*results[i]);
-    const auto box = placer.place(at, width_of(label), kLetters);
-    if (!box) {
-      ++nameless;
-      continue;
-    }
-    const Point nearest{std::clamp(at.x, box->x, box->x + box->width),
-                        std::clamp(at.y, box->y, box->y + box->height)};
-    if (std::hypot(nearest.x - at.x, nearest.y - at.y) > kFarAway) {
-      canvas.line(at, nearest, fmt::format("leader {}", style_of(*results[i])));
-    }
-    canvas.text({box->x, box->y + 10}, label, is_leat(results[i]->key.method) ? "strong" : "");
+// Where the names of points are: beside them, or in a column at the right with lines to it.
+struct Names {
+  std::vector<std::optional<Box>> beside;  // One for each point.
+  std::vector<std::size_t> in_column;
+  std::vector<Point> line_ends;  // One for each in the column.
+};
+
+// Points that stand so close together that none of their names would have room.
+std::vector<std::size_t> crowded(const std::vector<Point>& points) {
+  constexpr double kNear = 22;
+  constexpr std::ptrdiff_t kAtMost = 2;  // The point itself and one more.
+  std::vector<std::size_t> crowded;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const auto near = [&](const Point& other) {
+      return std::hypot(other.x - points[i].x, other.y - points[i].y) < kNear;
+    };
+    if (std::count_if(points.begin(), points.end(), near) > kAtMost) crowded.push_back(i);
   }
-  return nameless;
+  return crowded;
+}
+
+void fill_column(Names& names, const std::vector<Point>& points, const PlotArea& area) {
+  constexpr double kStep = 13;
+  std::vector<double> wanted;
+  for (const std::size_t i : names.in_column) wanted.push_back(points[i].y);
+  const PixelRange range{area.top - 6, area.bottom + 6};
+  const double room = (range.to - range.from) / static_cast<double>(wanted.size() + 1);
+  names.line_ends.clear();
+  for (const double y : spread_apart(wanted, std::min(kStep, room), range)) {
+    names.line_ends.push_back({area.right + 10, y});
+  }
+}
+
+Names place_names(const Results& results, const std::vector<Point>& points, const PlotArea& area) {
+  constexpr double kLetters = 12;
+  Names names;
+  names.in_column = crowded(points);
+  // Whoever finds no place goes to the column as well, and its line may take the place of others.
+  for (bool all_placed = false; !all_placed;) {
+    fill_column(names, points, area);
+    LabelPlacer placer({area.left, area.top, area.right - area.left, area.bottom - area.top});
+    for (const Point& point : points) placer.keep_free(point);
+    for (std::size_t c = 0; c < names.in_column.size(); ++c) {
+      placer.keep_free(points[names.in_column[c]], names.line_ends[c]);
+    }
+    names.beside.assign(points.size(), std::nullopt);
+    const std::vector<std::size_t> before = names.in_column;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      if (std::find(before.begin(), before.end(), i) != before.end()) continue;
+      names.beside[i] = placer.place(points[i], width_of(short_label_of(*results[i])), kLetters);
+      if (!names.beside[i]) names.in_column.push_back(i);
+    }
+    all_placed = names.in_column.size() == before.size();
+  }
+  return names;
+}
+
+void draw_names(Canvas& canvas, const Results& results, const std::vector<Point>& points,
+                const PlotArea& area) {
+  const Names names = place_names(results, points, area);
+  const auto write = [&](std::size_t i, Point at) {
+    canvas.text(at, short_label_of(*results[i]), is_leat(results[i]->key.method) ? "strong" : "");
+  };
+  for (std::size_t c = 0; c < names.in_column.size(); ++c) {
+    const std::size_t i = names.in_column[c];
+    const Point end = names.line_ends[c];
+    canvas.line(points[i], end, fmt::format("leader {}", style_of(*results[i])));
+    canvas.mark({end.x + 5, end.y}, mark_of(results[i]->key.variant), style_of(*results[i]));
+    write(i, {end.x + 12, end.y + 4});
+  }
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    if (names.beside[i]) write(i, {names.beside[i]->x, names.beside[i]->y + 10});
+  }
 }
 
 }  // namespace
@@ -322,7 +372,7 @@ std::optional<Chart> latency_curves(const ResultSet& set, std::uint64_t size, st
   if (rate == 0) {
     chart.name = fmt::format("percentiles-{}", size);
     chart.title = fmt::format("Round trip of {}: how many are how fast", size_text(size));
-    chart.caption = "So many of all round trips took at most so long. " + who;
+    chart.caption = "p99: 99 of 100 round trips took at most so long. " + who;
   } else {
     chart.name = fmt::format("percentiles-{}-at-{}", size, rate);
     chart.title =
@@ -377,7 +427,9 @@ std::optional<Chart> cpu_against_latency(const ResultSet& set, std::uint64_t siz
   legend.add_bar("filled leat", "Leat");
   legend.add_marks_of(results);
   const double top = legend.bottom() + 10;
-  const PlotArea area{.left = 50, .right = 392, .top = top, .bottom = top + 340};
+  // All names might have to stand one below the other.
+  const double height = std::max(300.0, 11.5 * static_cast<double>(results.size()));
+  const PlotArea area{.top = top, .bottom = top + height};
   const Extent latency = extent_of(results, &Figures::p50_ns);
   const Extent cpu = extent_of(results, kCpu);
   const LogScale x =
@@ -390,7 +442,7 @@ std::optional<Chart> cpu_against_latency(const ResultSet& set, std::uint64_t siz
   for (const Result* result : results) {
     points.push_back({x.at(*result->median->p50_ns), y.at(*(*result->median.*kCpu))});
   }
-  const std::size_t nameless = draw_names(canvas, results, points, area);
+  draw_names(canvas, results, points, area);
   // Backwards, so that the best lies on top.
   for (std::size_t i = results.size(); i-- > 0;) {
     canvas.mark(points[i], mark_of(results[i]->key.variant), style_of(*results[i]),
@@ -404,9 +456,6 @@ std::optional<Chart> cpu_against_latency(const ResultSet& set, std::uint64_t siz
       "CPU time of both sides (upwards) against the time that passes, p50 (to the right), both "
       "axes "
       "logarithmic. Nearer to the lower left is better.";
-  if (nameless > 0) {
-    chart.caption += fmt::format(" No room for {} of the names; the table has them.", nameless);
-  }
   chart.height = area.bottom + 26;
   chart.body = canvas.svg();
   return chart;

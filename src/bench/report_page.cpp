@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "charts.hpp"
+#include "plot.hpp"
 #include "statistics.hpp"
 #include "svg.hpp"
 #include "units.hpp"
@@ -23,9 +24,8 @@ main{max-width:1080px;margin:0 auto;padding:20px 16px 48px}
 h1{font-size:1.6rem;line-height:1.2;margin:.2em 0}h2{font-size:1.25rem;margin:1.8em 0 .4em}
 h3{font-size:1rem;margin:0}p{margin:.5em 0;max-width:70ch}a{color:var(--other)}
 .muted{color:var(--muted)}small,.caption{font-size:.84rem;color:var(--muted);margin:.2em 0 .8em}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,340px),1fr));gap:28px 44px;
-align-items:start;margin:1em 0}
-figure{margin:0;min-width:0;max-width:520px}figure svg{display:block;width:100%;height:auto}
+.charts{columns:340px 2;column-gap:44px;margin:1em 0}
+figure{margin:0 0 28px;max-width:520px;break-inside:avoid}figure svg{display:block;width:100%;height:auto}
 .scroll{overflow-x:auto;margin:.6em 0 1.4em;border:1px solid var(--rule);border-radius:6px}
 table{border-collapse:collapse;font-size:.84rem;width:100%;font-variant-numeric:tabular-nums}
 th,td{padding:4px 10px;text-align:right;white-space:nowrap;border-top:1px solid var(--rule)}
@@ -43,9 +43,7 @@ font-size:.84rem;margin:0}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhe
 
 const char kNone[] = "–";
 
-using InWords = std::string (*)(double);
-
-std::string or_none(const std::optional<double>& value, InWords in_words) {
+std::string or_none(const std::optional<double>& value, const InWords& in_words) {
   return value ? in_words(*value) : kNone;
 }
 
@@ -73,7 +71,7 @@ struct Column {
   bool words = false;  // Not a number: left, and may be broken into lines.
 };
 
-Column figure_column(const char* title, Figure figure, InWords in_words) {
+Column figure_column(const char* title, Figure figure, const InWords& in_words) {
   return {title, [=](const Result& result) { return or_none(*result.median.*figure, in_words); }};
 }
 
@@ -127,7 +125,7 @@ std::vector<Column> cost_columns() {
       {"spread", [](const Result& result) { return or_none(spread_of(result), percent_text); }}};
 }
 
-std::string table(const std::vector<Column>& columns, const std::vector<const Result*>& results) {
+std::string table(const std::vector<Column>& columns, const Results& results) {
   std::string out = "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr>";
   for (const Column& column : columns) {
     out +=
@@ -162,7 +160,7 @@ std::string tables_of(const ResultSet& set, std::uint64_t size) {
 }
 
 std::string table_of_unsupported(const ResultSet& set) {
-  std::vector<const Result*> results;
+  Results results;
   for (const Result& result : set.results) {
     if (!result.median) results.push_back(&result);
   }
@@ -179,7 +177,7 @@ std::string table_of_unsupported(const ResultSet& set) {
 
 // Remarks on results that have figures.
 std::string table_of_notes(const ResultSet& set) {
-  std::vector<const Result*> results;
+  Results results;
   for (const Result& result : set.results) {
     if (result.median && !result.note.empty()) results.push_back(&result);
   }
@@ -194,44 +192,46 @@ std::string table_of_notes(const ResultSet& set) {
 
 // --- Words --------------------------------------------------------------------------------------
 
-std::string named(const Result& result, Figure figure, InWords in_words) {
+std::string named(const Result& result, Figure figure, const InWords& in_words) {
   return fmt::format("{} ({})", escaped(result.key.method), in_words(*(*result.median.*figure)));
 }
 
-// "leat (151 ns); then aeron (170 ns). The best baseline, shm, needs 80 ns."
-std::string ranking(const std::vector<const Result*>& best_first, Figure figure, InWords in_words) {
+// "leat (151 ns), then aeron (170 ns); the best baseline is shm (80 ns)". Only queues between
+// processes compete.
+std::string ranking(const Results& best_first, Figure figure, const InWords& in_words) {
   std::string text;
-  std::size_t queues = 0;
+  std::size_t rank = 0;
+  bool leat_is_named = false;
   const Result* baseline = nullptr;
-  const Result* leat = nullptr;
-  std::size_t rank_of_leat = 0;
+  const Result* in_process = nullptr;
   for (const Result* result : best_first) {
-    if (result->baseline) {
-      if (baseline == nullptr) baseline = result;
+    if (result->baseline || result->in_process) {
+      const Result*& best = result->baseline ? baseline : in_process;
+      if (best == nullptr) best = result;
       continue;
     }
-    ++queues;
-    if (queues == 1) text = "<strong>" + named(*result, figure, in_words) + "</strong>";
-    if (queues == 2 || queues == 3) text += ", then " + named(*result, figure, in_words);
-    if (leat == nullptr && is_leat(result->key.method)) {
-      leat = result;
-      rank_of_leat = queues;
-    }
+    ++rank;
+    const std::string name = named(*result, figure, in_words);
+    if (rank == 1) text = "<strong>" + name + "</strong>";
+    if (rank == 2 || rank == 3) text += ", then " + name;
+    if (!is_leat(result->key.method) || leat_is_named) continue;
+    leat_is_named = true;
+    if (rank > 3) text += fmt::format("; Leat is number {}: {}", rank, name);
   }
-  if (rank_of_leat > 3) {
-    text += fmt::format("; Leat is number {}: {}", rank_of_leat, named(*leat, figure, in_words));
-  }
-  if (baseline != nullptr) {
-    text += fmt::format("{}the best baseline is {}", text.empty() ? "" : "; ",
-                        named(*baseline, figure, in_words));
-  }
+  const auto add_apart = [&](const char* what, const Result* best) {
+    if (best == nullptr) return;
+    text += fmt::format("{}the best {} is {}", text.empty() ? "" : "; ", what,
+                        named(*best, figure, in_words));
+  };
+  add_apart("baseline", baseline);
+  add_apart("within one process", in_process);
   return text;
 }
 
 std::string in_short(const ResultSet& set, std::uint64_t size) {
   std::string out;
-  const auto item = [&](const std::string& what, const std::vector<const Result*>& results,
-                        Figure figure, InWords in_words) {
+  const auto item = [&](const std::string& what, const Results& results, Figure figure,
+                        const InWords& in_words) {
     if (results.empty()) return;
     out += fmt::format("<li>{}: {}.</li>\n", what, ranking(results, figure, in_words));
   };
@@ -373,18 +373,15 @@ std::string figure(const std::optional<Chart>& chart) {
 }
 
 std::string charts_of(const ResultSet& set, std::uint64_t size, bool with_throughput) {
-  // The bars are as tall as the others together.
-  std::string beside = figure(latency_curves(set, size)) + figure(cpu_against_latency(set, size));
-  for (const std::uint64_t rate : rates_of(set, size))
-    beside += figure(latency_curves(set, size, rate));
-  std::string below;
-  if (with_throughput) {
-    for (const std::uint64_t batch : batches_of(set)) below += figure(throughput(set, batch));
+  std::string out = figure(latency_bars(set, size)) + figure(cpu_against_latency(set, size)) +
+                    figure(latency_curves(set, size));
+  for (const std::uint64_t rate : rates_of(set, size)) {
+    out += figure(latency_curves(set, size, rate));
   }
-  return fmt::format(
-      "<div class=\"charts\">\n{}<div class=\"charts column\">\n{}</div></div>\n"
-      "<div class=\"charts\">\n{}</div>\n",
-      figure(latency_bars(set, size)), beside, below);
+  if (with_throughput) {
+    for (const std::uint64_t batch : batches_of(set)) out += figure(throughput(set, batch));
+  }
+  return out.empty() ? out : "<div class=\"charts\">\n" + out + "</div>\n";
 }
 
 }  // namespace
@@ -450,7 +447,7 @@ std::string markdown_cell(const std::string& text) {
 std::string report_markdown(const ResultSet& set, std::uint64_t size) {
   if (size == 0) size = usual_size(set);
   // Every method and variant that has anything at this size, by its round trip; then the others.
-  std::vector<const Result*> rows = ranked(set, Pattern::pingpong, size);
+  Results rows = ranked(set, Pattern::pingpong, size);
   const auto has_row = [&](const Result* result) {
     return std::any_of(rows.begin(), rows.end(), [&](const Result* row) {
       return row->key.method == result->key.method && row->key.variant == result->key.variant;
@@ -475,7 +472,7 @@ std::string report_markdown(const ResultSet& set, std::uint64_t size) {
     key.batch = 1;
     key.rate = 0;
     const Result* trip = set.find(key);
-    const auto cell = [&](const Result* result, Figure figure, InWords in_words) {
+    const auto cell = [&](const Result* result, Figure figure, const InWords& in_words) {
       return result != nullptr && result->median ? or_none(*result->median.*figure, in_words)
                                                  : kNone;
     };

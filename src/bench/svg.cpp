@@ -28,6 +28,30 @@ double step_above(double value) {
   return decade * 10;
 }
 
+// On which side of the line from a to b: its sign says.
+double side_of(Point a, Point b, Point point) {
+  return (b.x - a.x) * (point.y - a.y) - (b.y - a.y) * (point.x - a.x);
+}
+
+// Whether two segments cross each other; touching does not count.
+bool cross(Point a, Point b, Point c, Point d) {
+  return side_of(a, b, c) * side_of(a, b, d) < 0 && side_of(c, d, a) * side_of(c, d, b) < 0;
+}
+
+// Whether a segment has a part within the box.
+bool crosses(Point from, Point to, const Box& box) {
+  const Point corners[] = {{box.x, box.y},
+                           {box.x + box.width, box.y},
+                           {box.x + box.width, box.y + box.height},
+                           {box.x, box.y + box.height}};
+  const auto inside = [&](Point point) { return box.overlaps({point.x, point.y, 0, 0}); };
+  if (inside(from) || inside(to)) return true;
+  for (int i = 0; i < 4; ++i) {
+    if (cross(from, to, corners[i], corners[(i + 1) % 4])) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -57,7 +81,7 @@ bool Box::contains(const Box& other) const noexcept {
 }
 
 double width_of(std::string_view text) {
-  constexpr double kPerCharacter = 6.2;
+  constexpr double kPerCharacter = 6.8;
   // Not the bytes of UTF-8 that follow the first one.
   return kPerCharacter * static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
            return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
@@ -189,30 +213,36 @@ std::vector<double> spread_apart(const std::vector<double>& wanted, double dista
   return places;
 }
 
-bool LabelPlacer::is_free(const Box& box) const {
-  return area_.contains(box) && std::none_of(taken_.begin(), taken_.end(),
-                                             [&](const Box& other) { return box.overlaps(other); });
+void LabelPlacer::keep_free(Point point) {
+  constexpr double kHalf = 4;
+  taken_.push_back({point.x - kHalf, point.y - kHalf, 2 * kHalf, 2 * kHalf});
 }
 
 std::optional<Box> LabelPlacer::place(Point point, double width, double height) {
-  constexpr int kDirections = 16;
-  for (double distance = 6; distance <= 90; distance += 6) {
-    for (int i = 0; i < kDirections; ++i) {
-      // Right, left, above, below, then between them.
-      static constexpr std::array kOrder = {0, 8, 4, 12, 2, 14, 6, 10, 1, 15, 7, 9, 3, 13, 5, 11};
-      const double angle = std::numbers::pi * 2 * kOrder[static_cast<std::size_t>(i)] / kDirections;
+  // Right, left, above, below, then between them; in sixteenths of a turn.
+  constexpr std::array kDirections = {0, 8, 4, 12, 2, 14, 6, 10, 1, 15, 7, 9, 3, 13, 5, 11};
+  for (const double distance : {6, 9, 12}) {
+    for (const int direction : kDirections) {
+      const double angle = std::numbers::pi * direction / 8;
       const double x = point.x + distance * std::cos(angle);
       const double y = point.y - distance * std::sin(angle);
       // The side of the label that looks at the point is the one that is put there.
-      const double left = x - width * (1 - std::cos(angle)) / 2;
-      const double top = y - height * (1 + std::sin(angle)) / 2;
-      const Box box{left, top, width, height};
-      if (!is_free(box)) continue;
-      taken_.push_back(box);
-      return box;
+      const Box label{x - width * (1 - std::cos(angle)) / 2, y - height * (1 + std::sin(angle)) / 2,
+                      width, height};
+      if (!is_free(label)) continue;
+      taken_.push_back(label);
+      return label;
     }
   }
   return std::nullopt;
+}
+
+bool LabelPlacer::is_free(const Box& label) const {
+  return area_.contains(label) &&
+         std::none_of(taken_.begin(), taken_.end(),
+                      [&](const Box& other) { return label.overlaps(other); }) &&
+         std::none_of(lines_.begin(), lines_.end(),
+                      [&](const Segment& line) { return crosses(line.from, line.to, label); });
 }
 
 }  // namespace leat::bench

@@ -86,20 +86,30 @@ class LogScale {
 std::vector<double> spread_apart(const std::vector<double>& wanted, double distance,
                                  PixelRange area);
 
-// Finds places for labels beside points so that nothing covers anything else.
+// Finds places for labels right beside points so that nothing covers anything else.
+//
+//     LabelPlacer placer(area);
+//     for (const Point& point : points) placer.keep_free(point);
+//     if (const auto box = placer.place(points[0], width_of("pipe"), 12)) …
 class LabelPlacer {
  public:
   explicit LabelPlacer(const Box& area) noexcept : area_{area} {}
 
-  void keep_free(const Box& box) { taken_.push_back(box); }
-  // Where a label of this size fits, near to the point if it can be; none if there is no room.
+  // No label lies on this point, or on this line.
+  void keep_free(Point point);
+  void keep_free(Point from, Point to) { lines_.push_back({from, to}); }
+  // None if there is no room.
   std::optional<Box> place(Point point, double width, double height);
 
  private:
-  bool is_free(const Box& box) const;
+  struct Segment {
+    Point from, to;
+  };
+  bool is_free(const Box& label) const;
 
   Box area_;
   std::vector<Box> taken_;
+  std::vector<Segment> lines_;
 };
 
 }  // namespace leat::bench
