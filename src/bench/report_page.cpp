@@ -21,6 +21,7 @@ namespace {
 const char kStyle[] = R"(*{box-sizing:border-box}
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 system-ui,"DejaVu Sans",sans-serif}
 main{max-width:1080px;margin:0 auto;padding:20px 16px 48px}
+html{-webkit-text-size-adjust:100%;text-size-adjust:100%}
 h1{font-size:1.6rem;line-height:1.2;margin:.2em 0}h2{font-size:1.25rem;margin:1.8em 0 .4em}
 h3{font-size:1rem;margin:0}p{margin:.5em 0;max-width:70ch}a{color:var(--other)}
 .muted{color:var(--muted)}small,.caption{font-size:.84rem;color:var(--muted);margin:.2em 0 .8em}
@@ -38,7 +39,7 @@ ul{padding-left:1.2em;max-width:72ch}li{margin:.3em 0}
 pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--panel);padding:10px 12px;border-radius:6px;
 font-size:.84rem}dl{display:grid;grid-template-columns:minmax(6em,max-content) 1fr;gap:2px 16px;
 font-size:.84rem;margin:0}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
-@media(max-width:480px){dl{grid-template-columns:1fr}dd{margin-bottom:.5em}}
+@media(max-width:480px){main{padding:12px 12px 40px}td.words{min-width:11em}dl{grid-template-columns:1fr}dd{margin-bottom:.5em}}
 )";
 
 const char kNone[] = "–";
@@ -159,20 +160,40 @@ std::string tables_of(const ResultSet& set, std::uint64_t size) {
   return out;
 }
 
+// One row for each method and reason: a sweep meets the same limit in many sizes and patterns.
 std::string table_of_unsupported(const ResultSet& set) {
-  Results results;
+  struct Limit {
+    std::set<Variant> variants;
+    std::set<Pattern> patterns;
+    std::set<std::uint64_t> sizes;
+  };
+  std::map<std::pair<std::string, std::string>, Limit> limits;
   for (const Result& result : set.results) {
-    if (!result.median) results.push_back(&result);
+    if (result.median) continue;
+    Limit& limit = limits[{result.key.method, result.note}];
+    limit.variants.insert(result.key.variant);
+    limit.patterns.insert(result.key.pattern);
+    limit.sizes.insert(result.key.size);
   }
-  if (results.empty()) return {};
-  std::vector<Column> columns = name_columns();
-  add(columns,
-      {{"pattern", [](const Result& result) { return name_of(result.key.pattern); }},
-       {"size", [](const Result& result) { return size_text(result.key.size); }},
-       {"reason",
-        [](const Result& result) { return result.note.empty() ? "not said" : result.note; },
-        true}});
-  return "<h2>Not supported</h2>\n" + table(columns, results);
+  if (limits.empty()) return {};
+  const auto joined = [](const auto& values, const auto& in_words) {
+    std::string out;
+    for (const auto value : values) out += (out.empty() ? "" : ", ") + std::string(in_words(value));
+    return out;
+  };
+  std::string out =
+      "<h2>Not supported</h2>\n<div class=\"scroll\" "
+      "tabindex=\"0\"><table><thead><tr><th>method</th>"
+      "<th class=\"words\">what</th><th class=\"words\">reason</th></tr></thead><tbody>\n";
+  for (const auto& [method_and_note, limit] : limits) {
+    const auto& [method, note] = method_and_note;
+    out += fmt::format(
+        "<tr><td>{}</td><td class=\"words\">{}; {}; {}</td><td class=\"words\">{}</td></tr>\n",
+        escaped(method), joined(limit.variants, [](Variant v) { return name_of(v); }),
+        joined(limit.patterns, [](Pattern p) { return name_of(p); }),
+        joined(limit.sizes, size_text), note.empty() ? "not said" : escaped(note));
+  }
+  return out + "</tbody></table></div>\n";
 }
 
 // Remarks on results that have figures.
