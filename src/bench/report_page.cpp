@@ -161,7 +161,7 @@ std::string tables_of(const ResultSet& set, std::uint64_t size) {
 }
 
 // One row for each method and reason: a sweep meets the same limit in many sizes and patterns.
-std::string table_of_unsupported(const ResultSet& set) {
+std::string table_of_missing(const ResultSet& set) {
   struct Limit {
     std::set<Variant> variants;
     std::set<Pattern> patterns;
@@ -182,7 +182,7 @@ std::string table_of_unsupported(const ResultSet& set) {
     return out;
   };
   std::string out =
-      "<h2>Not supported</h2>\n<div class=\"scroll\" "
+      "<h2>Not measured</h2>\n<div class=\"scroll\" "
       "tabindex=\"0\"><table><thead><tr><th>method</th>"
       "<th class=\"words\">what</th><th class=\"words\">reason</th></tr></thead><tbody>\n";
   for (const auto& [method_and_note, limit] : limits) {
@@ -296,6 +296,12 @@ std::string notes_on_figures(const ResultSet& set) {
       "come. "
       "Blocking sleeps, and pays for being woken. CPU is of both sides, for each message or round "
       "trip.");
+  if (std::any_of(set.results.begin(), set.results.end(), [](const Result& result) {
+        return result.median && result.key.pattern == Pattern::rate &&
+               !result.median->sender_cpu_ns_per_message;
+      })) {
+    item("At a fixed rate CPU is the receiver's alone: the sender spins to keep the time.");
+  }
   const bool any_baseline = std::any_of(set.results.begin(), set.results.end(),
                                         [](const Result& result) { return result.baseline; });
   if (any_baseline) {
@@ -440,7 +446,7 @@ std::string report_page(const ResultSet& set, std::uint64_t size) {
     out += fmt::format("<details><summary>{}</summary>\n{}{}</details>\n", size_text(other),
                        charts_of(set, other, false), tables_of(set, other));
   }
-  out += table_of_unsupported(set) + table_of_notes(set) + provenance(set);
+  out += table_of_missing(set) + table_of_notes(set) + provenance(set);
   return out + "</main></body></html>\n";
 }
 

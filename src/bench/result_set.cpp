@@ -79,6 +79,18 @@ class Reader {
     return cleaned(value.get<std::string>());
   }
 
+  // Of a method: it stands in tables, charts and on terminals, and tells results apart.
+  std::string name(const Value& object, const char* name) const {
+    const Value& value = member(object, name);
+    const auto printable = [](unsigned char c) { return c >= 0x20 && c < 0x7F; };
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    if (text.empty() || text.size() > kMaxNameLength ||
+        !std::all_of(text.begin(), text.end(), printable)) {
+      wrong(fmt::format("{} is not a name of 1 to {} ASCII characters", name, kMaxNameLength));
+    }
+    return text;
+  }
+
   // False if it is missing.
   bool flag(const Value& object, const char* name) const {
     const auto found = object.find(name);
@@ -142,12 +154,7 @@ Enum one_of(const Reader& reader, const char* name, const std::string& text,
 
 ResultKey read_key(const Reader& reader, const Value& value) {
   ResultKey key;
-  key.method = reader.text(value, "method");
-  if (key.method.empty() || key.method.size() > kMaxNameLength ||
-      !std::all_of(key.method.begin(), key.method.end(),
-                   [](unsigned char c) { return c >= 0x20 && c < 0x7F; })) {
-    reader.wrong(fmt::format("method is not a name of 1 to {} ASCII characters", kMaxNameLength));
-  }
+  key.method = reader.name(value, "method");
   key.variant = one_of(reader, "variant", reader.text(value, "variant"),
                        {Variant::spinning, Variant::blocking});
   key.pattern = one_of(reader, "pattern", reader.text(value, "pattern"),
