@@ -378,7 +378,7 @@ std::optional<Chart> latency_curves(const ResultSet& set, std::uint64_t size, st
     chart.title =
         fmt::format("One way, {}, {}", size_text(size), rate_text(static_cast<double>(rate)));
     chart.caption =
-        "So many of all messages took at most so long from the moment at which they were due. " +
+        "p99: 99 of 100 messages took at most so long from the moment at which they were due. " +
         who;
   }
   return chart;

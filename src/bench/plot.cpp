@@ -148,7 +148,7 @@ double draw_bars(Canvas& canvas, const Results& results, Figure figure, const In
   const auto height_of = [](const Results& row) {
     return kBarHeight * static_cast<double>(row.size());
   };
-  const double top = legend.bottom() + 16;
+  const double top = legend.bottom() + 20;
   double bottom = top;
   for (const Results& row : rows) bottom += height_of(row) + kRowGap;
 

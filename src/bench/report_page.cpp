@@ -213,15 +213,26 @@ std::string table_of_notes(const ResultSet& set) {
 
 // --- Words --------------------------------------------------------------------------------------
 
+// A figure that no line is broken in.
+std::string unbroken(std::string figure) {
+  const std::size_t space = figure.find(' ');
+  return space == std::string::npos ? figure : figure.replace(space, 1, "&nbsp;");
+}
+
 std::string named(const Result& result, Figure figure, const InWords& in_words) {
-  return fmt::format("{} ({})", escaped(result.key.method), in_words(*(*result.median.*figure)));
+  // Round trips are ranked by variant, one way is not.
+  const bool say_variant = result.key.pattern == Pattern::oneway;
+  return fmt::format("{} ({}{}{})", escaped(result.key.method),
+                     unbroken(in_words(*(*result.median.*figure))), say_variant ? ", " : "",
+                     say_variant ? name_of(result.key.variant) : "");
 }
 
 // "leat (151 ns), then aeron (170 ns); the best baseline is shm (80 ns)". Only queues between
-// processes compete.
+// processes compete, each method with its best variant.
 std::string ranking(const Results& best_first, Figure figure, const InWords& in_words) {
   std::string text;
   std::size_t rank = 0;
+  std::set<std::string> seen;
   bool leat_is_named = false;
   const Result* baseline = nullptr;
   const Result* in_process = nullptr;
@@ -231,6 +242,7 @@ std::string ranking(const Results& best_first, Figure figure, const InWords& in_
       if (best == nullptr) best = result;
       continue;
     }
+    if (!seen.insert(result->key.method).second) continue;
     ++rank;
     const std::string name = named(*result, figure, in_words);
     if (rank == 1) text = "<strong>" + name + "</strong>";

@@ -66,9 +66,27 @@ TEST(ReportPage, CompetesOnlyAmongQueuesBetweenProcesses) {
        sample_result("tcp", 500), sample_result("leat", 600), sample_result("leat-group", 700)}));
   EXPECT_TRUE(
       has(page,
-          "Fastest round trip of 100 B, blocking: <strong>pipe (300 ns)</strong>, then fifo "
-          "(400 ns), then tcp (500 ns); Leat is number 4: leat (600 ns); the best baseline is "
-          "shm (80 ns); the best within one process is disruptor (100 ns)."));
+          "Fastest round trip of 100 B, blocking: <strong>pipe (300&nbsp;ns)</strong>, then "
+          "fifo (400&nbsp;ns), then tcp (500&nbsp;ns); Leat is number 4: leat (600&nbsp;ns); "
+          "the best baseline is shm (80&nbsp;ns); the best within one process is disruptor "
+          "(100&nbsp;ns)."));
+}
+
+TEST(ReportPage, NamesAMethodOnceAmongTheBestOneWay) {
+  std::vector<Json> results;
+  const auto add = [&](const char* method, const char* variant, double per_second) {
+    results.push_back(sample_result(method));
+    results.back()["pattern"] = "oneway";
+    results.back()["variant"] = variant;
+    results.back()["median"] = {{"messages_per_second", per_second}};
+    results.back()["runs"] = Json::array();
+  };
+  add("leat", "spinning", 3e7);
+  add("leat", "blocking", 4e7);
+  add("pipe", "blocking", 2e6);
+  EXPECT_TRUE(has(report_page(sample_set(results)),
+                  "Most messages of 100 B one way, one at a time: <strong>leat (40&nbsp;M/s, "
+                  "blocking)</strong>, then pipe (2&nbsp;M/s, blocking)."));
 }
 
 TEST(ReportPage, ShowsEverySizeAndTheAskedOneFirst) {
