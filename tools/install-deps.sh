@@ -8,7 +8,7 @@
 set -eu
 
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev libzmq3-dev libnng-dev liburing-dev"
-tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev"
+tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev chromium"
 lint="clang-tidy-16 clang-format-16"
 
 case "${1:-build}" in

@@ -65,6 +65,8 @@ void add_bench_command(CLI::App& app, int& exit_code) {
   add_ipc(*bench, runner);
   add_crash(*bench, runner);
   add_idle(*bench, runner);
+  add_report(*bench, runner);
+  add_compare(*bench, runner);
 }
 
 }  // namespace leat::bench

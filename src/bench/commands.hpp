@@ -25,6 +25,8 @@ void add_latency(CLI::App& bench, const Runner& runner);
 void add_ipc(CLI::App& bench, const Runner& runner);
 void add_crash(CLI::App& bench, const Runner& runner);
 void add_idle(CLI::App& bench, const Runner& runner);
+void add_report(CLI::App& bench, const Runner& runner);
+void add_compare(CLI::App& bench, const Runner& runner);
 
 // Options that several subcommands share.
 void add_pin_option(CLI::App& command, std::vector<int>& cpus);

@@ -10,10 +10,12 @@
 
 #include "commands.hpp"
 #include "ipc/methods.hpp"
-#include "ipc_results.hpp"
-#include "ipc_sweep.hpp"
+#include "ipc/results.hpp"
+#include "ipc/sweep.hpp"
+#include "report/report_page.hpp"
 #include "report.hpp"
 #include "round_trip.hpp"
+#include "text_file.hpp"
 #include "topics.hpp"
 
 namespace leat::bench {
@@ -43,6 +45,7 @@ struct Options {
   std::string sweep;
   std::string out;
   JsonOption json;
+  std::string html;
 };
 
 std::vector<Method> chosen_methods(const std::vector<std::string>& names) {
@@ -121,11 +124,17 @@ void check(const Options& options) {
   if (options.compat && chosen_pattern(options) != Pattern::pingpong) {
     throw Failure(kExitBadUsage, "--compat prints round trips: leave out --pattern and --rate");
   }
+  if (options.html == "-" && (options.json.takes_stdout() || options.compat)) {
+    throw Failure(kExitBadUsage, "--html -: stdout can have only one of the page, JSON and --compat");
+  }
   if (options.sweep.empty() != options.out.empty()) {
     throw Failure(kExitBadUsage, "--sweep and --out DIR go together");
   }
-  if (!options.sweep.empty() && (options.compat || options.rate != 0 || options.json.asked_for())) {
-    throw Failure(kExitBadUsage, "--sweep writes to --out: leave out --json, --compat and --rate");
+  if (!options.sweep.empty() && (options.compat || options.rate != 0 || options.json.asked_for() ||
+                                 !options.html.empty())) {
+    throw Failure(kExitBadUsage,
+                  "--sweep writes to --out, for `leat bench report`: leave out --json, --html, "
+                  "--compat and --rate");
   }
 }
 
@@ -170,10 +179,13 @@ void run_once(const Options& options) {
   const Measured measured = measure(options, progress);
   if (options.compat) {
     for (const Row& row : measured.rows) print_compatible(row);
-  } else if (!options.json.takes_stdout()) {
+  } else if (!options.json.takes_stdout() && options.html != "-") {
     print_table(measured.report, measured.rows, options.runs);
   }
   options.json.write(measured.report);
+  if (!options.html.empty()) {
+    write_text(options.html, report_page(parse_results(measured.report.dump(), "this run")));
+  }
   throw_failures(measured.rows);
 }
 
@@ -216,6 +228,7 @@ void run_sweep(const Options& options) {
 void run_ipc(Options options) {
   check(options);
   options.json.check();
+  if (!options.html.empty() && options.html != "-") check_writable(options.html);
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
   const SignalScope signals;
@@ -275,6 +288,8 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->option_text("DIR");
   command->add_flag("--compat", options->compat, "Print what ipc-bench prints, for its scripts");
   options->json.add_to(*command);
+  command->add_option("--html", options->html, "Write a page with pictures; - is stdout")
+      ->option_text("FILE");
   command->footer(
       "The whole payload goes, and every byte of every message is checked. All rows are measured "
       "in\n"

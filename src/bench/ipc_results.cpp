@@ -97,19 +97,6 @@ std::string shown(double ns) {
 
 }  // namespace
 
-const char* name_of(Pattern pattern) noexcept {
-  switch (pattern) {
-    case Pattern::pingpong: return "pingpong";
-    case Pattern::oneway: return "oneway";
-    case Pattern::rate: break;
-  }
-  return "rate";
-}
-
-const char* name_of(Variant variant) noexcept {
-  return variant == Variant::spinning ? "spinning" : "blocking";
-}
-
 void choose_counts(std::vector<Row>& rows, const Placement& placement, const Progress& progress) {
   for (Row& row : rows) {
     Load& load = row.load;

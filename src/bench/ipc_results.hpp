@@ -19,9 +19,6 @@ struct Row {
   bool failed = false;
 };
 
-const char* name_of(Pattern pattern) noexcept;
-const char* name_of(Variant variant) noexcept;
-
 // How many messages a row needs if nobody said: with oneway, as many as take about 0.2 s, found by
 // trying. The messages of any row fit into some memory, and a percentile has enough of them.
 void choose_counts(std::vector<Row>& rows, const Placement& placement, const Progress& progress);

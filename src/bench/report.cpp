@@ -3,27 +3,17 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <vector>
 
-#include "failure.hpp"
 #include "leat_version.hpp"
 #include "machine.hpp"
 #include "statistics.hpp"
+#include "text_file.hpp"
 
 namespace leat::bench {
 namespace {
-
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-File open_file(const std::string& name, const char* mode) {
-  File file{std::fopen(name.c_str(), mode), &std::fclose};
-  if (!file) throw system_failure("cannot write " + name);
-  return file;
-}
 
 // What the person typed, without the folder of the executable.
 std::string command_line() {
@@ -55,21 +45,12 @@ bool JsonOption::takes_stdout() const noexcept {
 }
 
 void JsonOption::check() const {
-  if (asked_for() && !takes_stdout()) open_file(file_, "a");
+  if (asked_for() && !takes_stdout()) check_writable(file_);
 }
 
 void JsonOption::write(const Json& report) const {
   if (!asked_for()) return;
-  const std::string text = report.dump(2) + "\n";
-  std::FILE* out = stdout;
-  File file{nullptr, &std::fclose};
-  if (!takes_stdout()) {
-    file = open_file(file_, "w");
-    out = file.get();
-  }
-  if (std::fwrite(text.data(), 1, text.size(), out) != text.size() || std::fflush(out) != 0) {
-    throw system_failure("cannot write " + (takes_stdout() ? "to stdout" : file_));
-  }
+  write_text(takes_stdout() ? "-" : file_, report.dump(2) + "\n");
 }
 
 Json new_report(Json parameters) {

@@ -10,20 +10,10 @@
 #include <vector>
 
 #include "bench/failure.hpp"
+#include "bench/pattern.hpp"
 #include "bench/processes.hpp"
 
 namespace leat::bench::ipc {
-
-enum class Pattern {
-  pingpong,  // A message and its answer, the whole payload both ways.
-  oneway,    // As fast as it goes, in one direction.
-  rate,      // In one direction, each message at a time of its own.
-};
-
-enum class Variant {
-  spinning,  // Both sides look again and again: no sleep, and a whole CPU each.
-  blocking,  // Both sleep in the kernel until there is something.
-};
 
 struct Load {
   std::size_t size = 1000;

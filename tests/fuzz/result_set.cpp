@@ -1,0 +1,55 @@
+// Files of results: whatever their bytes, reading them is a set of results or a Failure of one line,
+// and every set of results becomes a page, pictures and a table whose places are numbers.
+//
+// The sources themselves, so that the fuzzer sees which of their lines an input reaches.
+#define FMT_HEADER_ONLY
+#include "../../src/bench/result_set.cpp"
+#include "../../src/bench/chart_style.cpp"
+#include "../../src/bench/charts.cpp"
+#include "../../src/bench/plot.cpp"
+#include "../../src/bench/report_page.cpp"
+#include "../../src/bench/svg.cpp"
+#include "../../src/bench/units.cpp"
+
+namespace leat::bench {
+
+// Elsewhere it is in processes.cpp; parsing calls no system.
+Failure system_failure(const std::string& what) { return Failure(what); }
+
+}  // namespace leat::bench
+
+namespace {
+
+void expect(bool truth) {
+  if (!truth) std::abort();
+}
+
+bool has_no_number(const std::string& svg) {
+  for (const char* part :
+       {"\"nan", "\"-nan", "\"inf", "\"-inf", ",nan", ",-nan", ",inf", ",-inf"}) {
+    if (svg.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace leat::bench;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  ResultSet set;
+  try {
+    set = parse_results(text, "input");
+  } catch (const Failure& failure) {
+    const std::string sentence = failure.what();
+    expect(sentence.starts_with("input: ") && sentence.find('\n') == std::string::npos);
+    return 0;
+  }
+  for (const Result& result : set.results) expect(set.find(result.key) == &result);
+  merge(set, set);
+  const std::string page = report_page(set);
+  expect(page.ends_with("</html>\n") && page.find("<script") == std::string::npos);
+  (void)report_markdown(set);
+  for (const Chart& chart : all_charts(set)) expect(!has_no_number(chart.body));
+  return 0;
+}

@@ -1,0 +1,140 @@
+#include "bench/report_page.hpp"
+
+#include <gtest/gtest.h>
+
+#include "bench/sample_report.hpp"
+
+namespace leat::bench {
+namespace {
+
+Json unsupported(const std::string& method, const std::string& note) {
+  Json result = sample_result(method);
+  result["median"] = nullptr;
+  result["runs"] = Json::array();
+  result["verified"] = false;
+  result["note"] = note;
+  return result;
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(ReportPage, NeedsNothingElse) {
+  const std::string page = report_page(sample_set({sample_result("pipe"), sample_result("leat")}));
+  EXPECT_EQ(page.rfind("<!doctype html>", 0), 0u);
+  for (const char* part : {"<script", "http://", "https://", "src=", "@import", "url("}) {
+    EXPECT_FALSE(has(page, part)) << part;
+  }
+  EXPECT_TRUE(has(page, "default-src 'none'"));
+  EXPECT_TRUE(has(page, "width=device-width"));
+}
+
+TEST(ReportPage, SaysWhatWasMeasuredWhereAndHow) {
+  const std::string page = report_page(
+      sample_set({sample_result("pipe", 11'200), unsupported("mq-sysv", "msgmax is 8192 bytes")}));
+  EXPECT_TRUE(has(page, "<td>pipe</td><td>blocking</td><td>11.2 µs</td>"));
+  EXPECT_TRUE(has(page, "msgmax is 8192 bytes"));
+  EXPECT_TRUE(has(page, "Example CPU, 2 CPUs, Linux 6.1"));
+  EXPECT_TRUE(has(page, "commit 0123456789ab"));
+  EXPECT_TRUE(has(page, "<pre>leat bench ipc\n</pre>"));
+  EXPECT_TRUE(has(page, "The machine is virtual (by KVMKVMKVM)"));
+  EXPECT_TRUE(has(page, "It has 2 CPUs"));
+  EXPECT_TRUE(has(page, "lie 4 % apart"));  // 0.98 to 1.02
+}
+
+TEST(ReportPage, EscapesEveryText) {
+  const std::string evil = "<script>alert(1)</script>";
+  Json good = sample_result(evil);
+  good["note"] = evil;
+  Json report = sample_report({good, unsupported(evil + "2", evil)});
+  report["version"] = report["commit"] = report["command"] = evil;
+  for (const char* fact : {"cpu", "kernel", "hypervisor"}) report["machine"][fact] = evil;
+  report["machine"][evil] = {{evil, evil}};
+  const ResultSet set = parse_results(report.dump(), evil);
+  EXPECT_FALSE(has(report_page(set), "<script"));
+  EXPECT_TRUE(has(report_page(set), "&lt;script&gt;"));
+  EXPECT_FALSE(has(report_markdown(set), "<script"));
+}
+
+TEST(ReportPage, CompetesOnlyAmongQueuesBetweenProcesses) {
+  Json baseline = sample_result("shm", 80), thread = sample_result("disruptor", 100);
+  baseline["baseline"] = true;
+  thread["in_process"] = true;
+  const std::string page = report_page(sample_set(
+      {baseline, thread, sample_result("pipe", 300), sample_result("fifo", 400),
+       sample_result("tcp", 500), sample_result("leat", 600), sample_result("leat-group", 700)}));
+  EXPECT_TRUE(
+      has(page,
+          "Fastest round trip of 100 B, blocking: <strong>pipe (300&nbsp;ns)</strong>, then "
+          "fifo (400&nbsp;ns), then tcp (500&nbsp;ns); Leat is number 4: leat (600&nbsp;ns); "
+          "the best baseline is shm (80&nbsp;ns); the best within one process is disruptor "
+          "(100&nbsp;ns)."));
+}
+
+TEST(ReportPage, NamesAMethodOnceAmongTheBestOneWay) {
+  std::vector<Json> results;
+  const auto add = [&](const char* method, const char* variant, double per_second) {
+    results.push_back(sample_result(method));
+    results.back()["pattern"] = "oneway";
+    results.back()["variant"] = variant;
+    results.back()["median"] = {{"messages_per_second", per_second}};
+    results.back()["runs"] = Json::array();
+  };
+  add("leat", "spinning", 3e7);
+  add("leat", "blocking", 4e7);
+  add("pipe", "blocking", 2e6);
+  EXPECT_TRUE(has(report_page(sample_set(results)),
+                  "Most messages of 100 B one way, one at a time: <strong>leat (40&nbsp;M/s, "
+                  "blocking)</strong>, then pipe (2&nbsp;M/s, blocking)."));
+}
+
+TEST(ReportPage, ShowsEverySizeAndTheAskedOneFirst) {
+  Json small = sample_result("pipe"), large = sample_result("pipe");
+  small["size"] = 8;
+  large["size"] = 65536;
+  const ResultSet set = sample_set({small, sample_result("pipe"), large});
+  const std::string page = report_page(set);
+  EXPECT_TRUE(has(page, "<h2>100 B</h2>"));
+  EXPECT_TRUE(has(page, "<summary>8 B</summary>"));
+  EXPECT_TRUE(has(page, "<summary>64 KiB</summary>"));
+  EXPECT_TRUE(has(report_page(set, 8), "<h2>8 B</h2>"));
+  EXPECT_TRUE(has(report_page(set, 8), "<summary>100 B</summary>"));
+}
+
+TEST(ReportPage, WarnsOfSeveralMachines) {
+  ResultSet set = sample_set({sample_result("pipe")});
+  EXPECT_FALSE(has(report_page(set), "more than one machine"));
+  Json other = sample_report({sample_result("tcp")});
+  other["machine"]["cpu"] = "Another CPU";
+  merge(set, parse_results(other.dump(), "other.json"));
+  EXPECT_TRUE(has(report_page(set), "more than one machine"));
+}
+
+TEST(ReportPage, IsAPageWithoutAnyFigures) {
+  const ResultSet set = sample_set({unsupported("splice", "no permission")});
+  const std::string page = report_page(set);
+  EXPECT_TRUE(has(page, "no permission"));
+  EXPECT_TRUE(has(page, "</html>"));
+  EXPECT_FALSE(has(page, "<svg"));
+}
+
+TEST(ReportMarkdown, HasOneRowForAllPatternsOfAMethod) {
+  Json way = sample_result("io_uring", 1), batched = sample_result("io_uring", 1);
+  for (Json* result : {&way, &batched}) {
+    (*result)["pattern"] = "oneway";
+    (*result)["median"] = {{"messages_per_second", 2.5e6}};
+    (*result)["runs"] = Json::array();
+  }
+  batched["batch"] = 64;
+  batched["median"]["messages_per_second"] = 3e7;
+  EXPECT_EQ(report_markdown(sample_set({sample_result("io_uring", 8860), way, batched,
+                                        unsupported("mq-sysv", "too | large")})),
+            "| 100 B, round trip | | p50 | p99 | p99.9 | CPU | one way | in batches of 64 |\n"
+            "| --- | --- | --- | --- | --- | --- | --- | --- |\n"
+            "| io\\_uring | blocking | 8.86 µs | 17.7 µs | 35.4 µs | 17.7 µs | 2.5 M/s | 30 M/s |\n"
+            "\nNot measured: mq-sysv (too \\| large).\n");
+}
+
+}  // namespace
+}  // namespace leat::bench
