@@ -7,11 +7,11 @@
 #include <memory>
 
 #include "commands.hpp"
-#include "ratio.hpp"
 #include "report.hpp"
-#include "result_set.hpp"
+#include "report/ratio.hpp"
+#include "report/result_set.hpp"
+#include "report/units.hpp"
 #include "text_file.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -12,8 +12,8 @@
 #include "ipc/methods.hpp"
 #include "ipc/results.hpp"
 #include "ipc/sweep.hpp"
-#include "report/report_page.hpp"
 #include "report.hpp"
+#include "report/report_page.hpp"
 #include "round_trip.hpp"
 #include "text_file.hpp"
 #include "topics.hpp"
@@ -125,13 +125,14 @@ void check(const Options& options) {
     throw Failure(kExitBadUsage, "--compat prints round trips: leave out --pattern and --rate");
   }
   if (options.html == "-" && (options.json.takes_stdout() || options.compat)) {
-    throw Failure(kExitBadUsage, "--html -: stdout can have only one of the page, JSON and --compat");
+    throw Failure(kExitBadUsage,
+                  "--html -: stdout can have only one of the page, JSON and --compat");
   }
   if (options.sweep.empty() != options.out.empty()) {
     throw Failure(kExitBadUsage, "--sweep and --out DIR go together");
   }
-  if (!options.sweep.empty() && (options.compat || options.rate != 0 || options.json.asked_for() ||
-                                 !options.html.empty())) {
+  if (!options.sweep.empty() &&
+      (options.compat || options.rate != 0 || options.json.asked_for() || !options.html.empty())) {
     throw Failure(kExitBadUsage,
                   "--sweep writes to --out, for `leat bench report`: leave out --json, --html, "
                   "--compat and --rate");
@@ -277,7 +278,8 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
   command
-      ->add_option("--time-limit", options->time_limit_s, "Seconds that one run of a method may take")
+      ->add_option("--time-limit", options->time_limit_s,
+                   "Seconds that one run of a method may take")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
       ->option_text("SECONDS [120]");
   command->add_option("--sweep", options->sweep, "All sizes and both patterns, into --out")

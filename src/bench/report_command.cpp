@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <memory>
 
-#include "charts.hpp"
 #include "commands.hpp"
 #include "failure.hpp"
-#include "report_page.hpp"
-#include "result_set.hpp"
+#include "report/charts.hpp"
+#include "report/report_page.hpp"
+#include "report/result_set.hpp"
+#include "report/units.hpp"
 #include "text_file.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -3,13 +3,13 @@
 //
 // The sources themselves, so that the fuzzer sees which of their lines an input reaches.
 #define FMT_HEADER_ONLY
-#include "../../src/bench/result_set.cpp"
-#include "../../src/bench/chart_style.cpp"
-#include "../../src/bench/charts.cpp"
-#include "../../src/bench/plot.cpp"
-#include "../../src/bench/report_page.cpp"
-#include "../../src/bench/svg.cpp"
-#include "../../src/bench/units.cpp"
+#include "../../src/bench/report/result_set.cpp"
+#include "../../src/bench/report/chart_style.cpp"
+#include "../../src/bench/report/charts.cpp"
+#include "../../src/bench/report/plot.cpp"
+#include "../../src/bench/report/report_page.cpp"
+#include "../../src/bench/report/svg.cpp"
+#include "../../src/bench/report/units.cpp"
 
 namespace leat::bench {
 

@@ -21,8 +21,8 @@ struct Load {
   std::uint64_t warm_up = 101;  // Messages before the time starts.
   Pattern pattern = Pattern::pingpong;
   Variant variant = Variant::blocking;
-  std::uint32_t batch = 1;  // oneway: messages handed over at a time.
-  std::uint64_t rate = 0;   // rate: messages per second.
+  std::uint32_t batch = 1;               // oneway: messages handed over at a time.
+  std::uint64_t rate = 0;                // rate: messages per second.
   std::chrono::seconds time_limit{120};  // For all of it.
 };
 

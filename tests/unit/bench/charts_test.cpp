@@ -1,14 +1,14 @@
-#include "bench/charts.hpp"
+#include "bench/report/charts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <regex>
 
-#include "bench/plot.hpp"
+#include "bench/report/plot.hpp"
 #include "bench/sample_report.hpp"
-#include "bench/svg.hpp"
-#include "bench/units.hpp"
+#include "bench/report/svg.hpp"
+#include "bench/report/units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -3,8 +3,8 @@
 #include <regex>
 
 #include "bench/ipc/measure.hpp"
-#include "bench/ipc_results.hpp"
-#include "bench/ipc_sweep.hpp"
+#include "bench/ipc/results.hpp"
+#include "bench/ipc/sweep.hpp"
 #include "bench/topics.hpp"
 
 namespace leat::bench::ipc {

@@ -1,4 +1,4 @@
-#include "bench/ratio.hpp"
+#include "bench/report/ratio.hpp"
 
 #include <gtest/gtest.h>
 

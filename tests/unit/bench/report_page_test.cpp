@@ -1,4 +1,4 @@
-#include "bench/report_page.hpp"
+#include "bench/report/report_page.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/result_set.hpp"
+#include "bench/report/result_set.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/report.hpp"
-#include "bench/result_set.hpp"
+#include "bench/report/result_set.hpp"
 
 namespace leat::bench {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ipc/methods.hpp"
-#include "report.hpp"
+#include "bench/report.hpp"
+#include "methods.hpp"
 
 namespace leat::bench::ipc {
 

@@ -16,7 +16,7 @@
 #include <optional>
 #include <vector>
 
-#include "statistics.hpp"
+#include "bench/statistics.hpp"
 
 namespace leat::bench {
 

@@ -1,4 +1,4 @@
-#include "ipc_sweep.hpp"
+#include "sweep.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "failure.hpp"
+#include "bench/failure.hpp"
 #include "leat_version.hpp"
 
 namespace leat::bench::ipc {

@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
+#include "bench/statistics.hpp"
 #include "charts.hpp"
 #include "plot.hpp"
-#include "statistics.hpp"
 #include "svg.hpp"
 #include "units.hpp"
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "failure.hpp"
+#include "bench/failure.hpp"
 #include "units.hpp"
 
 namespace leat::bench {

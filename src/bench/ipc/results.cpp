@@ -1,4 +1,4 @@
-#include "ipc_results.hpp"
+#include "results.hpp"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "round_trip.hpp"
+#include "bench/round_trip.hpp"
 
 namespace leat::bench::ipc {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "pattern.hpp"
+#include "bench/pattern.hpp"
 
 namespace leat::bench {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "report.hpp"
+#include "bench/report.hpp"
 
 namespace leat::bench::ipc {
 
