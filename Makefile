@@ -10,13 +10,14 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = cmake --log-level=WARNING --preset
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build test demo bench lint fmt fuzz soak install clean
+.PHONY: help build test demo bench bench-ipc lint fmt fuzz soak install clean
 
 help:
 	@echo "make build    the executable, build/leat"
 	@echo "make demo     build, then show every record of three workloads arriving"
 	@echo "make test     every test: release, ASan+UBSan, TSan, clang, fuzzers, real processes"
 	@echo "make bench    build, then measure this machine and the log"
+	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make soak     kill, storm and interleaving tests for SOAK_SECONDS ($(SOAK_SECONDS))"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
@@ -35,7 +36,14 @@ bench: build
 	build/leat bench log
 	build/leat bench group --peers
 	build/leat bench latency
+	build/leat bench ipc
 	build/leat bench crash
+
+# The results in the repository: on a quiet machine, for half an hour.
+bench-ipc: build
+	build/leat bench ipc --sweep sizes=1,8,100,1KiB,4KiB,16KiB,64KiB -c 10000 --pin 0,1 --out bench/results
+	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
+	tools/readme_tables.py
 
 test:
 	@tools/install-deps.sh test

@@ -22,6 +22,7 @@ struct Options {
   std::string svg_directory;
   std::string markdown;
   std::uint64_t size = 0;
+  std::vector<std::string> methods;  // Empty: all.
 };
 
 void write_pictures(const ResultSet& set, const std::string& directory) {
@@ -43,6 +44,20 @@ void check_size(const ResultSet& set, std::uint64_t size) {
                                            known.empty() ? "no figures at all" : known));
 }
 
+// Leaves the results of these methods, in the order of the set.
+void keep_methods(ResultSet& set, const std::vector<std::string>& methods) {
+  if (methods.empty()) return;
+  for (const std::string& method : methods) {
+    if (std::none_of(set.results.begin(), set.results.end(),
+                     [&](const Result& result) { return result.key.method == method; })) {
+      throw Failure(kExitBadUsage, fmt::format("--method {}: not among the results", method));
+    }
+  }
+  std::erase_if(set.results, [&](const Result& result) {
+    return std::find(methods.begin(), methods.end(), result.key.method) == methods.end();
+  });
+}
+
 void report(const Options& options) {
   if (options.html.empty() && options.svg_directory.empty() && options.markdown.empty()) {
     throw Failure(kExitBadUsage, "nothing to write: say --html FILE, --svg DIR or --markdown FILE");
@@ -50,7 +65,8 @@ void report(const Options& options) {
   if (options.html == "-" && options.markdown == "-") {
     throw Failure(kExitBadUsage, "--html - and --markdown -: only one of them can have stdout");
   }
-  const ResultSet set = read_results(options.paths);
+  ResultSet set = read_results(options.paths);
+  keep_methods(set, options.methods);
   check_size(set, options.size);
   for (const std::string& file : set.skipped) {
     fmt::print(stderr, "leat: {} is left out: it has no results of `leat bench ipc`\n", file);
@@ -83,6 +99,9 @@ void add_report(CLI::App& bench, const Runner& runner) {
           "--size", options->size,
           "Bytes of the messages that come first; by default 100, or what most methods did")
       ->option_text("BYTES");
+  command->add_option("--method", options->methods, "Only these")
+      ->delimiter(',')
+      ->option_text("NAME,...");
   command->footer("Example:\n  leat bench report results/ --html report.html");
   runner.on_run(*command, [options] { report(*options); });
 }

@@ -404,3 +404,9 @@ int main() {{
 
 def c_string(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def test_tables_are_what_their_commands_print():
+    done = subprocess.run([ROOT / "tools/readme_tables.py", "--check", "--leat", EXECUTABLE],
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr

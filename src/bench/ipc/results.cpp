@@ -31,11 +31,13 @@ Json to_json(const Cost& cost, Pattern pattern) {
           {"mean_ns", latency(of.mean)},
           {"stddev_ns", latency(of.stddev)},
           {"elapsed_ns", cost.elapsed_ns},
-          {"messages_per_second", cost.messages_per_second},
-          {"cpu_ns_per_message", (sender_counts ? cost.sender_cpu_ns : 0) + cost.receiver_cpu_ns},
-          {"sender_cpu_ns_per_message", sender_counts ? Json(cost.sender_cpu_ns) : Json(nullptr)},
-          {"receiver_cpu_ns_per_message", cost.receiver_cpu_ns},
-          {"context_switches_per_message", cost.context_switches}};
+          {"messages_per_second", tenths(cost.messages_per_second)},
+          {"cpu_ns_per_message",
+           tenths((sender_counts ? cost.sender_cpu_ns : 0) + cost.receiver_cpu_ns)},
+          {"sender_cpu_ns_per_message",
+           sender_counts ? Json(tenths(cost.sender_cpu_ns)) : Json(nullptr)},
+          {"receiver_cpu_ns_per_message", tenths(cost.receiver_cpu_ns)},
+          {"context_switches_per_message", std::round(cost.context_switches * 1e4) / 1e4}};
 }
 
 Json to_json(const Row& row) {

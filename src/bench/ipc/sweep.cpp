@@ -75,11 +75,27 @@ bool SweepDirectory::has(const std::string& step, const Json& parameters) const 
          there.contains("parameters") && there["parameters"] == parameters;
 }
 
+namespace {
+
+// One line for each result: the files are kept, and read by people now and then.
+std::string text_of(Json report) {
+  std::string results;
+  for (const Json& result : report["results"]) {
+    results += (results.empty() ? "\n  " : ",\n  ") + result.dump();
+  }
+  report.erase("results");
+  std::string text = report.dump(1);
+  text.erase(text.rfind("\n}"));
+  return text + ",\n \"results\": [" + results + "\n ]\n}\n";
+}
+
+}  // namespace
+
 void SweepDirectory::write(const std::string& step, const Json& report) const {
   const std::string file = file_of(step);
   const std::string unfinished = file + ".part";
   std::ofstream out(unfinished, std::ios::trunc);
-  out << report.dump(1) << '\n';
+  out << text_of(report);
   out.close();
   std::error_code error;
   if (out) std::filesystem::rename(unfinished, file, error);

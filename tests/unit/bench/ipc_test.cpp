@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include <regex>
+#include <fstream>
 
 #include "bench/ipc/measure.hpp"
 #include "bench/ipc/results.hpp"
@@ -309,6 +309,20 @@ TEST(SweepSizes, StepsOfFourUpToTheLast) {
   EXPECT_EQ(sweep_sizes("sizes=100..1000", 1 << 20), (Sizes{100, 400, 1000}));
   EXPECT_EQ(sweep_sizes("sizes=8..8", 1 << 20), (Sizes{8}));
   EXPECT_EQ(sweep_sizes("sizes=8,1KiB,100", 1 << 20), (Sizes{8, 1024, 100}));
+}
+
+TEST(SweepDirectory, KeepsWhatWasMeasured) {
+  const TemporaryTopics place;
+  const SweepDirectory directory(place.directory() + "/results");
+  Json report = new_report({{"size", 8}});
+  report["results"] = Json::array({{{"method", "one"}}, {{"method", "two"}}});
+  EXPECT_FALSE(directory.has("step", report["parameters"]));
+  directory.write("step", report);
+  EXPECT_TRUE(directory.has("step", report["parameters"]));
+  EXPECT_FALSE(directory.has("step", {{"size", 9}}));
+  EXPECT_FALSE(directory.has("other", report["parameters"]));
+  std::ifstream file(place.directory() + "/results/step.json");
+  EXPECT_EQ(Json::parse(file), report);
 }
 
 TEST(SweepSizes, SaysWhatWouldBeRight) {
