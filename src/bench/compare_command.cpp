@@ -48,14 +48,14 @@ struct Change {
 };
 
 struct Comparison {
-  const Result* before;
-  const Result* after;
+  const Measurement* before;
+  const Measurement* after;
   std::vector<Metric> metrics;
   std::vector<Change> changes;  // One for each metric.
 };
 
 // Empty if one is missing or a ratio of it would be none.
-std::vector<double> values_of(const Result& result, Figure figure) {
+std::vector<double> values_of(const Measurement& result, Figure figure) {
   std::vector<double> values;
   const auto add = [&](const Figures& figures) {
     const std::optional<double>& value = figures.*figure;
@@ -69,7 +69,7 @@ std::vector<double> values_of(const Result& result, Figure figure) {
   return complete ? values : std::vector<double>{};
 }
 
-Change change_of(const Metric& metric, const Result& before, const Result& after) {
+Change change_of(const Metric& metric, const Measurement& before, const Measurement& after) {
   Change change{&metric, std::nullopt, kNoFigures};
   const std::vector<double> old_values = values_of(before, metric.figure);
   const std::vector<double> new_values = values_of(after, metric.figure);
@@ -85,8 +85,8 @@ Change change_of(const Metric& metric, const Result& before, const Result& after
 
 std::vector<Comparison> compare(const ResultSet& before, const ResultSet& after) {
   std::vector<Comparison> comparisons;
-  for (const Result& result : before.results) {
-    const Result* other = after.find(result.key);
+  for (const Measurement& result : before.results) {
+    const Measurement* other = after.find(result.key);
     if (!result.median || other == nullptr || !other->median) continue;
     Comparison& comparison =
         comparisons.emplace_back(Comparison{&result, other, metrics_of(result.key.pattern), {}});
@@ -98,10 +98,10 @@ std::vector<Comparison> compare(const ResultSet& before, const ResultSet& after)
 }
 
 // With figures in one, without them in the other.
-std::vector<const Result*> only_in(const ResultSet& set, const ResultSet& other) {
-  std::vector<const Result*> results;
-  for (const Result& result : set.results) {
-    const Result* found = other.find(result.key);
+std::vector<const Measurement*> only_in(const ResultSet& set, const ResultSet& other) {
+  std::vector<const Measurement*> results;
+  for (const Measurement& result : set.results) {
+    const Measurement* found = other.find(result.key);
     if (result.median && (found == nullptr || !found->median)) results.push_back(&result);
   }
   return results;
@@ -146,9 +146,9 @@ Json to_json(const std::vector<Source>& sources) {
   return json;
 }
 
-Json keys_of(const std::vector<const Result*>& results) {
+Json keys_of(const std::vector<const Measurement*>& results) {
   Json json = Json::array();
-  for (const Result* result : results) json.push_back(to_json(result->key));
+  for (const Measurement* result : results) json.push_back(to_json(result->key));
   return json;
 }
 
@@ -199,10 +199,10 @@ std::string table_of(const std::vector<Comparison>& comparisons, Pattern pattern
   return rows.size() > 1 ? lined_up(rows) + "\n" : "";
 }
 
-std::string list_of(const char* where, const std::vector<const Result*>& results) {
+std::string list_of(const char* where, const std::vector<const Measurement*>& results) {
   if (results.empty()) return {};
   std::string out = fmt::format("Only in {}:\n", where);
-  for (const Result* result : results) out += fmt::format("  {}\n", to_string(result->key));
+  for (const Measurement* result : results) out += fmt::format("  {}\n", to_string(result->key));
   return out + "\n";
 }
 

@@ -49,11 +49,11 @@ void keep_methods(ResultSet& set, const std::vector<std::string>& methods) {
   if (methods.empty()) return;
   for (const std::string& method : methods) {
     if (std::none_of(set.results.begin(), set.results.end(),
-                     [&](const Result& result) { return result.key.method == method; })) {
+                     [&](const Measurement& result) { return result.key.method == method; })) {
       throw Failure(kExitBadUsage, fmt::format("--method {}: not among the results", method));
     }
   }
-  std::erase_if(set.results, [&](const Result& result) {
+  std::erase_if(set.results, [&](const Measurement& result) {
     return std::find(methods.begin(), methods.end(), result.key.method) == methods.end();
   });
 }

@@ -45,7 +45,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(sentence.starts_with("input: ") && sentence.find('\n') == std::string::npos);
     return 0;
   }
-  for (const Result& result : set.results) expect(set.find(result.key) == &result);
+  for (const Measurement& result : set.results) expect(set.find(result.key) == &result);
   merge(set, set);
   const std::string page = report_page(set);
   expect(page.ends_with("</html>\n") && page.find("<script") == std::string::npos);

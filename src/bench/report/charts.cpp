@@ -21,14 +21,14 @@ constexpr char kLogarithmic[] = "the axis is logarithmic";
 
 Results with_figures(const ResultSet& set, Pattern pattern) {
   Results results;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (result.median && result.key.pattern == pattern) results.push_back(&result);
   }
   return results;
 }
 
 void sort_best_first(Results& results) {
-  std::stable_sort(results.begin(), results.end(), [](const Result* a, const Result* b) {
+  std::stable_sort(results.begin(), results.end(), [](const Measurement* a, const Measurement* b) {
     if (a->key.pattern == Pattern::oneway) {
       return *a->median->messages_per_second > *b->median->messages_per_second;
     }
@@ -40,7 +40,7 @@ bool drawable(const std::optional<double>& value) { return value && *value > 0; 
 
 // Those that a logarithmic axis can show.
 Results drawable_ones(Results results, Figure figure) {
-  std::erase_if(results, [&](const Result* r) { return !drawable(*r->median.*figure); });
+  std::erase_if(results, [&](const Measurement* r) { return !drawable(*r->median.*figure); });
   return results;
 }
 
@@ -51,7 +51,7 @@ Results chosen_few(const Results& best_first) {
   Results chosen;
   std::map<Variant, std::size_t> others;
   bool has_baseline = false;
-  for (const Result* result : best_first) {
+  for (const Measurement* result : best_first) {
     if (result->baseline) {
       if (!has_baseline) chosen.push_back(result);
       has_baseline = true;
@@ -88,7 +88,7 @@ constexpr std::array<Stop, 6> kStops = {{{"p50", &Figures::p50_ns},
 
 Extent extent_of_stops(const Results& results) {
   Extent extent{*results.front()->median->p50_ns, 0};
-  for (const Result* result : results) {
+  for (const Measurement* result : results) {
     for (const Stop& stop : kStops) {
       const auto& value = *result->median.*stop.figure;
       if (!drawable(value)) continue;
@@ -112,7 +112,7 @@ Chart curves_of(const Results& results) {
     canvas.text({x_of(i), area.bottom + 18}, kStops[i].name, "muted", Anchor::middle);
   }
   std::vector<Line> lines;
-  for (const Result* result : results) {
+  for (const Measurement* result : results) {
     Line& line = lines.emplace_back(Line{result, {}, {}});
     for (std::size_t i = 0; i < kStops.size(); ++i) {
       const auto& value = *result->median.*kStops[i].figure;
@@ -167,14 +167,14 @@ void draw_bytes_per_second(Canvas& canvas, const LogScale& x, const LogScale& y)
 }
 
 struct Series {
-  const Result* judged = nullptr;  // At the usual size, else at the smallest.
+  const Measurement* judged = nullptr;  // At the usual size, else at the smallest.
   Results by_size;
 };
 
 // Leat and the best few, each with all its sizes.
 std::vector<Series> best_series(const Results& results, std::uint64_t usual_size) {
   std::map<std::pair<std::string, Variant>, Series> all;
-  for (const Result* result : results) {
+  for (const Measurement* result : results) {
     Series& series = all[{result->key.method, result->key.variant}];
     series.by_size.push_back(result);
     if (result->key.size == usual_size || series.judged == nullptr) series.judged = result;
@@ -183,7 +183,7 @@ std::vector<Series> best_series(const Results& results, std::uint64_t usual_size
   for (const auto& [key, series] : all) judged.push_back(series.judged);
   sort_best_first(judged);
   std::vector<Series> best;
-  for (const Result* result : chosen_few(judged)) {
+  for (const Measurement* result : chosen_few(judged)) {
     best.push_back(all[{result->key.method, result->key.variant}]);
   }
   return best;
@@ -208,7 +208,7 @@ Chart throughput_lines(const std::vector<Series>& best, const std::set<std::uint
   std::vector<Line> lines;
   for (const Series& series : best) {
     Line& line = lines.emplace_back(Line{series.judged, {}, {}});
-    for (const Result* result : series.by_size) {
+    for (const Measurement* result : series.by_size) {
       line.points.push_back({x.at(static_cast<double>(result->key.size)),
                              y.at(*result->median->messages_per_second)});
       line.tooltips.push_back(tooltip_of(*result));
@@ -302,21 +302,21 @@ void draw_names(Canvas& canvas, const Results& results, const std::vector<Point>
 
 bool is_leat(const std::string& method) { return method == "leat" || method.starts_with("leat-"); }
 
-std::string label_of(const Result& result) {
+std::string label_of(const Measurement& result) {
   return result.key.method + (result.baseline ? "†" : "") + (result.in_process ? "‡" : "") +
          (result.median && !result.verified ? "!" : "");
 }
 
-std::vector<const Result*> ranked(const ResultSet& set, Pattern pattern, std::uint64_t size) {
-  std::vector<const Result*> results = with_figures(set, pattern);
-  std::erase_if(results, [&](const Result* result) { return result->key.size != size; });
+std::vector<const Measurement*> ranked(const ResultSet& set, Pattern pattern, std::uint64_t size) {
+  std::vector<const Measurement*> results = with_figures(set, pattern);
+  std::erase_if(results, [&](const Measurement* result) { return result->key.size != size; });
   sort_best_first(results);
   return results;
 }
 
 std::vector<std::uint64_t> sizes_of(const ResultSet& set) {
   std::set<std::uint64_t> sizes;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (result.median) sizes.insert(result.key.size);
   }
   return {sizes.begin(), sizes.end()};
@@ -324,20 +324,21 @@ std::vector<std::uint64_t> sizes_of(const ResultSet& set) {
 
 std::vector<std::uint64_t> batches_of(const ResultSet& set) {
   std::set<std::uint64_t> batches;
-  for (const Result* result : with_figures(set, Pattern::oneway)) batches.insert(result->key.batch);
+  for (const Measurement* result : with_figures(set, Pattern::oneway))
+    batches.insert(result->key.batch);
   return {batches.begin(), batches.end()};
 }
 
 std::vector<std::uint64_t> rates_of(const ResultSet& set, std::uint64_t size) {
   std::set<std::uint64_t> rates;
-  for (const Result* result : ranked(set, Pattern::rate, size)) rates.insert(result->key.rate);
+  for (const Measurement* result : ranked(set, Pattern::rate, size)) rates.insert(result->key.rate);
   return {rates.begin(), rates.end()};
 }
 
 std::uint64_t usual_size(const ResultSet& set) {
   constexpr std::uint64_t kUsual = 100;
   std::map<std::uint64_t, std::set<std::string>> methods;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (result.median) methods[result.key.size].insert(result.key.method);
   }
   if (methods.contains(kUsual)) return kUsual;
@@ -364,7 +365,7 @@ std::optional<Chart> latency_bars(const ResultSet& set, std::uint64_t size) {
 
 std::optional<Chart> latency_curves(const ResultSet& set, std::uint64_t size, std::uint64_t rate) {
   Results results = ranked(set, rate > 0 ? Pattern::rate : Pattern::pingpong, size);
-  std::erase_if(results, [&](const Result* result) { return result->key.rate != rate; });
+  std::erase_if(results, [&](const Measurement* result) { return result->key.rate != rate; });
   results = chosen_few(drawable_ones(std::move(results), &Figures::p50_ns));
   if (results.empty()) return std::nullopt;
   Chart chart = curves_of(results);
@@ -387,12 +388,12 @@ std::optional<Chart> latency_curves(const ResultSet& set, std::uint64_t size, st
 std::optional<Chart> throughput(const ResultSet& set, std::uint64_t batch) {
   Results results =
       drawable_ones(with_figures(set, Pattern::oneway), &Figures::messages_per_second);
-  std::erase_if(results, [&](const Result* result) {
+  std::erase_if(results, [&](const Measurement* result) {
     return result->key.batch != batch || result->key.rate != 0;
   });
   if (results.empty()) return std::nullopt;
   std::set<std::uint64_t> sizes;
-  for (const Result* result : results) sizes.insert(result->key.size);
+  for (const Measurement* result : results) sizes.insert(result->key.size);
 
   const std::string how = batch == 1 ? "one at a time" : fmt::format("in batches of {}", batch);
   Chart chart;
@@ -439,7 +440,7 @@ std::optional<Chart> cpu_against_latency(const ResultSet& set, std::uint64_t siz
   draw_x_axis(canvas, x, area, time_text);
 
   std::vector<Point> points;
-  for (const Result* result : results) {
+  for (const Measurement* result : results) {
     points.push_back({x.at(*result->median->p50_ns), y.at(*(*result->median.*kCpu))});
   }
   draw_names(canvas, results, points, area);

@@ -39,10 +39,10 @@ std::vector<std::uint64_t> batches_of(const ResultSet& set);
 std::uint64_t usual_size(const ResultSet& set);
 
 // The results of one pattern and size that have figures, best first.
-std::vector<const Result*> ranked(const ResultSet& set, Pattern pattern, std::uint64_t size);
+std::vector<const Measurement*> ranked(const ResultSet& set, Pattern pattern, std::uint64_t size);
 
 // The name of a result's method as charts and tables show it, with its marks: "shm†".
-std::string label_of(const Result& result);
+std::string label_of(const Measurement& result);
 bool is_leat(const std::string& method);
 
 // Each of them is empty if there is nothing to draw.

@@ -29,13 +29,13 @@ std::string curve_style(Variant variant, std::string_view colour) {
 std::vector<Results> rows_of(const Results& best_first) {
   std::vector<Results> rows;
   std::map<std::string, std::size_t> row_of;
-  for (const Result* result : best_first) {
+  for (const Measurement* result : best_first) {
     const auto [found, is_new] = row_of.emplace(result->key.method, rows.size());
     if (is_new) rows.emplace_back();
     rows[found->second].push_back(result);
   }
   for (Results& row : rows) {
-    std::stable_sort(row.begin(), row.end(), [](const Result* a, const Result* b) {
+    std::stable_sort(row.begin(), row.end(), [](const Measurement* a, const Measurement* b) {
       return a->key.variant < b->key.variant;
     });
   }
@@ -59,7 +59,7 @@ std::map<std::string, std::string> colours_of(const std::vector<Line>& lines) {
 
 }  // namespace
 
-const char* style_of(const Result& result) {
+const char* style_of(const Measurement& result) {
   if (is_leat(result.key.method)) return "leat";
   return result.baseline ? "base" : "other";
 }
@@ -68,7 +68,7 @@ Mark mark_of(Variant variant) {
   return variant == Variant::spinning ? Mark::filled_circle : Mark::hollow_square;
 }
 
-std::string tooltip_of(const Result& result) {
+std::string tooltip_of(const Measurement& result) {
   std::string text = to_string(result.key);
   const auto add = [&](const char* name, const std::optional<double>& value, auto&& in_words) {
     if (value) text += fmt::format("; {} {}", name, in_words(*value));
@@ -81,15 +81,15 @@ std::string tooltip_of(const Result& result) {
   return text;
 }
 
-std::string short_label_of(const Result& result) {
+std::string short_label_of(const Measurement& result) {
   const std::string& method = result.key.method;
   if (method.size() <= kLabelLength) return label_of(result);
   return method.substr(0, kLabelLength - 1) + "…" + label_of(result).substr(method.size());
 }
 
 Extent extent_of(const Results& results, Figure figure) {
-  const auto [lowest, highest] =
-      std::minmax_element(results.begin(), results.end(), [&](const Result* a, const Result* b) {
+  const auto [lowest, highest] = std::minmax_element(
+      results.begin(), results.end(), [&](const Measurement* a, const Measurement* b) {
         return *(*a->median.*figure) < *(*b->median.*figure);
       });
   return {*(*(*lowest)->median.*figure), *(*(*highest)->median.*figure)};
@@ -116,11 +116,12 @@ void Legend::add_bar(const char* style, const std::string& text) {
 
 void Legend::add_marks_of(const Results& results) {
   const auto any = [&](auto&& has) {
-    return std::any_of(results.begin(), results.end(), [&](const Result* r) { return has(*r); });
+    return std::any_of(results.begin(), results.end(),
+                       [&](const Measurement* r) { return has(*r); });
   };
-  if (any([](const Result& r) { return r.baseline; })) add_text("† one slot, no queue");
-  if (any([](const Result& r) { return r.in_process; })) add_text("‡ threads of one process");
-  if (any([](const Result& r) { return !r.verified; })) add_text("! payload not verified");
+  if (any([](const Measurement& r) { return r.baseline; })) add_text("† one slot, no queue");
+  if (any([](const Measurement& r) { return r.in_process; })) add_text("‡ threads of one process");
+  if (any([](const Measurement& r) { return !r.verified; })) add_text("! payload not verified");
 }
 
 void Legend::add_text(const std::string& text) { canvas_->text(begin(0, text), text, "muted"); }
@@ -166,7 +167,7 @@ double draw_bars(Canvas& canvas, const Results& results, Figure figure, const In
     const char* weight = is_leat(row[0]->key.method) ? "strong" : "";
     canvas.text({kLeft - 6, y + height_of(row) / 2 + 4}, short_label_of(*row[0]), weight,
                 Anchor::end);
-    for (const Result* result : row) {
+    for (const Measurement* result : row) {
       const double value = *(*result->median.*figure);
       const double x = scale.at(value);
       canvas.rectangle({kLeft, y + 1.5, x - kLeft, kBarHeight - 3},

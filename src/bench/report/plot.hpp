@@ -20,16 +20,16 @@ namespace leat::bench {
 // Narrow, so that the letters are still large enough on a phone.
 inline constexpr double kChartWidth = 400;
 
-using Results = std::vector<const Result*>;
+using Results = std::vector<const Measurement*>;
 using InWords = std::function<std::string(double)>;
 
 // The class of a result's colour.
-const char* style_of(const Result& result);
+const char* style_of(const Measurement& result);
 Mark mark_of(Variant variant);
 // What a pointer on a result shows.
-std::string tooltip_of(const Result& result);
+std::string tooltip_of(const Measurement& result);
 // The name of a result's method, short enough to stand beside a chart.
-std::string short_label_of(const Result& result);
+std::string short_label_of(const Measurement& result);
 
 // The smallest and the largest of a figure that all results have.
 struct Extent {
@@ -66,7 +66,7 @@ struct PlotArea {
 };
 
 struct Line {
-  const Result* result;  // Gives name, variant and colour.
+  const Measurement* result;  // Gives name, variant and colour.
   std::vector<Point> points;
   std::vector<std::string> tooltips;  // One for each point.
 };

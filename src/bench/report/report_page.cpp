@@ -51,7 +51,7 @@ std::string or_none(const std::optional<double>& value, const InWords& in_words)
 std::string number_text(double value) { return fmt::format("{:.2f}", value); }
 
 // How far the runs of a result lie apart: the widest difference, as a part of their median.
-std::optional<double> spread_of(const Result& result) {
+std::optional<double> spread_of(const Measurement& result) {
   const Figure figure =
       result.key.pattern == Pattern::oneway ? &Figures::messages_per_second : &Figures::p50_ns;
   std::vector<double> values;
@@ -68,17 +68,18 @@ std::string percent_text(double part) { return fmt::format("{:.0f} %", part * 10
 
 struct Column {
   std::string title;
-  std::function<std::string(const Result&)> cell;
+  std::function<std::string(const Measurement&)> cell;
   bool words = false;  // Not a number: left, and may be broken into lines.
 };
 
 Column figure_column(const char* title, Figure figure, const InWords& in_words) {
-  return {title, [=](const Result& result) { return or_none(*result.median.*figure, in_words); }};
+  return {title,
+          [=](const Measurement& result) { return or_none(*result.median.*figure, in_words); }};
 }
 
 std::vector<Column> name_columns() {
-  return {{"method", [](const Result& result) { return label_of(result); }},
-          {"variant", [](const Result& result) { return name_of(result.key.variant); }}};
+  return {{"method", [](const Measurement& result) { return label_of(result); }},
+          {"variant", [](const Measurement& result) { return name_of(result.key.variant); }}};
 }
 
 void add(std::vector<Column>& columns, std::vector<Column> more) {
@@ -88,7 +89,7 @@ void add(std::vector<Column>& columns, std::vector<Column> more) {
 std::vector<Column> latency_columns(Pattern pattern) {
   std::vector<Column> columns = name_columns();
   if (pattern == Pattern::rate) {
-    columns.push_back({"rate", [](const Result& result) {
+    columns.push_back({"rate", [](const Measurement& result) {
                          return rate_text(static_cast<double>(result.key.rate));
                        }});
   }
@@ -106,24 +107,24 @@ std::vector<Column> latency_columns(Pattern pattern) {
 
 std::vector<Column> oneway_columns() {
   std::vector<Column> columns = name_columns();
-  add(columns, {{"batch", [](const Result& result) { return fmt::format("{}", result.key.batch); }},
-                figure_column("messages", &Figures::messages_per_second, rate_text),
-                {"bytes", [](const Result& result) {
-                   const auto& rate = result.median->messages_per_second;
-                   return rate ? bytes_rate_text(*rate * static_cast<double>(result.key.size))
-                               : kNone;
-                 }}});
+  add(columns,
+      {{"batch", [](const Measurement& result) { return fmt::format("{}", result.key.batch); }},
+       figure_column("messages", &Figures::messages_per_second, rate_text),
+       {"bytes", [](const Measurement& result) {
+          const auto& rate = result.median->messages_per_second;
+          return rate ? bytes_rate_text(*rate * static_cast<double>(result.key.size)) : kNone;
+        }}});
   return columns;
 }
 
 std::vector<Column> cost_columns() {
-  return {
-      figure_column("CPU", &Figures::cpu_ns_per_message, time_text),
-      figure_column("of the sender", &Figures::sender_cpu_ns_per_message, time_text),
-      figure_column("of the receiver", &Figures::receiver_cpu_ns_per_message, time_text),
-      figure_column("switches", &Figures::context_switches_per_message, number_text),
-      {"runs", [](const Result& result) { return fmt::format("{}", result.runs.size()); }},
-      {"spread", [](const Result& result) { return or_none(spread_of(result), percent_text); }}};
+  return {figure_column("CPU", &Figures::cpu_ns_per_message, time_text),
+          figure_column("of the sender", &Figures::sender_cpu_ns_per_message, time_text),
+          figure_column("of the receiver", &Figures::receiver_cpu_ns_per_message, time_text),
+          figure_column("switches", &Figures::context_switches_per_message, number_text),
+          {"runs", [](const Measurement& result) { return fmt::format("{}", result.runs.size()); }},
+          {"spread",
+           [](const Measurement& result) { return or_none(spread_of(result), percent_text); }}};
 }
 
 std::string table(const std::vector<Column>& columns, const Results& results) {
@@ -133,7 +134,7 @@ std::string table(const std::vector<Column>& columns, const Results& results) {
         fmt::format("<th{}>{}</th>", column.words ? " class=\"words\"" : "", escaped(column.title));
   }
   out += "</tr></thead><tbody>\n";
-  for (const Result* result : results) {
+  for (const Measurement* result : results) {
     out += is_leat(result->key.method) ? "<tr class=\"leat\">"
            : result->baseline          ? "<tr class=\"base\">"
                                        : "<tr>";
@@ -168,7 +169,7 @@ std::string table_of_missing(const ResultSet& set) {
     std::set<std::uint64_t> sizes;
   };
   std::map<std::pair<std::string, std::string>, Limit> limits;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (result.median) continue;
     Limit& limit = limits[{result.key.method, result.note}];
     limit.variants.insert(result.key.variant);
@@ -199,14 +200,14 @@ std::string table_of_missing(const ResultSet& set) {
 // Remarks on results that have figures.
 std::string table_of_notes(const ResultSet& set) {
   Results results;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (result.median && !result.note.empty()) results.push_back(&result);
   }
   if (results.empty()) return {};
   std::vector<Column> columns = name_columns();
-  add(columns, {{"pattern", [](const Result& result) { return name_of(result.key.pattern); }},
-                {"size", [](const Result& result) { return size_text(result.key.size); }},
-                {"note", [](const Result& result) { return result.note; }, true}});
+  add(columns, {{"pattern", [](const Measurement& result) { return name_of(result.key.pattern); }},
+                {"size", [](const Measurement& result) { return size_text(result.key.size); }},
+                {"note", [](const Measurement& result) { return result.note; }, true}});
   return fmt::format("<details><summary>Remarks on {} results</summary>\n{}</details>\n",
                      results.size(), table(columns, results));
 }
@@ -219,7 +220,7 @@ std::string unbroken(std::string figure) {
   return space == std::string::npos ? figure : figure.replace(space, 1, "&nbsp;");
 }
 
-std::string named(const Result& result, Figure figure, const InWords& in_words) {
+std::string named(const Measurement& result, Figure figure, const InWords& in_words) {
   // Round trips are ranked by variant, one way is not.
   const bool say_variant = result.key.pattern == Pattern::oneway;
   return fmt::format("{} ({}{}{})", escaped(result.key.method),
@@ -234,11 +235,11 @@ std::string ranking(const Results& best_first, Figure figure, const InWords& in_
   std::size_t rank = 0;
   std::set<std::string> seen;
   bool leat_is_named = false;
-  const Result* baseline = nullptr;
-  const Result* in_process = nullptr;
-  for (const Result* result : best_first) {
+  const Measurement* baseline = nullptr;
+  const Measurement* in_process = nullptr;
+  for (const Measurement* result : best_first) {
     if (result->baseline || result->in_process) {
-      const Result*& best = result->baseline ? baseline : in_process;
+      const Measurement*& best = result->baseline ? baseline : in_process;
       if (best == nullptr) best = result;
       continue;
     }
@@ -251,7 +252,7 @@ std::string ranking(const Results& best_first, Figure figure, const InWords& in_
     leat_is_named = true;
     if (rank > 3) text += fmt::format("; Leat is number {}: {}", rank, name);
   }
-  const auto add_apart = [&](const char* what, const Result* best) {
+  const auto add_apart = [&](const char* what, const Measurement* best) {
     if (best == nullptr) return;
     text += fmt::format("{}the best {} is {}", text.empty() ? "" : "; ", what,
                         named(*best, figure, in_words));
@@ -270,13 +271,13 @@ std::string in_short(const ResultSet& set, std::uint64_t size) {
   };
   for (const Variant variant : {Variant::spinning, Variant::blocking}) {
     auto results = ranked(set, Pattern::pingpong, size);
-    std::erase_if(results, [&](const Result* r) { return r->key.variant != variant; });
+    std::erase_if(results, [&](const Measurement* r) { return r->key.variant != variant; });
     item(fmt::format("Fastest round trip of {}, {}", size_text(size), name_of(variant)), results,
          &Figures::p50_ns, time_text);
   }
   for (const std::uint64_t batch : batches_of(set)) {
     auto results = ranked(set, Pattern::oneway, size);
-    std::erase_if(results, [&](const Result* r) { return r->key.batch != batch; });
+    std::erase_if(results, [&](const Measurement* r) { return r->key.batch != batch; });
     item(fmt::format("Most messages of {} one way, {}", size_text(size),
                      batch == 1 ? "one at a time" : fmt::format("in batches of {}", batch)),
          results, &Figures::messages_per_second, rate_text);
@@ -308,14 +309,14 @@ std::string notes_on_figures(const ResultSet& set) {
       "come. "
       "Blocking sleeps, and pays for being woken. CPU is of both sides, for each message or round "
       "trip.");
-  if (std::any_of(set.results.begin(), set.results.end(), [](const Result& result) {
+  if (std::any_of(set.results.begin(), set.results.end(), [](const Measurement& result) {
         return result.median && result.key.pattern == Pattern::rate &&
                !result.median->sender_cpu_ns_per_message;
       })) {
     item("At a fixed rate CPU is the receiver's alone: the sender spins to keep the time.");
   }
   const bool any_baseline = std::any_of(set.results.begin(), set.results.end(),
-                                        [](const Result& result) { return result.baseline; });
+                                        [](const Measurement& result) { return result.baseline; });
   if (any_baseline) {
     item(
         "† Baselines hold one message in one slot and are no queue: they show what this machine "
@@ -323,7 +324,7 @@ std::string notes_on_figures(const ResultSet& set) {
         "best, not what a program could use instead.");
   }
   if (std::any_of(set.results.begin(), set.results.end(),
-                  [](const Result& r) { return r.in_process; })) {
+                  [](const Measurement& r) { return r.in_process; })) {
     item("‡ Runs as threads of one process, where the others are processes of their own.");
   }
   std::set<std::string> said;
@@ -345,7 +346,7 @@ std::string notes_on_figures(const ResultSet& set) {
     if (!text.empty() && said.insert(text).second) item(text);
   }
   std::vector<double> spreads;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (const auto spread = spread_of(result)) spreads.push_back(*spread);
   }
   if (!spreads.empty()) {
@@ -440,7 +441,7 @@ std::string report_page(const ResultSet& set, std::uint64_t size) {
   std::set<std::string> machines;
   for (const Source& source : set.sources) machines.insert(machine_words(source));
   std::set<std::string> methods;
-  for (const Result& result : set.results) methods.insert(result.key.method);
+  for (const Measurement& result : set.results) methods.insert(result.key.method);
   out +=
       fmt::format("<p class=\"muted\">{} ways, measured by <code>leat bench ipc</code> on {}</p>\n",
                   methods.size(), escaped(fmt::format("{}", fmt::join(machines, "; "))));
@@ -487,12 +488,12 @@ std::string report_markdown(const ResultSet& set, std::uint64_t size) {
   if (size == 0) size = usual_size(set);
   // Every method and variant that has anything at this size, by its round trip; then the others.
   Results rows = ranked(set, Pattern::pingpong, size);
-  const auto has_row = [&](const Result* result) {
-    return std::any_of(rows.begin(), rows.end(), [&](const Result* row) {
+  const auto has_row = [&](const Measurement* result) {
+    return std::any_of(rows.begin(), rows.end(), [&](const Measurement* row) {
       return row->key.method == result->key.method && row->key.variant == result->key.variant;
     });
   };
-  for (const Result* result : ranked(set, Pattern::oneway, size)) {
+  for (const Measurement* result : ranked(set, Pattern::oneway, size)) {
     if (!has_row(result)) rows.push_back(result);
   }
   const std::vector<std::uint64_t> batches = batches_of(set);
@@ -505,13 +506,13 @@ std::string report_markdown(const ResultSet& set, std::uint64_t size) {
   for (std::size_t i = 0; i < batches.size(); ++i) out += " --- |";
   out += '\n';
 
-  for (const Result* row : rows) {
+  for (const Measurement* row : rows) {
     ResultKey key = row->key;
     key.pattern = Pattern::pingpong;
     key.batch = 1;
     key.rate = 0;
-    const Result* trip = set.find(key);
-    const auto cell = [&](const Result* result, Figure figure, const InWords& in_words) {
+    const Measurement* trip = set.find(key);
+    const auto cell = [&](const Measurement* result, Figure figure, const InWords& in_words) {
       return result != nullptr && result->median ? or_none(*result->median.*figure, in_words)
                                                  : kNone;
     };
@@ -529,7 +530,7 @@ std::string report_markdown(const ResultSet& set, std::uint64_t size) {
   }
 
   std::set<std::string> unsupported;
-  for (const Result& result : set.results) {
+  for (const Measurement& result : set.results) {
     if (!result.median && result.key.size == size) {
       unsupported.insert(
           fmt::format("{} ({})", markdown_cell(result.key.method), markdown_cell(result.note)));
@@ -537,10 +538,11 @@ std::string report_markdown(const ResultSet& set, std::uint64_t size) {
   }
   if (!unsupported.empty())
     out += fmt::format("\nNot measured: {}.\n", fmt::join(unsupported, "; "));
-  if (std::any_of(rows.begin(), rows.end(), [](const Result* row) { return row->baseline; })) {
+  if (std::any_of(rows.begin(), rows.end(), [](const Measurement* row) { return row->baseline; })) {
     out += "\n† One slot and no queue: what this machine can do at best.\n";
   }
-  if (std::any_of(rows.begin(), rows.end(), [](const Result* row) { return row->in_process; })) {
+  if (std::any_of(rows.begin(), rows.end(),
+                  [](const Measurement* row) { return row->in_process; })) {
     out += "\n‡ Threads of one process.\n";
   }
   return out;

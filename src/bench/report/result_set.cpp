@@ -166,7 +166,7 @@ ResultKey read_key(const Reader& reader, const Value& value) {
 }
 
 // Without its first number a result can be neither sorted nor drawn.
-void check_figures(const Reader& reader, const Result& result, const Figures& figures,
+void check_figures(const Reader& reader, const Measurement& result, const Figures& figures,
                    const std::string& name) {
   const bool oneway = result.key.pattern == Pattern::oneway;
   if (oneway ? !figures.messages_per_second : !figures.p50_ns) {
@@ -176,10 +176,10 @@ void check_figures(const Reader& reader, const Result& result, const Figures& fi
   }
 }
 
-Result read_result(const Value& value, const std::string& place) {
+Measurement read_result(const Value& value, const std::string& place) {
   const Reader at_place(place);
   if (!value.is_object()) at_place.wrong("not an object");
-  Result result;
+  Measurement result;
   result.key = read_key(at_place, value);
 
   const Reader reader(fmt::format("{} ({})", place, to_string(result.key)));
@@ -246,9 +246,9 @@ ResultSet from_json(const Value& report, const std::string& name) {
   }
   ResultSet set;
   set.sources.push_back(read_source(report, name));
-  std::map<ResultKey, Result> by_key;
+  std::map<ResultKey, Measurement> by_key;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    Result result = read_result(results[i], fmt::format("{}: results[{}]", name, i));
+    Measurement result = read_result(results[i], fmt::format("{}: results[{}]", name, i));
     by_key.insert_or_assign(result.key, std::move(result));
   }
   for (auto& [key, result] : by_key) set.results.push_back(std::move(result));
@@ -317,17 +317,17 @@ std::string Source::fact(std::string_view name) const {
   return found == machine.end() ? "unknown" : found->value;
 }
 
-const Result* ResultSet::find(const ResultKey& key) const {
-  const auto found =
-      std::lower_bound(results.begin(), results.end(), key,
-                       [](const Result& result, const ResultKey& k) { return result.key < k; });
+const Measurement* ResultSet::find(const ResultKey& key) const {
+  const auto found = std::lower_bound(
+      results.begin(), results.end(), key,
+      [](const Measurement& result, const ResultKey& k) { return result.key < k; });
   return found != results.end() && found->key == key ? &*found : nullptr;
 }
 
 void merge(ResultSet& set, ResultSet later) {
-  std::map<ResultKey, Result> by_key;
-  for (Result& result : set.results) by_key.insert_or_assign(result.key, std::move(result));
-  for (Result& result : later.results) {
+  std::map<ResultKey, Measurement> by_key;
+  for (Measurement& result : set.results) by_key.insert_or_assign(result.key, std::move(result));
+  for (Measurement& result : later.results) {
     result.source += set.sources.size();
     by_key.insert_or_assign(result.key, std::move(result));
   }

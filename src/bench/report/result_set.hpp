@@ -71,7 +71,7 @@ inline constexpr std::array<NamedFigure, 14> kFigures = {{
     {"context_switches_per_message", &Figures::context_switches_per_message},
 }};
 
-struct Result {
+struct Measurement {
   ResultKey key;
   bool baseline = false;    // One slot and no queue: what a queue can't beat.
   bool in_process = false;  // Threads of one process, where the others are two processes.
@@ -103,10 +103,10 @@ struct Source {
 
 struct ResultSet {
   std::vector<Source> sources;
-  std::vector<Result> results;       // By key, each key once.
+  std::vector<Measurement> results;  // By key, each key once.
   std::vector<std::string> skipped;  // Files of a directory that hold another kind of report.
 
-  const Result* find(const ResultKey& key) const;
+  const Measurement* find(const ResultKey& key) const;
 };
 
 // Reads files, and of a directory all its *.json. Where two have the same key, the later file by

@@ -48,7 +48,7 @@ TEST(ResultSet, HasWhatTheFileSays) {
   const ResultSet set =
       parse_results(sample_report({sample_result("pipe", 7600)}).dump(), "a.json");
   ASSERT_EQ(set.results.size(), 1u);
-  const Result& result = set.results[0];
+  const Measurement& result = set.results[0];
   EXPECT_EQ(result.key, (ResultKey{"pipe", Variant::blocking, Pattern::pingpong, 100, 1, 0}));
   EXPECT_TRUE(result.verified);
   EXPECT_FALSE(result.baseline || result.in_process);
