@@ -13,10 +13,13 @@ namespace {
 
 constexpr int kSignalExit = 128;  // And above: a signal ended it, nothing failed.
 
+// A tenth of a nanosecond is more than any of the figures knows.
+double tenths(double value) { return std::round(value * 10) / 10; }
+
 Json to_json(const Cost& cost, Pattern pattern) {
   const bool has_latency = pattern != Pattern::oneway;
   const auto latency = [&](double value_ns) {
-    return has_latency ? Json(value_ns) : Json(nullptr);
+    return has_latency ? Json(tenths(value_ns)) : Json(nullptr);
   };
   const Latency& of = cost.latency;
   // At a rate the sender keeps the time by spinning: that is not what sending costs.
