@@ -123,6 +123,7 @@ class JavaRival(Rival):
         if shutil.which("java") is None:
             raise CannotBuild("java is missing; tools/install-deps.sh peers installs it")
         if not is_newer(BUILD / "java/peers.jar", sources):
+            shutil.rmtree(BUILD / "java/lib", ignore_errors=True)  # Of other versions.
             build_with(["mvn", "-B", "-q", "-f", HERE / "java/pom.xml",
                         f"-Dpeers.build={BUILD / 'java'}", "package"], "java")
 
@@ -147,8 +148,8 @@ class RustRival(Rival):
 
 # A heap that is there from the start and a collector without work in the background.
 JVM_FLAGS = ("-Xms256m", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC",
-             "-XX:+UnlockExperimentalVMOptions", "-XX:-UsePerfData", "-XX:GuaranteedSafepointInterval=0",
-             "-Xshare:auto")
+             "-XX:-UsePerfData", "-XX:+UnlockDiagnosticVMOptions",
+             "-XX:GuaranteedSafepointInterval=300000")
 OPENED = tuple(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in (
     "java.lang", "java.lang.reflect", "java.io", "java.nio", "java.util", "sun.nio.ch",
     "jdk.internal.misc", "jdk.internal.ref"))
