@@ -148,8 +148,13 @@ def fail(code, sentence):
     sys.exit(code)
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        fail(EXIT_USAGE, f"{message}; --help shows what there is")
+
+
 def parse_arguments():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser = Parser(prog="run.py", description=__doc__.split("\n")[0], allow_abbrev=False)
     parser.add_argument("--only", metavar="NAME,…", help="these rivals only, of: "
                         + ", ".join(rival.name for rival in RIVALS))
     parser.add_argument("--patterns", default=",".join(PATTERNS), metavar="PATTERN,…",
@@ -167,8 +172,10 @@ def parse_arguments():
     parser.add_argument("--leat", type=Path, default=ROOT / "build/leat", help="the executable of Leat")
     parser.add_argument("--json", metavar="FILE", help="also write all runs there; - is stdout")
     options = parser.parse_args()
-    options.runs = options.runs or (1 if options.quick else 5)
-    options.trials = options.trials or (2 if options.quick else 20)
+    if options.runs is None:
+        options.runs = 1 if options.quick else 5
+    if options.trials is None:
+        options.trials = 2 if options.quick else 20
     return options
 
 
@@ -216,10 +223,11 @@ def run(options):
 
     try:
         head = head_of(setup)
-        OURS.build()
-    except (Failed, CannotBuild) as failure:
+    except Failed as failure:
         fail(EXIT_FAILED, failure)
     rivals, not_run = build_all([rival for rival in RIVALS if rival.name in wanted], progress)
+    if "crash" in patterns:  # All else of ours comes from the executable.
+        OURS.lacks.update(("crash", reason) for reason in build_all([OURS], progress)[1].values())
     cases = []
     for turn_takers in groups_of_cases(rivals, patterns):
         measure_in_turns(turn_takers, setup, options, progress)
@@ -239,6 +247,8 @@ def run(options):
         report.print_tables(whole["results"], not_run, options.runs, options.crash_limit)
     if options.json:
         report.write_json(whole, options.json)
+        if options.json != "-":
+            print(f"\nAll runs: {options.json}")
 
 
 def main():
