@@ -6,22 +6,28 @@ use iceoryx2::port::publisher::Publisher;
 use iceoryx2::port::subscriber::Subscriber;
 use iceoryx2::prelude::*;
 use iceoryx2::service::port_factory::publish_subscribe::PortFactory;
+use std::cell::Cell;
+use std::time::Duration;
 
 const BUFFER_RECORDS: usize = 1024;
 const MAX_PUBLISHERS: usize = 4; // A victim, its survivor, and room for the remains of others.
 
 pub struct Channels {
     node: Node<ipc::Service>,
+    directory: String,
     size: usize,
 }
 
 pub struct Sender {
     publisher: Publisher<ipc::Service, [u8], ()>,
+    marker: Cell<Option<String>>, // Until the receiver is known to be connected.
     _service: PortFactory<ipc::Service, [u8], ()>,
 }
 
 pub struct Receiver {
     subscriber: Subscriber<ipc::Service, [u8], ()>,
+    directory: String,
+    last_publisher: Cell<u128>,
     _service: PortFactory<ipc::Service, [u8], ()>,
 }
 
@@ -39,6 +45,7 @@ impl Channels {
             .create::<ipc::Service>()?;
         Ok(Channels {
             node,
+            directory: options.directory.clone(),
             size: options.size,
         })
     }
@@ -64,6 +71,8 @@ impl Channels {
             .create()?;
         Ok(Receiver {
             subscriber,
+            directory: self.directory.clone(),
+            last_publisher: Cell::new(0),
             _service: service,
         })
     }
@@ -76,8 +85,10 @@ impl Channels {
             .max_loaned_samples(1)
             .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
             .create()?;
+        let marker = marker_of(&self.directory, publisher.id().value());
         Ok(Sender {
             publisher,
+            marker: Cell::new(Some(marker)),
             _service: service,
         })
     }
@@ -88,15 +99,33 @@ impl Sender {
     pub fn send(&self, record: &[u8]) -> Outcome<()> {
         let sample = self.publisher.loan_slice_uninit(record.len())?;
         sample.write_from_slice(record).send()?;
+        if let Some(marker) = self.marker.take() {
+            while !std::path::Path::new(&marker).exists() {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+        }
         Ok(())
     }
+}
+
+/// A subscriber joins a new publisher when it next looks for records; until then, the publisher does
+/// not wait for it and drops what exceeds the buffer. So the receiver says that it is there by making
+/// this file, and the sender sends only one record before.
+fn marker_of(directory: &str, publisher: u128) -> String {
+    format!("{directory}/joined.{publisher:x}")
 }
 
 impl Receiver {
     /// Hands over the next record if there is one; returns how many that were.
     pub fn poll(&self, mut on_record: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<u64> {
         match self.subscriber.receive()? {
-            Some(sample) => on_record(sample.payload()).map(|()| 1),
+            Some(sample) => {
+                let publisher = sample.origin().value();
+                if publisher != self.last_publisher.replace(publisher) {
+                    std::fs::write(marker_of(&self.directory, publisher), "")?;
+                }
+                on_record(sample.payload()).map(|()| 1)
+            }
             None => {
                 std::hint::spin_loop();
                 Ok(0)
