@@ -177,11 +177,12 @@ RIVALS = [
               main="DisruptorPeer"),
     CppRival("zeromq", "libzmq of Debian, ipc, PUSH to PULL, high-water marks of 10,000",
              source="zeromq", libraries=("zmq",)),
-    CppRival("nng", "libnng of Debian, ipc, PUSH to PULL, buffers of 1024", source="nng_peer",
-             libraries=("nng",)),
+    CppRival("nng", "libnng of Debian, ipc, PAIR (of several: PUSH to PULL), buffers of 1024",
+             source="nng_peer", libraries=("nng",)),
     CppRival("boost-mq", "Boost.Interprocess message_queue of 1024 records", ("blocking", "spinning"),
              source="boost_mq", libraries=("rt",)),
-    CppRival("pipe", "a named pipe of 1 MiB, reads of 64 KiB", source="pipe", batches=(1, 64)),
+    CppRival("pipe", "a named pipe of 1 MiB, reads of 64 KiB", ("blocking", "spinning"),
+             source="pipe", batches=(1, 64)),
 ]
 
 # Only dies: everything else of ours is measured by `leat bench`.

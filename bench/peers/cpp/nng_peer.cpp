@@ -1,5 +1,7 @@
-// nng over ipc: a PUSH socket sends to PULL sockets, to whichever takes the next.
+// nng over ipc: PAIR sockets between two, since only they buffer on both sides; where there are more, a
+// PUSH socket sends to PULL sockets, to whichever takes the next.
 #include <nng/nng.h>
+#include <nng/protocol/pair0/pair.h>
 #include <nng/protocol/pipeline0/pull.h>
 #include <nng/protocol/pipeline0/push.h>
 
@@ -8,7 +10,7 @@
 namespace leat::peers {
 namespace {
 
-constexpr int kSendBuffer = 1024;  // Records; without it each send waits for the socket.
+constexpr int kBuffer = 1024;  // Records; without it each send waits for the socket.
 
 void check(int result, const char* what) {
   if (result != 0) throw std::runtime_error(std::string(what) + ": " + nng_strerror(result));
@@ -18,13 +20,21 @@ std::string address_of(const Options& options, const std::string& channel, std::
   return "ipc://" + options.directory + "/" + channel + "." + std::to_string(worker);
 }
 
+// Only one can talk with a PAIR socket.
+bool is_between_two(const Options& options) {
+  return options.role == "writer" || options.role == "reader" || options.role == "caller" ||
+         options.role == "answerer";
+}
+
 struct Nng {
   class Receiver {
    public:
     Receiver(const Options& options, const std::string& channel)
         : flags_{static_cast<int>(options.spin ? NNG_FLAG_ALLOC | NNG_FLAG_NONBLOCK
                                                : NNG_FLAG_ALLOC)} {
-      check(nng_pull0_open(&socket_), "cannot make a socket");
+      check(is_between_two(options) ? nng_pair0_open(&socket_) : nng_pull0_open(&socket_),
+            "cannot make a socket");
+      (void)nng_socket_set_int(socket_, NNG_OPT_RECVBUF, kBuffer);  // A PULL socket has none.
       if (options.is_group()) {
         check(nng_socket_set_ms(socket_, NNG_OPT_RECVTIMEO, static_cast<int>(kIdle.count())),
               "cannot set the timeout");
@@ -56,9 +66,9 @@ struct Nng {
   class Sender {
    public:
     Sender(const Options& options, const std::string& channel) {
-      check(nng_push0_open(&socket_), "cannot make a socket");
-      // Of older versions the push socket has no buffer, and says so.
-      (void)nng_socket_set_int(socket_, NNG_OPT_SENDBUF, kSendBuffer);
+      check(is_between_two(options) ? nng_pair0_open(&socket_) : nng_push0_open(&socket_),
+            "cannot make a socket");
+      check(nng_socket_set_int(socket_, NNG_OPT_SENDBUF, kBuffer), "cannot set the buffer");
       for (std::uint64_t worker = 0; worker < options.workers; ++worker) {
         check(nng_dial(socket_, address_of(options, channel, worker).c_str(), nullptr, 0),
               "cannot dial");

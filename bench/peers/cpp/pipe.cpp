@@ -24,6 +24,7 @@ struct Pipe {
     Receiver(const Options& options, const std::string& channel)
         : size_{options.size},
           is_shared_{options.is_group()},
+          spins_{options.spin},
           // A worker takes one record at a time: the rest may be somebody else's.
           read_bytes_{is_shared_ ? size_ : std::max(kReadBytes, size_)},
           buffer_(size_ + read_bytes_) {
@@ -31,7 +32,7 @@ struct Pipe {
       if (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST)
         throw failure("cannot make " + path);
       // For writing, too: a pipe without writers would be at its end.
-      file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_shared_ ? O_NONBLOCK : 0));
+      file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_shared_ || spins_ ? O_NONBLOCK : 0));
       if (file_ < 0) throw failure("cannot open " + path);
       (void)::fcntl(file_, F_SETPIPE_SZ, kPipeBytes);  // Without the right to it: the default.
     }
@@ -65,12 +66,17 @@ struct Pipe {
     static constexpr int kPipeBytes = 1 << 20;
 
     void wait() const {
+      if (spins_) {
+        relax();
+        return;
+      }
       pollfd one{file_, POLLIN, 0};
       (void)::poll(&one, 1, static_cast<int>(kIdle.count()));
     }
 
     std::size_t size_;
     bool is_shared_;
+    bool spins_;
     std::size_t read_bytes_;
     std::vector<std::byte> buffer_;
     std::size_t filled_ = 0;
