@@ -171,7 +171,7 @@ RIVALS = [
               ("spinning",), JVM_WARM_UP, {"group": ONE_TO_ALL}, main="ChroniclePeer",
               flags=(*OPENED, *EXPORTED, "-Ddisable.resource.tracing=true", "-Dcheck.thread.safety=false",
                      "-Dchronicle.analytics.disable=true"),
-              max_bytes=2 << 30),
+              max_bytes=1 << 30),
     JavaRival("disruptor", "4.0, one producer, busy spin", ("spinning",), JVM_WARM_UP,
               {"group": "in one process", "crash": "in one process: it dies as a whole"}, True,
               main="DisruptorPeer"),

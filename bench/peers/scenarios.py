@@ -46,10 +46,10 @@ class Counts:
     warm_up: int
 
 
-def calibrated(rival, probe, per_second, seconds, largest, record_bytes):
+def calibrated(rival, probe, per_second, seconds, largest, bytes_each):
     """Counts for a run of about that long, from the rate of a short one."""
-    room = max(rival.max_bytes // max(record_bytes, 1) // 2, 1000) if rival else largest
-    records = int(min(max(per_second * seconds, probe.records), largest, room))
+    records = int(min(max(per_second * seconds, probe.records), largest,
+                      rival.max_bytes // bytes_each))
     return Counts(records, max(probe.warm_up, records // 5))
 
 
