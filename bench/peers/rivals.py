@@ -167,7 +167,7 @@ RIVALS = [
               helper=("media driver", "driver")),
     RustRival("iceoryx2", "0.10, publish-subscribe, no overflow, loan and send", ("spinning",),
               lacks={"group": ONE_TO_ALL}, crate="iceoryx2-peer"),
-    JavaRival("chronicle", "Chronicle Queue 2026.4 in shared memory, document contexts",
+    JavaRival("chronicle", "Chronicle Queue 2026.4 in shared memory, writeBytes",
               ("spinning",), JVM_WARM_UP, {"group": ONE_TO_ALL}, main="ChroniclePeer",
               flags=(*OPENED, *EXPORTED, "-Ddisable.resource.tracing=true", "-Dcheck.thread.safety=false",
                      "-Dchronicle.analytics.disable=true"),

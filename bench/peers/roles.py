@@ -244,6 +244,7 @@ def measure_kill(roles, cpus, delay_seconds, start_seconds, limit_seconds, envir
         killed_ns = time.monotonic_ns()
         by_name["victim"].process.kill()
         by_name["survivor"].say(str(killed_ns))
+        by_name["victim"].process.wait()  # Of one nobody waited for, the number is still taken.
         try:
             recovery = by_name["watcher"].hear_result(*Deadline(limit_seconds).args())
         except TooLate:

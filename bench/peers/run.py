@@ -70,8 +70,9 @@ class Case:
             return
         probe = (QUICK if quick else PROBE)[self.pattern]
         if self.rival is not OURS:
-            probe = Counts(probe.records,
-                           max(probe.warm_up, 1 if quick else self.rival.warm_up))
+            records_each = 2 if self.pattern == "pingpong" else 1
+            at_least = 1 if quick else self.rival.warm_up // records_each
+            probe = Counts(probe.records, max(probe.warm_up, at_least))
         self.counts = probe
         if not quick:
             per_second = self.measure(probe, setup)["messages_per_second"]

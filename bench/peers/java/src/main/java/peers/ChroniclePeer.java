@@ -1,6 +1,8 @@
 package peers;
 
 import net.openhft.chronicle.bytes.Bytes;
+import net.openhft.chronicle.bytes.BytesStore;
+import net.openhft.chronicle.bytes.PointerBytesStore;
 import net.openhft.chronicle.queue.ChronicleQueue;
 import net.openhft.chronicle.queue.ExcerptAppender;
 import net.openhft.chronicle.queue.ExcerptTailer;
@@ -39,13 +41,10 @@ final class ChroniclePeer implements Rival {
   @Override
   public Sender sender(Options options, String channel) {
     ExcerptAppender appender = open(options, channel).createAppender();
+    PointerBytesStore record = BytesStore.nativePointer();
     return (address, length) -> {
-      try (DocumentContext document = appender.writingDocument()) {
-        Bytes<?> bytes = document.wire().bytes();
-        bytes.ensureCapacity(bytes.writePosition() + length);
-        Memory.copy(address, bytes.addressForWrite(bytes.writePosition()), length);
-        bytes.writeSkip(length);
-      }
+      record.set(address, length);
+      appender.writeBytes(record);
     };
   }
 }
