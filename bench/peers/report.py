@@ -37,8 +37,13 @@ def crash_entry(case):
     return {"method": case.method, "variant": case.variant, "pattern": "crash", "size": case.size,
             "count": len(case.runs), "verified": bool(case.runs),
             "recovery_ns": case.runs, "never": len(case.runs) - len(known),
-            "median": {"recovery_ns": ordered[(len(ordered) - 1) // 2], "max_ns": ordered[-1]}
-            if ordered else None, "note": case.note}
+            "median": {"recovery_ns": middle_of(ordered), "max_ns": ordered[-1]} if ordered else None,
+            "note": case.note}
+
+
+def middle_of(ordered):
+    middle = (ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
+    return None if None in middle else sum(middle) / 2
 
 
 def whole_report(head, command, parameters, cases, not_run, settings):
