@@ -9,11 +9,12 @@ import io.aeron.driver.ThreadingMode;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.FragmentHandler;
 import java.util.concurrent.locks.LockSupport;
-import org.agrona.concurrent.BackoffIdleStrategy;
+import org.agrona.concurrent.SleepingIdleStrategy;
 
 /** Aeron over IPC; README.md says why it is set like this. */
 final class AeronPeer implements Rival {
-  private static final int TERM_BYTES = Integer.getInteger("peers.term.bytes", 16 << 20);
+  private static final int TERM_BYTES = 64 << 20;
+  private static final long DRIVER_SLEEP_NS = 1_000_000;
   private static final int POLL_LIMIT = 256;
 
   public static void main(String[] arguments) {
@@ -32,7 +33,7 @@ final class AeronPeer implements Rival {
     MediaDriver.Context context = new MediaDriver.Context()
         .aeronDirectoryName(directoryOf(options))
         .threadingMode(ThreadingMode.SHARED)
-        .sharedIdleStrategy(new BackoffIdleStrategy(1, 1, 1_000, 50_000))
+        .sharedIdleStrategy(new SleepingIdleStrategy(DRIVER_SLEEP_NS))
         .ipcTermBufferLength(TERM_BYTES)
         .termBufferSparseFile(false)
         .performStorageChecks(false)
