@@ -3,6 +3,8 @@ JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 3600
+# Of bench/peers/run.py: --quick, --only aeron,pipe, …
+PEERS_OPTIONS ?=
 # Debian's pytest belongs to Debian's python, which another one may hide.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 export PYTHONDONTWRITEBYTECODE = 1
@@ -10,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = cmake --log-level=WARNING --preset
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build test demo bench bench-ipc lint fmt fuzz soak install clean
+.PHONY: help build test demo bench bench-ipc bench-peers lint fmt fuzz soak install clean
 
 help:
 	@echo "make build    the executable, build/leat"
@@ -18,6 +20,7 @@ help:
 	@echo "make test     every test: release, ASan+UBSan, TSan, clang, fuzzers, real processes"
 	@echo "make bench    build, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
+	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make soak     kill, storm and interleaving tests for SOAK_SECONDS ($(SOAK_SECONDS))"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
@@ -44,6 +47,9 @@ bench-ipc: build
 	build/leat bench ipc --sweep sizes=1,8,100,1KiB,4KiB,16KiB,64KiB -c 10000 --pin 0,1 --out bench/results
 	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
 	tools/readme_tables.py
+bench-peers: build
+	@tools/install-deps.sh peers
+	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
 
 test:
 	@tools/install-deps.sh test

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian 12 packages that are missing, and only those.
 #
-#     tools/install-deps.sh build|test|lint
+#     tools/install-deps.sh build|test|lint|peers
 #
 # Says in one line what it installs; silent and fast when nothing is missing. Uses sudo only if not
 # root. LEAT_SKIP_DEPS=1 does nothing, for machines where the packages come from elsewhere.
@@ -10,12 +10,16 @@ set -eu
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev libzmq3-dev libnng-dev liburing-dev"
 tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev chromium"
 lint="clang-tidy-16 clang-format-16"
+peers="python3 openjdk-17-jdk-headless maven libzmq3-dev libnng-dev"
+# The cargo of Debian 12 itself is too old for them; one from elsewhere is as good.
+if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
 
 case "${1:-build}" in
   build) wanted="$build" ;;
   test) wanted="$build $tests" ;;
   lint) wanted="$build $tests $lint" ;;
-  *) echo "usage: tools/install-deps.sh build|test|lint" >&2; exit 2 ;;
+  peers) wanted="$build $peers" ;;
+  *) echo "usage: tools/install-deps.sh build|test|lint|peers" >&2; exit 2 ;;
 esac
 
 if [ -n "${LEAT_SKIP_DEPS:-}" ]; then exit 0; fi

@@ -1,0 +1,196 @@
+"""From runs to medians, the JSON and the tables."""
+import json
+import statistics
+
+from rivals import OURS
+from scenarios import CRASH_SIZE, GROUP_EACH, GROUP_SIZE, ONE_WAY_SIZES, ROUND_TRIP_SIZES
+
+TITLES = {"leat": "Leat"}
+
+
+def median_of(runs):
+    """Key by key; None where there is nothing to take it from."""
+    if not runs:
+        return None
+    return {key: None if runs[0][key] is None else statistics.median(run[key] for run in runs)
+            for key in runs[0]}
+
+
+def entry_of(case):
+    """One of "results", of the shape of `leat bench ipc --json`."""
+    if case.pattern == "crash":
+        return crash_entry(case)
+    entry = {"method": case.method, "variant": case.variant, "baseline": False,
+             "pattern": case.pattern, "size": case.size,
+             "count": case.counts.records if case.counts else 0, "batch": case.batch, "rate": 0,
+             "verified": bool(case.runs), "median": median_of(case.runs), "runs": case.runs,
+             "note": case.note}
+    if case.in_process:
+        entry["in_process"] = True
+    return entry
+
+
+def crash_entry(case):
+    """A trial without recovery within the limit is null, and counts as longer than all others."""
+    known = sorted(ns for ns in case.runs if ns is not None)
+    ordered = known + [None] * (len(case.runs) - len(known))
+    return {"method": case.method, "variant": case.variant, "pattern": "crash", "size": case.size,
+            "count": len(case.runs), "verified": bool(case.runs),
+            "recovery_ns": case.runs, "never": len(case.runs) - len(known),
+            "median": {"recovery_ns": middle_of(ordered), "max_ns": ordered[-1]} if ordered else None,
+            "note": case.note}
+
+
+def middle_of(ordered):
+    middle = (ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2])
+    return None if None in middle else sum(middle) / 2
+
+
+def whole_report(head, command, parameters, cases, not_run, settings):
+    return {**head, "command": command, "parameters": parameters,
+            "results": [entry_of(case) for case in cases],
+            "not_run": [{"method": name, "reason": reason} for name, reason in not_run.items()],
+            "settings": settings}
+
+
+def write_json(report, file):
+    text = json.dumps(report, indent=2) + "\n"
+    if file == "-":
+        print(text, end="")
+    else:
+        with open(file, "w", encoding="utf-8") as output:
+            output.write(text)
+
+
+# --- Tables ------------------------------------------------------------------------------------
+
+def print_tables(entries, not_run, runs, limit_seconds):
+    by_pattern = {}
+    for entry in entries:
+        by_pattern.setdefault(entry["pattern"], []).append(entry)
+    print_one_way(by_pattern.get("oneway", []), runs)
+    print_round_trips(by_pattern.get("pingpong", []), runs)
+    print_groups(by_pattern.get("group", []), runs)
+    print_crashes(by_pattern.get("crash", []), limit_seconds)
+    notes = {(entry["method"], entry["pattern"]): entry["note"] for entry in entries if entry["note"]}
+    if not_run or notes:
+        print("\nNot measured:")
+    for name, reason in not_run.items():
+        print(f"  {name}: {reason}")
+    for (name, pattern), note in notes.items():
+        print(f"  {name}, {pattern}: {note}")
+
+
+def title_of(entry):
+    title = TITLES.get(entry["method"], entry["method"])
+    if entry["variant"] == "blocking":
+        title += ", blocking"
+    if entry["batch"] > 1:
+        title += f", {entry['batch']} at a time"
+    if entry["batch"] == 0:
+        title += ", as many as are there"
+    if entry.get("in_process"):
+        title += " (in one process)"
+    return title
+
+
+def rate_text(per_second):
+    millions = per_second / 1e6
+    return f"{millions:.1f}" if millions >= 10 else f"{millions:.2f}"
+
+
+def ns_text(ns):
+    """Three figures, with its unit: 135 ns, 12.5 us, 1.20 ms."""
+    if ns is None:
+        return "-"
+    for unit, size in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
+        value = ns / size
+        if value < 999.5:
+            break
+    else:
+        unit, value = "s", ns / 1e9
+    if unit == "ns" or value >= 99.95:
+        return f"{value:.0f} {unit}"
+    return f"{value:.1f} {unit}" if value >= 9.995 else f"{value:.2f} {unit}"
+
+
+def ours_of(entries, batched):
+    return {entry["size"]: entry["median"] for entry in entries
+            if entry["method"] == OURS.name and (entry["batch"] != 1) == batched
+            and entry["median"]}
+
+
+def print_one_way(entries, runs):
+    rows = {}
+    for entry in entries:
+        if entry["median"]:
+            rows.setdefault((title_of(entry), entry["batch"]), {})[entry["size"]] = entry["median"]
+    if not rows:
+        return
+    print(f"\nOne way, one to one: million records/s, median of {runs}; "
+          "in brackets what part of Leat's that is; CPU time of both sides, 100 B\n")
+    print(f"{'':<32}" + "".join(f"{size:>9} B       " for size in ONE_WAY_SIZES) + "      CPU")
+    for (title, batch), medians in rows.items():
+        ours = ours_of(entries, batch != 1)
+        line = f"{title:<32}"
+        for size in ONE_WAY_SIZES:
+            line += rate_cell(medians.get(size), ours.get(size))
+        cpu = (medians.get(100) or {}).get("cpu_ns_per_message")
+        print(f"{line}{ns_text(cpu):>9}".rstrip())
+
+
+def rate_cell(median, ours):
+    if not median:
+        return f"{'-':>9}{'':>9}"
+    rate = median["messages_per_second"]
+    part = f"({rate / ours['messages_per_second']:.2f})" if ours else ""
+    return f"{rate_text(rate):>9} {part:<8}"
+
+
+def print_round_trips(entries, runs):
+    columns = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"),
+               ("p99.99", "p9999_ns"), ("max", "max_ns"), ("mean", "mean_ns"),
+               ("stddev", "stddev_ns"), ("CPU", "cpu_ns_per_message"))
+    for size in ROUND_TRIP_SIZES:
+        here = [entry for entry in entries if entry["size"] == size and entry["median"]]
+        if not here:
+            continue
+        print(f"\nRound trip, {size} B, median of {runs}; in brackets: p50 in Leat's\n")
+        print(f"{'':<32}" + "".join(f"{name:>9}" for name, _ in columns))
+        ours = ours_of(here, False).get(size)
+        for entry in here:
+            median = entry["median"]
+            cells = "".join(f"{ns_text(median[key]):>9}" for _, key in columns)
+            part = f"  ({median['p50_ns'] / ours['p50_ns']:.1f})" if ours else ""
+            print(f"{title_of(entry):<32}{cells}{part}")
+
+
+def print_groups(entries, runs):
+    here = [entry for entry in entries if entry["median"]]
+    if not here:
+        return
+    print(f"\nEach record to one of several: {GROUP_EACH} senders, {GROUP_EACH} receivers, "
+          f"{GROUP_SIZE} B, median of {runs}; in brackets what part of Leat's that is\n")
+    print(f"{'':<32}{'M/s':>9}{'':>9}{'CPU':>9}")
+    ours = {entry["batch"]: entry["median"] for entry in here if entry["method"] == OURS.name}
+    for entry in here:
+        cell = rate_cell(entry["median"], ours.get(entry["batch"]))
+        print(f"{title_of(entry):<32}{cell}{ns_text(entry['median']['cpu_ns_per_message']):>9}")
+
+
+def print_crashes(entries, limit_seconds):
+    here = [entry for entry in entries if entry["median"]]
+    if not here:
+        return
+    print("\nA publisher is killed in the midst of publishing, until a subscriber has a new record of\n"
+          f"another one ({CRASH_SIZE} B)\n")
+    print(f"{'':<32}{'trials':>9}{'median':>11}{'max':>11}")
+
+    def text(ns):
+        return ns_text(ns) if ns is not None else f"> {limit_seconds:g} s"
+    for entry in here:
+        title = TITLES.get(entry["method"], entry["method"])
+        never = f"   {entry['never']} not within {limit_seconds:g} s" if entry["never"] else ""
+        median = entry["median"]
+        print(f"{title:<32}{entry['count']:>9}{text(median['recovery_ns']):>11}"
+              f"{text(median['max_ns']):>11}{never}")

@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Other systems on the scenarios of `leat bench`, in turns with Leat: what `make bench-peers` runs.
+
+    bench/peers/run.py [--only NAME,…] [--patterns …] [--quick] [--runs 5] [--json FILE]
+
+Builds what can be built (below build/peers) and says why the rest can't. Every rival sends the same
+payloads between separate processes on the same CPUs, and every record is checked. README.md in this
+folder has the settings of each and the reasons.
+"""
+import argparse
+import os
+import shlex
+import signal
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import report
+import scenarios
+from rivals import OURS, RIVALS, ROOT, CannotBuild
+from roles import Failed
+from scenarios import Counts, Setup
+
+EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_INTERRUPTED = 1, 2, 3, 130
+PATTERNS = ("oneway", "pingpong", "group", "crash")
+PROBE = {"oneway": Counts(20_000, 2_000), "pingpong": Counts(2_000, 500), "group": Counts(20_000, 2_000)}
+QUICK = {"oneway": Counts(5_000, 500), "pingpong": Counts(500, 50), "group": Counts(4_000, 400)}
+LARGEST = {"oneway": 50_000_000, "pingpong": 5_000_000, "group": 2_000_000}
+
+
+@dataclass
+class Case:
+    """One row of one table: measured once in each turn."""
+    rival: object
+    pattern: str
+    variant: str
+    size: int
+    batch: int = 1
+    counts: Counts = None
+    runs: list = field(default_factory=list)
+    note: str = ""
+
+    @property
+    def method(self):
+        return self.rival.name
+
+    @property
+    def in_process(self):
+        return self.rival.in_process
+
+    def measure(self, counts, setup):
+        is_ours = self.rival is OURS
+        if self.pattern == "crash":
+            return scenarios.crash(self.rival, self.variant, setup)
+        if self.pattern == "oneway":
+            if is_ours:
+                return scenarios.our_one_way(self.size, self.batch, counts, setup)
+            return scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
+        if self.pattern == "pingpong":
+            if is_ours:
+                return scenarios.our_round_trip(self.size, counts, setup)
+            return scenarios.round_trip(self.rival, self.variant, self.size, counts, setup)
+        if is_ours:
+            return scenarios.our_group(self.batch or "auto", counts, setup)
+        return scenarios.group(self.rival, self.variant, counts, setup)
+
+    def probe(self, setup, quick, seconds):
+        """Chooses the counts. The run for it is thrown away, and warms up the machine."""
+        if self.pattern == "crash":
+            return
+        probe = (QUICK if quick else PROBE)[self.pattern]
+        if self.rival is not OURS:
+            records_each = 2 if self.pattern == "pingpong" else 1
+            at_least = 1 if quick else self.rival.warm_up // records_each
+            probe = Counts(probe.records, max(probe.warm_up, at_least))
+        self.counts = probe
+        if not quick:
+            per_second = self.measure(probe, setup)["messages_per_second"]
+            # A round trip is two records, and made in two passes.
+            written = self.size * (4 if self.pattern == "pingpong" else 1)
+            self.counts = scenarios.calibrated(self.rival, probe, per_second, seconds,
+                                               LARGEST[self.pattern], written)
+
+
+def groups_of_cases(rivals, patterns):
+    """Lists of cases that are measured in turns: ours, and all rivals at the same."""
+    if "oneway" in patterns:
+        for size in scenarios.ONE_WAY_SIZES:
+            yield [*(Case(OURS, "oneway", "spinning", size, batch) for batch in (1, 64)),
+                   *(Case(rival, "oneway", variant, size, batch) for rival in rivals
+                     for variant in rival.variants for batch in rival.batches)]
+    if "pingpong" in patterns:
+        for size in scenarios.ROUND_TRIP_SIZES:
+            yield [Case(OURS, "pingpong", "spinning", size),
+                   *(Case(rival, "pingpong", variant, size) for rival in rivals
+                     for variant in rival.variants)]
+    if "group" in patterns:
+        yield [*(Case(OURS, "group", "spinning", scenarios.GROUP_SIZE, batch) for batch in (1, 0)),
+               *(Case(rival, "group", rival.variants[0], scenarios.GROUP_SIZE) for rival in rivals)]
+    if "crash" in patterns:
+        yield [Case(OURS, "crash", "spinning", scenarios.CRASH_SIZE),
+               *(Case(rival, "crash", rival.variants[0], scenarios.CRASH_SIZE) for rival in rivals)]
+
+
+def measure_in_turns(cases, setup, options, progress):
+    """A case that fails keeps its reason and is left out of the turns that follow."""
+    def try_it(case, what, action):
+        progress(f"{case.pattern}, {case.size} B, {what}: {case.method} {case.variant}")
+        try:
+            return action()
+        except Failed as failure:
+            case.note, case.runs = str(failure), []
+            return None
+
+    for case in cases:
+        case.note = case.rival.lacks.get(case.pattern, "")
+        if not case.note:
+            try_it(case, "first", lambda: case.probe(setup, options.quick, options.seconds))
+    turns = options.trials if cases[0].pattern == "crash" else options.runs
+    for turn in range(1, turns + 1):
+        for case in cases:
+            if case.note:
+                continue
+            run = try_it(case, f"run {turn} of {turns}",
+                         lambda case=case: case.measure(case.counts, setup))
+            if not case.note:
+                case.runs.append(run)
+
+
+def build_all(rivals, progress):
+    """The rivals that are there, and why the others are not."""
+    there, not_run = [], {}
+    for rival in rivals:
+        progress(f"building {rival.name}")
+        try:
+            rival.build()
+            there.append(rival)
+        except CannotBuild as failure:
+            not_run[rival.name] = str(failure)
+    return there, not_run
+
+
+def progress(what):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+
+
+def fail(code, sentence):
+    progress("")
+    print(f"run.py: {sentence}", file=sys.stderr)
+    sys.exit(code)
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        fail(EXIT_USAGE, f"{message}; --help shows what there is")
+
+
+def parse_arguments():
+    parser = Parser(prog="run.py", description=__doc__.split("\n")[0], allow_abbrev=False)
+    parser.add_argument("--only", metavar="NAME,…", help="these rivals only, of: "
+                        + ", ".join(rival.name for rival in RIVALS))
+    parser.add_argument("--patterns", default=",".join(PATTERNS), metavar="PATTERN,…",
+                        help="of: %(default)s")
+    parser.add_argument("--quick", action="store_true",
+                        help="few records, one run, two kills: to see that all works, not how fast")
+    parser.add_argument("--runs", type=int, help="of each, in turns [5]")
+    parser.add_argument("--trials", type=int, help="kills of each [20]")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of one run, about [%(default)s]")
+    parser.add_argument("--limit", type=float, default=60, metavar="SECONDS",
+                        help="for one run, warm-up included [%(default)g]")
+    parser.add_argument("--crash-limit", type=float, default=20, metavar="SECONDS",
+                        help="to wait for others after a kill [%(default)g]")
+    parser.add_argument("--pin", default=None, metavar="A,B", help="CPUs of writer and reader")
+    parser.add_argument("--leat", type=Path, default=ROOT / "build/leat", help="the executable of Leat")
+    parser.add_argument("--json", metavar="FILE", help="also write all runs there; - is stdout")
+    options = parser.parse_args()
+    if options.runs is None:
+        options.runs = 1 if options.quick else 5
+    if options.trials is None:
+        options.trials = 2 if options.quick else 20
+    return options
+
+
+def chosen(text, known, what):
+    names = [name for name in text.split(",") if name]
+    for name in names:
+        if name not in known:
+            fail(EXIT_USAGE, f"no {what} is named '{name}'; there are: {', '.join(known)}")
+    if not names:
+        fail(EXIT_USAGE, f"no {what} was named; there are: {', '.join(known)}")
+    return names
+
+
+def chosen_cpus(text):
+    usable = sorted(os.sched_getaffinity(0))
+    if text is None:
+        return usable[:2]
+    cpus = text.split(",")
+    if not all(cpu.isdigit() and int(cpu) in usable for cpu in cpus):
+        fail(EXIT_USAGE, f"--pin takes CPUs of this process, {usable[0]} to {usable[-1]}, "
+                         f"such as 0,1; not '{text}'")
+    return [int(cpu) for cpu in cpus]
+
+
+def head_of(setup):
+    """Machine, version and commit, as Leat itself reports them."""
+    facts = scenarios.leat_bench(setup, "log", "--size", 8, "--records", 1000)
+    return {key: facts[key] for key in ("machine", "version", "commit")}
+
+
+def run(options):
+    names = [rival.name for rival in RIVALS]
+    wanted = chosen(options.only, names, "rival") if options.only is not None else names
+    patterns = chosen(options.patterns, PATTERNS, "pattern")
+    if min(options.runs, options.trials, options.seconds, options.limit, options.crash_limit) <= 0:
+        fail(EXIT_USAGE, "--runs, --trials, --seconds and the limits are more than 0")
+    setup = Setup(chosen_cpus(options.pin), options.leat, options.limit, options.crash_limit)
+    if not os.access(options.leat, os.X_OK):
+        fail(EXIT_NOT_FOUND, f"{options.leat} is missing: run `make build` first")
+    if options.json not in (None, "-"):
+        try:
+            open(options.json, "a", encoding="utf-8").close()
+        except OSError as error:
+            fail(EXIT_NOT_FOUND, f"cannot write {options.json}: {error.strerror}")
+
+    try:
+        head = head_of(setup)
+    except Failed as failure:
+        fail(EXIT_FAILED, failure)
+    rivals, not_run = build_all([rival for rival in RIVALS if rival.name in wanted], progress)
+    if "crash" in patterns:  # All else of ours comes from the executable.
+        OURS.lacks.update(("crash", reason) for reason in build_all([OURS], progress)[1].values())
+    cases = []
+    for turn_takers in groups_of_cases(rivals, patterns):
+        measure_in_turns(turn_takers, setup, options, progress)
+        cases += turn_takers
+    progress("")
+
+    parameters = {"runs": options.runs, "trials": options.trials, "pin": setup.cpus,
+                  "seconds": options.seconds, "limit_seconds": options.limit,
+                  "crash_limit_seconds": options.crash_limit, "quick": options.quick}
+    settings = {rival.name: rival.settings for rival in (OURS, *rivals)}
+    whole = report.whole_report(head, shlex.join(["bench/peers/run.py", *sys.argv[1:]]), parameters,
+                                cases, not_run, settings)
+    if options.json != "-":
+        machine = head["machine"]
+        print(f"{machine['cpu']}, {machine['cpus_online']} CPUs, {machine['kernel']}; "
+              f"Leat {head['version']} ({head['commit']})")
+        report.print_tables(whole["results"], not_run, options.runs, options.crash_limit)
+    if options.json:
+        report.write_json(whole, options.json)
+        if options.json != "-":
+            print(f"\nAll runs: {options.json}")
+
+
+def main():
+    options = parse_arguments()
+    # Both end the run by an exception, so that everything is cleaned up on the way.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run(options)
+    except KeyboardInterrupt:
+        progress("")
+        print("run.py: interrupted", file=sys.stderr)
+        sys.exit(EXIT_INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()
