@@ -47,6 +47,7 @@ bench-ipc: build
 	build/leat bench ipc --sweep sizes=1,8,100,1KiB,4KiB,16KiB,64KiB -c 10000 --pin 0,1 --out bench/results
 	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
 	tools/readme_tables.py
+
 bench-peers: build
 	@tools/install-deps.sh peers
 	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
