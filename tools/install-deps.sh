@@ -10,7 +10,7 @@ set -eu
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev libzmq3-dev libnng-dev liburing-dev"
 tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev chromium"
 lint="clang-tidy-16 clang-format-16"
-peers="python3 openjdk-17-jdk-headless maven libzmq3-dev libnng-dev"
+peers="python3 openjdk-17-jdk-headless maven"
 # The cargo of Debian 12 itself is too old for them; one from elsewhere is as good.
 if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
 

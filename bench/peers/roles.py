@@ -24,6 +24,7 @@ from pathlib import Path
 SHARED_MEMORY = "/dev/shm"
 PREFIX = "leat-peers-"
 PR_SET_PDEATHSIG = 1
+LOOK_SECONDS = 0.2  # While one role is waited for: whether the others are still there.
 _libc = ctypes.CDLL(None, use_errno=True)
 _numbers = itertools.count(1)
 
@@ -78,6 +79,7 @@ class Role:
     process: subprocess.Popen = field(default=None, repr=False)
     unread: bytes = b""
     errors: object = None
+    others: list = field(default_factory=list, repr=False)  # Must live while this one is heard.
 
     def start(self, cpus, environment):
         def prepare():
@@ -105,8 +107,13 @@ class Role:
         """Its next line."""
         while b"\n" not in self.unread:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
+            if left <= 0:
                 raise TooLate(f"the {self.name} was not done within {limit_seconds:g} s")
+            if not select.select([self.process.stdout], [], [], min(left, LOOK_SECONDS))[0]:
+                for other in self.others:
+                    if other.process is not None and other.process.poll() is not None:
+                        raise Failed(other.why_it_ended())
+                continue
             read = os.read(self.process.stdout.fileno(), 4096)
             if not read:
                 raise Failed(self.why_it_ended())
@@ -198,6 +205,7 @@ class Deadline:
 
 def start_all(roles, cpus, deadline, environment):
     for role in roles:
+        role.others = [other for other in roles if other is not role]
         role.start(cpus, environment)
         role.expect("ready", *deadline.args())
     for role in roles:
@@ -240,6 +248,7 @@ def measure_kill(roles, cpus, delay_seconds, start_seconds, limit_seconds, envir
         start_all(roles, cpus, deadline, environment)
         for name in ("victim", "survivor", "watcher"):
             by_name[name].expect("warm", *deadline.args())
+        by_name["watcher"].others = []  # Who fails after the kill never recovers.
         time.sleep(delay_seconds)
         killed_ns = time.monotonic_ns()
         by_name["victim"].process.kill()

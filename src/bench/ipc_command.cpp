@@ -163,10 +163,10 @@ Measured measure(const Options& options, const Progress& progress) {
   Measured measured{new_report(parameters_of(options)), chosen_rows(options)};
   measured.report["clock_ns"] = clock_cost_ns();  // Part of every latency.
   const Placement placement{options.cpus};
-  if (!options.count) choose_counts(measured.rows, placement, progress);
+  if (!options.count) choose_counts(measured.rows, options.runs, placement, progress);
   for (Row& row : measured.rows) {
     Load& load = row.load;
-    if (options.count) load.count = *options.count;
+    if (options.count) load.count = count_of_a_run(*options.count, options.runs);
     load.warm_up = options.warm_up.value_or(warm_up_calls(load.count));
   }
   measure_rows(measured.rows, options.runs, placement, progress);
@@ -245,8 +245,10 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->delimiter(',')
       ->option_text("all|NAME,... [all]");
   command
-      ->add_option("-c,--count", options->count,
-                   "Messages of each run; by default 20000 round trips, or 0.2 s in one direction")
+      ->add_option(
+          "-c,--count", options->count,
+          "Messages of each method, in all runs together; by default 20000 round trips, or "
+          "1 s in one direction")
       ->check(CLI::Range(std::uint64_t{1}, kMaxCount))
       ->option_text("N");
   command->add_option("-s,--size", options->size, "Bytes of a message, such as 100 or 64KiB")

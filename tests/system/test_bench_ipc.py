@@ -81,7 +81,9 @@ def test_every_method_answers(leat):
     for method in both:
         assert {r["variant"] for r in results if r["method"] == method} == {"spinning", "blocking"}
     baselines = {(r["method"], r["variant"]) for r in results if r["baseline"]}
-    assert baselines == {("shm", "spinning"), ("mmap", "spinning"), ("futex", "spinning")}
+    assert baselines == {("shm", "spinning"), ("mmap", "spinning"), ("futex", "spinning"),
+                         ("sem-posix", "spinning")}
+    assert all(result["count"] == 300 for result in results if result["median"])
     assert report["clock_ns"] >= 0 and " bench ipc -c 300 -s 100" in report["command"]
     assert {"mitigations", "governor", "hypervisor", "kernel", "cpu"} <= set(report["machine"])
 

@@ -163,6 +163,13 @@ def test_what_a_role_did_wrong_is_said(script, reason):
         roles.measure([shell_role("reader", script)], os.sched_getaffinity(0), 10)
 
 
+def test_a_role_that_dies_is_named_while_another_is_waited_for():
+    reader = shell_role("reader", "echo ready; read go; echo warm; sleep 1000")
+    writer = shell_role("writer", "echo ready; read go; echo warm; read go; exit 4")
+    with pytest.raises(roles.Failed, match="the writer ended with 4"):
+        roles.measure([reader, writer], os.sched_getaffinity(0), 30)
+
+
 def test_a_stream_that_never_recovers_ends_the_trial():
     waiting = "echo ready; read go; echo warm; sleep 1000"
     group = [shell_role(name, waiting) for name in ("watcher", "survivor", "victim")]

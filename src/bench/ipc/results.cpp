@@ -52,7 +52,7 @@ Json to_json(const Row& row) {
           {"baseline", row.method.baseline && row.load.variant == Variant::spinning},
           {"pattern", name_of(row.load.pattern)},
           {"size", row.load.size},
-          {"count", row.load.count},
+          {"count", row.load.count * std::max<std::size_t>(row.runs.size(), 1)},
           {"batch", row.load.batch},
           {"rate", row.load.rate},
           {"verified", measured},
@@ -65,16 +65,18 @@ constexpr std::uint64_t kUsualCount = 20'000;
 constexpr std::uint64_t kFewest = 1000;
 constexpr std::uint64_t kMost = 20'000'000;
 constexpr std::uint64_t kUsualBytes = 512u << 20;  // A run with large messages sends not much more.
-constexpr double kUsualSeconds = 0.2;
+constexpr double kUsualSeconds = 1;
 
-std::uint64_t count_by_trying(Load load, const Method& method, const Placement& placement) {
+// For so many seconds.
+std::uint64_t count_by_trying(Load load, const Method& method, double seconds,
+                              const Placement& placement) {
   constexpr double kLongEnoughNs = 2e7;
   constexpr std::uint64_t kFactor = 8;
   for (load.count = kFewest;; load.count *= kFactor) {
     load.warm_up = load.count / 10;
     const Cost cost = method.measure(load, placement);
     if (cost.elapsed_ns < kLongEnoughNs && load.count < kMost / kFactor) continue;
-    const double count = cost.messages_per_second * kUsualSeconds;
+    const double count = cost.messages_per_second * seconds;
     return std::clamp(static_cast<std::uint64_t>(count), kFewest, kMost);
   }
 }
@@ -102,19 +104,30 @@ std::string shown(double ns) {
 
 }  // namespace
 
-void choose_counts(std::vector<Row>& rows, const Placement& placement, const Progress& progress) {
+std::uint64_t count_of_a_run(std::uint64_t count, int runs) {
+  const auto parts = static_cast<std::uint64_t>(runs);
+  return (count + parts - 1) / parts;
+}
+
+void choose_counts(std::vector<Row>& rows, int runs, const Placement& placement,
+                   const Progress& progress) {
   for (Row& row : rows) {
     Load& load = row.load;
     if (!row.note.empty()) continue;
     switch (load.pattern) {
       case Pattern::pingpong:
-        load.count = std::clamp(kUsualBytes / load.size, kFewest, kUsualCount);
+        load.count =
+            count_of_a_run(std::clamp(kUsualBytes / load.size, kFewest, kUsualCount), runs);
         break;
-      case Pattern::rate: load.count = std::clamp(load.rate, kFewest, kMost); break;
+      case Pattern::rate:
+        load.count = count_of_a_run(std::clamp(load.rate, kFewest, kMost), runs);
+        break;
       case Pattern::oneway:
         progress.show(
             fmt::format("{} ({}): how many messages", row.method.name, name_of(load.variant)));
-        with_note(row, [&] { load.count = count_by_trying(load, row.method, placement); });
+        with_note(row, [&] {
+          load.count = count_by_trying(load, row.method, kUsualSeconds / runs, placement);
+        });
         break;
     }
   }

@@ -19,9 +19,13 @@ struct Row {
   bool failed = false;
 };
 
-// How many messages a row needs if nobody said: with oneway, as many as take about 0.2 s, found by
-// trying. The messages of any row fit into some memory, and a percentile has enough of them.
-void choose_counts(std::vector<Row>& rows, const Placement& placement, const Progress& progress);
+// Of `count` messages that go in `runs` runs, those of each; not less than one.
+std::uint64_t count_of_a_run(std::uint64_t count, int runs);
+
+// How many messages a row needs if nobody said: 20,000 in all runs together, fewer if they are large;
+// with oneway, as many as take about 1 s, found by trying.
+void choose_counts(std::vector<Row>& rows, int runs, const Placement& placement,
+                   const Progress& progress);
 
 // Every row once, and again, `runs` times. One that can't do its load gets a note; one that fails,
 // too, and the others go on. Throws Failure only if a signal ends the measuring.

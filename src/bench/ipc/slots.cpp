@@ -529,8 +529,8 @@ std::vector<Method> slot_methods() {
           slot<SlotChannel<Anonymous, FutexBell>>("futex", "one slot, rung by futex", both, true),
           slot<SlotChannel<Anonymous, ConditionBell>>(
               "condvar", "one slot, rung by a condition variable", blocking_only),
-          slot<SlotChannel<Anonymous, PosixBell>>("sem-posix",
-                                                  "one slot, rung by a POSIX semaphore", both),
+          slot<SlotChannel<Anonymous, PosixBell>>(
+              "sem-posix", "one slot, rung by a POSIX semaphore", both, true),
           slot<SlotChannel<Anonymous, SystemVBell>>("sem-sysv",
                                                     "one slot, rung by a System V semaphore", both),
           slot<ForeignMemoryChannel>("vm-readv", "process_vm_readv, rung by futex", both)};
