@@ -44,7 +44,7 @@ bench: build
 
 # The results in the repository: on a quiet machine, for half an hour.
 bench-ipc: build
-	build/leat bench ipc --sweep sizes=1,8,100,1KiB,4KiB,16KiB,64KiB --pin 0,1 --out bench/results
+	build/leat bench ipc --sweep sizes=1,100,1KiB,16KiB,64KiB --pin 0,1 --out bench/results
 	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
 	tools/readme_tables.py
 

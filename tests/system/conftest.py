@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-EXECUTABLE = Path(os.environ.get("LEAT_BIN", ROOT / "build" / "leat"))
+EXECUTABLE = Path(os.environ.get("LEAT_BIN", ROOT / "build" / "leat")).resolve()
 LIMIT_SECONDS = 300  # For one test.
 
 # A shell that starts the tests in the background lets them ignore these; what the tests start would
