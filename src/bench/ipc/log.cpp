@@ -1,4 +1,6 @@
 // Leat's own log: a topic for each direction, read by a subscriber or through a consumer group.
+#include <fmt/format.h>
+
 #include <optional>
 
 #include "bench/topics.hpp"
@@ -12,10 +14,17 @@ constexpr char kThere[] = "there";
 constexpr char kBack[] = "back";
 constexpr char kGroup[] = "group";
 
-// Eight segments; one holds at least two of the largest records.
+// Eight segments; one holds at least two of the largest records, or batches.
 TopicOptions options_for(const Load& load) {
+  constexpr std::uint64_t kMaxSegmentBytes = 256u << 20;
+  constexpr std::uint64_t kOverhead = 64;  // Of a record, and some more.
+  const std::uint64_t wanted = 2 * (load.size + kOverhead) * load.batch;
   std::uint64_t segment_bytes = 1u << 20;
-  while (segment_bytes < 2 * load.size + (64u << 10)) segment_bytes *= 2;
+  while (segment_bytes < wanted) segment_bytes *= 2;
+  if (segment_bytes > kMaxSegmentBytes) {
+    throw NotSupported(fmt::format("{} messages of {} bytes at a time would take a topic of {} MiB",
+                                   load.batch, load.size, 8 * segment_bytes >> 20));
+  }
   return {.capacity_bytes = 8 * segment_bytes};
 }
 

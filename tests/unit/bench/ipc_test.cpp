@@ -101,13 +101,14 @@ TEST_P(EveryMethod, AnswersMessagesOfAnySize) {
 }
 
 TEST_P(EveryMethod, SendsOneWay) {
-  for (const std::size_t size : {1u, 100u, 4096u, 1u << 20}) {
+  for (const std::size_t size : {1u, 100u, 4096u, 16'384u, 65'536u, 1u << 20}) {
     Load oneway = load(size, Pattern::oneway);
     measure(oneway);
-    oneway.batch = 64;
-    if (GetParam().method.batches && size <= 4096) measure(oneway);
+    if (!GetParam().method.batches) continue;
+    oneway.batch = size > 65'536 ? 4 : 64;
+    measure(oneway);
     oneway.batch = 7;  // The last one is not full.
-    if (GetParam().method.batches && size <= 4096) measure(oneway);
+    measure(oneway);
   }
 }
 
