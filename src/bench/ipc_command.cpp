@@ -179,7 +179,14 @@ void run_once(const Options& options) {
   const Progress progress;
   const Measured measured = measure(options, progress);
   if (options.compat) {
-    for (const Row& row : measured.rows) print_compatible(row);
+    for (const Row& row : measured.rows) {
+      if (row.runs.empty()) {
+        fmt::print(stderr, "leat: {}: {}\n", row.method.name, row.note);
+      } else {
+        std::fputs(compatible(row).c_str(), stdout);
+      }
+    }
+    std::fflush(stdout);
   } else if (!options.json.takes_stdout() && options.html != "-") {
     print_table(measured.report, measured.rows, options.runs);
   }
@@ -232,6 +239,7 @@ void run_ipc(Options options) {
   if (!options.html.empty() && options.html != "-") check_writable(options.html);
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
+  if (options.compat) options.runs = 1;  // Its block is of all messages.
   const SignalScope signals;
   options.sweep.empty() ? run_once(options) : run_sweep(options);
 }
@@ -274,7 +282,9 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->option_text("N");
   auto* busy = command->add_flag("-b,--busy", options->busy, "Only what spins");
   command->add_flag("--block", options->block, "Only what sleeps in the kernel")->excludes(busy);
-  command->add_option("--warmup", options->warm_up, "Messages before the time starts; a tenth more")
+  command
+      ->add_option("--warmup", options->warm_up,
+                   "Messages of each run before its time starts; by default a tenth more")
       ->check(CLI::Range(std::uint64_t{0}, kMaxCount))
       ->option_text("N");
   add_runs_option(*command, options->runs);
@@ -290,7 +300,8 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->add_option("--out", options->out,
                    "Where a sweep leaves its results; one that was stopped goes on there")
       ->option_text("DIR");
-  command->add_flag("--compat", options->compat, "Print what ipc-bench prints, for its scripts");
+  command->add_flag("--compat", options->compat,
+                    "One run, printed as ipc-bench does, for its scripts");
   options->json.add_to(*command);
   command->add_option("--html", options->html, "Write a page with pictures; - is stdout")
       ->option_text("FILE");

@@ -52,11 +52,12 @@ def check_results(report, runs, pattern):
         for run in [*result["runs"], result["median"]]:
             assert set(run) == FIGURES
             for name in LATENCIES:
-                assert (run[name] is None) == (pattern == "oneway"), name
+                few = name == "p9999_ns" and result["count"] < 10_000 * runs
+                assert (run[name] is None) == (few or pattern == "oneway"), name
             assert run["messages_per_second"] > 0 and run["cpu_ns_per_message"] >= 0
             if pattern != "oneway":
                 assert (run["min_ns"] <= run["p50_ns"] <= run["p90_ns"] <= run["p99_ns"]
-                        <= run["p999_ns"] <= run["p9999_ns"] <= run["max_ns"])
+                        <= run["p999_ns"] <= run["max_ns"])
                 assert run["stddev_ns"] >= 0
 
 
@@ -137,7 +138,7 @@ def test_latency_at_a_rate_counts_from_when_a_message_was_due(leat):
 
 def test_a_pause_of_the_receiver_makes_all_that_were_due_late(leat):
     """No coordinated omission: who waits for a stopped receiver counts, too."""
-    running = leat.start("bench", "ipc", "-c", "1500", "--rate", "1000", "--runs", "1", "--warmup",
+    running = leat.start("bench", "ipc", "-c", "6000", "--rate", "1000", "--runs", "1", "--warmup",
                          "0", "--method", "pipe", "--block", "--json")
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
     wait_until(lambda: len(children.read_text().split()) == 2)
@@ -145,13 +146,13 @@ def test_a_pause_of_the_receiver_makes_all_that_were_due_late(leat):
     # It is on its way once it has used the clock for a while.
     subprocess.run(["sleep", "0.5"], check=True)
     os.kill(receiver, signal.SIGSTOP)
-    subprocess.run(["sleep", "0.4"], check=True)
+    subprocess.run(["sleep", "1.5"], check=True)
     os.kill(receiver, signal.SIGCONT)
     out, _ = running.communicate(timeout=60)
     median = json.loads(out)["results"][0]["median"]
-    # At least 300 of 1500 were due while it did not run, the first of them 300 ms long.
-    assert median["max_ns"] > 250e6
-    assert median["p90_ns"] > 50e6
+    # About 1500 of 6000 were due while it did not run, the first of them 1.5 s long.
+    assert median["max_ns"] > 1e9
+    assert median["p90_ns"] > 100e6
 
 
 def test_variants_can_be_chosen(leat):
@@ -161,11 +162,23 @@ def test_variants_can_be_chosen(leat):
 
 
 def test_compatible_output_is_that_of_ipc_bench(leat):
-    done = leat("bench", "ipc", "--compat", "--runs", "1", "-c", "100", "-s", "4096", "--method",
-                "tcp,shm", check=True)
+    done = leat("bench", "ipc", "--compat", "-c", "100", "-s", "4096", "--method", "tcp,shm",
+                check=True)
     blocks = re.split(r"(?<=={37}\n)(?=\n)", done.stdout)
     assert len(blocks) == 2 and all(BLOCK.fullmatch(block) for block in blocks), done.stdout
     assert "Message size:       4096\nMessage count:      100\n" in blocks[0]
+
+
+def test_compatible_output_leaves_out_what_is_not_supported(leat):
+    done = leat("bench", "ipc", "--compat", "-c", "100", "-s", "70000", "--method", "udp,pipe",
+                check=True)
+    assert BLOCK.fullmatch(done.stdout) and done.stderr.startswith("leat: udp: not supported: ")
+
+
+def test_the_longest_but_one_in_ten_thousand_needs_ten_thousand(leat):
+    report = run_json(leat, "ipc", "-c", "20000", "--runs", "2", "--method", "shm")
+    check_results(report, 2, "pingpong")
+    assert report["results"][0]["median"]["p9999_ns"] > 0
 
 
 def test_table_has_a_row_for_each(leat):
@@ -231,12 +244,14 @@ def test_sweep_leaves_a_file_for_each_step_and_goes_on(leat, tmp_path):
 
     (tmp_path / "results/oneway-32.json").unlink()
     (tmp_path / "results/oneway-8.json").write_text('{"half of')  # Nobody's: measured again.
+    failed = tmp_path / "results/pingpong-8.json"  # As if a row had failed.
+    failed.write_text(failed.read_text().replace('"note":""', '"note":"failed: for once"', 1))
     stamps = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
     second = leat(*command, check=True)
-    assert second.stdout.count("is there") == 4
+    assert second.stdout.count("is there") == 3
     again = {path.name for path in (tmp_path / "results").iterdir()
              if stamps.get(path.name) != path.stat().st_mtime_ns}
-    assert again == {"oneway-32.json", "oneway-8.json"}
+    assert again == {"oneway-32.json", "oneway-8.json", "pingpong-8.json"}
 
     other = leat(*command[:-1], "pipe", check=True)  # Other parameters are another measurement.
     assert "is there" not in other.stdout

@@ -376,7 +376,8 @@ void be_survivor(const Options& options) {
   std::vector<std::byte> record(options.size);
   typename Rival::Sender sender(options, "data");
   for (bool is_first = true; true; is_first = false) {
-    const std::array<std::uint64_t, 3> words = {1, now_ns(), killed_ns};
+    const std::uint64_t killed = killed_ns;  // Before the clock: then it is later than the kill.
+    const std::array<std::uint64_t, 3> words = {1, now_ns(), killed};
     std::memcpy(record.data(), words.data(), sizeof words);
     sender.send(record);
     sender.flush();

@@ -363,7 +363,12 @@ class QueueChannel {
     try {
       return make_peer_queue(peer, load.size);
     } catch (const Failure& failure) {
-      throw NotSupported(failure.what());
+      std::uint64_t most = load.size;
+      if (peer == Peer::mq_posix) std::ifstream("/proc/sys/fs/mqueue/msgsize_max") >> most;
+      throw NotSupported(
+          load.size <= most
+              ? failure.what()
+              : fmt::format("a message has at most {} bytes (fs.mqueue.msgsize_max)", most));
     }
   }
 

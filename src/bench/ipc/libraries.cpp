@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nng/nng.h>
 #include <nng/protocol/pair0/pair.h>
+#include <sched.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -21,6 +22,27 @@ std::string unused_name() {
   static int count = 0;
   return fmt::format("leat-bench-{}-{}", ::getpid(), ++count);
 }
+
+// While it lives this thread may run on all CPUs, and so may the threads that a library starts: they
+// are not to take turns with the side that they work for.
+class Unpinned {
+ public:
+  Unpinned() {
+    cpu_set_t all;
+    is_on_ = ::sched_getaffinity(0, sizeof own_, &own_) == 0 &&
+             ::sched_getaffinity(::getppid(), sizeof all, &all) == 0 &&
+             ::sched_setaffinity(0, sizeof all, &all) == 0;
+  }
+  ~Unpinned() {
+    if (is_on_) ::sched_setaffinity(0, sizeof own_, &own_);
+  }
+  Unpinned(const Unpinned&) = delete;
+  Unpinned& operator=(const Unpinned&) = delete;
+
+ private:
+  cpu_set_t own_{};
+  bool is_on_ = false;
+};
 
 // ---- ZeroMQ -------------------------------------------------------------------------------------
 
@@ -41,6 +63,7 @@ class ZeromqChannel {
     Side(const ZeromqChannel& channel, End end)
         : flags_{channel.load_.variant == Variant::spinning ? ZMQ_DONTWAIT : 0},
           context_{::zmq_ctx_new(), &::zmq_ctx_term} {
+      const Unpinned unpinned;
       socket_ = {::zmq_socket(context_.get(), ZMQ_PAIR), &::zmq_close};
       if (!socket_) throw zeromq_failure("make a socket");
       char* const address = channel.address_->text;
@@ -107,6 +130,8 @@ void check_nng(int error, const char* what) {
   if (error != 0) throw Failure(fmt::format("nng cannot {}: {}", what, ::nng_strerror(error)));
 }
 
+constexpr int kNngBuffer = 1024;  // Messages; by default it has room for none.
+
 class NngChannel {
  public:
   explicit NngChannel(const Load& load) : load_{load}, address_{"abstract://" + unused_name()} {}
@@ -116,7 +141,11 @@ class NngChannel {
     Side(const NngChannel& channel, End end)
         : flags_{channel.load_.variant == Variant::spinning ? static_cast<int>(NNG_FLAG_NONBLOCK)
                                                             : 0} {
+      const Unpinned unpinned;
       check_nng(::nng_pair0_open(&socket_), "make a socket");
+      for (const char* buffer : {NNG_OPT_SENDBUF, NNG_OPT_RECVBUF}) {
+        check_nng(::nng_socket_set_int(socket_, buffer, kNngBuffer), "have a buffer");
+      }
       check_nng(::nng_socket_set_size(socket_, NNG_OPT_RECVMAXSZ, 0), "take any size");
       if (end == End::receiver) {
         check_nng(::nng_listen(socket_, channel.address_.c_str(), nullptr, 0), "listen");

@@ -159,8 +159,9 @@ class Receiver {
 };
 
 // Durations to be filled in; not 0, so that every page is touched before the time starts.
-inline std::vector<std::uint32_t> samples_for(const Load& load) {
-  return std::vector<std::uint32_t>(load.pattern == Pattern::oneway ? 0 : load.count, 1);
+inline std::vector<std::uint32_t> samples_for(const Load& load, End end) {
+  const Pattern with_samples = end == End::sender ? Pattern::pingpong : Pattern::rate;
+  return std::vector<std::uint32_t>(load.pattern == with_samples ? load.count : 0, 1);
 }
 
 template <class Channel>
@@ -168,8 +169,7 @@ void run_sender(Channel& channel, const Load& load, Board& board, Barrier& barri
   barrier.meet();  // The receiver's side is there.
   typename Channel::Side side(channel, End::sender);
   Sender sender(side, load);
-  auto samples_ns = samples_for(load);
-  if (load.pattern != Pattern::pingpong) samples_ns.clear();
+  auto samples_ns = samples_for(load, End::sender);
   if (load.pattern == Pattern::pingpong) {
     for (std::uint64_t i = 0; i < load.warm_up; ++i) sender.call();
   } else {
@@ -207,7 +207,7 @@ template <class Channel>
 void run_receiver(Channel& channel, const Load& load, Board& board, Barrier& barrier) {
   typename Channel::Side side(channel, End::receiver);
   Receiver receiver(side, load);
-  auto samples_ns = samples_for(load);
+  auto samples_ns = samples_for(load, End::receiver);
   barrier.meet();
   if (load.pattern == Pattern::pingpong) {
     receiver.answer(load.warm_up);

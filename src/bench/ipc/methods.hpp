@@ -13,7 +13,8 @@ struct Method {
   const char* what;  // In a few words.
   bool spinning;     // Which variants there are.
   bool blocking;
-  bool baseline;  // When spinning, it is one slot and no queue at all: nothing can be cheaper.
+  bool
+      baseline;  // When spinning, it is one slot and no queue at all: nothing small can be cheaper.
   bool batches;
   Cost (*measure)(const Load& load, const Placement& placement);
 };

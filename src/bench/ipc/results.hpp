@@ -10,6 +10,8 @@
 
 namespace leat::bench::ipc {
 
+inline constexpr char kFailed[] = "failed: ";  // How the note of a row begins that did.
+
 // A method with one load.
 struct Row {
   Method method;
@@ -39,8 +41,7 @@ Cost median_of(const std::vector<Cost>& runs);
 
 Json to_json(const std::vector<Row>& rows);
 void print_table(const Json& report, const std::vector<Row>& rows, int runs);
-// The eight lines of ipc-bench, with its spaces and tabs, and the frame around them.
+// The eight lines of ipc-bench, with its spaces and tabs, and the frame around them. For one run.
 std::string compatible(const Row& row);
-void print_compatible(const Row& row);
 
 }  // namespace leat::bench::ipc

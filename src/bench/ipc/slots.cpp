@@ -329,7 +329,12 @@ class Slot {
     // The line that the other side watches comes last: each of its looks takes the line away.
     std::byte* const to = memory_.data() + sizeof sequence;
     const std::size_t head = std::min(size_, kCacheLine - sizeof sequence);
-    if (size_ > head) copy_bytes(to + head, message.data() + head, size_ - head);
+    const std::size_t rest = size_ - head;
+    if (rest > kLarge) {
+      std::memcpy(to + head, message.data() + head, rest);
+    } else {
+      copy_bytes(to + head, message.data() + head, rest);
+    }
     copy_bytes(to, message.data(), head);
     // release; pairs with the acquire in await(), which then sees the payload.
     word().store(sequence, std::memory_order_release);
@@ -355,6 +360,8 @@ class Slot {
   }
 
  private:
+  static constexpr std::size_t kLarge = 1024;  // From here on libc copies faster.
+
   std::atomic_ref<std::uint64_t> word() const noexcept {
     return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_.data()));
   }

@@ -71,7 +71,8 @@ Ends fifos() {
     check(::mkfifo(path.c_str(), 0600), "cannot make a FIFO");
     const int reading =
         ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // Waits for nobody.
-    const int writing = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    // Would wait for a reader if there were none.
+    const int writing = reading < 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     ::unlink(path.c_str());
     in = opened(reading, "cannot open a FIFO");
     out = opened(writing, "cannot open a FIFO");
@@ -202,10 +203,10 @@ class RingDoor {
       prepare(::io_uring_get_sqe(&ring_));
       io_uring_cqe* done = nullptr;
       if (variant_ == Variant::blocking) {
-        ::io_uring_submit_and_wait(&ring_, 1);
-        ::io_uring_wait_cqe(&ring_, &done);
+        check_ring(::io_uring_submit_and_wait(&ring_, 1));
+        while (done == nullptr) check_ring(::io_uring_wait_cqe(&ring_, &done));
       } else {
-        ::io_uring_submit(&ring_);
+        check_ring(::io_uring_submit(&ring_));
         while (::io_uring_peek_cqe(&ring_, &done) != 0) {
           // A request that waits is completed by work of this process, in a system call.
           ::io_uring_get_events(&ring_);
@@ -221,6 +222,13 @@ class RingDoor {
         throw system_failure("cannot send or receive through io_uring");
       }
     }
+  }
+
+  // A signal in between is no error: the request is on its way.
+  static void check_ring(int result) {
+    if (result >= 0 || result == -EINTR) return;
+    errno = -result;
+    throw system_failure("cannot use io_uring");
   }
 
   int in_;

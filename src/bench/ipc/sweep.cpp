@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "bench/failure.hpp"
 #include "leat_version.hpp"
+#include "results.hpp"
 
 namespace leat::bench::ipc {
 namespace {
@@ -71,8 +73,14 @@ std::string SweepDirectory::file_of(const std::string& step) const {
 bool SweepDirectory::has(const std::string& step, const Json& parameters) const {
   std::ifstream file(file_of(step));
   const Json there = Json::parse(file, nullptr, false);
-  return there.is_object() && there.value("commit", "") == kCommit &&
-         there.contains("parameters") && there["parameters"] == parameters;
+  if (!there.is_object() || there.value("commit", "") != kCommit || !there.contains("parameters") ||
+      there["parameters"] != parameters || !there.contains("results")) {
+    return false;
+  }
+  // What failed is tried again.
+  return std::none_of(there["results"].begin(), there["results"].end(), [](const Json& result) {
+    return result.is_object() && result.value("note", "").rfind(kFailed, 0) == 0;
+  });
 }
 
 namespace {

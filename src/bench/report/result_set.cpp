@@ -235,6 +235,12 @@ Value parse_json(std::string_view text, const std::string& name) {
   }
 }
 
+// Rows of bench/peers that `leat bench ipc` has no like of.
+bool is_of_peers_only(const Value& result) {
+  if (!result.is_object() || !result.contains("pattern")) return false;
+  return result["pattern"] == "group" || result["pattern"] == "crash";
+}
+
 ResultSet from_json(const Value& report, const std::string& name) {
   const Reader reader(name);
   if (!report.is_object() || !report.contains("results")) {
@@ -248,6 +254,7 @@ ResultSet from_json(const Value& report, const std::string& name) {
   set.sources.push_back(read_source(report, name));
   std::map<ResultKey, Measurement> by_key;
   for (std::size_t i = 0; i < results.size(); ++i) {
+    if (is_of_peers_only(results[i])) continue;
     Measurement result = read_result(results[i], fmt::format("{}: results[{}]", name, i));
     by_key.insert_or_assign(result.key, std::move(result));
   }

@@ -44,6 +44,13 @@ void write(const std::filesystem::path& path, const Json& report) {
   std::ofstream(path) << report.dump();
 }
 
+TEST(ResultSet, LeavesOutWhatOnlyPeersHave) {
+  Json report = sample_report({sample_result("pipe"), sample_result("aeron")});
+  report["results"].push_back({{"method", "aeron"}, {"pattern", "crash"}, {"recovery_ns", nullptr}});
+  report["results"].push_back({{"method", "boost-mq"}, {"pattern", "group"}, {"batch", 0}});
+  EXPECT_EQ(parse_results(report.dump(), "a.json").results.size(), 2u);
+}
+
 TEST(ResultSet, HasWhatTheFileSays) {
   const ResultSet set =
       parse_results(sample_report({sample_result("pipe", 7600)}).dump(), "a.json");

@@ -153,8 +153,9 @@ fn survive(options: &Options, channels: &Channels) -> Outcome<()> {
     let mut is_first = true;
     loop {
         record[..8].copy_from_slice(&1u64.to_le_bytes());
-        record[8..16].copy_from_slice(&now_ns().to_le_bytes());
+        // Before the clock: then the clock is later than the kill.
         record[16..24].copy_from_slice(&KILLED_NS.load(Ordering::Relaxed).to_le_bytes());
+        record[8..16].copy_from_slice(&now_ns().to_le_bytes());
         sender.send(&record)?;
         if is_first {
             say("warm");

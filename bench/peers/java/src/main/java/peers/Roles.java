@@ -179,8 +179,8 @@ final class Roles {
     Rival.Sender sender = rival.sender(options, "data");
     for (boolean isFirst = true; true; isFirst = false) {
       Memory.putLong(record, 1);
+      Memory.putLong(record + 16, killedNs);  // Before the clock: then it is later than the kill.
       Memory.putLong(record + 8, System.nanoTime());
-      Memory.putLong(record + 16, killedNs);
       sender.send(record, options.size);
       if (isFirst) Talk.say("warm");
       LockSupport.parkNanos(PAUSE_NS);
