@@ -98,7 +98,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT LEAT_SANITIZE)
     leat_own_target(fuzz_${stem})
     target_compile_options(fuzz_${stem} PRIVATE ${flags})
     target_link_options(fuzz_${stem} PRIVATE ${flags})
-    target_include_directories(fuzz_${stem} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+    target_include_directories(fuzz_${stem} PRIVATE
+      ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
     add_dependencies(fuzzers fuzz_${stem})
     math(EXPR timeout "${LEAT_FUZZ_SECONDS} + 120")
     add_test(NAME fuzz.${stem} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh

@@ -137,15 +137,15 @@ class Receiver {
   // `on_message(i)` after each of them was verified.
   template <class OnMessage>
   void receive(std::uint64_t count, const OnMessage& on_message) {
-    for (std::uint64_t i = 0; i < count;) {
-      side_.receive(static_cast<std::size_t>(count - i), [&](std::span<const std::byte> message) {
-        if (message.size() != load_.size || !payload_.check(message.data(), next_)) {
-          throw Failure(fmt::format("message {} has the wrong content", next_));
-        }
-        ++next_;
-        on_message(i++);
-      });
-    }
+    std::uint64_t i = 0;
+    const auto take = [&](std::span<const std::byte> message) {
+      if (message.size() != load_.size || !payload_.check(message.data(), next_)) {
+        throw Failure(fmt::format("message {} has the wrong content", next_));
+      }
+      ++next_;
+      on_message(i++);
+    };
+    while (i != count) side_.receive(static_cast<std::size_t>(count - i), take);
   }
   void receive(std::uint64_t count) {
     receive(count, [](std::uint64_t) {});
