@@ -17,7 +17,7 @@ OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 help:
 	@echo "make build    the executable, build/leat"
 	@echo "make demo     build, then show every record of three workloads arriving"
-	@echo "make test     every test: release, ASan+UBSan, TSan, clang, fuzzers, real processes"
+	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
@@ -58,9 +58,9 @@ test:
 
 fuzz:
 	@tools/install-deps.sh test
-	@$(CONFIGURE) clang >/dev/null
-	@cmake --build build/clang --parallel $(JOBS) --target fuzzers
-	@for fuzzer in $$(find build/clang -maxdepth 1 -name 'fuzz_*' -type f -executable); do \
+	@$(CONFIGURE) asan >/dev/null
+	@cmake --build build/asan --parallel $(JOBS) --target fuzzers
+	@for fuzzer in $$(find build/asan -maxdepth 1 -name 'fuzz_*' -type f -executable); do \
 	  echo "$$fuzzer for $(FUZZ_SECONDS) s"; \
 	  tools/fuzz.sh $$fuzzer $(FUZZ_SECONDS) || exit 1; \
 	done
@@ -73,10 +73,10 @@ soak:
 
 lint:
 	@tools/install-deps.sh lint
-	@$(CONFIGURE) clang >/dev/null
-	@cmake --build build/clang --parallel $(JOBS) --target leat_version
+	@$(CONFIGURE) asan >/dev/null
+	@cmake --build build/asan --parallel $(JOBS) --target leat_version
 	git ls-files -co --exclude-standard '*.cpp' | \
-	  xargs -P $(JOBS) -n 1 clang-tidy-16 --quiet -p build/clang --warnings-as-errors='*'
+	  xargs -P $(JOBS) -n 1 clang-tidy-16 --quiet -p build/asan --warnings-as-errors='*'
 
 fmt:
 	@tools/install-deps.sh lint

@@ -28,16 +28,17 @@ function(leat_test_folder folder)
   set(name leat_${folder}_tests)
   add_executable(${name} ${sources})
   leat_own_target(${name})
-  target_compile_definitions(${name} PRIVATE ${arg_DEFINITIONS})
+  target_compile_definitions(${name} PRIVATE
+    ${arg_DEFINITIONS} LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}>)
   target_include_directories(${name} PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
   # Compile time: most of it is the library's templates, over and over. One instantiation for several
-  # files, and as little optimizing as tests of behaviour need; none where they are only compiled.
+  # files, and as little optimizing as tests of behaviour need.
   if(arg_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
   endif()
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <leat/leat.hpp>)
-  target_compile_options(${name} PRIVATE $<IF:$<CXX_COMPILER_ID:Clang>,-O0,-O1>)
+  target_compile_options(${name} PRIVATE -O1)
   target_link_libraries(${name} PRIVATE GTest::gtest_main)  # Gives way to a main() of the folder.
   if("${sources}" MATCHES "/tests/unit/(cli|bench)/")
     target_link_libraries(${name} PRIVATE leat_tool)
@@ -83,8 +84,8 @@ foreach(source IN LISTS sources)
 endforeach()
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/topics)
 
-# Fuzzers: clang only. `ctest` runs each for a few seconds, `make fuzz` for longer.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT LEAT_SANITIZE)
+# Fuzzers: clang with its sanitizers only. `ctest` runs each for a few seconds, `make fuzz` for longer.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
   add_custom_target(fuzzers)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp)
   if(NOT TARGET leat_tool)  # It is made of the tool's sources.
@@ -93,11 +94,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND NOT LEAT_SANITIZE)
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM stem)
     string(REGEX REPLACE "_fuzz$" "" stem ${stem})
-    set(flags -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all)
     add_executable(fuzz_${stem} ${source})
     leat_own_target(fuzz_${stem})
-    target_compile_options(fuzz_${stem} PRIVATE ${flags})
-    target_link_options(fuzz_${stem} PRIVATE ${flags})
+    target_compile_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
+    target_link_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
     target_include_directories(fuzz_${stem} PRIVATE
       ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
     add_dependencies(fuzzers fuzz_${stem})

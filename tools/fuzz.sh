@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs one libFuzzer executable: tools/fuzz.sh build/clang/fuzz_attach SECONDS
+# Runs one libFuzzer executable: tools/fuzz.sh build/asan/fuzz_attach SECONDS
 #
 # Starts from tests/fuzz/corpus/<name> where there is one; what it finds of interest stays beside
 # the executable in corpus/<name>, an input that fails in crash-*; run the executable with that

@@ -16,7 +16,7 @@ namespace {
 std::uint64_t blocks_to_send() {
   if (const char* given = std::getenv("LEAT_SOAK_BLOCKS"); given != nullptr)
     return std::strtoull(given, nullptr, 10);
-#if LEAT_THREAD_SANITIZER || defined(__SANITIZE_ADDRESS__)
+#if LEAT_TEST_SANITIZED
   return 100'000;
 #else
   return 1'000'000;
