@@ -68,6 +68,7 @@ Failure system_failure(const std::string& what) {
 
 std::uint64_t now_ns() noexcept { return read_clock(CLOCK_MONOTONIC); }
 std::uint64_t thread_cpu_ns() noexcept { return read_clock(CLOCK_THREAD_CPUTIME_ID); }
+std::uint64_t process_cpu_ns() noexcept { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
 
 void Spin::yield() noexcept { ::sched_yield(); }
 

@@ -34,6 +34,8 @@ inline constexpr int kAnyCpu = -1;
 std::uint64_t now_ns() noexcept;
 // CPU time that this thread has used.
 std::uint64_t thread_cpu_ns() noexcept;
+// CPU time that all threads of this process have used.
+std::uint64_t process_cpu_ns() noexcept;
 
 inline void relax() noexcept {
 #if defined(__x86_64__)

@@ -17,12 +17,19 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Nearest rank: the smallest value that at least the given part of all does not exceed. 0 if empty.
+// Nearest rank: the smallest value that at least the given part of all does not exceed. There must
+// be some, in order.
+template <class Number>
+double nearest_rank(const std::vector<Number>& sorted, double part) {
+  const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(sorted.size())));
+  return static_cast<double>(sorted[std::max<std::size_t>(rank, 1) - 1]);
+}
+
+// The same of values in any order. 0 if empty.
 inline double percentile(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
-  const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(values.size())));
-  return values[std::max<std::size_t>(rank, 1) - 1];
+  return nearest_rank(values, part);
 }
 
 // A duration as a sample; one of more than 4 s counts as 4 s.
@@ -38,11 +45,7 @@ struct Percentiles {
 inline Percentiles percentiles(std::vector<std::uint32_t>& samples_ns) {
   if (samples_ns.empty()) return {};
   std::sort(samples_ns.begin(), samples_ns.end());
-  const auto at = [&](double part) {
-    const auto rank =
-        static_cast<std::size_t>(std::ceil(part * static_cast<double>(samples_ns.size())));
-    return static_cast<double>(samples_ns[std::max<std::size_t>(rank, 1) - 1]);
-  };
+  const auto at = [&](double part) { return nearest_rank(samples_ns, part); };
   return {at(0.5), at(0.9), at(0.99), at(0.999), at(1)};
 }
 

@@ -6,9 +6,9 @@
 #include <sys/msg.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <deque>
 #include <fstream>
 #include <memory>
 
@@ -22,8 +22,25 @@ namespace {
 
 using detail::Fd;
 
-void check(long result, const char* what) {
-  if (result < 0) throw system_failure(what);
+// Of the kernel; 0 if it does not tell.
+std::uint64_t setting(const char* path) {
+  std::uint64_t value = 0;
+  std::ifstream(path) >> value;
+  return value;
+}
+
+// Until the call does something. EAGAIN and `not_now` say that it could not yet.
+template <class Call>
+long repeat(const Call& call, int not_now, Spin& spin, const char* what) {
+  while (true) {
+    const long done = call();
+    if (done >= 0) return done;
+    if (errno == EAGAIN || errno == not_now) {
+      spin.once();
+    } else if (errno != EINTR) {
+      throw system_failure(what);
+    }
+  }
 }
 
 // ---- Datagram sockets ---------------------------------------------------------------------------
@@ -65,7 +82,7 @@ Sockets udp_sockets() {
 // UDP drops what the receiver has no room for, so the receiver tells how far it is.
 enum class Flow { of_the_kernel, by_credit };
 
-template <Sockets (*make_sockets)(), Flow flow>
+template <Sockets (*make_sockets)(), Flow flow = Flow::of_the_kernel>
 class DatagramChannel {
  public:
   explicit DatagramChannel(const Load& load) : load_{load}, sockets_{make_sockets()} { try_one(); }
@@ -132,16 +149,8 @@ class DatagramChannel {
    private:
     template <class Call>
     long transfer(const Call& call) {
-      while (true) {
-        const long done = call();
-        if (done >= 0) return done;
-        // UDP has no other word for a full queue than ENOBUFS.
-        if (errno == EAGAIN || errno == ENOBUFS) {
-          spin_.once();
-        } else if (errno != EINTR) {
-          throw system_failure("cannot send or receive a datagram");
-        }
-      }
+      // UDP has no other word for a full queue than ENOBUFS.
+      return repeat(call, ENOBUFS, spin_, "cannot send or receive a datagram");
     }
 
     // Returns how many may be sent now, at least 1. A credit says how many have been received.
@@ -197,12 +206,6 @@ class DatagramChannel {
     }
   }
 
-  static std::uint64_t setting(const char* path) {
-    std::uint64_t value = 0;
-    std::ifstream(path) >> value;
-    return value;
-  }
-
   // How many datagrams the receiver's queue surely has room for: each takes up to four times its
   // size of it, and about a kilobyte.
   std::uint64_t window() const {
@@ -217,17 +220,6 @@ class DatagramChannel {
   const Load& load_;
   Sockets sockets_;
 };
-
-template <Sockets (*make_sockets)(), Flow flow = Flow::of_the_kernel>
-Method datagram(const char* name, const char* what) {
-  return {.name = name,
-          .what = what,
-          .spinning = true,
-          .blocking = true,
-          .baseline = false,
-          .batches = true,
-          .measure = &measure_channel<DatagramChannel<make_sockets, flow>>};
-}
 
 // ---- System V message queues --------------------------------------------------------------------
 
@@ -249,8 +241,7 @@ class SystemVQueue {
 class SystemVChannel {
  public:
   explicit SystemVChannel(const Load& load) : load_{load} {
-    std::uint64_t most = 0;
-    std::ifstream("/proc/sys/kernel/msgmax") >> most;
+    const std::uint64_t most = setting("/proc/sys/kernel/msgmax");
     if (load.size > most) {
       throw NotSupported(fmt::format("a message has at most {} bytes (kernel.msgmax)", most));
     }
@@ -288,15 +279,7 @@ class SystemVChannel {
    private:
     template <class Call>
     long transfer(const Call& call) {
-      while (true) {
-        const long done = call();
-        if (done >= 0) return done;
-        if (errno == EAGAIN || errno == ENOMSG) {
-          spin_.once();
-        } else if (errno != EINTR) {
-          throw system_failure("cannot use a System V message queue");
-        }
-      }
+      return repeat(call, ENOMSG, spin_, "cannot use a System V message queue");
     }
 
     int in_;
@@ -363,8 +346,8 @@ class QueueChannel {
     try {
       return make_peer_queue(peer, load.size);
     } catch (const Failure& failure) {
-      std::uint64_t most = load.size;
-      if (peer == Peer::mq_posix) std::ifstream("/proc/sys/fs/mqueue/msgsize_max") >> most;
+      const std::uint64_t most =
+          peer == Peer::mq_posix ? setting("/proc/sys/fs/mqueue/msgsize_max") : load.size;
       throw NotSupported(
           load.size <= most
               ? failure.what()
@@ -377,26 +360,23 @@ class QueueChannel {
   std::unique_ptr<PeerQueue> back_;
 };
 
-template <class Channel>
-Method queue(const char* name, const char* what) {
-  return {.name = name,
-          .what = what,
-          .spinning = true,
-          .blocking = true,
-          .baseline = false,
-          .batches = false,
-          .measure = &measure_channel<Channel>};
-}
-
 }  // namespace
 
 std::vector<Method> datagram_methods() {
-  return {datagram<unix_sockets<SOCK_SEQPACKET>>("seqpacket", "Unix socket, SOCK_SEQPACKET"),
-          datagram<unix_sockets<SOCK_DGRAM>>("dgram", "Unix socket, SOCK_DGRAM"),
-          datagram<udp_sockets, Flow::by_credit>("udp", "UDP on the loopback; one way by credit"),
-          queue<SystemVChannel>("mq-sysv", "System V message queue"),
-          queue<QueueChannel<Peer::mq_posix>>("mq-posix", "POSIX message queue"),
-          queue<QueueChannel<Peer::boost_mq>>("boost-mq", "Boost.Interprocess message_queue")};
+  return {
+      {.name = "seqpacket",
+       .measure = &measure_channel<DatagramChannel<unix_sockets<SOCK_SEQPACKET>>>,
+       .batches = true},
+      {.name = "dgram",
+       .measure = &measure_channel<DatagramChannel<unix_sockets<SOCK_DGRAM>>>,
+       .batches = true},
+      {.name = "udp",
+       .measure = &measure_channel<DatagramChannel<udp_sockets, Flow::by_credit>>,
+       .batches = true},
+      {.name = "mq-sysv", .measure = &measure_channel<SystemVChannel>},
+      {.name = "mq-posix", .measure = &measure_channel<QueueChannel<Peer::mq_posix>>},
+      {.name = "boost-mq", .measure = &measure_channel<QueueChannel<Peer::boost_mq>>},
+  };
 }
 
 }  // namespace leat::bench::ipc

@@ -198,23 +198,14 @@ class NngChannel {
   std::string address_;
 };
 
-template <class Channel>
-Method library(const char* name, const char* what) {
-  return {.name = name,
-          .what = what,
-          .spinning = true,
-          .blocking = true,
-          .baseline = false,
-          .batches = false,
-          .measure = &measure_channel<Channel>};
-}
-
 }  // namespace
 
 std::vector<Method> library_methods() {
-  return {library<ZeromqChannel<Transport::ipc>>("zeromq-ipc", "ZeroMQ, PAIR sockets over ipc"),
-          library<ZeromqChannel<Transport::tcp>>("zeromq-tcp", "ZeroMQ, PAIR sockets over tcp"),
-          library<NngChannel>("nng", "nng, pair sockets over a Unix socket")};
+  return {
+      {.name = "zeromq-ipc", .measure = &measure_channel<ZeromqChannel<Transport::ipc>>},
+      {.name = "zeromq-tcp", .measure = &measure_channel<ZeromqChannel<Transport::tcp>>},
+      {.name = "nng", .measure = &measure_channel<NngChannel>},
+  };
 }
 
 }  // namespace leat::bench::ipc

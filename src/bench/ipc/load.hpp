@@ -12,6 +12,7 @@
 #include "bench/failure.hpp"
 #include "bench/pattern.hpp"
 #include "bench/processes.hpp"
+#include "bench/statistics.hpp"
 
 namespace leat::bench::ipc {
 
@@ -37,10 +38,7 @@ inline Latency latency_of(std::vector<std::uint32_t>& samples_ns) {
   if (samples_ns.empty()) return {};
   std::sort(samples_ns.begin(), samples_ns.end());
   const auto count = static_cast<double>(samples_ns.size());
-  const auto at = [&](double part) {
-    const auto rank = static_cast<std::size_t>(std::ceil(part * count));
-    return static_cast<double>(samples_ns[std::max<std::size_t>(rank, 1) - 1]);
-  };
+  const auto at = [&](double part) { return nearest_rank(samples_ns, part); };
   // In two passes: the squares of differences from the mean neither overflow nor cancel.
   double sum = 0;
   for (const std::uint32_t sample : samples_ns) sum += sample;

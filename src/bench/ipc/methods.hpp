@@ -10,13 +10,11 @@ namespace leat::bench::ipc {
 
 struct Method {
   const char* name;
-  const char* what;  // In a few words.
-  bool spinning;     // Which variants there are.
-  bool blocking;
-  bool
-      baseline;  // When spinning, it is one slot and no queue at all: nothing small can be cheaper.
-  bool batches;
   Cost (*measure)(const Load& load, const Placement& placement);
+  bool batches = false;
+  bool spinning = true;  // Which variants there are.
+  bool blocking = true;
+  bool baseline = false;  // When spinning, it is one slot and no queue at all.
 };
 
 // In the order in which they are shown.

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -32,10 +33,6 @@ namespace {
 using detail::Fd;
 
 constexpr std::size_t kSides = 2;
-
-void check(long result, const char* what) {
-  if (result < 0) throw system_failure(what);
-}
 
 // ---- Bells: ring() makes one wait() of the other side return ------------------------------------
 // Made before the fork, so each process has its own copy of what is not shared. At most one ring is
@@ -510,37 +507,34 @@ class ForeignMemoryChannel {
   bool rings_back_;
 };
 
-enum Variants { spinning_only, blocking_only, both };
-
-template <class Channel>
-Method slot(const char* name, const char* what, Variants variants, bool baseline = false) {
-  return {.name = name,
-          .what = what,
-          .spinning = variants != blocking_only,
-          .blocking = variants != spinning_only,
-          .baseline = baseline,
-          .batches = false,
-          .measure = &measure_channel<Channel>};
-}
-
 }  // namespace
 
 std::vector<Method> slot_methods() {
-  return {slot<SlotChannel<PosixMemory, NoBell>>("shm", "one slot in POSIX shared memory",
-                                                 spinning_only, true),
-          slot<SlotChannel<OrdinaryFile, NoBell>>("mmap", "one slot in a mapped file",
-                                                  spinning_only, true),
-          slot<SlotChannel<Anonymous, EventBell>>("eventfd", "one slot, rung by eventfd", both),
-          slot<SlotChannel<Anonymous, SignalBell>>("signal", "one slot, rung by SIGUSR1",
-                                                   blocking_only),
-          slot<SlotChannel<Anonymous, FutexBell>>("futex", "one slot, rung by futex", both, true),
-          slot<SlotChannel<Anonymous, ConditionBell>>(
-              "condvar", "one slot, rung by a condition variable", blocking_only),
-          slot<SlotChannel<Anonymous, PosixBell>>(
-              "sem-posix", "one slot, rung by a POSIX semaphore", both, true),
-          slot<SlotChannel<Anonymous, SystemVBell>>("sem-sysv",
-                                                    "one slot, rung by a System V semaphore", both),
-          slot<ForeignMemoryChannel>("vm-readv", "process_vm_readv, rung by futex", both)};
+  return {
+      {.name = "shm",
+       .measure = &measure_channel<SlotChannel<PosixMemory, NoBell>>,
+       .blocking = false,
+       .baseline = true},
+      {.name = "mmap",
+       .measure = &measure_channel<SlotChannel<OrdinaryFile, NoBell>>,
+       .blocking = false,
+       .baseline = true},
+      {.name = "eventfd", .measure = &measure_channel<SlotChannel<Anonymous, EventBell>>},
+      {.name = "signal",
+       .measure = &measure_channel<SlotChannel<Anonymous, SignalBell>>,
+       .spinning = false},
+      {.name = "futex",
+       .measure = &measure_channel<SlotChannel<Anonymous, FutexBell>>,
+       .baseline = true},
+      {.name = "condvar",
+       .measure = &measure_channel<SlotChannel<Anonymous, ConditionBell>>,
+       .spinning = false},
+      {.name = "sem-posix",
+       .measure = &measure_channel<SlotChannel<Anonymous, PosixBell>>,
+       .baseline = true},
+      {.name = "sem-sysv", .measure = &measure_channel<SlotChannel<Anonymous, SystemVBell>>},
+      {.name = "vm-readv", .measure = &measure_channel<ForeignMemoryChannel>},
+  };
 }
 
 }  // namespace leat::bench::ipc

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -37,10 +38,6 @@ struct Ends {
     return fd ? fd.get() : in(end);
   }
 };
-
-void check(int result, const char* what) {
-  if (result < 0) throw system_failure(what);
-}
 
 Fd opened(int fd, const char* what) {
   check(fd, what);
@@ -279,7 +276,7 @@ class SpliceDoor : public PlainDoor {
 
 // ---- Messages in a stream -----------------------------------------------------------------------
 
-template <Ends (*make_ends)(), class Door>
+template <Ends (*make_ends)(), class Door = PlainDoor>
 class StreamChannel {
  public:
   explicit StreamChannel(const Load& load) : load_{load}, ends_{make_ends()} {}
@@ -347,27 +344,26 @@ class StreamChannel {
   Ends ends_;
 };
 
-template <Ends (*make_ends)(), class Door = PlainDoor>
-Method stream(const char* name, const char* what) {
-  return {.name = name,
-          .what = what,
-          .spinning = true,
-          .blocking = true,
-          .baseline = false,
-          .batches = true,
-          .measure = &measure_channel<StreamChannel<make_ends, Door>>};
-}
-
 }  // namespace
 
 std::vector<Method> stream_methods() {
-  return {stream<tcp_connection>("tcp", "TCP on the loopback, without Nagle's delay"),
-          stream<domain_connection>("domain", "Unix stream socket"),
-          stream<pair_of_sockets>("socketpair", "socketpair, a stream"),
-          stream<pipes>("pipe", "pipe"),
-          stream<fifos>("fifo", "named pipe"),
-          stream<pair_of_sockets, RingDoor>("io_uring", "io_uring on a socketpair"),
-          stream<pipes, SpliceDoor>("splice", "vmsplice into a pipe")};
+  return {
+      {.name = "tcp", .measure = &measure_channel<StreamChannel<tcp_connection>>, .batches = true},
+      {.name = "domain",
+       .measure = &measure_channel<StreamChannel<domain_connection>>,
+       .batches = true},
+      {.name = "socketpair",
+       .measure = &measure_channel<StreamChannel<pair_of_sockets>>,
+       .batches = true},
+      {.name = "pipe", .measure = &measure_channel<StreamChannel<pipes>>, .batches = true},
+      {.name = "fifo", .measure = &measure_channel<StreamChannel<fifos>>, .batches = true},
+      {.name = "io_uring",
+       .measure = &measure_channel<StreamChannel<pair_of_sockets, RingDoor>>,
+       .batches = true},
+      {.name = "splice",
+       .measure = &measure_channel<StreamChannel<pipes, SpliceDoor>>,
+       .batches = true},
+  };
 }
 
 }  // namespace leat::bench::ipc
