@@ -5,6 +5,7 @@
 #include <mqueue.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <boost/interprocess/ipc/message_queue.hpp>
 #include <cerrno>
 #include <ctime>
@@ -19,7 +20,8 @@ namespace {
 
 namespace interprocess = boost::interprocess;
 
-constexpr std::uint64_t kBoostDepth = 1024;  // As many as a group's member may hold.
+constexpr std::uint64_t kBoostDepth = 1024;       // As many as a group's member may hold.
+constexpr std::uint64_t kBoostBytes = 64u << 20;  // At most: all its memory is taken at once.
 constexpr std::uint64_t kUsualMqDepth = 10;
 constexpr unsigned kPriority = 0;  // All alike: first in, first out.
 
@@ -62,11 +64,15 @@ class BoostQueue final : public PeerQueue {
     return received;
   }
 
-  std::uint64_t depth() const noexcept override { return kBoostDepth; }
+  std::uint64_t depth() const noexcept override { return queue_.get_max_msg(); }
+
+  static std::uint64_t depth_for(std::size_t size) noexcept {
+    return std::clamp<std::uint64_t>(kBoostBytes / std::max<std::size_t>(size, 1), 1, kBoostDepth);
+  }
 
  private:
   BoostQueue(const std::string& name, std::size_t size)
-      : queue_{interprocess::create_only, name.c_str(), kBoostDepth, size,
+      : queue_{interprocess::create_only, name.c_str(), depth_for(size), size,
                interprocess::permissions(0600)} {
     interprocess::message_queue::remove(name.c_str());
   }
@@ -153,7 +159,7 @@ std::unique_ptr<PeerQueue> make_peer_queue(Peer peer, std::size_t size) {
     return std::make_unique<BoostQueue>(size);
   } catch (const interprocess::interprocess_exception& error) {
     throw Failure(fmt::format("cannot make a Boost message queue of {} records of {} bytes: {}",
-                              kBoostDepth, size, error.what()));
+                              BoostQueue::depth_for(size), size, error.what()));
   }
 }
 

@@ -246,6 +246,23 @@ def test_page_is_right_in_a_browser(leat, results, browser, tmp_path):
             shown.screenshot(tmp_path / f"page-{width}-{'dark' if dark else 'light'}.png")
 
 
+def test_page_of_a_measurement_shows_every_method(leat, browser, tmp_path):
+    page, report = tmp_path / "r.html", tmp_path / "r.json"
+    leat("bench", "ipc", "-c", "200", "-s", "100", "--runs", "2", f"--json={report}", "--html", page,
+         check=True)
+    methods = {result["method"] for result in json.loads(report.read_text())["results"]}
+    assert len(methods) == 27
+    for (width, height) in (PHONE, DESKTOP):
+        shown = browser.open(page.as_uri(), width, height)
+        assert shown.complaints() == [] and shown.requests() == [page.as_uri()]
+        assert shown.value("document.documentElement.scrollWidth") <= width
+        assert len(shown.value(CHARTS)) >= 3
+        assert shown.value(STRAYS) == []
+        rows = shown.value("[...document.querySelectorAll('tr')].map(row => row.textContent.trim())")
+        for method in methods:
+            assert any(row.startswith(method) for row in rows), method
+
+
 def test_page_of_every_size_is_right_when_unfolded(leat, results, browser, tmp_path):
     page = tmp_path / "r.html"
     leat("bench", "report", results, "--html", page, check=True)

@@ -109,6 +109,7 @@ TEST(PublisherCpu, IsMeasuredWithAndWithoutAGroup) {
 TEST(BoostQueue, IsFirstInFirstOutAndHasNoNameAnyMore) {
   const auto queue = make_peer_queue(Peer::boost_mq, 8);
   EXPECT_EQ(queue->depth(), 1024u);
+  EXPECT_EQ(make_peer_queue(Peer::boost_mq, 1u << 20)->depth(), 64u);  // Not a gigabyte.
   std::array<std::byte, 8> buffer{};
   for (const char letter : {'a', 'b'}) {
     buffer[0] = static_cast<std::byte>(letter);
