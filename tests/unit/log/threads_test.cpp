@@ -8,7 +8,7 @@
 namespace leat {
 namespace {
 
-#if LEAT_TEST_SANITIZED
+#if LEAT_THREAD_SANITIZER
 constexpr std::uint32_t kRecords = 3000;
 #else
 constexpr std::uint32_t kRecords = 20'000;
