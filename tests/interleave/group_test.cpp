@@ -254,6 +254,51 @@ TEST(Group, EitherTheAcknowledgementOrTheLeaseWins) {
   }
 }
 
+// A member stops while it takes a record that came back, until others have acknowledged it and its
+// memory is others'.
+void stop_in_retake(model::Execution& run) {
+  SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
+  (void)must(
+      topic->group("g", {.from = From::beginning, .members = 3, .in_flight = 1, .lease = 1us}),
+      "group");
+  auto publisher = must(topic->publisher(), "publisher");
+  constexpr std::uint32_t kRecords = 8;
+  bool is_published = false;
+  const auto take = [](Member& member) {
+    auto one = member.take(1ms);
+    model::check(one || one.error().code == Errc::timeout, "take: " + describe(one.error()));
+    if (!one) return false;
+    const Mark mark = mark_of(std::string{one->record.text()}, false);
+    model::check(mark.number == one->record.offset, "another record's bytes");
+    (void)member.acknowledge(*one);  // Refused if the lease has run out.
+    return true;
+  };
+  Member slow = must(open_group().join({.spin = 0ns, .patience = 0ns}), "join");
+  Member fast = must(open_group().join({.spin = 0ns, .patience = 0ns}), "join");
+  (void)must(publisher.publish(payload_of({0, 0}, kHalf)), "publish");
+  const Delivery first = must(fast.take(1ms), "take");
+  model::check(fast.give_back(first).has_value(), "give back");
+
+  const model::Thread stopped = run.thread("slow", [&] { take(slow); });
+  run.suspend_at(stopped, model::random(60));
+  run.thread("fast", [&] {
+    while (take(fast) || !is_published) {
+    }
+  });
+  run.thread("publisher", [&] {
+    for (std::uint32_t i = 1; i < kRecords; ++i)
+      (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
+    is_published = true;
+  });
+  if (!run.run()) return;
+  model::resume(stopped);
+  run.run();
+}
+TEST(Group, WhoLosesARecordWhileTakingItSeesNoOtherBytes) {
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "retake", .max_steps = 60'000}, stop_in_retake)));
+}
+
 // ---- Room ----------------------------------------------------------------------------------------
 
 // A member keeps its first record while publishers go around the topic, and gives others back.

@@ -538,7 +538,13 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
   }
   store_relaxed(this->seat().handed, ++handed_);  // relaxed: only whether it changes
   const auto found = find_held(shared(), records_, hold);
-  if (!found) return fail(Errc::corrupt);
+  if (!found) {
+    // Its memory may be others' by now, if the lease has run out.
+    fence_acquire<Edge::hold>();
+    if (load_acquire<Edge::hold>(hold.state) == state.pack()) return fail(Errc::corrupt);
+    forget(seat, index, HoldPhase::returned);
+    return Got::none;
+  }
   const Got got = deliver(*found, state.pack(), seat, index, delivery);
   if (got != Got::one || !is_dead_letter) return got;
   if (bury(delivery)) {
