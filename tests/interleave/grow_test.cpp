@@ -253,6 +253,57 @@ TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
   })));
 }
 
+// A member of a group with leases stops while it takes a record, until others are done with it and its
+// memory is given back.
+void stop_in_take(model::Execution& run, bool is_retake) {
+  GrowingTopic topic{4};
+  (void)must(
+      topic->group(
+          "g",
+          {.from = From::beginning, .members = 3, .in_flight = is_retake ? 1U : 4U, .lease = 1us}),
+      "group");
+  auto publisher = must(topic->publisher(), "publisher");
+  const auto join = [&] {
+    const Topic opened =
+        must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open");
+    return must(must(opened.find_group("g"), "group").join({.spin = 0ns, .patience = 0ns}), "join");
+  };
+  const auto take = [](Member& member) {
+    auto one = member.take(1ms);
+    model::check(one || one.error().code == Errc::timeout, "take: " + describe(one.error()));
+    if (!one) return false;
+    const Mark mark = mark_of(std::string{one->record.text()}, false);
+    model::check(mark.number == one->record.offset, "another record's bytes");
+    (void)member.acknowledge(*one);  // Refused if the lease has run out.
+    return true;
+  };
+  Member slow = join();
+  Member fast = join();
+  std::map<std::uint64_t, Mark> published;
+  publish(publisher, 0, 8, kHalf, published);  // Four segments; two go.
+  if (is_retake) {
+    const Delivery first = must(fast.take(1ms), "take");
+    model::check(fast.give_back(first).has_value(), "give back");
+  }
+  const model::Thread stopped = run.thread("slow", [&] { take(slow); });
+  run.suspend_at(stopped, model::random(is_retake ? 60 : 400));
+  run.thread("fast", [&] {
+    while (take(fast)) {
+    }
+    shrink(topic, 1);
+  });
+  if (!run.run()) return;
+  model::resume(stopped);
+  (void)run.run();
+}
+TEST(Grow, LeasesRunOutWhileSomebodyGivesBack) {
+  for (const bool is_retake : {false, true}) {
+    EXPECT_TRUE(model::holds(model::explore(
+        {.name = is_retake ? "retake" : "take", .executions = 500, .max_steps = 60'000},
+        [&](model::Execution& run) { stop_in_take(run, is_retake); })));
+  }
+}
+
 // ---- What the edge is for -------------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Side side) {

@@ -174,7 +174,8 @@ class Member {
   std::size_t claim_anywhere(std::size_t want, detail::HoldPhase phase);
   std::size_t claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
   bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
-  void unpin(Lane& lane) noexcept;
+  void unpin(std::uint32_t partition) noexcept;
+  class LeasedRead;
   void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
                   std::uint64_t state) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;

@@ -316,7 +316,7 @@ inline bool Member::is_ready() noexcept {
 inline bool Member::has_next(Lane& lane) noexcept {
   const detail::CursorValue cursor = group_->load_cursor(lane.walker.partition());
   const bool has = (must_pin_ && !pin(lane, cursor)) || lane.walker.is_ready_at(cursor);
-  unpin(lane);
+  unpin(lane.walker.partition());
   return has;
 }
 

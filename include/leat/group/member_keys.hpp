@@ -2,7 +2,7 @@
 // member.hpp only. docs/internals/groups.md, "By key".
 #pragma once
 
-#include "leat/group/member_take.hpp"
+#include "leat/group/member_retake.hpp"
 
 namespace leat {
 

@@ -63,12 +63,50 @@ inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept 
   (void)exchange<Edge::retire>(participant_.partition_slot(partition).pin, segment);
   return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment;
 }
-inline void Member::unpin(Lane& lane) noexcept {
+inline void Member::unpin(std::uint32_t partition) noexcept {
   if (!must_pin_) return;
   // [cursor] release: the reads are done.
-  detail::store_release<detail::Edge::cursor>(
-      participant_.partition_slot(lane.walker.partition()).pin, 0);
+  detail::store_release<detail::Edge::cursor>(participant_.partition_slot(partition).pin, 0);
 }
+
+// While a member of a group with a lease reads a record that it holds: the lease may run out
+// meanwhile, then others are done with the record, and its memory is reused or given back. Reused, what
+// was read is dropped; given back, it must not be touched, which the pin prevents.
+class Member::LeasedRead {
+ public:
+  LeasedRead(Member& member, const detail::GroupHold& hold, std::uint64_t state) noexcept
+      : member_{member}, hold_{hold}, state_{state} {
+    using namespace detail;
+    if (member.must_pin_) {
+      // relaxed, both: stored before the state; if that is another one by now, nothing is read.
+      const std::uint32_t partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
+      const std::uint64_t position = load_relaxed(hold.position);
+      partition_ = partition < member.lanes_.size() ? partition : 0;
+      // [retire] seq_cst: pin first, then look at the hold.
+      (void)exchange<Edge::retire>(member.participant_.partition_slot(partition_).pin,
+                                   position / member.shared().geometry().segment_granules);
+    }
+    is_mine_ = load_seq_cst<Edge::hold>(hold.state) == state;
+  }
+  LeasedRead(const LeasedRead&) = delete;
+  LeasedRead& operator=(const LeasedRead&) = delete;
+  ~LeasedRead() { member_.unpin(partition_); }
+
+  // Whether it may be read.
+  bool is_mine() const noexcept { return is_mine_; }
+  // Whether what was read is the record.
+  bool is_still_mine() const noexcept {
+    detail::fence_acquire<detail::Edge::hold>();
+    return is_mine_ && detail::load_acquire<detail::Edge::hold>(hold_.state) == state_;
+  }
+
+ private:
+  Member& member_;
+  const detail::GroupHold& hold_;
+  std::uint64_t state_;
+  std::uint32_t partition_ = 0;
+  bool is_mine_;
+};
 
 // Claims up to `want` records of a partition; they are in ready_ then.
 inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
@@ -81,13 +119,13 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
     const CursorValue from = group_->load_cursor(partition);
     if (must_pin_ && !pin(lane, from)) {
-      unpin(lane);
+      unpin(partition);
       if (group_->load_cursor(partition) == from) break;  // Scribbled: no cursor is before start.
       continue;
     }
     Walk walk = walker.go_to(from);
     if (walk == Walk::nothing) {
-      unpin(lane);
+      unpin(partition);
       return 0;
     }
     const std::uint64_t first_segment = walker.segment();
@@ -146,7 +184,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
         std::erase_if(ready_, [&](const Ready& one) { return own_[one.hold].whose != Own::mine; });
         count = ready_.size();
       }
-      unpin(lane);
+      unpin(partition);
       if (count != 0 || (!moved && !by_key)) return count;
       continue;  // Only gaps so far, or keys that others have.
     }
@@ -156,7 +194,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
       store_release<Edge::hold>(group_->hold(seat_, ready_[i].hold).state, none.pack());
     }
     ready_.clear();
-    unpin(lane);
+    unpin(partition);
     if (count != 0) {
       // Others may have seen its keys taken. Before in_flight falls: see settle().
       if (by_key) announce_returned(shared(), *group_);
@@ -234,14 +272,14 @@ inline void Member::find_lost_holds() noexcept {
   record.partition = found.where.partition;
   Bytes payload{found.payload, found.detail & kDetailLength};
   if (geometry().lease_ns != 0) [[unlikely]] {
+    const LeasedRead read{*this, group_->hold(seat, hold), state};
     std::vector<std::byte>& copy = copies_.emplace_back(payload.size());
-    for (std::size_t i = 0; i < payload.size(); ++i) {
+    for (std::size_t i = 0; read.is_mine() && i < payload.size(); ++i) {
       // relaxed: if it is overwritten meanwhile, the hold was lost before, and that is looked at next.
       copy[i] =
           static_cast<std::byte>(load_relaxed(reinterpret_cast<const std::uint8_t&>(payload[i])));
     }
-    fence_acquire<Edge::hold>();
-    if (load_acquire<Edge::hold>(group_->hold(seat, hold).state) != state) {
+    if (!read.is_still_mine()) {
       forget(seat, hold, HoldPhase::returned);
       return Got::none;
     }
@@ -446,149 +484,6 @@ inline void Member::look_now_and_then() noexcept {
   if ((load_relaxed(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
     return fail(Errc::deleted);
   return Got::none;
-}
-
-// ---- Redelivery ----------------------------------------------------------------------------------
-
-// Takes one of the records that came back, if some are there that may be taken now.
-inline Member::Got Member::retake(Delivery& delivery) {
-  using namespace detail;
-  // [hold] acquire: raised after the states of what was returned.
-  const std::uint64_t returned = load_acquire<Edge::hold>(group_->header().returned);
-  if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
-      [[likely]]
-    return Got::none;
-  return retake_now(returned, delivery);
-}
-
-// Looks at all holds. `returned` is what the group's word was before.
-[[gnu::noinline]] inline Member::Got Member::retake_now(std::uint64_t returned,
-                                                        Delivery& delivery) {
-  using namespace detail;
-  std::int64_t next_visible = 0;
-  const std::int64_t now = now_ns();
-  for (std::uint32_t seat = 0; seat < group_->seat_high(); ++seat) {
-    for (std::uint32_t index = 0; index < group_->hold_high(seat); ++index) {
-      GroupHold& hold = group_->hold(seat, index);
-      const std::uint64_t word = load_acquire<Edge::hold>(hold.state);
-      if (phase_of(word) != HoldPhase::returned) continue;
-      if (HoldState::unpack(word).delayed) {
-        // relaxed: stored before the state
-        const std::int64_t visible_at = load_relaxed(hold.visible_at_ns);
-        if (visible_at > now) {
-          if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
-          continue;
-        }
-      }
-      const Got got = retake_hold(seat, index, hold, word, delivery);
-      if (got != Got::none) return got;
-    }
-  }
-  seen_returned_ = returned;
-  next_visible_ns_ = next_visible;
-  return Got::none;
-}
-
-inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
-                                       detail::GroupHold& hold, std::uint64_t word,
-                                       Delivery& delivery) {
-  using namespace detail;
-  if (geometry().by_key() && !key_is_free(hold)) return Got::none;
-  HoldState state = HoldState::unpack(word);
-  const bool is_dead_letter =
-      geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
-  const bool is_first = state.deliveries == 0;
-  state.phase = HoldPhase::held;
-  state.owner = seat_ + 1;
-  state.delayed = false;
-  state.retaken = true;
-  ++state.generation;
-  if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
-  ++in_flight_;
-  note_in_flight();
-  // relaxed: whoever loses the swap below stored much the same
-  if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
-  if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
-    --in_flight_;
-    note_in_flight();
-    return Got::none;
-  }
-  LEAT_STEP("retake:taken");
-  if (!is_first && !is_dead_letter) fetch_add<Edge::hold>(group_->header().redelivered, 1);
-  // It may be one that this member lost with its lease, and has not noticed: then it counts already.
-  bool was_mine = false;
-  if (seat == seat_) {
-    if (own_[index].whose == Own::lost) --lost_;
-    if (own_[index].whose == Own::mine) {
-      was_mine = true;
-      note_lost_lease(seat, index, own_[index].state);
-    }
-    own_[index] = {state.pack(), ++order_, Own::mine};
-  } else {
-    was_mine = std::erase_if(foreign_, [&](const ForeignHold& one) {
-                 if (one.seat != seat || one.hold != index) return false;
-                 note_lost_lease(seat, index, one.state);
-                 return true;
-               }) != 0;
-    foreign_.push_back({seat, index, state.pack(), ++order_});
-  }
-  if (was_mine) {
-    --in_flight_;
-    note_in_flight();
-  }
-  store_relaxed(this->seat().handed, ++handed_);  // relaxed: only whether it changes
-  const auto found = find_held(shared(), records_, hold);
-  if (!found) {
-    // Its memory may be others' by now, if the lease has run out.
-    fence_acquire<Edge::hold>();
-    if (load_acquire<Edge::hold>(hold.state) == state.pack()) return fail(Errc::corrupt);
-    forget(seat, index, HoldPhase::returned);
-    return Got::none;
-  }
-  const Got got = deliver(*found, state.pack(), seat, index, delivery);
-  if (got != Got::one || !is_dead_letter) return got;
-  if (bury(delivery)) {
-    (void)settle(delivery, HoldPhase::free);
-  } else {
-    (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
-  }
-  return Got::none;
-}
-
-// Publishes a record that was handed out too often to the group's topic for such.
-inline Result<void> Member::bury(const Delivery& delivery) {
-  using namespace detail;
-  const Geometry& geometry = shared().geometry();
-  if (!graveyard_) {
-    TopicOptions options;
-    // Larger segments, so that every record fits with what is added to it.
-    options.capacity_bytes = std::max(geometry.partition_size(), 4 * geometry.segment_size);
-    options.segment_bytes = std::min(2 * geometry.segment_size, Geometry::kMaxSegmentSize);
-    options.policy = Policy::overwrite;
-    options.directory = topic_.directory();
-    auto topic = Topic::open_or_create(topic_.name() + "." + group_->name() + ".dead", options);
-    if (!topic) return topic.error();
-    auto publisher = topic->publisher();
-    if (!publisher) return publisher.error();
-    graveyard_.emplace(std::move(*publisher));
-  }
-  const Record& record = delivery.record;
-  const std::string group = group_->name();
-  const std::string partition = std::to_string(record.partition);
-  const std::string offset = std::to_string(record.offset);
-  const std::string deliveries = std::to_string(delivery.deliveries);
-  std::vector<Header> headers{{"leat-reason", "max-deliveries"},
-                              {"leat-topic", topic_.name()},
-                              {"leat-group", group},
-                              {"leat-partition", partition},
-                              {"leat-offset", offset},
-                              {"leat-deliveries", deliveries}};
-  for (const Header header : record.headers) headers.push_back(header);
-  NewRecord letter{.headers = headers, .value = record.value};
-  if (record.has_key) letter.key = record.key;
-  auto published = graveyard_->publish(letter, Deadline::immediate());
-  if (!published) return published.error();
-  return {};
 }
 
 }  // namespace leat

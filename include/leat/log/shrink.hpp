@@ -96,7 +96,10 @@ class Shrinker {
       return true;
     if (last == 0) return false;
     Shortage unused;
-    return roller_.is_held(last, false, unused) || is_looked_at(physical);
+    // Twice: it looks at pins, then at groups, and a member that reads a record under a lease pins the
+    // segment while the group still needs it.
+    return roller_.is_held(last, false, unused) || roller_.is_held(last, false, unused) ||
+           is_looked_at(physical);
   }
 
   bool is_chosen(std::uint64_t physical) {

@@ -1,0 +1,152 @@
+// How a Member takes records that came back: given back, left by the dead, taken away with a lease.
+// Included by member.hpp only. docs/internals/groups.md, "Redelivery".
+#pragma once
+
+#include "leat/group/member_take.hpp"
+
+namespace leat {
+
+// Takes one of the records that came back, if some are there that may be taken now.
+inline Member::Got Member::retake(Delivery& delivery) {
+  using namespace detail;
+  // [hold] acquire: raised after the states of what was returned.
+  const std::uint64_t returned = load_acquire<Edge::hold>(group_->header().returned);
+  if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
+      [[likely]]
+    return Got::none;
+  return retake_now(returned, delivery);
+}
+
+// Looks at all holds. `returned` is what the group's word was before.
+[[gnu::noinline]] inline Member::Got Member::retake_now(std::uint64_t returned,
+                                                        Delivery& delivery) {
+  using namespace detail;
+  std::int64_t next_visible = 0;
+  const std::int64_t now = now_ns();
+  for (std::uint32_t seat = 0; seat < group_->seat_high(); ++seat) {
+    for (std::uint32_t index = 0; index < group_->hold_high(seat); ++index) {
+      GroupHold& hold = group_->hold(seat, index);
+      const std::uint64_t word = load_acquire<Edge::hold>(hold.state);
+      if (phase_of(word) != HoldPhase::returned) continue;
+      if (HoldState::unpack(word).delayed) {
+        // relaxed: stored before the state
+        const std::int64_t visible_at = load_relaxed(hold.visible_at_ns);
+        if (visible_at > now) {
+          if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
+          continue;
+        }
+      }
+      const Got got = retake_hold(seat, index, hold, word, delivery);
+      if (got != Got::none) return got;
+    }
+  }
+  seen_returned_ = returned;
+  next_visible_ns_ = next_visible;
+  return Got::none;
+}
+
+inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
+                                       detail::GroupHold& hold, std::uint64_t word,
+                                       Delivery& delivery) {
+  using namespace detail;
+  if (geometry().by_key() && !key_is_free(hold)) return Got::none;
+  HoldState state = HoldState::unpack(word);
+  const bool is_dead_letter =
+      geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
+  const bool is_first = state.deliveries == 0;
+  state.phase = HoldPhase::held;
+  state.owner = seat_ + 1;
+  state.delayed = false;
+  state.retaken = true;
+  ++state.generation;
+  if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
+  ++in_flight_;
+  note_in_flight();
+  // relaxed: whoever loses the swap below stored much the same
+  if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
+  if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
+    --in_flight_;
+    note_in_flight();
+    return Got::none;
+  }
+  LEAT_STEP("retake:taken");
+  if (!is_first && !is_dead_letter) fetch_add<Edge::hold>(group_->header().redelivered, 1);
+  // It may be one that this member lost with its lease, and has not noticed: then it counts already.
+  bool was_mine = false;
+  if (seat == seat_) {
+    if (own_[index].whose == Own::lost) --lost_;
+    if (own_[index].whose == Own::mine) {
+      was_mine = true;
+      note_lost_lease(seat, index, own_[index].state);
+    }
+    own_[index] = {state.pack(), ++order_, Own::mine};
+  } else {
+    was_mine = std::erase_if(foreign_, [&](const ForeignHold& one) {
+                 if (one.seat != seat || one.hold != index) return false;
+                 note_lost_lease(seat, index, one.state);
+                 return true;
+               }) != 0;
+    foreign_.push_back({seat, index, state.pack(), ++order_});
+  }
+  if (was_mine) {
+    --in_flight_;
+    note_in_flight();
+  }
+  store_relaxed(this->seat().handed, ++handed_);  // relaxed: only whether it changes
+  std::optional<WalkedRecord> found;
+  {
+    const LeasedRead read{*this, hold, state.pack()};
+    if (read.is_mine()) found = find_held(shared(), records_, hold);
+    if (!found && read.is_still_mine()) return fail(Errc::corrupt);
+  }
+  if (!found) {
+    forget(seat, index, HoldPhase::returned);
+    return Got::none;
+  }
+  const Got got = deliver(*found, state.pack(), seat, index, delivery);
+  if (got != Got::one || !is_dead_letter) return got;
+  if (bury(delivery)) {
+    (void)settle(delivery, HoldPhase::free);
+  } else {
+    (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
+  }
+  return Got::none;
+}
+
+// Publishes a record that was handed out too often to the group's topic for such.
+inline Result<void> Member::bury(const Delivery& delivery) {
+  using namespace detail;
+  const Geometry& geometry = shared().geometry();
+  if (!graveyard_) {
+    TopicOptions options;
+    // Larger segments, so that every record fits with what is added to it.
+    options.capacity_bytes = std::max(geometry.partition_size(), 4 * geometry.segment_size);
+    options.segment_bytes = std::min(2 * geometry.segment_size, Geometry::kMaxSegmentSize);
+    options.policy = Policy::overwrite;
+    options.directory = topic_.directory();
+    auto topic = Topic::open_or_create(topic_.name() + "." + group_->name() + ".dead", options);
+    if (!topic) return topic.error();
+    auto publisher = topic->publisher();
+    if (!publisher) return publisher.error();
+    graveyard_.emplace(std::move(*publisher));
+  }
+  const Record& record = delivery.record;
+  const std::string group = group_->name();
+  const std::string partition = std::to_string(record.partition);
+  const std::string offset = std::to_string(record.offset);
+  const std::string deliveries = std::to_string(delivery.deliveries);
+  std::vector<Header> headers{{"leat-reason", "max-deliveries"},
+                              {"leat-topic", topic_.name()},
+                              {"leat-group", group},
+                              {"leat-partition", partition},
+                              {"leat-offset", offset},
+                              {"leat-deliveries", deliveries}};
+  for (const Header header : record.headers) headers.push_back(header);
+  NewRecord letter{.headers = headers, .value = record.value};
+  if (record.has_key) letter.key = record.key;
+  auto published = graveyard_->publish(letter, Deadline::immediate());
+  if (!published) return published.error();
+  return {};
+}
+
+}  // namespace leat
