@@ -172,7 +172,7 @@ RIVALS = [
               flags=(*OPENED, *EXPORTED, "-Ddisable.resource.tracing=true", "-Dcheck.thread.safety=false",
                      "-Dchronicle.analytics.disable=true"),
               max_bytes=1 << 30),
-    JavaRival("disruptor", "4.0, one producer, busy spin", ("spinning",), JVM_WARM_UP,
+    JavaRival("disruptor", "4.0, one producer, busy spin; one way: looks away", ("spinning",), JVM_WARM_UP,
               {"group": "in one process", "crash": "in one process: it dies as a whole"}, True,
               main="DisruptorPeer"),
     CppRival("zeromq", "libzmq of Debian, ipc, PUSH to PULL, high-water marks of 10,000",

@@ -53,9 +53,9 @@ class Case:
         if self.pattern == "crash":
             return scenarios.crash(self.rival, self.variant, setup)
         if self.pattern == "oneway":
-            if is_ours:
-                return scenarios.our_one_way(self.size, self.batch, counts, setup)
-            return scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
+            run = scenarios.our_one_way(self.size, self.batch, counts, setup) if is_ours else \
+                scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
+            return {**run, "line_ns": scenarios.line_ns(setup)}
         if self.pattern == "pingpong":
             if is_ours:
                 return scenarios.our_round_trip(self.size, counts, setup)

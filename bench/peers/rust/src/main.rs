@@ -37,6 +37,9 @@ fn write(options: &Options, channels: &Channels) -> Outcome<()> {
     Ok(())
 }
 
+/// As in cpp/peer.hpp.
+const LOOK_AWAY_PAUSES: u32 = 1000;
+
 fn read(options: &Options, channels: &Channels) -> Outcome<()> {
     let receiver = channels.receiver("data")?;
     say("ready");
@@ -45,11 +48,14 @@ fn read(options: &Options, channels: &Channels) -> Outcome<()> {
     let mut take = |count: u64| -> Outcome<()> {
         let end = next + count;
         while next < end {
-            receiver.poll(|record| {
+            let polled = receiver.poll(|record| {
                 payload::check(record, options.size, next)?;
                 next += 1;
                 Ok(())
             })?;
+            if polled == 0 {
+                (0..LOOK_AWAY_PAUSES).for_each(|_| std::hint::spin_loop());
+            }
         }
         Ok(())
     };

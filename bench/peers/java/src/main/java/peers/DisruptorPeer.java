@@ -1,11 +1,15 @@
 package peers;
 
+import com.lmax.disruptor.AlertException;
 import com.lmax.disruptor.BatchEventProcessor;
 import com.lmax.disruptor.BatchEventProcessorBuilder;
 import com.lmax.disruptor.BusySpinWaitStrategy;
 import com.lmax.disruptor.EventHandler;
 import com.lmax.disruptor.EventPoller;
 import com.lmax.disruptor.RingBuffer;
+import com.lmax.disruptor.Sequence;
+import com.lmax.disruptor.SequenceBarrier;
+import com.lmax.disruptor.WaitStrategy;
 import java.nio.file.Path;
 
 /** LMAX Disruptor: both sides are threads of this process. */
@@ -15,6 +19,21 @@ final class DisruptorPeer {
   /** A slot: memory of its own for one record. */
   private static final class Slot {
     private long address;
+  }
+
+  /** BusySpinWaitStrategy, but it looks away: see cpp/peer.hpp. */
+  private static final class LookAwayWaitStrategy implements WaitStrategy {
+    @Override
+    public long waitFor(long sequence, Sequence cursor, Sequence dependent, SequenceBarrier barrier)
+        throws AlertException {
+      for (long available; true; Roles.pause(Roles.LOOK_AWAY_PAUSES)) {
+        if ((available = dependent.get()) >= sequence) return available;
+        barrier.checkAlert();
+      }
+    }
+
+    @Override
+    public void signalAllWhenBlocking() {}
   }
 
   private final Options options;
@@ -36,11 +55,10 @@ final class DisruptorPeer {
     });
   }
 
-  private RingBuffer<Slot> newRing() {
+  private RingBuffer<Slot> newRing(WaitStrategy waitStrategy) {
     int stride = (options.size + 63) / 64 * 64;  // No two records on one cache line.
     int slots = Integer.highestOneBit(RING_BYTES / stride);
-    RingBuffer<Slot> ring =
-        RingBuffer.createSingleProducer(Slot::new, slots, new BusySpinWaitStrategy());
+    RingBuffer<Slot> ring = RingBuffer.createSingleProducer(Slot::new, slots, waitStrategy);
     long memory = (Memory.allocate((long) slots * stride + 63) + 63) / 64 * 64;
     for (int i = 0; i < slots; i++) ring.get(i).address = memory + (long) i * stride;
     return ring;
@@ -66,7 +84,7 @@ final class DisruptorPeer {
   }
 
   private void oneWay() {
-    RingBuffer<Slot> ring = newRing();
+    RingBuffer<Slot> ring = newRing(new LookAwayWaitStrategy());
     long all = options.warmUp + options.records;
     long[] endedNs = new long[1];  // Published by `received`.
     consume(ring, (slot, sequence, endOfBatch) -> {
@@ -92,8 +110,8 @@ final class DisruptorPeer {
   }
 
   private void pingPong() {
-    RingBuffer<Slot> there = newRing();
-    RingBuffer<Slot> back = newRing();
+    RingBuffer<Slot> there = newRing(new BusySpinWaitStrategy());
+    RingBuffer<Slot> back = newRing(new BusySpinWaitStrategy());
     consume(there, (slot, sequence, endOfBatch) -> publish(back, slot.address));
     EventPoller<Slot> poller = back.newPoller();
     back.addGatingSequences(poller.getSequence());

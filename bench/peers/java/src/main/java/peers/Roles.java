@@ -12,6 +12,7 @@ import java.util.concurrent.locks.LockSupport;
 final class Roles {
   private static final int REMEMBERED = 1 << 17;  // Some seconds of the survivor.
   private static final long PAUSE_NS = 100_000;
+  static final int LOOK_AWAY_PAUSES = 1000;  // As in cpp/peer.hpp.
 
   private final Rival rival;
   private final Options options;
@@ -65,20 +66,25 @@ final class Roles {
     Rival.OnRecord onRecord = this::take;
     Talk.say("ready");
     Talk.awaitGo();
-    receive(receiver, onRecord, options.warmUp);
+    receive(receiver, onRecord, options.warmUp, LOOK_AWAY_PAUSES);
     Talk.say("warm");
     Talk.awaitGo();
-    receive(receiver, onRecord, options.records);
+    receive(receiver, onRecord, options.records, LOOK_AWAY_PAUSES);
     Talk.say("{\"ended_ns\": " + System.nanoTime() + "}");
     Talk.awaitEnd();
   }
 
-  private static void receive(Rival.Receiver receiver, Rival.OnRecord onRecord, long count) {
+  private static void receive(Rival.Receiver receiver, Rival.OnRecord onRecord, long count,
+      int pauses) {
     for (long left = count; left > 0;) {
       int polled = receiver.poll(onRecord);
-      if (polled == 0) Thread.onSpinWait();
+      if (polled == 0) pause(pauses);
       left -= polled;
     }
+  }
+
+  static void pause(int times) {
+    for (int i = 0; i < times; i++) Thread.onSpinWait();
   }
 
   // --- Round trips -----------------------------------------------------------------------------
@@ -134,10 +140,10 @@ final class Roles {
     Talk.awaitGo();
     Rival.Sender sender = rival.sender(options, "back");
     Rival.OnRecord onRecord = sender::send;
-    receive(receiver, onRecord, options.warmUp);
+    receive(receiver, onRecord, options.warmUp, 1);
     Talk.say("warm");
     Talk.awaitGo();
-    receive(receiver, onRecord, 2 * options.records);
+    receive(receiver, onRecord, 2 * options.records, 1);
     Talk.say("{}");
     Talk.awaitEnd();
   }
