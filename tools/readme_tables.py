@@ -3,8 +3,8 @@
 
     tools/readme_tables.py [--leat build/leat] [--check]
 
-A table stands between `<!-- table: leat bench report … -->` and `<!-- end of table -->`; the command in
-the first of these lines prints it. --check changes nothing, and fails if a table is not what its command
+A table stands between `<!-- table: COMMAND -->` and `<!-- end of table -->`; the command, `leat …` or
+`tools/…`, prints it. --check changes nothing, and fails if a table is not what its command
 prints.
 """
 import argparse
@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
-TABLE = re.compile(r"(<!-- table: leat ([^\n]*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
+TABLE = re.compile(r"(<!-- table: ([^\n]*?) -->\n)(.*?)(<!-- end of table -->)", re.S)
 
 
 def main():
@@ -26,10 +26,11 @@ def main():
     arguments = parser.parse_args()
 
     def printed(found):
-        done = subprocess.run([arguments.leat, *shlex.split(found.group(2))], cwd=ROOT, text=True,
-                              capture_output=True)
+        program, *rest = shlex.split(found.group(2))
+        command = [arguments.leat] if program == "leat" else [sys.executable, ROOT / program]
+        done = subprocess.run([*command, *rest], cwd=ROOT, text=True, capture_output=True)
         if done.returncode != 0:
-            sys.exit(f"leat {found.group(2)} exited with {done.returncode}: {done.stderr}")
+            sys.exit(f"{found.group(2)} exited with {done.returncode}: {done.stderr}")
         return found.group(1) + done.stdout + found.group(4)
 
     wrong = []
