@@ -23,8 +23,10 @@ class Rows:
         self.rows = [row for row in report["results"] if row["median"]]
 
     def one(self, method, variant, figure, batch=1):
-        return next(row["median"][figure] for row in self.rows
-                    if (row["method"], row["variant"], row["batch"]) == (method, variant, batch))
+        for row in self.rows:
+            if (row["method"], row["variant"], row["batch"]) == (method, variant, batch):
+                return row["median"][figure]
+        sys.exit(f"no {variant} {method} in batches of {batch} among the results of commit {self.commit}")
 
     def others(self, figure, baseline):
         return [row["median"][figure] for row in self.rows if row["method"] not in OURS
@@ -52,6 +54,9 @@ def figures_of(trips, one_way, size):
     return {
         "spinning round trip, p50: times the best baseline": f"1.6 / {against('p50_ns', True):.2f}",
         "the same, p99": f"1.6 / {against('p99_ns', True):.2f}",
+        "the same, p99.9": f"1.6 / {against('p999_ns', True):.2f}",
+        "spinning p50: times a spinning POSIX semaphore, one slot, which is among the baselines here":
+            f"1 / {trip('p50_ns') / trips.one('sem-posix', 'spinning', 'p50_ns'):.2f}",
         "spinning p50 and p99: times the best that is no baseline":
             f"1 / {against('p50_ns', False):.2f}, {against('p99_ns', False):.2f}",
         "spinning p99.9: likewise": f"1 / {against('p999_ns', False):.2f}",

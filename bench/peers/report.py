@@ -12,7 +12,7 @@ def median_of(runs):
     """Key by key; None where there is nothing to take it from."""
     if not runs:
         return None
-    return {key: None if runs[0][key] is None else statistics.median(run[key] for run in runs)
+    return {key: None if any(run[key] is None for run in runs) else statistics.median(run[key] for run in runs)
             for key in runs[0]}
 
 

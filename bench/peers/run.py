@@ -23,6 +23,7 @@ from scenarios import Counts, Setup
 
 EXIT_FAILED, EXIT_USAGE, EXIT_NOT_FOUND, EXIT_INTERRUPTED = 1, 2, 3, 130
 PATTERNS = ("oneway", "pingpong", "group", "crash")
+PROBES = 4
 PROBE = {"oneway": Counts(20_000, 2_000), "pingpong": Counts(2_000, 500), "group": Counts(20_000, 2_000)}
 QUICK = {"oneway": Counts(5_000, 500), "pingpong": Counts(500, 50), "group": Counts(4_000, 400)}
 LARGEST = {"oneway": 50_000_000, "pingpong": 5_000_000, "group": 2_000_000}
@@ -55,7 +56,8 @@ class Case:
         if self.pattern == "oneway":
             run = scenarios.our_one_way(self.size, self.batch, counts, setup) if is_ours else \
                 scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
-            return {**run, "line_ns": scenarios.line_ns(setup)}
+            run["line_ns"] = scenarios.line_ns(setup)
+            return run
         if self.pattern == "pingpong":
             if is_ours:
                 return scenarios.our_round_trip(self.size, counts, setup)
@@ -65,7 +67,7 @@ class Case:
         return scenarios.group(self.rival, self.variant, counts, setup)
 
     def probe(self, setup, quick, seconds):
-        """Chooses the counts. The run for it is thrown away, and warms up the machine."""
+        """Chooses the counts. The runs for it are thrown away, and warm up the machine."""
         if self.pattern == "crash":
             return
         probe = (QUICK if quick else PROBE)[self.pattern]
@@ -74,12 +76,16 @@ class Case:
             at_least = 1 if quick else self.rival.warm_up // records_each
             probe = Counts(probe.records, max(probe.warm_up, at_least))
         self.counts = probe
-        if not quick:
-            per_second = self.measure(probe, setup)["messages_per_second"]
+        # Again with more, since what was not compiled yet is slow: a JVM's first run says little.
+        for _ in range(0 if quick else PROBES):
+            before = self.counts.records
+            per_second = self.measure(self.counts, setup)["messages_per_second"]
             # A round trip is two records, and made in two passes.
             written = self.size * (4 if self.pattern == "pingpong" else 1)
             self.counts = scenarios.calibrated(self.rival, probe, per_second, seconds,
                                                LARGEST[self.pattern], written)
+            if self.counts.records < 2 * before:
+                break
 
 
 def groups_of_cases(rivals, patterns):

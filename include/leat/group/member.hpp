@@ -70,6 +70,7 @@ class Member {
 
   // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
   //   buffer_too_small   it is the next one again
+  //   lease_lost         its lease ran out meanwhile: another member has it, too
   //   otherwise as take()
   Result<std::size_t> take_copy(std::span<std::byte> buffer,
                                 const Deadline& deadline = Deadline::never(),
@@ -178,6 +179,7 @@ class Member {
   class LeasedRead;
   void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
                   std::uint64_t state) noexcept;
+  void extend_lease(detail::GroupHold& hold) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
   Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
               std::uint32_t hold, Delivery& delivery);

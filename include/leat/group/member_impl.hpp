@@ -265,15 +265,21 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
   Delivery mine = delivery;
   if (delay.count() > 0) {
     GroupHold& hold = group_->hold(mine.seat_, mine.hold_);
-    // relaxed: stored before the state, which says that it counts.
-    store_relaxed(hold.visible_at_ns, now_ns() + delay.count());
+    const auto is_lost = [&] {
+      forget(mine.seat_, mine.hold_, HoldPhase::returned);
+      return Errc::lease_lost;
+    };
+    // Before the state, which says that it counts. Swapped from what it was while the record was this
+    // member's: it may be another's by now, with a delay of its own.
+    const std::int64_t visible_at = now_ns() + delay.count();
+    for (std::int64_t seen = load_acquire<Edge::hold>(hold.visible_at_ns);;) {
+      if (load_acquire<Edge::hold>(hold.state) != mine.state_) return is_lost();
+      if (compare_exchange<Edge::hold>(hold.visible_at_ns, seen, visible_at)) break;
+    }
     // Marked while it is still held: who takes it away with the lease clears the mark.
     HoldState state = HoldState::unpack(mine.state_);
     state.delayed = true;
-    if (!compare_exchange<Edge::hold>(hold.state, mine.state_, state.pack())) {
-      forget(mine.seat_, mine.hold_, HoldPhase::returned);
-      return Errc::lease_lost;
-    }
+    if (!compare_exchange<Edge::hold>(hold.state, mine.state_, state.pack())) return is_lost();
     mine.state_ = state.pack();
   }
   return settle(mine, HoldPhase::returned);
@@ -368,7 +374,9 @@ inline void Member::take_away(detail::GroupHold& hold, detail::HoldState state) 
     note_in_flight();
   }
   std::uint64_t word = state.pack();
-  state.phase = HoldPhase::returned;
+  // At most once, taken means done.
+  const bool is_done = state.phase == HoldPhase::held && geometry().at_most_once();
+  state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
   state.owner = 0;
   state.delayed = false;
   // Fails if its owner goes on just now.

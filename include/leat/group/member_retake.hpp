@@ -62,8 +62,7 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
   if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
   ++in_flight_;
   note_in_flight();
-  // relaxed: whoever loses the swap below stored much the same
-  if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
+  extend_lease(hold);
   if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
     --in_flight_;
     note_in_flight();

@@ -34,6 +34,16 @@ inline void Member::write_hold(std::uint32_t index, const detail::WalkedRecord& 
   store_release<Edge::hold>(hold.state, state);
 }
 
+// Before the record is this member's, and so perhaps another's by now: never shortens a lease.
+inline void Member::extend_lease(detail::GroupHold& hold) noexcept {
+  using namespace detail;
+  if (geometry().lease_ns == 0) return;
+  const std::int64_t until = now_ns() + geometry().lease_ns;
+  std::int64_t seen = load_relaxed(hold.lease_until_ns);  // relaxed: the swap checks it
+  while (seen < until && !compare_exchange<Edge::hold>(hold.lease_until_ns, seen, until)) {
+  }
+}
+
 // Not more than half of its share of what is there, if there are other members.
 inline std::size_t Member::fair_share(Lane& lane, std::size_t want) noexcept {
   using namespace detail;
@@ -309,8 +319,7 @@ inline void Member::find_lost_holds() noexcept {
       state.phase = HoldPhase::held;
       state.deliveries = 1;
       GroupHold& hold = group_->hold(seat_, index);
-      if (geometry().lease_ns != 0)
-        store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
+      extend_lease(hold);
       // [hold] Fails if others took it, because this member did not move.
       if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) [[unlikely]] {
         forget(seat_, index, HoldPhase::returned);
@@ -441,6 +450,10 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
     if (order_of(delivery) != 0) (void)this->settle(delivery, detail::HoldPhase::free);
     ++count;
   };
+  // The callbacks may take long: no lease runs, and nothing counts as delivered, before its turn. By key
+  // nothing is claimed ahead.
+  const bool waits_its_turn = geometry().lease_ns != 0 && !geometry().by_key();
+  const auto phase = waits_its_turn ? detail::HoldPhase::ready : detail::HoldPhase::held;
   Got got = Got::none;
   while (count < limit) {
     got = hand_out(delivery);
@@ -451,7 +464,7 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
     }
     if (got == Got::failed || (count != 0 && members_ > 1))
       break;  // The rest is the others' share.
-    if (claim_anywhere(std::min(limit - count, kAtOnce), detail::HoldPhase::held) != 0) continue;
+    if (claim_anywhere(std::min(limit - count, kAtOnce), phase) != 0) continue;
     if (error_.code != Errc::ok) got = Got::failed;
     break;
   }

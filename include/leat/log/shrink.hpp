@@ -96,10 +96,7 @@ class Shrinker {
       return true;
     if (last == 0) return false;
     Shortage unused;
-    // Twice: it looks at pins, then at groups, and a member that reads a record under a lease pins the
-    // segment while the group still needs it.
-    return roller_.is_held(last, false, unused) || roller_.is_held(last, false, unused) ||
-           is_looked_at(physical);
+    return roller_.is_held(last, false, unused) || is_looked_at(physical);
   }
 
   bool is_chosen(std::uint64_t physical) {
@@ -115,21 +112,29 @@ class Shrinker {
     return false;
   }
 
-  // Whether a lossy subscriber may be reading there. It holds nothing, so any number of segments may
-  // have lived there since; but it reads only where its cursor was while that could be read.
+  // Whether a lossy subscriber may be reading there, or a member that has lost its lease meanwhile.
+  // They hold nothing, so any number of segments may have lived there since; but they read only where
+  // the segment that they name was while that could be read.
   bool is_looked_at(std::uint64_t physical) {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
-      if (role_of(state) != ParticipantRole::subscriber) continue;
+      if (state == 0) continue;
+      // [retire], [cursor] seq_cst: the reader names a segment, then looks at start, or at its hold;
+      // then it reads.
       const PartitionSlot& slot = view_.slots[i];
-      // [retire], [cursor] seq_cst: the reader names a segment, then looks at start, then reads.
-      const std::uint64_t mode = load_seq_cst<Edge::retire>(slot.reader_mode);
-      if (mode == static_cast<std::uint64_t>(ReaderMode::none)) continue;
-      const std::uint64_t cursor = load_seq_cst<Edge::cursor>(slot.cursor_segment);
+      std::uint64_t named = 0;
+      if (role_of(state) == ParticipantRole::subscriber) {
+        const std::uint64_t mode = load_seq_cst<Edge::retire>(slot.reader_mode);
+        if (mode == static_cast<std::uint64_t>(ReaderMode::none)) continue;
+        named = load_seq_cst<Edge::cursor>(slot.cursor_segment);
+      } else {
+        named = load_seq_cst<Edge::retire>(slot.pin);
+        if (named == 0) continue;
+      }
       const std::uint64_t map =
-          load_acquire<Edge::segment_map>(view_.entries[cursor & (geometry().entry_count - 1)].map);
+          load_acquire<Edge::segment_map>(view_.entries[named & (geometry().entry_count - 1)].map);
       // So long ago that its entry is another's: it may be anywhere.
-      const bool known = map >> kPhysicalBits == cursor;
+      const bool known = map >> kPhysicalBits == named;
       if ((!known || (map & kPhysicalMask) == physical) && !is_dead(topic_, state)) return true;
     }
     return false;

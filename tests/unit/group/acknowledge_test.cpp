@@ -450,5 +450,53 @@ TEST(Lease, LostRecordsDoNotBlockTheTopic) {
   EXPECT_EQ(held.record.text(), "x");
 }
 
+TEST(Lease, LostRecordIsNotHiddenByTheDelayOfWhoHadIt) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 20ms});
+  Member slow = join(group);
+  Member other = join(group);
+  publish_all(publisher, {"x"});
+  const Delivery lost = take(slow);
+  must(other.give_back(take(other), 1ms));
+  EXPECT_EQ(code(slow.give_back(lost, 1h)), Errc::lease_lost);
+  EXPECT_EQ(take(other).deliveries, 3u);
+}
+
+TEST(Lease, AtMostOnceItOnlyFreesTheRoom) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.mode = GroupMode::at_most_once, .lease = 20ms});
+  Member slow = join(group);
+  Member other = join(group);
+  publish_all(publisher, {"x"});
+  const Delivery held = take(slow);
+  EXPECT_EQ(code(other.take(100ms)), Errc::timeout);
+  EXPECT_EQ(group.info().in_flight, 0u);
+  EXPECT_EQ(code(slow.acknowledge(held)), Errc::lease_lost);
+}
+
+// Those behind a record whose callback takes long were not delivered yet.
+TEST(Lease, PolledRecordsBeginTheirsWhenTheirTurnComes) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 50ms});
+  Member slow = join(group);
+  Member other = join(group);
+  publish_numbers(publisher, 4);
+  std::vector<std::uint32_t> deliveries(4);
+  std::uint64_t polled = 0;
+  must(slow.poll(4, [&](const Delivery& one) {
+    if (++polled != 1) return;
+    EXPECT_EQ(one.record.offset, 0u);
+    while (auto taken = other.take(200ms)) {  // The lease of the first, and the others' turn.
+      deliveries[taken->record.offset] = taken->deliveries;
+      must(other.acknowledge(*taken));
+    }
+  }));
+  EXPECT_EQ(polled, 1u);
+  EXPECT_EQ(deliveries, (std::vector<std::uint32_t>{2, 1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace leat
