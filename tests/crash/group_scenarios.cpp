@@ -167,8 +167,8 @@ const std::vector<GroupScenario>& group_scenarios() {
                                                  "take:noted", "settle:before", "settle:done"};
   static const std::vector<const char*> kRetake = {"retake:taken", "settle:before", "settle:done"};
   static const std::vector<const char*> kTakeKeyed = {
-      "take:held",   "take:noting",    "take:claimed",  "take:noted",   "settle:before",
-      "settle:done", "leave:returned", "leave:vacated", "retake:taken", "take:parking"};
+      "take:held",   "take:noting",    "take:claimed",  "take:noted",  "settle:before",
+      "settle:done", "leave:returned", "leave:vacated", "retake:taken"};
   static const std::vector<const char*> kSettle = {"settle:begun", "settle:returned",
                                                    "settle:vacated", "retake:taken", "settle:done"};
   static const std::vector<const char*> kSeek = {"seek:noted", "seek:moved"};

@@ -176,7 +176,26 @@ class Member {
   std::size_t claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
   bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
   void unpin(std::uint32_t partition) noexcept;
-  class LeasedRead;
+  // While a member of a group with a lease reads a record that it holds: the lease may run out
+  // meanwhile, then others are done with the record, and its memory is reused or given back. Reused, what
+  // was read is dropped; given back, it must not be touched, which the pin prevents.
+  class LeasedRead {
+   public:
+    LeasedRead(Member& member, const detail::GroupHold& hold, std::uint64_t state) noexcept;
+    LeasedRead(const LeasedRead&) = delete;
+    LeasedRead& operator=(const LeasedRead&) = delete;
+    ~LeasedRead() { member_.unpin(partition_); }
+
+    bool is_mine() const noexcept { return is_mine_; }  // It may be read.
+    bool is_still_mine() const noexcept;                // What was read is the record.
+
+   private:
+    Member& member_;
+    const detail::GroupHold& hold_;
+    std::uint64_t state_;
+    std::uint32_t partition_ = 0;
+    bool is_mine_ = false;
+  };
   void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
                   std::uint64_t state) noexcept;
   void extend_lease(detail::GroupHold& hold) noexcept;

@@ -56,7 +56,6 @@ inline void Member::park(std::uint32_t index) noexcept {
   state.phase = HoldPhase::returned;
   state.owner = 0;
   state.deliveries = 0;
-  LEAT_STEP("take:parking");
   // [hold] Fails if others have taken it away with its lease: then it is theirs.
   std::uint64_t word = own_[index].state;
   if (compare_exchange<Edge::hold>(hold.state, word, state.pack()))

@@ -79,44 +79,25 @@ inline void Member::unpin(std::uint32_t partition) noexcept {
   detail::store_release<detail::Edge::cursor>(participant_.partition_slot(partition).pin, 0);
 }
 
-// While a member of a group with a lease reads a record that it holds: the lease may run out
-// meanwhile, then others are done with the record, and its memory is reused or given back. Reused, what
-// was read is dropped; given back, it must not be touched, which the pin prevents.
-class Member::LeasedRead {
- public:
-  LeasedRead(Member& member, const detail::GroupHold& hold, std::uint64_t state) noexcept
-      : member_{member}, hold_{hold}, state_{state} {
-    using namespace detail;
-    if (member.must_pin_) {
-      // relaxed, both: stored before the state; if that is another one by now, nothing is read.
-      const std::uint32_t partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
-      const std::uint64_t position = load_relaxed(hold.position);
-      partition_ = partition < member.lanes_.size() ? partition : 0;
-      // [retire] seq_cst: pin first, then look at the hold.
-      (void)exchange<Edge::retire>(member.participant_.partition_slot(partition_).pin,
-                                   position / member.shared().geometry().segment_granules);
-    }
-    is_mine_ = load_seq_cst<Edge::hold>(hold.state) == state;
+inline Member::LeasedRead::LeasedRead(Member& member, const detail::GroupHold& hold,
+                                      std::uint64_t state) noexcept
+    : member_{member}, hold_{hold}, state_{state} {
+  using namespace detail;
+  if (member.must_pin_) {
+    // relaxed, both: stored before the state; if that is another one by now, nothing is read.
+    const std::uint32_t partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
+    const std::uint64_t position = load_relaxed(hold.position);
+    partition_ = partition < member.lanes_.size() ? partition : 0;
+    // [retire] seq_cst: pin first, then look at the hold.
+    (void)exchange<Edge::retire>(member.participant_.partition_slot(partition_).pin,
+                                 position / member.shared().geometry().segment_granules);
   }
-  LeasedRead(const LeasedRead&) = delete;
-  LeasedRead& operator=(const LeasedRead&) = delete;
-  ~LeasedRead() { member_.unpin(partition_); }
-
-  // Whether it may be read.
-  bool is_mine() const noexcept { return is_mine_; }
-  // Whether what was read is the record.
-  bool is_still_mine() const noexcept {
-    detail::fence_acquire<detail::Edge::hold>();
-    return is_mine_ && detail::load_acquire<detail::Edge::hold>(hold_.state) == state_;
-  }
-
- private:
-  Member& member_;
-  const detail::GroupHold& hold_;
-  std::uint64_t state_;
-  std::uint32_t partition_ = 0;
-  bool is_mine_;
-};
+  is_mine_ = load_seq_cst<Edge::hold>(hold.state) == state;
+}
+inline bool Member::LeasedRead::is_still_mine() const noexcept {
+  detail::fence_acquire<detail::Edge::hold>();
+  return is_mine_ && detail::load_acquire<detail::Edge::hold>(hold_.state) == state_;
+}
 
 // Claims up to `want` records of a partition; they are in ready_ then.
 inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
