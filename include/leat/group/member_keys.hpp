@@ -23,8 +23,6 @@ inline bool Member::key_is_free(const detail::GroupHold& candidate) const noexce
   bool is_free = true;
   group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
     if (&hold == &candidate || load_relaxed(hold.key) != key) return;
-    // Somebody may stop in a claim for long. Should it be made, it finds this one, and parks its own.
-    if (may_be_unmade(*group_, HoldState::unpack(word))) return;
     if (phase_of(word) != HoldPhase::returned) {
       is_free = is_free && owner_of(word) == seat_ + 1;
     } else if (load_relaxed(hold.offset) < load_relaxed(candidate.offset)) {
@@ -45,8 +43,6 @@ inline void Member::park(std::uint32_t index) noexcept {
                           std::uint64_t word) {
       // What was claimed before it: of the same claim, or earlier.
       if (&other == &hold || load_relaxed(other.key) != key) return;
-      // A claim that the cursor has passed, and that was not made, never will be.
-      if (may_be_unmade(*group_, HoldState::unpack(word))) return;
       const bool is_others = phase_of(word) == HoldPhase::returned || owner_of(word) != seat_ + 1;
       if (is_others && load_relaxed(other.offset) < load_relaxed(hold.offset)) is_free = false;
     });
