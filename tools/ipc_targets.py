@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""What was wanted of the log among all ways of talking, and what it is, as a table in Markdown.
+"""What was wanted of the log among all ways of talking, and what it is, as tables in Markdown.
 
     tools/ipc_targets.py bench/results
 
-Quotients of the medians that `make bench-ipc` wrote there. docs/ARCHITECTURE.md has the table, and
-tools/readme_tables.py keeps it up to date.
+Quotients of the medians that `make bench-ipc` and `make bench-peers` wrote there. docs/ARCHITECTURE.md
+has the tables, and tools/readme_tables.py keeps them up to date.
 """
 import json
 import sys
 from pathlib import Path
 
 SIZES = {1: "1 B", 100: "100 B", 1024: "1 KiB", 16384: "16 KiB"}
+RIVALS_SIZES = {8: "8 B", 100: "100 B", 1024: "1 KiB"}
 OURS = ("leat", "leat-group")
 
 
@@ -70,6 +71,35 @@ def figures_of(trips, one_way, size):
     }
 
 
+def rivals_figures_of(results, size):
+    """The same against other systems: a quotient, and whose figure it is."""
+    def of(pattern, figure, best, in_process):
+        here = [row for row in results if row["median"]
+                and (row["pattern"], row["size"], row["batch"]) == (pattern, size, 1)]
+        ours = next(row["median"][figure] for row in here
+                    if (row["method"], row["variant"]) == ("leat", "spinning"))
+        value, name = best((row["median"][figure], row["method"]) for row in here
+                           if row["method"] != "leat" and row.get("in_process", False) == in_process)
+        return f"1 / {ours / value:.2f} ({name})"
+
+    figures = {}
+    for in_process, where in ((False, ""), (True, ", within one process")):
+        for figure in ("p50", "p99", "p99.9"):
+            figures[f"spinning round trip, {figure}: times the best rival{where}"] = \
+                of("pingpong", f"{figure.replace('.', '')}_ns", min, in_process)
+        figures[f"one way, one at a time, records/s: times the best rival{where}"] = \
+            of("oneway", "messages_per_second", max, in_process)
+    return figures
+
+
+def print_table(sizes, commits, columns):
+    print(f"Wanted / measured at commit {', '.join(sorted(commits))}:\n")
+    print(f"| | {' | '.join(sizes.values())} |")
+    print("|---|" + "---|" * len(sizes))
+    for title in columns[0]:
+        print(f"| {title} | {' | '.join(column[title] for column in columns)} |")
+
+
 def main():
     if len(sys.argv) != 2 or not Path(sys.argv[1]).is_dir():
         sys.exit("usage: tools/ipc_targets.py DIRECTORY, such as bench/results")
@@ -79,11 +109,11 @@ def main():
         trips, one_way = (Rows(directory, pattern, size) for pattern in ("pingpong", "oneway"))
         commits |= {trips.commit, one_way.commit}
         columns.append(figures_of(trips, one_way, size))
-    print(f"Wanted / measured at commit {', '.join(sorted(commits))}:\n")
-    print(f"| | {' | '.join(SIZES.values())} |")
-    print("|---|" + "---|" * len(SIZES))
-    for title in columns[0]:
-        print(f"| {title} | {' | '.join(column[title] for column in columns)} |")
+    print_table(SIZES, commits, columns)
+    peers = json.loads((directory / "peers" / "results.json").read_text(encoding="utf-8"))
+    print("\nAgainst other systems, a latency is to be at most 1 and a rate at least 1. ", end="")
+    print_table(RIVALS_SIZES, {peers["commit"]},
+                [rivals_figures_of(peers["results"], size) for size in RIVALS_SIZES])
 
 
 if __name__ == "__main__":

@@ -18,27 +18,26 @@ def median_of(runs):
 
 def entry_of(case):
     """One of "results", of the shape of `leat bench ipc --json`."""
-    if case.pattern == "crash":
-        return crash_entry(case)
+    is_crash = case.pattern == "crash"
+    count = len(case.runs) if is_crash else case.counts.records if case.counts else 0
     entry = {"method": case.method, "variant": case.variant, "baseline": False,
-             "pattern": case.pattern, "size": case.size,
-             "count": case.counts.records if case.counts else 0, "batch": case.batch, "rate": 0,
-             "verified": bool(case.runs), "median": median_of(case.runs), "runs": case.runs,
+             "pattern": case.pattern, "size": case.size, "count": count, "batch": case.batch, "rate": 0,
+             "verified": bool(case.runs),
+             "median": (median_of_trials if is_crash else median_of)(case.runs), "runs": case.runs,
              "note": case.note}
     if case.in_process:
         entry["in_process"] = True
     return entry
 
 
-def crash_entry(case):
-    """A trial without recovery within the limit is null, and counts as longer than all others."""
-    known = sorted(ns for ns in case.runs if ns is not None)
-    ordered = known + [None] * (len(case.runs) - len(known))
-    return {"method": case.method, "variant": case.variant, "pattern": "crash", "size": case.size,
-            "count": len(case.runs), "verified": bool(case.runs),
-            "recovery_ns": case.runs, "never": len(case.runs) - len(known),
-            "median": {"recovery_ns": middle_of(ordered), "max_ns": ordered[-1]} if ordered else None,
-            "note": case.note}
+def median_of_trials(runs):
+    """A trial without recovery within the limit counts as longer than all others."""
+    if not runs:
+        return None
+    recovered = sorted(run["recovery_ns"] for run in runs if run["recovery_ns"] is not None)
+    never = len(runs) - len(recovered)
+    ordered = recovered + [None] * never
+    return {"recovery_ns": middle_of(ordered), "max_ns": ordered[-1], "never": never}
 
 
 def middle_of(ordered):
@@ -114,27 +113,29 @@ def ns_text(ns):
     return f"{value:.1f} {unit}" if value >= 9.995 else f"{value:.2f} {unit}"
 
 
-def ours_of(entries, batched):
-    return {entry["size"]: entry["median"] for entry in entries
-            if entry["method"] == OURS.name and (entry["batch"] != 1) == batched
-            and entry["median"]}
+def ours_of(entries):
+    """Ours of the same kind: those that sleep are not compared with one that spins."""
+    return {(entry["size"], entry["variant"], entry["batch"]): entry["median"] for entry in entries
+            if entry["method"] == OURS.name and entry["median"]}
 
 
 def print_one_way(entries, runs):
     rows = {}
     for entry in entries:
         if entry["median"]:
-            rows.setdefault((title_of(entry), entry["batch"]), {})[entry["size"]] = entry["median"]
+            row = (title_of(entry), entry["variant"], entry["batch"])
+            rows.setdefault(row, {})[entry["size"]] = entry["median"]
     if not rows:
         return
     print(f"\nOne way, one to one: million records/s, median of {runs}; "
-          "in brackets what part of Leat's that is; CPU time of both sides, 100 B\n")
+          "in brackets what part of Leat's that is, if that waits in the same way; CPU time of both "
+          "sides, 100 B\n")
     print(f"{'':<32}" + "".join(f"{size:>9} B       " for size in ONE_WAY_SIZES) + "      CPU")
-    for (title, batch), medians in rows.items():
-        ours = ours_of(entries, batch != 1)
+    ours = ours_of(entries)
+    for (title, variant, batch), medians in rows.items():
         line = f"{title:<32}"
         for size in ONE_WAY_SIZES:
-            line += rate_cell(medians.get(size), ours.get(size))
+            line += rate_cell(medians.get(size), ours.get((size, variant, batch)))
         cpu = (medians.get(100) or {}).get("cpu_ns_per_message")
         print(f"{line}{ns_text(cpu):>9}".rstrip())
 
@@ -155,11 +156,12 @@ def print_round_trips(entries, runs):
         here = [entry for entry in entries if entry["size"] == size and entry["median"]]
         if not here:
             continue
-        print(f"\nRound trip, {size} B, median of {runs}; in brackets: p50 in Leat's\n")
+        print(f"\nRound trip, {size} B, median of {runs}; in brackets: p50 in those of Leat's that "
+              "waits in the same way\n")
         print(f"{'':<32}" + "".join(f"{name:>9}" for name, _ in columns))
-        ours = ours_of(here, False).get(size)
+        ours_here = ours_of(here)
         for entry in here:
-            median = entry["median"]
+            median, ours = entry["median"], ours_here.get((size, entry["variant"], 1))
             cells = "".join(f"{ns_text(median[key]):>9}" for _, key in columns)
             part = f"  ({median['p50_ns'] / ours['p50_ns']:.1f})" if ours else ""
             print(f"{title_of(entry):<32}{cells}{part}")
@@ -172,9 +174,9 @@ def print_groups(entries, runs):
     print(f"\nEach record to one of several: {GROUP_EACH} senders, {GROUP_EACH} receivers, "
           f"{GROUP_SIZE} B, median of {runs}; in brackets what part of Leat's that is\n")
     print(f"{'':<32}{'M/s':>9}{'':>9}{'CPU':>9}")
-    ours = {entry["batch"]: entry["median"] for entry in here if entry["method"] == OURS.name}
+    ours = ours_of(here)
     for entry in here:
-        cell = rate_cell(entry["median"], ours.get(entry["batch"]))
+        cell = rate_cell(entry["median"], ours.get((GROUP_SIZE, entry["variant"], entry["batch"])))
         print(f"{title_of(entry):<32}{cell}{ns_text(entry['median']['cpu_ns_per_message']):>9}")
 
 
@@ -190,7 +192,7 @@ def print_crashes(entries, limit_seconds):
         return ns_text(ns) if ns is not None else f"> {limit_seconds:g} s"
     for entry in here:
         title = TITLES.get(entry["method"], entry["method"])
-        never = f"   {entry['never']} not within {limit_seconds:g} s" if entry["never"] else ""
         median = entry["median"]
+        never = f"   {median['never']} not within {limit_seconds:g} s" if median["never"] else ""
         print(f"{title:<32}{entry['count']:>9}{text(median['recovery_ns']):>11}"
               f"{text(median['max_ns']):>11}{never}")

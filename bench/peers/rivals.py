@@ -44,6 +44,14 @@ def build_with(command, name, directory=None):
         raise CannotBuild(f"{reason.strip()[:200]} (all of it: {log.relative_to(ROOT)})")
 
 
+def version_of(package):
+    query = ["dpkg-query", "--show", "--showformat=${Version}", package]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return "of unknown version"
+
+
 def is_newer(target, sources):
     return target.exists() and all(source.stat().st_mtime <= target.stat().st_mtime
                                    for source in sources)
@@ -57,7 +65,8 @@ class Rival:
     warm_up: int = 1000                          # Records before the time starts, at least.
     lacks: dict = field(default_factory=dict)    # Pattern -> why it has no such row.
     in_process: bool = False
-    batches: tuple = (1,)
+    batches: tuple = (1,)                        # Of the one-way runs: records at a time.
+    group_batches: tuple = (1,)                  # Of a worker; 0: as many as are there.
     max_bytes: int = 1 << 40                     # That one run may write, where nothing is reused.
 
     def build(self):
@@ -73,6 +82,10 @@ class Rival:
     def environment(self):
         return None
 
+    def described(self):
+        """Its settings, with its version."""
+        return self.settings
+
     def role(self, name, place, cpu, variant, options, other_cpu=None):
         command = [*self.program(), name.split(" ")[0], "--dir", place.path]
         for key, value in options.items():
@@ -86,11 +99,14 @@ class Rival:
 class CppRival(Rival):
     source: str = ""
     libraries: tuple = ()
-    headers: tuple = ()          # That a Debian package must have brought.
+    package: str = ""            # Of Debian, that it is built with.
     includes: tuple = ("src",)
 
     def program(self):
         return [BUILD / "cpp" / self.source]
+
+    def described(self):
+        return f"{self.settings}; {self.package} {version_of(self.package)}" if self.package else self.settings
 
     def build(self):
         target = self.program()[0]
@@ -175,15 +191,16 @@ RIVALS = [
     JavaRival("disruptor", "4.0, one producer, busy spin; one way: looks away", ("spinning",), JVM_WARM_UP,
               {"group": "in one process", "crash": "in one process: it dies as a whole"}, True,
               main="DisruptorPeer"),
-    CppRival("zeromq", "libzmq of Debian, ipc, PUSH to PULL, high-water marks of 10,000",
-             source="zeromq", libraries=("zmq",)),
-    CppRival("nng", "libnng of Debian, ipc, PAIR (of several: PUSH to PULL), buffers of 1024",
-             source="nng_peer", libraries=("nng",)),
-    CppRival("boost-mq", "Boost.Interprocess message_queue of 1024 records", ("blocking", "spinning"),
-             source="boost_mq", libraries=("rt",)),
+    CppRival("zeromq", "ipc, PUSH to PULL, high-water marks of 10,000",
+             source="zeromq", package="libzmq3-dev", libraries=("zmq",)),
+    CppRival("nng", "ipc, PAIR (of several: PUSH to PULL), buffers of 1024",
+             source="nng_peer", package="libnng-dev", libraries=("nng",)),
+    CppRival("boost-mq", "Interprocess message_queue of 1024 records", ("blocking", "spinning"),
+             source="boost_mq", package="libboost-dev", libraries=("rt",)),
     CppRival("pipe", "a named pipe of 1 MiB, reads of 64 KiB", ("blocking", "spinning"),
              source="pipe", batches=(1, 64)),
 ]
 
-# Only dies: everything else of ours is measured by `leat bench`.
-OURS = CppRival("leat", "topic of 8 MiB", ("spinning",), source="leat", includes=("src", "include"))
+OURS = CppRival("leat", "a topic of 8 MiB, its only publisher exclusive; who blocks does not spin",
+                ("spinning", "blocking"), source="leat", batches=(1, 64), group_batches=(1, 0),
+                includes=("src", "include"))

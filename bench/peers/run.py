@@ -50,32 +50,23 @@ class Case:
         return self.rival.in_process
 
     def measure(self, counts, setup):
-        is_ours = self.rival is OURS
         if self.pattern == "crash":
             return scenarios.crash(self.rival, self.variant, setup)
-        if self.pattern == "oneway":
-            run = scenarios.our_one_way(self.size, self.batch, counts, setup) if is_ours else \
-                scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
-            run["line_ns"] = scenarios.line_ns(setup)
-            return run
+        if self.pattern == "group":
+            return scenarios.group(self.rival, self.variant, self.batch, counts, setup)
         if self.pattern == "pingpong":
-            if is_ours:
-                return scenarios.our_round_trip(self.size, counts, setup)
             return scenarios.round_trip(self.rival, self.variant, self.size, counts, setup)
-        if is_ours:
-            return scenarios.our_group(self.batch or "auto", counts, setup)
-        return scenarios.group(self.rival, self.variant, counts, setup)
+        run = scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
+        return {**run, "line_ns": scenarios.line_ns(setup)}
 
     def probe(self, setup, quick, seconds):
         """Chooses the counts. The runs for it are thrown away, and warm up the machine."""
         if self.pattern == "crash":
             return
         probe = (QUICK if quick else PROBE)[self.pattern]
-        if self.rival is not OURS:
-            records_each = 2 if self.pattern == "pingpong" else 1
-            at_least = 1 if quick else self.rival.warm_up // records_each
-            probe = Counts(probe.records, max(probe.warm_up, at_least))
-        self.counts = probe
+        records_each = 2 if self.pattern == "pingpong" else 1
+        at_least = 1 if quick else self.rival.warm_up // records_each
+        self.counts = probe = Counts(probe.records, max(probe.warm_up, at_least))
         # Again with more, since what was not compiled yet is slow: a JVM's first run says little.
         for _ in range(0 if quick else PROBES):
             before = self.counts.records
@@ -89,23 +80,20 @@ class Case:
 
 
 def groups_of_cases(rivals, patterns):
-    """Lists of cases that are measured in turns: ours, and all rivals at the same."""
+    """Lists of cases that are measured in turns."""
     if "oneway" in patterns:
         for size in scenarios.ONE_WAY_SIZES:
-            yield [*(Case(OURS, "oneway", "spinning", size, batch) for batch in (1, 64)),
-                   *(Case(rival, "oneway", variant, size, batch) for rival in rivals
-                     for variant in rival.variants for batch in rival.batches)]
+            yield [Case(rival, "oneway", variant, size, batch) for rival in rivals
+                   for variant in rival.variants for batch in rival.batches]
     if "pingpong" in patterns:
         for size in scenarios.ROUND_TRIP_SIZES:
-            yield [Case(OURS, "pingpong", "spinning", size),
-                   *(Case(rival, "pingpong", variant, size) for rival in rivals
-                     for variant in rival.variants)]
+            yield [Case(rival, "pingpong", variant, size) for rival in rivals
+                   for variant in rival.variants]
     if "group" in patterns:
-        yield [*(Case(OURS, "group", "spinning", scenarios.GROUP_SIZE, batch) for batch in (1, 0)),
-               *(Case(rival, "group", rival.variants[0], scenarios.GROUP_SIZE) for rival in rivals)]
+        yield [Case(rival, "group", "blocking", scenarios.GROUP_SIZE, batch) for rival in rivals
+               for batch in rival.group_batches]
     if "crash" in patterns:
-        yield [Case(OURS, "crash", "spinning", scenarios.CRASH_SIZE),
-               *(Case(rival, "crash", rival.variants[0], scenarios.CRASH_SIZE) for rival in rivals)]
+        yield [Case(rival, "crash", rival.variants[0], scenarios.CRASH_SIZE) for rival in rivals]
 
 
 def measure_in_turns(cases, setup, options, progress):
@@ -234,9 +222,8 @@ def run(options):
         head = head_of(setup)
     except Failed as failure:
         fail(EXIT_FAILED, failure)
-    rivals, not_run = build_all([rival for rival in RIVALS if rival.name in wanted], progress)
-    if "crash" in patterns:  # All else of ours comes from the executable.
-        OURS.lacks.update(("crash", reason) for reason in build_all([OURS], progress)[1].values())
+    # Ours first: the others are compared with it.
+    rivals, not_run = build_all([OURS, *(rival for rival in RIVALS if rival.name in wanted)], progress)
     cases = []
     for turn_takers in groups_of_cases(rivals, patterns):
         measure_in_turns(turn_takers, setup, options, progress)
@@ -246,7 +233,7 @@ def run(options):
     parameters = {"runs": options.runs, "trials": options.trials, "pin": setup.cpus,
                   "seconds": options.seconds, "limit_seconds": options.limit,
                   "crash_limit_seconds": options.crash_limit, "quick": options.quick}
-    settings = {rival.name: rival.settings for rival in (OURS, *rivals)}
+    settings = {rival.name: rival.described() for rival in rivals}
     whole = report.whole_report(head, shlex.join(["bench/peers/run.py", *sys.argv[1:]]), parameters,
                                 cases, not_run, settings)
     if options.json != "-":

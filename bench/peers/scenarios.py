@@ -125,9 +125,9 @@ def round_trip(rival, variant, size, counts, setup):
     return {**NOTHING, **latencies, "messages_per_second": counts.records * 1e9 / elapsed_ns, **usage}
 
 
-def group(rival, variant, counts, setup):
+def group(rival, variant, batch, counts, setup):
     """Several senders, several workers: each record to one of them, none lost, none twice."""
-    common = {"senders": GROUP_EACH, "workers": GROUP_EACH}
+    common = {"senders": GROUP_EACH, "workers": GROUP_EACH, "batch": batch}
     first, last = setup.cpus[0], setup.cpus[-1]
     each = Counts(-(-counts.records // GROUP_EACH), -(-counts.warm_up // GROUP_EACH))
     workers = [f"worker {i}" for i in range(GROUP_EACH)]
@@ -154,17 +154,18 @@ def check_receipts(files, expected):
 
 
 def crash(rival, variant, setup):
-    """ns until the others go on; None if not within the limit."""
+    """How long until the others go on; None if not within the limit."""
     with Workplace() as place:
         roles = [*rival.helpers(place)]
         for name, cpu in (("watcher", setup.cpus[-1]), ("survivor", setup.cpus[-1]),
                           ("victim", setup.cpus[0])):
             roles.append(rival.role(name, place, cpu, variant, {"size": CRASH_SIZE}))
-        return measure_kill(roles, setup.allowed, random.uniform(0.02, 0.2),
-                            setup.limit_seconds, setup.crash_limit_seconds, rival.environment())
+        recovery_ns = measure_kill(roles, setup.allowed, random.uniform(0.02, 0.2),
+                                   setup.limit_seconds, setup.crash_limit_seconds, rival.environment())
+        return {"recovery_ns": recovery_ns}
 
 
-# --- Ours, by its own commands -----------------------------------------------------------------
+# --- By Leat's own commands ---------------------------------------------------------------------
 
 def leat_bench(setup, *arguments):
     with Workplace() as place:
@@ -174,7 +175,6 @@ def leat_bench(setup, *arguments):
     return json.loads(output)
 
 
-
 def line_ns(setup):
     """How far apart the CPUs are just now: the median round trip of 8 B in bare shared memory."""
     try:
@@ -182,27 +182,3 @@ def line_ns(setup):
         return report["results"][0]["median"]["p50_ns"]
     except (Failed, TypeError):  # It is a side note, and a run is not lost for it.
         return None
-
-
-def our_one_way(size, batch, counts, setup):
-    report = leat_bench(setup, "log", "--size", size, "--records", counts.records, "--batch", batch)
-    run = report["runs"][0]
-    sender, receiver = run["publisher_cpu_ns_per_record"], run["subscriber_cpu_ns_per_record"]
-    return {**NOTHING, "messages_per_second": run["records_per_second"],
-            "cpu_ns_per_message": sender + receiver, "sender_cpu_ns_per_message": sender,
-            "receiver_cpu_ns_per_message": receiver}
-
-
-def our_round_trip(size, counts, setup):
-    run = leat_bench(setup, "latency", "--size", size, "--count", counts.records)["runs"][0]
-    trip_ns = run.pop("round_trip_ns")
-    return {**NOTHING, **run, "mean_ns": trip_ns, "messages_per_second": 1e9 / trip_ns}
-
-
-def our_group(batch, counts, setup):
-    run = leat_bench(setup, "group", "--size", GROUP_SIZE, "--records", counts.records, "--publishers",
-                     GROUP_EACH, "--members", GROUP_EACH, "--batch", batch)["runs"][0]
-    sender, receiver = run["publisher_cpu_ns_per_record"], run["member_cpu_ns_per_record"]
-    return {**NOTHING, "messages_per_second": run["records_per_second"],
-            "cpu_ns_per_message": sender + receiver, "sender_cpu_ns_per_message": sender,
-            "receiver_cpu_ns_per_message": receiver}

@@ -32,7 +32,7 @@ struct Options {
   std::vector<std::string> methods = {"all"};
   std::optional<std::uint64_t> count;
   std::size_t size = 100;
-  std::string pattern;  // Empty: pingpong, or in a sweep both.
+  std::string pattern;  // Empty: pingpong, or in a sweep both, or with a rate that.
   std::uint64_t rate = 0;
   std::uint32_t batch = 0;  // 0: the usual ones.
   bool busy = false;
@@ -132,10 +132,10 @@ void check(const Options& options) {
     throw Failure(kExitBadUsage, "--sweep and --out DIR go together");
   }
   if (!options.sweep.empty() &&
-      (options.compat || options.rate != 0 || options.json.asked_for() || !options.html.empty())) {
+      (options.compat || options.json.asked_for() || !options.html.empty())) {
     throw Failure(kExitBadUsage,
-                  "--sweep writes to --out, for `leat bench report`: leave out --json, --html, "
-                  "--compat and --rate");
+                  "--sweep writes to --out, for `leat bench report`: leave out --json, --html "
+                  "and --compat");
   }
 }
 
@@ -162,6 +162,9 @@ struct Measured {
 Measured measure(const Options& options, const Progress& progress) {
   Measured measured{new_report(parameters_of(options)), chosen_rows(options)};
   measured.report["clock_ns"] = clock_cost_ns();  // Part of every latency.
+  for (const auto& [library, version] : library_versions()) {
+    measured.report["machine"]["libraries"][library] = version;
+  }
   const Placement placement{options.cpus};
   if (!options.count) choose_counts(measured.rows, options.runs, placement, progress);
   for (Row& row : measured.rows) {
@@ -197,24 +200,38 @@ void run_once(const Options& options) {
   throw_failures(measured.rows);
 }
 
-// Each size and pattern leaves a file; those that are there already, of the same build and with the
-// same parameters, are left alone. So a sweep that was stopped goes on where it was.
-void run_sweep(const Options& options) {
+// Each size, with both patterns unless one was chosen.
+std::vector<Options> steps_of(const Options& options) {
+  std::vector<std::string> patterns = {"pingpong", "oneway"};
+  if (!options.pattern.empty() || options.rate != 0) patterns = {options.pattern};
   std::vector<Options> steps;
   for (const std::size_t size : sweep_sizes(options.sweep, kMaxSize)) {
-    for (const char* pattern : {"pingpong", "oneway"}) {
-      if (!options.pattern.empty() && options.pattern != pattern) continue;
+    for (const std::string& pattern : patterns) {
       steps.push_back(options);
       steps.back().size = size;
       steps.back().pattern = pattern;
     }
   }
+  return steps;
+}
+
+// "pingpong-100", "rate-10000-100"
+std::string name_of_step(const Options& step) {
+  std::string name = name_of(chosen_pattern(step));
+  if (step.rate != 0) name += fmt::format("-{}", step.rate);
+  return fmt::format("{}-{}", name, step.size);
+}
+
+// Each step leaves a file; those that are there already, of the same build and with the same
+// parameters, are left alone. So a sweep that was stopped goes on where it was.
+void run_sweep(const Options& options) {
+  const std::vector<Options> steps = steps_of(options);
   const SweepDirectory directory(options.out);
   const Progress progress;
   SweepClock clock(steps.size());
   std::vector<Row> failed;
   for (const Options& step : steps) {
-    const std::string name = fmt::format("{}-{}", name_of(chosen_pattern(step)), step.size);
+    const std::string name = name_of_step(step);
     const Json parameters = parameters_of(step);
     if (directory.has(name, parameters)) {
       fmt::print("{:<20} is there\n", name);
@@ -267,7 +284,7 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
       ->add_option(
           "--pattern", options->pattern,
           "A message and its answer, or as many as possible in one direction; a sweep does "
-          "both")
+          "both, or what --rate says")
       ->check(CLI::IsMember({"pingpong", "oneway"}))
       ->option_text("pingpong|oneway [pingpong]");
   command
@@ -294,7 +311,7 @@ void add_ipc(CLI::App& bench, const Runner& runner) {
                    "Seconds that one run of a method may take")
       ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{86'400}))
       ->option_text("SECONDS [120]");
-  command->add_option("--sweep", options->sweep, "All sizes and both patterns, into --out")
+  command->add_option("--sweep", options->sweep, "These sizes, into --out")
       ->option_text("sizes=FROM..TO");
   command
       ->add_option("--out", options->out,

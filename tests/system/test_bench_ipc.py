@@ -87,16 +87,28 @@ def test_every_method_answers(leat):
     assert all(result["count"] == 300 for result in results if result["median"])
     assert report["clock_ns"] >= 0 and " bench ipc -c 300 -s 100" in report["command"]
     assert {"mitigations", "governor", "hypervisor", "kernel", "cpu"} <= set(report["machine"])
+    libraries = report["machine"]["libraries"]
+    assert set(libraries) == {"zeromq", "nng", "boost"}
+    assert all(re.fullmatch(r"\d+\.\d+\.\d+", version) for version in libraries.values())
 
 
-@pytest.mark.parametrize("size", ["1", "1000", "64KiB", "1MiB"])
-def test_any_size_passes_or_says_why_not(leat, size):
-    report = run_json(leat, "ipc", "-c", "20", "-s", size, "--runs", "1")
-    check_results(report, 1, "pingpong")
+@pytest.mark.parametrize("size", ["1", "1000", "4096", "64KiB", "1MiB"])
+@pytest.mark.parametrize("pattern", ["pingpong", "oneway", "rate"])
+def test_any_size_passes_or_says_why_not(leat, pattern, size):
+    how = ["--rate", "1000"] if pattern == "rate" else ["--pattern", pattern]
+    # 64 MiB at a time take half a minute, most of it for memory that nobody has touched before.
+    has_batches = pattern == "oneway" and size != "1MiB"
+    if pattern == "oneway" and not has_batches:
+        how += ["--batch", "1"]
+    report = run_json(leat, "ipc", "-c", "20", "-s", size, "--runs", "1", *how)
+    check_results(report, 1, pattern)
     unsupported = {r["method"] for r in report["results"] if r["median"] is None}
-    allowed = {"1": set(), "1000": set(), "64KiB": {"udp", "mq-sysv", "mq-posix"},
-               "1MiB": {"udp", "mq-sysv", "mq-posix", "seqpacket", "dgram"}}[size]
+    allowed = {"64KiB": {"udp", "mq-sysv", "mq-posix"},
+               "1MiB": {"udp", "mq-sysv", "mq-posix", "seqpacket", "dgram"}}.get(size, set())
     assert unsupported <= allowed | FORBIDDEN
+    if has_batches:
+        batched = {r["method"] for r in report["results"] if r["batch"] == 64 and r["median"]}
+        assert {"pipe", "leat", "leat-group"} <= batched
 
 
 def test_one_way_without_and_with_batches(leat):
@@ -255,6 +267,15 @@ def test_sweep_leaves_a_file_for_each_step_and_goes_on(leat, tmp_path):
 
     other = leat(*command[:-1], "pipe", check=True)  # Other parameters are another measurement.
     assert "is there" not in other.stdout
+
+
+def test_sweep_at_a_rate(leat, tmp_path):
+    leat("bench", "ipc", "--sweep", "sizes=8,100", "--rate", "2000", "--out", tmp_path, "-c", "100",
+         "--runs", "1", "--method", "pipe,leat", check=True)
+    files = {"rate-2000-8.json", "rate-2000-100.json"}
+    assert {path.name for path in tmp_path.iterdir()} == files
+    for name in files:
+        check_results(json.loads((tmp_path / name).read_text()), 1, "rate")
 
 
 @pytest.mark.parametrize("arguments,words", [

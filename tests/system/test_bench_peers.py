@@ -7,6 +7,7 @@ import array
 import glob
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,10 +24,12 @@ sys.path.insert(0, str(PEERS))
 import roles  # noqa: E402
 import scenarios  # noqa: E402
 
+VARIANTS = ("spinning", "blocking")
 SIZES = {"oneway": [8, 32, 100, 1024], "pingpong": [8, 100, 1024], "group": [100], "crash": [64]}
-RUN_KEYS = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "min_ns", "max_ns", "mean_ns",
-            "stddev_ns", "messages_per_second", "cpu_ns_per_message", "sender_cpu_ns_per_message",
-            "receiver_cpu_ns_per_message", "context_switches_per_message"}
+LATENCIES = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "min_ns", "max_ns", "mean_ns",
+             "stddev_ns"}
+RUN_KEYS = LATENCIES | {"messages_per_second", "cpu_ns_per_message", "sender_cpu_ns_per_message",
+                        "receiver_cpu_ns_per_message", "context_switches_per_message"}
 
 
 def run_peers(*arguments, timeout=280, **environment):
@@ -59,7 +62,8 @@ def check_run(run, pattern):
     latencies = [run[key] for key in ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns",
                                       "max_ns") if run[key] is not None]
     assert latencies == sorted(latencies)
-    assert (run["p50_ns"] is not None) == (pattern == "pingpong")
+    assert all((run[key] is not None) == (pattern == "pingpong") for key in LATENCIES)
+    assert run["cpu_ns_per_message"] > 0 and run["context_switches_per_message"] >= 0
 
 
 def test_rivals_are_measured_in_turns_with_ours(tmp_path):
@@ -78,16 +82,21 @@ def test_rivals_are_measured_in_turns_with_ours(tmp_path):
     rows = {}
     for result in report["results"]:
         assert result["verified"] and result["note"] == "", result
+        assert len(result["runs"]) == 2 and result["rate"] == 0 and result["baseline"] is False
         row = rows.setdefault((result["method"], result["variant"], result["pattern"],
                                result.get("batch")), [])
         row.append(result["size"])
         if result["pattern"] == "crash":
-            assert len(result["recovery_ns"]) == 2
-            assert all(ns is None or ns > 0 for ns in result["recovery_ns"])
+            trials = [run["recovery_ns"] for run in result["runs"]]
+            assert all(ns is None or ns > 0 for ns in trials)
+            assert result["median"]["never"] == trials.count(None)
         else:
-            assert len(result["runs"]) == 2
             for run in [*result["runs"], result["median"]]:
                 check_run(run, result["pattern"])
+    assert {key[1:] for key in rows if key[0] == "leat"} == {
+        *((variant, "oneway", batch) for variant in VARIANTS for batch in (1, 64)),
+        *((variant, "pingpong", 1) for variant in VARIANTS),
+        ("blocking", "group", 1), ("blocking", "group", 0), ("spinning", "crash", 1)}
     for pattern, sizes in SIZES.items():
         for method in ("leat", "pipe", "boost-mq"):
             found = [row for key, row in rows.items() if key[0] == method and key[2] == pattern]
@@ -96,6 +105,8 @@ def test_rivals_are_measured_in_turns_with_ours(tmp_path):
 
 def test_a_rival_that_cannot_be_built_is_listed_with_the_reason(tmp_path):
     (tmp_path / "bin").mkdir()
+    for tool in ("g++", "as", "ld"):  # What Leat's own side is built with.
+        (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
     file = tmp_path / "peers.json"
     done = run_peers("--only", "iceoryx2", "--quick", "--patterns", "group", "--json", file,
                      PATH=str(tmp_path / "bin"))

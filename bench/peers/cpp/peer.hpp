@@ -62,13 +62,14 @@ struct Options {
   std::size_t size = 100;
   std::uint64_t records = 1000;  // Of this sender; of the reader: all.
   std::uint64_t warm_up = 100;   // The same.
-  std::uint64_t batch = 1;
+  std::uint64_t batch = 1;  // Records handed over at a time; a worker, 0: as many as are there.
   std::uint64_t index = 0;  // Which of the senders or workers this is.
   std::uint64_t senders = 1;
   std::uint64_t workers = 1;
   bool spin = false;
 
   bool is_group() const noexcept { return role == "sender" || role == "worker"; }
+  bool is_round_trip() const noexcept { return role == "caller" || role == "answerer"; }
 };
 
 inline Options parse_options(int argc, char** argv) {
@@ -112,9 +113,8 @@ inline Options parse_options(int argc, char** argv) {
   }
   if (options.directory.empty()) throw std::invalid_argument("--dir is missing");
   if (options.size < sizeof(std::uint64_t)) throw std::invalid_argument("--size is at least 8");
-  if (options.batch == 0 || options.senders == 0 || options.workers == 0 ||
-      options.workers > kMaxWorkers) {
-    throw std::invalid_argument("--batch, --senders and --workers are at least 1");
+  if (options.senders == 0 || options.workers == 0 || options.workers > kMaxWorkers) {
+    throw std::invalid_argument("--senders and --workers are at least 1");
   }
   return options;
 }
@@ -191,9 +191,11 @@ void be_reader(const Options& options) {
   typename Rival::Receiver receiver(options, "data");
   say("ready");
   await_go();
-  std::uint64_t next = 0;
+  std::uint64_t received = 0;
   const auto read = [&](std::uint64_t count) {
-    for (const std::uint64_t end = next + count; next < end;) {
+    std::uint64_t next = received;  // A copy: the compiler keeps it in a register.
+    received += count;
+    while (next < received) {
       const std::size_t polled = receiver.poll([&](std::span<const std::byte> record) {
         expect(record.size() == payload.size() && payload.check(record.data(), next), next);
         ++next;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include <boost/version.hpp>
 #include <cerrno>
 #include <memory>
 
@@ -199,6 +200,15 @@ class NngChannel {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> library_versions() {
+  int major = 0, minor = 0, patch = 0;
+  ::zmq_version(&major, &minor, &patch);
+  return {{"zeromq", fmt::format("{}.{}.{}", major, minor, patch)},
+          {"nng", ::nng_version()},
+          {"boost", fmt::format("{}.{}.{}", BOOST_VERSION / 100'000, BOOST_VERSION / 100 % 1000,
+                                BOOST_VERSION % 100)}};
+}
 
 std::vector<Method> library_methods() {
   return {

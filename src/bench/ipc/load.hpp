@@ -34,17 +34,17 @@ struct Latency {
 };
 
 // Sorts the samples.
-inline Latency latency_of(std::vector<std::uint32_t>& samples_ns) {
+inline Latency latency_of(std::vector<std::uint64_t>& samples_ns) {
   if (samples_ns.empty()) return {};
   std::sort(samples_ns.begin(), samples_ns.end());
   const auto count = static_cast<double>(samples_ns.size());
   const auto at = [&](double part) { return nearest_rank(samples_ns, part); };
   // In two passes: the squares of differences from the mean neither overflow nor cancel.
   double sum = 0;
-  for (const std::uint32_t sample : samples_ns) sum += sample;
+  for (const std::uint64_t sample : samples_ns) sum += static_cast<double>(sample);
   const double mean = sum / count;
   double squares = 0;
-  for (const std::uint32_t sample : samples_ns) {
+  for (const std::uint64_t sample : samples_ns) {
     const double difference = static_cast<double>(sample) - mean;
     squares += difference * difference;
   }

@@ -157,9 +157,9 @@ class Receiver {
 };
 
 // Durations to be filled in; not 0, so that every page is touched before the time starts.
-inline std::vector<std::uint32_t> samples_for(const Load& load, End end) {
+inline std::vector<std::uint64_t> samples_for(const Load& load, End end) {
   const Pattern with_samples = end == End::sender ? Pattern::pingpong : Pattern::rate;
-  return std::vector<std::uint32_t>(load.pattern == with_samples ? load.count : 0, 1);
+  return std::vector<std::uint64_t>(load.pattern == with_samples ? load.count : 0, 1);
 }
 
 template <class Channel>
@@ -184,10 +184,10 @@ void run_sender(Channel& channel, const Load& load, Board& board, Barrier& barri
   switch (load.pattern) {
     case Pattern::pingpong: {
       std::uint64_t before_ns = board.started_ns;
-      for (std::uint32_t& sample_ns : samples_ns) {
+      for (std::uint64_t& sample_ns : samples_ns) {
         sender.call();
         const std::uint64_t after_ns = now_ns();
-        sample_ns = clamp_sample_ns(after_ns - before_ns);
+        sample_ns = after_ns - before_ns;
         before_ns = after_ns;
       }
       board.ended_ns = before_ns;
@@ -226,7 +226,7 @@ void run_receiver(Channel& channel, const Load& load, Board& board, Barrier& bar
         const std::uint64_t at_ns = now_ns();
         const auto due_ns = board.due_ns.load(std::memory_order_acquire) +
                             static_cast<std::uint64_t>(static_cast<double>(i) * interval_ns);
-        samples_ns[i] = clamp_sample_ns(at_ns > due_ns ? at_ns - due_ns : 0);
+        samples_ns[i] = at_ns > due_ns ? at_ns - due_ns : 0;
       });
       board.ended_ns = now_ns();
       break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "load.hpp"
@@ -19,6 +20,9 @@ struct Method {
 
 // In the order in which they are shown.
 std::vector<Method> all_methods();
+
+// Of the libraries that some of them use: name and version.
+std::vector<std::pair<std::string, std::string>> library_versions();
 
 // By file.
 std::vector<Method> stream_methods();
