@@ -74,13 +74,16 @@ def figures_of(trips, one_way, size):
 def rivals_figures_of(results, size):
     """The same against other systems: a quotient, and whose figure it is."""
     def of(pattern, figure, best, in_process):
-        here = [row for row in results if row["median"]
-                and (row["pattern"], row["size"], row["batch"]) == (pattern, size, 1)]
-        ours = next(row["median"][figure] for row in here
-                    if (row["method"], row["variant"]) == ("leat", "spinning"))
-        value, name = best((row["median"][figure], row["method"]) for row in here
-                           if row["method"] != "leat" and row.get("in_process", False) == in_process)
-        return f"1 / {ours / value:.2f} ({name})"
+        here = [row for row in results if row["median"] and row["pattern"] == pattern
+                and (row["size"], row["batch"]) == (size, 1)]
+        ours = [row["median"][figure] for row in here
+                if (row["method"], row["variant"]) == ("leat", "spinning")]
+        others = [(row["median"][figure], row["method"]) for row in here
+                  if row["method"] != "leat" and row.get("in_process", False) == in_process]
+        if not ours or not others:
+            return "1 / not measured"
+        value, name = best(others)
+        return f"1 / {ours[0] / value:.2f} ({name})"
 
     figures = {}
     for in_process, where in ((False, ""), (True, ", within one process")):

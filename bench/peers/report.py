@@ -19,9 +19,9 @@ def median_of(runs):
 def entry_of(case):
     """One of "results", of the shape of `leat bench ipc --json`."""
     is_crash = case.pattern == "crash"
-    count = len(case.runs) if is_crash else case.counts.records if case.counts else 0
+    each = 1 if is_crash else case.counts.records if case.counts else 0
     entry = {"method": case.method, "variant": case.variant, "baseline": False,
-             "pattern": case.pattern, "size": case.size, "count": count, "batch": case.batch, "rate": 0,
+             "pattern": case.pattern, "size": case.size, "count": each * len(case.runs), "batch": case.batch, "rate": 0,
              "verified": bool(case.runs),
              "median": (median_of_trials if is_crash else median_of)(case.runs), "runs": case.runs,
              "note": case.note}
@@ -71,13 +71,14 @@ def print_tables(entries, not_run, runs, limit_seconds):
     print_round_trips(by_pattern.get("pingpong", []), runs)
     print_groups(by_pattern.get("group", []), runs)
     print_crashes(by_pattern.get("crash", []), limit_seconds)
-    notes = {(entry["method"], entry["pattern"]): entry["note"] for entry in entries if entry["note"]}
+    # What it never has is said once, what went wrong for each row.
+    notes = {(entry["method"], entry["pattern"], entry["note"]): entry for entry in entries if entry["note"]}
     if not_run or notes:
         print("\nNot measured:")
     for name, reason in not_run.items():
         print(f"  {name}: {reason}")
-    for (name, pattern), note in notes.items():
-        print(f"  {name}, {pattern}: {note}")
+    for (_, pattern, note), entry in notes.items():
+        print(f"  {title_of(entry)}, {pattern}, {entry['size']} B: {note}")
 
 
 def title_of(entry):
@@ -191,7 +192,7 @@ def print_crashes(entries, limit_seconds):
     def text(ns):
         return ns_text(ns) if ns is not None else f"> {limit_seconds:g} s"
     for entry in here:
-        title = TITLES.get(entry["method"], entry["method"])
+        title = title_of(entry)
         median = entry["median"]
         never = f"   {median['never']} not within {limit_seconds:g} s" if median["never"] else ""
         print(f"{title:<32}{entry['count']:>9}{text(median['recovery_ns']):>11}"

@@ -19,6 +19,7 @@ ROUND_TRIP_SIZES = (8, 100, 1024)
 GROUP_SIZE = 100
 GROUP_EACH = 2            # Senders, and receivers.
 CRASH_SIZE = 64
+ENOUGH_FOR_P9999 = 10_000  # With fewer round trips in a run it would be the longest of them.
 LATENCIES = ("p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "min_ns", "max_ns", "mean_ns",
              "stddev_ns")
 RATES = ("messages_per_second", "cpu_ns_per_message", "sender_cpu_ns_per_message",
@@ -103,7 +104,7 @@ def latencies_of(samples_file, mean_ns):
     def at(part):  # Nearest rank, as `leat bench` counts.
         return ordered[max(math.ceil(part * len(ordered)), 1) - 1]
     return {"p50_ns": at(0.5), "p90_ns": at(0.9), "p99_ns": at(0.99), "p999_ns": at(0.999),
-            "p9999_ns": at(0.9999), "min_ns": ordered[0], "max_ns": ordered[-1], "mean_ns": mean_ns,
+            "p9999_ns": at(0.9999) if len(ordered) >= ENOUGH_FOR_P9999 else None, "min_ns": ordered[0], "max_ns": ordered[-1], "mean_ns": mean_ns,
             "stddev_ns": statistics.pstdev(ordered)}
 
 

@@ -34,10 +34,7 @@ struct BoostQueue {
       message_queue::size_type size = 0;
       unsigned priority = 0;
       if (spins_) {
-        if (!queue_.try_receive(buffer_.data(), buffer_.size(), size, priority)) {
-          relax();
-          return 0;
-        }
+        if (!queue_.try_receive(buffer_.data(), buffer_.size(), size, priority)) return 0;
       } else if (!gives_up_) {
         queue_.receive(buffer_.data(), buffer_.size(), size, priority);
       } else if (!queue_.try_receive(buffer_.data(), buffer_.size(), size, priority) &&

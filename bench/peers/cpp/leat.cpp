@@ -25,10 +25,10 @@ T value_of(Result<T> result, const char* what) {
   return std::move(*result);
 }
 
-// One that does not spin sleeps at once.
+// One that does not spin sleeps at once, also after a streak of records.
 template <class ReaderOptions>
 ReaderOptions with_patience(ReaderOptions reader, const Options& options) {
-  if (!options.spin) reader.spin = std::chrono::nanoseconds{0};
+  if (!options.spin) reader.spin = reader.patience = std::chrono::nanoseconds{0};
   return reader;
 }
 

@@ -66,10 +66,7 @@ struct Pipe {
     static constexpr int kPipeBytes = 1 << 20;
 
     void wait() const {
-      if (spins_) {
-        relax();
-        return;
-      }
+      if (spins_) return;
       pollfd one{file_, POLLIN, 0};
       (void)::poll(&one, 1, static_cast<int>(kIdle.count()));
     }
