@@ -62,7 +62,9 @@ def check_run(run, pattern):
     latencies = [run[key] for key in ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns",
                                       "max_ns") if run[key] is not None]
     assert latencies == sorted(latencies)
-    assert all((run[key] is not None) == (pattern == "pingpong") for key in LATENCIES)
+    # A quick run has not the 10,000 round trips that p99.99 takes.
+    assert {key for key in LATENCIES if run[key] is not None} == (
+        LATENCIES - {"p9999_ns"} if pattern == "pingpong" else set())
     assert run["cpu_ns_per_message"] > 0 and run["context_switches_per_message"] >= 0
 
 
