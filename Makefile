@@ -49,12 +49,13 @@ bench-ipc: SWEEP = build/leat bench ipc --pin 0,1 --out bench/results
 bench-ipc: build
 	$(SWEEP) --sweep $(SIZES) --pattern pingpong -c 50000
 	$(SWEEP) --sweep $(SIZES) --pattern oneway
-	$(SWEEP) --sweep sizes=100,1KiB,16KiB --rate 10000 -c 50000
+	$(SWEEP) --sweep sizes=100 --rate 10000 -c 50000
 	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
 	tools/readme_tables.py
 
 bench-peers: build
 	@tools/install-deps.sh peers
+	@mkdir -p build/peers
 	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
 
 test:

@@ -3,12 +3,19 @@
 set(COMMIT unknown)
 if(EXISTS "${SOURCE}/.git")  # Otherwise git would name the commit of some repository around us.
   # safe.directory: a checkout that belongs to another user, as in many CI systems.
+  set(GIT git -c "safe.directory=${SOURCE}" -C "${SOURCE}")
   execute_process(
-    COMMAND git -c "safe.directory=${SOURCE}" -C "${SOURCE}"
-            describe --always --dirty --abbrev=12 --exclude=*
+    COMMAND ${GIT} describe --always --abbrev=12 --exclude=*
     OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     set(COMMIT "${described}")
+    # Nothing is built from results and documents: a build that wrote them is still the commit's.
+    execute_process(
+      COMMAND ${GIT} diff --quiet HEAD -- . ":(exclude)bench/results" ":(exclude)*.md"
+      ERROR_QUIET RESULT_VARIABLE is_changed)
+    if(is_changed)
+      string(APPEND COMMIT "-dirty")
+    endif()
   endif()
 endif()
 file(CONFIGURE OUTPUT "${OUTPUT}" @ONLY CONTENT [=[

@@ -6,6 +6,7 @@ from rivals import OURS
 from scenarios import CRASH_SIZE, GROUP_EACH, GROUP_SIZE, ONE_WAY_SIZES, ROUND_TRIP_SIZES
 
 TITLES = {"leat": "Leat"}
+TITLE = 40  # Columns of the first one.
 
 
 def median_of(runs):
@@ -45,13 +46,6 @@ def middle_of(ordered):
     return None if None in middle else sum(middle) / 2
 
 
-def whole_report(head, command, parameters, cases, not_run, settings):
-    return {**head, "command": command, "parameters": parameters,
-            "results": [entry_of(case) for case in cases],
-            "not_run": [{"method": name, "reason": reason} for name, reason in not_run.items()],
-            "settings": settings}
-
-
 def write_json(report, file):
     text = json.dumps(report, indent=2) + "\n"
     if file == "-":
@@ -63,22 +57,34 @@ def write_json(report, file):
 
 # --- Tables ------------------------------------------------------------------------------------
 
-def print_tables(entries, not_run, runs, limit_seconds):
+def print_tables(report):
+    """All of a report, as --json writes it."""
+    machine, entries = report["machine"], report["results"]
+    runs = report["parameters"]["runs"]
+    print(f"{machine['cpu']}, {machine['cpus_online']} CPUs, {machine['kernel']}; "
+          f"Leat {report['version']} ({report['commit']})")
     by_pattern = {}
     for entry in entries:
         by_pattern.setdefault(entry["pattern"], []).append(entry)
     print_one_way(by_pattern.get("oneway", []), runs)
     print_round_trips(by_pattern.get("pingpong", []), runs)
     print_groups(by_pattern.get("group", []), runs)
-    print_crashes(by_pattern.get("crash", []), limit_seconds)
-    # What it never has is said once, what went wrong for each row.
-    notes = {(entry["method"], entry["pattern"], entry["note"]): entry for entry in entries if entry["note"]}
-    if not_run or notes:
+    print_crashes(by_pattern.get("crash", []), report["parameters"]["crash_limit_seconds"])
+    notes = []
+    for entry in entries:
+        if entry["note"]:
+            alike = [other for other in entries if all(other[key] == entry[key] for key in ("method", "pattern"))]
+            name = f"{title_of(entry)}, {entry['pattern']}, {entry['size']} B"
+            if all(other["note"] == entry["note"] for other in alike):  # Of all its rows: said once.
+                name = f"{entry['method']}, {entry['pattern']}"
+            if (name, entry["note"]) not in notes:
+                notes.append((name, entry["note"]))
+    if report["not_run"] or notes:
         print("\nNot measured:")
-    for name, reason in not_run.items():
-        print(f"  {name}: {reason}")
-    for (_, pattern, note), entry in notes.items():
-        print(f"  {title_of(entry)}, {pattern}, {entry['size']} B: {note}")
+    for missing in report["not_run"]:
+        print(f"  {missing['method']}: {missing['reason']}")
+    for name, note in notes:
+        print(f"  {name}: {note}")
 
 
 def title_of(entry):
@@ -131,10 +137,10 @@ def print_one_way(entries, runs):
     print(f"\nOne way, one to one: million records/s, median of {runs}; "
           "in brackets what part of Leat's that is, if that waits in the same way; CPU time of both "
           "sides, 100 B\n")
-    print(f"{'':<32}" + "".join(f"{size:>9} B       " for size in ONE_WAY_SIZES) + "      CPU")
+    print(f"{'':<{TITLE}}" + "".join(f"{size:>9} B       " for size in ONE_WAY_SIZES) + "      CPU")
     ours = ours_of(entries)
     for (title, variant, batch), medians in rows.items():
-        line = f"{title:<32}"
+        line = f"{title:<{TITLE}}"
         for size in ONE_WAY_SIZES:
             line += rate_cell(medians.get(size), ours.get((size, variant, batch)))
         cpu = (medians.get(100) or {}).get("cpu_ns_per_message")
@@ -159,13 +165,13 @@ def print_round_trips(entries, runs):
             continue
         print(f"\nRound trip, {size} B, median of {runs}; in brackets: p50 in those of Leat's that "
               "waits in the same way\n")
-        print(f"{'':<32}" + "".join(f"{name:>9}" for name, _ in columns))
+        print(f"{'':<{TITLE}}" + "".join(f"{name:>9}" for name, _ in columns))
         ours_here = ours_of(here)
         for entry in here:
             median, ours = entry["median"], ours_here.get((size, entry["variant"], 1))
             cells = "".join(f"{ns_text(median[key]):>9}" for _, key in columns)
             part = f"  ({median['p50_ns'] / ours['p50_ns']:.1f})" if ours else ""
-            print(f"{title_of(entry):<32}{cells}{part}")
+            print(f"{title_of(entry):<{TITLE}}{cells}{part}")
 
 
 def print_groups(entries, runs):
@@ -174,11 +180,11 @@ def print_groups(entries, runs):
         return
     print(f"\nEach record to one of several: {GROUP_EACH} senders, {GROUP_EACH} receivers, "
           f"{GROUP_SIZE} B, median of {runs}; in brackets what part of Leat's that is\n")
-    print(f"{'':<32}{'M/s':>9}{'':>9}{'CPU':>9}")
+    print(f"{'':<{TITLE}}{'M/s':>9}{'':>9}{'CPU':>9}")
     ours = ours_of(here)
     for entry in here:
         cell = rate_cell(entry["median"], ours.get((GROUP_SIZE, entry["variant"], entry["batch"])))
-        print(f"{title_of(entry):<32}{cell}{ns_text(entry['median']['cpu_ns_per_message']):>9}")
+        print(f"{title_of(entry):<{TITLE}}{cell}{ns_text(entry['median']['cpu_ns_per_message']):>9}")
 
 
 def print_crashes(entries, limit_seconds):
@@ -187,7 +193,7 @@ def print_crashes(entries, limit_seconds):
         return
     print("\nA publisher is killed in the midst of publishing, until a subscriber has a new record of\n"
           f"another one ({CRASH_SIZE} B)\n")
-    print(f"{'':<32}{'trials':>9}{'median':>11}{'max':>11}")
+    print(f"{'':<{TITLE}}{'trials':>9}{'median':>11}{'max':>11}")
 
     def text(ns):
         return ns_text(ns) if ns is not None else f"> {limit_seconds:g} s"
@@ -195,5 +201,5 @@ def print_crashes(entries, limit_seconds):
         title = title_of(entry)
         median = entry["median"]
         never = f"   {median['never']} not within {limit_seconds:g} s" if median["never"] else ""
-        print(f"{title:<32}{entry['count']:>9}{text(median['recovery_ns']):>11}"
+        print(f"{title:<{TITLE}}{entry['count']:>9}{text(median['recovery_ns']):>11}"
               f"{text(median['max_ns']):>11}{never}")

@@ -8,6 +8,7 @@ payloads between separate processes on the same CPUs, and every record is checke
 folder has the settings of each and the reasons.
 """
 import argparse
+import json
 import os
 import shlex
 import signal
@@ -168,6 +169,7 @@ def parse_arguments():
     parser.add_argument("--pin", default=None, metavar="A,B", help="CPUs of writer and reader")
     parser.add_argument("--leat", type=Path, default=ROOT / "build/leat", help="the executable of Leat")
     parser.add_argument("--json", metavar="FILE", help="also write all runs there; - is stdout")
+    parser.add_argument("--show", metavar="FILE", help="measure nothing: print the tables of that JSON")
     options = parser.parse_args()
     if options.runs is None:
         options.runs = 1 if options.quick else 5
@@ -224,27 +226,37 @@ def run(options):
         fail(EXIT_FAILED, failure)
     # Ours first: the others are compared with it.
     rivals, not_run = build_all([OURS, *(rival for rival in RIVALS if rival.name in wanted)], progress)
-    cases = []
-    for turn_takers in groups_of_cases(rivals, patterns):
-        measure_in_turns(turn_takers, setup, options, progress)
-        cases += turn_takers
-    progress("")
-
     parameters = {"runs": options.runs, "trials": options.trials, "pin": setup.cpus,
                   "seconds": options.seconds, "limit_seconds": options.limit,
                   "crash_limit_seconds": options.crash_limit, "quick": options.quick}
     settings = {rival.name: rival.described() for rival in rivals}
-    whole = report.whole_report(head, shlex.join(["bench/peers/run.py", *sys.argv[1:]]), parameters,
-                                cases, not_run, settings)
-    if options.json != "-":
-        machine = head["machine"]
-        print(f"{machine['cpu']}, {machine['cpus_online']} CPUs, {machine['kernel']}; "
-              f"Leat {head['version']} ({head['commit']})")
-        report.print_tables(whole["results"], not_run, options.runs, options.crash_limit)
+    whole = {**head, "command": shlex.join(["bench/peers/run.py", *sys.argv[1:]]),
+             "parameters": parameters, "results": [],
+             "not_run": [{"method": name, "reason": reason} for name, reason in not_run.items()],
+             "settings": settings}
+    for cases in groups_of_cases(rivals, patterns):
+        measure_in_turns(cases, setup, options, progress)
+        whole["results"] += [report.entry_of(case) for case in cases]
+        if options.json not in (None, "-"):  # What is measured is kept, whatever happens to the rest.
+            report.write_json(whole, options.json)
+    progress("")
+    if options.json == "-":
+        report.write_json(whole, "-")
+        return
+    report.print_tables(whole)
     if options.json:
-        report.write_json(whole, options.json)
-        if options.json != "-":
-            print(f"\nAll runs: {options.json}")
+        print(f"\nAll runs: {options.json}")
+
+
+def show(file):
+    """The tables of what was measured before."""
+    try:
+        with open(file, encoding="utf-8") as earlier:
+            report.print_tables(json.load(earlier))
+    except OSError as error:
+        fail(EXIT_NOT_FOUND, f"cannot read {file}: {error.strerror}")
+    except (ValueError, KeyError, TypeError):
+        fail(EXIT_FAILED, f"{file} is not what --json wrote")
 
 
 def main():
@@ -253,7 +265,10 @@ def main():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        run(options)
+        if options.show:
+            show(options.show)
+        else:
+            run(options)
     except KeyboardInterrupt:
         progress("")
         print("run.py: interrupted", file=sys.stderr)

@@ -124,6 +124,9 @@ void check(const Options& options) {
   if (options.compat && chosen_pattern(options) != Pattern::pingpong) {
     throw Failure(kExitBadUsage, "--compat prints round trips: leave out --pattern and --rate");
   }
+  if (options.compat && options.json.takes_stdout()) {
+    throw Failure(kExitBadUsage, "--compat prints its own block: say --json=FILE");
+  }
   if (options.html == "-" && (options.json.takes_stdout() || options.compat)) {
     throw Failure(kExitBadUsage,
                   "--html -: stdout can have only one of the page, JSON and --compat");

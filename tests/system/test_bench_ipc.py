@@ -47,7 +47,8 @@ def check_results(report, runs, pattern):
             assert result["note"].startswith("not supported: ") and result["runs"] == []
             assert result["verified"] is False
             continue
-        assert result["verified"] is True and result["note"] == ""
+        assert result["verified"] is True
+        assert result["note"] == "" or pattern == "rate" and "not keep up" in result["note"]
         assert len(result["runs"]) == runs
         for run in [*result["runs"], result["median"]]:
             assert set(run) == FIGURES
@@ -148,6 +149,18 @@ def test_latency_at_a_rate_counts_from_when_a_message_was_due(leat):
         assert result["median"]["sender_cpu_ns_per_message"] is None
 
 
+def test_a_rate_may_be_low(leat):
+    report = run_json(leat, "ipc", "--rate", "20", "--runs", "1", "--method", "pipe", "--block")
+    assert report["results"][0]["count"] == 20
+
+
+def test_who_cannot_keep_up_is_named(leat):
+    command = ("ipc", "--rate", "100000000", "-c", "2000", "--runs", "1", "--method", "signal")
+    result = run_json(leat, *command)["results"][0]
+    assert result["verified"] and "could not keep up" in result["note"]
+    assert "could not keep up" in leat("bench", *command, check=True).stdout
+
+
 def test_a_pause_of_the_receiver_makes_all_that_were_due_late(leat):
     """No coordinated omission: who waits for a stopped receiver counts, too."""
     running = leat.start("bench", "ipc", "-c", "6000", "--rate", "1000", "--runs", "1", "--warmup",
@@ -234,6 +247,15 @@ def test_ctrl_c_leaves_nothing(leat, method):
     assert kernel_objects() <= before
 
 
+def test_what_finds_no_place_is_named_and_the_others_go_on(leat, tmp_path):
+    leat.environment["TMPDIR"] = str(tmp_path / "none")
+    done = leat("bench", "ipc", "-c", "20", "--runs", "1", "--method", "fifo,mmap,pipe")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "fifo" in done.stderr and "failed: " in done.stderr
+    rows = {line.split()[0]: line for line in done.stdout.splitlines() if line}
+    assert "failed: " in rows["mmap"] and "failed: " not in rows["pipe"]
+
+
 def test_what_takes_too_long_is_stopped_and_named(leat):
     done = leat("bench", "ipc", "-c", "50000000", "--runs", "1", "--block", "--method", "tcp,pipe",
                 "--time-limit", "1", timeout=60)
@@ -291,6 +313,7 @@ def test_sweep_at_a_rate(leat, tmp_path):
     (["--rate", "10", "--batch", "8"], ["--batch"]),
     (["--rate", "10", "--pattern", "pingpong"], ["--pattern"]),
     (["--compat", "--pattern", "oneway"], ["--compat"]),
+    (["--compat", "--json"], ["--compat", "--json=FILE"]),
     (["--sweep", "sizes=1..8"], ["--out DIR"]),
     (["--sweep", "1..8", "--out", "x"], ["sizes=1..64KiB"]),
     (["--runs", "0"], ["--runs"]),

@@ -105,6 +105,14 @@ def test_rivals_are_measured_in_turns_with_ours(tmp_path):
             assert found and all(row == sizes for row in found), (method, pattern, rows)
 
 
+    assert done.stdout == run_peers("--show", file).stdout + f"\nAll runs: {file}\n"
+
+
+def test_the_table_in_the_repository_is_that_of_its_results():
+    results = ROOT / "bench" / "results" / "peers"
+    assert run_peers("--show", results / "results.json").stdout == (results / "table.txt").read_text()
+
+
 def test_a_rival_that_cannot_be_built_is_listed_with_the_reason(tmp_path):
     (tmp_path / "bin").mkdir()
     for tool in ("g++", "as", "ld"):  # What Leat's own side is built with.
@@ -212,6 +220,7 @@ def test_each_record_must_be_received_once(tmp_path, received, is_right):
     (["--patterns", "fast"], 2, "pingpong"), (["--pin", "a,b"], 2, "--pin"),
     (["--pin", "4711"], 2, "4711"), (["--runs", "0"], 2, "--runs"), (["--limit", "-1"], 2, "limits"),
     (["--runs", "many"], 2, "--runs"), (["--fast"], 2, "--fast"),
+    (["--show", "/nowhere/peers.json"], 3, "/nowhere"), (["--show", __file__], 1, "--json"),
     (["--leat", "/nowhere/leat"], 3, "make build"), (["--json", "/nowhere/peers.json"], 3, "/nowhere")])
 def test_bad_usage_gets_one_line(arguments, code, word):
     done = run_peers(*arguments, timeout=20)

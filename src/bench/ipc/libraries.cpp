@@ -67,6 +67,9 @@ class ZeromqChannel {
       const Unpinned unpinned;
       socket_ = {::zmq_socket(context_.get(), ZMQ_PAIR), &::zmq_close};
       if (!socket_) throw zeromq_failure("make a socket");
+      // All has arrived when both sides end; after a failure nobody is to wait for the rest.
+      const int linger_ms = 0;
+      ::zmq_setsockopt(socket_.get(), ZMQ_LINGER, &linger_ms, sizeof linger_ms);
       char* const address = channel.address_->text;
       if (end == End::receiver) {
         const std::string name = transport == Transport::ipc ? channel.name_ : "tcp://127.0.0.1:*";

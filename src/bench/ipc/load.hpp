@@ -59,7 +59,7 @@ struct Cost {
   double messages_per_second = 0;  // With pingpong: round trips.
   double sender_cpu_ns = 0;        // Per message, of all threads of the process.
   double receiver_cpu_ns = 0;
-  double context_switches = 0;  // Per message, of both sides.
+  double context_switches = 0;  // Per message, of both sides; at a rate of the receiver.
 };
 
 // The machine, or the method itself, can't do this load; the sentence says why.

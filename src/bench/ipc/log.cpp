@@ -48,7 +48,7 @@ class SubscribingReader {
  private:
   static SubscriberOptions options_for(Variant variant) {
     SubscriberOptions options{.from = From::beginning};
-    if (variant == Variant::blocking) options.spin = std::chrono::nanoseconds{0};
+    if (variant == Variant::blocking) options.spin = options.patience = std::chrono::nanoseconds{0};
     return options;
   }
   Subscriber subscriber_;
@@ -76,7 +76,7 @@ class GroupReader {
  private:
   static MemberOptions options_for(Variant variant) {
     MemberOptions options;
-    if (variant == Variant::blocking) options.spin = std::chrono::nanoseconds{0};
+    if (variant == Variant::blocking) options.spin = options.patience = std::chrono::nanoseconds{0};
     return options;
   }
   Group group_;
@@ -124,7 +124,7 @@ class LogChannel {
         if (load_.variant == Variant::blocking) {
           reader_.wait();
         } else {
-          spin_.once_without_pause();
+          spin_.once();
         }
       }
     }

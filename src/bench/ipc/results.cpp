@@ -47,6 +47,16 @@ Json to_json(const Cost& cost, const Load& load) {
           {"context_switches_per_message", std::round(cost.context_switches * 1e4) / 1e4}};
 }
 
+// Of a row with figures: what must be known before they are believed.
+std::string remark_on(const Row& row) {
+  if (row.load.pattern != Pattern::rate || row.runs.empty()) return {};
+  constexpr double kKeptUp = 0.95;
+  const double reached = median_of(row.runs).messages_per_second;
+  if (reached >= kKeptUp * static_cast<double>(row.load.rate)) return {};
+  return fmt::format(
+      "could not keep up: {:.0f} messages/s; the longer a run, the larger its latencies", reached);
+}
+
 Json to_json(const Row& row) {
   Json runs = Json::array();
   for (const Cost& run : row.runs) runs.push_back(to_json(run, row.load));
@@ -62,11 +72,12 @@ Json to_json(const Row& row) {
           {"verified", measured},
           {"median", measured ? to_json(median_of(row.runs), row.load) : Json(nullptr)},
           {"runs", std::move(runs)},
-          {"note", row.note}};
+          {"note", row.note.empty() ? remark_on(row) : row.note}};
 }
 
 constexpr std::uint64_t kUsualCount = 20'000;
 constexpr std::uint64_t kFewest = 1000;
+constexpr std::uint64_t kFewestAtRate = 20;  // They may take a second each.
 constexpr std::uint64_t kMost = 20'000'000;
 constexpr std::uint64_t kUsualBytes = 512u << 20;  // A run with large messages sends not much more.
 constexpr double kUsualSeconds = 1;
@@ -98,6 +109,9 @@ void with_note(Row& row, const Measure& measure) {
     if (failure.exit_code() >= kSignalExit) throw;
     row.note = kFailed + std::string(failure.what());
     row.failed = true;
+  } catch (const std::exception& error) {
+    row.note = kFailed + std::string(error.what());
+    row.failed = true;
   }
   if (!row.note.empty()) row.runs.clear();
 }
@@ -126,7 +140,7 @@ void choose_counts(std::vector<Row>& rows, int runs, const Placement& placement,
             count_of_a_run(std::clamp(kUsualBytes / load.size, kFewest, kUsualCount), runs);
         break;
       case Pattern::rate:
-        load.count = count_of_a_run(std::clamp(load.rate, kFewest, kMost), runs);
+        load.count = count_of_a_run(std::clamp(load.rate, kFewestAtRate, kMost), runs);
         break;
       case Pattern::oneway:
         progress.show(
@@ -216,9 +230,10 @@ void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
     }
     const double cpu_ns =
         cost.receiver_cpu_ns + (load.pattern == Pattern::rate ? 0 : cost.sender_cpu_ns);
-    fmt::print("{:>12.0f} {:>8} {:>8.2f}{}\n", cost.messages_per_second, shown(cpu_ns),
+    fmt::print("{:>12.0f} {:>8} {:>8.2f}{}{}\n", cost.messages_per_second, shown(cpu_ns),
                cost.context_switches,
-               row.method.baseline && row.load.variant == Variant::spinning ? "  baseline" : "");
+               row.method.baseline && row.load.variant == Variant::spinning ? "  baseline" : "",
+               remark_on(row).empty() ? "" : "  could not keep up");
   }
   fmt::print(
       "\nCPU ns, switches: CPU time and context switches of {} per message.\n"

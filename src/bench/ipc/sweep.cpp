@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -71,6 +72,14 @@ std::string SweepDirectory::file_of(const std::string& step) const {
 }
 
 bool SweepDirectory::has(const std::string& step, const Json& parameters) const {
+  // Many builds may share the name of a commit that was changed since, or no name at all.
+  const bool names_one_build =
+      std::strcmp(kCommit, "unknown") != 0 && std::strstr(kCommit, "-dirty") == nullptr;
+  std::error_code error;
+  if (!names_one_build && std::filesystem::last_write_time(file_of(step), error) <
+                              std::filesystem::last_write_time("/proc/self/exe", error)) {
+    return false;
+  }
   std::ifstream file(file_of(step));
   const Json there = Json::parse(file, nullptr, false);
   if (!there.is_object() || there.value("commit", "") != kCommit || !there.contains("parameters") ||
