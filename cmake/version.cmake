@@ -3,6 +3,7 @@
 set(COMMIT unknown)
 if(EXISTS "${SOURCE}/.git")  # Otherwise git would name the commit of some repository around us.
   # safe.directory: a checkout that belongs to another user, as in many CI systems.
+  file(REAL_PATH "${SOURCE}" SOURCE)
   set(GIT git -c "safe.directory=${SOURCE}" -C "${SOURCE}")
   execute_process(
     COMMAND ${GIT} describe --always --abbrev=12 --exclude=*

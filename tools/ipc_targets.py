@@ -3,8 +3,8 @@
 
     tools/ipc_targets.py bench/results
 
-Quotients of the medians that `make bench-ipc` and `make bench-peers` wrote there. docs/ARCHITECTURE.md
-has the tables, and tools/readme_tables.py keeps them up to date.
+Quotients of the medians that `make bench-ipc` wrote there, and of those of `make bench-peers` in its
+directory peers. docs/ARCHITECTURE.md has the tables, and tools/readme_tables.py keeps them up to date.
 """
 import json
 import sys

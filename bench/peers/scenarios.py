@@ -34,7 +34,6 @@ class Setup:
     limit_seconds: float = 60
     crash_limit_seconds: float = 20
 
-
     @property
     def allowed(self):
         return set(self.cpus)

@@ -28,11 +28,20 @@ TopicOptions options_for(const Load& load) {
   return {.capacity_bytes = 8 * segment_bytes};
 }
 
+// A blocking reader sleeps at once, as those of the other methods do.
+template <class Options>
+Options sleeping_as(Variant variant, Options options) {
+  if (variant == Variant::blocking) options.spin = options.patience = std::chrono::nanoseconds{0};
+  return options;
+}
+
 // What a subscriber and a member of a group do alike, as a reader of the topic.
 class SubscribingReader {
  public:
   SubscribingReader(const Topic& topic, Variant variant)
-      : subscriber_{value_of(topic.subscriber(options_for(variant)), "open a subscriber")} {}
+      : subscriber_{value_of(
+            topic.subscriber(sleeping_as(variant, SubscriberOptions{.from = From::beginning})),
+            "open a subscriber")} {}
 
   template <class Look>
   std::size_t poll(std::size_t at_most, const Look& look) {
@@ -46,11 +55,6 @@ class SubscribingReader {
   static void prepare(const Topic&) {}
 
  private:
-  static SubscriberOptions options_for(Variant variant) {
-    SubscriberOptions options{.from = From::beginning};
-    if (variant == Variant::blocking) options.spin = options.patience = std::chrono::nanoseconds{0};
-    return options;
-  }
   Subscriber subscriber_;
 };
 
@@ -58,7 +62,7 @@ class GroupReader {
  public:
   GroupReader(const Topic& topic, Variant variant)
       : group_{value_of(topic.find_group(kGroup), "open the group")},
-        member_{value_of(group_.join(options_for(variant)), "join the group")} {}
+        member_{value_of(group_.join(sleeping_as(variant, MemberOptions{})), "join the group")} {}
 
   template <class Look>
   std::size_t poll(std::size_t at_most, const Look& look) {
@@ -74,11 +78,6 @@ class GroupReader {
   }
 
  private:
-  static MemberOptions options_for(Variant variant) {
-    MemberOptions options;
-    if (variant == Variant::blocking) options.spin = options.patience = std::chrono::nanoseconds{0};
-    return options;
-  }
   Group group_;
   Member member_;
 };
@@ -87,8 +86,11 @@ template <class Reader>
 class LogChannel {
  public:
   explicit LogChannel(const Load& load) : load_{load} {
-    for (const char* name : {kThere, kBack}) {
-      topics_.create(name, options_for(load));
+    const bool answers = load.pattern == Pattern::pingpong;
+    const TopicOptions there = options_for(load);
+    const TopicOptions back = answers ? there : options_for(Load{});
+    for (const auto& [name, options] : {std::pair{kThere, there}, std::pair{kBack, back}}) {
+      topics_.create(name, options);
       Reader::prepare(open_topic(topics_.directory(), name));
     }
   }

@@ -77,7 +77,8 @@ Json to_json(const Row& row) {
 
 constexpr std::uint64_t kUsualCount = 20'000;
 constexpr std::uint64_t kFewest = 1000;
-constexpr std::uint64_t kFewestAtRate = 20;  // They may take a second each.
+constexpr std::uint64_t kFewestAtRate = 20;       // They may take a second each.
+constexpr std::uint64_t kMostAtRate = 1'000'000;  // A slow method takes a minute for them.
 constexpr std::uint64_t kMost = 20'000'000;
 constexpr std::uint64_t kUsualBytes = 512u << 20;  // A run with large messages sends not much more.
 constexpr double kUsualSeconds = 1;
@@ -140,7 +141,7 @@ void choose_counts(std::vector<Row>& rows, int runs, const Placement& placement,
             count_of_a_run(std::clamp(kUsualBytes / load.size, kFewest, kUsualCount), runs);
         break;
       case Pattern::rate:
-        load.count = count_of_a_run(std::clamp(load.rate, kFewestAtRate, kMost), runs);
+        load.count = count_of_a_run(std::clamp(load.rate, kFewestAtRate, kMostAtRate), runs);
         break;
       case Pattern::oneway:
         progress.show(
