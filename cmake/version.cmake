@@ -2,7 +2,8 @@
 #   cmake -DSOURCE=<project> -DVERSION=<x.y.z> -DOUTPUT=<header> -P cmake/version.cmake
 set(COMMIT unknown)
 if(EXISTS "${SOURCE}/.git")  # Otherwise git would name the commit of some repository around us.
-  # safe.directory: a checkout that belongs to another user, as in many CI systems.
+  # safe.directory: a checkout that belongs to another user, as in many CI systems. git compares it
+  # with the path that has no symbolic links.
   file(REAL_PATH "${SOURCE}" SOURCE)
   set(GIT git -c "safe.directory=${SOURCE}" -C "${SOURCE}")
   execute_process(

@@ -22,7 +22,8 @@ def entry_of(case):
     is_crash = case.pattern == "crash"
     each = 1 if is_crash else case.counts.records if case.counts else 0
     entry = {"method": case.method, "variant": case.variant, "baseline": False,
-             "pattern": case.pattern, "size": case.size, "count": each * len(case.runs), "batch": case.batch, "rate": 0,
+             "pattern": case.pattern, "size": case.size, "count": each * len(case.runs),
+             "batch": case.batch, "rate": 0,
              "verified": bool(case.runs),
              "median": (median_of_trials if is_crash else median_of)(case.runs), "runs": case.runs,
              "note": case.note}
@@ -73,7 +74,8 @@ def print_tables(report):
     notes = []
     for entry in entries:
         if entry["note"]:
-            alike = [other for other in entries if all(other[key] == entry[key] for key in ("method", "pattern"))]
+            alike = [other for other in by_pattern[entry["pattern"]]
+                     if other["method"] == entry["method"]]
             name = f"{title_of(entry)}, {entry['pattern']}, {entry['size']} B"
             if all(other["note"] == entry["note"] for other in alike):  # Of all its rows: said once.
                 name = f"{entry['method']}, {entry['pattern']}"

@@ -103,7 +103,8 @@ def latencies_of(samples_file, mean_ns):
     def at(part):  # Nearest rank, as `leat bench` counts.
         return ordered[max(math.ceil(part * len(ordered)), 1) - 1]
     return {"p50_ns": at(0.5), "p90_ns": at(0.9), "p99_ns": at(0.99), "p999_ns": at(0.999),
-            "p9999_ns": at(0.9999) if len(ordered) >= ENOUGH_FOR_P9999 else None, "min_ns": ordered[0], "max_ns": ordered[-1], "mean_ns": mean_ns,
+            "p9999_ns": at(0.9999) if len(ordered) >= ENOUGH_FOR_P9999 else None,
+            "min_ns": ordered[0], "max_ns": ordered[-1], "mean_ns": mean_ns,
             "stddev_ns": statistics.pstdev(ordered)}
 
 

@@ -268,11 +268,11 @@ Cost measure_channel(const Load& load, const Placement& placement) {
   }
   const auto count = static_cast<double>(load.count);
   const auto elapsed_ns = static_cast<double>(board->ended_ns - board->started_ns);
-  // At a rate the time runs from when the first was due: n messages are n - 1 intervals.
-  const double timed = load.pattern == Pattern::rate ? std::max(count - 1, 1.0) : count;
-  // At a rate the sender keeps the time, which is not what sending costs.
-  const std::uint64_t switches =
-      (load.pattern == Pattern::rate ? 0 : board->sender.switches) + board->receiver.switches;
+  // At a rate the time runs from when the first was due (n messages are n - 1 intervals), and the
+  // sender keeps it, which is not what sending costs.
+  const bool at_rate = load.pattern == Pattern::rate;
+  const double timed = at_rate ? std::max(count - 1, 1.0) : count;
+  const std::uint64_t switches = (at_rate ? 0 : board->sender.switches) + board->receiver.switches;
   return {.latency = board->latency,
           .elapsed_ns = elapsed_ns,
           .messages_per_second = 1e9 * timed / std::max(elapsed_ns, 1.0),

@@ -263,12 +263,10 @@ class MappedFile {
  public:
   MappedFile(Fd file, std::size_t size) : size_{size} {
     if (!file) throw system_failure("cannot make a file to map");
-    // Not only its size: a page for which there is no room would end the process by a signal.
-    const int error = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size));
-    if (error != 0) {
-      errno = error;
-      throw system_failure("cannot make room in a file");
-    }
+    // Not only its size: a page for which there is no room would end the process by a signal. Not by
+    // detail::allocate_file either: $TMPDIR may be on a file system that has no fallocate.
+    errno = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size));
+    if (errno != 0) throw system_failure("cannot make room in a file");
     void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (address == MAP_FAILED) throw system_failure("cannot map a file");
     data_ = static_cast<std::byte*>(address);
