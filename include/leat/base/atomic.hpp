@@ -46,14 +46,15 @@ enum class Edge : std::uint8_t {
   retire,        // start moves on before the slots are looked at <-> a slot's place before start is
   overwrite,     // start moves on before old bytes are overwritten -> a lossy reader's check
   slot,          // a slot's fields before its state -> whoever looks at participants
-  sleeping,     // the sleeping bit before the last look <-> new data or room before the bit is read
-  cursor,       // reads of a segment before the cursor leaves it -> whoever reuses the segment
-  exclusive,    // the exclusive word <-> the slots of shared publishers
-  group,         // a group's file before its number -> publishers; a seat before a look at `closed` <->
+  sleeping,   // the sleeping bit before the last look <-> new data or room before the bit is read
+  cursor,     // reads of a segment before the cursor leaves it -> whoever reuses the segment
+  exclusive,  // the exclusive word <-> the slots of shared publishers
+  group,  // a group's file before its number -> publishers; a seat before a look at `closed` <->
   group_cursor,  // holds before the cursor passes their records -> publishers, other members
   hold,          // a hold's facts before its state, reads before it is free -> publishers, members
-  supply,       // a segment is marked as without memory <-> the choices of who opens the next one
-  topic_state,  // the deleting mark <-> the slots of participants
+  key_slot,      // a hold before its key's slot -> whoever then looks at the holds of that slot
+  supply,        // a segment is marked as without memory <-> the choices of who opens the next one
+  topic_state,   // the deleting mark <-> the slots of participants
 };
 
 #ifdef LEAT_MODEL

@@ -4,6 +4,7 @@
 // Anybody may do this, several at once: every step is a compare-and-swap.
 #pragma once
 
+#include "leat/group/key_slots.hpp"
 #include "leat/log/participants.hpp"
 
 namespace leat::detail {
@@ -83,22 +84,28 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
   const ClaimName last =
       ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).claiming));
   LEAT_STEP("settle:begun");
-  group.each_hold([&](std::uint32_t seat, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+  const bool by_key = group.geometry().by_key();
+  group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     HoldState state = HoldState::unpack(word);
     if (state.owner != dead + 1 || state.phase == HoldPhase::returned) return;
     // [hold] acquire: if others are done with this already, and a new member has the seat, then what
     // was just read may be that one's.
     if (load_acquire<Edge::hold>(group.seat(dead).identity) != identity) return;
-    const bool is_of_last = seat == dead && !state.retaken &&
-                            state.generation == (last.number & HoldState::kGenerationMask);
+    const bool is_of_last =
+        !state.retaken && state.generation == (last.number & HoldState::kGenerationMask);
     const bool is_done = state.phase == HoldPhase::held && group.geometry().at_most_once();
     state.owner = 0;
     state.delayed = false;
     state.phase = is_done || (is_of_last && !was_made) ? HoldPhase::free : HoldPhase::returned;
+    if (by_key && state.phase == HoldPhase::returned) mark_key(group, load_relaxed(hold.key));
     // Fails only if another one was faster at the same.
     compare_exchange<Edge::hold>(hold.state, word, state.pack());
     LEAT_STEP("settle:returned");
   });
+  if (by_key) {
+    free_slots_of(group, dead, identity);
+    LEAT_STEP("settle:freed");
+  }
   // Always, and before the seat is vacated: what is there may have been returned by somebody who died,
   // here or in that seat, before it could say so.
   announce_returned(topic, group);

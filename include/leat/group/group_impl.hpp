@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "leat/group/group.hpp"
 
@@ -288,7 +289,11 @@ inline Result<Member> Group::join(const MemberOptions& options) const {
   member.patience_.set(has_cores ? options.patience.count() : 0);
   for (std::uint32_t i = 0; i < shared->geometry().partition_count; ++i)
     member.lanes_.emplace_back(*shared, i, *records);
-  if (auto seated = member.take_seat(options); !seated) return seated.error();
+  try {
+    if (auto seated = member.take_seat(options); !seated) return seated.error();
+  } catch (const std::bad_alloc&) {
+    return Member::kNoMemory;
+  }
   // [group] seq_cst: the seat is taken before this is looked at.
   const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);
   if (closed == kGroupOpen) return member;

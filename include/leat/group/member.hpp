@@ -12,6 +12,7 @@
 #pragma once
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "leat/group/claims.hpp"
+#include "leat/group/fixed_map.hpp"
 #include "leat/group/walker.hpp"
 #include "leat/log/topic.hpp"
 
@@ -45,7 +47,7 @@ struct Delivery {
   friend class Member;
   std::uint64_t state_ = 0;  // Of the hold: whether it is still this delivery's.
   std::uint64_t position_ = 0;
-  std::uint32_t seat_ = 0;  // Where the hold is.
+  std::uint32_t row_ = 0;  // Where the hold is.
   std::uint32_t hold_ = 0;
 };
 
@@ -121,6 +123,20 @@ class Member {
   static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
   static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
   static constexpr std::int64_t kOthersDie = 4'000'000;  // ns; how often the others are looked at.
+  static constexpr std::size_t kMaxFound = 1024;         // Records that came back, in one look.
+  static constexpr std::size_t kMaxParkRun = 1024;
+  static constexpr std::size_t kMaxBlocked = 4096;  // Slots of keys that one look passes over.
+  static constexpr Error kNoMemory{Errc::no_space, ENOMEM};
+  // Where a hold is, in one word.
+  static constexpr std::uint64_t place_of(std::uint32_t row, std::uint32_t index) noexcept {
+    return std::uint64_t{row} << 32 | index;
+  }
+  static constexpr std::uint32_t row_of(std::uint64_t place) noexcept {
+    return static_cast<std::uint32_t>(place >> 32);
+  }
+  static constexpr std::uint32_t index_of(std::uint64_t place) noexcept {
+    return static_cast<std::uint32_t>(place);
+  }
 
   // One partition.
   struct Lane {
@@ -129,27 +145,47 @@ class Member {
     detail::Walker walker;
     detail::HoleWatch hole;
   };
-  // A hold in the own seat, by index.
+  // What a member remembers of a record that it claimed or took, and has not settled.
+  struct Mine {
+    std::uint64_t state = 0;
+    std::uint64_t order = 0;  // When it was handed out; 0: it is not in the user's hands.
+    std::uint64_t key = 0;    // As in the hold.
+  };
+  // A hold in the own row, by index.
   enum class Own : std::uint8_t {
     free,  // in free_
     mine,  // ready or held by this member
     lost,  // others have it or had it
   };
   struct OwnHold {
-    std::uint64_t state = 0;
-    std::uint64_t order = 0;  // When it was handed out; 0: it is not in the user's hands.
+    Mine mine;
     Own whose = Own::free;
   };
-  // A hold in another seat that this member has retaken.
-  struct ForeignHold {
-    std::uint32_t seat, hold;
-    std::uint64_t state, order;
+  // A delivery that was taken away, for whoever still asks about it.
+  struct LostLease {
+    std::uint32_t row = 0, hold = 0;
+    std::uint64_t state = 0;  // 0: none.
   };
-  // A record claimed and not handed out.
+  // A record claimed, or taken of those that came back, and not handed out.
   struct Ready {
-    detail::WalkedRecord record;
-    std::uint32_t hold;
+    detail::WalkedRecord record;  // Without a payload: found by its hold.
+    std::uint32_t row, hold;
     std::uint64_t state;
+  };
+  // A record that came back.
+  struct Returned {
+    std::uint64_t offset, key, state;
+    std::uint32_t row, hold;
+    bool operator<(const Returned& other) const noexcept { return offset < other.offset; }
+  };
+  // A slot of keys during a look for records that came back.
+  struct SlotLook {
+    std::uint64_t key = 0;
+    std::uint64_t taken_word = 0;  // 0: it is somebody else's.
+    std::uint64_t before = ~0ULL;  // From this offset on nothing can be taken.
+    std::uint32_t taken = 0;
+    bool was_mine = false;
+    bool is_all = true;
   };
 
   Member(Topic topic, std::shared_ptr<detail::GroupView> group) noexcept
@@ -163,6 +199,7 @@ class Member {
   enum class Got : std::uint8_t { one, none, failed };
 
   Result<void> take_seat(const MemberOptions& options);
+  void make_tables();
   Errc check() noexcept;
   Got fail(Error error) noexcept;
   Got fail(Errc code) noexcept { return fail(Error{code, 0}); }
@@ -172,8 +209,12 @@ class Member {
   Got take_now(Delivery& delivery);
   Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
   Got hand_out(Delivery& delivery);
-  std::size_t claim_anywhere(std::size_t want, detail::HoldPhase phase);
-  std::size_t claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  bool get_ready(std::size_t want, detail::HoldPhase phase);
+  bool claim_anywhere(std::size_t want, detail::HoldPhase phase);
+  bool claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
+  bool take_spare(const detail::HoldState& state, std::uint32_t& at) noexcept;
+  void keep_claimed(const detail::HoldState& state, std::size_t from_own) noexcept;
+  void drop_claimed(const detail::HoldState& state) noexcept;
   bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
   void unpin(std::uint32_t partition) noexcept;
   // While a member of a group with a lease reads a record that it holds: the lease may run out
@@ -196,37 +237,50 @@ class Member {
     std::uint32_t partition_ = 0;
     bool is_mine_ = false;
   };
-  void write_hold(std::uint32_t index, const detail::WalkedRecord& record,
-                  std::uint64_t state) noexcept;
+  void write_hold(std::uint32_t row, std::uint32_t index, const detail::WalkedRecord& record,
+                  std::uint64_t key, std::uint64_t state) noexcept;
   void extend_lease(detail::GroupHold& hold) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
-  Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t seat,
+  Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t row,
               std::uint32_t hold, Delivery& delivery);
+  Got deliver_returned(std::uint64_t state, std::uint32_t row, std::uint32_t hold,
+                       bool is_dead_letter, Delivery& delivery);
+  Got undeliver(Delivery& delivery) noexcept;
+  bool add_copy(std::size_t size) noexcept;
+  static bool make_room(std::vector<Delivery>& into) noexcept;
+  bool bury_or_fail(const Delivery& delivery) noexcept;
   Got nothing_now();
 
   // Records that came back. "Redelivery".
-  Got retake(Delivery& delivery);
-  Got retake_now(std::uint64_t returned, Delivery& delivery);
-  Got retake_hold(std::uint32_t seat, std::uint32_t index, detail::GroupHold& hold,
-                  std::uint64_t word, Delivery& delivery);
+  bool retake(std::size_t want) noexcept;
+  bool retake_now(std::uint64_t returned, std::size_t want) noexcept;
+  std::int64_t find_returned() noexcept;
+  bool take_back(const Returned& one) noexcept;
   Result<void> bury(const Delivery& delivery);
 
   // By key.
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
-  bool key_is_free(const detail::GroupHold& candidate) const noexcept;
-  void park(std::uint32_t index) noexcept;
+  void park(const detail::HoldState& state) noexcept;
+  void drop_key(std::uint64_t key) noexcept;
+  bool may_have_slot(const Returned& one) noexcept;
+  void take_slots() noexcept;
+  void settle_slots() noexcept;
+  void exclude_slots() noexcept;
+  void free_idle_slots() noexcept;
 
   // Letting go.
+  Mine* find_mine(std::uint32_t row, std::uint32_t index) noexcept;
+  void keep(std::uint32_t row, std::uint32_t index, const Mine& mine) noexcept;
   std::uint64_t* order_word(const Delivery& delivery) noexcept;
   std::uint64_t order_of(const Delivery& delivery) noexcept;
   Errc settle(const Delivery& delivery, detail::HoldPhase to) noexcept;
-  void forget(std::uint32_t seat, std::uint32_t index, detail::HoldPhase to) noexcept;
+  void forget(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
   void give_back_ready() noexcept;
   void note_in_flight() noexcept;
   void find_lost_holds() noexcept;
-  void forget_lost_leases();
-  void note_lost_lease(std::uint32_t seat, std::uint32_t hold, std::uint64_t state);
+  void forget_lost_leases() noexcept;
+  void note_lost_lease(std::uint32_t row, std::uint32_t hold, std::uint64_t state) noexcept;
   Errc why_not_held(const Delivery& delivery) noexcept;
   void wake_publishers() noexcept;
   void leave() noexcept;
@@ -250,18 +304,32 @@ class Member {
   std::size_t next_lane_ = 0;
   std::uint32_t seat_ = 0;
   bool seated_ = false;
-  bool must_pin_ = false;            // See pin().
-  bool taking_away_ = false;         // Since the last announce_taken().
-  std::uint64_t claim_number_ = 0;   // Of the last claim made.
+  bool must_pin_ = false;           // See pin().
+  bool taking_away_ = false;        // Since the last announce_taken().
+  std::uint64_t claim_number_ = 0;  // Of the last claim made.
+  // All have their full size since the member joined: nothing on the way of a record allocates.
   std::vector<std::uint32_t> free_;  // Own holds to use; the last one first.
   std::vector<OwnHold> own_;
-  std::size_t lost_ = 0;  // Of own_.
-  std::vector<ForeignHold> foreign_;
-  std::deque<ForeignHold> lost_leases_;  // The last ones, and not asked about since.
-  std::vector<Ready> ready_;             // From ready_at_ on.
+  std::size_t lost_ = 0;                // Of own_.
+  detail::FixedMap<Mine> others_;       // In rows of others and in spare ones, by row and hold.
+  std::vector<LostLease> lost_leases_;  // The last ones, and not asked about since.
+  std::size_t next_lost_lease_ = 0;
+  std::vector<Ready> ready_;  // From ready_at_ on.
   std::size_t ready_at_ = 0;
-  std::optional<Delivery> kept_;  // For the next call: a buffer was too small.
-  Error error_;                   // Of the last call.
+  std::vector<Ready> parked_;                // By the claim that is just made.
+  detail::FixedMap<std::uint32_t> of_slot_;  // How many records it has of a slot of keys.
+  std::vector<Returned> found_;              // While it looks for what came back, as the next ones.
+  detail::FixedMap<SlotLook> looks_;
+  detail::FixedMap<char> blocked_;  // Slots of which nothing can be taken.
+  detail::FixedMap<char> is_found_;
+  std::vector<Returned> in_the_way_;
+  bool others_have_keys_ = false;    // Something came back whose slot is somebody else's.
+  std::size_t may_park_ = kAhead;    // Before it waits for others,
+  std::size_t park_run_ = kAhead;    // of so many.
+  std::int64_t claim_again_ns_ = 0;  // Nothing is claimed before; 0: at once.
+  bool is_room_full_ = false;        // At the last claim.
+  std::optional<Delivery> kept_;     // For the next call: a buffer was too small.
+  Error error_;                      // Of the last call.
   std::uint64_t order_ = 0;
   std::size_t in_flight_ = 0;
   std::uint64_t handed_ = 0;
@@ -276,6 +344,7 @@ class Member {
   };
   std::vector<Progress> progress_;  // Of the others, by seat.
   std::int64_t looked_tick_ns_ = 0;
+  std::int64_t looked_at_keys_ns_ = 0;
   std::uint64_t takes_ = 0;
   std::deque<std::vector<std::byte>> copies_;  // With a lease: what was handed out last.
   std::optional<Publisher> graveyard_;         // Of topic TOPIC.GROUP.dead.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "leat/group/member_keys.hpp"
+#include "leat/group/member_retake.hpp"
 
 namespace leat {
 
@@ -61,20 +61,41 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
   handed_ = load_relaxed(mine.handed);
   claim_number_ = ClaimName::unpack(load_acquire<Edge::group_cursor>(mine.claiming)).number;
 
-  own_.resize(geometry().hold_count);
-  free_.reserve(geometry().hold_count);
-  for (std::uint32_t index = geometry().hold_count; index-- > 0;) {
+  make_tables();
+  return {};
+}
+
+// Everything that the way of a record needs; may throw bad_alloc, before there is anything to lose.
+inline void Member::make_tables() {
+  using namespace detail;
+  const std::uint32_t holds = geometry().hold_count;
+  own_.resize(holds);
+  free_.reserve(holds);
+  for (std::uint32_t index = holds; index-- > 0;) {
     // [hold] acquire: whoever had the record is done with it.
-    if (phase_of(load_acquire<Edge::hold>(group_->hold(seat_, index).state)) == HoldPhase::free) {
+    const std::uint64_t state = load_acquire<Edge::hold>(group_->hold(seat_, index).state);
+    if (phase_of(state) == HoldPhase::free) {
       free_.push_back(index);
+      claim_number_ = std::max(claim_number_, HoldState::unpack(state).generation);
     } else {
       own_[index].whose = Own::lost;
       ++lost_;
     }
   }
+  others_.reserve(holds);
+  lost_leases_.resize(geometry().lease_ns != 0 ? holds : 0);
+  ready_.reserve(kAtOnce);
+  parked_.reserve(kMaxParkRun);
+  found_.reserve(kMaxFound);
+  if (geometry().by_key()) {
+    of_slot_.reserve(holds);
+    looks_.reserve(kAtOnce);
+    is_found_.reserve(kAtOnce);
+    blocked_.reserve(kMaxBlocked);
+    in_the_way_.reserve(kMaxFound);
+  }
   progress_.resize(geometry().seat_count);
   must_pin_ = geometry().by_key() || shared().geometry().grows();
-  return {};
 }
 
 // What is not acknowledged goes back; the seat becomes vacant.
@@ -84,25 +105,30 @@ inline void Member::leave() noexcept {
   seated_ = false;
   if (participant_.forked()) return;
   bool any = false;
-  const auto let_go = [&](std::uint32_t seat, std::uint32_t index, std::uint64_t word,
-                          std::uint64_t order) {
+  const bool by_key = geometry().by_key();
+  const auto let_go = [&](std::uint32_t row, std::uint32_t index, const Mine& mine) {
+    std::uint64_t word = mine.state;
     HoldState state = HoldState::unpack(word);
-    const bool is_done = order != 0 && geometry().at_most_once();
-    if (order == 0) state.deliveries = 0;
+    const bool is_done = mine.order != 0 && geometry().at_most_once();
+    if (mine.order == 0 && state.phase == HoldPhase::held) --state.deliveries;  // It was not.
     state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
     state.owner = 0;
     state.delayed = false;
-    any = compare_exchange<Edge::hold>(group_->hold(seat, index).state, word, state.pack()) || any;
+    if (by_key) mark_key(*group_, mine.key);
+    any = compare_exchange<Edge::hold>(group_->hold(row, index).state, word, state.pack()) || any;
     LEAT_STEP("leave:returned");
   };
   for (std::uint32_t index = 0; index < own_.size(); ++index) {
-    if (own_[index].whose == Own::mine) let_go(seat_, index, own_[index].state, own_[index].order);
+    if (own_[index].whose == Own::mine) let_go(seat_, index, own_[index].mine);
   }
-  for (const ForeignHold& hold : foreign_) let_go(hold.seat, hold.hold, hold.state, hold.order);
+  others_.each(
+      [&](std::uint64_t place, const Mine& mine) { let_go(row_of(place), index_of(place), mine); });
+  std::uint64_t identity = identity_of(participant_.state());
+  if (by_key) free_slots_of(*group_, seat_, identity);
+  LEAT_STEP("leave:freed");
   // Before others can't see any more that somebody may have died over it.
   if (any) announce_returned(shared(), *group_);
   store_relaxed(seat().in_flight, 0);
-  std::uint64_t identity = identity_of(participant_.state());
   compare_exchange<Edge::hold>(seat().identity, identity, 0);
   LEAT_STEP("leave:vacated");
   SharedTopic::wake(shared().header().space_wake);
@@ -127,19 +153,44 @@ inline Errc Member::check() noexcept {
 
 // ---- Letting go ----------------------------------------------------------------------------------
 
+// What this member remembers of a hold; null if it is not its own.
+inline Member::Mine* Member::find_mine(std::uint32_t row, std::uint32_t index) noexcept {
+  if (row != seat_) return others_.find(place_of(row, index));
+  if (index >= own_.size() || own_[index].whose != Own::mine) return nullptr;
+  return &own_[index].mine;
+}
+
+// A hold of those that came back is this member's.
+inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& mine) noexcept {
+  if (row != seat_) {
+    *others_.insert(place_of(row, index)) = mine;
+    return;
+  }
+  if (own_[index].whose == Own::lost) --lost_;
+  own_[index] = {mine, Own::mine};
+}
+
 // The hold is no longer this member's; `to` is what it is now.
-inline void Member::forget(std::uint32_t seat, std::uint32_t index, detail::HoldPhase to) noexcept {
-  if (seat == seat_) {
-    if (to == detail::HoldPhase::free) {
-      own_[index] = {};
+inline void Member::forget(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept {
+  using namespace detail;
+  if (geometry().by_key()) [[unlikely]] {
+    // Before in_flight falls: until then others look after this member, should it die here.
+    if (const Mine* mine = find_mine(row, index); mine != nullptr) drop_key(mine->key);
+  }
+  if (row == seat_) [[likely]] {
+    OwnHold& own = own_[index];
+    if (to == HoldPhase::free) {
+      // Whoever had it meanwhile counted on: see take_spare().
+      if (HoldState::unpack(own.mine.state).retaken) [[unlikely]]
+        claim_number_ = std::max(claim_number_, HoldState::unpack(own.mine.state).generation);
+      own = {};
       free_.push_back(index);
     } else {
-      own_[index].whose = Own::lost;
+      own.whose = Own::lost;
       ++lost_;
     }
   } else {
-    std::erase_if(foreign_,
-                  [&](const ForeignHold& one) { return one.seat == seat && one.hold == index; });
+    others_.erase(place_of(row, index));
   }
   --in_flight_;
   note_in_flight();
@@ -152,23 +203,24 @@ inline void Member::forget(std::uint32_t seat, std::uint32_t index, detail::Hold
   HoldState state = HoldState::unpack(delivery.state_);
   state.phase = to;
   state.owner = 0;
-  GroupHold& hold = group_->hold(delivery.seat_, delivery.hold_);
+  GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
   LEAT_STEP("settle:before");
+  // Before it is returned: what is claimed now must not come before it.
+  if (to == HoldPhase::returned && geometry().by_key()) mark_key(*group_, load_relaxed(hold.key));
   if (geometry().lease_ns == 0) [[likely]] {
     // [hold] release: all reads of the record are done. No swap: nobody takes a record away from
     // somebody alive.
     store_release<Edge::hold>(hold.state, state.pack());
   } else if (std::uint64_t word = delivery.state_;
              !compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
-    forget(delivery.seat_, delivery.hold_, HoldPhase::returned);
+    forget(delivery.row_, delivery.hold_, HoldPhase::returned);
     return Errc::lease_lost;
   }
   LEAT_STEP("settle:done");
-  const bool announces = to == HoldPhase::returned || geometry().by_key();
   // Before in_flight falls: until then others look after this member, should it die here.
-  if (announces) [[unlikely]]
+  if (to == HoldPhase::returned) [[unlikely]]
     announce_returned(shared(), *group_);
-  forget(delivery.seat_, delivery.hold_, to);
+  forget(delivery.row_, delivery.hold_, to);
   const bool is_behind =
       delivery.position_ < lanes_[delivery.record.partition].walker.segment_position();
   if (is_behind || ++acknowledged_ % kWakeEvery == 0) [[unlikely]]
@@ -182,16 +234,8 @@ inline void Member::wake_publishers() noexcept {
 
 // Where it is noted when this delivery was handed out; null if it is not this member's.
 inline std::uint64_t* Member::order_word(const Delivery& delivery) noexcept {
-  if (delivery.seat_ == seat_) [[likely]] {
-    if (delivery.hold_ >= own_.size()) return nullptr;
-    OwnHold& own = own_[delivery.hold_];
-    return own.whose == Own::mine && own.state == delivery.state_ ? &own.order : nullptr;
-  }
-  for (ForeignHold& one : foreign_) {
-    if (one.seat == delivery.seat_ && one.hold == delivery.hold_ && one.state == delivery.state_)
-      return &one.order;
-  }
-  return nullptr;
+  Mine* const mine = find_mine(delivery.row_, delivery.hold_);
+  return mine != nullptr && mine->state == delivery.state_ ? &mine->order : nullptr;
 }
 // When it was handed out; 0 if it is not in the user's hands.
 inline std::uint64_t Member::order_of(const Delivery& delivery) noexcept {
@@ -200,16 +244,21 @@ inline std::uint64_t Member::order_of(const Delivery& delivery) noexcept {
 }
 
 // Remembers for a while that a delivery was taken away, for whoever still asks about it.
-inline void Member::note_lost_lease(std::uint32_t seat, std::uint32_t hold, std::uint64_t state) {
-  lost_leases_.push_back({seat, hold, state, 0});
-  if (lost_leases_.size() > own_.size()) lost_leases_.pop_front();
+inline void Member::note_lost_lease(std::uint32_t row, std::uint32_t hold,
+                                    std::uint64_t state) noexcept {
+  if (lost_leases_.empty()) return;
+  lost_leases_[next_lost_lease_] = {row, hold, state};
+  if (++next_lost_lease_ == lost_leases_.size()) next_lost_lease_ = 0;
 }
 inline Errc Member::why_not_held(const Delivery& delivery) noexcept {
-  const bool was_lost = std::erase_if(lost_leases_, [&](const ForeignHold& one) {
-                          return one.seat == delivery.seat_ && one.hold == delivery.hold_ &&
-                                 one.state == delivery.state_;
-                        }) != 0;
-  return was_lost ? Errc::lease_lost : Errc::not_held;
+  for (LostLease& one : lost_leases_) {
+    if (one.state == 0 || one.row != delivery.row_ || one.hold != delivery.hold_ ||
+        one.state != delivery.state_)
+      continue;
+    one.state = 0;
+    return Errc::lease_lost;
+  }
+  return Errc::not_held;
 }
 
 inline Result<void> Member::acknowledge(const Delivery& delivery) {
@@ -224,14 +273,13 @@ inline Result<std::size_t> Member::acknowledge_until(std::uint64_t last) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   std::size_t count = 0;
   std::size_t lost = 0;
-  const auto one = [&](std::uint32_t seat, std::uint32_t index, std::uint64_t state,
-                       std::uint64_t order) {
-    if (order == 0 || order > last) return;
-    const detail::GroupHold& hold = group_->hold(seat, index);
+  const auto one = [&](std::uint32_t row, std::uint32_t index, const Mine& mine) {
+    if (mine.order == 0 || mine.order > last) return;
+    const detail::GroupHold& hold = group_->hold(row, index);
     Delivery delivery;
-    delivery.seat_ = seat;
+    delivery.row_ = row;
     delivery.hold_ = index;
-    delivery.state_ = state;
+    delivery.state_ = mine.state;
     // relaxed, both: what this member wrote, or found
     delivery.position_ = detail::load_relaxed(hold.position);
     delivery.record.partition =
@@ -241,10 +289,11 @@ inline Result<std::size_t> Member::acknowledge_until(std::uint64_t last) {
   };
   const std::uint32_t high = group_->hold_high(seat_);
   for (std::uint32_t index = 0; index < high; ++index) {
-    if (own_[index].whose == Own::mine) one(seat_, index, own_[index].state, own_[index].order);
+    if (own_[index].whose == Own::mine) one(seat_, index, own_[index].mine);
   }
-  for (const ForeignHold& hold : std::vector<ForeignHold>{foreign_})
-    one(hold.seat, hold.hold, hold.state, hold.order);
+  others_.each([&](std::uint64_t place, const Mine& mine) {
+    one(row_of(place), index_of(place), Mine{mine});
+  });
   if (count == 0 && lost != 0) return Errc::lease_lost;
   return count;
 }
@@ -264,9 +313,9 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
   if (order_of(delivery) == 0) return why_not_held(delivery);
   Delivery mine = delivery;
   if (delay.count() > 0) {
-    GroupHold& hold = group_->hold(mine.seat_, mine.hold_);
+    GroupHold& hold = group_->hold(mine.row_, mine.hold_);
     const auto is_lost = [&] {
-      forget(mine.seat_, mine.hold_, HoldPhase::returned);
+      forget(mine.row_, mine.hold_, HoldPhase::returned);
       return Errc::lease_lost;
     };
     // Before the state, which says that it counts. Swapped from what it was while the record was this
@@ -288,18 +337,23 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
 // What was claimed and not handed out goes back.
 inline void Member::give_back_ready() noexcept {
   using namespace detail;
+  if (ready_at_ == ready_.size()) return;
   const std::size_t first = ready_at_;
   for (std::size_t i = first; i != ready_.size(); ++i) {
-    std::uint64_t word = ready_[i].state;
+    const Ready& one = ready_[i];
+    GroupHold& hold = group_->hold(one.row, one.hold);
+    std::uint64_t word = one.state;
     HoldState state = HoldState::unpack(word);
+    if (state.phase == HoldPhase::held) --state.deliveries;
     state.phase = HoldPhase::returned;
     state.owner = 0;
-    state.deliveries = 0;
-    compare_exchange<Edge::hold>(group_->hold(seat_, ready_[i].hold).state, word, state.pack());
+    if (geometry().by_key()) mark_key(*group_, load_relaxed(hold.key));
+    compare_exchange<Edge::hold>(hold.state, word, state.pack());
+    LEAT_STEP("ready:returned");
   }
   announce_returned(shared(), *group_);
   for (; ready_at_ != ready_.size(); ++ready_at_)
-    forget(seat_, ready_[ready_at_].hold, HoldPhase::returned);
+    forget(ready_[ready_at_].row, ready_[ready_at_].hold, HoldPhase::returned);
 }
 
 // ---- Waiting, and looking after the others --------------------------------------------------------
@@ -309,9 +363,8 @@ inline bool Member::is_ready() noexcept {
   if (kept_ || ready_at_ != ready_.size() || is_closed()) return true;
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
-  if (free_.empty() && lost_ != 0) find_lost_holds();
-  if (free_.empty())
-    return lost_ == 0;  // take() says that it holds too many; or others must settle some.
+  if (in_flight_ >= geometry().hold_count) return true;  // take() says so.
+  if (claim_again_ns_ != 0 && now_ns() < claim_again_ns_) return false;
   for (Lane& lane : lanes_) {
     if (has_next(lane)) return true;
   }
@@ -357,8 +410,6 @@ inline Result<std::int64_t> Member::look_around() {
   }
   at_most(look_after_others());
   at_most(look_after_holds());
-  if (free_.empty())
-    at_most(kOthersDie);  // Others do not say when they settle what was this one's.
   return limit_ns;
 }
 
@@ -376,6 +427,11 @@ inline void Member::take_away(detail::GroupHold& hold, detail::HoldState state) 
   std::uint64_t word = state.pack();
   // At most once, taken means done.
   const bool is_done = state.phase == HoldPhase::held && geometry().at_most_once();
+  if (geometry().by_key()) {
+    // Its owner may be somebody who will not say that its slot is free. "By key".
+    others_have_keys_ = true;
+    if (!is_done) mark_key(*group_, load_relaxed(hold.key));
+  }
   state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
   state.owner = 0;
   state.delayed = false;
@@ -411,14 +467,12 @@ inline std::int64_t Member::look_after_others() noexcept {
     if (handed != progress.handed || progress.since_ns == 0) {
       progress = {handed, now};
     } else if (now - progress.since_ns >= kOthersDie) {
-      group_->each_hold_of(index,
-                           [&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
-                             const HoldState state = HoldState::unpack(word);
-                             if (state.phase != HoldPhase::ready || state.owner != index + 1)
-                               return;
-                             take_away(hold, state);
-                             LEAT_STEP("take:over");
-                           });
+      group_->each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+        const HoldState state = HoldState::unpack(word);
+        if (state.phase != HoldPhase::ready || state.owner != index + 1) return;
+        take_away(hold, state);
+        LEAT_STEP("take:over");
+      });
       announce_taken();
       // It may have returned records and not come to say so.
       group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t word) {
@@ -427,7 +481,11 @@ inline std::int64_t Member::look_after_others() noexcept {
       progress.since_ns = now;
     }
   }
-  return any ? kOthersDie : 0;
+  if (others_have_keys_ && now - looked_at_keys_ns_ >= kOthersDie) {
+    looked_at_keys_ns_ = now;
+    free_idle_slots();
+  }
+  return any || others_have_keys_ ? kOthersDie : 0;
 }
 
 // Leases that ran out, and when the next will; when the next delayed record becomes visible.
@@ -440,6 +498,7 @@ inline std::int64_t Member::look_after_holds() noexcept {
     next = next == 0 ? ns : std::min(next, ns);
   };
   if (next_visible_ns_ != 0) at_most(next_visible_ns_);
+  if (claim_again_ns_ != 0) at_most(claim_again_ns_);
   if (geometry().lease_ns == 0) return next;
   group_->each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);

@@ -1,115 +1,132 @@
-// How a Member takes records that came back: given back, left by the dead, taken away with a lease.
-// Included by member.hpp only. docs/internals/groups.md, "Redelivery".
+// How a Member takes records that came back: given back, left by the dead, taken away, parked. Included
+// by member.hpp only. docs/internals/groups.md, "Redelivery".
 #pragma once
 
-#include "leat/group/member_take.hpp"
+#include "leat/group/member_keys.hpp"
 
 namespace leat {
 
-// Takes one of the records that came back, if some are there that may be taken now.
-inline Member::Got Member::retake(Delivery& delivery) {
+// Takes up to `want` of the records that came back and may be taken now; they are in ready_ then.
+inline bool Member::retake(std::size_t want) noexcept {
   using namespace detail;
   // [hold] acquire: raised after the states of what was returned.
   const std::uint64_t returned = load_acquire<Edge::hold>(group_->header().returned);
   if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
       [[likely]]
-    return Got::none;
-  return retake_now(returned, delivery);
+    return false;
+  return retake_now(returned, want);
 }
 
 // Looks at all holds. `returned` is what the group's word was before.
-[[gnu::noinline]] inline Member::Got Member::retake_now(std::uint64_t returned,
-                                                        Delivery& delivery) {
+[[gnu::noinline]] inline bool Member::retake_now(std::uint64_t returned,
+                                                 std::size_t want) noexcept {
+  using namespace detail;
+  if (in_flight_ >= geometry().hold_count && geometry().lease_ns != 0) forget_lost_leases();
+  want = std::min({want,
+                   geometry().hold_count - std::min<std::size_t>(in_flight_, geometry().hold_count),
+                   kAtOnce});
+  if (want == 0) return false;
+  ready_.clear();
+  ready_at_ = 0;
+  blocked_.clear();
+  const bool by_key = geometry().by_key();
+  // Others see that this member may die over what it takes, or over slots.
+  ++in_flight_;
+  note_in_flight();
+  std::int64_t next_visible = 0;
+  // Until there are none, or others are faster so often.
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    next_visible = find_returned();
+    if (found_.empty()) break;
+    std::sort(found_.begin(), found_.end());
+    const std::size_t share = (found_.size() + members_ - 1) / std::max(members_, 1U);
+    found_.resize(std::min({found_.size(), want, share}));
+    if (by_key) take_slots();
+    for (const Returned& one : found_) {
+      if (!take_back(one)) continue;
+      LEAT_STEP("retake:taken");
+    }
+    if (by_key) settle_slots();
+    if (!ready_.empty()) break;
+    if (by_key) exclude_slots();  // None of these can be taken: what is behind them may be.
+  }
+  --in_flight_;
+  note_in_flight();
+  if (found_.empty()) {
+    seen_returned_ = returned;
+    next_visible_ns_ = next_visible;
+  }
+  if (ready_.empty()) return false;
+  park_run_ = may_park_ = kAhead;
+  claim_again_ns_ = 0;
+  return true;
+}
+
+// Fills found_ with records that came back, those of the lowest offsets. Returns when the next of the
+// delayed ones becomes visible, 0 if there is none.
+inline std::int64_t Member::find_returned() noexcept {
   using namespace detail;
   std::int64_t next_visible = 0;
   const std::int64_t now = now_ns();
-  for (std::uint32_t seat = 0; seat < group_->seat_high(); ++seat) {
-    for (std::uint32_t index = 0; index < group_->hold_high(seat); ++index) {
-      GroupHold& hold = group_->hold(seat, index);
-      const std::uint64_t word = load_acquire<Edge::hold>(hold.state);
-      if (phase_of(word) != HoldPhase::returned) continue;
-      if (HoldState::unpack(word).delayed) {
-        // relaxed: stored before the state
-        const std::int64_t visible_at = load_relaxed(hold.visible_at_ns);
-        if (visible_at > now) {
-          if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
-          continue;
+  const bool by_key = geometry().by_key();
+  found_.clear();
+  group_->each_hold(
+      [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
+        if (phase_of(word) != HoldPhase::returned) return;
+        // relaxed, all: stored before the state
+        if (HoldState::unpack(word).delayed) {
+          const std::int64_t visible_at = load_relaxed(hold.visible_at_ns);
+          if (visible_at > now) {
+            if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
+            return;
+          }
         }
-      }
-      const Got got = retake_hold(seat, index, hold, word, delivery);
-      if (got != Got::none) return got;
-    }
-  }
-  seen_returned_ = returned;
-  next_visible_ns_ = next_visible;
-  return Got::none;
+        const Returned one{load_relaxed(hold.offset), by_key ? load_relaxed(hold.key) : 0, word,
+                           row, index};
+        if (one.key != 0 && !may_have_slot(one)) return;
+        if (found_.size() == kMaxFound) {
+          if (!(one < found_.front())) return;
+          std::pop_heap(found_.begin(), found_.end());
+          found_.back() = one;
+        } else {
+          found_.push_back(one);
+        }
+        std::push_heap(found_.begin(), found_.end());
+      });
+  return next_visible;
 }
 
-inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
-                                       detail::GroupHold& hold, std::uint64_t word,
-                                       Delivery& delivery) {
+// False: it must not be taken now, or somebody else was faster.
+inline bool Member::take_back(const Returned& one) noexcept {
   using namespace detail;
-  if (geometry().by_key() && !key_is_free(hold)) return Got::none;
-  HoldState state = HoldState::unpack(word);
-  const bool is_dead_letter =
-      geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
-  const bool is_first = state.deliveries == 0;
-  state.phase = HoldPhase::held;
+  SlotLook* const look = one.key != 0 ? looks_.find(group_->slot_of(one.key)) : nullptr;
+  if (one.key != 0 && (look == nullptr || one.offset >= look->before)) return false;
+  HoldState state = HoldState::unpack(one.state);
+  state.phase = HoldPhase::ready;
   state.owner = seat_ + 1;
   state.delayed = false;
   state.retaken = true;
   ++state.generation;
-  if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
+  std::uint64_t word = one.state;
+  if (!compare_exchange<Edge::hold>(group_->hold(one.row, one.hold).state, word, state.pack())) {
+    if (look != nullptr) look->before = one.offset;
+    return false;
+  }
   ++in_flight_;
-  note_in_flight();
-  extend_lease(hold);
-  if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
-    --in_flight_;
-    note_in_flight();
-    return Got::none;
+  if (look != nullptr) {
+    ++look->taken;
+    ++*of_slot_.insert(group_->slot_of(one.key));
   }
-  LEAT_STEP("retake:taken");
-  if (!is_first && !is_dead_letter) fetch_add<Edge::hold>(group_->header().redelivered, 1);
-  // It may be one that this member lost with its lease, and has not noticed: then it counts already.
-  bool was_mine = false;
-  if (seat == seat_) {
-    if (own_[index].whose == Own::lost) --lost_;
-    if (own_[index].whose == Own::mine) {
-      was_mine = true;
-      note_lost_lease(seat, index, own_[index].state);
-    }
-    own_[index] = {state.pack(), ++order_, Own::mine};
-  } else {
-    was_mine = std::erase_if(foreign_, [&](const ForeignHold& one) {
-                 if (one.seat != seat || one.hold != index) return false;
-                 note_lost_lease(seat, index, one.state);
-                 return true;
-               }) != 0;
-    foreign_.push_back({seat, index, state.pack(), ++order_});
+  // It may be one that this member lost with its lease, and has not noticed.
+  if (const Mine* old = find_mine(one.row, one.hold); old != nullptr) {
+    note_lost_lease(one.row, one.hold, old->state);
+    forget(one.row, one.hold, HoldPhase::returned);
   }
-  if (was_mine) {
-    --in_flight_;
-    note_in_flight();
-  }
-  store_relaxed(this->seat().handed, ++handed_);  // relaxed: only whether it changes
-  std::optional<WalkedRecord> found;
-  {
-    const LeasedRead read{*this, hold, state.pack()};
-    if (read.is_mine()) found = find_held(shared(), records_, hold);
-    if (!found && read.is_still_mine()) return fail(Errc::corrupt);
-  }
-  if (!found) {
-    forget(seat, index, HoldPhase::returned);
-    return Got::none;
-  }
-  const Got got = deliver(*found, state.pack(), seat, index, delivery);
-  if (got != Got::one || !is_dead_letter) return got;
-  if (bury(delivery)) {
-    (void)settle(delivery, HoldPhase::free);
-  } else {
-    (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
-  }
-  return Got::none;
+  keep(one.row, one.hold, {state.pack(), 0, one.key});
+  WalkedRecord record;
+  record.position = load_relaxed(group_->hold(one.row, one.hold).position);  // relaxed: its own now
+  ready_.push_back({record, one.row, one.hold, state.pack()});
+  return true;
 }
 
 // Publishes a record that was handed out too often to the group's topic for such.

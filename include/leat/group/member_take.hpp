@@ -1,5 +1,4 @@
-// How a Member gets records: claims them, hands them out, takes those that came back. Included by
-// member.hpp only. docs/internals/groups.md.
+// How a Member claims records. Included by member.hpp only. docs/internals/groups.md, "Claiming".
 #pragma once
 
 #include <algorithm>
@@ -18,20 +17,45 @@ inline void Member::note_in_flight() noexcept {
                                             static_cast<std::uint32_t>(in_flight_));
 }
 
-inline void Member::write_hold(std::uint32_t index, const detail::WalkedRecord& record,
+inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
+                               const detail::WalkedRecord& record, std::uint64_t key,
                                std::uint64_t state) noexcept {
   using namespace detail;
-  GroupHold& hold = group_->hold(seat_, index);
-  if (load_relaxed(seat().hold_high) <= index)  // relaxed: own word
+  GroupHold& hold = group_->hold(row, index);
+  // relaxed: own word
+  if (row == seat_ && load_relaxed(seat().hold_high) <= index)
     store_release<Edge::hold>(seat().hold_high, index + 1);
   // relaxed, all: stored before the state.
   store_relaxed(hold.position, record.position);
   store_relaxed(hold.offset, record.offset);
   store_relaxed(hold.where, record.where.pack());
-  if (geometry().by_key()) store_relaxed(hold.key, key_hash(record));
+  if (geometry().by_key()) store_relaxed(hold.key, key);
   if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
   // [hold] release
   store_release<Edge::hold>(hold.state, state);
+}
+
+// Finds a spare hold that is free, from `at` on, and makes it this claim's; at the end there is none.
+inline bool Member::take_spare(const detail::HoldState& state, std::uint32_t& at) noexcept {
+  using namespace detail;
+  const std::uint32_t first = geometry().seat_count;
+  for (; at < geometry().spare_count(); ++at) {
+    GroupHold& hold = group_->hold(first, at);
+    std::uint64_t word = load_acquire<Edge::hold>(hold.state);
+    if (phase_of(word) != HoldPhase::free) continue;
+    // Others used it, too: numbers only rise, so that no state of a hold comes again.
+    const std::uint64_t last = HoldState::unpack(word).generation;
+    if (last >= state.generation) {
+      claim_number_ = std::max(claim_number_, last);
+      continue;
+    }
+    std::uint32_t high = load_relaxed(group_->header().spare_high);  // relaxed: the swap checks it
+    while (high <= at && !compare_exchange<Edge::hold>(group_->header().spare_high, high, at + 1)) {
+    }
+    // [hold] seq_cst: only one gets it. Its facts follow, before the cursor passes the record.
+    if (compare_exchange<Edge::hold>(hold.state, word, state.pack())) return true;
+  }
+  return false;
 }
 
 // Before the record is this member's, and so perhaps another's by now: never shortens a lease.
@@ -99,8 +123,8 @@ inline bool Member::LeasedRead::is_still_mine() const noexcept {
   return is_mine_ && detail::load_acquire<detail::Edge::hold>(hold_.state) == state_;
 }
 
-// Claims up to `want` records of a partition; they are in ready_ then.
-inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
+// Claims up to `want` records of a partition; they are in ready_ then. False: none, or an error.
+inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
   using namespace detail;
   Walker& walker = lane.walker;
   const std::uint32_t partition = walker.partition();
@@ -117,7 +141,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     Walk walk = walker.go_to(from);
     if (walk == Walk::nothing) {
       unpin(partition);
-      return 0;
+      return false;
     }
     const std::uint64_t first_segment = walker.segment();
     // A number that the cursor does not show for this seat now, so that it tells this claim.
@@ -127,12 +151,22 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     // [group-cursor] release: before the claim's holds.
     store_release<Edge::group_cursor>(seat().claiming, name.pack());
     const HoldState state{phase, seat_ + 1, phase == HoldPhase::held ? 1U : 0U,
-                          false, false,     number};
+                          false, false,     number & HoldState::kGenerationMask};
 
-    const std::size_t share = std::min({fair_share(lane, want), free_.size(), kAtOnce});
-    std::size_t count = 0;
+    const std::size_t share =
+        std::min({fair_share(lane, want), geometry().hold_count - in_flight_, kAtOnce});
+    std::size_t from_own = 0;
+    std::uint32_t spare = 0;
+    bool has_spare = false;
     bool moved = false;
-    while (walk != Walk::corrupt && count < share) {
+    while (walk != Walk::corrupt && ready_.size() < share && parked_.size() < may_park_) {
+      if (ready_.empty() && parked_.empty()) {
+        ++in_flight_;
+        note_in_flight();
+        --in_flight_;
+      }
+      const bool is_own = from_own != free_.size();
+      if (!is_own && !has_spare && !(has_spare = take_spare(state, spare))) break;
       WalkedRecord record;
       walk = walker.next(record);
       if (walk == Walk::skipped) {
@@ -141,19 +175,30 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
         continue;
       }
       if (walk != Walk::record) break;
-      const std::uint32_t index = free_[free_.size() - 1 - count];
-      if (count == 0) {
-        ++in_flight_;
-        note_in_flight();
-        --in_flight_;
+      const std::uint32_t row = is_own ? seat_ : geometry().seat_count;
+      const std::uint32_t index = is_own ? free_[free_.size() - ++from_own] : spare++;
+      if (!is_own) has_spare = false;
+      const std::uint64_t key = by_key ? key_hash(record) : 0;
+      write_hold(row, index, record, key, state.pack());
+      const Ready one{record, row, index, state.pack()};
+      // The hold first, then the slot of its key. "By key".
+      if (key != 0 && !gain_key(*group_, key, seat_)) {
+        parked_.push_back(one);
+        continue;
       }
-      write_hold(index, record, state.pack());
-      ready_.push_back({record, index, state.pack()});
-      ++count;
+      if (key != 0) ++*of_slot_.insert(group_->slot_of(key));
+      ready_.push_back(one);
+    }
+    if (has_spare) {
+      HoldState none = state;
+      none.phase = HoldPhase::free;
+      none.owner = 0;
+      store_release<Edge::hold>(group_->hold(geometry().seat_count, spare).state, none.pack());
     }
     LEAT_STEP("take:held");
+    const bool any = !ready_.empty() || !parked_.empty();
     bool claimed = false;
-    if (walk != Walk::corrupt && (count != 0 || moved)) {
+    if (walk != Walk::corrupt && (any || moved)) {
       note_claim(*group_, partition, from);
       LEAT_STEP("take:noting");
       claimed = group_->swap_cursor(partition, from, walker.cursor(seat_ + 1, number));
@@ -163,71 +208,110 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
       // [group-cursor] release
       store_release<Edge::group_cursor>(seat().noted, name.pack());
       LEAT_STEP("take:noted");
-      claim_number_ = number;
-      free_.resize(free_.size() - count);
-      in_flight_ += count;
-      note_in_flight();
-      for (std::size_t i = 0; i < ready_.size(); ++i)
-        own_[ready_[i].hold] = {state.pack(), 0, Own::mine};
+      claim_number_ = std::max(claim_number_, number);
+      keep_claimed(state, from_own);
       if (walker.segment() != first_segment) SharedTopic::wake(shared().header().space_wake);
-      if (by_key) {
-        for (std::size_t i = 0; i < ready_.size(); ++i) park(ready_[i].hold);
-        std::erase_if(ready_, [&](const Ready& one) { return own_[one.hold].whose != Own::mine; });
-        count = ready_.size();
-      }
       unpin(partition);
-      if (count != 0 || (!moved && !by_key)) return count;
-      continue;  // Only gaps so far, or keys that others have.
+      if (!ready_.empty()) return true;
+      if (claim_again_ns_ != 0) return false;
+      if (moved || any) continue;  // Only gaps so far, or keys that others have.
+      return false;
     }
-    for (std::size_t i = 0; i < ready_.size(); ++i) {
-      HoldState none = state;
-      none.phase = HoldPhase::free;
-      store_release<Edge::hold>(group_->hold(seat_, ready_[i].hold).state, none.pack());
-    }
-    ready_.clear();
+    if (any) drop_claimed(state);
     unpin(partition);
-    if (count != 0) {
-      // Others may have seen its keys taken. Before in_flight falls: see settle().
-      if (by_key) announce_returned(shared(), *group_);
-      note_in_flight();
+    note_in_flight();
+    if (walk != Walk::corrupt && !any && !moved) {
+      if (claim_number_ >= number) continue;  // There are spare holds, for larger numbers.
+      is_room_full_ = share != 0 && from_own == free_.size() && spare == geometry().spare_count();
+      if (is_room_full_) claim_again_ns_ = now_ns() + kOthersDie;
+      return false;
     }
-    if (walk != Walk::corrupt && count == 0 && !moved) return 0;
     // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
     if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;
     spin_pause();
   }
   (void)fail(Errc::corrupt);
-  return 0;
+  return false;
 }
 
-// The same in the next partition that has some. 0 may be an error.
-inline std::size_t Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
-  if (free_.empty() && geometry().lease_ns != 0) forget_lost_leases();
+// The claim was made: what is ready is this member's; what is parked, everybody's.
+inline void Member::keep_claimed(const detail::HoldState& state, std::size_t from_own) noexcept {
+  free_.resize(free_.size() - from_own);
+  in_flight_ += ready_.size() + parked_.size();
+  note_in_flight();
+  const std::uint64_t word = state.pack();
+  for (const Ready& one : ready_) {
+    if (one.row == seat_) [[likely]] {
+      own_[one.hold] = {{word, 0, 0}, Own::mine};
+    } else {
+      *others_.insert(place_of(one.row, one.hold)) = {word, 0, 0};
+    }
+  }
+  if (geometry().by_key()) {
+    for (const Ready& one : ready_) {
+      // relaxed: what this member wrote
+      find_mine(one.row, one.hold)->key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
+    }
+    park(state);
+  }
+}
+
+// The claim was not made, and never will be.
+inline void Member::drop_claimed(const detail::HoldState& state) noexcept {
+  using namespace detail;
+  HoldState none = state;
+  none.phase = HoldPhase::free;
+  none.owner = 0;
+  for (const auto* claimed : {&ready_, &parked_}) {
+    for (const Ready& one : *claimed) {
+      GroupHold& hold = group_->hold(one.row, one.hold);
+      const std::uint64_t key = claimed == &ready_ ? load_relaxed(hold.key) : 0;  // relaxed: own
+      store_release<Edge::hold>(hold.state, none.pack());
+      if (geometry().by_key()) drop_key(key);
+    }
+  }
+  ready_.clear();
+  parked_.clear();
+}
+
+// The same in the next partition that has some. False may be an error.
+inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
+  if (in_flight_ >= geometry().hold_count && geometry().lease_ns != 0) forget_lost_leases();
   if (free_.size() < want && lost_ != 0) find_lost_holds();
-  if (free_.empty()) {
-    if (lost_ == 0) (void)fail(Errc::in_flight_full);
-    return 0;
+  if (in_flight_ >= geometry().hold_count) {
+    (void)fail(Errc::in_flight_full);
+    return false;
+  }
+  if (claim_again_ns_ != 0) {
+    if (detail::now_ns() < claim_again_ns_) return false;
+    claim_again_ns_ = 0;
+    is_room_full_ = false;
   }
   for (std::size_t turn = 0; turn < lanes_.size(); ++turn) {
     Lane& lane = lanes_[next_lane_];
     if (++next_lane_ == lanes_.size()) next_lane_ = 0;
-    const std::size_t claimed = claim(lane, want, phase);
-    if (claimed != 0 || error_.code != Errc::ok) return claimed;
+    if (claim(lane, want, phase)) {
+      park_run_ = may_park_ = kAhead;
+      return true;
+    }
+    if (error_.code != Errc::ok || claim_again_ns_ != 0) return false;
   }
-  return 0;
+  return false;
 }
 
-// Own holds that were taken away with their lease, and whose deliveries nobody has asked about since.
-inline void Member::forget_lost_leases() {
+// Own records that were taken away with their lease, and whose deliveries nobody has asked about since.
+inline void Member::forget_lost_leases() noexcept {
+  const auto is_lost = [&](std::uint32_t row, std::uint32_t index, std::uint64_t state) {
+    if (detail::load_acquire<detail::Edge::hold>(group_->hold(row, index).state) == state) return;
+    note_lost_lease(row, index, state);
+    forget(row, index, detail::HoldPhase::returned);
+  };
   for (std::uint32_t index = 0; index < own_.size(); ++index) {
-    const OwnHold own = own_[index];
-    if (own.whose != Own::mine ||
-        detail::load_acquire<detail::Edge::hold>(group_->hold(seat_, index).state) == own.state) {
-      continue;
-    }
-    note_lost_lease(seat_, index, own.state);
-    forget(seat_, index, detail::HoldPhase::returned);
+    if (own_[index].whose == Own::mine) is_lost(seat_, index, own_[index].mine.state);
   }
+  others_.each([&](std::uint64_t place, const Mine& mine) {
+    is_lost(row_of(place), index_of(place), mine.state);
+  });
 }
 
 // Own holds that others have settled meanwhile can be used again.
@@ -238,246 +322,12 @@ inline void Member::find_lost_holds() noexcept {
     const std::uint64_t state =
         detail::load_acquire<detail::Edge::hold>(group_->hold(seat_, index).state);
     if (detail::phase_of(state) != detail::HoldPhase::free) continue;
+    // Whoever had it counted on: see take_spare().
+    claim_number_ = std::max(claim_number_, detail::HoldState::unpack(state).generation);
     own_[index] = {};
     --lost_;
     free_.push_back(index);
   }
-}
-
-// ---- Handing out ---------------------------------------------------------------------------------
-
-// Builds what the user gets of a record whose hold is this member's. None: the lease ran out while it
-// was copied.
-[[gnu::always_inline]] inline Member::Got Member::deliver(const detail::WalkedRecord& found,
-                                                          std::uint64_t state, std::uint32_t seat,
-                                                          std::uint32_t hold, Delivery& delivery) {
-  using namespace detail;
-  delivery.state_ = state;
-  delivery.position_ = found.position;
-  delivery.seat_ = seat;
-  delivery.hold_ = hold;
-  delivery.deliveries = HoldState::unpack(state).deliveries;
-  Record& record = delivery.record;
-  record = {};
-  record.offset = found.offset;
-  record.partition = found.where.partition;
-  Bytes payload{found.payload, found.detail & kDetailLength};
-  if (geometry().lease_ns != 0) [[unlikely]] {
-    const LeasedRead read{*this, group_->hold(seat, hold), state};
-    std::vector<std::byte>& copy = copies_.emplace_back(payload.size());
-    for (std::size_t i = 0; read.is_mine() && i < payload.size(); ++i) {
-      // relaxed: if it is overwritten meanwhile, the hold was lost before, and that is looked at next.
-      copy[i] =
-          static_cast<std::byte>(load_relaxed(reinterpret_cast<const std::uint8_t&>(payload[i])));
-    }
-    if (!read.is_still_mine()) {
-      forget(seat, hold, HoldPhase::returned);
-      return Got::none;
-    }
-    payload = Bytes{copy};
-  }
-  if (!read_payload(found.detail, payload, record)) [[unlikely]]
-    return fail(Errc::corrupt);
-  return Got::one;
-}
-
-// The next of those claimed for later.
-[[gnu::always_inline]] inline Member::Got Member::hand_out(Delivery& delivery) {
-  using namespace detail;
-  if (kept_) [[unlikely]] {
-    delivery = *std::exchange(kept_, std::nullopt);
-    if (std::uint64_t* order = order_word(delivery); order != nullptr) {
-      *order = ++order_;
-      return Got::one;
-    }
-  }
-  while (ready_at_ != ready_.size()) {
-    const Ready& next = ready_[ready_at_++];
-    const std::uint32_t index = next.hold;
-    std::uint64_t word = next.state;
-    if (phase_of(word) == HoldPhase::ready) {
-      HoldState state = HoldState::unpack(word);
-      state.phase = HoldPhase::held;
-      state.deliveries = 1;
-      GroupHold& hold = group_->hold(seat_, index);
-      extend_lease(hold);
-      // [hold] Fails if others took it, because this member did not move.
-      if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) [[unlikely]] {
-        forget(seat_, index, HoldPhase::returned);
-        continue;
-      }
-      LEAT_STEP("take:handed");
-      word = state.pack();
-    }
-    own_[index].state = word;
-    own_[index].order = ++order_;
-    store_relaxed(seat().handed, ++handed_);  // relaxed: only whether it changes
-    const Got got = deliver(next.record, word, seat_, index, delivery);
-    if (got != Got::none) return got;
-  }
-  return Got::none;
-}
-
-// One record, whichever is next for this member.
-inline Member::Got Member::take_now(Delivery& delivery) {
-  if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
-    return fail(wrong);
-  if ((++takes_ & 7) == 0) look_now_and_then();
-  if (!copies_.empty() && !kept_) [[unlikely]]
-    copies_.clear();
-  while (true) {
-    Got got = hand_out(delivery);
-    if (got == Got::none) got = retake(delivery);
-    if (got != Got::none) return got;
-    // By key nothing is claimed ahead: a record that comes back holds back those with its key.
-    const std::size_t claimed = geometry().by_key()
-                                    ? claim_anywhere(1, detail::HoldPhase::held)
-                                    : claim_anywhere(kAhead, detail::HoldPhase::ready);
-    if (claimed == 0) return error_.code != Errc::ok ? Got::failed : nothing_now();
-    patience_.note(claimed);
-  }
-}
-
-inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::size_t limit) {
-  if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
-  look_now_and_then();
-  if (!kept_) copies_.clear();
-  std::size_t count = 0;
-  Got got = Got::one;
-  while (count < limit) {
-    Delivery delivery;
-    got = hand_out(delivery);
-    if (got == Got::none) got = retake(delivery);
-    if (got == Got::one) {
-      into.push_back(delivery);
-      ++count;
-      continue;
-    }
-    if (got == Got::failed || (count != 0 && members_ > 1))
-      break;  // The rest is the others' share.
-    if (claim_anywhere(limit - count, detail::HoldPhase::held) != 0) continue;
-    if (error_.code != Errc::ok) got = Got::failed;
-    break;
-  }
-  patience_.note(count);
-  if (count == 0 && got == Got::none) got = nothing_now();
-  if (count == 0 && got == Got::failed) return error_;
-  return count;
-}
-
-inline Result<Delivery> Member::take(const Deadline& deadline, const std::stop_token& stop) {
-  Result<Delivery> taken{Delivery{}};  // Filled in place.
-  while (true) {
-    const Got got = take_now(*taken);
-    if (got == Got::one) [[likely]]
-      return taken;
-    if (got == Got::failed) return error_;
-    if (auto ready = wait(deadline, stop); !ready) return ready.error();
-  }
-}
-
-inline Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t limit,
-                                        const Deadline& deadline, const std::stop_token& stop) {
-  while (limit != 0) {
-    auto count = take_some(into, limit);
-    if (!count || *count != 0) return count;
-    if (auto ready = wait(deadline, stop); !ready) return ready.error();
-  }
-  return std::size_t{0};
-}
-
-inline Result<std::size_t> Member::take_copy(std::span<std::byte> buffer, const Deadline& deadline,
-                                             const std::stop_token& stop) {
-  auto taken = take(deadline, stop);
-  if (!taken) return taken.error();
-  const Bytes value = taken->record.value;
-  if (value.size() > buffer.size()) {
-    if (std::uint64_t* order = order_word(*taken); order != nullptr) {
-      *order = 0;
-      kept_ = *taken;
-    }
-    return Error{Errc::buffer_too_small, static_cast<std::int32_t>(value.size())};
-  }
-  if (!value.empty()) std::memcpy(buffer.data(), value.data(), value.size());
-  const std::size_t size = value.size();
-  if (auto done = acknowledge(*taken); !done) return done.error();
-  return size;
-}
-
-template <class OnDelivery>
-Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
-  if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
-    return wrong;
-  look_now_and_then();
-  if (!kept_) copies_.clear();
-  std::size_t count = 0;
-  Delivery delivery;
-  // If the callback throws, the record in hand goes back, and those claimed with it.
-  struct Settle {
-    Member& member;
-    const Delivery& delivery;
-    bool done = false;
-    ~Settle() {
-      if (done) return;
-      (void)member.give_back(delivery);
-      member.give_back_ready();
-    }
-  };
-  const auto hand_over = [&] {
-    Settle settle{*this, delivery};
-    on_delivery(std::as_const(delivery));
-    settle.done = true;
-    // Unless the callback did; and a lost lease is others' by now.
-    if (order_of(delivery) != 0) (void)this->settle(delivery, detail::HoldPhase::free);
-    ++count;
-  };
-  // The callbacks may take long: no lease runs, and nothing counts as delivered, before its turn. By key
-  // nothing is claimed ahead.
-  const bool waits_its_turn = geometry().lease_ns != 0 && !geometry().by_key();
-  const auto phase = waits_its_turn ? detail::HoldPhase::ready : detail::HoldPhase::held;
-  Got got = Got::none;
-  while (count < limit) {
-    got = hand_out(delivery);
-    if (got == Got::none) got = retake(delivery);
-    if (got == Got::one) {
-      hand_over();
-      continue;
-    }
-    if (got == Got::failed || (count != 0 && members_ > 1))
-      break;  // The rest is the others' share.
-    if (claim_anywhere(std::min(limit - count, kAtOnce), phase) != 0) continue;
-    if (error_.code != Errc::ok) got = Got::failed;
-    break;
-  }
-  patience_.note(count);
-  if (count == 0 && got == Got::none) got = nothing_now();
-  if (count == 0 && got == Got::failed) return error_;
-  return count;
-}
-
-// While there is always something to take: at each tick of the kernel's cheap clock.
-inline void Member::look_now_and_then() noexcept {
-  const std::int64_t tick = detail::tick_ns();
-  if (tick == looked_tick_ns_) return;
-  looked_tick_ns_ = tick;
-  look_after_others();
-  look_after_holds();
-}
-
-// Called when a take found nothing.
-[[gnu::noinline]] inline Member::Got Member::nothing_now() {
-  using namespace detail;
-  patience_.look_away(kSharesWork);
-  wake_publishers();
-  if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
-    looked_tick_ns_ = tick;
-    if (auto looked = look_around(); !looked) return fail(looked.error());
-  }
-  if (wait_fd_ != nullptr) arm_wait_fd();
-  // relaxed: set for good; seen late, it costs one more empty call.
-  if ((load_relaxed(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
-    return fail(Errc::deleted);
-  return Got::none;
 }
 
 }  // namespace leat

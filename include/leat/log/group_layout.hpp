@@ -1,13 +1,16 @@
 // Every byte of a consumer group's file: docs/format.md draws it, docs/internals/groups.md says who
 // may write what and why it is safe.
 //
-//   | GroupHeader | GroupCursor[partitions] | GroupSeat[seats] | GroupHold[seats][holds] |
+//   | GroupHeader | GroupCursor[partitions] | GroupSeat[seats] |
+//   | GroupHold[seats][holds] | GroupHold[16 * holds], spare | key slots, if the group goes by key |
 //
 // A group is a cursor per partition: what lies before it was claimed by some member. A claimed record
-// has a *hold*, in the table of the seat whose member claimed it, from before the cursor passes the
-// record until it is acknowledged; only the hold's state changes hands.
+// has a *hold*, in the row of the seat whose member claimed it or in a spare row, from before the
+// cursor passes the record until it is acknowledged; only the hold's state changes hands.
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +20,7 @@
 
 namespace leat::detail {
 
-inline constexpr std::uint64_t kGroupMagic = 0x0031'5052'4754'4145ULL;  // "EATGRP1\0"
+inline constexpr std::uint64_t kGroupMagic = 0x0032'5052'4754'4145ULL;  // "EATGRP2\0"
 inline constexpr char kGroupPrefix[] = "group-";  // + 16 hexadecimal digits of its number
 inline constexpr std::size_t kMaxGroupName = 200;
 
@@ -48,6 +51,7 @@ struct GroupHeader {
   alignas(kLine) std::uint64_t returned;  // [hold]
   std::uint64_t redelivered;              // deliveries beyond the first
   std::uint32_t seat_high;                // seats ever used: scans stop here; only grows
+  std::uint32_t spare_high;               // spare holds ever used; the same
 };
 static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<GroupHeader>);
 
@@ -72,6 +76,9 @@ inline constexpr std::uint64_t kClaimNumberMask = (1ULL << kClaimNumberBits) - 1
 inline constexpr unsigned kBatchIndexBits = 26;
 inline constexpr std::uint64_t kBatchIndexMask = (1ULL << kBatchIndexBits) - 1;
 inline constexpr std::uint32_t kMaxHolds = 65536;
+// Spare holds, for whoever finds its own row full of records that came back: so many times hold_count.
+inline constexpr std::uint32_t kSpareRows = 16;
+inline constexpr std::uint64_t kMaxKeySlots = 1 << 20;
 
 struct CursorValue {
   std::uint64_t place = 0;
@@ -203,9 +210,18 @@ struct GroupGeometry {
     return sizeof(GroupHeader) + partition_count * sizeof(GroupCursor);
   }
   std::uint64_t holds_at() const noexcept { return seats_at() + seat_count * sizeof(GroupSeat); }
+  std::uint32_t spare_count() const noexcept { return kSpareRows * hold_count; }
+  std::uint64_t all_holds() const noexcept {
+    return std::uint64_t{seat_count} * hold_count + spare_count();
+  }
+  std::uint64_t slots_at() const noexcept { return holds_at() + all_holds() * sizeof(GroupHold); }
+  // Many more than records are claimed at a time, so that other keys seldom share a slot.
+  std::uint64_t slot_count() const noexcept {
+    if (!by_key()) return 0;
+    return std::min(std::bit_ceil(4 * all_holds()), kMaxKeySlots);
+  }
   std::uint64_t file_size() const noexcept {
-    return Geometry::round_up(
-        holds_at() + std::uint64_t{seat_count} * hold_count * sizeof(GroupHold), kPage);
+    return Geometry::round_up(slots_at() + slot_count() * sizeof(std::uint64_t), kPage);
   }
   bool at_most_once() const noexcept { return (flags & kAtMostOnce) != 0; }
   bool by_key() const noexcept { return (flags & kByKey) != 0; }

@@ -4,6 +4,7 @@
 // segments.hpp. docs/internals/groups.md, "Room", says why nothing slips through between.
 #pragma once
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -50,6 +51,8 @@ class GroupView {
     view->cursors_ = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
     view->seats_ = reinterpret_cast<GroupSeat*>(mapping->data() + geometry.seats_at());
     view->holds_ = reinterpret_cast<GroupHold*>(mapping->data() + geometry.holds_at());
+    view->slots_ = reinterpret_cast<std::uint64_t*>(mapping->data() + geometry.slots_at());
+    view->slot_mask_ = geometry.by_key() ? geometry.slot_count() - 1 : 0;
     view->mapping_ = std::move(*mapping);
     return view;
   }
@@ -58,24 +61,32 @@ class GroupView {
   GroupHeader& header() const noexcept { return *header_; }
   GroupCursor& cursor(std::uint32_t partition) const noexcept { return cursors_[partition]; }
   GroupSeat& seat(std::uint32_t index) const noexcept { return seats_[index]; }
-  GroupHold& hold(std::uint32_t seat, std::uint32_t index) const noexcept {
-    return holds_[std::uint64_t{seat} * geometry_.hold_count + index];
+  // Rows are those of the seats, then one of all spare holds.
+  GroupHold& hold(std::uint32_t row, std::uint32_t index) const noexcept {
+    return holds_[std::uint64_t{row} * geometry_.hold_count + index];
   }
+  // The word of a key's slot, or of a slot by its number. Only of groups that go by key.
+  std::uint64_t& key_slot(std::uint64_t key) const noexcept { return slots_[key & slot_mask_]; }
+  std::uint64_t slot_of(std::uint64_t key) const noexcept { return key & slot_mask_; }
   std::string name() const {
     const std::uint32_t size = load_relaxed(header_->name_size);
     return {header_->name, size <= kMaxGroupName ? size : 0};
   }
 
-  // How many seats, and holds of a seat, a scan has to look at.
+  // How many seats, spare holds, and holds of a row, a scan has to look at.
   std::uint32_t seat_high() const noexcept {
     // [hold] acquire: raised before the seat was taken.
     const std::uint32_t high = load_acquire<Edge::hold>(header_->seat_high);
     return high < geometry_.seat_count ? high : geometry_.seat_count;
   }
+  std::uint32_t spare_high() const noexcept {
+    // [hold] acquire: raised before the hold was used.
+    const std::uint32_t high = load_acquire<Edge::hold>(header_->spare_high);
+    return high < geometry_.spare_count() ? high : geometry_.spare_count();
+  }
   std::uint32_t hold_high(std::uint32_t seat) const noexcept {
     // [hold] acquire: raised before the hold was used.
-    const std::uint32_t high = load_acquire<Edge::hold>(seats_[seat].hold_high);
-    return high < geometry_.hold_count ? high : geometry_.hold_count;
+    return std::min(load_acquire<Edge::hold>(seats_[seat].hold_high), geometry_.hold_count);
   }
 
   CursorValue load_cursor(std::uint32_t partition) const noexcept {
@@ -98,21 +109,12 @@ class GroupView {
         &cursors_[partition].place, {from.place, from.record}, {to.place, to.record});
   }
 
-  // Calls visit(seat, index, hold, state) for every hold that is not free.
+  // Calls visit(row, index, hold, state) for every hold that is not free.
   template <class Visit>
   void each_hold(Visit&& visit) const {
     const std::uint32_t seats = seat_high();
-    for (std::uint32_t seat = 0; seat < seats; ++seat) each_hold_of(seat, visit);
-  }
-  template <class Visit>
-  void each_hold_of(std::uint32_t seat, Visit&& visit) const {
-    const std::uint32_t holds = hold_high(seat);
-    for (std::uint32_t index = 0; index < holds; ++index) {
-      GroupHold& one = hold(seat, index);
-      // [hold] acquire: the facts of this state, or of a later one; then this one is over.
-      const std::uint64_t state = load_acquire<Edge::hold>(one.state);
-      if (phase_of(state) != HoldPhase::free) visit(seat, index, one, state);
-    }
+    for (std::uint32_t seat = 0; seat < seats; ++seat) each_hold_of(seat, hold_high(seat), visit);
+    each_hold_of(geometry_.seat_count, spare_high(), visit);
   }
 
   // Whether the group has not claimed everything in this segment and before.
@@ -134,6 +136,15 @@ class GroupView {
   }
 
  private:
+  template <class Visit>
+  void each_hold_of(std::uint32_t row, std::uint32_t count, Visit& visit) const {
+    for (std::uint32_t index = 0; index < count; ++index) {
+      GroupHold& one = hold(row, index);
+      // [hold] acquire: the facts of this state, or of a later one; then this one is over.
+      const std::uint64_t state = load_acquire<Edge::hold>(one.state);
+      if (phase_of(state) != HoldPhase::free) visit(row, index, one, state);
+    }
+  }
   static GroupGeometry read_geometry(const GroupHeader& header) noexcept {
     // relaxed, all: written before the group was entered in the topic's header.
     GroupGeometry geometry;
@@ -149,10 +160,12 @@ class GroupView {
   }
 
   GroupGeometry geometry_;         // Constant after attach.
-  GroupHeader* header_ = nullptr;  // This and the next three: in mapping_.
+  GroupHeader* header_ = nullptr;  // This and the next four: in mapping_.
   GroupCursor* cursors_ = nullptr;
   GroupSeat* seats_ = nullptr;
   GroupHold* holds_ = nullptr;
+  std::uint64_t* slots_ = nullptr;
+  std::uint64_t slot_mask_ = 0;
   std::uint64_t segment_granules_ = 0;
   Mapping mapping_;
 };

@@ -1,0 +1,90 @@
+// A small table that never allocates after reserve(): what a member remembers of its records.
+//
+//     FixedMap<Mine> mine;
+//     mine.reserve(1024);             // At most so many at a time.
+//     mine.insert(key)->order = 1;    // Keys are not ~0.
+//     mine.erase(key);
+//
+// Open addressing; erasing moves what follows up, so that no marks stay behind. One thread.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace leat::detail {
+
+template <class Value>
+class FixedMap {
+ public:
+  void reserve(std::size_t count) {
+    std::size_t size = 8;
+    while (size < 2 * count) size *= 2;
+    entries_.assign(size, {});
+  }
+  Value* find(std::uint64_t key) noexcept {
+    Entry& entry = entries_[place_of(key)];
+    return entry.key == key ? &entry.value : nullptr;
+  }
+  // The value of a key that is there, or a new one; null if there is no room.
+  Value* insert(std::uint64_t key) noexcept {
+    Entry& entry = entries_[place_of(key)];
+    if (entry.key != key) {
+      if (2 * count_ >= entries_.size()) return nullptr;
+      entry = {key, {}};
+      ++count_;
+    }
+    return &entry.value;
+  }
+  void erase(std::uint64_t key) noexcept {
+    std::size_t hole = place_of(key);
+    if (entries_[hole].key != key) return;
+    --count_;
+    const std::size_t mask = entries_.size() - 1;
+    for (std::size_t at = (hole + 1) & mask; entries_[at].key != kNone; at = (at + 1) & mask) {
+      // What would be found sooner in the hole goes there.
+      if (((at - home_of(entries_[at].key)) & mask) < ((at - hole) & mask)) continue;
+      entries_[hole] = entries_[at];
+      hole = at;
+    }
+    entries_[hole].key = kNone;
+  }
+  void clear() noexcept {
+    if (count_ != 0) std::fill(entries_.begin(), entries_.end(), Entry{});
+    count_ = 0;
+  }
+  std::size_t size() const noexcept { return count_; }
+
+  // Calls visit(key, value) for each; visit may erase that one, and may then be called for one twice.
+  template <class Visit>
+  void each(Visit&& visit) {
+    for (std::size_t at = 0; at < entries_.size();) {
+      const std::uint64_t key = entries_[at].key;
+      if (key != kNone) visit(key, entries_[at].value);
+      if (entries_[at].key == key) ++at;  // Else another one is here now.
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t kNone = ~0ULL;
+  struct Entry {
+    std::uint64_t key = kNone;
+    Value value{};
+  };
+  std::size_t home_of(std::uint64_t key) const noexcept {
+    return static_cast<std::size_t>(key * 0x9e37'79b9'7f4a'7c15ULL >> 32) & (entries_.size() - 1);
+  }
+  std::size_t place_of(std::uint64_t key) const noexcept {
+    std::size_t at = home_of(key);
+    while (entries_[at].key != key && entries_[at].key != kNone)
+      at = (at + 1) & (entries_.size() - 1);
+    return at;
+  }
+
+  std::vector<Entry> entries_;
+  std::size_t count_ = 0;
+};
+
+}  // namespace leat::detail

@@ -1,0 +1,337 @@
+// How a Member hands records out: takes, polls, copies. Included by member.hpp only.
+// docs/internals/groups.md, "Handing out".
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "leat/group/member_take.hpp"
+
+namespace leat {
+
+// Builds what the user gets of a record whose hold is this member's. None: the lease ran out while it
+// was copied.
+[[gnu::always_inline]] inline Member::Got Member::deliver(const detail::WalkedRecord& found,
+                                                          std::uint64_t state, std::uint32_t row,
+                                                          std::uint32_t hold, Delivery& delivery) {
+  using namespace detail;
+  delivery.state_ = state;
+  delivery.position_ = found.position;
+  delivery.row_ = row;
+  delivery.hold_ = hold;
+  delivery.deliveries = HoldState::unpack(state).deliveries;
+  Record& record = delivery.record;
+  record = {};
+  record.offset = found.offset;
+  record.partition = found.where.partition;
+  Bytes payload{found.payload, found.detail & kDetailLength};
+  if (geometry().lease_ns != 0) [[unlikely]] {
+    const LeasedRead read{*this, group_->hold(row, hold), state};
+    if (!add_copy(payload.size())) return undeliver(delivery);
+    std::vector<std::byte>& copy = copies_.back();
+    for (std::size_t i = 0; read.is_mine() && i < payload.size(); ++i) {
+      // relaxed: if it is overwritten meanwhile, the hold was lost before, and that is looked at next.
+      copy[i] =
+          static_cast<std::byte>(load_relaxed(reinterpret_cast<const std::uint8_t&>(payload[i])));
+    }
+    if (!read.is_still_mine()) {
+      forget(row, hold, HoldPhase::returned);
+      return Got::none;
+    }
+    payload = Bytes{copy};
+  }
+  if (!read_payload(found.detail, payload, record)) [[unlikely]]
+    return fail(Errc::corrupt);
+  return Got::one;
+}
+
+// Memory for a copy. False: there is none.
+inline bool Member::add_copy(std::size_t size) noexcept {
+  try {
+    copies_.emplace_back(size);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// What could not be handed out after all goes back, as if it had not been.
+inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
+  using namespace detail;
+  HoldState state = HoldState::unpack(delivery.state_);
+  if (state.deliveries != 0) --state.deliveries;
+  state.phase = HoldPhase::returned;
+  state.owner = 0;
+  GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
+  if (geometry().by_key()) mark_key(*group_, load_relaxed(hold.key));
+  std::uint64_t word = delivery.state_;
+  compare_exchange<Edge::hold>(hold.state, word, state.pack());
+  announce_returned(shared(), *group_);
+  forget(delivery.row_, delivery.hold_, HoldPhase::returned);
+  return fail(kNoMemory);
+}
+
+// A record that came back: where it is stands in its hold.
+[[gnu::noinline]] inline Member::Got Member::deliver_returned(std::uint64_t state,
+                                                              std::uint32_t row,
+                                                              std::uint32_t index,
+                                                              bool is_dead_letter,
+                                                              Delivery& delivery) {
+  using namespace detail;
+  GroupHold& hold = group_->hold(row, index);
+  std::optional<WalkedRecord> found;
+  {
+    const LeasedRead read{*this, hold, state};
+    if (read.is_mine()) found = find_held(shared(), records_, hold);
+    if (!found && read.is_still_mine()) return fail(Errc::corrupt);
+  }
+  if (!found) {
+    forget(row, index, HoldPhase::returned);
+    return Got::none;
+  }
+  const Got got = deliver(*found, state, row, index, delivery);
+  if (got != Got::one || !is_dead_letter) return got;
+  if (bury_or_fail(delivery)) {
+    (void)settle(delivery, HoldPhase::free);
+  } else {
+    (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
+  }
+  return Got::none;
+}
+
+inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
+  try {
+    return bury(delivery).has_value();
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+// The next of those claimed, or taken back, for later.
+[[gnu::always_inline]] inline Member::Got Member::hand_out(Delivery& delivery) {
+  using namespace detail;
+  if (kept_) [[unlikely]] {
+    delivery = *std::exchange(kept_, std::nullopt);
+    if (std::uint64_t* order = order_word(delivery); order != nullptr) {
+      *order = ++order_;
+      return Got::one;
+    }
+  }
+  while (ready_at_ != ready_.size()) {
+    const Ready& next = ready_[ready_at_++];
+    std::uint64_t word = next.state;
+    bool is_dead_letter = false;
+    if (phase_of(word) == HoldPhase::ready) {
+      HoldState state = HoldState::unpack(word);
+      const bool is_first = state.deliveries == 0;
+      if (!is_first) [[unlikely]]
+        is_dead_letter =
+            geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
+      state.phase = HoldPhase::held;
+      if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
+      GroupHold& hold = group_->hold(next.row, next.hold);
+      extend_lease(hold);
+      // [hold] Fails if others took it, because this member did not move.
+      if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) [[unlikely]] {
+        forget(next.row, next.hold, HoldPhase::returned);
+        // What follows may have its key, and must not come before it.
+        if (geometry().by_key()) give_back_ready();
+        continue;
+      }
+      LEAT_STEP("take:handed");
+      if (!is_first && !is_dead_letter) [[unlikely]]
+        fetch_add<Edge::hold>(group_->header().redelivered, 1);
+      word = state.pack();
+    }
+    Mine& mine =
+        next.row == seat_ ? own_[next.hold].mine : *others_.find(place_of(next.row, next.hold));
+    mine.state = word;
+    mine.order = ++order_;
+    store_relaxed(seat().handed, ++handed_);  // relaxed: only whether it changes
+    const Got got = next.record.payload != nullptr
+                        ? deliver(next.record, word, next.row, next.hold, delivery)
+                        : deliver_returned(word, next.row, next.hold, is_dead_letter, delivery);
+    if (got != Got::none) return got;
+  }
+  return Got::none;
+}
+
+// Gets some more to hand out. False may be an error.
+[[gnu::noinline]] inline bool Member::get_ready(std::size_t want, detail::HoldPhase phase) {
+  return retake(want) || claim_anywhere(want, phase);
+}
+
+// One record, whichever is next for this member.
+inline Member::Got Member::take_now(Delivery& delivery) {
+  if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
+    return fail(wrong);
+  if ((++takes_ & 7) == 0) look_now_and_then();
+  if (!copies_.empty() && !kept_) [[unlikely]]
+    copies_.clear();
+  while (true) {
+    const Got got = hand_out(delivery);
+    if (got != Got::none) return got;
+    // By key nothing is taken ahead: it would hold back the others' share of its keys.
+    const bool got_some = geometry().by_key() ? get_ready(1, detail::HoldPhase::held)
+                                              : get_ready(kAhead, detail::HoldPhase::ready);
+    if (!got_some) return error_.code != Errc::ok ? Got::failed : nothing_now();
+    patience_.note(ready_.size());
+  }
+}
+
+inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::size_t limit) {
+  if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
+  look_now_and_then();
+  if (!kept_) copies_.clear();
+  std::size_t count = 0;
+  Got got = Got::none;
+  while (count < limit) {
+    if (into.size() == into.capacity() && !make_room(into)) {
+      got = fail(kNoMemory);
+      break;
+    }
+    Delivery delivery;
+    got = hand_out(delivery);
+    if (got == Got::one) {
+      into.push_back(delivery);
+      ++count;
+      continue;
+    }
+    if (got == Got::failed || (count != 0 && members_ > 1))
+      break;  // The rest is the others' share.
+    if (get_ready(limit - count, detail::HoldPhase::held)) continue;
+    if (error_.code != Errc::ok) got = Got::failed;
+    break;
+  }
+  patience_.note(count);
+  if (count == 0 && got == Got::none) got = nothing_now();
+  if (count == 0 && got == Got::failed) return error_;
+  return count;
+}
+
+inline bool Member::make_room(std::vector<Delivery>& into) noexcept {
+  try {
+    into.reserve(std::max<std::size_t>(16, 2 * into.size()));
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+inline Result<Delivery> Member::take(const Deadline& deadline, const std::stop_token& stop) {
+  Result<Delivery> taken{Delivery{}};  // Filled in place.
+  while (true) {
+    const Got got = take_now(*taken);
+    if (got == Got::one) [[likely]]
+      return taken;
+    if (got == Got::failed) return error_;
+    if (auto ready = wait(deadline, stop); !ready) return ready.error();
+  }
+}
+
+inline Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t limit,
+                                        const Deadline& deadline, const std::stop_token& stop) {
+  while (limit != 0) {
+    auto count = take_some(into, limit);
+    if (!count || *count != 0) return count;
+    if (auto ready = wait(deadline, stop); !ready) return ready.error();
+  }
+  return std::size_t{0};
+}
+
+inline Result<std::size_t> Member::take_copy(std::span<std::byte> buffer, const Deadline& deadline,
+                                             const std::stop_token& stop) {
+  auto taken = take(deadline, stop);
+  if (!taken) return taken.error();
+  const Bytes value = taken->record.value;
+  if (value.size() > buffer.size()) {
+    if (std::uint64_t* order = order_word(*taken); order != nullptr) {
+      *order = 0;
+      kept_ = *taken;
+    }
+    return Error{Errc::buffer_too_small, static_cast<std::int32_t>(value.size())};
+  }
+  if (!value.empty()) std::memcpy(buffer.data(), value.data(), value.size());
+  const std::size_t size = value.size();
+  if (auto done = acknowledge(*taken); !done) return done.error();
+  return size;
+}
+
+template <class OnDelivery>
+Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
+  if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
+    return wrong;
+  look_now_and_then();
+  if (!kept_) copies_.clear();
+  std::size_t count = 0;
+  Delivery delivery;
+  // If the callback throws, the record in hand goes back, and those claimed with it.
+  struct Settle {
+    Member& member;
+    const Delivery& delivery;
+    bool done = false;
+    ~Settle() {
+      if (done) return;
+      (void)member.give_back(delivery);
+      member.give_back_ready();
+    }
+  };
+  const auto hand_over = [&] {
+    Settle settle{*this, delivery};
+    on_delivery(std::as_const(delivery));
+    settle.done = true;
+    // Unless the callback did; and a lost lease is others' by now.
+    if (order_of(delivery) != 0) (void)this->settle(delivery, detail::HoldPhase::free);
+    ++count;
+  };
+  // The callbacks may take long: what is not in one's hands yet is ready for others if this one stands
+  // still, no lease runs for it, and it does not count as delivered.
+  Got got = Got::none;
+  while (count < limit) {
+    got = hand_out(delivery);
+    if (got == Got::one) {
+      hand_over();
+      continue;
+    }
+    if (got == Got::failed || (count != 0 && members_ > 1))
+      break;  // The rest is the others' share.
+    if (get_ready(std::min(limit - count, geometry().by_key() ? kAhead : kAtOnce),
+                  detail::HoldPhase::ready)) {
+      continue;
+    }
+    if (error_.code != Errc::ok) got = Got::failed;
+    break;
+  }
+  patience_.note(count);
+  if (count == 0 && got == Got::none) got = nothing_now();
+  if (count == 0 && got == Got::failed) return error_;
+  return count;
+}
+
+// While there is always something to take: at each tick of the kernel's cheap clock.
+inline void Member::look_now_and_then() noexcept {
+  const std::int64_t tick = detail::tick_ns();
+  if (tick == looked_tick_ns_) return;
+  looked_tick_ns_ = tick;
+  look_after_others();
+  look_after_holds();
+}
+
+// Called when a take found nothing.
+[[gnu::noinline]] inline Member::Got Member::nothing_now() {
+  using namespace detail;
+  patience_.look_away(kSharesWork);
+  wake_publishers();
+  if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
+    looked_tick_ns_ = tick;
+    if (auto looked = look_around(); !looked) return fail(looked.error());
+  }
+  if (wait_fd_ != nullptr) arm_wait_fd();
+  // relaxed: set for good; seen late, it costs one more empty call.
+  if ((load_relaxed(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
+    return fail(Errc::deleted);
+  return Got::none;
+}
+
+}  // namespace leat
