@@ -60,6 +60,7 @@ int exit_code_for(Errc code) noexcept {
     case Errc::would_deadlock:
     case Errc::unsupported:
     case Errc::in_flight_full:
+    case Errc::redelivery_full:
     case Errc::not_held:
     case Errc::lease_lost:
     case Errc::buffer_too_small:

@@ -176,6 +176,10 @@ const char* name_of(GroupMode mode) noexcept {
   return "unknown";
 }
 
+const char* name_of_claiming(Errc code) noexcept {
+  return code == Errc::redelivery_full ? "redelivery_full" : "ok";
+}
+
 Json to_json(const GroupInfo& info) {
   Json members = Json::array();
   for (const MemberInfo& one : info.members)
@@ -185,6 +189,9 @@ Json to_json(const GroupInfo& info) {
           {"members", info.members.size()},
           {"in_flight", info.in_flight},
           {"redelivered", info.redelivered},
+          {"returned", info.returned},
+          {"returned_limit", info.returned_limit},
+          {"claiming", name_of_claiming(info.claiming)},
           {"mode", name_of(info.mode)},
           {"by_key", info.by_key},
           {"max_deliveries", info.max_deliveries},
@@ -243,9 +250,13 @@ void print_info(const std::string& topic, const GroupInfo& info) {
   if (info.lease.count() != 0) options += ", lease of " + duration_text(info.lease);
   fmt::print(
       "group        {} of topic {}\ndelivery     {}\nlag          {}\nin flight    {}, at "
-      "most {} for each member\nredelivered  {}\n",
+      "most {} for each member\nreturned     {}, spare room for {}\nredelivered  {}\n",
       info.name, topic, options, number_text(info.lag), number_text(info.in_flight),
-      number_text(info.in_flight_limit), number_text(info.redelivered));
+      number_text(info.in_flight_limit), number_text(info.returned),
+      number_text(info.returned_limit), number_text(info.redelivered));
+  if (info.claiming != Errc::ok)
+    fmt::print("claiming     stopped: {}: {}\n", name_of_claiming(info.claiming),
+               describe(info.claiming));
   fmt::print("\n{:>9}  {:>15}\n", "PARTITION", "OFFSET");
   for (std::size_t i = 0; i < info.offsets.size(); ++i)
     fmt::print("{:>9}  {:>15}\n", i, number_text(info.offsets[i]));

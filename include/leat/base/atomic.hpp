@@ -139,8 +139,9 @@ template <Edge E, SharedWord T>
   expected = static_cast<T>(wide);
   return done;
 #else
-  return std::atomic_ref<T>(word).compare_exchange_strong(expected, desired,
-                                                          std::memory_order_seq_cst);
+  // Not atomic_ref's, which compilers do not always inline.
+  return __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST);
 #endif
 }
 template <Edge E, SharedWord T>

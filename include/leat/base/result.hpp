@@ -42,6 +42,7 @@ enum class Errc : std::int32_t {
   too_many,          // every participant slot is taken by a live process
   unsupported,       // the kernel or file system lacks something
   in_flight_full,    // this member holds as many records as its group allows
+  redelivery_full,   // the group has no room for more records that come back: it claims none
   not_held,          // the member does not hold this record (any more)
   lease_lost,        // the record was held for longer than the group's lease, and taken away
   closed,            // the consumer group was deleted
@@ -111,6 +112,9 @@ inline std::string describe(Error error) {
     case Errc::unsupported: text = "not supported by this kernel or file system"; break;
     case Errc::in_flight_full:
       text = "this member holds as many records as its group allows: acknowledge some";
+      break;
+    case Errc::redelivery_full:
+      text = "more records came back, or wait for their key, than the group has room for";
       break;
     case Errc::not_held: text = "this member does not hold that record (any more)"; break;
     case Errc::lease_lost: text = "the record was held for longer than the group's lease"; break;

@@ -43,10 +43,14 @@ struct GroupInfo {
   bool by_key = false;
   std::uint32_t max_deliveries = 0;
   std::chrono::nanoseconds lease{0};
-  std::uint32_t in_flight_limit = 0;   // of each member
-  std::uint64_t lag = 0;               // records that no member has claimed
-  std::uint64_t in_flight = 0;         // claimed, or given back, and not acknowledged
-  std::uint64_t redelivered = 0;       // deliveries beyond the first
+  std::uint32_t in_flight_limit = 0;  // of each member
+  std::uint64_t lag = 0;              // records that no member has claimed
+  std::uint64_t in_flight = 0;        // claimed, or given back, and not acknowledged
+  std::uint64_t redelivered = 0;      // deliveries beyond the first
+  std::uint64_t returned = 0;         // given back or left, or waiting for their key
+  std::uint64_t returned_limit = 0;   // spare room for such, beyond what members have for their own
+  // Why members claim nothing more: redelivery_full if that room is full; else ok.
+  Errc claiming = Errc::ok;
   std::vector<MemberInfo> members;     // the living
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
 };
@@ -56,6 +60,7 @@ class Group {
   // A member for the calling thread.
   //   too_many   every seat of the group, or participant slot of the topic, is taken by somebody alive
   //   closed     the group was deleted
+  //   no_space   there is no memory for what a member needs; later it needs none
   //   permission, deleted
   Result<Member> join(const MemberOptions& options = {}) const;
 
@@ -76,6 +81,7 @@ class Group {
 
  private:
   friend class Topic;
+  Result<Member> make_member(const MemberOptions& options) const;
   Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created)
       : topic_{std::move(topic)},
         view_{std::move(view)},

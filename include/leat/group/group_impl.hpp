@@ -275,6 +275,13 @@ inline Result<std::vector<std::string>> Topic::group_names() const {
 // ---- Group ---------------------------------------------------------------------------------------
 
 inline Result<Member> Group::join(const MemberOptions& options) const {
+  try {
+    return make_member(options);
+  } catch (const std::bad_alloc&) {
+    return Member::kNoMemory;
+  }
+}
+inline Result<Member> Group::make_member(const MemberOptions& options) const {
   using namespace detail;
   const std::shared_ptr<SharedTopic>& shared = topic_.topic_;
   auto records = shared->records_for_reading();
@@ -289,11 +296,7 @@ inline Result<Member> Group::join(const MemberOptions& options) const {
   member.patience_.set(has_cores ? options.patience.count() : 0);
   for (std::uint32_t i = 0; i < shared->geometry().partition_count; ++i)
     member.lanes_.emplace_back(*shared, i, *records);
-  try {
-    if (auto seated = member.take_seat(options); !seated) return seated.error();
-  } catch (const std::bad_alloc&) {
-    return Member::kNoMemory;
-  }
+  if (auto seated = member.take_seat(options); !seated) return seated.error();
   // [group] seq_cst: the seat is taken before this is looked at.
   const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);
   if (closed == kGroupOpen) return member;
@@ -365,6 +368,13 @@ inline GroupInfo Group::info() const {
   }
   view_->each_hold(
       [&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t) { ++info.in_flight; });
+  std::uint64_t spare = 0;
+  view_->each_hold([&](std::uint32_t row, std::uint32_t, const GroupHold&, std::uint64_t word) {
+    if (phase_of(word) == HoldPhase::returned) ++info.returned;
+    if (row == geometry.seat_count) ++spare;
+  });
+  info.returned_limit = geometry.spare_count();
+  if (spare == info.returned_limit) info.claiming = Errc::redelivery_full;
   for (std::uint32_t i = 0; i < view_->seat_high(); ++i) {
     const GroupSeat& seat = view_->seat(i);
     const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);

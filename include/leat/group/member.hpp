@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -123,8 +122,9 @@ class Member {
   static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
   static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
   static constexpr std::int64_t kOthersDie = 4'000'000;  // ns; how often the others are looked at.
-  static constexpr std::size_t kMaxFound = 1024;         // Records that came back, in one look.
+  static constexpr std::size_t kMaxFound = kAtOnce;      // Records that came back, in one look.
   static constexpr std::size_t kMaxParkRun = 1024;
+  static constexpr std::size_t kEnoughReturned = 256;
   static constexpr std::size_t kMaxBlocked = 4096;  // Slots of keys that one look passes over.
   static constexpr Error kNoMemory{Errc::no_space, ENOMEM};
   // Where a hold is, in one word.
@@ -188,7 +188,7 @@ class Member {
     bool is_all = true;
   };
 
-  Member(Topic topic, std::shared_ptr<detail::GroupView> group) noexcept
+  Member(Topic topic, std::shared_ptr<detail::GroupView> group)
       : topic_{std::move(topic)}, group_{std::move(group)} {}
 
   detail::SharedTopic& shared() const noexcept { return participant_.topic(); }
@@ -209,6 +209,7 @@ class Member {
   Got take_now(Delivery& delivery);
   Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
   Got hand_out(Delivery& delivery);
+  std::uint64_t hand_over_again(std::uint64_t ready, bool& is_dead_letter) const noexcept;
   bool get_ready(std::size_t want, detail::HoldPhase phase);
   bool claim_anywhere(std::size_t want, detail::HoldPhase phase);
   bool claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
@@ -260,6 +261,7 @@ class Member {
 
   // By key.
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
+  void gain_keys() noexcept;
   void park(const detail::HoldState& state) noexcept;
   void drop_key(std::uint64_t key) noexcept;
   bool may_have_slot(const Returned& one) noexcept;
@@ -275,6 +277,7 @@ class Member {
   std::uint64_t order_of(const Delivery& delivery) noexcept;
   Errc settle(const Delivery& delivery, detail::HoldPhase to) noexcept;
   void forget(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
+  void forget_slowly(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
   void give_back_ready() noexcept;
   void note_in_flight() noexcept;
@@ -304,6 +307,7 @@ class Member {
   std::size_t next_lane_ = 0;
   std::uint32_t seat_ = 0;
   bool seated_ = false;
+  bool by_key_ = false;             // As the group's flag.
   bool must_pin_ = false;           // See pin().
   bool taking_away_ = false;        // Since the last announce_taken().
   std::uint64_t claim_number_ = 0;  // Of the last claim made.
@@ -327,6 +331,9 @@ class Member {
   std::size_t may_park_ = kAhead;    // Before it waits for others,
   std::size_t park_run_ = kAhead;    // of so many.
   std::int64_t claim_again_ns_ = 0;  // Nothing is claimed before; 0: at once.
+  std::size_t found_count_ = 0;      // By the last look; found_ has not room for all.
+  std::size_t returned_count_ = 0;   // By key, records that came back and are there.
+  bool has_gained_ = false;          // By the last claim.
   bool is_room_full_ = false;        // At the last claim.
   std::optional<Delivery> kept_;     // For the next call: a buffer was too small.
   Error error_;                      // Of the last call.
@@ -346,8 +353,8 @@ class Member {
   std::int64_t looked_tick_ns_ = 0;
   std::int64_t looked_at_keys_ns_ = 0;
   std::uint64_t takes_ = 0;
-  std::deque<std::vector<std::byte>> copies_;  // With a lease: what was handed out last.
-  std::optional<Publisher> graveyard_;         // Of topic TOPIC.GROUP.dead.
+  std::vector<std::vector<std::byte>> copies_;  // With a lease: what was handed out last.
+  std::optional<Publisher> graveyard_;          // Of topic TOPIC.GROUP.dead.
   std::unique_ptr<std::atomic<bool>> waits_stopped_ = std::make_unique<std::atomic<bool>>(false);
   detail::WaitFd::Handle wait_fd_;
   std::int64_t spin_ns_ = 0;

@@ -64,7 +64,7 @@ inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
   state.phase = HoldPhase::returned;
   state.owner = 0;
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
-  if (geometry().by_key()) mark_key(*group_, load_relaxed(hold.key));
+  if (by_key_) mark_key(*group_, load_relaxed(hold.key));
   std::uint64_t word = delivery.state_;
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
   announce_returned(shared(), *group_);
@@ -108,6 +108,17 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
   }
 }
 
+// The state of a record that was delivered before.
+[[gnu::noinline]] inline std::uint64_t Member::hand_over_again(
+    std::uint64_t ready, bool& is_dead_letter) const noexcept {
+  using namespace detail;
+  HoldState state = HoldState::unpack(ready);
+  is_dead_letter = geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
+  state.phase = HoldPhase::held;
+  if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
+  return state.pack();
+}
+
 // The next of those claimed, or taken back, for later.
 [[gnu::always_inline]] inline Member::Got Member::hand_out(Delivery& delivery) {
   using namespace detail;
@@ -123,26 +134,23 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
     std::uint64_t word = next.state;
     bool is_dead_letter = false;
     if (phase_of(word) == HoldPhase::ready) {
-      HoldState state = HoldState::unpack(word);
-      const bool is_first = state.deliveries == 0;
-      if (!is_first) [[unlikely]]
-        is_dead_letter =
-            geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
-      state.phase = HoldPhase::held;
-      if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
       GroupHold& hold = group_->hold(next.row, next.hold);
       extend_lease(hold);
+      std::uint64_t held = HoldState::hand_over(word);
+      const bool is_first = HoldState::is_undelivered(word);
+      if (!is_first) [[unlikely]]
+        held = hand_over_again(word, is_dead_letter);
       // [hold] Fails if others took it, because this member did not move.
-      if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) [[unlikely]] {
+      if (!compare_exchange<Edge::hold>(hold.state, word, held)) [[unlikely]] {
         forget(next.row, next.hold, HoldPhase::returned);
         // What follows may have its key, and must not come before it.
-        if (geometry().by_key()) give_back_ready();
+        if (by_key_) give_back_ready();
         continue;
       }
       LEAT_STEP("take:handed");
       if (!is_first && !is_dead_letter) [[unlikely]]
         fetch_add<Edge::hold>(group_->header().redelivered, 1);
-      word = state.pack();
+      word = held;
     }
     Mine& mine =
         next.row == seat_ ? own_[next.hold].mine : *others_.find(place_of(next.row, next.hold));
@@ -173,8 +181,8 @@ inline Member::Got Member::take_now(Delivery& delivery) {
     const Got got = hand_out(delivery);
     if (got != Got::none) return got;
     // By key nothing is taken ahead: it would hold back the others' share of its keys.
-    const bool got_some = geometry().by_key() ? get_ready(1, detail::HoldPhase::held)
-                                              : get_ready(kAhead, detail::HoldPhase::ready);
+    const bool got_some = by_key_ ? get_ready(1, detail::HoldPhase::held)
+                                  : get_ready(kAhead, detail::HoldPhase::ready);
     if (!got_some) return error_.code != Errc::ok ? Got::failed : nothing_now();
     patience_.note(ready_.size());
   }
@@ -296,8 +304,7 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
     }
     if (got == Got::failed || (count != 0 && members_ > 1))
       break;  // The rest is the others' share.
-    if (get_ready(std::min(limit - count, geometry().by_key() ? kAhead : kAtOnce),
-                  detail::HoldPhase::ready)) {
+    if (get_ready(std::min(limit - count, by_key_ ? kAhead : kAtOnce), detail::HoldPhase::ready)) {
       continue;
     }
     if (error_.code != Errc::ok) got = Got::failed;

@@ -68,6 +68,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
 // Everything that the way of a record needs; may throw bad_alloc, before there is anything to lose.
 inline void Member::make_tables() {
   using namespace detail;
+  by_key_ = geometry().by_key();
   const std::uint32_t holds = geometry().hold_count;
   own_.resize(holds);
   free_.reserve(holds);
@@ -87,7 +88,7 @@ inline void Member::make_tables() {
   ready_.reserve(kAtOnce);
   parked_.reserve(kMaxParkRun);
   found_.reserve(kMaxFound);
-  if (geometry().by_key()) {
+  if (by_key_) {
     of_slot_.reserve(holds);
     looks_.reserve(kAtOnce);
     is_found_.reserve(kAtOnce);
@@ -95,7 +96,7 @@ inline void Member::make_tables() {
     in_the_way_.reserve(kMaxFound);
   }
   progress_.resize(geometry().seat_count);
-  must_pin_ = geometry().by_key() || shared().geometry().grows();
+  must_pin_ = by_key_ || shared().geometry().grows();
 }
 
 // What is not acknowledged goes back; the seat becomes vacant.
@@ -105,7 +106,6 @@ inline void Member::leave() noexcept {
   seated_ = false;
   if (participant_.forked()) return;
   bool any = false;
-  const bool by_key = geometry().by_key();
   const auto let_go = [&](std::uint32_t row, std::uint32_t index, const Mine& mine) {
     std::uint64_t word = mine.state;
     HoldState state = HoldState::unpack(word);
@@ -114,7 +114,7 @@ inline void Member::leave() noexcept {
     state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
     state.owner = 0;
     state.delayed = false;
-    if (by_key) mark_key(*group_, mine.key);
+    if (by_key_) mark_key(*group_, mine.key);
     any = compare_exchange<Edge::hold>(group_->hold(row, index).state, word, state.pack()) || any;
     LEAT_STEP("leave:returned");
   };
@@ -124,7 +124,7 @@ inline void Member::leave() noexcept {
   others_.each(
       [&](std::uint64_t place, const Mine& mine) { let_go(row_of(place), index_of(place), mine); });
   std::uint64_t identity = identity_of(participant_.state());
-  if (by_key) free_slots_of(*group_, seat_, identity);
+  if (by_key_) free_slots_of(*group_, seat_, identity);
   LEAT_STEP("leave:freed");
   // Before others can't see any more that somebody may have died over it.
   if (any) announce_returned(shared(), *group_);
@@ -171,29 +171,42 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
 }
 
 // The hold is no longer this member's; `to` is what it is now.
-inline void Member::forget(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept {
-  using namespace detail;
-  if (geometry().by_key()) [[unlikely]] {
-    // Before in_flight falls: until then others look after this member, should it die here.
-    if (const Mine* mine = find_mine(row, index); mine != nullptr) drop_key(mine->key);
-  }
-  if (row == seat_) [[likely]] {
-    OwnHold& own = own_[index];
-    if (to == HoldPhase::free) {
-      // Whoever had it meanwhile counted on: see take_spare().
-      if (HoldState::unpack(own.mine.state).retaken) [[unlikely]]
-        claim_number_ = std::max(claim_number_, HoldState::unpack(own.mine.state).generation);
-      own = {};
-      free_.push_back(index);
-    } else {
-      own.whose = Own::lost;
-      ++lost_;
-    }
+[[gnu::always_inline]] inline void Member::forget(std::uint32_t row, std::uint32_t index,
+                                                  detail::HoldPhase to) noexcept {
+  OwnHold* const own = row == seat_ ? &own_[index] : nullptr;
+  if (own == nullptr || to != detail::HoldPhase::free || by_key_ ||
+      detail::is_retaken(own->mine.state)) [[unlikely]] {
+    forget_slowly(row, index, to);
   } else {
-    others_.erase(place_of(row, index));
+    own->whose = Own::free;
+    free_.push_back(index);
   }
   --in_flight_;
   note_in_flight();
+}
+
+[[gnu::noinline]] inline void Member::forget_slowly(std::uint32_t row, std::uint32_t index,
+                                                    detail::HoldPhase to) noexcept {
+  using namespace detail;
+  if (by_key_) {
+    // Before in_flight falls: until then others look after this member, should it die here.
+    if (const Mine* mine = find_mine(row, index); mine != nullptr) drop_key(mine->key);
+  }
+  if (row != seat_) {
+    others_.erase(place_of(row, index));
+    return;
+  }
+  OwnHold& own = own_[index];
+  if (to != HoldPhase::free) {
+    own.whose = Own::lost;
+    ++lost_;
+    return;
+  }
+  // Whoever had it meanwhile counted on: see take_spare().
+  if (is_retaken(own.mine.state))
+    claim_number_ = std::max(claim_number_, HoldState::unpack(own.mine.state).generation);
+  own.whose = Own::free;
+  free_.push_back(index);
 }
 
 // Moves a hold of this member on: to free, or returned.
@@ -206,7 +219,7 @@ inline void Member::forget(std::uint32_t row, std::uint32_t index, detail::HoldP
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
   LEAT_STEP("settle:before");
   // Before it is returned: what is claimed now must not come before it.
-  if (to == HoldPhase::returned && geometry().by_key()) mark_key(*group_, load_relaxed(hold.key));
+  if (to == HoldPhase::returned && by_key_) mark_key(*group_, load_relaxed(hold.key));
   if (geometry().lease_ns == 0) [[likely]] {
     // [hold] release: all reads of the record are done. No swap: nobody takes a record away from
     // somebody alive.
@@ -347,7 +360,7 @@ inline void Member::give_back_ready() noexcept {
     if (state.phase == HoldPhase::held) --state.deliveries;
     state.phase = HoldPhase::returned;
     state.owner = 0;
-    if (geometry().by_key()) mark_key(*group_, load_relaxed(hold.key));
+    if (by_key_) mark_key(*group_, load_relaxed(hold.key));
     compare_exchange<Edge::hold>(hold.state, word, state.pack());
     LEAT_STEP("ready:returned");
   }
@@ -427,7 +440,7 @@ inline void Member::take_away(detail::GroupHold& hold, detail::HoldState state) 
   std::uint64_t word = state.pack();
   // At most once, taken means done.
   const bool is_done = state.phase == HoldPhase::held && geometry().at_most_once();
-  if (geometry().by_key()) {
+  if (by_key_) {
     // Its owner may be somebody who will not say that its slot is free. "By key".
     others_have_keys_ = true;
     if (!is_done) mark_key(*group_, load_relaxed(hold.key));

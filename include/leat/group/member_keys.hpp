@@ -11,7 +11,26 @@ inline std::uint64_t Member::key_hash(const detail::WalkedRecord& walked) const 
   Record record;
   const Bytes payload{walked.payload, walked.detail & detail::kDetailLength};
   if (!detail::read_payload(walked.detail, payload, record) || !record.has_key) return 0;
-  return detail::murmur2(record.key) | 1ULL << 63;
+  const std::uint64_t key = detail::murmur2(record.key) | 1ULL << 63;
+  __builtin_prefetch(&group_->key_slot(key), 1);  // Looked at soon, with those of other records.
+  return key;
+}
+
+// What is about to be claimed and has somebody else's key goes from ready_ to parked_. The holds are
+// there already.
+inline void Member::gain_keys() noexcept {
+  std::size_t kept = 0;
+  for (const Ready& one : ready_) {
+    // relaxed: what this member wrote
+    const std::uint64_t key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
+    if (key != 0 && !detail::gain_key(*group_, key, seat_)) {
+      parked_.push_back(one);
+      continue;
+    }
+    if (key != 0) ++*of_slot_.insert(group_->slot_of(key));
+    ready_[kept++] = one;
+  }
+  ready_.resize(kept);
 }
 
 // Puts what was just claimed and has somebody else's key among the records that came back.
@@ -39,6 +58,7 @@ inline void Member::park(const detail::HoldState& claimed) noexcept {
     announces = announces || slot.owner == 0 || slot.owner == seat_ + 1;
   }
   if (announces) announce_returned(shared(), *group_);
+  returned_count_ += parked_.size();
   in_flight_ -= parked_.size();
   note_in_flight();
   // The more of others' keys there are, the less is to be had by going on; but in the end it is passed.

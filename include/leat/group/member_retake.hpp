@@ -22,14 +22,13 @@ inline bool Member::retake(std::size_t want) noexcept {
                                                  std::size_t want) noexcept {
   using namespace detail;
   if (in_flight_ >= geometry().hold_count && geometry().lease_ns != 0) forget_lost_leases();
-  want = std::min({want,
-                   geometry().hold_count - std::min<std::size_t>(in_flight_, geometry().hold_count),
-                   kAtOnce});
+  const std::size_t limit = geometry().hold_count;
+  const std::size_t room = limit - std::min(in_flight_, limit);
+  want = std::min(want, room);
   if (want == 0) return false;
   ready_.clear();
   ready_at_ = 0;
   blocked_.clear();
-  const bool by_key = geometry().by_key();
   // Others see that this member may die over what it takes, or over slots.
   ++in_flight_;
   note_in_flight();
@@ -38,17 +37,22 @@ inline bool Member::retake(std::size_t want) noexcept {
   for (int attempt = 0; attempt < 100; ++attempt) {
     next_visible = find_returned();
     if (found_.empty()) break;
-    std::sort(found_.begin(), found_.end());
-    const std::size_t share = (found_.size() + members_ - 1) / std::max(members_, 1U);
-    found_.resize(std::min({found_.size(), want, share}));
-    if (by_key) take_slots();
+    // Each look costs the same, however many it finds: of many, some are taken for later calls.
+    const std::size_t members = std::max(members_, 1U);
+    const std::size_t ahead = std::min(found_count_ / (4 * members), room);
+    const std::size_t share = (found_count_ + members - 1) / members;
+    const std::size_t count = std::min({found_.size(), std::max(want, ahead), share});
+    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count),
+                      found_.end());
+    found_.resize(count);
+    if (by_key_) take_slots();
     for (const Returned& one : found_) {
       if (!take_back(one)) continue;
       LEAT_STEP("retake:taken");
     }
-    if (by_key) settle_slots();
+    if (by_key_) settle_slots();
     if (!ready_.empty()) break;
-    if (by_key) exclude_slots();  // None of these can be taken: what is behind them may be.
+    if (by_key_) exclude_slots();  // None of these can be taken: what is behind them may be.
   }
   --in_flight_;
   note_in_flight();
@@ -68,11 +72,12 @@ inline std::int64_t Member::find_returned() noexcept {
   using namespace detail;
   std::int64_t next_visible = 0;
   const std::int64_t now = now_ns();
-  const bool by_key = geometry().by_key();
   found_.clear();
+  returned_count_ = found_count_ = 0;
   group_->each_hold(
       [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
         if (phase_of(word) != HoldPhase::returned) return;
+        if (by_key_) ++returned_count_;
         // relaxed, all: stored before the state
         if (HoldState::unpack(word).delayed) {
           const std::int64_t visible_at = load_relaxed(hold.visible_at_ns);
@@ -81,9 +86,10 @@ inline std::int64_t Member::find_returned() noexcept {
             return;
           }
         }
-        const Returned one{load_relaxed(hold.offset), by_key ? load_relaxed(hold.key) : 0, word,
+        const Returned one{load_relaxed(hold.offset), by_key_ ? load_relaxed(hold.key) : 0, word,
                            row, index};
         if (one.key != 0 && !may_have_slot(one)) return;
+        ++found_count_;
         if (found_.size() == kMaxFound) {
           if (!(one < found_.front())) return;
           std::pop_heap(found_.begin(), found_.end());

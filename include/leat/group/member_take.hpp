@@ -29,7 +29,7 @@ inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
   store_relaxed(hold.position, record.position);
   store_relaxed(hold.offset, record.offset);
   store_relaxed(hold.where, record.where.pack());
-  if (geometry().by_key()) store_relaxed(hold.key, key);
+  if (by_key_) store_relaxed(hold.key, key);
   if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
   // [hold] release
   store_release<Edge::hold>(hold.state, state);
@@ -128,7 +128,6 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
   using namespace detail;
   Walker& walker = lane.walker;
   const std::uint32_t partition = walker.partition();
-  const bool by_key = geometry().by_key();
   ready_.clear();  // All of them are handed out.
   ready_at_ = 0;
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
@@ -159,8 +158,8 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     std::uint32_t spare = 0;
     bool has_spare = false;
     bool moved = false;
-    while (walk != Walk::corrupt && ready_.size() < share && parked_.size() < may_park_) {
-      if (ready_.empty() && parked_.empty()) {
+    while (walk != Walk::corrupt && ready_.size() < share) {
+      if (ready_.empty()) {
         ++in_flight_;
         note_in_flight();
         --in_flight_;
@@ -178,17 +177,10 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
       const std::uint32_t row = is_own ? seat_ : geometry().seat_count;
       const std::uint32_t index = is_own ? free_[free_.size() - ++from_own] : spare++;
       if (!is_own) has_spare = false;
-      const std::uint64_t key = by_key ? key_hash(record) : 0;
-      write_hold(row, index, record, key, state.pack());
-      const Ready one{record, row, index, state.pack()};
-      // The hold first, then the slot of its key. "By key".
-      if (key != 0 && !gain_key(*group_, key, seat_)) {
-        parked_.push_back(one);
-        continue;
-      }
-      if (key != 0) ++*of_slot_.insert(group_->slot_of(key));
-      ready_.push_back(one);
+      write_hold(row, index, record, by_key_ ? key_hash(record) : 0, state.pack());
+      ready_.push_back({record, row, index, state.pack()});
     }
+    if (by_key_) gain_keys();
     if (has_spare) {
       HoldState none = state;
       none.phase = HoldPhase::free;
@@ -247,7 +239,7 @@ inline void Member::keep_claimed(const detail::HoldState& state, std::size_t fro
       *others_.insert(place_of(one.row, one.hold)) = {word, 0, 0};
     }
   }
-  if (geometry().by_key()) {
+  if (by_key_) {
     for (const Ready& one : ready_) {
       // relaxed: what this member wrote
       find_mine(one.row, one.hold)->key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
@@ -267,7 +259,7 @@ inline void Member::drop_claimed(const detail::HoldState& state) noexcept {
       GroupHold& hold = group_->hold(one.row, one.hold);
       const std::uint64_t key = claimed == &ready_ ? load_relaxed(hold.key) : 0;  // relaxed: own
       store_release<Edge::hold>(hold.state, none.pack());
-      if (geometry().by_key()) drop_key(key);
+      if (by_key_) drop_key(key);
     }
   }
   ready_.clear();
@@ -282,7 +274,10 @@ inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
     (void)fail(Errc::in_flight_full);
     return false;
   }
-  if (claim_again_ns_ != 0) {
+  // By key: enough came back, or was parked, for everybody; what is claimed now is parked, too.
+  if (claim_again_ns_ == 0 && returned_count_ >= kEnoughReturned && !has_gained_) [[unlikely]]
+    claim_again_ns_ = detail::now_ns() + kOthersDie;
+  if (claim_again_ns_ != 0) [[unlikely]] {
     if (detail::now_ns() < claim_again_ns_) return false;
     claim_again_ns_ = 0;
     is_room_full_ = false;
@@ -290,7 +285,8 @@ inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
   for (std::size_t turn = 0; turn < lanes_.size(); ++turn) {
     Lane& lane = lanes_[next_lane_];
     if (++next_lane_ == lanes_.size()) next_lane_ = 0;
-    if (claim(lane, want, phase)) {
+    has_gained_ = claim(lane, want, phase);
+    if (has_gained_) {
       park_run_ = may_park_ = kAhead;
       return true;
     }

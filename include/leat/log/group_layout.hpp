@@ -166,6 +166,13 @@ struct HoldState {
             (word >> 27 & 1) != 0,
             word >> 28};
   }
+  // Of a word: whether nobody had the record in hands, and what it becomes when somebody first has.
+  static constexpr bool is_undelivered(std::uint64_t word) noexcept {
+    return (word >> 10 & kMaxDeliveries) == 0;
+  }
+  static constexpr std::uint64_t hand_over(std::uint64_t ready) noexcept {
+    return ready + (1ULL << 10) + 1;
+  }
 };
 inline constexpr HoldPhase phase_of(std::uint64_t state) noexcept {
   return static_cast<HoldPhase>(state & 3);
@@ -173,6 +180,8 @@ inline constexpr HoldPhase phase_of(std::uint64_t state) noexcept {
 inline constexpr std::uint32_t owner_of(std::uint64_t state) noexcept {
   return static_cast<std::uint32_t>(state >> 2 & kSeatMask);
 }
+
+inline constexpr bool is_retaken(std::uint64_t state) noexcept { return (state >> 27 & 1) != 0; }
 
 struct HoldPlace {
   std::uint32_t physical = 0;

@@ -1,0 +1,100 @@
+// A member that gets no memory. This file replaces operator new: on the thread of a test it fails after
+// so many allocations as the test says.
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "group/group_testing.hpp"
+
+namespace leat {
+namespace {
+
+thread_local int allocations_left = -1;  // -1: no limit.
+
+struct Allocations {
+  explicit Allocations(int count) { allocations_left = count; }
+  ~Allocations() { allocations_left = -1; }
+};
+
+}  // namespace
+}  // namespace leat
+
+void* operator new(std::size_t size) {
+  if (leat::allocations_left == 0) throw std::bad_alloc{};
+  if (leat::allocations_left > 0) --leat::allocations_left;
+  if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
+  throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+
+namespace leat {
+namespace {
+
+TEST(MemberMemory, JoiningWithoutSaysSoAndTakesNoSeat) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.by_key = true, .members = 1, .lease = 1h});
+  for (int count = 0;; ++count) {
+    std::optional<Result<Member>> joined;
+    {
+      const Allocations few{count};
+      joined.emplace(group.join());
+    }
+    if (*joined) break;
+    ASSERT_EQ(code(*joined), Errc::no_space) << count;
+    ASSERT_LT(count, 1000);
+    EXPECT_TRUE(group.info().members.empty());
+  }
+}
+
+TEST(MemberMemory, WorkingNeedsNone) {
+  for (const bool by_key : {false, true}) {
+    const TestTopic topic;
+    auto publisher = must(topic->publisher());
+    const Group group = group_of(*topic, {.by_key = by_key, .in_flight = 16});
+    Member member = join(group);
+    for (int i = 0; i < 100; ++i) {
+      const std::string key = std::to_string(i % 7);
+      must(publisher.publish({.key = key, .value = "x"}));
+    }
+    std::size_t done = 0;
+    std::vector<Delivery> taken;
+    taken.reserve(16);
+    const Allocations none{0};
+    for (int i = 0; done < 100; ++i) {
+      taken.clear();
+      const auto count = member.take(taken, 1 + i % 8, Deadline::immediate());
+      for (const Delivery& one : taken) {
+        const bool fails = i % 3 == 0;
+        if (fails ? !member.give_back(one) : !member.acknowledge(one)) std::abort();
+        done += fails ? 0 : 1;
+      }
+      const auto polled = member.poll(3, [](const Delivery&) {});
+      if (!polled || (!count && count.error().code != Errc::timeout)) std::abort();
+      done += *polled;
+    }
+  }
+}
+
+// The record is not lost, nor counted as delivered.
+TEST(MemberMemory, RecordThatCannotBeCopiedGoesBack) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 1h});
+  Member member = join(group);
+  publish_numbers(publisher, 2);
+  {
+    const Allocations none{0};
+    EXPECT_EQ(code(member.take(kPatience)), Errc::no_space);
+  }
+  Log log;
+  while (log.size() < 2) {
+    const Delivery one = take(member);
+    EXPECT_EQ(one.deliveries, 1u);
+    log.push_back(to_text(one));
+  }
+  EXPECT_EQ(sorted(log), numbers(2));
+}
+
+}  // namespace
+}  // namespace leat
