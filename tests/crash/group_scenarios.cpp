@@ -31,6 +31,31 @@ void some_keyed_records(GroupWorld& world) {
   for (std::size_t i = 0; i < 24; ++i) EXPECT_TRUE(world.publish(100 + 30 * (i % 5)));
 }
 
+// Somebody loses records with their lease, and does not come to notice: their keys are others' then.
+void lost_keys(GroupWorld& world) {
+  some_keyed_records(world);
+  for (int i = 0; i < 3; ++i) {
+    auto taken = world.idler().take(Deadline::immediate());
+    EXPECT_TRUE(taken) << describe(taken.error());
+    world.account().taken(*taken, world.mode());
+  }
+}
+// The survivor has a key; the victim comes by more of its records.
+void held_key(GroupWorld& world) {
+  some_keyed_records(world);
+  world.take_and_keep();
+}
+// The same, and somebody parked what has that key; then it is let go.
+void parked_records(GroupWorld& world) {
+  held_key(world);
+  {
+    Member other = world.join();
+    while (world.take_some(other)) {
+    }
+  }
+  world.let_go_of_kept();
+}
+
 // Somebody takes records and dies without an acknowledgement.
 void leave_dead_member(GroupWorld& world) {
   Child earlier = world.start(
@@ -50,6 +75,10 @@ void leave_dead_member(GroupWorld& world) {
 }
 void dead_member(GroupWorld& world) {
   some_records(world);
+  leave_dead_member(world);
+}
+void dead_keyed_member(GroupWorld& world) {
+  some_keyed_records(world);
   leave_dead_member(world);
 }
 // The survivor claims some ahead, and does not move.
@@ -128,6 +157,33 @@ int poll_some(GroupWorld& world) {
   return 0;
 }
 
+// Takes and gives back, until its own row is full of what it gave back.
+int give_all_back(GroupWorld& world) {
+  Member member = world.open_member();
+  for (int i = 0; i < 14; ++i) {
+    auto taken = member.take(5ms);
+    CHILD_CHECK(is_usual(taken));
+    if (!taken) continue;
+    world.note_taken(*taken);
+    CHILD_CHECK(is_usual(world.give_back(member, *taken, 20ms)));
+  }
+  return 0;
+}
+
+// As poll_some(), where others have some of the keys.
+int poll_keyed(GroupWorld& world) {
+  Member member = world.open_member();
+  for (int i = 0; i < 4; ++i) {
+    (void)member.wait(5ms);
+    CHILD_CHECK(is_usual(member.poll(kBatch, [&](const Delivery& one) {
+      world.note_taken(one);
+      world.account().let_go_of_key(one);
+      world.account().acknowledge_later(one);
+    })));
+  }
+  return 0;
+}
+
 // Looks after the others until there is nothing to wait for.
 int look_after_others(GroupWorld& world) {
   Member member = world.open_member();
@@ -163,18 +219,29 @@ const std::vector<GroupScenario>& group_scenarios() {
   static const std::vector<const char*> kTakeSeveral = {
       "take:held",     "take:noting", "take:claimed",   "take:noted",
       "settle:before", "settle:done", "leave:returned", "leave:vacated"};
-  static const std::vector<const char*> kPoll = {"take:held",  "take:noting",   "take:claimed",
-                                                 "take:noted", "settle:before", "settle:done"};
+  static const std::vector<const char*> kPoll = {"take:held",  "take:noting", "take:claimed",
+                                                 "take:noted", "take:handed", "settle:before",
+                                                 "settle:done"};
+  static const std::vector<const char*> kPollKeyed = {
+      "take:held",   "take:noting", "take:claimed",  "take:noted", "park:returned",
+      "take:handed", "settle:done", "settle:before", "leave:freed"};
+  static const std::vector<const char*> kRetakeKeyed = {"retake:slots",    "retake:taken",
+                                                        "retake:settling", "take:handed",
+                                                        "settle:before",   "settle:done"};
+  static const std::vector<const char*> kSettleKeyed = {"settle:begun", "settle:returned",
+                                                        "settle:freed", "settle:vacated"};
+  static const std::vector<const char*> kIdleKeys = {"lease:over", "keys:asked", "keys:freed"};
   static const std::vector<const char*> kRetake = {"retake:taken", "settle:before", "settle:done"};
   static const std::vector<const char*> kTakeKeyed = {
-      "take:held",   "take:noting",    "take:claimed",  "take:noted",  "settle:before",
-      "settle:done", "leave:returned", "leave:vacated", "retake:taken"};
+      "take:held",   "take:noting",    "take:claimed", "take:noted",    "settle:before",
+      "settle:done", "leave:returned", "leave:freed",  "leave:vacated", "retake:taken"};
   static const std::vector<const char*> kSettle = {"settle:begun", "settle:returned",
                                                    "settle:vacated", "retake:taken", "settle:done"};
   static const std::vector<const char*> kSeek = {"seek:noted", "seek:moved"};
   static const GroupWorldOptions kOnce{.group = {.mode = GroupMode::at_most_once}};
   static const GroupWorldOptions kPartitions{.group = {}, .partitions = 3};
   static const GroupWorldOptions kByKey{.group = {.by_key = true}};
+  static const GroupWorldOptions kByKeyLease{.group = {.by_key = true, .lease = 30ms}};
   static const GroupWorldOptions kLease{.group = {.lease = 30ms}};
   static const std::vector<GroupScenario> all = {
       {"take", {}, some_records, take_one_by_one, kTake},
@@ -189,6 +256,11 @@ const std::vector<GroupScenario>& group_scenarios() {
       {"retake_once", kOnce, returned_records, take_one_by_one, kRetake},
       {"retake_leased", kLease, returned_records, take_one_by_one, kRetake},
       {"poll", {}, some_records, poll_some, kPoll, kBatch},
+      {"poll_by_key", kByKey, held_key, poll_keyed, kPollKeyed, 1, 23},
+      {"retake_by_key", kByKey, parked_records, poll_keyed, kRetakeKeyed, 1, 12},
+      {"give_all_back", {}, some_records, give_all_back, kTake},
+      {"settle_by_key", kByKey, dead_keyed_member, look_after_others, kSettleKeyed, 1, 12},
+      {"lease_over_by_key", kByKeyLease, lost_keys, look_after_others, kIdleKeys},
       {"settle", {}, dead_member, look_after_others, kSettle},
       {"settle_once", kOnce, dead_member, look_after_others, kSettle},
       {"settle_several", {}, dead_members, look_after_others, kSettle},

@@ -58,6 +58,11 @@ class GroupWorld {
   const GroupWorldOptions& options() const noexcept { return options_; }
   const std::string& directory() const noexcept { return directory_.path(); }
 
+  // One that takes records and does nothing with them.
+  Member& idler() {
+    if (!idler_) idler_.emplace(join());
+    return *idler_;
+  }
   Member join() {
     auto joined = group_->join({.spin = 0ns});
     if (!joined) {
@@ -249,6 +254,7 @@ class GroupWorld {
   std::optional<Group> group_;
   std::optional<Publisher> publisher_;
   std::optional<Member> member_;
+  std::optional<Member> idler_;
   std::vector<Delivery> kept_;  // By member_.
 };
 
