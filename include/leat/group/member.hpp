@@ -182,8 +182,9 @@ class Member {
   struct SlotLook {
     std::uint64_t key = 0;
     std::uint64_t taken_word = 0;  // 0: it is somebody else's.
-    std::uint64_t before = ~0ULL;  // From this offset on nothing can be taken.
+    std::uint64_t up_to = ~0ULL;   // Nothing behind this offset can be taken,
     std::uint32_t taken = 0;
+    bool is_blocked = false;  // or nothing at all.
     bool was_mine = false;
     bool is_all = true;
   };

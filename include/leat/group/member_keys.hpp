@@ -107,7 +107,7 @@ inline void Member::take_slots() noexcept {
     look.key = one.key;
     look.taken_word = take_slot(*group_, one.key, seat_, look.was_mine);
     look.was_mine = look.was_mine && of_slot_.find(slot) != nullptr;
-    if (look.taken_word == 0) look.before = 0;
+    look.is_blocked = look.taken_word == 0;
   }
   LEAT_STEP("retake:slots");
   // Whatever was claimed before these has its hold by now; what others still have, or was found to be
@@ -122,9 +122,12 @@ inline void Member::take_slots() noexcept {
         if (!is_returned && owner_of(word) == seat_ + 1) return;
         if (is_returned && is_found_.find(place_of(row, index)) != nullptr) return;
         look->is_all = false;
-        look->before = is_returned ? std::min(look->before, load_relaxed(hold.offset)) : 0;
-        if (!is_returned && in_the_way_.size() < kMaxFound)
-          in_the_way_.push_back({0, key, word, row, index});
+        if (is_returned) {
+          look->up_to = std::min(look->up_to, load_relaxed(hold.offset));
+          return;
+        }
+        look->is_blocked = true;
+        if (in_the_way_.size() < kMaxFound) in_the_way_.push_back({0, key, word, row, index});
       });
 }
 
@@ -140,7 +143,7 @@ inline void Member::settle_slots() noexcept {
       if (!look.was_mine) (void)release_key(*group_, slot, seat_);
       return;
     }
-    const bool is_all = look.is_all && look.before == ~0ULL;
+    const bool is_all = look.is_all && !look.is_blocked;
     if (!confirm_slot(*group_, slot, seat_, look.taken_word, is_all)) ++lost;
   });
   // Somebody thought that this member had no record of it, and has freed a slot: all goes back.

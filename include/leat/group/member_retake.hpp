@@ -106,7 +106,8 @@ inline std::int64_t Member::find_returned() noexcept {
 inline bool Member::take_back(const Returned& one) noexcept {
   using namespace detail;
   SlotLook* const look = one.key != 0 ? looks_.find(group_->slot_of(one.key)) : nullptr;
-  if (one.key != 0 && (look == nullptr || one.offset >= look->before)) return false;
+  if (one.key != 0 && (look == nullptr || look->is_blocked || one.offset > look->up_to))
+    return false;
   HoldState state = HoldState::unpack(one.state);
   state.phase = HoldPhase::ready;
   state.owner = seat_ + 1;
@@ -115,7 +116,7 @@ inline bool Member::take_back(const Returned& one) noexcept {
   ++state.generation;
   std::uint64_t word = one.state;
   if (!compare_exchange<Edge::hold>(group_->hold(one.row, one.hold).state, word, state.pack())) {
-    if (look != nullptr) look->before = one.offset;
+    if (look != nullptr) look->is_blocked = true;
     return false;
   }
   ++in_flight_;
