@@ -40,6 +40,8 @@ struct Options {
   std::string mode = "shared";
   std::string batch = "auto";
   std::string instance = "own";
+  std::uint32_t keys = 0;
+  bool by_key = false;
   bool peers = false;
   int runs = 5;
   std::vector<int> cpus;
@@ -82,6 +84,8 @@ std::string title_of(const Plan& plan) {
   std::string title =
       fmt::format("{}, {} to {}", load.mode == Mode::exclusive ? "exclusive" : "shared",
                   load.publishers, load.members);
+  if (load.keys != 0) title += fmt::format(", {} keys", load.keys);
+  if (load.by_key) title += ", by key";
   if (load.batch != 0) title += fmt::format(", {} at a time", load.batch);
   return title;
 }
@@ -97,7 +101,7 @@ struct Target {
 std::optional<Target> target_of(const Plan& plan) {
   const GroupLoad& load = plan.load;
   if (plan.shared_instance) return Target{.ratio_to_own = 1.3};
-  if (load.publishers != load.members) return std::nullopt;
+  if (load.publishers != load.members || load.keys != 0) return std::nullopt;
   const std::uint32_t crowd = load.members;
   if (load.batch == 1 && ((load.size == 8 && crowd == 1) || (load.size == 100 && crowd == 4))) {
     return Target{.times_boost_mq = 2};
@@ -194,6 +198,8 @@ Json parameters_of(const Plan& plan) {
                      {"members", load.members},
                      {"mode", load.mode == Mode::exclusive ? "exclusive" : "shared"},
                      {"batch", load.batch == 0 ? Json("auto") : Json(load.batch)},
+                     {"keys", load.keys},
+                     {"by_key", load.by_key},
                      {"instance", plan.shared_instance ? "shared" : "own"},
                      {"verify", load.verify == Verify::full ? "full" : "ends"}};
   if (plan.shared_instance) {
@@ -377,10 +383,10 @@ Plan plan_of(const Options& options) {
                   "an exclusive publisher is the only one: --publishers 1 or --mode shared");
   }
   if (shared_instance) {
-    if (exclusive || batch > 1) {
+    if (exclusive || batch > 1 || options.keys != 0 || options.by_key) {
       throw Failure(kExitBadUsage,
                     "CSimpleIPC reads one block at a time and is never exclusive: --instance "
-                    "shared goes without --batch and --mode");
+                    "shared goes without --batch, --mode and --by-key");
     }
     batch = 1;
   }
@@ -391,6 +397,8 @@ Plan plan_of(const Options& options) {
                .members = options.members,
                .mode = exclusive ? Mode::exclusive : Mode::shared,
                .batch = batch,
+               .keys = options.by_key && options.keys == 0 ? 8 : options.keys,
+               .by_key = options.by_key,
                .verify = options.verify == "full" ? Verify::full : Verify::ends},
       .shared_instance = shared_instance};
 }
@@ -476,6 +484,13 @@ void add_group(CLI::App& bench, const Runner& runner) {
                           "one CSimpleIPC (leat/compat/simple_ipc.hpp), beside one for each")
              ->check(CLI::IsMember({"own", "shared"})),
          "own|shared [own]");
+  choice(command
+             ->add_option("--keys", options->keys,
+                          "Different keys that the records have; 0: none, with --by-key 8")
+             ->check(CLI::Range(0u, 100'000'000u)),
+         "N [0]");
+  choices.push_back(command->add_flag(
+      "--by-key", options->by_key, "The group gives equal keys to one member at a time, in order"));
   command->add_flag("--peers", options->peers,
                     "Also measure Boost's message_queue and a POSIX message queue, in turns");
   command
@@ -495,7 +510,8 @@ void add_group(CLI::App& bench, const Runner& runner) {
       "The queues of --peers have the same processes and checks, and take one record at a time.\n"
       "Boost's holds 1024 records, the POSIX one as many as /proc/sys/fs/mqueue/msg_max allows.\n"
       "Without --records they carry a tenth of the group's, since they take so much longer.\n"
-      "Without --members, --publishers, --size, --batch, --mode and --instance: a table of the\n"
+      "Without --members, --publishers, --size, --batch, --mode, --keys, --by-key and --instance: "
+      "a\ntable of the\n"
       "usual cases, and what a group costs the publisher of a topic that has a subscriber.\n\n"
       "Example:\n  leat bench group --size 100 --publishers 2 --members 2 --peers --pin 0,1 "
       "--json");

@@ -29,15 +29,16 @@ LogOptions log_options(const GroupLoad& load) {
           .records = load.records,
           .publishers = load.publishers,
           .mode = load.mode,
-          .verify = load.verify};
+          .verify = load.verify,
+          .keys = load.keys};
 }
 
 // A topic with a group that gets every record of it.
-void create_topic_with_group(const TemporaryTopics& topics, bool with_group) {
+void create_topic_with_group(const TemporaryTopics& topics, bool with_group, bool by_key = false) {
   topics.create(kLogTopic, {.capacity_bytes = kLogCapacityBytes, .policy = Policy::block});
   if (!with_group) return;
   (void)value_of(open_topic(topics.directory(), kLogTopic)
-                     .group(kGroup, leat::GroupOptions{.from = From::beginning}),
+                     .group(kGroup, leat::GroupOptions{.from = From::beginning, .by_key = by_key}),
                  "make a group");
 }
 
@@ -148,7 +149,7 @@ void Receipts::check() const {
 
 GroupCost measure_group(const GroupLoad& load, const std::vector<int>& cpus) {
   const TemporaryTopics topics;
-  create_topic_with_group(topics, true);
+  create_topic_with_group(topics, true, load.by_key);
   const Amounts each = amounts_of(load, false);
   const Shared<Board> board;
   const Receipts receipts(load.members, load.publishers, each.all());

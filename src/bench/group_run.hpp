@@ -33,6 +33,8 @@ struct GroupLoad {
   Mode mode = Mode::shared;
   // 0: members poll as many records as there are. Else they take up to so many and acknowledge each.
   std::uint32_t batch = 0;
+  std::uint32_t keys = 0;  // Different ones of the records; 0: they have none.
+  bool by_key = false;     // How the group goes.
   Verify verify = Verify::ends;
 };
 

@@ -58,6 +58,7 @@ class LogPublisher {
         batch_{value_of(publisher_.batch(), "open a batch")} {}
 
   void publish(std::uint64_t count) {
+    if (options_.keys != 0) return publish_keyed(count);
     if (options_.batch == 1) {
       for (std::uint64_t i = 0; i < count; ++i) {
         if (auto offset = publisher_.publish(outgoing_.next()); !offset) [[unlikely]]
@@ -74,6 +75,18 @@ class LogPublisher {
       if (auto offset = batch_.commit(); !offset) [[unlikely]]
         throw topic_failure("publish a batch", offset.error());
       left -= now;
+    }
+  }
+
+  // Keys in no order that is like that of the records.
+  void publish_keyed(std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      random_ = random_ * 6'364'136'223'846'793'005ULL + 1'442'695'040'888'963'407ULL;
+      const std::uint64_t key = (random_ >> 33) % options_.keys;
+      const NewRecord record{.key = Bytes{reinterpret_cast<const std::byte*>(&key), sizeof key},
+                             .value = outgoing_.next()};
+      if (auto offset = publisher_.publish(record); !offset) [[unlikely]]
+        throw topic_failure("publish", offset.error());
     }
   }
 
@@ -116,6 +129,7 @@ class LogPublisher {
   OutgoingPayloads outgoing_;
   Topic topic_;
   Publisher publisher_;
+  std::uint64_t random_ = 1;
   Batch batch_;
 };
 

@@ -29,6 +29,7 @@ struct LogOptions {
   std::uint32_t batch = 1;  // Records made visible at a time.
   std::uint64_t rate = 0;   // Records per second and publisher; 0: as fast as it goes.
   Verify verify = Verify::ends;
+  std::uint32_t keys = 0;  // So many different ones, in one record after the other; 0: none.
 
   friend bool operator==(const LogOptions&, const LogOptions&) = default;
 };

@@ -10,6 +10,7 @@ from test_doctor import examine
 from test_pub_sub import read_all
 
 KEYS = {"name", "lag", "members", "in_flight", "redelivered", "mode", "by_key", "max_deliveries",
+        "returned", "returned_limit", "claiming",
         "lease_ns", "in_flight_limit", "offsets", "member_details"}
 
 
