@@ -86,7 +86,7 @@ inline void Member::make_tables() {
   others_.reserve(holds);
   lost_leases_.resize(geometry().lease_ns != 0 ? holds : 0);
   ready_.reserve(kAtOnce);
-  parked_.reserve(kMaxParkRun);
+  parked_.reserve(kAtOnce);
   found_.reserve(kMaxFound);
   if (by_key_) {
     of_slot_.reserve(holds);

@@ -180,7 +180,10 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
       write_hold(row, index, record, by_key_ ? key_hash(record) : 0, state.pack());
       ready_.push_back({record, row, index, state.pack()});
     }
-    if (by_key_) gain_keys();
+    // Who walks the same records at the same time must not find their keys taken for nothing.
+    const bool is_late = by_key_ && group_->load_cursor(partition) != from;
+    if (is_late) parked_.swap(ready_);  // No key was gained.
+    if (by_key_ && !is_late) gain_keys();
     if (has_spare) {
       HoldState none = state;
       none.phase = HoldPhase::free;
@@ -190,7 +193,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     LEAT_STEP("take:held");
     const bool any = !ready_.empty() || !parked_.empty();
     bool claimed = false;
-    if (walk != Walk::corrupt && (any || moved)) {
+    if (!is_late && walk != Walk::corrupt && (any || moved)) {
       note_claim(*group_, partition, from);
       LEAT_STEP("take:noting");
       claimed = group_->swap_cursor(partition, from, walker.cursor(seat_ + 1, number));
@@ -254,14 +257,24 @@ inline void Member::drop_claimed(const detail::HoldState& state) noexcept {
   HoldState none = state;
   none.phase = HoldPhase::free;
   none.owner = 0;
+  bool announces = false;
   for (const auto* claimed : {&ready_, &parked_}) {
     for (const Ready& one : *claimed) {
       GroupHold& hold = group_->hold(one.row, one.hold);
-      const std::uint64_t key = claimed == &ready_ ? load_relaxed(hold.key) : 0;  // relaxed: own
-      store_release<Edge::hold>(hold.state, none.pack());
-      if (by_key_) drop_key(key);
+      const std::uint64_t key = by_key_ ? load_relaxed(hold.key) : 0;  // relaxed: its own
+      // [hold] seq_cst: before the slot is looked at.
+      (void)exchange<Edge::hold>(hold.state, none.pack());
+      if (key == 0) continue;
+      if (claimed == &ready_) {
+        drop_key(key);
+      } else {
+        // Who looked for what came back of this key found the hold in its way.
+        const std::uint64_t slot = load_seq_cst<Edge::key_slot>(group_->key_slot(key));
+        announces = announces || KeySlot::unpack(slot).marked;
+      }
     }
   }
+  if (announces) announce_returned(shared(), *group_);
   ready_.clear();
   parked_.clear();
 }
