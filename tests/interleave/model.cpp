@@ -90,7 +90,7 @@ namespace {
 
 const char* edge_name(int edge) {
   static constexpr std::array<const char*, kEdges> kNames = {
-      "record_ready", "claim", "intent",   "segment_map", "segment_open", "retire",
+      "record_ready", "claim", "intent", "withdraw", "segment_map", "segment_open", "retire",
       "overwrite",    "slot",  "sleeping", "cursor",      "exclusive",    "group",
       "group_cursor", "hold",  "supply",   "topic_state"};
   static_assert(kNames.back() != nullptr);

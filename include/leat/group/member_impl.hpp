@@ -344,14 +344,12 @@ inline Result<std::int64_t> Member::look_around() {
       lane.hole.clear();
       continue;
     }
-    PartitionSlot& line = participant_.partition_slot(partition);
-    const std::uint64_t segment = lane.walker.segment();
-    // [retire] seq_cst: pin first, then look at start.
-    (void)exchange<Edge::retire>(line.repair_pin, segment);
+    Repair repair{shared(), partition, participant_.index()};
     Result<void> looked;
-    if (load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment)
+    if (repair.pin(lane.walker.segment())) {
       looked = lane.hole.look(shared(), partition, participant_.index(), lane.walker.hole());
-    store_release<Edge::cursor>(line.repair_pin, 0);
+      repair.unpin();
+    }
     if (!looked && group_->load_cursor(partition) == cursor) return looked.error();
     at_most(kLookAgain);
   }

@@ -69,9 +69,11 @@ inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept 
   using namespace detail;
   const std::uint32_t partition = lane.walker.partition();
   const std::uint64_t segment = cursor.position() / shared().geometry().segment_granules;
-  // [retire] seq_cst: pin first, then look at start.
+  // [retire] seq_cst: pin first, then look at start. The cursor itself may keep a segment that was retired
+  // while the group was made or moved.
   (void)exchange<Edge::retire>(participant_.partition_slot(partition).pin, segment);
-  return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment;
+  return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment ||
+         group_->load_cursor(partition) == cursor;
 }
 inline void Member::unpin(std::uint32_t partition) noexcept {
   if (!must_pin_) return;
@@ -111,8 +113,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     const CursorValue from = group_->load_cursor(partition);
     if (must_pin_ && !pin(lane, from)) {
       unpin(partition);
-      if (group_->load_cursor(partition) == from) break;  // Scribbled: no cursor is before start.
-      continue;
+      continue;  // Others have moved it.
     }
     Walk walk = walker.go_to(from);
     if (walk == Walk::nothing) {

@@ -166,7 +166,7 @@ class Publisher {
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
     if (const Error error =
-            writer.claim(room, 1, detail::granules_for(value.size()), false, deadline, &stop);
+            writer.claim(room, 1, detail::granules_for(value.size()), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(value.size()));
@@ -188,7 +188,7 @@ class Publisher {
     detail::PartitionWriter& writer = writers_[*partition];
     detail::ClaimedRoom room;
     if (const Error error =
-            writer.claim(room, 1, detail::granules_for(payload), false, deadline, &stop);
+            writer.claim(room, 1, detail::granules_for(payload), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | sizes.flags);
@@ -212,7 +212,7 @@ class Publisher {
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
     if (const Error error =
-            writer.claim(room, 1, detail::granules_for(sizes.total + size), false, deadline, &stop);
+            writer.claim(room, 1, detail::granules_for(sizes.total + size), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
@@ -329,7 +329,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   detail::PartitionWriter& writer = publisher_->writers_[partition_];
   detail::ClaimedRoom room;
   if (const Error error =
-          writer.claim(room, count_, detail::granules_for(payload), true, deadline, nullptr);
+          writer.claim(room, count_, detail::granules_for(payload), deadline, nullptr);
       error.code != Errc::ok) {
     return error;
   }

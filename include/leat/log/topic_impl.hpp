@@ -324,7 +324,7 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
           ? 0
           : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
                 geometry.partition_count;
-  const bool has_membarrier = !exclusive || detail::membarrier_register();
+  const bool has_membarrier = detail::membarrier_register();
   if (options.room_until)
     publisher.room_until_ =
         std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
@@ -332,14 +332,6 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
     publisher.writers_.back().set_limit(publisher.room_until_.get());
     if (!has_membarrier) publisher.writers_.back().use_fences();
-    if (exclusive) {
-      // Stays so: which claim is open follows from the claim word. docs/internals/log.md, "Repair".
-      detail::PartitionSlot& slot = publisher.participant_.partition_slot(i);
-      detail::store_release<detail::Edge::intent>(
-          slot.claim_word,
-          detail::load_acquire<detail::Edge::claim>(topic_->partition(i).control->claim));
-      detail::store_release<detail::Edge::intent>(slot.phase, detail::kClaiming);
-    }
   }
   return publisher;
 }
