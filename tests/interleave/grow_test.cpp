@@ -32,7 +32,7 @@ class GrowingTopic {
                      "options");
     plan.geometry.segment_count = maximum;
     plan.geometry.derive();
-    topic_.emplace(must(TopicTesting::create("t", plan, SmallTopic::directory()), "create"));
+    topic_.emplace(must(TopicTesting::create("t", plan, SmallTopic::fresh_directory()), "create"));
   }
   ~GrowingTopic() {
     topic_.reset();
