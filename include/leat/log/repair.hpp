@@ -343,14 +343,13 @@ class Repair {
     }
     const std::uint64_t step = layout().step(claim.size.records, claim.size.granules);
     const auto is_candidate = [&](const ClaimFacts& facts) {
-      return facts.claim_phase() == kClaiming && is_announced_at(place, facts) &&
-             facts.step == step;
+      return is_announced_at(place, facts) && facts.step == step;
     };
     bool is_any = false;
     kind = RecordKind::revoked;
     bool all_read = each_announced([&](std::uint32_t index, std::uint64_t state,
                                        const ClaimFacts& facts) {
-      if (!is_candidate(facts)) return true;
+      if (!is_candidate(facts) || facts.claim_phase() == kClaimed) return true;
       is_any = true;
       if (index == gone) kind = RecordKind::aborted;
       if (index != gone && is_dead(topic_, state)) kind = RecordKind::died;
@@ -361,10 +360,12 @@ class Repair {
     HoleState state = HoleState::filled;
     all_read = each_announced([&](std::uint32_t index, std::uint64_t participant,
                                   const ClaimFacts& facts) {
-      if (facts.claim_phase() == kClaimed && is_announced_at(place, facts))
+      if (!is_candidate(facts)) return true;
+      if (facts.claim_phase() == kClaimed) {
         state = HoleState::busy;  // It was marked meanwhile.
-      if (is_candidate(facts) && index != gone && !is_dead(topic_, participant))
+      } else if (index != gone && !is_dead(topic_, participant)) {
         state = withdraw_candidate(index, participant, facts);
+      }
       return state == HoleState::filled;
     });
     return all_read ? state : HoleState::busy;
