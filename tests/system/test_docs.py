@@ -338,7 +338,7 @@ SENTENCES = {
     "byte\n2^56 + *i*": "lock_offset(5) == (1LL << 56) + 5",
     "segment number x 65536 + physical": "kPhysicalBits == 16",
     "0 idle, 1 claiming, 2 claimed": "kIdle == 0 && kClaiming == 1 && kClaimed == 2 && kPhaseMask == 3",
-    "bit 63: it is a batch": "kBatchStep == 1ULL << 63",
+    "### `SegmentEntry`, 32 bytes": "sizeof(SegmentEntry) == 32",
     "| closed | segment number, low bits": "ClaimLayout::kClosed == 1ULL << 63",
     "0 none, 1 gating, 2 evicted (was gating), 3 lossy":
         "int(ReaderMode::none) == 0 && int(ReaderMode::gating) == 1 && int(ReaderMode::evicted) == 2 "
