@@ -28,7 +28,9 @@ struct GroupOptions {
   bool by_key = false;             // equal keys to one member at a time, in order
   std::uint32_t members = 64;      // at a time; at most 255
   std::uint32_t in_flight = 1024;  // records that a member may hold unacknowledged; at most 65,536
-  std::uint32_t max_deliveries = 0;   // then to topic TOPIC.GROUP.dead; 0 = no limit
+  // Handed out so often, a record goes to topic TOPIC.GROUP.dead (GroupInfo::dead_letter_topic) when it
+  // comes back; at most 65,534. 0 = no limit.
+  std::uint32_t max_deliveries = 0;
   std::chrono::nanoseconds lease{0};  // held for longer, a record goes to another; 0 = never
 };
 
@@ -47,6 +49,8 @@ struct GroupInfo {
   std::uint64_t lag = 0;               // records that no member has claimed
   std::uint64_t in_flight = 0;         // claimed, or given back, and not acknowledged
   std::uint64_t redelivered = 0;       // deliveries beyond the first
+  std::uint64_t dead_letters = 0;      // records handed out too often, and put aside
+  std::string dead_letter_topic;       // where they are; empty without max_deliveries
   std::vector<MemberInfo> members;     // the living
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
 };

@@ -188,7 +188,7 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& top
                                                                 const GroupOptions& options) {
   // The name of its topic for dead letters must be one, too.
   if (options.max_deliveries != 0 &&
-      !detail::is_valid_topic_name(topic.name() + "." + name + ".dead"))
+      !detail::is_valid_topic_name(detail::dead_letter_topic_name(topic.name(), name)))
     return Errc::invalid_argument;
   // Holds the room until the group does.
   auto reader = topic.subscriber({.from = options.from});
@@ -351,6 +351,9 @@ inline GroupInfo Group::info() const {
   info.lease = std::chrono::nanoseconds{geometry.lease_ns};
   info.in_flight_limit = geometry.hold_count;
   info.redelivered = load_acquire<Edge::hold>(view_->header().redelivered);
+  info.dead_letters = load_acquire<Edge::hold>(view_->header().dead_letters);
+  if (info.max_deliveries != 0)
+    info.dead_letter_topic = dead_letter_topic_name(topic_.name(), name_);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
     info.offsets.push_back(offset_of_cursor(*topic_.topic_, *view_, i));
   const TopicInfo topic = topic_.info();

@@ -2,6 +2,7 @@
 // Included by member.hpp only. docs/internals/groups.md, "Redelivery".
 #pragma once
 
+#include "leat/group/dead_letters.hpp"
 #include "leat/group/member_take.hpp"
 
 namespace leat {
@@ -69,7 +70,6 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
     return Got::none;
   }
   LEAT_STEP("retake:taken");
-  if (!is_first && !is_dead_letter) fetch_add<Edge::hold>(group_->header().redelivered, 1);
   // It may be one that this member lost with its lease, and has not noticed: then it counts already.
   bool was_mine = false;
   if (seat == seat_) {
@@ -103,8 +103,13 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
     return Got::none;
   }
   const Got got = deliver(*found, state.pack(), seat, index, delivery);
-  if (got != Got::one || !is_dead_letter) return got;
+  if (got != Got::one) return got;
+  if (!is_dead_letter) {
+    if (!is_first) fetch_add<Edge::hold>(group_->header().redelivered, 1);
+    return got;
+  }
   if (bury(delivery)) {
+    fetch_add<Edge::hold>(group_->header().dead_letters, 1);
     (void)settle(delivery, HoldPhase::free);
   } else {
     (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
@@ -114,36 +119,17 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
 
 // Publishes a record that was handed out too often to the group's topic for such.
 inline Result<void> Member::bury(const Delivery& delivery) {
-  using namespace detail;
-  const Geometry& geometry = shared().geometry();
   if (!graveyard_) {
-    TopicOptions options;
-    // Larger segments, so that every record fits with what is added to it.
-    options.capacity_bytes = std::max(geometry.partition_size(), 4 * geometry.segment_size);
-    options.segment_bytes = std::min(2 * geometry.segment_size, Geometry::kMaxSegmentSize);
-    options.policy = Policy::overwrite;
-    options.directory = topic_.directory();
-    auto topic = Topic::open_or_create(topic_.name() + "." + group_->name() + ".dead", options);
+    auto topic = Topic::open_or_create(detail::dead_letter_topic_name(topic_.name(), group_->name()),
+                                       detail::dead_letter_topic_options(topic_));
     if (!topic) return topic.error();
     auto publisher = topic->publisher();
     if (!publisher) return publisher.error();
     graveyard_.emplace(std::move(*publisher));
   }
-  const Record& record = delivery.record;
-  const std::string group = group_->name();
-  const std::string partition = std::to_string(record.partition);
-  const std::string offset = std::to_string(record.offset);
-  const std::string deliveries = std::to_string(delivery.deliveries);
-  std::vector<Header> headers{{"leat-reason", "max-deliveries"},
-                              {"leat-topic", topic_.name()},
-                              {"leat-group", group},
-                              {"leat-partition", partition},
-                              {"leat-offset", offset},
-                              {"leat-deliveries", deliveries}};
-  for (const Header header : record.headers) headers.push_back(header);
-  NewRecord letter{.headers = headers, .value = record.value};
-  if (record.has_key) letter.key = record.key;
-  auto published = graveyard_->publish(letter, Deadline::immediate());
+  const detail::DeadLetter letter{delivery.record, topic_.name(), group_->name(),
+                                  delivery.deliveries};
+  auto published = graveyard_->publish(letter.letter(), Deadline::immediate());
   if (!published) return published.error();
   return {};
 }

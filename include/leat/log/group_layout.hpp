@@ -47,6 +47,7 @@ struct GroupHeader {
   // Rises whenever a record may have become free for others to take.
   alignas(kLine) std::uint64_t returned;  // [hold]
   std::uint64_t redelivered;              // deliveries beyond the first
+  std::uint64_t dead_letters;             // records handed out too often, and put aside
   std::uint32_t seat_high;                // seats ever used: scans stop here; only grows
 };
 static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<GroupHeader>);
