@@ -74,6 +74,8 @@ class Group {
   const std::string& name() const noexcept { return name_; }
   bool was_created() const noexcept { return was_created_; }  // by the call that returned this
 
+  // Offset of the next record of a partition to be claimed.
+  std::uint64_t position(std::uint32_t partition = 0) const noexcept;
   // How many records of a partition the group is done with at least, counted from offset 0. Never
   // falls, unless the group is moved back.
   std::uint64_t released(std::uint32_t partition = 0) const noexcept;

@@ -328,6 +328,11 @@ inline std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
   return offset;
 }
 
+inline std::uint64_t Group::position(std::uint32_t partition) const noexcept {
+  if (partition >= view_->geometry().partition_count) return 0;
+  return offset_of_cursor(*topic_.topic_, *view_, partition);
+}
+
 inline std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   using namespace detail;
   if (partition >= view_->geometry().partition_count) return 0;

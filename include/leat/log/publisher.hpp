@@ -25,8 +25,9 @@ namespace leat {
 struct PublisherOptions {
   bool exclusive = false;                       // the topic's only publisher; cheaper per record
   std::optional<std::uint32_t> partition = {};  // for records without a key; else chosen at open
-  // Publishes only offsets below what this returns. Asked again whenever that is reached; while it
-  // says no, the publisher waits as for room. Exact with any number of publishers that go by it.
+  // Publishes only offsets below what this returns. Asked again whenever that is reached, and after
+  // Topic::make_publishers_look(); while it says no, the publisher waits as for room. Exact with any
+  // number of publishers that go by it.
   std::function<std::uint64_t()> room_until = {};
 };
 

@@ -158,6 +158,10 @@ class Topic {
                             : geometry.partition_size();
   }
 
+  // What some publisher's `room_until` returns has changed: all of them ask it again, also those that are
+  // below its last answer, from their next record on.
+  void make_publishers_look() const noexcept { topic_->wake_everybody(); }
+
   // Policy grow: gives memory back that is beyond what the topic began with and that no gating
   // subscriber has still to read. Returns how many bytes.
   //   not_allowed   another policy

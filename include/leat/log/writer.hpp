@@ -308,7 +308,12 @@ class PartitionWriter {
           view_.entries[from.segment & (geometry().entry_count - 1)].base_offset);
     }
     const std::uint64_t end = base + layout_.records(from.word) + records;
-    if (end > below_) below_ = (*limit_)();
+    // [sleeping] acquire: whoever changes what the limit returns moves the word on afterwards.
+    const std::uint32_t moved = load_acquire<Edge::sleeping>(topic_->header().space_wake);
+    if (end > below_ || moved != limit_asked_at_) {
+      limit_asked_at_ = moved;
+      below_ = (*limit_)();
+    }
     return end <= below_;
   }
 
@@ -402,7 +407,8 @@ class PartitionWriter {
   std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
   std::uint64_t claim_number_;                  // << 2; changes with every announcement.
   const std::function<std::uint64_t()>* limit_ = nullptr;
-  std::uint64_t below_ = 0;       // What limit_ returned last.
+  std::uint64_t below_ = 0;       // What limit_ returned last,
+  std::uint32_t limit_asked_at_ = 0;  // and where space_wake was then.
   std::uint64_t blocked_by_ = 0;  // The oldest segment when the topic was full; 0 = it was not.
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;
