@@ -53,6 +53,7 @@ enum class Edge : std::uint8_t {
   group,         // a group's file before its number -> publishers; a seat before a look at `closed` <->
   group_cursor,  // holds before the cursor passes their records -> publishers, other members
   hold,          // a hold's facts before its state, reads before it is free -> publishers, members
+  hold_place,    // reads of a record before its hold gets another -> publishers
   supply,       // a segment is marked as without memory <-> the choices of who opens the next one
   topic_state,  // the deleting mark <-> the slots of participants
 };

@@ -108,8 +108,6 @@ class Group {
   static Result<std::shared_ptr<detail::GroupView>> make_file(
       detail::SharedTopic& topic, const std::string& name, const GroupOptions& options,
       const std::vector<detail::CursorValue>& cursors);
-  static bool has_living_members(const detail::SharedTopic& topic, const detail::GroupView& view);
-  static void take_out(detail::SharedTopic& topic, std::uint32_t slot, std::uint64_t number);
   static Result<Group> open(const Topic& topic, const std::string& name,
                             const GroupOptions* options);
   static Result<void> remove(const Topic& topic, const std::string& name, bool force);

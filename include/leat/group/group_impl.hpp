@@ -25,14 +25,6 @@ inline Result<Group::Lock> Group::lock(detail::SharedTopic& topic) {
   return lock;
 }
 
-// Takes a group out of the topic: publishers do not look at it any more.
-inline void Group::take_out(detail::SharedTopic& topic, std::uint32_t slot, std::uint64_t number) {
-  (void)detail::exchange<detail::Edge::group>(topic.header().groups[slot], 0);
-  LEAT_STEP("group:out");
-  detail::remove_file_at(topic.directory_fd(), detail::group_file_name(number).c_str());
-  topic.wake_everybody();
-}
-
 // What others did not finish, because they died: a deletion that was decided is carried out, one that
 // was not is called off; a file that no slot names is removed.
 inline void Group::finish_deletions(detail::SharedTopic& topic) {
@@ -45,12 +37,10 @@ inline void Group::finish_deletions(detail::SharedTopic& topic) {
     if (!group || *group == nullptr) continue;
     std::uint64_t closing = detail::kGroupClosing;
     // [group] seq_cst; nobody else changes it while this process has the lock.
-    if (!detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
-                                                       detail::kGroupOpen) &&
-        closing == detail::kGroupClosed) {
-      take_out(topic, slot, number);
-    }
+    detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
+                                                  detail::kGroupOpen);
   }
+  detail::take_closed_groups_out(topic);
   auto files = detail::names_in(topic.directory_fd());
   if (!files) return;
   for (const std::string& file : *files) {
@@ -66,7 +56,8 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopi
     if (topic.group_number(slot) == 0) continue;
     auto group = topic.group(slot);
     if (!group) return group.error();
-    if (*group != nullptr && (*group)->name() == name) return group;
+    // One that is closed has members that do not know of it yet. Its name is free.
+    if (*group != nullptr && !(*group)->is_closed() && (*group)->name() == name) return group;
   }
   return Errc::not_found;
 }
@@ -217,17 +208,6 @@ inline Result<Group> Group::open(const Topic& topic, const std::string& name,
   return Group{topic, *made, true};
 }
 
-inline bool Group::has_living_members(const detail::SharedTopic& topic,
-                                      const detail::GroupView& view) {
-  for (std::uint32_t i = 0; i < view.seat_high(); ++i) {
-    // [group] seq_cst: `closed` was set before; a member takes its seat, then looks at it.
-    const std::uint64_t identity = detail::load_seq_cst<detail::Edge::group>(view.seat(i).identity);
-    if (identity != 0 && detail::byte_is_locked(topic.control_fd(), detail::lock_offset(identity)))
-      return true;
-  }
-  return false;
-}
-
 inline Result<void> Group::remove(const Topic& topic, const std::string& name, bool force) {
   using namespace detail;
   SharedTopic& shared = *topic.topic_;
@@ -244,7 +224,8 @@ inline Result<void> Group::remove(const Topic& topic, const std::string& name, b
   }
   (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
   LEAT_STEP("group:closed");
-  finish_deletions(shared);
+  take_closed_groups_out(shared);
+  shared.wake_everybody();  // Members are told; publishers may have room.
   return {};
 }
 
@@ -266,7 +247,7 @@ inline Result<std::vector<std::string>> Topic::group_names() const {
     if (topic_->group_number(slot) == 0) continue;
     auto group = topic_->group(slot);
     if (!group) return group.error();
-    if (*group != nullptr) names.push_back((*group)->name());
+    if (*group != nullptr && !(*group)->is_closed()) names.push_back((*group)->name());
   }
   return names;
 }
@@ -391,7 +372,7 @@ inline Result<void> Group::seek(From to, std::optional<std::uint32_t> partition)
     if (!place) return place.error();
     targets.push_back(*place);
   }
-  if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupClosed) return Errc::closed;
+  if (view_->is_closed()) return Errc::closed;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const std::uint32_t at = reader->readers_[i].partition();
     for (std::uint32_t attempt = 0;; ++attempt) {

@@ -164,6 +164,9 @@ class Member {
 
   Result<void> take_seat(const MemberOptions& options);
   Errc check() noexcept;
+  void vacate() noexcept;
+  Errc know_of_closing() noexcept;
+  void note_thread() noexcept;
   Got fail(Error error) noexcept;
   Got fail(Errc code) noexcept { return fail(Error{code, 0}); }
   bool is_closed() const noexcept;
@@ -250,6 +253,7 @@ class Member {
   std::size_t next_lane_ = 0;
   std::uint32_t seat_ = 0;
   bool seated_ = false;
+  std::uint64_t thread_ = 0;  // Who used it last.
   bool must_pin_ = false;            // See pin().
   bool taking_away_ = false;         // Since the last announce_taken().
   std::uint64_t claim_number_ = 0;   // Of the last claim made.

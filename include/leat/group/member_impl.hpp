@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "leat/group/closing.hpp"
 #include "leat/group/member_keys.hpp"
 
 namespace leat {
@@ -57,6 +58,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
     store_relaxed(reinterpret_cast<std::uint8_t&>(mine.name[i]),
                   static_cast<std::uint8_t>(options.name[i]));
   store_relaxed(mine.name_size, static_cast<std::uint32_t>(size));
+  store_relaxed(mine.participant, participant_.index());  // relaxed: only to name a deadlock
   store_relaxed(mine.in_flight, 0);
   handed_ = load_relaxed(mine.handed);
   claim_number_ = ClaimName::unpack(load_acquire<Edge::group_cursor>(mine.claiming)).number;
@@ -101,23 +103,41 @@ inline void Member::leave() noexcept {
   for (const ForeignHold& hold : foreign_) let_go(hold.seat, hold.hold, hold.state, hold.order);
   // Before others can't see any more that somebody may have died over it.
   if (any) announce_returned(shared(), *group_);
+  vacate();
+}
+
+inline void Member::vacate() noexcept {
+  using namespace detail;
   store_relaxed(seat().in_flight, 0);
   std::uint64_t identity = identity_of(participant_.state());
+  // [hold] seq_cst: what this member read is read.
   compare_exchange<Edge::hold>(seat().identity, identity, 0);
   LEAT_STEP("leave:vacated");
   SharedTopic::wake(shared().header().space_wake);
+  if (is_closed()) finish_closing(shared());
 }
 
-inline bool Member::is_closed() const noexcept {
-  // [group] acquire: set before the group is taken out of the topic.
-  return detail::load_acquire<detail::Edge::group>(group_->header().closed) == detail::kGroupClosed;
-}
+inline bool Member::is_closed() const noexcept { return group_->is_closed(); }
 
 inline Errc Member::check() noexcept {
   error_ = {};
   if (participant_.forked()) [[unlikely]]
     return Errc::forked;
-  return is_closed() ? Errc::closed : Errc::ok;
+  if (thread_ != detail::thread_token()) [[unlikely]]
+    note_thread();
+  return is_closed() ? know_of_closing() : Errc::ok;
+}
+
+// From here on publishers may reuse the memory of what this member had in hand.
+[[gnu::cold]] inline Errc Member::know_of_closing() noexcept {
+  if (std::exchange(seated_, false)) vacate();
+  return Errc::closed;
+}
+
+inline void Member::note_thread() noexcept {
+  thread_ = detail::thread_token();
+  // relaxed: publishers use it only to name a deadlock.
+  detail::store_relaxed(participant_.slot().thread, thread_);
 }
 
 [[gnu::cold]] inline Member::Got Member::fail(Error error) noexcept {

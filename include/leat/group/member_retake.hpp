@@ -70,6 +70,9 @@ inline Member::Got Member::retake_hold(std::uint32_t seat, std::uint32_t index,
     return Got::none;
   }
   LEAT_STEP("retake:taken");
+  // Returned records of a deleted group have no memory that is kept.
+  if (is_closed()) [[unlikely]]
+    return fail(know_of_closing());
   // It may be one that this member lost with its lease, and has not noticed: then it counts already.
   bool was_mine = false;
   if (seat == seat_) {

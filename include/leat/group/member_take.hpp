@@ -24,10 +24,11 @@ inline void Member::write_hold(std::uint32_t index, const detail::WalkedRecord& 
   GroupHold& hold = group_->hold(seat_, index);
   if (load_relaxed(seat().hold_high) <= index)  // relaxed: own word
     store_release<Edge::hold>(seat().hold_high, index + 1);
-  // relaxed, all: stored before the state.
-  store_relaxed(hold.position, record.position);
+  // relaxed, all: stored before the state. [hold-place] release, two: the reads of this hold's last
+  // record are done.
+  store_release<Edge::hold_place>(hold.position, record.position);
   store_relaxed(hold.offset, record.offset);
-  store_relaxed(hold.where, record.where.pack());
+  store_release<Edge::hold_place>(hold.where, record.where.pack());
   if (geometry().by_key()) store_relaxed(hold.key, key_hash(record));
   if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
   // [hold] release
@@ -73,7 +74,7 @@ inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept 
   // while the group was made or moved.
   (void)exchange<Edge::retire>(participant_.partition_slot(partition).pin, segment);
   return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment ||
-         group_->load_cursor(partition) == cursor;
+         (group_->load_cursor(partition) == cursor && !is_closed());
 }
 inline void Member::unpin(std::uint32_t partition) noexcept {
   if (!must_pin_) return;
@@ -113,6 +114,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     const CursorValue from = group_->load_cursor(partition);
     if (must_pin_ && !pin(lane, from)) {
       unpin(partition);
+      if (is_closed()) break;
       continue;  // Others have moved it.
     }
     Walk walk = walker.go_to(from);
@@ -161,6 +163,12 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     }
     if (claimed) {
       LEAT_STEP("take:claimed");
+      // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
+      if (is_closed()) [[unlikely]] {
+        ready_.clear();
+        unpin(partition);
+        break;
+      }
       // [group-cursor] release
       store_release<Edge::group_cursor>(seat().noted, name.pack());
       LEAT_STEP("take:noted");
@@ -197,7 +205,7 @@ inline std::size_t Member::claim(Lane& lane, std::size_t want, detail::HoldPhase
     if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;
     spin_pause();
   }
-  (void)fail(Errc::corrupt);
+  (void)fail(is_closed() ? know_of_closing() : Errc::corrupt);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 // changes nothing when it goes on. docs/internals/log.md, "Rolling".
 #pragma once
 
+#include "leat/log/group_room.hpp"
 #include "leat/log/repair.hpp"
 #include "leat/log/supply.hpp"
 
@@ -37,7 +38,9 @@ inline constexpr std::uint32_t kManyMoves = 100'000;
 // Why there was no room.
 struct Shortage {
   bool by_readers = false;   // some gating subscriber holds the oldest segment
-  bool by_others = false;    // not only subscribers of the calling thread
+  bool by_groups = false;    // some group needs room that it has, or did not give back
+  bool by_members = false;   // of these, members of the calling thread
+  bool by_others = false;    // not only subscribers and members of the calling thread
   bool by_unpolled = false;  // one that this thread made, and that nobody has polled yet
 };
 
@@ -82,7 +85,9 @@ class Roller {
         // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
         // opened that meanwhile, it says nothing about now.
         const bool stale = load_acquire<Edge::segment_open>(view_.control->current) != current;
-        return stale ? RollState::moved : RollState::full;
+        if (stale) return RollState::moved;
+        if (shortage.by_groups && !shortage.by_others) name_holders(shortage);
+        return RollState::full;
       }
       physical = *found;
     }
@@ -264,10 +269,9 @@ class Roller {
     }
     // After the participants: who makes or moves a group holds the room as a subscriber until the
     // group holds it. [group]
-    if (group_needs(segment, only_cursors)) {
-      held = true;
-      shortage.by_others = true;
-    }
+    auto needed = GroupRoom{topic_, partition_}.is_needed(segment, only_cursors);
+    if (!needed) group_error_ = needed.error();
+    if (!needed || *needed) held = shortage.by_groups = true;
     if (held || only_cursors) return held;
     // Pins once more: whoever pinned a segment that is retired has seen somebody who still reads it, and
     // who may have left since.
@@ -313,21 +317,12 @@ class Roller {
     return false;
   }
 
-  // Whether a consumer group needs `segment`: it has not claimed all of it, or a member still holds a
-  // record there. The cursor is looked at first: what it has passed has its holds.
-  bool group_needs(std::uint64_t segment, bool only_cursors) {
-    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
-      if (topic_.group_number(slot) == 0) continue;
-      auto group = topic_.group(slot);
-      if (!group) {
-        group_error_ = group.error();
-        return true;
-      }
-      if (*group == nullptr) continue;
-      if ((*group)->is_before(partition_, segment)) return true;
-      if (!only_cursors && (*group)->has_hold_in(partition_, segment)) return true;
-    }
-    return false;
+  // Asks who of the groups could make room; only when nobody else stands in the way.
+  void name_holders(Shortage& shortage) {
+    const GroupRoom::Holders holders = GroupRoom{topic_, partition_}.holders();
+    shortage.by_members = holders.mine;
+    shortage.by_others = holders.others || !holders.mine;
+    shortage.by_unpolled = shortage.by_unpolled || holders.unpolled;
   }
 
   Hold hold_of(std::uint32_t index, std::uint64_t state, std::uint64_t segment,

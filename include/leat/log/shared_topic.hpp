@@ -124,8 +124,10 @@ class SharedTopic {
       if (kept != nullptr && kept->geometry().number == number) return kept;
       auto attached = GroupView::attach(directory_.get(), number, geometry_);
       if (!attached && group_number(slot) != number) continue;  // Deleted meanwhile.
-      if (!attached)
-        return attached.error() == Errc::not_found ? Error{Errc::corrupt} : attached.error();
+      if (!attached) {
+        if (attached.error() != Errc::not_found) return attached.error();
+        return is_deleted() ? Errc::deleted : Errc::corrupt;
+      }
       kept = std::move(*attached);
       return kept;
     }

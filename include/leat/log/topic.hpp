@@ -122,7 +122,7 @@ class Topic {
   }
 
   // Deletes a topic. Without `force` only if nobody takes part in it: else `busy`. Participants of a
-  // topic deleted by force get `deleted`; their mappings stay valid.
+  // topic deleted by force get `deleted`; their mappings stay valid, and what they read in place stays.
   static Result<void> remove(const std::string& name, const RemoveOptions& options = {});
 
   // Names of all topics in the directory; none if there is no such directory.
@@ -180,8 +180,8 @@ class Topic {
   // Only opens it: `not_found`.
   Result<Group> find_group(const std::string& name) const;
   Result<std::vector<std::string>> group_names() const;
-  // Without `force` only if it has no living member: else `busy`. Members get `closed`; with `force`,
-  // what they read in place may be overwritten from then on.
+  // Without `force` only if it has no living member: else `busy`. With it, members get `closed` from
+  // their next call on; what they have in place stays until then. The name is free at once.
   Result<void> delete_group(const std::string& name, bool force = false) const;
 
   TopicInfo info() const;

@@ -279,7 +279,7 @@ class PartitionWriter {
       if (!waits_for_room()) return Errc::full;
       if ((geometry().flags & kRetainAll) != 0) return Errc::full;
       if (deadline.is_immediate()) return Errc::full;
-      if (shortage.by_readers && !shortage.by_others &&
+      if ((shortage.by_readers || shortage.by_members) && !shortage.by_others &&
           (!shortage.by_unpolled || now_ns() - started_ns >= kHandedOver)) {
         return Errc::would_deadlock;
       }
