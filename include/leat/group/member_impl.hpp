@@ -370,7 +370,8 @@ inline Result<std::int64_t> Member::look_around() {
       looked = lane.hole.look(shared(), partition, participant_.index(), lane.walker.hole());
       repair.unpin();
     }
-    if (!looked && group_->load_cursor(partition) == cursor) return looked.error();
+    // Nonsense, unless others went on, or nothing kept it: as in claim().
+    if (!looked && group_->load_cursor(partition) == cursor && !is_closed()) return looked.error();
     at_most(kLookAgain);
   }
   at_most(look_after_others());

@@ -108,7 +108,7 @@ class SharedTopic {
 
   // Number of the consumer group in a slot of the header; 0 = none.
   std::uint64_t group_number(std::uint32_t slot) const noexcept {
-    // [group] seq_cst: looked at after the participants; see Roller::group_needs().
+    // [group] seq_cst: looked at after the participants; see GroupRoom.
     return load_seq_cst<Edge::group>(header_->groups[slot]);
   }
   // The group in a slot, mapped on first use; null if there is none. Any thread.

@@ -160,6 +160,12 @@ TEST(CannotBe, ASegmentPreparedInMemoryThatIsNoneIsCorrupt) {
   EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
 }
 
+TEST(CannotBe, AClaimInASegmentWhoseEntryIsAnothersIsCorrupt) {
+  ScribbledTopic scribbled;
+  store_relaxed(scribbled.entry(1).map, 9ULL << kPhysicalBits);
+  EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
+}
+
 // ---- The claim word -------------------------------------------------------------------------------
 
 TEST(CannotBe, ClaimsBeyondTheirSegmentAreCorrupt) {
@@ -181,6 +187,24 @@ TEST(CannotBe, ACurrentSegmentThatIsNoneIsCorrupt) {
   EXPECT_EQ(scribbled.publish_on(), Errc::corrupt);
   EXPECT_EQ(code(scribbled.topic()->subscriber()), Errc::corrupt);
   (void)scribbled.topic()->info();
+}
+
+// A hole of nobody, in the open segment and in a closed one.
+TEST(CannotBe, ARecordThatWasClaimedAndIsNobodysIsCorrupt) {
+  ScribbledTopic scribbled;
+  must(scribbled.publisher().publish(kHalfText));
+  store_relaxed(scribbled.header(0).commit, std::uint64_t{0});
+  scribbled.expect_corrupt();
+  for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
+  scribbled.expect_corrupt();
+}
+
+TEST(CannotBe, AClosedSegmentsEndThatIsNoneIsCorrupt) {
+  ScribbledTopic scribbled;
+  for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
+  store_relaxed(scribbled.header(0).commit, std::uint64_t{0});
+  store_relaxed(scribbled.entry(2).previous_end, std::uint64_t{0});
+  scribbled.expect_corrupt();
 }
 
 // ---- What is bounded, and says nothing --------------------------------------------------------------
