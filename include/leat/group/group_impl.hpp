@@ -79,7 +79,7 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   if (!geometry.is_valid()) return Errc::invalid_argument;
 
   const std::string file = group_file_name(geometry.number);
-  auto fd = open_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  auto fd = open_file_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!fd) return fd.error();
   struct stat status {};
   Result<void> made;

@@ -30,7 +30,7 @@ class GroupView {
   //   not_found, wrong_format
   static Result<std::shared_ptr<GroupView>> attach(int topic_directory, std::uint64_t number,
                                                    const Geometry& topic) {
-    auto fd = open_at(topic_directory, group_file_name(number).c_str(), O_RDWR);
+    auto fd = open_file_at(topic_directory, group_file_name(number).c_str(), O_RDWR);
     if (!fd) return fd.error();
     auto size = file_size(fd->get());
     if (!size) return size.error();

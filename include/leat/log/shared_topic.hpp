@@ -68,7 +68,7 @@ class SharedTopic {
   //   not_found     the directory holds no topic
   //   wrong_format  magic, version, sizes or geometry are not what this library writes
   static Result<std::unique_ptr<SharedTopic>> attach(Fd& directory) {
-    auto control_fd = open_at(directory.get(), kControlFile, O_RDWR);
+    auto control_fd = open_file_at(directory.get(), kControlFile, O_RDWR);
     if (!control_fd) return control_fd.error();
     auto size = file_size(control_fd->get());
     if (!size) return size.error();
@@ -158,7 +158,7 @@ class SharedTopic {
 
   // `deleted` if the topic's files are gone.
   Result<Fd> open_records(int flags) const noexcept {
-    auto fd = open_at(directory_.get(), kRecordsFile, flags);
+    auto fd = open_file_at(directory_.get(), kRecordsFile, flags);
     if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
     return fd;
   }
@@ -181,7 +181,7 @@ class SharedTopic {
 
   // A description of the control file of its own, for one participant's lock.
   Result<Fd> open_control_again() const noexcept {
-    auto fd = open_at(directory_.get(), kControlFile, O_RDWR);
+    auto fd = open_file_at(directory_.get(), kControlFile, O_RDWR);
     if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
     if (!is_same_file(control_fd_.get(), fd->get())) return Errc::deleted;
     return fd;
