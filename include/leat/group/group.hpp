@@ -88,16 +88,8 @@ class Group {
         name_{view_->name()},
         was_created_{was_created} {}
 
-  // Given back by the kernel if its owner dies; a forked child does not keep it.
-  struct Lock {
-    explicit Lock(detail::Fd locked) : fd{std::move(locked)} { detail::remember_lock(fd.get()); }
-    Lock(Lock&&) noexcept = default;
-    ~Lock() {
-      if (fd) detail::forget_lock(fd.get());
-    }
-    detail::Fd fd;
-  };
-  static Result<Lock> lock(detail::SharedTopic& topic);
+  // Held until what it returns is gone; given back by the kernel if its owner dies.
+  static Result<detail::LockFile> lock(detail::SharedTopic& topic);
   // Under that lock.
   static void finish_deletions(detail::SharedTopic& topic);
   static Result<std::shared_ptr<detail::GroupView>> find(detail::SharedTopic& topic,

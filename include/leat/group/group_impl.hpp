@@ -11,12 +11,11 @@ namespace leat {
 // ---- The topic's group lock: creating, finding and deleting ---------------------------------------
 
 // Groups of one topic are made and deleted by one process at a time. Nobody else waits for them.
-inline Result<Group::Lock> Group::lock(detail::SharedTopic& topic) {
-  auto fd = topic.open_control_again();
-  if (!fd) return fd.error();
-  Lock lock{std::move(*fd)};
+inline Result<detail::LockFile> Group::lock(detail::SharedTopic& topic) {
+  auto lock = topic.open_control_to_lock();
+  if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; detail::sleep_a_millisecond()) {
-    auto locked = detail::try_lock_byte(lock.fd.get(), detail::kGroupLock);
+    auto locked = lock->try_lock(detail::kGroupLock);
     if (!locked) return locked.error();
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;

@@ -191,10 +191,10 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
 // who meets one may do it.
 //   busy   another process holds the directory's lock and does not move on
 inline Result<void> finish_deletion(const Fd& directory, const std::string& name) {
-  auto lock = open_file_at(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
+  auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
   if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; sleep_a_millisecond()) {
-    auto locked = try_lock_byte(lock->get(), 0);
+    auto locked = lock->try_lock(0);
     if (!locked) return locked.error();
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;

@@ -16,9 +16,8 @@
 #include "leat/log/layout.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
-#include "leat/os/fork.hpp"
 #include "leat/os/futex.hpp"
-#include "leat/os/lock.hpp"
+#include "leat/os/lock_file.hpp"
 #include "leat/os/membarrier.hpp"
 
 namespace leat::detail {
@@ -159,11 +158,17 @@ class SharedTopic {
   // `deleted` if the topic's files are gone.
   Result<Fd> open_records(int flags) const noexcept {
     auto fd = open_file_at(directory_.get(), kRecordsFile, flags);
-    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
+    if (!fd) return is_gone(fd.error());
     return fd;
   }
 
   // Makes the page table entries of records that just got memory, if they are mapped for writing.
+  // The same, to lock it.
+  Result<LockFile> open_records_to_lock() const {
+    auto file = LockFile::open(directory_.get(), kRecordsFile, O_RDWR);
+    if (!file) return is_gone(file.error());
+    return file;
+  }
   void populate_for_writing(std::uint64_t offset, std::uint64_t size) noexcept {
     const std::lock_guard guard{mapping_mutex_};
     if (write_mapping_) write_mapping_.populate(offset, size, true);
@@ -180,11 +185,11 @@ class SharedTopic {
   }
 
   // A description of the control file of its own, for one participant's lock.
-  Result<Fd> open_control_again() const noexcept {
-    auto fd = open_file_at(directory_.get(), kControlFile, O_RDWR);
-    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
-    if (!is_same_file(control_fd_.get(), fd->get())) return Errc::deleted;
-    return fd;
+  Result<LockFile> open_control_to_lock() const {
+    auto file = LockFile::open(directory_.get(), kControlFile, O_RDWR);
+    if (!file) return is_gone(file.error());
+    if (!is_same_file(control_fd_.get(), file->get())) return Errc::deleted;
+    return file;
   }
 
   // Whether this process took part in the topic, or made it for others who did; not if it only looked.
@@ -259,6 +264,11 @@ class SharedTopic {
   }
 
  private:
+  // What it means that one of the topic's files cannot be opened.
+  static Error is_gone(Error error) noexcept {
+    return error == Errc::not_found ? Error{Errc::deleted, 0} : error;
+  }
+
   Result<void> map_records(Mapping& mapping, bool writable) noexcept {
     auto fd = open_records(writable ? O_RDWR : O_RDONLY);
     if (!fd) return fd.error();

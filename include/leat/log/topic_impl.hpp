@@ -160,29 +160,23 @@ inline Result<Topic> Topic::remove_when_unused(std::shared_ptr<detail::SharedTop
                                                const std::string& directory_name) {
   using detail::LockKind;
   const std::int64_t byte = detail::lock_offset(detail::kOpenLock);
-  auto lock = topic->open_control_again();
+  auto lock = topic->open_control_to_lock();
   if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
-  auto locked = detail::try_lock_byte(lock->get(), byte, LockKind::shared);
+  auto locked = lock->try_lock(byte, LockKind::shared);
   if (!locked) return locked.error();
   if (!*locked || topic->is_deleted()) return Errc::not_found;  // It is being removed.
-  detail::remember_lock(lock->get());  // A forked child does not keep it open.
 
-  const auto kept = std::make_shared<detail::Fd>(std::move(*lock));
-  const std::uint32_t generation = detail::fork_generation();
+  const auto kept = std::make_shared<detail::LockFile>(std::move(*lock));
   detail::SharedTopic* const whole = topic.get();
   // Runs when the last handle of this process is gone.
   const auto let_go = [=, topic = std::move(topic)](detail::SharedTopic*) {
-    if (generation != detail::fork_generation()) {
-      kept->release();  // Closed at fork.
-      return;
-    }
+    if (kept->is_inherited()) return;
     // Given up before it is asked for: of two that let go at once, one gets it.
     (void)detail::try_lock_byte(kept->get(), byte, LockKind::none);
     auto alone = detail::try_lock_byte(kept->get(), byte, LockKind::exclusive);
     // If it is deleted already, its name may be another topic's by now.
     if (topic->was_used() && !topic->is_deleted() && alone && *alone)
       (void)Topic::remove(name, {.directory = directory_name});
-    detail::forget_lock(kept->get());
   };
   return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}, directory_name};
 }
