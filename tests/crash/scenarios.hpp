@@ -37,6 +37,8 @@ const std::vector<Scenario>& scenarios();
 inline constexpr const char* kCreateSteps[] = {"create:filled"};
 inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",
                                                "delete:announced", "delete:renamed"};
+// By death_bell_test.cpp.
+inline constexpr const char* kBellStep = "sleep:rung";
 
 // Whether a publisher at this step has a claim that is not visible yet.
 inline bool is_open_claim(std::string_view step) {

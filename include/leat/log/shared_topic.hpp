@@ -8,10 +8,12 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "leat/base/result.hpp"
+#include "leat/base/step.hpp"
 #include "leat/log/group_view.hpp"
 #include "leat/log/layout.hpp"
 #include "leat/os/death_bell.hpp"
@@ -161,14 +163,14 @@ class SharedTopic {
     if (!fd) return is_gone(fd.error());
     return fd;
   }
-
-  // Makes the page table entries of records that just got memory, if they are mapped for writing.
   // The same, to lock it.
   Result<LockFile> open_records_to_lock() const {
     auto file = LockFile::open(directory_.get(), kRecordsFile, O_RDWR);
     if (!file) return is_gone(file.error());
     return file;
   }
+
+  // Makes the page table entries of records that just got memory, if they are mapped for writing.
   void populate_for_writing(std::uint64_t offset, std::uint64_t size) noexcept {
     const std::lock_guard guard{mapping_mutex_};
     if (write_mapping_) write_mapping_.populate(offset, size, true);
@@ -237,33 +239,59 @@ class SharedTopic {
     LEAT_STEP("sleep:announced");
     return value;
   }
-  // Sleeps until data_wake is no longer `expected`, or a publisher died over a commit, or the deadline.
-  void sleep_for_data(std::uint32_t expected, const Deadline& deadline) const noexcept {
-    if (kHasDeathBell && has_futex_waitv()) {
-      futex_wait_any(words_to_sleep_on(expected), deadline);
-    } else {
-      futex_wait(header_->data_wake, expected, deadline);
+  // What somebody sleeps on.
+  struct Sleep {
+    SharedTopic* topic;
+    std::uint32_t expected;  // Of its data_wake.
+  };
+  // Sleeps until data_wake of one of the topics is no longer what is expected, or is woken, or a publisher
+  // died over a commit, or the deadline. docs/internals/log.md, "Waiting".
+  static void sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline) noexcept {
+    std::array<FutexWait, kMaxFutexWaits> words{};
+    const std::size_t count = sleeps.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const TopicHeader& header = *sleeps[i].topic->header_;
+      words[i] = {&header.data_wake, sleeps[i].expected};
+      // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
+      words[count + i] = {&header.death_bell, load_relaxed(header.death_bell)};
     }
+    if (!kHasDeathBell || !has_futex_waitv()) {
+      if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
+      (void)futex_wait_any(std::span{words.data(), count}, deadline);
+      return;
+    }
+    // The kernel tells one sleeper of a death. Should this one be told and die before it has told the
+    // others, the kernel tells the next; of several topics only of the first.
+    const DeathBellGuard guard{sleeps[0].topic->header_->death_bell};
+    const long last = futex_wait_any(std::span{words.data(), 2 * count}, deadline);
+    // Of several bells that rang it is the last one; the others may have rung, too.
+    for (long i = last - static_cast<long>(count); i >= 0; --i)
+      sleeps[static_cast<std::size_t>(i)].topic->tell_of_death();
   }
-  std::array<FutexWait, 2> words_to_sleep_on(std::uint32_t expected) const noexcept {
-    // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
-    const std::uint32_t silent = load_relaxed(header_->death_bell);
-    return {FutexWait{&header_->data_wake, expected}, FutexWait{&header_->death_bell, silent}};
-  }
-  // After a sleep that found something though data_wake is still `expected`: whoever wrote it died
-  // before it woke the sleepers, and the bell woke only this one.
+  // After a sleep that found something though data_wake is still `expected`: whoever wrote it is stopped
+  // before it woke the sleepers.
   void wake_the_others(std::uint32_t expected) noexcept {
     if (load_seq_cst<Edge::sleeping>(header_->data_wake) == expected) wake(header_->data_wake);
   }
-  // Makes every sleeper of the topic look again, for whatever reason.
+  // Makes everybody look again who sleeps on the word, for whatever reason.
+  static void raise(std::uint32_t& word) noexcept {
+    fetch_add<Edge::sleeping>(word, kWakeStep);
+    futex_wake_all(word);
+  }
   void wake_everybody() noexcept {
-    for (std::uint32_t* word : {&header_->data_wake, &header_->space_wake}) {
-      fetch_add<Edge::sleeping>(*word, kWakeStep);
-      futex_wake_all(*word);
-    }
+    raise(header_->data_wake);
+    raise(header_->space_wake);
   }
 
  private:
+  // To be done by whoever the bell woke, whether there is something for it or not: what the dead one left
+  // may be for others. They wake because the word changes, and ring no bell themselves.
+  void tell_of_death() noexcept {
+    const DeathBellGuard guard{header_->death_bell};
+    LEAT_STEP("sleep:rung");
+    wake(header_->data_wake);
+  }
+
   // What it means that one of the topic's files cannot be opened.
   static Error is_gone(Error error) noexcept {
     return error == Errc::not_found ? Error{Errc::deleted, 0} : error;

@@ -81,9 +81,9 @@ class WaitFd {
       const std::uint32_t value = value_;
       const bool look_again = look_again_;
       lock.unlock();
-      topic_->sleep_for_data(
-          value, look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never());
-      if (!look_again) topic_->wake_the_others(value);
+      const SharedTopic::Sleep sleep{topic_.get(), value};
+      SharedTopic::sleep_for_data(
+          {&sleep, 1}, look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never());
       fd_.signal();
       lock.lock();
     }
