@@ -56,6 +56,8 @@ class SmallTopic {
   }
 
   Topic* operator->() { return &*topic_; }
+  // For whoever is to let go of it.
+  Topic take() { return std::move(*topic_); }
 
  private:
   std::optional<Topic> topic_;

@@ -223,7 +223,7 @@ inline constexpr std::int64_t lock_offset(std::uint64_t identity) noexcept {
 // Whoever makes or deletes a consumer group of the topic locks this byte. [group]
 inline constexpr std::int64_t kGroupLock = kLockBase - 1;
 // Nobody has identity 0. A topic that is removed when unused has this byte locked, shared, by every
-// process that has it open; and exclusively by the one that removes it.
+// process that has it open.
 inline constexpr std::uint64_t kOpenLock = 0;
 
 // ---- Partitions --------------------------------------------------------------------------------

@@ -201,6 +201,11 @@ class SharedTopic {
   void note_use() noexcept { used_ = true; }
   void note_made() noexcept { made_ = true; }
 
+  // For `deleting`: nobody else has it.
+  std::uint64_t new_removal() noexcept {
+    return 1 + fetch_add<Edge::slot>(header_->next_identity, 1);
+  }
+
   // Nobody may join any more.
   bool is_deleted() const noexcept {
     // [topic-state] seq_cst: a joiner's slot is visible before it looks here.

@@ -37,7 +37,7 @@ struct TopicOptions {
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
-  bool remove_when_unused = false;  // the last process that used it deletes it when it lets go
+  bool remove_when_unused = false;  // once used, it goes when the last process lets go of it
   std::chrono::nanoseconds revoke_after{
       0};  // give up claims of publishers stopped so long; 0 = never
   std::chrono::nanoseconds evict_after{
@@ -207,9 +207,11 @@ class Topic {
                               const std::string& directory_name);
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
                               const std::string& directory_name);
-  static Result<Topic> remove_when_unused(std::shared_ptr<detail::SharedTopic> topic,
-                                          const std::string& name,
-                                          const std::string& directory_name);
+  static Result<std::shared_ptr<detail::SharedTopic>> keep_while_open(
+      std::shared_ptr<detail::SharedTopic> topic, const std::string& name);
+  static void remove_if_unused(detail::SharedTopic& topic, const std::string& name);
+  static std::uint64_t look_at_removal(detail::SharedTopic& topic) noexcept;
+  static std::uint64_t announce_removal(detail::SharedTopic& topic) noexcept;
   struct OpenClaim {
     std::uint32_t slot;
     std::uint32_t partition;
