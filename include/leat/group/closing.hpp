@@ -43,15 +43,11 @@ inline void take_closed_groups_out(SharedTopic& topic) {
 // Called by a member that has let go of a closed group. If somebody has the lock, it may come to look too
 // early to see that: then the group's file stays until the lock is taken again.
 inline void finish_closing(SharedTopic& topic) noexcept {
-  auto fd = topic.open_control_again();
-  if (!fd) return;
   try {
-    remember_lock(fd->get());
-    if (auto locked = try_lock_byte(fd->get(), kGroupLock); locked && *locked)
-      take_closed_groups_out(topic);
-    forget_lock(fd->get());
+    auto file = topic.open_control_to_lock();
+    if (!file) return;
+    if (auto locked = file->try_lock(kGroupLock); locked && *locked) take_closed_groups_out(topic);
   } catch (const std::bad_alloc&) {  // Left to who takes the lock next.
-    forget_lock(fd->get());
   }
 }
 

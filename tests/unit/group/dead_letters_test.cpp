@@ -19,13 +19,6 @@ void fail_once(Member& member) {
 Topic dead_letters_of(const TestTopic& topic, const Group& group) {
   return must(Topic::open(group.info().dead_letter_topic, 0s, topic.directory()));
 }
-std::string header_of(const Record& record, std::string_view name) {
-  for (const Header header : record.headers) {
-    if (header.name == name) return std::string{header.value.text()};
-  }
-  return "(none)";
-}
-
 TEST(DeadLetters, TheNameIsPlainForAPlainGroup) {
   EXPECT_EQ(dead_letter_topic_name("orders", "careful"), "orders.careful.dead");
   EXPECT_EQ(dead_letter_topic_name("a.b", "c"), "a.b.c.dead");
