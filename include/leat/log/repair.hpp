@@ -239,12 +239,12 @@ class Repair {
     if (found.is_marked) return found;
     if (!all_read || is_busy) found.state = HoleState::busy;
     if (found.state == HoleState::busy || found.size.granules == 0) return found;
-    found.state = HoleState::busy;
-    const std::optional<std::uint64_t> behind =
-        records_before(records, {place.segment, 0, place.granules + found.size.granules}, end, laps);
-    if (!behind || *behind <= place.records) return found;
-    found.size.records = *behind - place.records;
-    found.state = HoleState::waiting;
+    std::uint64_t behind = 0;
+    found.state = count_before(
+        records, {place.segment, 0, place.granules + found.size.granules}, end, laps, behind);
+    if (found.state != HoleState::waiting) return found;
+    if (behind <= place.records) found.state = HoleState::busy;
+    found.size.records = behind - place.records;
     return found;
   }
 
@@ -279,23 +279,28 @@ class Repair {
   }
 
   // The records before a granule at which the claim word once stood: from there on committed records
-  // are counted up to a place that tells. Nothing: look again.
-  std::optional<std::uint64_t> records_before(std::byte* records, RecordPlace place,
-                                              const ClaimsEnd& end, Laps laps) const {
+  // are counted up to a place that tells. `waiting`: found; `busy`: look again; `unknown`: nobody of
+  // those whose announcements count claimed where the committed ones end.
+  HoleState count_before(std::byte* records, RecordPlace place, const ClaimsEnd& end, Laps laps,
+                         std::uint64_t& count) const {
     std::uint64_t counted = 0;
     std::optional<std::uint64_t> told = end.records;
     while (place.granules < end.granules) {
-      const std::optional<ClaimSize> size = committed_at(records, place, end);
+      std::optional<ClaimSize> size = committed_at(records, place, end);
       if (!size) {
         bool is_busy = false;
         told = announced_at(place, laps, &is_busy);
-        break;
+        if (told) break;
+        if (is_busy) return HoleState::busy;
+        size = committed_at(records, place, end);  // Meanwhile?
+        if (!size) return HoleState::unknown;
       }
       counted += size->records;
       place.granules += size->granules;
     }
-    if (!told || *told < counted) return std::nullopt;
-    return *told - counted;
+    if (*told < counted) return HoleState::busy;
+    count = *told - counted;
+    return HoleState::waiting;
   }
 
   // What a record that is committed there takes. Nothing if there is none.
@@ -315,7 +320,7 @@ class Repair {
   // so, `none` if not.
   HoleState reach(std::byte* records, const RecordPlace& place, const ClaimsEnd& end) const {
     RecordPlace at{place.segment, 0, 0};
-    while (at.granules < place.granules) {
+    while (at.granules < place.granules && at.granules < end.granules) {
       std::optional<ClaimSize> size = committed_at(records, at, end);
       if (!size) {
         const HoleClaim claim = find_claim(records, at, end);
