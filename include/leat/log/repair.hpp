@@ -284,13 +284,16 @@ class Repair {
   HoleState count_before(std::byte* records, RecordPlace place, const ClaimsEnd& end, Laps laps,
                          std::uint64_t& count) const {
     std::uint64_t counted = 0;
-    std::optional<std::uint64_t> told = end.records;
+    std::uint64_t told = end.records;
     while (place.granules < end.granules) {
       std::optional<ClaimSize> size = committed_at(records, place, end);
       if (!size) {
         bool is_busy = false;
-        told = announced_at(place, laps, &is_busy);
-        if (told) break;
+        const std::optional<std::uint64_t> announced = announced_at(place, laps, &is_busy);
+        if (announced) {
+          told = *announced;
+          break;
+        }
         if (is_busy) return HoleState::busy;
         size = committed_at(records, place, end);  // Meanwhile?
         if (!size) return HoleState::unknown;
@@ -298,8 +301,8 @@ class Repair {
       counted += size->records;
       place.granules += size->granules;
     }
-    if (*told < counted) return HoleState::busy;
-    count = *told - counted;
+    if (told < counted) return HoleState::busy;
+    count = told - counted;
     return HoleState::waiting;
   }
 
