@@ -52,6 +52,7 @@ endfunction()
 leat_test_folder(unit RECURSE UNITY TIMEOUT 60)
 leat_test_folder(crash TIMEOUT 120 DEFINITIONS LEAT_TEST_STEPS)
 leat_test_folder(storm TIMEOUT 200 SERIAL)
+leat_test_folder(outage TIMEOUT 200 SERIAL DEFINITIONS LEAT_TEST_STEPS)
 if(NOT LEAT_SANITIZE)  # The scheduler's own stacks and its model of memory are not for sanitizers.
   leat_test_folder(interleave TIMEOUT 300 DEFINITIONS LEAT_MODEL)
 endif()

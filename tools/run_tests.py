@@ -155,7 +155,8 @@ def parts(*patterns):
 
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
-              ("storm", "tests/storm/*.cpp"), ("example", "examples/*.cpp")]
+              ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
+              ("example", "examples/*.cpp")]
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 
 

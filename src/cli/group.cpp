@@ -25,7 +25,8 @@ std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& argum
                        "A record that was handed out is done: never delivered again"),
           app.add_flag("--by-key", arguments.by_key,
                        "Records of one key go to one member at a time, in order"),
-          add_number(app, "--max-deliveries", arguments.max_deliveries, 1, 65'535,
+          add_number(app, "--max-deliveries", arguments.max_deliveries, 1,
+                     detail::HoldState::kMaxDeliveries - 1,
                      "After so many, a record goes to topic TOPIC.GROUP.dead; else never"),
           add_duration(app, "--lease", arguments.lease,
                        "A member that holds a record for so long loses it; else never"),
@@ -116,8 +117,8 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
   if (group.error().code == Errc::invalid_argument && options.max_deliveries != 0) {
     throw Failure{kExitUsage,
                   fmt::format("--max-deliveries: the topic of what fails too often would be called "
-                              "'{}.{}.dead', which is longer than 200 characters",
-                              topic.name(), name)};
+                              "'{}', which is longer than 200 characters",
+                              detail::dead_letter_topic_name(topic.name(), name))};
   }
   if (group.error().code == Errc::too_many) {
     throw Failure{kExitNotThere,
@@ -192,6 +193,8 @@ Json to_json(const GroupInfo& info) {
           {"returned", info.returned},
           {"returned_limit", info.returned_limit},
           {"claiming", name_of_claiming(info.claiming)},
+          {"dead_letters", info.dead_letters},
+          {"dead_letter_topic", info.dead_letter_topic},
           {"mode", name_of(info.mode)},
           {"by_key", info.by_key},
           {"max_deliveries", info.max_deliveries},
@@ -257,6 +260,10 @@ void print_info(const std::string& topic, const GroupInfo& info) {
   if (info.claiming != Errc::ok)
     fmt::print("claiming     stopped: {}: {}\n", name_of_claiming(info.claiming),
                describe(info.claiming));
+  if (info.max_deliveries != 0) {
+    fmt::print("dead letters {}, in topic {}\n", number_text(info.dead_letters),
+               info.dead_letter_topic);
+  }
   fmt::print("\n{:>9}  {:>15}\n", "PARTITION", "OFFSET");
   for (std::size_t i = 0; i < info.offsets.size(); ++i)
     fmt::print("{:>9}  {:>15}\n", i, number_text(info.offsets[i]));

@@ -158,7 +158,7 @@ class DeleteGroup : public GroupLife {
 TEST_P(DeleteGroup, OthersFinishOrCallOff) {
   ASSERT_TRUE(topic_->group("group", {.from = From::beginning}));
   Child victim = hurt_deleter(false);
-  EXPECT_EQ(has_room(), GetParam().step == "group:out") << "held until it is taken out";
+  EXPECT_EQ(has_room(), is_decided()) << "held until it is decided";
   let_end(victim);
   auto group = topic_->group("group", {.from = From::beginning});
   ASSERT_TRUE(group) << describe(group.error());
@@ -170,8 +170,11 @@ TEST_P(DeleteGroup, OthersFinishOrCallOff) {
   EXPECT_TRUE(has_room());
 }
 
-// Members of a group that is deleted by force are told, also while the deleter is stopped.
-TEST_P(DeleteGroup, MembersAreTold) {
+// Members of a group that is deleted by force are told, also while the deleter is stopped. The one that
+// is told last takes the group out.
+class CloseGroup : public DeleteGroup {};
+
+TEST_P(CloseGroup, MembersAreTold) {
   auto group = topic_->group("group", {.from = From::beginning});
   ASSERT_TRUE(group) << describe(group.error());
   auto member = group->join();
@@ -193,9 +196,42 @@ TEST_P(DeleteGroup, MembersAreTold) {
   // Whoever opens or deletes a group next finishes what the dead began.
   const auto again = topic_->delete_group("group", true);
   EXPECT_TRUE(again || again.error().code == Errc::not_found) << describe(again.error());
+  EXPECT_EQ(member->take(Deadline::immediate()).error().code, Errc::closed);
   EXPECT_EQ(group_files(), 0U);
   EXPECT_TRUE(has_room());
 }
+
+constexpr const char* kCloseGroupSteps[] = {"group:closing", "group:closed"};
+INSTANTIATE_TEST_SUITE_P(Each, CloseGroup, ::testing::ValuesIn(cases_of(kCloseGroupSteps)),
+                         name_of_case);
+
+// That one dies or stops over it: the group is gone, and its file goes with the next one.
+class LeaveClosedGroup : public GroupLife {};
+
+TEST_P(LeaveClosedGroup, OthersFinish) {
+  ASSERT_TRUE(topic_->group("group", {.from = From::beginning}));
+  Child victim = hurt([](Topic& topic) -> int {
+    auto group = topic.find_group("group");
+    CHILD_CHECK_OK(group);
+    auto member = group->join();
+    CHILD_CHECK_OK(member);
+    CHILD_CHECK_OK(member->take(kPatience));
+    CHILD_CHECK_OK(topic.delete_group("group", true));
+    CHILD_CHECK(member->take(kPatience).error().code == Errc::closed);
+    return 0;
+  });
+  EXPECT_TRUE(has_room());
+  let_end(victim);
+  auto group = topic_->group("group", {.from = From::beginning});
+  ASSERT_TRUE(group) << describe(group.error());
+  EXPECT_TRUE(group->was_created());
+  EXPECT_EQ(group_files(), 1U);
+  expect_works(*group);
+}
+
+constexpr const char* kLeaveClosedGroupSteps[] = {"leave:vacated", "group:out"};
+INSTANTIATE_TEST_SUITE_P(Each, LeaveClosedGroup,
+                         ::testing::ValuesIn(cases_of(kLeaveClosedGroupSteps)), name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(Each, DeleteGroup, ::testing::ValuesIn(cases_of(kDeleteGroupSteps)),
                          name_of_case);

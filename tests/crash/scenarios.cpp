@@ -51,6 +51,28 @@ void hole(World& world) {
   EXPECT_TRUE(world.publish(world.publisher(), kSurvivor, 50));
   EXPECT_TRUE(world.publish(world.publisher(), kSurvivor, 60));
 }
+void marked_hole(World& world) {
+  some_records(world);
+  leave_hole(world, "claim:marked");
+  EXPECT_TRUE(world.publish(world.publisher(), kSurvivor, 50));
+}
+// Somebody who lives, and stands still, announced the same claim: whose the hole is can't be told.
+void hole_of_two(World& world) {
+  some_records(world);
+  Child stopped = world.start(
+      [&]() -> int {
+        Topic topic = world.open();
+        auto publisher = topic.publisher();
+        CHILD_CHECK_OK(publisher);
+        (void)world.publish(*publisher, kStopped, 100);
+        return 0;
+      },
+      {"claim:announced", 1, SIGSTOP});
+  EXPECT_EQ(stopped.wait(), Child::State::stopped) << stopped.describe();
+  world.keep(std::move(stopped));
+  leave_hole(world, "claim:won");
+  EXPECT_TRUE(world.publish(world.publisher(), kSurvivor, 50));
+}
 // All participant slots that the survivors leave are of the dead, with holes of both kinds.
 void slots_of_the_dead(World& world) {
   leave_hole(world, "claim:won");
@@ -187,10 +209,10 @@ const std::vector<Scenario>& scenarios() {
                                                    "commit:swapped",  "commit:done"};
   static const std::vector<const char*> kExclusive = {"claim:announced", "claim:won",
                                                       "commit:before", "commit:done"};
-  static const std::vector<const char*> kRoll = {"roll:closed", "roll:base", "roll:mapped",
-                                                 "roll:recorded", "roll:opened"};
+  static const std::vector<const char*> kRoll = {"roll:begun",  "roll:closed",   "roll:base",
+                                                 "roll:mapped", "roll:recorded", "roll:opened"};
   static const std::vector<const char*> kRollAndRetire = {
-      "roll:closed", "roll:base", "roll:mapped", "roll:recorded", "roll:opened", "roll:retired"};
+      "roll:begun",    "roll:closed", "roll:base", "roll:mapped", "roll:recorded", "roll:opened", "roll:retired"};
   static const std::vector<const char*> kJoin = {"join:locked", "join:reserved", "join:active",
                                                  "leave:free"};
   static const std::vector<const char*> kFill = {"repair:header", "repair:filled"};
@@ -223,10 +245,11 @@ const std::vector<Scenario>& scenarios() {
       {"subscriber_sleeps", {}, some_records, sleep_for_records, {"sleep:announced"}, at_cursor},
       {"publisher_sleeps", {}, full_topic, sleep_for_room, {"space:sleeping"}, nobody},
       {"gating_repairs", {}, hole, read_gating, kFill, at_cursor, 1},
+      {"gating_withdraws", {}, hole_of_two, read_gating, {"withdraw:barrier"}, at_cursor, 1},
       {"lossy_repairs", {}, hole, read_lossy, kFill, nobody, 1},
       {"roll_repairs",
        kGatingLater,
-       hole,
+       marked_hole,
        publish_laps,
        {"repair:pinned", "reap:freed"},
        nobody,

@@ -37,6 +37,10 @@ const std::vector<Scenario>& scenarios();
 inline constexpr const char* kCreateSteps[] = {"create:filled"};
 inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",
                                                "delete:announced", "delete:renamed"};
+// By unused_steps_test.cpp, beside those of a deletion.
+inline constexpr const char* kUnusedSteps[] = {"unused:let_go", "unused:decided"};
+// By death_bell_test.cpp.
+inline constexpr const char* kBellStep = "sleep:rung";
 
 // Whether a publisher at this step has a claim that is not visible yet.
 inline bool is_open_claim(std::string_view step) {

@@ -39,6 +39,8 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   }
   swept.insert(std::begin(kCreateSteps), std::end(kCreateSteps));
   swept.insert(std::begin(kDeleteSteps), std::end(kDeleteSteps));
+  swept.insert(std::begin(kUnusedSteps), std::end(kUnusedSteps));
+  swept.insert(kBellStep);
   for (const GroupScenario& scenario : group_scenarios()) {
     swept.insert(scenario.steps.begin(), scenario.steps.end());
   }

@@ -30,6 +30,7 @@ inline constexpr std::uint32_t kSurvivor = 0;
 inline constexpr std::uint32_t kVictim = 1;
 inline constexpr std::uint32_t kNewcomer = 2;
 inline constexpr std::uint32_t kEarlierVictim = 3;
+inline constexpr std::uint32_t kStopped = 4;
 
 struct WorldOptions {
   std::uint32_t segments = 4;
@@ -99,6 +100,8 @@ class World {
       return body();
     }};
   }
+  // It stays as it is until the end.
+  void keep(Child child) { kept_.push_back(std::move(child)); }
   // The child's own handle: what it inherited is not for use.
   Topic open() const {
     auto opened = Topic::open("topic", Deadline::immediate(), directory_.path());
@@ -261,6 +264,7 @@ class World {
   std::optional<Publisher> publisher_;
   std::optional<Subscriber> gating_;
   std::optional<Subscriber> lossy_;
+  std::vector<Child> kept_;
 };
 
 }  // namespace leat::testing

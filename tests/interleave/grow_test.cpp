@@ -32,7 +32,7 @@ class GrowingTopic {
                      "options");
     plan.geometry.segment_count = maximum;
     plan.geometry.derive();
-    topic_.emplace(must(TopicTesting::create("t", plan, SmallTopic::directory()), "create"));
+    topic_.emplace(must(TopicTesting::create("t", plan, SmallTopic::fresh_directory()), "create"));
   }
   ~GrowingTopic() {
     topic_.reset();
@@ -182,9 +182,13 @@ void meet(model::Execution& run) {
   run.thread("publisher", [&] { publish(publisher, 0, 3, kThird, published, 9); });
   run.thread("shrinker", [&] { shrink(topic, 1); });
   if (!run.run()) return;
-  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
-  Ledger ledger{subscriber.offset()};
-  read_until(subscriber, ledger, 12);
+  Ledger ledger;
+  run.thread("reader", [&] {
+    auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+    ledger = Ledger{subscriber.offset()};
+    read_until(subscriber, ledger, 12);
+  });
+  if (!run.run()) return;
   for (const auto& [offset, mark] : ledger.records())
     model::check(published.at(offset) == mark, "another record");
 }

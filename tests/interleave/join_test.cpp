@@ -123,7 +123,7 @@ TEST(Join, BlockersAreEvicted) {
 
 testing::AssertionResult breaks_weakened(Edge edge, Side side) {
   return model::breaks(
-      model::explore({.name = "weakened", .executions = 20'000}, [&](model::Execution& run) {
+      model::explore({.name = "weakened", .executions = 200'000}, [&](model::Execution& run) {
         model::weaken(edge, side);
         join_late(run, 1, from_beginning());
       }));

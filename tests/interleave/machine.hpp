@@ -1,6 +1,7 @@
 // What model.cpp (the scheduler) and hooks.cpp (the operations it schedules) share.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <array>
@@ -35,7 +36,8 @@ struct Fiber {
   std::uint64_t operations = 0;
   std::uint64_t kill_at = kNever;
   std::uint64_t suspend_at = kNever;
-  std::uint64_t futex = 0;  // Key of the word it sleeps on.
+  std::uint64_t timers_until_it_goes_on = kNever;  // While suspended: kNever: until it is resumed.
+  std::uint64_t futex = 0;                         // Key of the word it sleeps on.
   std::int64_t deadline_ns = 0;
   bool timed = false;
   std::int64_t priority = 0;
@@ -69,6 +71,7 @@ struct Strategy {
   std::uint64_t stale_until = 0;
   std::uint64_t stale_one_in = 0;     // 0: loads return the latest store.
   std::uint64_t spurious_one_in = 0;  // Wake-ups without reason, and early timers.
+  bool late_timers = false;           // By up to seconds: the machine had something else to do.
 };
 
 std::size_t choose_age(std::size_t count);
@@ -80,6 +83,7 @@ struct Machine {
   std::vector<Fiber> fibers;
   std::vector<void*> stacks;  // Reused by later executions.
   ucontext_t home{};          // Where run() waits.
+  jmp_buf after_body;         // Where a failure outside of threads goes.
   Thread running = kSetup;
   ThreadView setup_view;
   View lock_view;  // What lock calls of one thread pass to those of the next.
@@ -89,6 +93,8 @@ struct Machine {
   std::uint64_t random_state = 0;
   std::uint64_t seed = 0;
   std::uint64_t steps = 0;
+  std::vector<Thread> doomed;   // They die together,
+  std::uint64_t doom = kNever;  // before this step.
   std::int64_t clock_ns = 0;
   std::int64_t lowest_priority = 0;
   bool copying = false;
@@ -107,6 +113,9 @@ void schedule(bool yielding = false);  // Before each operation: somebody else m
 Thread choose_next(bool yielding);     // kSetup: the run is over.
 void switch_to(Thread next);
 void wake(Fiber& fiber);
+void meet_fate(Thread self);  // Before its operation: it dies or stops, or others do.
+bool let_stopped_go_on();     // When nobody can run. False: nobody is stopped.
+void count_timer();           // After some, who is stopped goes on.
 ThreadView& current_view();
 void record(const char* what, int edge, Side side, const void* word, std::uint64_t value,
             const void* caller);  // For traces.

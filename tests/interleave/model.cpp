@@ -60,6 +60,7 @@ Strategy draw_strategy() {
     strategy.stale_one_in = std::array<std::uint64_t, 4>{0, 2, 4, 16}[random(4)];
   }
   strategy.spurious_one_in = one_in(4) ? 64 : 0;
+  strategy.late_timers = one_in(4);
   return strategy;
 }
 
@@ -90,9 +91,9 @@ namespace {
 
 const char* edge_name(int edge) {
   static constexpr std::array<const char*, kEdges> kNames = {
-      "record_ready", "claim", "intent",   "segment_map", "segment_open", "retire",
+      "record_ready", "claim", "intent", "withdraw", "segment_map", "segment_open", "retire",
       "overwrite",    "slot",  "sleeping", "cursor",      "exclusive",    "group",
-      "group_cursor", "hold",  "key_slot", "supply",      "topic_state"};
+      "group_cursor", "hold",  "hold_place", "key_slot", "supply", "topic_state"};
   static_assert(kNames.back() != nullptr);
   return edge < 0 ? "-" : kNames.at(static_cast<std::size_t>(edge));
 }
@@ -130,10 +131,9 @@ void record_failure(const std::string& message) {
 
 void fail(const std::string& message) {
   record_failure(message);
-  if (machine().running != kSetup) {
-    machine().left_behind = true;
-    switch_to(kSetup);  // Never to return.
-  }
+  if (machine().running == kSetup) ::longjmp(machine().after_body, 1);
+  machine().left_behind = true;
+  switch_to(kSetup);  // Never to return.
 }
 
 // A thread that crashes, or fails an assertion, is a failure like any other. Elsewhere a crash stays
@@ -194,8 +194,10 @@ Fiber* first_timer() {
 void run_timer(Fiber& fiber) {
   Machine& m = machine();
   m.clock_ns = std::max(m.clock_ns, fiber.deadline_ns);
+  if (m.strategy.late_timers && one_in(4)) m.clock_ns += std::int64_t{1} << random(33);
   wake(fiber);
   m.memory.see_everything(fiber.view);  // Much time has passed since any store that it missed.
+  count_timer();
 }
 
 // Nobody can run: the first timer runs out. False: none will; the run is over or has failed.
@@ -213,6 +215,7 @@ bool wake_somebody() {
     run_timer(*sleeper);
     return true;
   }
+  if (let_stopped_go_on()) return true;
   std::string sleepers;
   bool suspended = false;  // Then it may be the one that would wake them.
   for (const Fiber& fiber : m.fibers) {
@@ -284,9 +287,7 @@ void schedule(bool yielding) {
     m.abandoned = m.left_behind = true;
     switch_to(kSetup);
   }
-  const std::uint64_t operation = m.fibers[self].operations++;
-  if (operation == m.fibers[self].kill_at) kill(self);
-  if (operation == m.fibers[self].suspend_at) m.fibers[self].suspended = true;
+  meet_fate(self);
   switch_to(choose_next(yielding));
   m.copying = false;
 }
@@ -349,6 +350,8 @@ void begin_execution(std::uint64_t seed) {
   m.clock_ns = 1'000'000'000;
   m.copy_goes_on = nullptr;
   m.lowest_priority = 0;
+  m.doomed.clear();
+  m.doom = kNever;
   m.abandoned = m.left_behind = m.no_membarrier = false;
   m.traced = 0;
   std::memset(m.weak, 0, sizeof(m.weak));
@@ -370,6 +373,17 @@ void end_execution(const std::set<int>& descriptors) {
   ++m.result.executions;
   m.result.abandoned += m.abandoned ? 1 : 0;
   m.result.steps += m.steps;
+}
+
+// A failure outside of threads ends it, too: there no destructor runs either.
+[[gnu::noinline]] void run_body(const Body& body) {
+  Machine& m = machine();
+  if (setjmp(m.after_body) == 0) {
+    Execution execution;
+    body(execution);
+  } else {
+    m.left_behind = true;
+  }
 }
 
 }  // namespace
@@ -401,19 +415,6 @@ bool Execution::run() {
   return !m.result.failed && !m.abandoned;
 }
 
-void Execution::kill_at(Thread thread, std::uint64_t operation) {
-  machine().fibers.at(thread).kill_at = operation;
-}
-void Execution::suspend_at(Thread thread, std::uint64_t operation) {
-  machine().fibers.at(thread).suspend_at = operation;
-}
-bool Execution::finished(Thread thread) const {
-  return machine().fibers.at(thread).state == State::finished;
-}
-bool Execution::killed(Thread thread) const {
-  return machine().fibers.at(thread).state == State::dead;
-}
-
 Result explore(const Options& options, const Body& body) {
   Machine& m = machine();
   m.options = options;
@@ -431,8 +432,7 @@ Result explore(const Options& options, const Body& body) {
   const std::set<int> descriptors = open_descriptors();
   for (std::uint64_t i = 0; i < executions && !m.result.failed; ++i) {
     begin_execution(first + i);
-    Execution execution;
-    body(execution);
+    run_body(body);
     end_execution(descriptors);
   }
   if (m.result.abandoned > options.abandoned_allowed * m.result.executions) {
@@ -469,31 +469,6 @@ void weaken(Edge edge, Side side) {
 }
 void drop_membarriers() { machine().no_membarrier = true; }
 
-void kill(Thread thread) {
-  Machine& m = machine();
-  Fiber& fiber = m.fibers.at(thread);
-  if (fiber.state == State::finished || fiber.state == State::dead) return;
-  record("kill", kNoEdge, Side::all, nullptr, thread, nullptr);
-  fiber.state = State::dead;
-  m.left_behind = true;
-  for (const Lock& lock : m.locks) {
-    if (lock.owner != thread) continue;
-    struct flock unlock {};
-    unlock.l_type = F_UNLCK;
-    unlock.l_whence = SEEK_SET;
-    unlock.l_start = lock.offset;
-    unlock.l_len = 1;
-    ::fcntl(lock.fd, F_OFD_SETLK, &unlock);
-  }
-  m.lock_view.join(fiber.view.now);
-  if (thread == m.running) switch_to(choose_next(false));
-}
-
-void suspend(Thread thread) {
-  machine().fibers.at(thread).suspended = true;
-  if (thread == machine().running) schedule();
-}
-void resume(Thread thread) { machine().fibers.at(thread).suspended = false; }
 Thread current() { return machine().running; }
 void count_operations() {
   if (current() != kSetup) machine().fibers[current()].operations = 0;

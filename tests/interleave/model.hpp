@@ -72,6 +72,16 @@ class Execution {
   // Before its operation number `operation`, counted from 0, or from the last count_operations().
   void kill_at(Thread thread, std::uint64_t operation);
   void suspend_at(Thread thread, std::uint64_t operation);
+
+  // What may become of threads, as the seed has it. Of the next operations, counted as above, it dies
+  // before one of so many; if it has fewer, it may live.
+  void may_die(Thread thread, std::uint64_t within);
+  // It stands still there, and goes on when nobody else can: at once, or some timers of theirs later.
+  void may_stop(Thread thread, std::uint64_t within);
+  // All at one moment, wherever each is then, as a process group that is killed: before one of so many
+  // steps of the execution. The stopped die, too.
+  void may_die_together(std::vector<Thread> threads, std::uint64_t within);
+
   bool finished(Thread thread) const;
   bool killed(Thread thread) const;
 };

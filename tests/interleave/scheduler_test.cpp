@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "leat/base/atomic.hpp"
@@ -223,6 +225,69 @@ TEST(Scheduler, SuspendedThreadsKeepTheirLocksAndGoOn) {
         if (!run.run()) return;
         model::check(run.finished(stopped), "went on");
       })));
+}
+
+// Two that may die, each at any of its operations: executions have both dead at any two places.
+TEST(Scheduler, TwoMayDieInOneExecution) {
+  std::set<std::pair<std::uint64_t, std::uint64_t>> places;
+  EXPECT_TRUE(model::holds(model::explore({.name = "two"}, [&](model::Execution& run) {
+    std::uint64_t progress[2] = {};
+    for (std::uint64_t& mine : progress) {
+      const auto thread = run.thread("mortal", [&mine] {
+        for (std::uint64_t i = 1; i <= 4; ++i) store_relaxed(mine, i);
+      });
+      run.may_die(thread, 5);
+    }
+    if (!run.run()) return;
+    for (const model::Thread one : {0, 1})
+      model::check(run.killed(one) == (progress[one] < 4), "dead and done, or neither");
+    places.insert({progress[0], progress[1]});
+  })));
+  EXPECT_EQ(places.size(), 25U);
+}
+
+// A group dies at one moment: nobody does anything after another is dead. Also who is stopped dies.
+TEST(Scheduler, AGroupDiesAtOneMoment) {
+  int together = 0, stopped = 0;
+  EXPECT_TRUE(model::holds(model::explore({.name = "group"}, [&](model::Execution& run) {
+    std::vector<model::Thread> group;
+    std::uint64_t words[3] = {};
+    for (std::uint64_t& word : words) {
+      group.push_back(run.thread("one of them", [&] {
+        for (std::uint64_t i = 1; i <= 6; ++i) {
+          store_relaxed(word, i);
+          for (const model::Thread other : group) model::check(!run.killed(other), "it died alone");
+        }
+      }));
+    }
+    run.suspend_at(group[0], 3);
+    run.may_die_together(group, 20);
+    if (!run.run()) return;
+    together += run.killed(group[1]) && run.killed(group[2]) ? 1 : 0;
+    stopped += run.killed(group[0]) && words[0] == 3 ? 1 : 0;
+  })));
+  EXPECT_GT(together, 300);
+  EXPECT_GT(stopped, 100);
+}
+
+// Who stops goes on when the others have nothing left to do, or have waited a while for it.
+TEST(Scheduler, WhoStopsGoesOnAfterTheOthers) {
+  int last = 0;
+  EXPECT_TRUE(model::holds(model::explore({.name = "stop"}, [&](model::Execution& run) {
+    std::uint32_t word = 0, done = 0;
+    const auto slow = run.thread("stops", [&] {
+      store_relaxed(word, 1U);
+      if (load_relaxed(done) == 1) ++last;
+    });
+    run.may_stop(slow, 2);
+    run.thread("waits", [&] {
+      while (load_relaxed(word) == 0) futex_wait(word, 0, Deadline{2ms});
+    });
+    run.thread("goes on", [&] { store_relaxed(done, 1U); });
+    if (!run.run()) return;
+    model::check(run.finished(slow), "it went on");
+  })));
+  EXPECT_GT(last, 100);
 }
 
 // One file at two addresses is one memory, with one history.

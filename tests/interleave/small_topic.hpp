@@ -37,7 +37,7 @@ class SmallTopic {
       options.capacity_bytes = 4 * kSegment;
     options.segment_bytes = kSegment;
     options.participants = 8;
-    options.directory = directory();
+    options.directory = fresh_directory();
     auto created = Topic::create("t", options);
     model::check(created.has_value(), "create: " + describe(created.error()));
     topic_.emplace(std::move(*created));
@@ -49,8 +49,15 @@ class SmallTopic {
   static std::string directory() {
     return "/dev/shm/leat-interleave-" + std::to_string(::getpid());
   }
+  // Without what an execution left there that failed.
+  static std::string fresh_directory() {
+    std::filesystem::remove_all(directory());
+    return directory();
+  }
 
   Topic* operator->() { return &*topic_; }
+  // For whoever is to let go of it.
+  Topic take() { return std::move(*topic_); }
 
  private:
   std::optional<Topic> topic_;

@@ -13,12 +13,12 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "leat/leat.hpp"
 #include "support/process.hpp"
+#include "support/random.hpp"
 #include "support/trail.hpp"
 
 namespace leat::testing {
@@ -49,10 +49,6 @@ struct StormShared {
   std::atomic<bool> victims_stop;
   std::atomic<std::uint64_t> final_end;  // 0: not known yet
 };
-
-using Random = std::mt19937_64;
-// From 0 to limit - 1.
-inline std::uint64_t below(Random& random, std::uint64_t limit) { return random() % limit; }
 
 class Storm {
  public:

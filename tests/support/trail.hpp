@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -177,8 +178,11 @@ class Trail {
 };
 
 // What is wrong with the trail, given what was published; at most a few lines. Publishers are done.
+// `is_of_it`: which publishers write to the trail's partition.
 template <class Ledger>
-std::vector<std::string> compare(const Ledger& ledger, const Trail& trail) {
+std::vector<std::string> compare(
+    const Ledger& ledger, const Trail& trail,
+    const std::function<bool(std::uint32_t)>& is_of_it = [](std::uint32_t) { return true; }) {
   std::vector<std::string> complaints = trail.complaints();
   const auto complain = [&](Mark mark, std::uint64_t offset, const std::string& what) {
     complaints.push_back(trail.name() + ": record " + std::to_string(mark.sequence) +
@@ -194,6 +198,7 @@ std::vector<std::string> compare(const Ledger& ledger, const Trail& trail) {
       complain(step.mark, offset, "was never published");
       continue;
     }
+    if (!is_of_it(step.mark.publisher)) complain(step.mark, offset, "is of another partition");
     if (entry->fate == Fate::published && entry->offset != offset)
       complain(step.mark, offset, "publish returned another offset");
     if (entry->fate != Fate::published && entry->fate != Fate::started)
@@ -201,6 +206,7 @@ std::vector<std::string> compare(const Ledger& ledger, const Trail& trail) {
   }
   // What was acknowledged arrived, unless this subscriber is lossy and was told.
   for (std::uint32_t publisher = 0; publisher < ledger.entries.size(); ++publisher) {
+    if (!is_of_it(publisher)) continue;
     for (std::uint32_t sequence = 0; sequence < ledger.count[publisher].load(); ++sequence) {
       const Mark mark{publisher, sequence};
       const LedgerEntry entry = *ledger.find(mark);

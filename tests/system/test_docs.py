@@ -314,7 +314,7 @@ def claim_word_checks():
 
 # Sentences of docs/format.md, each with what it says; `topic` is one with default options.
 SENTENCES = {
-    "Version 2.": "kFormatVersion == 2",
+    "Version 3.": "kFormatVersion == 3",
     "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",
     "Lines of\n128 bytes": "kLine == 128",
     "1 retain all, 2 single writer, 4 timestamps, 8 remove when unused":
@@ -338,7 +338,7 @@ SENTENCES = {
     "byte\n2^56 + *i*": "lock_offset(5) == (1LL << 56) + 5",
     "segment number x 65536 + physical": "kPhysicalBits == 16",
     "0 idle, 1 claiming, 2 claimed": "kIdle == 0 && kClaiming == 1 && kClaimed == 2 && kPhaseMask == 3",
-    "bit 63: it is a batch": "kBatchStep == 1ULL << 63",
+    "### `SegmentEntry`, 32 bytes": "sizeof(SegmentEntry) == 32",
     "| closed | segment number, low bits": "ClaimLayout::kClosed == 1ULL << 63",
     "0 none, 1 gating, 2 evicted (was gating), 3 lossy":
         "int(ReaderMode::none) == 0 && int(ReaderMode::gating) == 1 && int(ReaderMode::evicted) == 2 "

@@ -10,7 +10,7 @@ from test_doctor import examine
 from test_pub_sub import read_all
 
 KEYS = {"name", "lag", "members", "in_flight", "redelivered", "mode", "by_key", "max_deliveries",
-        "returned", "returned_limit", "claiming",
+        "returned", "returned_limit", "claiming", "dead_letters", "dead_letter_topic",
         "lease_ns", "in_flight_limit", "offsets", "member_details"}
 
 
@@ -44,6 +44,8 @@ def drain(leat, topic="t", name="g", *options):
     (["group", "create", "t", "g", "--lease", "5"], 2, ["--lease", "500ms"]),
     (["group", "create", "t", "g", "--lease", "0s"], 2, ["--lease", "above 0"]),
     (["group", "create", "t", "g", "--max-deliveries", "0"], 2, ["--max-deliveries", "1 to"]),
+    (["group", "create", "t", "g", "--max-deliveries", "65535"], 2,
+     ["--max-deliveries", "1 to 65534"]),
     (["group", "create", "t", "g", "--in-flight", "0"], 2, ["--in-flight", "65536"]),
     (["group", "create", "t", "g", "--in-flight", "70000"], 2, ["--in-flight", "65536"]),
     (["group", "create", "t", "g", "--members", "256"], 2, ["--members", "255"]),

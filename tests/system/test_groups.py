@@ -3,6 +3,7 @@ killed, stopped or has nobody to write to."""
 import fcntl
 import os
 import random
+import re
 import select
 import signal
 import struct
@@ -249,6 +250,10 @@ def test_lines_that_fail_too_often_are_put_aside(leat):
                            stdout=full, stderr=subprocess.DEVNULL, check=False, timeout=60)
     leat("pub", "t", input="good\n", check=True)
     assert drain(leat) == "good\n"
+    facts = group_info(leat)
+    assert facts["dead_letters"] == 1 and facts["dead_letter_topic"] == "t.g.dead"
+    assert re.search(r"^dead letters +1, in topic t\.g\.dead$",
+                     leat("group", "info", "t", "g", check=True).stdout, re.MULTILINE)
     dead = leat("sub", "t.g.dead", "--from", "beginning", "--exit", "--format", "%s %h\\n",
                 check=True).stdout
     assert dead.startswith("poison ") and dead.count("\n") == 1

@@ -41,6 +41,7 @@ enum class Edge : std::uint8_t {
   record_ready,  // payload and header before the commit word -> the reader that sees the word
   claim,   // intent before the claim; one claim before the next -> whoever reads the claim word
   intent,  // a slot's claim facts before its phase -> whoever judges a hole
+  withdraw,  // a claim's mark before a look at `withdrawn` <-> `withdrawn` before a look at the mark
   segment_map,   // a segment's base before its map word -> whoever enters the segment
   segment_open,  // everything about a segment before it is opened -> whoever claims in it
   retire,        // start moves on before the slots are looked at <-> a slot's place before start is
@@ -52,6 +53,7 @@ enum class Edge : std::uint8_t {
   group,  // a group's file before its number -> publishers; a seat before a look at `closed` <->
   group_cursor,  // holds before the cursor passes their records -> publishers, other members
   hold,          // a hold's facts before its state, reads before it is free -> publishers, members
+  hold_place,    // reads of a record before its hold gets another -> publishers
   key_slot,      // a hold before its key's slot -> whoever then looks at the holds of that slot
   supply,        // a segment is marked as without memory <-> the choices of who opens the next one
   topic_state,   // the deleting mark <-> the slots of participants

@@ -37,7 +37,7 @@ enum class Errc : std::int32_t {
   deleted,           // the topic was deleted while attached
   forked,            // this handle was inherited through fork(); open a new one
   revoked,           // this claim was given up by others while its owner did not run
-  would_deadlock,    // the room is held only by a subscriber of the calling thread
+  would_deadlock,    // the room is held only by subscribers and members of the calling thread
   not_allowed,       // the topic's options exclude it
   too_many,          // every participant slot is taken by a live process
   unsupported,       // the kernel or file system lacks something
@@ -105,7 +105,7 @@ inline std::string describe(Error error) {
       text = "the claim was revoked because its owner did not run for too long";
       break;
     case Errc::would_deadlock:
-      text = "the topic is full and only a subscriber of this very thread holds the room";
+      text = "the topic is full and only this very thread could make room";
       break;
     case Errc::not_allowed: text = "the topic's options do not allow this"; break;
     case Errc::too_many: text = "every participant slot of the topic is in use"; break;

@@ -8,7 +8,8 @@
 // One object belongs to one thread; any number of processes write and read the same name. What
 // ShmFifo did silently wrong is told here: a message over 1024 bytes and a full log are exceptions,
 // and a read at the end of the log gives an empty message, never the last one again. The log never
-// reuses room (`--retain all`) and holds floor(size / 1048) messages of any size.
+// reuses room (`--retain all`). An object writes until the log holds floor(size / 1048) messages, of any
+// size; reading has no such limit, whatever size the reading object was given.
 #pragma once
 
 #include <algorithm>
@@ -20,6 +21,7 @@
 #include <string>
 #include <utility>
 
+#include "leat/compat/gaps.hpp"
 #include "leat/leat.hpp"
 
 namespace ccommons {
@@ -63,12 +65,13 @@ class ShmFifo {
       : limit_{size_bytes < 0 ? 0 : static_cast<std::uint64_t>(size_bytes) / SIZE_MESSAGE},
         keep_{keep_shm_file} {
     if (limit_ == 0) throw ShmException{C_COMMONS_SHM_CREATION_ERROR, "the size holds no message"};
-    // Eight segments; each may end with room for less than one message.
+    // Eight segments; each may end with room for less than one message. What writers that died had
+    // claimed takes room, but no place.
     constexpr std::uint64_t kLargest =
         leat::detail::granules_for(MESSAGE_CONTENT_SIZE) * leat::detail::kGranule;
     const std::string topic_name = !name.empty() && name[0] == '/' ? name.substr(1) : name;
     auto topic = leat::Topic::open_or_create(
-        topic_name, {.capacity_bytes = (limit_ + 8) * kLargest, .retain_all = true});
+        topic_name, {.capacity_bytes = (limit_ + 8 + kRoomForTheDead) * kLargest, .retain_all = true});
     if (!topic) throw ShmException{C_COMMONS_SHM_CREATION_ERROR, leat::describe(topic.error())};
     topic_.emplace(std::move(*topic));
   }
@@ -90,21 +93,15 @@ class ShmFifo {
       throw ShmException{C_COMMONS_SHM_MESSAGE_TOO_LARGE, "a message has 0 to 1024 bytes"};
     }
     if (!publisher_) {
-      auto publisher = topic_->publisher();
+      auto publisher = topic_->publisher({.room_until = [this] { return room_until(); }});
       if (!publisher) throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(publisher.error())};
       publisher_.emplace(std::move(*publisher));
-      next_offset_ = topic_->info().partitions[0].end;
     }
-    if (next_offset_ >= limit_) throw ShmException{C_COMMONS_SHM_FULL, "the log is full"};
-    auto offset = publisher_->publish(leat::Bytes{message, static_cast<std::size_t>(length)});
-    if (!offset) {
-      const auto id =
-          offset.error() == leat::Errc::full ? C_COMMONS_SHM_FULL : C_COMMONS_SHM_FAILED;
-      throw ShmException{id, leat::describe(offset.error())};
-    }
-    next_offset_ = *offset + 1;
-    // Another writer took the last place at the same time: readers stop at the limit.
-    if (*offset >= limit_) throw ShmException{C_COMMONS_SHM_FULL, "the log is full"};
+    const auto offset = publisher_->publish(
+        leat::Bytes{message, static_cast<std::size_t>(length)}, leat::Deadline::immediate());
+    if (offset.error() == leat::Errc::full)
+      throw ShmException{C_COMMONS_SHM_FULL, "the log is full"};
+    if (!offset) throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(offset.error())};
     ++written_;
   }
 
@@ -120,7 +117,6 @@ class ShmFifo {
     while (true) {
       bool found = false;
       auto count = subscriber_->poll(1, [&](const leat::Record& record) {
-        if (record.offset >= limit_) return;
         found = true;
         const std::size_t length = std::min<std::size_t>(record.value.size(), MESSAGE_CONTENT_SIZE);
         fill(buffer, record.value.data(), length);
@@ -151,6 +147,14 @@ class ShmFifo {
 
  private:
   static constexpr std::chrono::nanoseconds kNoTime{1};
+  static constexpr std::uint64_t kRoomForTheDead = 1024;  // Claims of the largest size.
+
+  // The first offset that has no place. Asked when the publisher has reached the last answer; so the gaps
+  // are looked for only when there are no places but theirs.
+  std::uint64_t room_until() {
+    if (std::exchange(is_asked_again_, true)) gaps_.look(*topic_);
+    return limit_ + gaps_.count_from(0);
+  }
 
   static void fill(shm_fifo_message& buffer, const void* content, std::size_t length) noexcept {
     buffer.value_length = static_cast<std::int64_t>(length);
@@ -163,7 +167,8 @@ class ShmFifo {
   std::optional<leat::Topic> topic_;
   std::optional<leat::Publisher> publisher_;    // Made by the first write.
   std::optional<leat::Subscriber> subscriber_;  // Made by the first read.
-  std::uint64_t next_offset_ = 0;
+  leat::compat::Gaps gaps_;                     // After topic_: it reads it.
+  bool is_asked_again_ = false;
   std::int64_t read_ = 0;
   long written_ = 0;
 };

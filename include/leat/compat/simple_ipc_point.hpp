@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/compat/gaps.hpp"
 #include "leat/leat.hpp"
 
 namespace leat::compat {
@@ -221,7 +222,9 @@ class ConnectionPoint {
     BlockSettings changed = settings();
     changed.max_expansions = count;
     if (!changed.is_valid() || changed.limit() > most_blocks()) return Errc::invalid_argument;
-    return tell(settings_topic_, changed);
+    if (auto told = tell(settings_topic_, changed); !told) return told.error();
+    topic_.make_publishers_look();  // Also those that have room by what they know.
+    return {};
   }
 
   Result<HandlePool<Publisher>::Lease> lease_writer(bool single) {
@@ -330,9 +333,14 @@ class ConnectionPoint {
   // The first offset that has no room. Asked by publishers that reached the last answer.
   std::uint64_t room_until() {
     const std::uint64_t released = group_.released();
+    const std::uint64_t position = group_.position();  // Later: gaps before it are released.
     const std::lock_guard guard{following_};
     follow();
-    return released + settings_.limit();
+    const auto until = [&] { return released + settings_.limit() + gaps_.count_from(position); };
+    // Blocks that were given up are no blocks. They are looked for when there is nothing else: to read
+    // what others write costs more than to count.
+    if (until() <= last_until_) gaps_.look(topic_);
+    return last_until_ = until();
   }
 
   // Of a member: the block it has, and what it gave back and others have.
@@ -345,9 +353,11 @@ class ConnectionPoint {
   Topic settings_topic_;
   std::uint32_t block_size_ = 0;  // Constant after assemble().
 
-  std::mutex following_;  // Protects the two below.
+  std::mutex following_;  // Protects the four below.
   Subscriber subscriber_;
   BlockSettings settings_{.max_expansions = 0};
+  Gaps gaps_;
+  std::uint64_t last_until_ = 0;
 
   HandlePool<Publisher> writers_;
   HandlePool<Reader> readers_;

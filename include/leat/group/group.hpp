@@ -28,7 +28,9 @@ struct GroupOptions {
   bool by_key = false;             // equal keys to one member at a time, in order
   std::uint32_t members = 64;      // at a time; at most 255
   std::uint32_t in_flight = 1024;  // records that a member may hold unacknowledged; at most 65,536
-  std::uint32_t max_deliveries = 0;   // then to topic TOPIC.GROUP.dead; 0 = no limit
+  // Handed out so often, a record goes to topic TOPIC.GROUP.dead (GroupInfo::dead_letter_topic) when it
+  // comes back; at most 65,534. 0 = no limit.
+  std::uint32_t max_deliveries = 0;
   std::chrono::nanoseconds lease{0};  // held for longer, a record goes to another; 0 = never
 };
 
@@ -51,6 +53,8 @@ struct GroupInfo {
   std::uint64_t returned_limit = 0;   // spare room for such, beyond what members have for their own
   // Why members claim nothing more: redelivery_full if that room is full; else ok.
   Errc claiming = Errc::ok;
+  std::uint64_t dead_letters = 0;   // records handed out too often, and put aside
+  std::string dead_letter_topic;    // where they are; empty without max_deliveries
   std::vector<MemberInfo> members;     // the living
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
 };
@@ -75,6 +79,8 @@ class Group {
   const std::string& name() const noexcept { return name_; }
   bool was_created() const noexcept { return was_created_; }  // by the call that returned this
 
+  // Offset of the next record of a partition to be claimed.
+  std::uint64_t position(std::uint32_t partition = 0) const noexcept;
   // How many records of a partition the group is done with at least, counted from offset 0. Never
   // falls, unless the group is moved back.
   std::uint64_t released(std::uint32_t partition = 0) const noexcept;
@@ -88,16 +94,8 @@ class Group {
         name_{view_->name()},
         was_created_{was_created} {}
 
-  // Given back by the kernel if its owner dies; a forked child does not keep it.
-  struct Lock {
-    explicit Lock(detail::Fd locked) : fd{std::move(locked)} { detail::remember_lock(fd.get()); }
-    Lock(Lock&&) noexcept = default;
-    ~Lock() {
-      if (fd) detail::forget_lock(fd.get());
-    }
-    detail::Fd fd;
-  };
-  static Result<Lock> lock(detail::SharedTopic& topic);
+  // Held until what it returns is gone; given back by the kernel if its owner dies.
+  static Result<detail::LockFile> lock(detail::SharedTopic& topic);
   // Under that lock.
   static void finish_deletions(detail::SharedTopic& topic);
   static Result<std::shared_ptr<detail::GroupView>> find(detail::SharedTopic& topic,
@@ -108,8 +106,6 @@ class Group {
   static Result<std::shared_ptr<detail::GroupView>> make_file(
       detail::SharedTopic& topic, const std::string& name, const GroupOptions& options,
       const std::vector<detail::CursorValue>& cursors);
-  static bool has_living_members(const detail::SharedTopic& topic, const detail::GroupView& view);
-  static void take_out(detail::SharedTopic& topic, std::uint32_t slot, std::uint64_t number);
   static Result<Group> open(const Topic& topic, const std::string& name,
                             const GroupOptions* options);
   static Result<void> remove(const Topic& topic, const std::string& name, bool force);

@@ -12,26 +12,17 @@ namespace leat {
 // ---- The topic's group lock: creating, finding and deleting ---------------------------------------
 
 // Groups of one topic are made and deleted by one process at a time. Nobody else waits for them.
-inline Result<Group::Lock> Group::lock(detail::SharedTopic& topic) {
-  auto fd = topic.open_control_again();
-  if (!fd) return fd.error();
-  Lock lock{std::move(*fd)};
+inline Result<detail::LockFile> Group::lock(detail::SharedTopic& topic) {
+  auto lock = topic.open_control_to_lock();
+  if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; detail::sleep_a_millisecond()) {
-    auto locked = detail::try_lock_byte(lock.fd.get(), detail::kGroupLock);
+    auto locked = lock->try_lock(detail::kGroupLock);
     if (!locked) return locked.error();
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;
   }
   finish_deletions(topic);
   return lock;
-}
-
-// Takes a group out of the topic: publishers do not look at it any more.
-inline void Group::take_out(detail::SharedTopic& topic, std::uint32_t slot, std::uint64_t number) {
-  (void)detail::exchange<detail::Edge::group>(topic.header().groups[slot], 0);
-  LEAT_STEP("group:out");
-  detail::remove_file_at(topic.directory_fd(), detail::group_file_name(number).c_str());
-  topic.wake_everybody();
 }
 
 // What others did not finish, because they died: a deletion that was decided is carried out, one that
@@ -46,12 +37,10 @@ inline void Group::finish_deletions(detail::SharedTopic& topic) {
     if (!group || *group == nullptr) continue;
     std::uint64_t closing = detail::kGroupClosing;
     // [group] seq_cst; nobody else changes it while this process has the lock.
-    if (!detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
-                                                       detail::kGroupOpen) &&
-        closing == detail::kGroupClosed) {
-      take_out(topic, slot, number);
-    }
+    detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
+                                                  detail::kGroupOpen);
   }
+  detail::take_closed_groups_out(topic);
   auto files = detail::names_in(topic.directory_fd());
   if (!files) return;
   for (const std::string& file : *files) {
@@ -67,7 +56,8 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopi
     if (topic.group_number(slot) == 0) continue;
     auto group = topic.group(slot);
     if (!group) return group.error();
-    if (*group != nullptr && (*group)->name() == name) return group;
+    // One that is closed has members that do not know of it yet. Its name is free.
+    if (*group != nullptr && !(*group)->is_closed() && (*group)->name() == name) return group;
   }
   return Errc::not_found;
 }
@@ -89,7 +79,7 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   if (!geometry.is_valid()) return Errc::invalid_argument;
 
   const std::string file = group_file_name(geometry.number);
-  auto fd = open_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  auto fd = open_file_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!fd) return fd.error();
   struct stat status {};
   Result<void> made;
@@ -189,7 +179,7 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& top
                                                                 const GroupOptions& options) {
   // The name of its topic for dead letters must be one, too.
   if (options.max_deliveries != 0 &&
-      !detail::is_valid_topic_name(topic.name() + "." + name + ".dead"))
+      !detail::is_valid_topic_name(detail::dead_letter_topic_name(topic.name(), name)))
     return Errc::invalid_argument;
   // Holds the room until the group does.
   auto reader = topic.subscriber({.from = options.from});
@@ -218,17 +208,6 @@ inline Result<Group> Group::open(const Topic& topic, const std::string& name,
   return Group{topic, *made, true};
 }
 
-inline bool Group::has_living_members(const detail::SharedTopic& topic,
-                                      const detail::GroupView& view) {
-  for (std::uint32_t i = 0; i < view.seat_high(); ++i) {
-    // [group] seq_cst: `closed` was set before; a member takes its seat, then looks at it.
-    const std::uint64_t identity = detail::load_seq_cst<detail::Edge::group>(view.seat(i).identity);
-    if (identity != 0 && detail::byte_is_locked(topic.control_fd(), detail::lock_offset(identity)))
-      return true;
-  }
-  return false;
-}
-
 inline Result<void> Group::remove(const Topic& topic, const std::string& name, bool force) {
   using namespace detail;
   SharedTopic& shared = *topic.topic_;
@@ -245,7 +224,8 @@ inline Result<void> Group::remove(const Topic& topic, const std::string& name, b
   }
   (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
   LEAT_STEP("group:closed");
-  finish_deletions(shared);
+  take_closed_groups_out(shared);
+  shared.wake_everybody();  // Members are told; publishers may have room.
   return {};
 }
 
@@ -267,7 +247,7 @@ inline Result<std::vector<std::string>> Topic::group_names() const {
     if (topic_->group_number(slot) == 0) continue;
     auto group = topic_->group(slot);
     if (!group) return group.error();
-    if (*group != nullptr) names.push_back((*group)->name());
+    if (*group != nullptr && !(*group)->is_closed()) names.push_back((*group)->name());
   }
   return names;
 }
@@ -336,6 +316,11 @@ inline std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
   return offset;
 }
 
+inline std::uint64_t Group::position(std::uint32_t partition) const noexcept {
+  if (partition >= view_->geometry().partition_count) return 0;
+  return offset_of_cursor(*topic_.topic_, *view_, partition);
+}
+
 inline std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   using namespace detail;
   if (partition >= view_->geometry().partition_count) return 0;
@@ -359,6 +344,9 @@ inline GroupInfo Group::info() const {
   info.lease = std::chrono::nanoseconds{geometry.lease_ns};
   info.in_flight_limit = geometry.hold_count;
   info.redelivered = load_acquire<Edge::hold>(view_->header().redelivered);
+  info.dead_letters = load_acquire<Edge::hold>(view_->header().dead_letters);
+  if (info.max_deliveries != 0)
+    info.dead_letter_topic = dead_letter_topic_name(topic_.name(), name_);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
     info.offsets.push_back(offset_of_cursor(*topic_.topic_, *view_, i));
   const TopicInfo topic = topic_.info();
@@ -398,7 +386,7 @@ inline Result<void> Group::seek(From to, std::optional<std::uint32_t> partition)
     if (!place) return place.error();
     targets.push_back(*place);
   }
-  if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupClosed) return Errc::closed;
+  if (view_->is_closed()) return Errc::closed;
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const std::uint32_t at = reader->readers_[i].partition();
     for (std::uint32_t attempt = 0;; ++attempt) {

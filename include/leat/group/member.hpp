@@ -202,6 +202,9 @@ class Member {
   Result<void> take_seat(const MemberOptions& options);
   void make_tables();
   Errc check() noexcept;
+  void vacate() noexcept;
+  Errc know_of_closing() noexcept;
+  void note_thread() noexcept;
   Got fail(Error error) noexcept;
   Got fail(Errc code) noexcept { return fail(Error{code, 0}); }
   bool is_closed() const noexcept;
@@ -308,6 +311,7 @@ class Member {
   std::size_t next_lane_ = 0;
   std::uint32_t seat_ = 0;
   bool seated_ = false;
+  std::uint64_t thread_ = 0;        // Who used it last.
   bool by_key_ = false;             // As the group's flag.
   bool must_pin_ = false;           // See pin().
   bool taking_away_ = false;        // Since the last announce_taken().

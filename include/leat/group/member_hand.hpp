@@ -91,8 +91,13 @@ inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
     return Got::none;
   }
   const Got got = deliver(*found, state, row, index, delivery);
-  if (got != Got::one || !is_dead_letter) return got;
+  if (got != Got::one) return got;
+  if (!is_dead_letter) {
+    if (delivery.deliveries > 1) fetch_add<Edge::hold>(group_->header().redelivered, 1);
+    return got;
+  }
   if (bury_or_fail(delivery)) {
+    fetch_add<Edge::hold>(group_->header().dead_letters, 1);
     (void)settle(delivery, HoldPhase::free);
   } else {
     (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
@@ -148,8 +153,6 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
         continue;
       }
       LEAT_STEP("take:handed");
-      if (!is_first && !is_dead_letter) [[unlikely]]
-        fetch_add<Edge::hold>(group_->header().redelivered, 1);
       word = held;
     }
     Mine& mine =
@@ -167,7 +170,8 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
 
 // Gets some more to hand out. False may be an error.
 [[gnu::noinline]] inline bool Member::get_ready(std::size_t want, detail::HoldPhase phase) {
-  return retake(want) || claim_anywhere(want, phase);
+  if (retake(want)) return true;
+  return error_.code == Errc::ok && claim_anywhere(want, phase);
 }
 
 // One record, whichever is next for this member.

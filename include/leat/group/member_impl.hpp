@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "leat/group/closing.hpp"
 #include "leat/group/member_retake.hpp"
 
 namespace leat {
@@ -57,6 +58,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
     store_relaxed(reinterpret_cast<std::uint8_t&>(mine.name[i]),
                   static_cast<std::uint8_t>(options.name[i]));
   store_relaxed(mine.name_size, static_cast<std::uint32_t>(size));
+  store_relaxed(mine.participant, participant_.index());  // relaxed: only to name a deadlock
   store_relaxed(mine.in_flight, 0);
   handed_ = load_relaxed(mine.handed);
   claim_number_ = ClaimName::unpack(load_acquire<Edge::group_cursor>(mine.claiming)).number;
@@ -128,22 +130,41 @@ inline void Member::leave() noexcept {
   LEAT_STEP("leave:freed");
   // Before others can't see any more that somebody may have died over it.
   if (any) announce_returned(shared(), *group_);
+  vacate();
+}
+
+inline void Member::vacate() noexcept {
+  using namespace detail;
   store_relaxed(seat().in_flight, 0);
+  std::uint64_t identity = identity_of(participant_.state());
+  // [hold] seq_cst: what this member read is read.
   compare_exchange<Edge::hold>(seat().identity, identity, 0);
   LEAT_STEP("leave:vacated");
   SharedTopic::wake(shared().header().space_wake);
+  if (is_closed()) finish_closing(shared());
 }
 
-inline bool Member::is_closed() const noexcept {
-  // [group] acquire: set before the group is taken out of the topic.
-  return detail::load_acquire<detail::Edge::group>(group_->header().closed) == detail::kGroupClosed;
-}
+inline bool Member::is_closed() const noexcept { return group_->is_closed(); }
 
 inline Errc Member::check() noexcept {
   error_ = {};
   if (participant_.forked()) [[unlikely]]
     return Errc::forked;
-  return is_closed() ? Errc::closed : Errc::ok;
+  if (thread_ != detail::thread_token()) [[unlikely]]
+    note_thread();
+  return is_closed() ? know_of_closing() : Errc::ok;
+}
+
+// From here on publishers may reuse the memory of what this member had in hand.
+[[gnu::cold]] inline Errc Member::know_of_closing() noexcept {
+  if (std::exchange(seated_, false)) vacate();
+  return Errc::closed;
+}
+
+inline void Member::note_thread() noexcept {
+  thread_ = detail::thread_token();
+  // relaxed: publishers use it only to name a deadlock.
+  detail::store_relaxed(participant_.slot().thread, thread_);
 }
 
 [[gnu::cold]] inline Member::Got Member::fail(Error error) noexcept {
@@ -410,15 +431,14 @@ inline Result<std::int64_t> Member::look_around() {
       lane.hole.clear();
       continue;
     }
-    PartitionSlot& line = participant_.partition_slot(partition);
-    const std::uint64_t segment = lane.walker.segment();
-    // [retire] seq_cst: pin first, then look at start.
-    (void)exchange<Edge::retire>(line.repair_pin, segment);
+    Repair repair{shared(), partition, participant_.index()};
     Result<void> looked;
-    if (load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment)
+    if (repair.pin(lane.walker.segment())) {
       looked = lane.hole.look(shared(), partition, participant_.index(), lane.walker.hole());
-    store_release<Edge::cursor>(line.repair_pin, 0);
-    if (!looked && group_->load_cursor(partition) == cursor) return looked.error();
+      repair.unpin();
+    }
+    // Nonsense, unless others went on, or nothing kept it: as in claim().
+    if (!looked && group_->load_cursor(partition) == cursor && !is_closed()) return looked.error();
     at_most(kLookAgain);
   }
   at_most(look_after_others());

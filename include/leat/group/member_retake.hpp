@@ -2,6 +2,7 @@
 // by member.hpp only. docs/internals/groups.md, "Redelivery".
 #pragma once
 
+#include "leat/group/dead_letters.hpp"
 #include "leat/group/member_keys.hpp"
 
 namespace leat {
@@ -61,6 +62,12 @@ inline bool Member::retake(std::size_t want) noexcept {
     next_visible_ns_ = next_visible;
   }
   if (ready_.empty()) return false;
+  // Records of a deleted group that came back have no memory that is kept.
+  if (is_closed()) [[unlikely]] {
+    ready_.clear();
+    (void)fail(know_of_closing());
+    return false;
+  }
   park_run_ = may_park_ = kAhead;
   claim_again_ns_ = 0;
   return true;
@@ -138,36 +145,17 @@ inline bool Member::take_back(const Returned& one) noexcept {
 
 // Publishes a record that was handed out too often to the group's topic for such.
 inline Result<void> Member::bury(const Delivery& delivery) {
-  using namespace detail;
-  const Geometry& geometry = shared().geometry();
   if (!graveyard_) {
-    TopicOptions options;
-    // Larger segments, so that every record fits with what is added to it.
-    options.capacity_bytes = std::max(geometry.partition_size(), 4 * geometry.segment_size);
-    options.segment_bytes = std::min(2 * geometry.segment_size, Geometry::kMaxSegmentSize);
-    options.policy = Policy::overwrite;
-    options.directory = topic_.directory();
-    auto topic = Topic::open_or_create(topic_.name() + "." + group_->name() + ".dead", options);
+    auto topic = Topic::open_or_create(detail::dead_letter_topic_name(topic_.name(), group_->name()),
+                                       detail::dead_letter_topic_options(topic_));
     if (!topic) return topic.error();
     auto publisher = topic->publisher();
     if (!publisher) return publisher.error();
     graveyard_.emplace(std::move(*publisher));
   }
-  const Record& record = delivery.record;
-  const std::string group = group_->name();
-  const std::string partition = std::to_string(record.partition);
-  const std::string offset = std::to_string(record.offset);
-  const std::string deliveries = std::to_string(delivery.deliveries);
-  std::vector<Header> headers{{"leat-reason", "max-deliveries"},
-                              {"leat-topic", topic_.name()},
-                              {"leat-group", group},
-                              {"leat-partition", partition},
-                              {"leat-offset", offset},
-                              {"leat-deliveries", deliveries}};
-  for (const Header header : record.headers) headers.push_back(header);
-  NewRecord letter{.headers = headers, .value = record.value};
-  if (record.has_key) letter.key = record.key;
-  auto published = graveyard_->publish(letter, Deadline::immediate());
+  const detail::DeadLetter letter{delivery.record, topic_.name(), group_->name(),
+                                  delivery.deliveries};
+  auto published = graveyard_->publish(letter.letter(), Deadline::immediate());
   if (!published) return published.error();
   return {};
 }

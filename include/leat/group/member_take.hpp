@@ -25,10 +25,11 @@ inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
   // relaxed: own word
   if (row == seat_ && load_relaxed(seat().hold_high) <= index)
     store_release<Edge::hold>(seat().hold_high, index + 1);
-  // relaxed, all: stored before the state.
-  store_relaxed(hold.position, record.position);
+  // relaxed, all: stored before the state. [hold-place] release, two: the reads of this hold's last
+  // record are done.
+  store_release<Edge::hold_place>(hold.position, record.position);
   store_relaxed(hold.offset, record.offset);
-  store_relaxed(hold.where, record.where.pack());
+  store_release<Edge::hold_place>(hold.where, record.where.pack());
   if (by_key_) store_relaxed(hold.key, key);
   if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
   // [hold] release
@@ -93,9 +94,11 @@ inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept 
   using namespace detail;
   const std::uint32_t partition = lane.walker.partition();
   const std::uint64_t segment = cursor.position() / shared().geometry().segment_granules;
-  // [retire] seq_cst: pin first, then look at start.
+  // [retire] seq_cst: pin first, then look at start. The cursor itself may keep a segment that was retired
+  // while the group was made or moved.
   (void)exchange<Edge::retire>(participant_.partition_slot(partition).pin, segment);
-  return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment;
+  return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment ||
+         (group_->load_cursor(partition) == cursor && !is_closed());
 }
 inline void Member::unpin(std::uint32_t partition) noexcept {
   if (!must_pin_) return;
@@ -134,8 +137,8 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     const CursorValue from = group_->load_cursor(partition);
     if (must_pin_ && !pin(lane, from)) {
       unpin(partition);
-      if (group_->load_cursor(partition) == from) break;  // Scribbled: no cursor is before start.
-      continue;
+      if (is_closed()) break;
+      continue;  // Others have moved it.
     }
     Walk walk = walker.go_to(from);
     if (walk == Walk::nothing) {
@@ -200,6 +203,13 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     }
     if (claimed) {
       LEAT_STEP("take:claimed");
+      // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
+      if (is_closed()) [[unlikely]] {
+        ready_.clear();
+        parked_.clear();
+        unpin(partition);
+        break;
+      }
       // [group-cursor] release
       store_release<Edge::group_cursor>(seat().noted, name.pack());
       LEAT_STEP("take:noted");
@@ -225,7 +235,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;
     spin_pause();
   }
-  (void)fail(Errc::corrupt);
+  (void)fail(is_closed() ? know_of_closing() : Errc::corrupt);
   return false;
 }
 

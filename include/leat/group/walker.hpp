@@ -129,12 +129,7 @@ class Walker {
 
   // Whether something is claimed here that is not visible yet: somebody in particular is waited for.
   bool has_hole() const noexcept {
-    if (segment_data_ == nullptr) return false;
-    const ClaimLayout& layout = topic_->geometry().claim_layout;
-    // [claim] acquire.
-    const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
-    return layout.segment(claim) != layout.truncate_segment(segment_) ||
-           layout.granules(claim) != granule_;
+    return segment_data_ != nullptr && has_hole_at(topic_->geometry(), view_, hole());
   }
 
  private:

@@ -147,7 +147,7 @@ inline Result<void> allocate_records(int fd, const Geometry& geometry) noexcept 
 template <class Allocate>
 Result<Fd> make_topic_file(int directory, const char* name, const NewTopic& topic,
                            Allocate&& allocate) {
-  auto file = open_at(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600);
+  auto file = open_file_at(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!file) return file.error();
   if (auto allocated = allocate(file->get()); !allocated) return allocated.error();
   auto access = set_access(file->get(), topic.mode, topic.group);
@@ -191,10 +191,10 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
 // who meets one may do it.
 //   busy   another process holds the directory's lock and does not move on
 inline Result<void> finish_deletion(const Fd& directory, const std::string& name) {
-  auto lock = open_at(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
+  auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
   if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; sleep_a_millisecond()) {
-    auto locked = try_lock_byte(lock->get(), 0);
+    auto locked = lock->try_lock(0);
     if (!locked) return locked.error();
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;

@@ -40,9 +40,8 @@ struct FoundRecord {
     found.records = load_relaxed(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
     if (found.records == 0 || found.records > 2 * found.granules) return false;
   }
-  if (found.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
-    return (claim & kBatchClaim) != 0 && found.fits() && found.length() >= sizeof(BatchHeader);
-  }
+  if (found.kind == static_cast<std::uint64_t>(RecordKind::batch))
+    return found.fits() && found.length() >= sizeof(BatchHeader);
   return found.kind >= static_cast<std::uint64_t>(RecordKind::aborted) &&
          found.kind <= static_cast<std::uint64_t>(RecordKind::revoked);
 }

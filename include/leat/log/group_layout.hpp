@@ -27,7 +27,8 @@ inline constexpr std::size_t kMaxGroupName = 200;
 enum GroupFlags : std::uint32_t { kAtMostOnce = 1, kByKey = 2, kAllGroupFlags = 3 };
 
 // In GroupHeader::closed. A deletion that was announced and not decided is called off by whoever
-// takes the topic's group lock next.
+// takes the topic's group lock next. A deleted group holds no room but that of records which members
+// have in hand that do not know of it yet; without such members it is taken out of the topic.
 enum GroupClosing : std::uint64_t { kGroupOpen = 0, kGroupClosing = 1, kGroupClosed = 2 };
 
 struct GroupHeader {
@@ -50,6 +51,7 @@ struct GroupHeader {
   // Rises whenever a record may have become free for others to take.
   alignas(kLine) std::uint64_t returned;  // [hold]
   std::uint64_t redelivered;              // deliveries beyond the first
+  std::uint64_t dead_letters;             // records handed out too often, and put aside
   std::uint32_t seat_high;                // seats ever used: scans stop here; only grows
   std::uint32_t spare_high;               // spare holds ever used; the same
 };
@@ -116,6 +118,7 @@ struct alignas(kLine) GroupSeat {
   std::uint32_t pid;        // for people, as the name
   std::uint32_t name_size;
   char name[64];
+  std::uint32_t participant;  // its slot in the topic, while `identity` has that
 };
 static_assert(sizeof(GroupSeat) == kLine);
 

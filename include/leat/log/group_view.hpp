@@ -1,7 +1,7 @@
 // One process's mapping of one consumer group's file, and what its words say to publishers.
 //
-// Publishers ask needs() for a segment before they retire it, and again before they reuse its memory:
-// segments.hpp. docs/internals/groups.md, "Room", says why nothing slips through between.
+// What publishers ask before they retire a segment, and again before they reuse its memory, is in
+// group_room.hpp. docs/internals/groups.md, "Room", says why nothing slips through between.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class GroupView {
   //   not_found, wrong_format
   static Result<std::shared_ptr<GroupView>> attach(int topic_directory, std::uint64_t number,
                                                    const Geometry& topic) {
-    auto fd = open_at(topic_directory, group_file_name(number).c_str(), O_RDWR);
+    auto fd = open_file_at(topic_directory, group_file_name(number).c_str(), O_RDWR);
     if (!fd) return fd.error();
     auto size = file_size(fd->get());
     if (!size) return size.error();
@@ -123,16 +123,24 @@ class GroupView {
     return load_seq_cst<Edge::retire>(cursors_[partition].place) >> kSeatBits <
            (segment + 1) * segment_granules_;
   }
-  // Whether a member holds a record in this segment.
-  bool has_hold_in(std::uint32_t partition, std::uint64_t segment) const noexcept {
-    const std::uint64_t first = segment * segment_granules_;
-    bool found = false;
-    each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& one, std::uint64_t) {
-      // relaxed: stored before the state.
-      found = found || (load_relaxed(one.position) - first < segment_granules_ &&
-                        HoldPlace::unpack(load_relaxed(one.where)).partition == partition);
+  // Calls visit(state) for every hold of a record of this partition among `count` positions from `first`
+  // on; perhaps for some that are over by now.
+  template <class Visit>
+  void each_hold_in(std::uint32_t partition, std::uint64_t first, std::uint64_t count,
+                    Visit&& visit) const {
+    each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& one, std::uint64_t word) {
+      // [hold-place] acquire, both: another record's place, where this state's was, means that whoever
+      // had that record is done with it, as surely as a state that is free.
+      const std::uint64_t position = load_acquire<Edge::hold_place>(one.position);
+      const HoldPlace place = HoldPlace::unpack(load_acquire<Edge::hold_place>(one.where));
+      if (position - first < count && place.partition == partition) visit(word);
     });
-    return found;
+  }
+
+  // Deleted: see GroupClosing. Publishers ask before they look at its holds.
+  bool is_closed() const noexcept {
+    // [group] seq_cst: a member has its hold, then looks here, and only then at the record.
+    return load_seq_cst<Edge::group>(header_->closed) == kGroupClosed;
   }
 
  private:
@@ -140,8 +148,9 @@ class GroupView {
   void each_hold_of(std::uint32_t row, std::uint32_t count, Visit& visit) const {
     for (std::uint32_t index = 0; index < count; ++index) {
       GroupHold& one = hold(row, index);
-      // [hold] acquire: the facts of this state, or of a later one; then this one is over.
-      const std::uint64_t state = load_acquire<Edge::hold>(one.state);
+      // [hold] seq_cst: the facts of this state, or of a later one; then this one is over. Whoever has
+      // looked at `closed` before sees what members did before they looked there.
+      const std::uint64_t state = load_seq_cst<Edge::hold>(one.state);
       if (phase_of(state) != HoldPhase::free) visit(row, index, one, state);
     }
   }

@@ -25,7 +25,7 @@
 namespace leat::detail {
 
 inline constexpr std::uint64_t kMagic = 0x0031'474f'4c54'4145ULL;  // "EATLOG1\0" in memory order.
-inline constexpr std::uint32_t kFormatVersion = 2;
+inline constexpr std::uint32_t kFormatVersion = 3;
 
 // Two cache lines: processors fetch lines in pairs. Part of the format.
 inline constexpr std::size_t kLine = 128;
@@ -55,7 +55,8 @@ enum class RecordKind : std::uint8_t {
   revoked = 5,  // the publisher was alive, but did not run for longer than revoke_after
 };
 
-inline constexpr std::uint32_t kBatchClaim = 1U << 31;  // In `claim`: a BatchHeader follows.
+// In `claim`: it took more than one offset, and a BatchHeader says how many.
+inline constexpr std::uint32_t kBatchClaim = 1U << 31;
 inline constexpr std::uint32_t kClaimGranules = kBatchClaim - 1;
 
 inline constexpr std::uint32_t kHasKey = 1U << 29;
@@ -83,9 +84,8 @@ inline constexpr std::uint64_t kBatchAlignment = 8;
 //   | closed | segment number (low bits) | records | granules |
 //
 // `granules` are used in the current segment, `records` are the offsets taken in it. The widths
-// follow from the segment size. The segment number wraps; a compare-and-swap that mistakes one lap
-// of it for another is still a valid claim, because a claimer takes nothing else from before its
-// swap: docs/internals/log.md, "The claim word".
+// follow from the segment size. The segment number wraps. Whoever swaps the word after a whole lap of
+// it finds that out, and gives up what it may have claimed: docs/internals/log.md, "The claim word".
 struct ClaimLayout {
   unsigned granule_bits = 0;
   unsigned record_bits = 0;
@@ -114,6 +114,10 @@ struct ClaimLayout {
   }
   constexpr std::uint64_t truncate_segment(std::uint64_t segment) const noexcept {
     return segment & mask(segment_bits);
+  }
+  // Whether a lap of the truncated segment number lies between two full ones.
+  constexpr bool is_a_lap_apart(std::uint64_t earlier, std::uint64_t later) const noexcept {
+    return (later - earlier) >> segment_bits != 0;
   }
   // What a claim adds to the word.
   constexpr std::uint64_t step(std::uint64_t records, std::uint64_t granules) const noexcept {
@@ -219,7 +223,7 @@ inline constexpr std::int64_t lock_offset(std::uint64_t identity) noexcept {
 // Whoever makes or deletes a consumer group of the topic locks this byte. [group]
 inline constexpr std::int64_t kGroupLock = kLockBase - 1;
 // Nobody has identity 0. A topic that is removed when unused has this byte locked, shared, by every
-// process that has it open; and exclusively by the one that removes it.
+// process that has it open.
 inline constexpr std::uint64_t kOpenLock = 0;
 
 // ---- Partitions --------------------------------------------------------------------------------
@@ -240,18 +244,21 @@ struct PhysicalSegment {
 };
 inline constexpr std::uint64_t kNoMemory = 1ULL << 63;
 
-// Per segment number, at index number % entries. Both words only grow.
-struct SegmentEntry {
-  std::uint64_t map;          // segment number << 16 | physical segment; [segment-map]
-  std::uint64_t base_offset;  // offset of the first record of the segment
+// Per segment number, at index number % entries. The first two are swapped together; base_offset and
+// map only grow.
+struct alignas(16) SegmentEntry {
+  std::uint64_t base_offset;   // offset of the first record of the segment
+  std::uint64_t previous_end;  // the claim word with which the segment before it was closed
+  std::uint64_t map;           // segment number << 16 | physical segment; [segment-map]
+  std::uint64_t unused;
 };
+static_assert(sizeof(SegmentEntry) == 32);
 inline constexpr unsigned kPhysicalBits = 16;
 inline constexpr std::uint64_t kPhysicalMask = (1ULL << kPhysicalBits) - 1;
 inline constexpr std::uint32_t kMaxSegments = 1024;
 
 enum ClaimPhase : std::uint64_t { kIdle = 0, kClaiming = 1, kClaimed = 2 };
 inline constexpr std::uint64_t kPhaseMask = 3;
-inline constexpr std::uint64_t kBatchStep = 1ULL << 63;  // In claim_step: the claim is a batch.
 
 enum class ReaderMode : std::uint64_t {
   none = 0,
@@ -261,13 +268,13 @@ enum class ReaderMode : std::uint64_t {
 };
 
 // What one participant tells the others about one partition. Written by its owner, but for
-// reader_mode (gating -> evicted by a publisher).
+// reader_mode (gating -> evicted by a publisher) and withdrawn.
 struct alignas(kLine) PartitionSlot {
   // Publisher: the claim it is about to make or has made. [intent]
-  std::uint64_t phase;          // claim number << 2 | ClaimPhase
+  std::uint64_t phase;  // claim number << 2 | ClaimPhase; the number goes on with the next owner
   std::uint64_t claim_word;     // value of the claim word before the claim
-  std::uint64_t claim_step;     // ClaimLayout::step(records, granules) of the claim | kBatchStep
-  std::uint64_t claim_segment;  // full number; valid in kClaimed
+  std::uint64_t claim_step;     // ClaimLayout::step(records, granules) of the claim
+  std::uint64_t claim_segment;  // the segment that claim_word was read in; full number
   // Subscriber. [cursor], [retire]
   std::uint64_t reader_mode;     // ReaderMode
   std::uint64_t cursor_segment;  // the segment it reads next from
@@ -279,6 +286,10 @@ struct alignas(kLine) PartitionSlot {
   // memory; 0 = none. What a dead one left stands until the slot's next publisher opens a segment.
   // [supply]
   std::uint64_t choice;
+  // Number << 2 of the last claim that others withdrew because it was announced and not marked. Only
+  // grows. [withdraw]
+  std::uint64_t withdrawn;
+  std::uint64_t settled;  // Subscriber: 1 once its cursor is known to hold its segment. [retire]
 };
 static_assert(sizeof(PartitionSlot) == kLine);
 

@@ -56,11 +56,11 @@ class Participant {
   template <class Fill>
   static Result<Participant> join(std::shared_ptr<SharedTopic> topic, ParticipantRole role,
                                   Fill&& fill) {
-    auto lock = topic->open_control_again();
+    auto lock = topic->open_control_to_lock();
     if (!lock) return lock.error();
     TopicHeader& header = topic->header();
     const std::uint64_t identity = 1 + fetch_add<Edge::slot>(header.next_identity, 1);
-    auto locked = try_lock_byte(lock->get(), lock_offset(identity));
+    auto locked = lock->try_lock(lock_offset(identity));
     if (!locked) return locked.error();
     if (!*locked)
       return Errc::corrupt;  // An identity that is in use: the counter was scribbled on.
@@ -89,7 +89,6 @@ class Participant {
       me.index_ = index;
       me.state_ = make_state(identity, role);
       me.fork_generation_ = fork_generation();
-      remember_lock(me.lock_.get());
       // [slot] release, and seq_cst: the lines above are visible to whoever sees the role, and the
       // role is visible before this participant looks at start, exclusive and deleting.
       (void)exchange<Edge::slot>(slot.state, me.state_);
@@ -114,10 +113,7 @@ class Participant {
   // Gives the slot back. The owner has no open claim.
   void leave() noexcept {
     if (state_ == 0) return;
-    if (forked()) {
-      lock_.release();  // The number was closed at fork and may be somebody else's by now.
-    } else {
-      forget_lock(lock_.get());
+    if (!forked()) {
       // [exclusive] Whoever sleeps from now on needs no membarrier.
       std::uint64_t expected = identity_of(state_);
       if (role_of(state_) == ParticipantRole::exclusive_publisher) {
@@ -129,7 +125,7 @@ class Participant {
       SharedTopic::wake(topic_->header().space_wake);
     }
     state_ = 0;
-    lock_ = Fd{};
+    lock_.close();
     topic_.reset();
   }
 
@@ -156,15 +152,17 @@ class Participant {
   static void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
     for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
       PartitionSlot& line = topic.partition(i).slots[index];
-      store_relaxed(line.phase, kIdle);
+      // A withdrawal of its last owner's claims must not be taken for one of the next owner's.
+      store_relaxed(line.phase, (load_relaxed(line.phase) & ~kPhaseMask) | kIdle);
       store_relaxed(line.reader_mode, static_cast<std::uint64_t>(ReaderMode::none));
+      store_relaxed(line.settled, 0);
       store_relaxed(line.pin, 0);
       store_relaxed(line.repair_pin, 0);
     }
   }
 
   std::shared_ptr<SharedTopic> topic_;
-  Fd lock_;  // Its own file description: holds the life lock.
+  LockFile lock_;  // Its own file description: holds the life lock.
   std::uint32_t index_ = 0;
   std::uint64_t state_ = 0;  // 0: empty or moved from.
   std::uint32_t fork_generation_ = 0;

@@ -25,8 +25,9 @@ namespace leat {
 struct PublisherOptions {
   bool exclusive = false;                       // the topic's only publisher; cheaper per record
   std::optional<std::uint32_t> partition = {};  // for records without a key; else chosen at open
-  // Publishes only offsets below what this returns. Asked again whenever that is reached; while it
-  // says no, the publisher waits as for room. Exact with any number of publishers that go by it.
+  // Publishes only offsets below what this returns. Asked again whenever that is reached, and after
+  // Topic::make_publishers_look(); while it says no, the publisher waits as for room. Exact with any
+  // number of publishers that go by it.
   std::function<std::uint64_t()> room_until = {};
 };
 
@@ -166,7 +167,7 @@ class Publisher {
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
     if (const Error error =
-            writer.claim(room, 1, detail::granules_for(value.size()), false, deadline, &stop);
+            writer.claim(room, 1, detail::granules_for(value.size()), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(value.size()));
@@ -188,7 +189,7 @@ class Publisher {
     detail::PartitionWriter& writer = writers_[*partition];
     detail::ClaimedRoom room;
     if (const Error error =
-            writer.claim(room, 1, detail::granules_for(payload), false, deadline, &stop);
+            writer.claim(room, 1, detail::granules_for(payload), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | sizes.flags);
@@ -212,7 +213,7 @@ class Publisher {
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
     if (const Error error =
-            writer.claim(room, 1, detail::granules_for(sizes.total + size), false, deadline, &stop);
+            writer.claim(room, 1, detail::granules_for(sizes.total + size), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
@@ -329,7 +330,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   detail::PartitionWriter& writer = publisher_->writers_[partition_];
   detail::ClaimedRoom room;
   if (const Error error =
-          writer.claim(room, count_, detail::granules_for(payload), true, deadline, nullptr);
+          writer.claim(room, count_, detail::granules_for(payload), deadline, nullptr);
       error.code != Errc::ok) {
     return error;
   }

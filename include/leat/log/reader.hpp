@@ -92,6 +92,8 @@ class PartitionReader {
         }
       }
       store_relaxed(slot_->cursor_offset, this->offset());  // relaxed: for people
+      // [retire] release: the cursor was named before its segment could be retired.
+      store_release<Edge::retire>(slot_->settled, 1);
       return {};
     }
     return Errc::corrupt;
@@ -153,19 +155,12 @@ class PartitionReader {
   }
 
   // Whether something is claimed that is not visible yet: then somebody in particular is waited for.
-  bool has_hole() const noexcept {
-    const ClaimLayout& layout = geometry().claim_layout;
-    // [claim] acquire.
-    const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
-    return layout.segment(claim) != layout.truncate_segment(segment_) ||
-           layout.granules(claim) != granule_;
-  }
+  bool has_hole() const noexcept { return has_hole_at(geometry(), view_, place()); }
 
   // Called now and then while nothing comes: fills the hole ahead if its owner is dead, or stopped
-  // for longer than the topic allows. `corrupt` if nobody owns it for a whole second.
+  // for longer than the topic allows. `corrupt` if nobody owns it.
   Result<void> look_after_hole() {
-    // In this order: if the claim word is in a later segment and nothing is missing in this one, then
-    // the next segment was mapped before, and is_ready() sees it.
+    // In this order: what is claimed is looked at first, then once more what is there.
     if (!has_hole() || is_ready()) {
       hole_.clear();
       return {};

@@ -1,15 +1,18 @@
 // Finishing what a dead (or, if the topic says so, a stopped) participant left open.
 //
-// A hole is a record that was claimed and not committed. Its owner told, in its slot, which value of
-// the claim word it was going to claim from and how much; so a hole is matched with its owner
-// exactly, and padded exactly. Anybody may repair, several at once: every step is a compare-and-swap
-// or stores what the owner would have stored. docs/internals/log.md, "Repair", has the proof.
+// A hole is a record that was claimed and not committed. Its owner told, in its slot, from which value
+// of the claim word it was going to claim, and how much. Several may have tried from there, so where
+// the next claim begins tells how much was taken. Anybody may repair, several at once: every step is a
+// compare-and-swap, or stores what all others would store. docs/internals/log.md, "Repair", has the
+// proof.
 #pragma once
 
 #include <algorithm>
 #include <optional>
 
-#include "leat/log/participants.hpp"
+#include "leat/log/announcement.hpp"
+#include "leat/log/found_record.hpp"
+#include "leat/os/processor.hpp"
 
 namespace leat::detail {
 
@@ -21,63 +24,42 @@ struct RecordPlace {
   bool operator==(const RecordPlace&) const noexcept = default;
 };
 
-struct ClaimFacts {
-  std::uint64_t phase = kIdle;
-  std::uint64_t word = 0;
-  std::uint64_t step = 0;
-  bool is_batch = false;
-  std::uint64_t segment = 0;
-
-  ClaimPhase claim_phase() const noexcept { return static_cast<ClaimPhase>(phase & kPhaseMask); }
-};
-
-// A publisher's claim, consistent: `phase` did not change while the rest was read. Nothing if its
-// owner is too busy to be read: then it is alive, and the caller looks again later.
-inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept {
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    ClaimFacts facts;
-    // [intent] acquire: the facts of this phase, or newer ones, in which case the phase differs.
-    facts.phase = load_acquire<Edge::intent>(slot.phase);
-    facts.word = load_acquire<Edge::intent>(slot.claim_word);
-    const std::uint64_t step = load_acquire<Edge::intent>(slot.claim_step);
-    facts.step = step & ~kBatchStep;
-    facts.is_batch = (step & kBatchStep) != 0;
-    facts.segment = load_acquire<Edge::intent>(slot.claim_segment);
-    if (load_acquire<Edge::intent>(slot.phase) == facts.phase) return facts;
-  }
-  return std::nullopt;
-}
-
 enum class HoleState {
+  none,     // nothing is claimed there
   filled,   // the record is there, or was given up: go on
-  waiting,  // its owner lives (or nobody can tell yet)
+  waiting,  // its owner lives
+  busy,     // too much is going on there to tell: look again
   unknown,  // no participant owns it: only scribbled memory does that
 };
+
+// Whether a participant is a subscriber that keeps a segment, and all after it, from being reused.
+inline bool is_gated_by(const PartitionSlot& slot, std::uint64_t state,
+                        std::uint64_t segment) noexcept {
+  // [cursor], [retire] seq_cst: what the subscriber read before it moved its cursor is read.
+  return role_of(state) == ParticipantRole::subscriber &&
+         load_seq_cst<Edge::retire>(slot.reader_mode) ==
+             static_cast<std::uint64_t>(ReaderMode::gating) &&
+         load_seq_cst<Edge::cursor>(slot.cursor_segment) <= segment;
+}
+
+// Whether something is claimed at a reader's place, or the words are nonsense, which Repair tells.
+inline bool has_hole_at(const Geometry& geometry, const PartitionView& view,
+                        const RecordPlace& place) noexcept {
+  auto end = find_claims_end(geometry, view, place.segment);
+  return !end ||
+         (end->is_open && (end->granules != place.granules || end->records != place.records));
+}
 
 class Repair {
  public:
   // `self` is the slot of whoever repairs; it need not be the one that protects the segment.
   Repair(SharedTopic& topic, std::uint32_t partition, std::uint32_t self) noexcept
-      : topic_{topic}, view_{topic.partition(partition)}, self_{self} {}
+      : topic_{topic}, view_{topic.partition(partition)}, partition_{partition}, self_{self} {}
 
   // Fills the hole at `place` if its owner is dead, or, with `revoke`, also if it is alive. The
   // caller keeps the segment from being reused (cursor, pin).
-  Result<HoleState> fill_hole(RecordPlace place, bool revoke) {
-    auto records = topic_.records_for_writing();
-    if (!records) return records.error();
-    auto header = find_header(*records, place);
-    if (!header) return header.error();
-    const std::uint64_t tag = tag_at(place);
-    if (is_committed(**header, tag)) return HoleState::filled;
-
-    Owner owner;
-    const HoleState state = find_owner(*records, place, owner);
-    if (is_committed(**header, tag)) return HoleState::filled;
-    if (state != HoleState::waiting) return HoleState::unknown;
-    if (!owner.is_certain) return HoleState::waiting;
-    if (owner.alive && !(revoke && owner.revocable)) return HoleState::waiting;
-    give_up(**header, tag, owner);
-    return HoleState::filled;
+  Result<HoleState> fill_hole(const RecordPlace& place, bool revoke) {
+    return fill_hole(place, revoke, kNobody, true);
   }
 
   // Frees the slot of a dead participant after filling its hole, if it left one.
@@ -96,19 +78,80 @@ class Repair {
     return true;
   }
 
+  // The publisher in the own slot made a claim that counts for nothing: it was withdrawn, or a lap of the
+  // truncated segment number lies between it and `from`. What it may have taken becomes a gap.
+  Result<void> give_up_own(const ClaimPoint& from) {
+    for (std::uint32_t i = 0; i < kManyLooks; ++i) {
+      if (i != 0) yield_processor();
+      auto state = settle(from.word, live_segment(from.word), from.segment, self_);
+      if (!state) return state.error();
+      if (*state != HoleState::busy) return {};
+    }
+    return Errc::corrupt;
+  }
+
+  // Keeps a segment's memory from being reused, in the own slot. False if it may be reused already:
+  // then nobody has any use for it.
+  bool pin(std::uint64_t segment) {
+    // [retire] seq_cst: the pin is set before start, and whoever still reads, is looked at. Whoever
+    // reuses the segment moves start on, then looks at readers, then at pins.
+    (void)exchange<Edge::retire>(view_.slots[self_].repair_pin, segment);
+    LEAT_STEP("repair:pinned");
+    if (load_seq_cst<Edge::retire>(view_.control->start) <= segment || is_still_read(segment))
+      return true;
+    unpin();
+    return false;
+  }
+  void unpin() noexcept { store_release<Edge::cursor>(view_.slots[self_].repair_pin, 0); }
+
  private:
-  struct Owner {
-    std::uint64_t step = 0;
-    bool is_batch = false;
-    bool alive = false;
-    bool revocable = false;
-    bool is_certain = false;  // False: some publisher could not be read; look again later.
+  static constexpr std::uint32_t kNobody = ~0U;
+  static constexpr std::uint32_t kManyLooks = 100'000;
+
+  // Whose announcements count. Of one that is not marked it is not sure that it is still of the segment
+  // that it names.
+  enum class Laps { this_one, any };
+
+  // Of a hole, what find_claim() came to.
+  struct HoleClaim {
+    HoleState state = HoleState::unknown;  // waiting: its claim was found
+    ClaimSize size;
+    bool is_marked = false;  // By its owner, `index`. If not, several may have made it.
+    std::uint32_t index = 0;
+    std::uint64_t participant = 0;  // State of the owner's slot.
   };
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
   const ClaimLayout& layout() const noexcept { return topic_.geometry().claim_layout; }
 
-  std::uint64_t tag_at(RecordPlace place) const noexcept {
+  // `gone` is a slot whose claims count as those of a dead publisher. `is_place` says that the claim
+  // word once stood at `place`; if that is not known, it is found out.
+  Result<HoleState> fill_hole(const RecordPlace& place, bool revoke, std::uint32_t gone,
+                              bool is_place) {
+    auto end = find_claims_end(geometry(), view_, place.segment);
+    if (!end) return end.error();
+    if (!end->is_open) return HoleState::none;
+    if (end->granules == place.granules && end->records == place.records) return HoleState::none;
+    auto records = topic_.records_for_writing();
+    if (!records) return records.error();
+    auto header = find_header(*records, place);
+    if (!header) return header.error();
+    if (is_committed(**header, tag_at(place))) return HoleState::filled;
+    if (!is_place) {
+      if (const HoleState reached = reach(*records, place, *end); reached != HoleState::waiting)
+        return reached;
+    }
+
+    const HoleClaim claim = find_claim(*records, place, *end);
+    if (is_committed(**header, tag_at(place))) return HoleState::filled;
+    if (claim.state != HoleState::waiting) return claim.state;
+    RecordKind kind = RecordKind::died;
+    const HoleState state = may_give_up(place, claim, revoke, gone, kind);
+    if (state == HoleState::filled) give_up(**header, tag_at(place), claim.size, kind);
+    return state;
+  }
+
+  std::uint64_t tag_at(const RecordPlace& place) const noexcept {
     return position_tag(place.segment * geometry().segment_granules + place.granules,
                         geometry().key);
   }
@@ -117,7 +160,7 @@ class Repair {
     return (load_acquire<Edge::record_ready>(header.commit) ^ tag) < 256;
   }
 
-  Result<RecordHeader*> find_header(std::byte* records, RecordPlace place) const noexcept {
+  Result<RecordHeader*> find_header(std::byte* records, const RecordPlace& place) const noexcept {
     const SegmentEntry& entry = view_.entries[place.segment & (geometry().entry_count - 1)];
     // [segment-map] acquire; the segment is protected, so its entry stands.
     const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
@@ -131,95 +174,235 @@ class Repair {
                                            place.granules * kGranule);
   }
 
-  // The participant whose claim the hole is. Several may have tried from the same claim word; the
-  // one that won is marked as claimed, or else ends where the next claim begins. `waiting`: found.
-  HoleState find_owner(std::byte* records, RecordPlace place, Owner& best) const {
-    const std::uint64_t word = layout().pack(place.segment, place.records, place.granules);
-    bool found = false;
+  // Calls visit(index, state, facts) for every publisher that has announced a claim, until it returns
+  // false. False if some publisher could not be read.
+  template <class Visit>
+  bool each_announced(Visit&& visit) const {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       // [slot] acquire: the lines of whoever holds the slot.
       const std::uint64_t state = load_acquire<Edge::slot>(topic_.participant(i).state);
       if (!is_publisher(state)) continue;
       const std::optional<ClaimFacts> facts = read_claim(view_.slots[i]);
-      if (!facts) {
-        best = Owner{};
-        return HoleState::waiting;
-      }
-      if (facts->claim_phase() == kIdle || facts->word != word) continue;
-      if (!is_sane(place, facts->step)) continue;
-      const bool claimed = facts->claim_phase() == kClaimed;
-      if (claimed && facts->segment != place.segment) continue;
-      if (!claimed && !ends_at_a_claim(records, place, facts->step)) continue;
-      const Owner candidate{facts->step, facts->is_batch, !is_dead(topic_, state),
-                            role_of(state) != ParticipantRole::exclusive_publisher, true};
-      if (claimed) {
-        best = candidate;
-        return HoleState::waiting;
-      }
-      // Among claims that end at a real boundary the nearest is the true one: there is none between.
-      // Of two equal ones either may have won, so the living one decides.
-      const std::uint64_t length = layout().granules(candidate.step);
-      const std::uint64_t best_length = layout().granules(best.step);
-      if (!found || length < best_length || (length == best_length && candidate.alive)) {
-        best = candidate;
-        found = true;
-      }
+      if (!facts) return false;
+      if (facts->is_open() && !visit(i, state, *facts)) return true;
     }
-    return found ? HoleState::waiting : HoleState::unknown;
+    return true;
   }
 
-  bool is_sane(RecordPlace place, std::uint64_t step) const noexcept {
-    const std::uint64_t granules = layout().granules(step);
-    const std::uint64_t records = layout().records(step);
-    return granules >= 1 && granules <= geometry().segment_granules - place.granules &&
-           records >= 1 && records <= 2 * granules && step >> 32 >> 31 == 0;
+  // Whether a publisher announced a claim from `place`. One that is not marked may have been made a lap
+  // of the truncated segment number after it was announced.
+  bool is_announced_at(const RecordPlace& place, const ClaimFacts& facts) const noexcept {
+    return facts.word == layout().pack(place.segment, place.records, place.granules) &&
+           (facts.claim_phase() == kClaiming || facts.segment == place.segment);
+  }
+  std::optional<ClaimSize> size_of(const RecordPlace& place, const ClaimsEnd& end,
+                                   const ClaimFacts& facts) const noexcept {
+    const ClaimSize size{layout().records(facts.step), layout().granules(facts.step)};
+    if (layout().step(size.records, size.granules) != facts.step || size.granules == 0 ||
+        size.granules > end.granules - place.granules || size.records == 0 ||
+        size.records > 2 * size.granules) {
+      return std::nullopt;
+    }
+    return size;
   }
 
-  // Whether the place `step` further on is one where the claim word once stood, given that the word
-  // has left `place`. The order of the looks matters: whoever claimed from there was announced before
-  // the claim word moved on, and stays announced until its record is committed.
-  bool ends_at_a_claim(std::byte* records, RecordPlace place, std::uint64_t step) const {
-    const RecordPlace end{place.segment, place.records + layout().records(step),
-                          place.granules + layout().granules(step)};
-    const std::uint64_t word = layout().pack(end.segment, end.records, end.granules);
-    // [claim] acquire: claims up to this one were announced before.
-    const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
-    if ((claim & ~ClaimLayout::kClosed) == word) return true;
-
-    const SegmentEntry& entry = view_.entries[place.segment & (geometry().entry_count - 1)];
-    const SegmentEntry& next = view_.entries[(place.segment + 1) & (geometry().entry_count - 1)];
-    // [segment-map] acquire: the base of a mapped segment; then this segment holds the difference.
-    if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == place.segment + 1 &&
-        load_relaxed(next.base_offset) - load_relaxed(entry.base_offset) == end.records) {
+  // How much the hole's claim took, and, if that is marked, whose it is. Of several that announced a
+  // claim from there one made it, and the next claim begins where it ends. So the nearest of their ends
+  // where the claim word once stood is the true one: it never stood inside a claim.
+  HoleClaim find_claim(std::byte* records, const RecordPlace& place, const ClaimsEnd& end) const {
+    HoleClaim found;
+    if (end.granules <= place.granules) return found;
+    found = find_claim(records, place, end, Laps::this_one);
+    // Whoever claimed behind the hole may have announced that a lap ago, and died before it noticed.
+    return found.state == HoleState::unknown ? find_claim(records, place, end, Laps::any) : found;
+  }
+  HoleClaim find_claim(std::byte* records, const RecordPlace& place, const ClaimsEnd& end,
+                       Laps laps) const {
+    HoleClaim found;
+    bool is_busy = false;
+    const bool all_read = each_announced([&](std::uint32_t index, std::uint64_t state,
+                                             const ClaimFacts& facts) {
+      if (!is_announced_at(place, facts)) return true;
+      const std::optional<ClaimSize> size = size_of(place, end, facts);
+      if (!size) return true;
+      if (facts.claim_phase() == kClaimed) {
+        found = {HoleState::waiting, *size, true, index, state};
+        return false;
+      }
+      if (found.size.granules != 0 && size->granules >= found.size.granules) return true;
+      const std::optional<bool> stood =
+          stood_at(records, {place.segment, 0, place.granules + size->granules}, end, laps);
+      if (!stood) is_busy = true;
+      if (stood.value_or(false)) found.size.granules = size->granules;
       return true;
-    }
-    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
-      if (!is_publisher(load_acquire<Edge::slot>(topic_.participant(i).state))) continue;
-      // [intent] acquire. A word that changes meanwhile is one where the claim word stood, too.
-      const PartitionSlot& slot = view_.slots[i];
-      if ((load_acquire<Edge::intent>(slot.phase) & kPhaseMask) != kIdle &&
-          load_acquire<Edge::intent>(slot.claim_word) == word) {
+    });
+    if (found.is_marked) return found;
+    if (!all_read || is_busy) found.state = HoleState::busy;
+    if (found.state == HoleState::busy || found.size.granules == 0) return found;
+    std::uint64_t behind = 0;
+    found.state = count_before(
+        records, {place.segment, 0, place.granules + found.size.granules}, end, laps, behind);
+    if (found.state != HoleState::waiting) return found;
+    if (behind <= place.records) found.state = HoleState::busy;
+    found.size.records = behind - place.records;
+    return found;
+  }
+
+  // The records before a granule at which the claim word once stood, by an announcement from there.
+  // Nothing if none is seen; `*is_busy` if somebody could not be read.
+  std::optional<std::uint64_t> announced_at(const RecordPlace& place, Laps laps,
+                                            bool* is_busy) const {
+    std::optional<std::uint64_t> found;
+    *is_busy = !each_announced([&](std::uint32_t, std::uint64_t, const ClaimFacts& facts) {
+      const bool is_of_segment = facts.segment == place.segment ||
+                                 (laps == Laps::any && facts.claim_phase() == kClaiming);
+      if (!is_of_segment || layout().granules(facts.word) != place.granules ||
+          layout().segment(facts.word) != layout().truncate_segment(place.segment)) {
         return true;
       }
+      found = layout().records(facts.word);
+      return false;
+    });
+    return found;
+  }
+
+  // Whether the claim word once stood at a granule behind a hole. The order of the looks matters:
+  // whoever claimed from there was announced before `end` was read, and is until it has committed.
+  std::optional<bool> stood_at(std::byte* records, const RecordPlace& place, const ClaimsEnd& end,
+                               Laps laps) const {
+    if (place.granules == end.granules) return true;
+    bool is_busy = false;
+    if (announced_at(place, laps, &is_busy)) return true;
+    if (is_busy) return std::nullopt;
+    auto header = find_header(records, place);
+    return header && is_committed(**header, tag_at(place));
+  }
+
+  // The records before a granule at which the claim word once stood: from there on committed records
+  // are counted up to a place that tells. `waiting`: found; `busy`: look again; `unknown`: nobody of
+  // those whose announcements count claimed where the committed ones end.
+  HoleState count_before(std::byte* records, RecordPlace place, const ClaimsEnd& end, Laps laps,
+                         std::uint64_t& count) const {
+    std::uint64_t counted = 0;
+    std::uint64_t told = end.records;
+    while (place.granules < end.granules) {
+      std::optional<ClaimSize> size = committed_at(records, place, end);
+      if (!size) {
+        bool is_busy = false;
+        const std::optional<std::uint64_t> announced = announced_at(place, laps, &is_busy);
+        if (announced) {
+          told = *announced;
+          break;
+        }
+        if (is_busy) return HoleState::busy;
+        size = committed_at(records, place, end);  // Meanwhile?
+        if (!size) return HoleState::unknown;
+      }
+      counted += size->records;
+      place.granules += size->granules;
     }
-    if (end.granules >= geometry().segment_granules) return false;
-    auto header = find_header(records, end);
-    return header && is_committed(**header, tag_at(end));
+    if (told < counted) return HoleState::busy;
+    count = told - counted;
+    return HoleState::waiting;
+  }
+
+  // What a record that is committed there takes. Nothing if there is none.
+  std::optional<ClaimSize> committed_at(std::byte* records, const RecordPlace& place,
+                                        const ClaimsEnd& end) const {
+    auto header = find_header(records, place);
+    if (!header) return std::nullopt;
+    FoundRecord record;
+    // [record-ready] acquire
+    record.kind = load_acquire<Edge::record_ready>((*header)->commit) ^ tag_at(place);
+    if (record.kind >= 256 || !examine_record(**header, end.granules - place.granules, record))
+      return std::nullopt;
+    return ClaimSize{record.records, record.granules};
+  }
+
+  // Whether the claim word once stood at `place`, for records and holes tile the segment: `waiting` if
+  // so, `none` if not.
+  HoleState reach(std::byte* records, const RecordPlace& place, const ClaimsEnd& end) const {
+    RecordPlace at{place.segment, 0, 0};
+    while (at.granules < place.granules && at.granules < end.granules) {
+      std::optional<ClaimSize> size = committed_at(records, at, end);
+      if (!size) {
+        const HoleClaim claim = find_claim(records, at, end);
+        if (claim.state != HoleState::waiting) return HoleState::busy;
+        size = claim.size;
+      }
+      at.records += size->records;
+      at.granules += size->granules;
+    }
+    return at == place ? HoleState::waiting : HoleState::none;
+  }
+
+  // Whether the hole may become a gap, and of which kind: `filled`. A claim that its owner marked
+  // is that publisher's. Of an unmarked one it can't be told which of those that announced it
+  // made it; if one of them is dead, those who live claim anew.
+  HoleState may_give_up(const RecordPlace& place, const HoleClaim& claim, bool revoke,
+                        std::uint32_t gone, RecordKind& kind) {
+    if (claim.is_marked) {
+      if (claim.index == gone) kind = RecordKind::aborted;
+      if (claim.index == gone || is_dead(topic_, claim.participant)) return HoleState::filled;
+      if (!revoke || role_of(claim.participant) == ParticipantRole::exclusive_publisher)
+        return HoleState::waiting;
+      kind = RecordKind::revoked;
+      return HoleState::filled;
+    }
+    const std::uint64_t step = layout().step(claim.size.records, claim.size.granules);
+    const auto is_candidate = [&](const ClaimFacts& facts) {
+      return is_announced_at(place, facts) && facts.step == step;
+    };
+    bool is_any = false;
+    kind = RecordKind::revoked;
+    bool all_read = each_announced([&](std::uint32_t index, std::uint64_t state,
+                                       const ClaimFacts& facts) {
+      if (!is_candidate(facts) || facts.claim_phase() == kClaimed) return true;
+      is_any = true;
+      if (index == gone) kind = RecordKind::aborted;
+      if (index != gone && is_dead(topic_, state)) kind = RecordKind::died;
+      return true;
+    });
+    if (!all_read || !is_any) return HoleState::busy;
+    if (kind == RecordKind::revoked && !revoke) return HoleState::waiting;
+    HoleState state = HoleState::filled;
+    all_read = each_announced([&](std::uint32_t index, std::uint64_t participant,
+                                  const ClaimFacts& facts) {
+      if (!is_candidate(facts)) return true;
+      if (facts.claim_phase() == kClaimed) {
+        state = HoleState::busy;  // It was marked meanwhile.
+      } else if (index != gone && !is_dead(topic_, participant)) {
+        state = withdraw_candidate(index, participant, facts);
+      }
+      return state == HoleState::filled;
+    });
+    return all_read ? state : HoleState::busy;
+  }
+
+  // `filled`: done.
+  HoleState withdraw_candidate(std::uint32_t index, std::uint64_t participant,
+                               const ClaimFacts& facts) noexcept {
+    if (role_of(participant) == ParticipantRole::exclusive_publisher) return HoleState::waiting;
+    switch (withdraw(view_.slots[index], facts)) {
+      case Withdrawal::done: return HoleState::filled;
+      case Withdrawal::refused: return HoleState::waiting;
+      default: return HoleState::busy;
+    }
   }
 
   // Makes the hole a gap. If the owner lives after all (it was stopped), exactly one of the two
   // compare-and-swaps succeeds, and what both store before is the same.
-  void give_up(RecordHeader& header, std::uint64_t tag, const Owner& owner) noexcept {
+  void give_up(RecordHeader& header, std::uint64_t tag, const ClaimSize& size,
+               RecordKind kind) noexcept {
     std::uint64_t old = load_relaxed(header.commit);  // relaxed: the swap checks it
     if ((old ^ tag) < 256) return;
-    const auto granules = static_cast<std::uint32_t>(layout().granules(owner.step));
-    store_relaxed(header.claim, granules | (owner.is_batch ? kBatchClaim : 0));
-    if (owner.is_batch) {
+    const auto granules = static_cast<std::uint32_t>(size.granules);
+    store_relaxed(header.claim, granules | (size.records != 1 ? kBatchClaim : 0));
+    if (size.records != 1) {
       auto& batch = *reinterpret_cast<BatchHeader*>(&header + 1);
-      store_relaxed(batch.count, static_cast<std::uint32_t>(layout().records(owner.step)));
+      store_relaxed(batch.count, static_cast<std::uint32_t>(size.records));
     }
     LEAT_STEP("repair:header");
-    const RecordKind kind = owner.alive ? RecordKind::revoked : RecordKind::died;
     // [record-ready] the gap's size before its commit word.
     compare_exchange<Edge::record_ready>(header.commit, old,
                                          tag | static_cast<std::uint64_t>(kind));
@@ -231,38 +414,62 @@ class Repair {
   bool settle_claim_of(std::uint32_t index) {
     const std::optional<ClaimFacts> facts = read_claim(view_.slots[index]);
     if (!facts) return false;
-    if (facts->claim_phase() == kIdle) return true;
-    // [claim] acquire. Not moved: the dead one announced a claim and never made it.
-    if (load_acquire<Edge::claim>(view_.control->claim) == facts->word) return true;
-
-    const std::uint64_t segment =
-        facts->claim_phase() == kClaimed ? facts->segment : full_segment(facts->word);
-    PartitionSlot& mine = view_.slots[self_];
-    // [retire] seq_cst: the pin is set before start is looked at; whoever reuses the segment moves
-    // start on and then looks at pins. So either the pin holds, or the segment is done with.
-    (void)exchange<Edge::retire>(mine.repair_pin, segment);
-    LEAT_STEP("repair:pinned");
-    bool settled = true;
-    if (load_seq_cst<Edge::retire>(view_.control->start) <= segment) {
-      auto state = fill_hole(
-          {segment, layout().records(facts->word), layout().granules(facts->word)}, false);
-      // A corrupt place can't be filled by anybody; it must not hold the slot for ever.
-      settled = !state || *state != HoleState::waiting;
-    }
-    store_release<Edge::cursor>(mine.repair_pin, 0);
-    return settled;
+    if (!facts->is_open()) return true;
+    const std::optional<std::uint64_t> segment =
+        facts->claim_phase() == kClaimed ? facts->segment : live_segment(facts->word);
+    auto state = settle(facts->word, segment, facts->segment, kNobody);
+    // A corrupt place can't be filled by anybody; it must not hold the slot for ever.
+    return !state || (*state != HoleState::waiting && *state != HoleState::busy);
   }
 
-  // The segment number that a claim word meant, given that it is at most one lap old.
-  std::uint64_t full_segment(std::uint64_t word) const noexcept {
+  // Fills what was claimed from `word` in `segment`, if it can still be read. The claim was announced
+  // in the segment `announced`.
+  Result<HoleState> settle(std::uint64_t word, std::optional<std::uint64_t> segment,
+                           std::uint64_t announced, std::uint32_t gone) {
+    if (!segment || !pin(*segment)) return HoleState::none;
+    auto state = fill_hole({*segment, layout().records(word), layout().granules(word)}, false, gone,
+                           *segment == announced);
+    unpin();
+    return state;
+  }
+
+  // The only segment that can be read and has the truncated number of a claim word; there are more
+  // truncated numbers than twice the segments.
+  std::optional<std::uint64_t> live_segment(std::uint64_t word) const noexcept {
     // [segment-open] acquire
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
     const std::uint64_t behind = layout().truncate_segment(current - layout().segment(word));
+    if (behind > 2 * std::uint64_t{geometry().segment_count} || behind > current)
+      return std::nullopt;
     return current - behind;
+  }
+
+  // Whether a gating subscriber or a group reads a segment that is retired. Whoever joined while it was
+  // being retired may have been missed then, but not when its memory was to be reused.
+  bool is_still_read(std::uint64_t segment) {
+    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
+      // [slot] seq_cst: as in Roller::is_held().
+      const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
+      // [retire] acquire: it named its segment before that was retired.
+      if (load_acquire<Edge::retire>(view_.slots[i].settled) != 0 &&
+          is_gated_by(view_.slots[i], state, segment) && !is_dead(topic_, state)) {
+        return true;
+      }
+    }
+    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
+      if (topic_.group_number(slot) == 0) continue;
+      auto group = topic_.group(slot);
+      if (group && *group != nullptr && !(*group)->is_closed() &&
+          (*group)->is_before(partition_, segment)) {
+        return true;
+      }
+    }
+    return false;
   }
 
   SharedTopic& topic_;
   PartitionView view_;
+  std::uint32_t partition_;
   std::uint32_t self_;
 };
 
@@ -271,34 +478,27 @@ class HoleWatch {
  public:
   void clear() noexcept { since_ns_ = kNowhere; }
 
-  // Looks after the hole at `place`, which the caller keeps from being reused. `corrupt` if nobody
-  // owns it for a whole second.
+  // Looks after the hole at `place`, which the caller keeps from being reused.
+  //   corrupt   nobody owns it
   Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
                     const RecordPlace& place) {
     const std::int64_t now = now_ns();
     if (since_ns_ == kNowhere || place != place_) {
       place_ = place;
       since_ns_ = now;
-      unknown_since_ns_ = 0;
     }
     const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
     const bool revoke = revoke_after_ns != 0 && now - since_ns_ >= revoke_after_ns;
     auto state = Repair{topic, partition, self}.fill_hole(place, revoke);
     if (!state) return state.error();
-    if (*state != HoleState::unknown) {
-      unknown_since_ns_ = 0;
-      return {};
-    }
-    if (unknown_since_ns_ == 0) unknown_since_ns_ = now;
-    if (now - unknown_since_ns_ <= 1'000'000'000) return {};
-    return Errc::corrupt;
+    if (*state == HoleState::unknown) return Errc::corrupt;
+    return {};
   }
 
  private:
   RecordPlace place_{};
   static constexpr std::int64_t kNowhere = -1;  // At no hole.
   std::int64_t since_ns_ = kNowhere;
-  std::int64_t unknown_since_ns_ = 0;
 };
 
 }  // namespace leat::detail

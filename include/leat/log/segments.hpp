@@ -5,6 +5,7 @@
 // changes nothing when it goes on. docs/internals/log.md, "Rolling".
 #pragma once
 
+#include "leat/log/group_room.hpp"
 #include "leat/log/repair.hpp"
 #include "leat/log/supply.hpp"
 
@@ -37,7 +38,9 @@ inline constexpr std::uint32_t kManyMoves = 100'000;
 // Why there was no room.
 struct Shortage {
   bool by_readers = false;   // some gating subscriber holds the oldest segment
-  bool by_others = false;    // not only subscribers of the calling thread
+  bool by_groups = false;    // some group needs room that it has, or did not give back
+  bool by_members = false;   // of these, members of the calling thread
+  bool by_others = false;    // not only subscribers and members of the calling thread
   bool by_unpolled = false;  // one that this thread made, and that nobody has polled yet
 };
 
@@ -51,19 +54,27 @@ class Roller {
   Roller(SharedTopic& topic, std::uint32_t partition, std::uint32_t self) noexcept
       : topic_{topic}, view_{topic.partition(partition)}, partition_{partition}, self_{self} {}
 
-  // Opens the segment after the one that the claim word is in, if there is room for it.
-  Result<RollState> roll(Shortage& shortage) {
+  // Opens the segment after the one that the claim word is in, if there is room for it and so many
+  // granules do not fit any more.
+  Result<RollState> roll(std::uint64_t granules, Shortage& shortage) {
     const ClaimLayout& layout = geometry().claim_layout;
     const ChoiceEnds choice_ends{view_.slots[self_]};
-    // [claim] acquire, then [segment-open] acquire.
-    std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
-    const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
-    if (layout.truncate_segment(current) != layout.segment(claim)) return RollState::moved;
+    const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout);
+    if (!point) return Errc::corrupt;
+    std::uint64_t claim = point->word;
+    const std::uint64_t current = point->segment;
+    if (!ClaimLayout::is_closed(claim) &&
+        layout.granules(claim) + granules <= geometry().segment_granules) {
+      return RollState::moved;
+    }
+    LEAT_STEP("roll:begun");
 
     const std::uint64_t next = current + 1;
     SegmentEntry& entry = view_.entries[next & (geometry().entry_count - 1)];
     std::uint64_t old_map = load_acquire<Edge::segment_map>(entry.map);
-    std::uint64_t old_base = load_relaxed(entry.base_offset);  // relaxed: the swap checks it
+    // relaxed, both: the swap checks them.
+    const std::uint64_t old_base = load_relaxed(entry.base_offset);
+    const std::uint64_t old_end = load_relaxed(entry.previous_end);
     std::uint64_t physical = 0;
     if (old_map >> kPhysicalBits < next) {
       auto found =
@@ -74,7 +85,9 @@ class Roller {
         // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
         // opened that meanwhile, it says nothing about now.
         const bool stale = load_acquire<Edge::segment_open>(view_.control->current) != current;
-        return stale ? RollState::moved : RollState::full;
+        if (stale) return RollState::moved;
+        if (shortage.by_groups && !shortage.by_others) name_holders(shortage);
+        return RollState::full;
       }
       physical = *found;
     }
@@ -96,8 +109,11 @@ class Roller {
       return RollState::moved;
 
     if (old_map >> kPhysicalBits < next) {
-      // [segment-map] the base before the map.
-      if (old_base != base) compare_exchange<Edge::segment_map>(entry.base_offset, old_base, base);
+      // [segment-map] 128 bits, before the map. A base never comes back, so this takes effect once.
+      if (old_base != base || old_end != claim) {
+        compare_exchange_pair<Edge::segment_map>(&entry.base_offset, {old_base, old_end},
+                                                 {base, claim});
+      }
       LEAT_STEP("roll:base");
       compare_exchange<Edge::segment_map>(entry.map, old_map, next << kPhysicalBits | physical);
       LEAT_STEP("roll:mapped");
@@ -138,7 +154,7 @@ class Roller {
  private:
   friend class Shrinker;
   static constexpr std::uint64_t kNoRoom = kNoSegment;
-  enum class Hold { none, by_reader, by_pin };
+  enum class Hold { none, by_reader, by_pin, by_announcement };
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
@@ -222,6 +238,7 @@ class Roller {
   // retired; pins and claims do not prevent that, they only keep the memory from being reused.
   bool is_held(std::uint64_t segment, bool only_cursors, Shortage& shortage) {
     bool held = false;
+    bool is_announced = false;  // By somebody who may have claimed nothing.
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       ParticipantSlot& participant = topic_.participant(i);
       // [slot] seq_cst: a joiner names its segment, takes the slot, then looks at start.
@@ -229,6 +246,10 @@ class Roller {
       if (state == 0) continue;
       const Hold hold = hold_of(i, state, segment, only_cursors);
       if (hold == Hold::none) continue;
+      if (hold == Hold::by_announcement) {
+        is_announced = true;
+        continue;
+      }
       if (i != self_ && is_dead(topic_, state) &&
           Repair{topic_, partition_, self_}.reap(i, state)) {
         continue;
@@ -248,58 +269,96 @@ class Roller {
     }
     // After the participants: who makes or moves a group holds the room as a subscriber until the
     // group holds it. [group]
-    if (group_needs(segment, only_cursors)) {
-      held = true;
+    auto needed = GroupRoom{topic_, partition_}.is_needed(segment, only_cursors);
+    if (!needed) group_error_ = needed.error();
+    if (!needed || *needed) held = shortage.by_groups = true;
+    if (held || only_cursors) return held;
+    // Pins once more: whoever pinned a segment that is retired has seen somebody who still reads it, and
+    // who may have left since.
+    if (is_pinned(segment) || (is_announced && !withdraw_claims(segment))) {
       shortage.by_others = true;
-    }
-    return held;
-  }
-
-  // Whether a consumer group needs `segment`: it has not claimed all of it, or a member still holds a
-  // record there. The cursor is looked at first: what it has passed has its holds.
-  bool group_needs(std::uint64_t segment, bool only_cursors) {
-    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
-      if (topic_.group_number(slot) == 0) continue;
-      auto group = topic_.group(slot);
-      if (!group) {
-        group_error_ = group.error();
-        return true;
-      }
-      if (*group == nullptr) continue;
-      if ((*group)->is_before(partition_, segment)) return true;
-      if (!only_cursors && (*group)->has_hold_in(partition_, segment)) return true;
+      return true;
     }
     return false;
+  }
+
+  bool is_pinned(std::uint64_t segment) const noexcept {
+    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
+      const PartitionSlot& slot = view_.slots[i];
+      // [retire] seq_cst
+      if (load_seq_cst<Edge::retire>(slot.pin) != segment &&
+          load_seq_cst<Edge::retire>(slot.repair_pin) != segment) {
+        continue;
+      }
+      const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
+      if (state != 0 && !is_dead(topic_, state)) return true;
+    }
+    return false;
+  }
+
+  // Withdraws what was announced in a retired segment and is not marked as claimed, so that whoever
+  // stopped there holds nothing. False if some claim is marked meanwhile, or can't be withdrawn.
+  bool withdraw_claims(std::uint64_t segment) {
+    for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
+      const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
+      if (!withdraw_claim(i, state, segment)) return false;
+    }
+    return true;
+  }
+  bool withdraw_claim(std::uint32_t index, std::uint64_t state, std::uint64_t segment) {
+    for (int attempt = 0; attempt < 100; ++attempt) {
+      const Hold hold = hold_of(index, state, segment, false);
+      if (hold != Hold::by_announcement) return hold == Hold::none;
+      const std::optional<ClaimFacts> facts = read_claim(view_.slots[index]);
+      if (!facts || facts->claim_phase() != kClaiming) continue;  // It has gone on: look again.
+      const Withdrawal withdrawal = withdraw(view_.slots[index], *facts);
+      return withdrawal == Withdrawal::done || withdrawal == Withdrawal::is_over;
+    }
+    return false;
+  }
+
+  // Asks who of the groups could make room; only when nobody else stands in the way.
+  void name_holders(Shortage& shortage) {
+    const GroupRoom::Holders holders = GroupRoom{topic_, partition_}.holders();
+    shortage.by_members = holders.mine;
+    shortage.by_others = holders.others || !holders.mine;
+    shortage.by_unpolled = shortage.by_unpolled || holders.unpolled;
   }
 
   Hold hold_of(std::uint32_t index, std::uint64_t state, std::uint64_t segment,
                bool only_cursors) const noexcept {
     const PartitionSlot& slot = view_.slots[index];
-    if (role_of(state) == ParticipantRole::subscriber) {
-      // [cursor], [retire] seq_cst: what the subscriber read before it moved its cursor is read.
-      const std::uint64_t mode = load_seq_cst<Edge::retire>(slot.reader_mode);
-      const std::uint64_t cursor = load_seq_cst<Edge::cursor>(slot.cursor_segment);
-      if (mode == static_cast<std::uint64_t>(ReaderMode::gating) && cursor <= segment) {
-        return Hold::by_reader;
-      }
-      if (only_cursors) return Hold::none;
-      if (mode == static_cast<std::uint64_t>(ReaderMode::evicted) && cursor == segment) {
-        return Hold::by_pin;
-      }
-    }
+    if (is_gated_by(slot, state, segment)) return Hold::by_reader;
     if (only_cursors) return Hold::none;
+    // [cursor], [retire] seq_cst: what the subscriber read before it moved its cursor is read.
+    if (role_of(state) == ParticipantRole::subscriber &&
+        load_seq_cst<Edge::retire>(slot.reader_mode) ==
+            static_cast<std::uint64_t>(ReaderMode::evicted) &&
+        load_seq_cst<Edge::cursor>(slot.cursor_segment) == segment) {
+      return Hold::by_pin;
+    }
     if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Hold::by_pin;
     if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Hold::by_pin;
-    if (is_publisher(state) && index != self_) {
-      // [intent] acquire: a claim in a segment was announced before the segment could be closed.
-      const ClaimLayout& layout = geometry().claim_layout;
-      if ((load_acquire<Edge::intent>(slot.phase) & kPhaseMask) != kIdle &&
-          layout.segment(load_acquire<Edge::intent>(slot.claim_word)) ==
-              layout.truncate_segment(segment)) {
-        return Hold::by_pin;
-      }
-    }
+    if (is_publisher(state) && index != self_) return hold_of_claim(slot, state, segment);
     return Hold::none;
+  }
+
+  // A marked claim holds its segment until it is committed. A claim that is only announced may be made
+  // or not; it was announced before the segment could be closed.
+  Hold hold_of_claim(const PartitionSlot& slot, std::uint64_t state,
+                     std::uint64_t segment) const noexcept {
+    // [intent] acquire
+    const auto phase = static_cast<ClaimPhase>(load_acquire<Edge::intent>(slot.phase) & kPhaseMask);
+    if (phase == kIdle) return Hold::none;
+    // An exclusive publisher does not mark its claims: nobody else makes any.
+    if (phase == kClaimed || role_of(state) == ParticipantRole::exclusive_publisher) {
+      return load_acquire<Edge::intent>(slot.claim_segment) == segment ? Hold::by_pin : Hold::none;
+    }
+    const ClaimLayout& layout = geometry().claim_layout;
+    return layout.segment(load_acquire<Edge::intent>(slot.claim_word)) ==
+                   layout.truncate_segment(segment)
+               ? Hold::by_announcement
+               : Hold::none;
   }
 
   SharedTopic& topic_;

@@ -8,17 +8,18 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "leat/base/result.hpp"
+#include "leat/base/step.hpp"
 #include "leat/log/group_view.hpp"
 #include "leat/log/layout.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
-#include "leat/os/fork.hpp"
 #include "leat/os/futex.hpp"
-#include "leat/os/lock.hpp"
+#include "leat/os/lock_file.hpp"
 #include "leat/os/membarrier.hpp"
 
 namespace leat::detail {
@@ -68,7 +69,7 @@ class SharedTopic {
   //   not_found     the directory holds no topic
   //   wrong_format  magic, version, sizes or geometry are not what this library writes
   static Result<std::unique_ptr<SharedTopic>> attach(Fd& directory) {
-    auto control_fd = open_at(directory.get(), kControlFile, O_RDWR);
+    auto control_fd = open_file_at(directory.get(), kControlFile, O_RDWR);
     if (!control_fd) return control_fd.error();
     auto size = file_size(control_fd->get());
     if (!size) return size.error();
@@ -108,7 +109,7 @@ class SharedTopic {
 
   // Number of the consumer group in a slot of the header; 0 = none.
   std::uint64_t group_number(std::uint32_t slot) const noexcept {
-    // [group] seq_cst: looked at after the participants; see Roller::group_needs().
+    // [group] seq_cst: looked at after the participants; see GroupRoom.
     return load_seq_cst<Edge::group>(header_->groups[slot]);
   }
   // The group in a slot, mapped on first use; null if there is none. Any thread.
@@ -124,8 +125,10 @@ class SharedTopic {
       if (kept != nullptr && kept->geometry().number == number) return kept;
       auto attached = GroupView::attach(directory_.get(), number, geometry_);
       if (!attached && group_number(slot) != number) continue;  // Deleted meanwhile.
-      if (!attached)
-        return attached.error() == Errc::not_found ? Error{Errc::corrupt} : attached.error();
+      if (!attached) {
+        if (attached.error() != Errc::not_found) return attached.error();
+        return is_deleted() ? Errc::deleted : Errc::corrupt;
+      }
       kept = std::move(*attached);
       return kept;
     }
@@ -156,9 +159,15 @@ class SharedTopic {
 
   // `deleted` if the topic's files are gone.
   Result<Fd> open_records(int flags) const noexcept {
-    auto fd = open_at(directory_.get(), kRecordsFile, flags);
-    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
+    auto fd = open_file_at(directory_.get(), kRecordsFile, flags);
+    if (!fd) return is_gone(fd.error());
     return fd;
+  }
+  // The same, to lock it.
+  Result<LockFile> open_records_to_lock() const {
+    auto file = LockFile::open(directory_.get(), kRecordsFile, O_RDWR);
+    if (!file) return is_gone(file.error());
+    return file;
   }
 
   // Makes the page table entries of records that just got memory, if they are mapped for writing.
@@ -178,11 +187,11 @@ class SharedTopic {
   }
 
   // A description of the control file of its own, for one participant's lock.
-  Result<Fd> open_control_again() const noexcept {
-    auto fd = open_at(directory_.get(), kControlFile, O_RDWR);
-    if (!fd) return fd.error() == Errc::not_found ? Error{Errc::deleted, 0} : fd.error();
-    if (!is_same_file(control_fd_.get(), fd->get())) return Errc::deleted;
-    return fd;
+  Result<LockFile> open_control_to_lock() const {
+    auto file = LockFile::open(directory_.get(), kControlFile, O_RDWR);
+    if (!file) return is_gone(file.error());
+    if (!is_same_file(control_fd_.get(), file->get())) return Errc::deleted;
+    return file;
   }
 
   // Whether this process took part in the topic, or made it for others who did; not if it only looked.
@@ -191,6 +200,11 @@ class SharedTopic {
   }
   void note_use() noexcept { used_ = true; }
   void note_made() noexcept { made_ = true; }
+
+  // For `deleting`: nobody else has it.
+  std::uint64_t new_removal() noexcept {
+    return 1 + fetch_add<Edge::slot>(header_->next_identity, 1);
+  }
 
   // Nobody may join any more.
   bool is_deleted() const noexcept {
@@ -230,33 +244,64 @@ class SharedTopic {
     LEAT_STEP("sleep:announced");
     return value;
   }
-  // Sleeps until data_wake is no longer `expected`, or a publisher died over a commit, or the deadline.
-  void sleep_for_data(std::uint32_t expected, const Deadline& deadline) const noexcept {
-    if (kHasDeathBell && has_futex_waitv()) {
-      futex_wait_any(words_to_sleep_on(expected), deadline);
-    } else {
-      futex_wait(header_->data_wake, expected, deadline);
+  // What somebody sleeps on.
+  struct Sleep {
+    SharedTopic* topic;
+    std::uint32_t expected;  // Of its data_wake.
+  };
+  // Sleeps until data_wake of one of the topics is no longer what is expected, or is woken, or a publisher
+  // died over a commit, or the deadline. docs/internals/log.md, "Waiting".
+  static void sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline) noexcept {
+    std::array<FutexWait, kMaxFutexWaits> words{};
+    const std::size_t count = sleeps.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const TopicHeader& header = *sleeps[i].topic->header_;
+      words[i] = {&header.data_wake, sleeps[i].expected};
+      // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
+      words[count + i] = {&header.death_bell, load_relaxed(header.death_bell)};
     }
+    if (!kHasDeathBell || !has_futex_waitv()) {
+      if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
+      (void)futex_wait_any(std::span{words.data(), count}, deadline);
+      return;
+    }
+    // The kernel tells one sleeper of a death. Should this one be told and die before it has told the
+    // others, the kernel tells the next; of several topics only of the first.
+    const DeathBellGuard guard{sleeps[0].topic->header_->death_bell};
+    const long last = futex_wait_any(std::span{words.data(), 2 * count}, deadline);
+    // Of several bells that rang it is the last one; the others may have rung, too.
+    for (long i = last - static_cast<long>(count); i >= 0; --i)
+      sleeps[static_cast<std::size_t>(i)].topic->tell_of_death();
   }
-  std::array<FutexWait, 2> words_to_sleep_on(std::uint32_t expected) const noexcept {
-    // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
-    const std::uint32_t silent = load_relaxed(header_->death_bell);
-    return {FutexWait{&header_->data_wake, expected}, FutexWait{&header_->death_bell, silent}};
-  }
-  // After a sleep that found something though data_wake is still `expected`: whoever wrote it died
-  // before it woke the sleepers, and the bell woke only this one.
+  // After a sleep that found something though data_wake is still `expected`: whoever wrote it is stopped
+  // before it woke the sleepers.
   void wake_the_others(std::uint32_t expected) noexcept {
     if (load_seq_cst<Edge::sleeping>(header_->data_wake) == expected) wake(header_->data_wake);
   }
-  // Makes every sleeper of the topic look again, for whatever reason.
+  // Makes everybody look again who sleeps on the word, for whatever reason.
+  static void raise(std::uint32_t& word) noexcept {
+    fetch_add<Edge::sleeping>(word, kWakeStep);
+    futex_wake_all(word);
+  }
   void wake_everybody() noexcept {
-    for (std::uint32_t* word : {&header_->data_wake, &header_->space_wake}) {
-      fetch_add<Edge::sleeping>(*word, kWakeStep);
-      futex_wake_all(*word);
-    }
+    raise(header_->data_wake);
+    raise(header_->space_wake);
   }
 
  private:
+  // To be done by whoever the bell woke, whether there is something for it or not: what the dead one left
+  // may be for others. They wake because the word changes, and ring no bell themselves.
+  void tell_of_death() noexcept {
+    const DeathBellGuard guard{header_->death_bell};
+    LEAT_STEP("sleep:rung");
+    wake(header_->data_wake);
+  }
+
+  // What it means that one of the topic's files cannot be opened.
+  static Error is_gone(Error error) noexcept {
+    return error == Errc::not_found ? Error{Errc::deleted, 0} : error;
+  }
+
   Result<void> map_records(Mapping& mapping, bool writable) noexcept {
     auto fd = open_records(writable ? O_RDWR : O_RDONLY);
     if (!fd) return fd.error();

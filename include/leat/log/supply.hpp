@@ -16,27 +16,21 @@ class RecordsLock {
  public:
   // `busy` if somebody has a lock that excludes this one; `deleted` if the topic's files are gone.
   static Result<RecordsLock> take(const SharedTopic& topic, LockKind kind) {
-    auto fd = topic.open_records(O_RDWR);
-    if (!fd) return fd.error();
-    remember_lock(fd->get());
-    RecordsLock lock{std::move(*fd)};
-    auto locked = try_lock_byte(lock.fd(), 0, kind);
+    auto file = topic.open_records_to_lock();
+    if (!file) return file.error();
+    RecordsLock lock{std::move(*file)};
+    auto locked = lock.file_.try_lock(0, kind);
     if (!locked) return locked.error();
     if (!*locked) return Errc::busy;
     return lock;
   }
   RecordsLock(RecordsLock&&) noexcept = default;
   RecordsLock& operator=(RecordsLock&&) = delete;
-  ~RecordsLock() {
-    if (!fd_) return;
-    (void)try_lock_byte(fd(), 0, LockKind::none);
-    forget_lock(fd());
-  }
-  int fd() const noexcept { return fd_.get(); }
+  int fd() const noexcept { return file_.get(); }
 
  private:
-  explicit RecordsLock(Fd fd) noexcept : fd_{std::move(fd)} {}
-  Fd fd_;
+  explicit RecordsLock(LockFile file) noexcept : file_{std::move(file)} {}
+  LockFile file_;
 };
 
 inline constexpr std::uint64_t kNoSegment = ~0ULL;

@@ -37,7 +37,7 @@ struct TopicOptions {
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
-  bool remove_when_unused = false;  // the last process that used it deletes it when it lets go
+  bool remove_when_unused = false;  // once used, it goes when the last process lets go of it
   std::chrono::nanoseconds revoke_after{
       0};  // give up claims of publishers stopped so long; 0 = never
   std::chrono::nanoseconds evict_after{
@@ -122,7 +122,7 @@ class Topic {
   }
 
   // Deletes a topic. Without `force` only if nobody takes part in it: else `busy`. Participants of a
-  // topic deleted by force get `deleted`; their mappings stay valid.
+  // topic deleted by force get `deleted`; their mappings stay valid, and what they read in place stays.
   static Result<void> remove(const std::string& name, const RemoveOptions& options = {});
 
   // Names of all topics in the directory; none if there is no such directory.
@@ -158,6 +158,10 @@ class Topic {
                             : geometry.partition_size();
   }
 
+  // What some publisher's `room_until` returns has changed: all of them ask it again, also those that are
+  // below its last answer, from their next record on.
+  void make_publishers_look() const noexcept { topic_->wake_everybody(); }
+
   // Policy grow: gives memory back that is beyond what the topic began with and that no gating
   // subscriber has still to read. Returns how many bytes.
   //   not_allowed   another policy
@@ -176,8 +180,8 @@ class Topic {
   // Only opens it: `not_found`.
   Result<Group> find_group(const std::string& name) const;
   Result<std::vector<std::string>> group_names() const;
-  // Without `force` only if it has no living member: else `busy`. Members get `closed`; with `force`,
-  // what they read in place may be overwritten from then on.
+  // Without `force` only if it has no living member: else `busy`. With it, members get `closed` from
+  // their next call on; what they have in place stays until then. The name is free at once.
   Result<void> delete_group(const std::string& name, bool force = false) const;
 
   TopicInfo info() const;
@@ -203,9 +207,11 @@ class Topic {
                               const std::string& directory_name);
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
                               const std::string& directory_name);
-  static Result<Topic> remove_when_unused(std::shared_ptr<detail::SharedTopic> topic,
-                                          const std::string& name,
-                                          const std::string& directory_name);
+  static Result<std::shared_ptr<detail::SharedTopic>> keep_while_open(
+      std::shared_ptr<detail::SharedTopic> topic, const std::string& name);
+  static void remove_if_unused(detail::SharedTopic& topic, const std::string& name);
+  static std::uint64_t look_at_removal(detail::SharedTopic& topic) noexcept;
+  static std::uint64_t announce_removal(detail::SharedTopic& topic) noexcept;
   struct OpenClaim {
     std::uint32_t slot;
     std::uint32_t partition;

@@ -142,49 +142,88 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
                                    const std::string& directory_name) {
   auto attached = detail::attach_files(directory, name);
   if (!attached) return attached.error();
-  if ((*attached)->is_deleted()) {
-    attached->reset();
-    if (auto finished = detail::finish_deletion(directory, name); !finished)
-      return finished.error();
-    return Errc::not_found;
-  }
   std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
-  if ((topic->geometry().flags & detail::kRemoveWhenUnused) == 0)
-    return Topic{name, topic, directory_name};
-  return remove_when_unused(std::move(topic), name, directory_name);
+  if ((topic->geometry().flags & detail::kRemoveWhenUnused) != 0 && !topic->is_deleted()) {
+    auto kept = keep_while_open(std::move(topic), name);
+    if (!kept) return kept.error();
+    topic = std::move(*kept);
+  }
+  if (!topic->is_deleted()) return Topic{name, topic, directory_name};
+  topic.reset();
+  if (auto finished = detail::finish_deletion(directory, name); !finished) return finished.error();
+  return Errc::not_found;
 }
 
-// The topic, kept open by a lock; the last process to let go of it, of those that used it, removes it.
-inline Result<Topic> Topic::remove_when_unused(std::shared_ptr<detail::SharedTopic> topic,
-                                               const std::string& name,
-                                               const std::string& directory_name) {
-  using detail::LockKind;
-  const std::int64_t byte = detail::lock_offset(detail::kOpenLock);
-  auto lock = topic->open_control_again();
+// A topic that is removed when unused, kept by a lock that all share who have it open, and that nobody
+// takes alone. Who used it and lets go leaves the number of a removal in `deleting`; whoever is the last to
+// let go finds it there and decides it. docs/internals/log.md, "Deleting".
+inline Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
+    std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
+  using namespace detail;
+  auto lock = topic->open_control_to_lock();
   if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
-  auto locked = detail::try_lock_byte(lock->get(), byte, LockKind::shared);
+  auto locked = lock->try_lock(lock_offset(kOpenLock), LockKind::shared);
   if (!locked) return locked.error();
-  if (!*locked || topic->is_deleted()) return Errc::not_found;  // It is being removed.
-  detail::remember_lock(lock->get());  // A forked child does not keep it open.
-
-  const auto kept = std::make_shared<detail::Fd>(std::move(*lock));
-  const std::uint32_t generation = detail::fork_generation();
-  detail::SharedTopic* const whole = topic.get();
+  if (!*locked) return Errc::busy;  // A lock that none of us takes.
+  // Whoever is about to decide looked before the lock was there: let it fail. The number stays a removal's.
+  std::uint64_t removal = look_at_removal(*topic);
+  while (removal != 0 && removal != kDeletionDecided &&
+         !compare_exchange<Edge::topic_state>(topic->header().deleting, removal,
+                                              topic->new_removal())) {
+  }
+  SharedTopic* const whole = topic.get();
+  const auto kept = std::make_shared<LockFile>(std::move(*lock));
   // Runs when the last handle of this process is gone.
-  const auto let_go = [=, topic = std::move(topic)](detail::SharedTopic*) {
-    if (generation != detail::fork_generation()) {
-      kept->release();  // Closed at fork.
-      return;
-    }
-    // Given up before it is asked for: of two that let go at once, one gets it.
-    (void)detail::try_lock_byte(kept->get(), byte, LockKind::none);
-    auto alone = detail::try_lock_byte(kept->get(), byte, LockKind::exclusive);
-    // If it is deleted already, its name may be another topic's by now.
-    if (topic->was_used() && !topic->is_deleted() && alone && *alone)
-      (void)Topic::remove(name, {.directory = directory_name});
-    detail::forget_lock(kept->get());
+  const auto let_go = [kept, name, topic = std::move(topic)](SharedTopic*) {
+    if (kept->is_inherited()) return;
+    kept->close();
+    LEAT_STEP("unused:let_go");
+    remove_if_unused(*topic, name);
   };
-  return Topic{name, std::shared_ptr<detail::SharedTopic>{whole, let_go}, directory_name};
+  return std::shared_ptr<SharedTopic>{whole, let_go};
+}
+
+// Acts on this very topic: its name may be another's by now.
+inline void Topic::remove_if_unused(detail::SharedTopic& topic, const std::string& name) {
+  using namespace detail;
+  std::uint64_t removal = topic.was_used() ? announce_removal(topic) : look_at_removal(topic);
+  if (removal == 0) return;
+  if (removal != kDeletionDecided) {
+    // [topic-state] seq_cst: let go of and announced before this is looked at.
+    if (byte_is_locked(topic.control_fd(), lock_offset(kOpenLock)) ||
+        has_living_participants(topic))
+      return;
+    LEAT_STEP("unused:decided");
+    // Fails if somebody opened or joined it meanwhile.
+    if (!compare_exchange<Edge::topic_state>(topic.header().deleting, removal, kDeletionDecided) &&
+        removal != kDeletionDecided)
+      return;
+  }
+  LEAT_STEP("delete:decided");
+  topic.announce_deletion();
+  LEAT_STEP("delete:announced");
+  if (auto directory = open_directory_at(topic.directory_fd(), ".."))
+    (void)finish_deletion(*directory, name);
+}
+
+// For who has just locked or unlocked the byte of those who have it open.
+inline std::uint64_t Topic::look_at_removal(detail::SharedTopic& topic) noexcept {
+  // [topic-state] a read-modify-write: the kernel's lists of locks are written before this is looked at.
+  return detail::fetch_or<detail::Edge::topic_state>(topic.header().deleting, 0);
+}
+
+// Stores the number of a removal that is not decided yet, and returns it; or kDeletionDecided.
+inline std::uint64_t Topic::announce_removal(detail::SharedTopic& topic) noexcept {
+  using namespace detail;
+  // A number of its own, so that the last swap decides about this attempt and no other.
+  const std::uint64_t removal = topic.new_removal();
+  std::uint64_t other = load_relaxed(topic.header().deleting);  // relaxed: the swap checks it
+  // [topic-state] seq_cst: announced before the slots are looked at.
+  while (other != kDeletionDecided &&
+         !compare_exchange<Edge::topic_state>(topic.header().deleting, other, removal)) {
+  }
+  LEAT_STEP("delete:attempted");
+  return other == kDeletionDecided ? other : removal;
 }
 
 inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
@@ -209,17 +248,8 @@ inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& 
     if (options.force) {
       (void)detail::exchange<detail::Edge::topic_state>(header.deleting, detail::kDeletionDecided);
     } else {
-      // A number of its own, so that the last swap decides about this attempt and no other.
-      const std::uint64_t attempt =
-          1 + detail::fetch_add<detail::Edge::slot>(header.next_identity, 1);
-      std::uint64_t other = detail::load_relaxed(header.deleting);  // relaxed: the swap checks it
-      // [topic-state] seq_cst: announced before the slots are looked at.
-      while (
-          other != detail::kDeletionDecided &&
-          !detail::compare_exchange<detail::Edge::topic_state>(header.deleting, other, attempt)) {
-      }
-      LEAT_STEP("delete:attempted");
-      if (other != detail::kDeletionDecided) {
+      const std::uint64_t attempt = announce_removal(*topic);
+      if (attempt != detail::kDeletionDecided) {
         const bool in_use = has_living_participants(*topic);
         std::uint64_t expected = attempt;
         const std::uint64_t decision = in_use ? 0 : detail::kDeletionDecided;
@@ -324,7 +354,7 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
           ? 0
           : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
                 geometry.partition_count;
-  const bool has_membarrier = !exclusive || detail::membarrier_register();
+  const bool has_membarrier = detail::membarrier_register();
   if (options.room_until)
     publisher.room_until_ =
         std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
@@ -332,14 +362,6 @@ inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
     publisher.writers_.back().set_limit(publisher.room_until_.get());
     if (!has_membarrier) publisher.writers_.back().use_fences();
-    if (exclusive) {
-      // Stays so: which claim is open follows from the claim word. docs/internals/log.md, "Repair".
-      detail::PartitionSlot& slot = publisher.participant_.partition_slot(i);
-      detail::store_release<detail::Edge::intent>(
-          slot.claim_word,
-          detail::load_acquire<detail::Edge::claim>(topic_->partition(i).control->claim));
-      detail::store_release<detail::Edge::intent>(slot.phase, detail::kClaiming);
-    }
   }
   return publisher;
 }

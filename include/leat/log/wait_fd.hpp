@@ -59,13 +59,17 @@ class WaitFd {
       fd_.signal();
       return;
     }
+    bool is_deaf = false;
     {
       const std::lock_guard guard{mutex_};
       armed_ = true;
       value_ = value;
       look_again_ = look_again;
+      is_deaf = look_again && sleeps_for_ever_;
     }
     changed_.notify_one();
+    // It sleeps since there was nothing ahead, and knows of no time: whoever polls this soon need not wait.
+    if (is_deaf) SharedTopic::raise(topic_->header().data_wake);
   }
 
  private:
@@ -80,12 +84,14 @@ class WaitFd {
       armed_ = false;
       const std::uint32_t value = value_;
       const bool look_again = look_again_;
+      sleeps_for_ever_ = !look_again;
       lock.unlock();
-      topic_->sleep_for_data(
-          value, look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never());
-      if (!look_again) topic_->wake_the_others(value);
+      const SharedTopic::Sleep sleep{topic_.get(), value};
+      SharedTopic::sleep_for_data(
+          {&sleep, 1}, look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never());
       fd_.signal();
       lock.lock();
+      sleeps_for_ever_ = false;
     }
   }
 
@@ -93,9 +99,10 @@ class WaitFd {
   EventFd fd_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool armed_ = false;  // Protected by mutex_, as the next three.
+  bool armed_ = false;  // Protected by mutex_, as the next four.
   bool stopping_ = false;
   bool look_again_ = false;
+  bool sleeps_for_ever_ = false;  // The helper does, until the word changes.
   std::uint32_t value_ = 0;
   std::uint32_t fork_generation_ = fork_generation();
   std::thread helper_;  // Last: it uses the rest.

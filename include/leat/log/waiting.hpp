@@ -94,7 +94,7 @@ struct Waiting {
     };
     std::optional<std::stop_callback<decltype(wake)>> on_stop;
     if (stop.stop_possible()) on_stop.emplace(stop, wake);
-    std::array<FutexWait, kMaxFutexWaits> waits;
+    std::array<SharedTopic::Sleep, kMaxWaiters> sleeps;
     while (true) {
       std::int64_t limit_ns = 0;  // 0: none
       const auto at_most = [&](std::int64_t ns) {
@@ -103,8 +103,7 @@ struct Waiting {
       for (std::size_t i = 0; i < waiters.size(); ++i) {
         bool capped = false;
         SharedTopic& topic = topic_of(*waiters[i]);
-        const auto words = topic.words_to_sleep_on(topic.announce_sleep(&capped));
-        std::copy(words.begin(), words.end(), &waits[2 * i]);
+        sleeps[i] = {&topic, topic.announce_sleep(&capped)};
         if (capped) at_most(kCapped);
       }
       if (auto ready = first_ready()) return *ready;
@@ -119,13 +118,9 @@ struct Waiting {
       if (is_stopped()) return Errc::stopped;
       if (deadline.passed()) return Errc::timeout;
       const Deadline until = limit_ns != 0 ? deadline.at_most_ns(limit_ns) : deadline;
-      if (waiters.size() == 1) {
-        topic_of(*waiters[0]).sleep_for_data(waits[0].expected, until);
-      } else {
-        futex_wait_any(std::span{waits.data(), 2 * waiters.size()}, until);
-      }
+      SharedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
       if (auto ready = first_ready()) {
-        topic_of(*waiters[*ready]).wake_the_others(waits[2 * *ready].expected);
+        topic_of(*waiters[*ready]).wake_the_others(sleeps[*ready].expected);
         return *ready;
       }
     }

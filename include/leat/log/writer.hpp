@@ -43,22 +43,25 @@ class PartitionWriter {
         key_{topic.geometry().key},
         segment_granules_{topic.geometry().segment_granules},
         granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
-        entry_count_{topic.geometry().entry_count},
+        // relaxed: own word. The numbers go on where the slot's last owner was.
+        claim_number_{load_relaxed(slot_->phase) & ~kPhaseMask},
         partition_{partition},
         self_{self},
-        exclusive_{exclusive} {}
+        exclusive_{exclusive} {
+    if (exclusive) announce_exclusive();
+  }
 
   // Takes `records` offsets and `granules` of room in one step. Waits for room until the deadline if
   // the policy is block. The header's claim field is written.
   //   full, timeout, stopped, deleted, would_deadlock   nothing was claimed
   [[gnu::always_inline]] Error claim(ClaimedRoom& room, std::uint64_t records,
-                                     std::uint64_t granules, bool is_batch,
-                                     const Deadline& deadline, const std::stop_token* stop) {
+                                     std::uint64_t granules, const Deadline& deadline,
+                                     const std::stop_token* stop) {
     if (claim_is_open_) [[unlikely]]
       return {Errc::busy};
-    if (exclusive_) return claim_exclusive(room, records, granules, is_batch, deadline, stop);
+    if (exclusive_) return claim_exclusive(room, records, granules, deadline, stop);
     ClaimedRoom won;  // So that no address is taken of `room`: it stays in registers.
-    const Error error = claim_shared(won, records, granules, is_batch, deadline, stop);
+    const Error error = claim_shared(won, records, granules, deadline, stop);
     room = won;
     return error;
   }
@@ -100,25 +103,31 @@ class PartitionWriter {
   // Offsets from what this returns on are not claimed; it is asked again when that is reached.
   void set_limit(const std::function<std::uint64_t()>* limit) noexcept { limit_ = limit; }
 
-  // Without membarrier(2) the exclusive path pays for a fence of its own.
+  // Where the kernel has no membarrier(2), each record pays for a fence of its own.
   void use_fences() noexcept { fences_ = true; }
 
  private:
   const Geometry& geometry() const noexcept { return topic_->geometry(); }
 
+  // An exclusive publisher's phase stays so: which claim is open follows from the claim word.
+  // docs/internals/log.md, "Repair".
+  void announce_exclusive() noexcept {
+    store_release<Edge::intent>(slot_->claim_word, load_acquire<Edge::claim>(view_.control->claim));
+    store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
+  }
+
   [[gnu::always_inline]] Error claim_exclusive(ClaimedRoom& room, std::uint64_t records,
-                                               std::uint64_t granules, bool is_batch,
-                                               const Deadline& deadline,
+                                               std::uint64_t granules, const Deadline& deadline,
                                                const std::stop_token* stop) {
-    // A closed word has more granules than any segment, so one comparison covers both.
+    // Also before the first claim, and when others closed the segment for it.
     while ((claim_ & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
       if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
     }
     if (limit_ != nullptr) [[unlikely]] {
-      const Error error = wait_for_limit(claim_, records, deadline, stop);
+      const Error error = wait_for_limit({claim_, segment_}, records, deadline, stop);
       if (error.code != Errc::ok) return error;
     }
-    const std::uint64_t step = layout_.step(records, granules) | (is_batch ? kBatchStep : 0);
+    const std::uint64_t step = layout_.step(records, granules);
     // [intent] release, both: what is claimed, before the claim word says that it is.
     if (step != announced_step_) [[unlikely]] {
       store_release<Edge::intent>(slot_->claim_step, step);
@@ -127,63 +136,85 @@ class PartitionWriter {
     store_release<Edge::intent>(slot_->claim_word, claim_);
     LEAT_STEP("claim:announced");
     const std::uint64_t word = claim_;
-    claim_ += step & ~kBatchStep;
+    claim_ += step;
     // [claim] release. Alone, so no swap: see Edge::exclusive.
     store_release<Edge::claim>(view_.control->claim, claim_);
     LEAT_STEP("claim:won");
-    place(room, word, granules, is_batch);
+    place(room, word, records, granules);
     return {};
   }
 
   Error claim_shared(ClaimedRoom& room, std::uint64_t records, std::uint64_t granules,
-                     bool is_batch, const Deadline& deadline, const std::stop_token* stop) {
+                     const Deadline& deadline, const std::stop_token* stop) {
     const std::uint64_t step = layout_.step(records, granules);
     // [intent] release, all: a slot's facts are of the phase that was stored after them.
-    store_release<Edge::intent>(slot_->claim_step, step | (is_batch ? kBatchStep : 0));
-    // [claim] acquire; the swap below checks it.
-    std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
-    claim_number_ += kPhaseMask + 1;
-    while (true) {
-      if ((word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
+    store_release<Edge::intent>(slot_->claim_step, step);
+    for (std::uint32_t given_up = 0; given_up < kManyMoves;) {
+      // The swap below checks it.
+      const std::optional<ClaimPoint> from = load_claim_point(*view_.control, layout_);
+      if (!from) [[unlikely]]
+        break;
+      if ((from->word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
-        word = load_acquire<Edge::claim>(view_.control->claim);
         continue;
       }
-      if (limit_ != nullptr && !is_below_limit(word, records)) [[unlikely]] {
+      if (limit_ != nullptr && !is_below_limit(*from, records)) [[unlikely]] {
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-        const Error error = wait_for_limit(word, records, deadline, stop);
+        const Error error = wait_for_limit(*from, records, deadline, stop);
         if (error.code != Errc::ok) return error;
-        word = load_acquire<Edge::claim>(view_.control->claim);
         continue;
       }
-      store_release<Edge::intent>(slot_->claim_word, word);
+      claim_number_ += kPhaseMask + 1;
+      store_release<Edge::intent>(slot_->claim_word, from->word);
+      store_release<Edge::intent>(slot_->claim_segment, from->segment);
       store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
       LEAT_STEP("claim:announced");
+      std::uint64_t word = from->word;
       // [claim] seq_cst: the announcement is visible to whoever sees the claim.
-      if (compare_exchange<Edge::claim>(view_.control->claim, word, word + step)) break;
-      spin_pause();
+      if (!compare_exchange<Edge::claim>(view_.control->claim, word, word + step)) {
+        spin_pause();
+        continue;
+      }
+      LEAT_STEP("claim:won");
+      if (mark(*from)) [[likely]] {
+        if (from->segment == segment_ || enter(from->segment)) [[likely]] {
+          place(room, from->word, records, granules);
+          return {};
+        }
+        // Its entry is another segment's by now, so nobody reads there any more: claim anew.
+        if (load_seq_cst<Edge::retire>(view_.control->start) <= from->segment) break;
+      } else if (auto done = Repair{*topic_, partition_, self_}.give_up_own(*from); !done) {
+        return done.error();
+      }
+      store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+      ++given_up;
     }
-    LEAT_STEP("claim:won");
-    // Everything about the segment is read after the swap: until this claim is settled, the segment
-    // stays. docs/internals/log.md, "The claim word".
-    const std::uint64_t truncated = layout_.segment(word);
-    // [segment-map] acquire.
-    const std::uint64_t map =
-        load_acquire<Edge::segment_map>(view_.entries[truncated & (entry_count_ - 1)].map);
-    if (map != segment_map_ || segment_data_ == nullptr) [[unlikely]] {
-      if (const Error error = enter_claimed(truncated); error.code != Errc::ok) return error;
+    store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
+    return {Errc::corrupt};
+  }
+
+  // Marks the claim that was just won from `from`. False if it must not take effect: others withdrew it
+  // while this thread did not run, or the truncated segment number has come round since `from` was
+  // read, so that the segment of the claim can't be told.
+  [[gnu::always_inline]] bool mark(const ClaimPoint& from) noexcept {
+    // [segment-open] acquire: the claim is in a segment from that of `from` to this one.
+    const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
+    if (layout_.is_a_lap_apart(from.segment, current)) [[unlikely]]
+      return false;
+    // [withdraw] marked, then looked at `withdrawn`, without a fence in between: see withdraw().
+    if (fences_) [[unlikely]] {
+      (void)exchange<Edge::withdraw>(slot_->phase, claim_number_ | kClaimed);
+    } else {
+      store_release<Edge::withdraw>(slot_->phase, claim_number_ | kClaimed);
     }
-    store_release<Edge::intent>(slot_->claim_segment, segment_map_ >> kPhysicalBits);
-    store_release<Edge::intent>(slot_->phase, claim_number_ | kClaimed);
     LEAT_STEP("claim:marked");
-    place(room, word, granules, is_batch);
-    return {};
+    return load_acquire<Edge::withdraw>(slot_->withdrawn) != claim_number_;
   }
 
   // The room that a claim from `word` took, in the segment that is entered.
-  [[gnu::always_inline]] void place(ClaimedRoom& room, std::uint64_t word, std::uint64_t granules,
-                                    bool is_batch) noexcept {
+  [[gnu::always_inline]] void place(ClaimedRoom& room, std::uint64_t word, std::uint64_t records,
+                                    std::uint64_t granules) noexcept {
     const std::uint64_t granule = layout_.granules(word);
     room.header = reinterpret_cast<RecordHeader*>(segment_data_ + granule * kGranule);
     // The lines of the records to come belong to whoever read them last: fetch them early.
@@ -202,31 +233,16 @@ class PartitionWriter {
     // sees bytes written from here on also sees that.
     fence_release<Edge::overwrite>();
     store_relaxed(room.header->claim,
-                  static_cast<std::uint32_t>(granules) | (is_batch ? kBatchClaim : 0));
-  }
-
-  // Enters the segment of a claim that was just won. `revoked` if it is retired already: then others
-  // gave the claim up, or overwrite what nobody gates, while this thread did not run.
-  [[gnu::noinline]] Error enter_claimed(std::uint64_t truncated) noexcept {
-    // [segment-open] acquire; at most one lap of the truncated number behind.
-    const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
-    const std::uint64_t number = current - layout_.truncate_segment(current - truncated);
-    auto entered = enter(number);
-    // [retire] seq_cst: looked at after the entry was read. The entry of a segment that is not
-    // retired is its own.
-    if (load_seq_cst<Edge::retire>(view_.control->start) > number) {
-      segment_map_ = 0;
-      store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-      return {Errc::revoked};
-    }
-    return entered.error();
+                  static_cast<std::uint32_t>(granules) | (records != 1 ? kBatchClaim : 0));
   }
 
   // Keeps where the segment is. It holds an open claim, or nobody else can move on.
-  Result<void> enter(std::uint64_t number) noexcept {
+  [[gnu::noinline]] Result<void> enter(std::uint64_t number) noexcept {
     auto segment = find_segment(*topic_, view_, number);
     if (!segment) return segment.error();
-    segment_map_ = number << kPhysicalBits | segment->physical;
+    // [intent] release: before the claims of an exclusive publisher in it. The others announce it.
+    if (exclusive_) store_release<Edge::intent>(slot_->claim_segment, number);
+    segment_ = number;
     segment_data_ = records_ + segment->physical * geometry().segment_size;
     segment_position_ = number * geometry().segment_granules;
     base_offset_ = segment->base_offset;
@@ -237,20 +253,19 @@ class PartitionWriter {
   // Called when `granules` do not fit behind the claim word.
   [[gnu::noinline]] Result<void> next_segment(std::uint64_t granules, const Deadline& deadline,
                                               const std::stop_token* stop) {
-    const ClaimLayout& layout = geometry().claim_layout;
     const std::int64_t started_ns = now_ns();
     // Each move is somebody's progress; scribbled words could pretend that for ever.
     for (std::uint32_t moves = 0; moves < kManyMoves;) {
-      const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
-      if (!ClaimLayout::is_closed(word) &&
-          layout.granules(word) + granules <= geometry().segment_granules) {
-        claim_ = word;
+      const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout_);
+      if (!point) return Errc::corrupt;
+      if ((point->word & granules_or_closed_) + granules <= segment_granules_) {
         if (!exclusive_) return {};
-        return enter(load_acquire<Edge::segment_open>(view_.control->current));
+        claim_ = point->word;
+        return enter(point->segment);
       }
       Shortage shortage;
       Roller roller{*topic_, partition_, self_};
-      auto state = roller.roll(shortage);
+      auto state = roller.roll(granules, shortage);
       if (!state) return state.error();
       if (*state == RollState::moved) {
         ++moves;
@@ -264,7 +279,7 @@ class PartitionWriter {
       if (!waits_for_room()) return Errc::full;
       if ((geometry().flags & kRetainAll) != 0) return Errc::full;
       if (deadline.is_immediate()) return Errc::full;
-      if (shortage.by_readers && !shortage.by_others &&
+      if ((shortage.by_readers || shortage.by_members) && !shortage.by_others &&
           (!shortage.by_unpolled || now_ns() - started_ns >= kHandedOver)) {
         return Errc::would_deadlock;
       }
@@ -274,7 +289,7 @@ class PartitionWriter {
       // [sleeping] seq_cst: the bit is set before the last look.
       const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
       LEAT_STEP("space:sleeping");
-      state = roller.roll(shortage);
+      state = roller.roll(granules, shortage);
       if (!state) return state.error();
       // Who holds the room may die without a word: look again soon.
       if (*state == RollState::full)
@@ -283,24 +298,28 @@ class PartitionWriter {
     return Errc::corrupt;
   }
 
-  // Whether a claim from this value of the claim word stays below the limit. The offset is that of the
-  // claim if its swap succeeds: then the word, and so the segment's entry, was the current one.
-  bool is_below_limit(std::uint64_t word, std::uint64_t records) {
+  // Whether a claim from there stays below the limit. The offset is that of the claim if its swap
+  // succeeds: then the segment's entry was the current one.
+  bool is_below_limit(const ClaimPoint& from, std::uint64_t records) {
     std::uint64_t base = base_offset_;
-    if (segment_data_ == nullptr ||
-        layout_.truncate_segment(segment_map_ >> kPhysicalBits) != layout_.segment(word)) {
+    if (segment_ != from.segment) {
       // [segment-map] acquire
       base = load_acquire<Edge::segment_map>(
-          view_.entries[layout_.segment(word) & (entry_count_ - 1)].base_offset);
+          view_.entries[from.segment & (geometry().entry_count - 1)].base_offset);
     }
-    const std::uint64_t end = base + layout_.records(word) + records;
-    if (end > below_) below_ = (*limit_)();
+    const std::uint64_t end = base + layout_.records(from.word) + records;
+    // [sleeping] acquire: whoever changes what the limit returns moves the word on afterwards.
+    const std::uint32_t moved = load_acquire<Edge::sleeping>(topic_->header().space_wake);
+    if (end > below_ || moved != limit_asked_at_) {
+      limit_asked_at_ = moved;
+      below_ = (*limit_)();
+    }
     return end <= below_;
   }
 
-  [[gnu::noinline]] Error wait_for_limit(std::uint64_t word, std::uint64_t records,
+  [[gnu::noinline]] Error wait_for_limit(ClaimPoint from, std::uint64_t records,
                                          const Deadline& deadline, const std::stop_token* stop) {
-    while (!is_below_limit(word, records)) {
+    while (!is_below_limit(from, records)) {
       if (topic_->is_deleted()) return {Errc::deleted};
       if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
       if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
@@ -308,9 +327,12 @@ class PartitionWriter {
       std::uint32_t& space_wake = topic_->header().space_wake;
       // [sleeping] seq_cst: the bit is set before the last look.
       const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
-      if (!is_below_limit(word, records))
+      if (!is_below_limit(from, records))
         futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
-      if (!exclusive_) word = load_acquire<Edge::claim>(view_.control->claim);
+      if (exclusive_) continue;
+      const std::optional<ClaimPoint> now = load_claim_point(*view_.control, layout_);
+      if (!now) return {Errc::corrupt};
+      from = *now;
     }
     return {};
   }
@@ -372,21 +394,21 @@ class PartitionWriter {
   std::byte* records_;              // First segment of this partition.
   const std::uint32_t* data_wake_;  // In the topic's header, as the next.
   const std::uint32_t* death_bell_;
-  ClaimLayout layout_;  // This and the next four: copies of the geometry.
+  ClaimLayout layout_;  // This and the next three: copies of the geometry.
   std::uint64_t key_;
   std::uint64_t segment_granules_;
   std::uint64_t granules_or_closed_;  // Mask of the claim word's granules and kClosed.
-  std::uint64_t entry_count_;
-  std::byte* segment_data_ = nullptr;  // The segment last claimed in; null until the first.
-  std::uint64_t segment_map_ = 0;      // Its map word.
+  std::uint64_t segment_ = 0;  // The segment last claimed in; 0 until the first.
+  std::byte* segment_data_ = nullptr;
   std::uint64_t segment_position_ = 0;
   std::uint64_t base_offset_ = 0;
   std::uint64_t touched_ = 0;  // Exclusive only: bytes of the segment that touch_ahead() has seen.
   std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
   std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
-  std::uint64_t claim_number_ = 0;              // << 2; changes with every claim.
+  std::uint64_t claim_number_;                  // << 2; changes with every announcement.
   const std::function<std::uint64_t()>* limit_ = nullptr;
-  std::uint64_t below_ = 0;       // What limit_ returned last.
+  std::uint64_t below_ = 0;       // What limit_ returned last,
+  std::uint32_t limit_asked_at_ = 0;  // and where space_wake was then.
   std::uint64_t blocked_by_ = 0;  // The oldest segment when the topic was full; 0 = it was not.
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;

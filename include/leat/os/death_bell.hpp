@@ -8,8 +8,10 @@
 // if its word is 0 it wakes one sleeper, for the lock may have been given back and nobody told. Our
 // word is always 0 and nobody's lock.
 //
-// The C library uses the same pending entry while it locks or unlocks a robust mutex. The guard is
-// held for a few instructions that do not do that; a signal handler that does only silences the bell.
+// The C library uses the same pending entry while it locks or unlocks a robust mutex. So the guard puts
+// back what was there before: it may be used in a signal handler that interrupted such a call, or another
+// guard. There is only one entry, so the bell of the interrupted one is silent meanwhile; and a handler
+// that uses a robust mutex silences the bell of what it interrupted.
 #pragma once
 
 #include <linux/futex.h>
@@ -46,13 +48,14 @@ class DeathBellGuard {
   [[gnu::always_inline]] explicit DeathBellGuard(const std::uint32_t& bell) noexcept {
     if constexpr (kHasDeathBell) {
       head_ = &robust_list_of_thread();
+      before_ = pending();
       // The kernel adds futex_offset and finds the word.
       const auto entry = reinterpret_cast<std::intptr_t>(&bell) - head_->futex_offset;
       pending() = reinterpret_cast<robust_list*>(entry);
     }
   }
   [[gnu::always_inline]] ~DeathBellGuard() {
-    if constexpr (kHasDeathBell) pending() = nullptr;
+    if constexpr (kHasDeathBell) pending() = before_;
   }
   DeathBellGuard(const DeathBellGuard&) = delete;
   DeathBellGuard& operator=(const DeathBellGuard&) = delete;
@@ -62,6 +65,7 @@ class DeathBellGuard {
   robust_list* volatile& pending() const noexcept { return head_->list_op_pending; }
 
   robust_list_head* head_ = nullptr;
+  robust_list* before_ = nullptr;  // Most often null.
 };
 
 }  // namespace leat::detail

@@ -22,6 +22,21 @@ inline Result<Fd> open_at(int directory, const char* name, int flags, ::mode_t m
   if (!fd) return last_system_error();
   return fd;
 }
+// Opens a file. What else may have that name, a FIFO or a device, is `wrong_format` and never waited for.
+inline Result<Fd> open_file_at(int directory, const char* name, int flags,
+                               ::mode_t mode = 0) noexcept {
+  auto file = open_at(directory, name, flags | O_NONBLOCK, mode);
+  if (!file) {
+    const int reason = file.error().system_error;
+    const bool is_other =
+        reason == ENXIO || reason == ENODEV || reason == EISDIR || reason == ELOOP;
+    return is_other ? Error{Errc::wrong_format, reason} : file.error();
+  }
+  struct stat status {};
+  if (::fstat(file->get(), &status) != 0) return last_system_error();
+  if (!S_ISREG(status.st_mode)) return Errc::wrong_format;
+  return file;
+}
 inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
   return open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }

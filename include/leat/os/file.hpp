@@ -6,10 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 #include "leat/base/result.hpp"
+#include "leat/os/signals.hpp"
 
 namespace leat::detail {
 
@@ -102,14 +104,36 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
+// Runs a call that changes a file's size or its pages, without signals: on tmpfs a signal undoes what the
+// call has done so far, so a program with a fast timer would never be done with it. Where the limit of
+// file sizes (RLIMIT_FSIZE) refuses, that is an error, and does not end the process by SIGXFSZ.
+template <class Call>
+Result<void> change_file(Call&& call) noexcept {
+  const SignalsBlocked blocked;
+  const bool was_pending = is_pending(SIGXFSZ);  // The program's own.
+  int result = 0;
+  do {
+    result = call();
+  } while (result != 0 && errno == EINTR);
+  if (result == 0) return {};
+  const Error error = last_system_error();
+  if (error.system_error == EFBIG && !was_pending) take_pending(SIGXFSZ);
+  return error;
+}
+
 // Gives the file its size and its pages, so that a full file system is an error here and not a
 // SIGBUS later. Pages come zeroed.
 inline Result<void> allocate_range(int fd, std::size_t offset, std::size_t size) noexcept {
-  int result = 0;
-  do {
-    result = ::fallocate(fd, 0, static_cast<off_t>(offset), static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) return last_system_error();
+  // Part by part, so that signals need not wait for long. No segment is larger: of one that does not
+  // get all its memory, tmpfs takes back what it got.
+  constexpr std::size_t kPart = std::size_t{1} << 30;
+  for (std::size_t done = 0; done < size || done == 0; done += kPart) {
+    auto result = change_file([&] {
+      return ::fallocate(fd, 0, static_cast<off_t>(offset + done),
+                         static_cast<off_t>(std::min(size - done, kPart)));
+    });
+    if (!result) return result;
+  }
 #ifdef LEAT_MODEL
   model::has_memory(fd, offset, size, true);
 #endif
@@ -121,7 +145,8 @@ inline Result<void> allocate_file(int fd, std::size_t size) noexcept {
 
 // Gives the file its size and no pages: all of it is a hole.
 inline Result<void> set_file_size(int fd, std::size_t size) noexcept {
-  if (::ftruncate(fd, static_cast<off_t>(size)) != 0) return last_system_error();
+  auto done = change_file([&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
+  if (!done) return done;
 #ifdef LEAT_MODEL
   model::has_memory(fd, 0, size, false);
 #endif
@@ -130,12 +155,11 @@ inline Result<void> set_file_size(int fd, std::size_t size) noexcept {
 
 // Takes the pages of a range away; the size stays.
 inline Result<void> make_hole(int fd, std::size_t offset, std::size_t size) noexcept {
-  int result = 0;
-  do {
-    result = ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-                         static_cast<off_t>(size));
-  } while (result != 0 && errno == EINTR);
-  if (result != 0) return last_system_error();
+  auto done = change_file([&] {
+    return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                       static_cast<off_t>(size));
+  });
+  if (!done) return done;
 #ifdef LEAT_MODEL
   model::has_memory(fd, offset, size, false);
 #endif

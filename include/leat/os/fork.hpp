@@ -2,7 +2,8 @@
 //
 // A handle keeps the fork_generation() of its making and compares before use: one load of a private
 // global. A child must not go on with its parent's handles (both would own the same participant),
-// nor keep the parent's locks alive: the child closes its copies of those descriptors at once.
+// nor keep the parent's locks alive: the child closes its copies of those descriptors at once
+// (os/lock_file.hpp).
 #pragma once
 
 #include <pthread.h>
@@ -14,12 +15,13 @@
 #include <vector>
 
 #include "leat/base/clock.hpp"
+#include "leat/os/signals.hpp"
 
 namespace leat::detail {
 
 struct ForkState {
   std::mutex mutex;                 // Held by fork() itself, so that the child finds `locks` whole.
-  std::vector<int> locks;           // Descriptors whose locks prove that a participant lives.
+  std::vector<int> locks;           // Descriptors of every LockFile.
   std::uint64_t process_token = 0;  // Random; remade in a child.
 };
 
@@ -73,13 +75,15 @@ inline std::uint64_t thread_token() noexcept {
 #endif
 }
 
-inline void remember_lock(int fd) {
-  const std::lock_guard guard{fork_state().mutex};
-  fork_state().locks.push_back(fd);
-}
-inline void forget_lock(int fd) noexcept {
-  const std::lock_guard guard{fork_state().mutex};
-  std::erase(fork_state().locks, fd);
-}
+// While it lives this process does not fork: other threads that want to wait, and this one runs no
+// signal handler that might.
+class ForkHeld {
+ public:
+  ForkHeld() : guard_{fork_state().mutex} {}
+
+ private:
+  const SignalsBlocked signals_;  // First: before the mutex is taken.
+  const std::lock_guard<std::mutex> guard_;
+};
 
 }  // namespace leat::detail

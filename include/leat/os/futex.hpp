@@ -68,10 +68,11 @@ inline bool has_futex_waitv() noexcept {
 #endif
 }
 
-// Sleeps until any of the words is woken or differs. Where the kernel cannot, it sleeps on the first
-// word for at most 1 ms, so that callers look at the others in turn.
-inline void futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
-  if (deadline.is_immediate() || waits.empty()) return;
+// Sleeps until any of the words is woken or differs. Returns the number of the last one that was woken, or
+// -1 where it is not known that any was. Where the kernel cannot, it sleeps on the first word for at most
+// 1 ms, so that callers look at the others in turn.
+inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
+  if (deadline.is_immediate() || waits.empty()) return -1;
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
   if (waits.size() <= kMaxFutexWaits && has_futex_waitv()) {
     futex_waitv entries[kMaxFutexWaits] = {};
@@ -81,12 +82,12 @@ inline void futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) 
       entries[i].flags = FUTEX_32;
     }
     const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
-    ::syscall(SYS_futex_waitv, entries, waits.size(), 0, deadline.is_never() ? nullptr : &at,
-              CLOCK_MONOTONIC);
-    return;
+    return ::syscall(SYS_futex_waitv, entries, waits.size(), 0, deadline.is_never() ? nullptr : &at,
+                     CLOCK_MONOTONIC);
   }
 #endif
   futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000));
+  return -1;
 }
 
 }  // namespace leat::detail

@@ -275,6 +275,45 @@ TEST_F(ShmFifoTest, WritersThatRaceForTheLastPlacesFillItExactly) {
   EXPECT_FALSE(reader.read(message));
 }
 
+TEST_F(ShmFifoTest, ReadersOfASmallerSizeReadAll) {
+  ShmFifo writer{"/fifo", size_for(100), false};
+  for (int i = 0; i < 100; ++i) writer.write("x", 1);
+  ShmFifo reader{"/fifo", size_for(10), true};
+  shm_fifo_message message;
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(reader.read(message)) << i;
+  EXPECT_FALSE(reader.read(message));
+  // As the original: it is the writing object's size that counts.
+  EXPECT_EQ(exception_of([&] { reader.write("y", 1); }), ccommons::C_COMMONS_SHM_FULL);
+}
+
+TEST_F(ShmFifoTest, WritersThatDieTakeNoPlaces) {
+  ShmFifo fifo{"/fifo", size_for(100), false};
+  fifo.write("x", 1);
+  for (int i = 0; i < 300; ++i) {
+    Child child{[] {
+      const Topic topic = must(Topic::open("fifo"));
+      auto publisher = must(topic.publisher());
+      const Claim claim = must(publisher.try_claim(1024));
+      ::kill(::getpid(), SIGKILL);
+      return 0;
+    }};
+    ASSERT_EQ(child.join(), -SIGKILL);
+  }
+  const std::string large(1024, 'l');
+  for (int i = 1; i < 100; ++i) {
+    ASSERT_EQ(exception_of([&] { fifo.write(large.data(), 1024); }), 0) << i;
+  }
+  EXPECT_EQ(exception_of([&] { fifo.write("y", 1); }), ccommons::C_COMMONS_SHM_FULL);
+  ShmFifo late{"/fifo", size_for(100), true};
+  EXPECT_EQ(exception_of([&] { late.write("y", 1); }), ccommons::C_COMMONS_SHM_FULL);
+  shm_fifo_message message;
+  for (int i = 1; i <= 100; ++i) {
+    ASSERT_TRUE(late.read(message));
+    ASSERT_EQ(message.message_number, i);
+  }
+  EXPECT_FALSE(late.read(message));
+}
+
 // P6
 TEST_F(ShmFifoTest, ExampleProgramsPrintTheLinesOfTheOriginals) {
   const auto lines_of = [](std::string role) {

@@ -163,6 +163,47 @@ TEST_F(SimpleIpcBlocks, BlockThatIsNotReleasedByItsWriterIsNotDelivered) {
   EXPECT_EQ(fill_up(ipc), 3u);
 }
 
+TEST_F(SimpleIpcBlocks, BlocksThatTheirWritersDropAreNotOutstanding) {
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(8, 16, 4, false, 4));
+  const auto drop = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      BlockWriteDescriptor dropped;
+      ASSERT_NE(ipc.acquireBlock(dropped, 0), nullptr) << i << CSimpleIPC::lastErrorText();
+    }
+  };
+  drop(200);  // Nobody reads: nothing else passes over them.
+  ASSERT_TRUE(write_number(ipc, 0));
+  drop(200);
+  ASSERT_TRUE(write_number(ipc, 1));
+  drop(200);
+  EXPECT_EQ(fill_up(ipc), 62u);
+  Attached other{ipc};  // Which has seen none of it.
+  EXPECT_EQ(fill_up(other), 0u);
+  EXPECT_EQ(read_number(other), 0u);
+  EXPECT_EQ(read_number(other), 1u);
+  drop(200);
+  EXPECT_EQ(fill_up(other), 2u);
+  EXPECT_EQ(fill_up(ipc), 0u);
+}
+
+TEST_F(SimpleIpcBlocks, BlocksOfKilledWritersAreNotOutstanding) {
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(8, 8, 1, false, 0, "point"));
+  for (int round = 0; round < 20; ++round) {
+    Child writer{[] {
+      CSimpleIPC mine;
+      BlockWriteDescriptor block;
+      if (!mine.attachToConnectionPoint("point")) return 1;
+      if (mine.acquireBlock(block, 10'000) == nullptr) return 2;
+      ::kill(::getpid(), SIGKILL);
+      return 0;
+    }};
+    ASSERT_EQ(writer.join(), -SIGKILL);
+  }
+  EXPECT_EQ(fill_up(ipc), 8u);
+}
+
 TEST_F(SimpleIpcBlocks, BlockIsReleasedByAnyThread) {
   CSimpleIPC ipc;
   ASSERT_TRUE(ipc.createConnectionPoint(8, 3));

@@ -311,6 +311,17 @@ TEST_F(SimpleIpcTest, ExpansionsAreChangedForAllInstances) {
   EXPECT_EQ(fill_up(other), 3960u);
 }
 
+TEST_F(SimpleIpcTest, FewerExpansionsCountAtOnceForWritersThatHadRoom) {
+  CSimpleIPC ipc;
+  ASSERT_TRUE(ipc.createConnectionPoint(8, 256, 4, false, 16));
+  Attached other{ipc};
+  ASSERT_TRUE(write_number(ipc, 0));
+  ASSERT_TRUE(write_number(other, 1));  // Both know of 1024.
+  ASSERT_TRUE(ipc.setMaxExpansionsCount(1));
+  EXPECT_EQ(fill_up(other), 254u);
+  EXPECT_EQ(fill_up(ipc), 0u);
+}
+
 TEST_F(SimpleIpcTest, TakesMemoryForExpansionsAsTheyAreNeeded) {
   constexpr std::uint64_t kMiB = 1 << 20;
   CSimpleIPC ipc;

@@ -245,13 +245,6 @@ TEST(Leaving, MovedMemberKeepsWhatItHolds) {
 
 // ---- max_deliveries ------------------------------------------------------------------------------
 
-std::string header_of(const Record& record, std::string_view name) {
-  for (const Header header : record.headers) {
-    if (header.name == name) return std::string{header.value.text()};
-  }
-  return "(none)";
-}
-
 // Takes and gives back until nothing comes any more.
 void fail_always(Member& member, int times) {
   for (int i = 0; i < times; ++i) must(member.give_back(take(member)));

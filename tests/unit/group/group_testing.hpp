@@ -35,6 +35,13 @@ inline Log to_log(const std::vector<Delivery>& deliveries) {
   return log;
 }
 
+// The value of a record's header.
+inline std::string header_of(const Record& record, std::string_view name) {
+  for (const Header header : record.headers) {
+    if (header.name == name) return std::string{header.value.text()};
+  }
+  return "(none)";
+}
 inline Delivery take(Member& member) { return must(member.take(kPatience)); }
 
 // Everything that is there, left unacknowledged.

@@ -195,5 +195,34 @@ TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
   EXPECT_EQ(drain(b, 1), numbers(1));
 }
 
+// As WaitFd.TellsOfAHoleThatCameWhileItsHelperSlept.
+TEST(MemberWaitFd, IsReadableForAHoleThatCameWhileItsHelperSlept) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  const int fd = must(member.wait_fd());
+  while (is_readable(fd, kNothingFor))
+    EXPECT_TRUE(take_all(member).empty());  // Until it is asleep.
+  Child child{[&] {
+    auto publisher = must(topic.open_again().publisher());
+    auto claim = must(publisher.try_claim(1));
+    ::raise(SIGSTOP);
+    return 0;
+  }};
+  int status = 0;
+  ASSERT_EQ(::waitpid(child.pid(), &status, WUNTRACED), child.pid());
+  const auto patience = std::chrono::milliseconds{kPatience};
+  EXPECT_TRUE(take_all(member).empty());
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_TRUE(is_readable(fd, patience)) << i;
+    EXPECT_TRUE(take_all(member).empty());
+  }
+  ::kill(child.pid(), SIGKILL);
+  EXPECT_EQ(child.join(), -SIGKILL);
+  // It is settled without a record behind it: with the hole gone nothing is claimed, and it is quiet.
+  const Deadline deadline{kPatience};
+  while (is_readable(fd, kNothingFor) && !deadline.passed()) EXPECT_TRUE(take_all(member).empty());
+  EXPECT_FALSE(deadline.passed());
+}
+
 }  // namespace
 }  // namespace leat

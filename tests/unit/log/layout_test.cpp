@@ -68,7 +68,7 @@ TEST(Layout, SizesAreThoseOfTheFormat) {
   EXPECT_EQ(sizeof(ParticipantSlot), 128u);
   EXPECT_EQ(sizeof(PartitionControl), 256u);
   EXPECT_EQ(sizeof(PartitionSlot), 128u);
-  EXPECT_EQ(sizeof(SegmentEntry), 16u);
+  EXPECT_EQ(sizeof(SegmentEntry), 32u);
   EXPECT_EQ(sizeof(PhysicalSegment), 8u);
 }
 

@@ -324,5 +324,40 @@ TEST(WaitFd, TellsOfADeadPublishersHole) {
   EXPECT_EQ(log, (Log{"0+1 died", "1 x"}));
 }
 
+// Nothing was ahead when the helper thread lay down, so it has no timer; then somebody claims, and the
+// next poll finds the hole. Whoever polls whenever the descriptor is readable notices the owner's death.
+TEST(WaitFd, TellsOfAHoleThatCameWhileItsHelperSlept) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  const Epoll epoll;
+  epoll.add(must(subscriber.wait_fd()), 0);
+  EXPECT_EQ(epoll.wait(20ms), -1);  // Asleep by now.
+  Child child{[&] {
+    auto publisher = must(topic.open_again().publisher());
+    auto claim = must(publisher.try_claim(1));
+    ::raise(SIGSTOP);
+    return 0;
+  }};
+  int status = 0;
+  ASSERT_EQ(::waitpid(child.pid(), &status, WUNTRACED), child.pid());
+  EXPECT_EQ(drain(subscriber), Log{});
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_EQ(epoll.wait(30s), 0) << i;  // Every 2 ms.
+    EXPECT_EQ(drain(subscriber), Log{});
+  }
+  ::kill(child.pid(), SIGKILL);
+  EXPECT_EQ(child.join(), -SIGKILL);
+  Log log;
+  while (subscriber.offset() == 0) {
+    ASSERT_EQ(epoll.wait(30s), 0);
+    log = drain(subscriber);
+  }
+  EXPECT_EQ(log, Log{"0+1 died"});
+  // Quiet again, but for what a late wake-up left behind.
+  (void)epoll.wait(20ms);
+  EXPECT_EQ(drain(subscriber), Log{});
+  EXPECT_EQ(epoll.wait(30ms), -1);
+}
+
 }  // namespace
 }  // namespace leat

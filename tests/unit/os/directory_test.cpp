@@ -39,5 +39,30 @@ TEST(Directory, LinksAreNotFollowed) {
   EXPECT_NE(code(open_at(directory.get(), "link", O_RDONLY)), Errc::ok);
 }
 
+// Whoever opens a FIFO to read waits for a writer, and opening a device may do anything: neither is waited for.
+TEST(Directory, OnlyFilesAreOpenedAsFiles) {
+  const TestDirectory path;
+  const Fd directory = must(open_directory_path(path.path(), false, false));
+  ASSERT_EQ(::mkfifoat(directory.get(), "fifo", 0600), 0);
+  ASSERT_EQ(::mknodat(directory.get(), "socket", S_IFSOCK | 0600, 0), 0);
+  std::filesystem::create_directory(path / "folder");
+  std::filesystem::create_symlink("file", path / "link");
+  Child child{[&] {
+    ::alarm(10);
+    for (const int flags : {O_RDONLY, O_RDWR, O_RDWR | O_CREAT}) {
+      if (!open_file_at(directory.get(), "file", O_RDWR | O_CREAT, 0600)) return 1;
+      for (const char* name : {"fifo", "socket", "folder", "link"}) {
+        const Errc error = code(open_file_at(directory.get(), name, flags, 0600));
+        if (error != Errc::wrong_format) {
+          std::fprintf(stderr, "%s with %o: %s\n", name, flags, describe({error, 0}).c_str());
+          return 2;
+        }
+      }
+    }
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), 0);
+}
+
 }  // namespace
 }  // namespace leat::detail

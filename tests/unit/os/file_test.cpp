@@ -1,5 +1,8 @@
 #include "leat/os/file.hpp"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "leat/os/directory.hpp"
 #include "leat/os/event.hpp"
 #include "testing.hpp"
@@ -29,6 +32,45 @@ TEST(File, IsAllocatedWholeAndZero) {
   for (std::size_t i = 0; i < 10'000; ++i) ASSERT_EQ(mapping.data()[i], std::byte{0});
   EXPECT_EQ(code(allocate_file(file.get(), std::size_t{1} << 50)), Errc::no_space);
   EXPECT_NE(code(allocate_file(-1, 1)), Errc::ok);
+}
+
+// A limit on the size of files (ulimit -f) is an error and does not end the process; the program's own
+// handling of the signal, and one that it has pending, stay as they are.
+TEST(File, BeyondTheLimitOfSizesIsAnError) {
+  const TestDirectory directory;
+  Child child{[&] {
+    const Fd file = directory.open_file("f");
+    const rlimit limit{8192, 8192};
+    if (::setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    const Result<void> tries[] = {allocate_file(file.get(), 8193), set_file_size(file.get(), 8193)};
+    for (const Result<void>& one : tries) {
+      if (one.error().code != Errc::no_space || one.error().system_error != EFBIG) return 2;
+    }
+    if (is_pending(SIGXFSZ) || !allocate_file(file.get(), 8192)) return 3;
+    sigset_t only;
+    ::sigemptyset(&only);
+    ::sigaddset(&only, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &only, nullptr);
+    ::raise(SIGXFSZ);
+    if (allocate_file(file.get(), 8193) || !is_pending(SIGXFSZ)) return 4;
+    ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
+    return 5;  // Ended by its own signal.
+  }};
+  EXPECT_EQ(child.join(), -SIGXFSZ);
+}
+
+// On tmpfs of older kernels any signal undoes what fallocate has done so far, so that with a timer that is
+// faster than the allocation it would never end. Such a call is played here: refused while a signal may come.
+TEST(File, IsAllocatedWhateverSignalsCome) {
+  int calls = 0;
+  const auto is_refused_while_signals_come = [&] {
+    sigset_t blocked;
+    ::pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+    errno = EINTR;
+    return ++calls < 1000 && ::sigismember(&blocked, SIGALRM) == 0 ? -1 : 0;
+  };
+  must(change_file(is_refused_while_signals_come));
+  EXPECT_EQ(calls, 1);
 }
 
 TEST(File, MappingsOfOneFileShareIt) {

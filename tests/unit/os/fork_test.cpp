@@ -1,6 +1,5 @@
 #include "leat/os/fork.hpp"
 
-#include "leat/os/lock.hpp"
 #include "testing.hpp"
 
 namespace leat::detail {
@@ -13,20 +12,6 @@ TEST(Fork, ChildKnowsThatItIsOne) {
   EXPECT_EQ(child.join(), 0);
   EXPECT_EQ(fork_generation(), generation);
   EXPECT_EQ(process_token(), token);
-}
-
-TEST(Fork, ChildClosesRememberedDescriptors) {
-  const TestDirectory directory;
-  const Fd kept = directory.open_file("f");
-  const Fd lock = directory.open_file("f");
-  remember_lock(lock.get());
-  Child child{[&] {
-    return ::fcntl(lock.get(), F_GETFD) == -1 && ::fcntl(kept.get(), F_GETFD) != -1 ? 0 : 1;
-  }};
-  EXPECT_EQ(child.join(), 0);
-  forget_lock(lock.get());
-  Child later{[&] { return ::fcntl(lock.get(), F_GETFD) != -1 ? 0 : 1; }};
-  EXPECT_EQ(later.join(), 0);
 }
 
 TEST(Fork, RandomNumbersDiffer) {

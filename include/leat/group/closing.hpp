@@ -1,0 +1,54 @@
+// How a consumer group that was deleted leaves its topic.
+//
+// By force it is closed while members live. It holds no more room then but that of the records which
+// they have in hand, until their next call tells them (or they die): what is read in place stays. The
+// last one to let go takes the group out; if it dies over that, whoever next makes, opens or deletes a
+// group of the topic does. docs/internals/groups.md, "Groups come and go".
+#pragma once
+
+#include <new>
+#include <string>
+
+#include "leat/log/participants.hpp"
+
+namespace leat::detail {
+
+inline bool has_living_members(const SharedTopic& topic, const GroupView& group) noexcept {
+  for (std::uint32_t i = 0; i < group.seat_high(); ++i) {
+    // [group] seq_cst: `closed` was set before; a member takes its seat, then looks at it.
+    const std::uint64_t identity = load_seq_cst<Edge::group>(group.seat(i).identity);
+    if (identity != 0 && byte_is_locked(topic.control_fd(), lock_offset(identity))) return true;
+  }
+  return false;
+}
+
+// Publishers do not look at it any more. Under the topic's group lock, as the next one.
+inline void take_group_out(SharedTopic& topic, std::uint32_t slot, std::uint64_t number) {
+  (void)exchange<Edge::group>(topic.header().groups[slot], 0);
+  LEAT_STEP("group:out");
+  remove_file_at(topic.directory_fd(), group_file_name(number).c_str());
+  topic.wake_everybody();
+}
+
+inline void take_closed_groups_out(SharedTopic& topic) {
+  for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
+    const std::uint64_t number = topic.group_number(slot);
+    if (number == 0) continue;
+    auto group = topic.group(slot);
+    if (group && *group != nullptr && (*group)->is_closed() && !has_living_members(topic, **group))
+      take_group_out(topic, slot, number);
+  }
+}
+
+// Called by a member that has let go of a closed group. If somebody has the lock, it may come to look too
+// early to see that: then the group's file stays until the lock is taken again.
+inline void finish_closing(SharedTopic& topic) noexcept {
+  try {
+    auto file = topic.open_control_to_lock();
+    if (!file) return;
+    if (auto locked = file->try_lock(kGroupLock); locked && *locked) take_closed_groups_out(topic);
+  } catch (const std::bad_alloc&) {  // Left to who takes the lock next.
+  }
+}
+
+}  // namespace leat::detail

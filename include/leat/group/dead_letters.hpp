@@ -1,0 +1,74 @@
+// Where a group's records go that were handed out too often: a topic of their own, with headers that
+// say where each came from. docs/guide/groups.md, "Options of a group".
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "leat/log/topic.hpp"
+
+namespace leat::detail {
+
+// TOPIC.GROUP.dead. If the group's name has dots, their number follows, for where the topic's name
+// ends must be plain: `a` with group `b.c` has a.b.c.dead1, `a.b` with group `c` has a.b.c.dead.
+inline std::string dead_letter_topic_name(std::string_view topic, std::string_view group) {
+  std::string name{topic};
+  name.append(".").append(group).append(".dead");
+  const auto dots = std::count(group.begin(), group.end(), '.');
+  return dots == 0 ? name : name + std::to_string(dots);
+}
+
+// As large as the topic they come from was when it was made. One that grows has one that grows.
+inline TopicOptions dead_letter_topic_options(const Topic& source) {
+  const TopicInfo info = source.info();
+  TopicOptions options;
+  // Larger segments, so that every record fits with what is added to it.
+  options.segment_bytes = std::min(2 * info.segment_bytes, Geometry::kMaxSegmentSize);
+  options.capacity_bytes = std::max(source.min_capacity(), 2 * options.segment_bytes);
+  options.directory = source.directory();
+  if (source.policy() == Policy::grow) {
+    options.policy = Policy::grow;
+    options.max_capacity_bytes = std::max(info.max_capacity_bytes, options.capacity_bytes);
+  } else {
+    options.policy = Policy::overwrite;
+  }
+  return options;
+}
+
+// What is told about a dead letter, and kept here for as long as its headers are needed.
+class DeadLetter {
+ public:
+  DeadLetter(const Record& record, std::string topic, std::string group, std::uint32_t deliveries)
+      : record_{record},
+        topic_{std::move(topic)},
+        group_{std::move(group)},
+        partition_{std::to_string(record.partition)},
+        offset_{std::to_string(record.offset)},
+        deliveries_{std::to_string(deliveries)},
+        timestamp_{std::to_string(record.timestamp_ms)} {
+    headers_ = {{"leat-reason", "max-deliveries"}, {"leat-topic", topic_},
+                {"leat-group", group_},            {"leat-partition", partition_},
+                {"leat-offset", offset_},          {"leat-deliveries", deliveries_}};
+    // The letter's own time, if it has one, is when it was put aside.
+    if (record.timestamp_ms >= 0) headers_.push_back({"leat-timestamp", timestamp_});
+    for (const Header header : record.headers) headers_.push_back(header);
+  }
+  DeadLetter(const DeadLetter&) = delete;
+  DeadLetter& operator=(const DeadLetter&) = delete;
+
+  // Points into this, and into the record.
+  NewRecord letter() const {
+    NewRecord letter{.headers = headers_, .value = record_.value};
+    if (record_.has_key) letter.key = record_.key;
+    return letter;
+  }
+
+ private:
+  const Record& record_;
+  std::string topic_, group_, partition_, offset_, deliveries_, timestamp_;
+  std::vector<Header> headers_;
+};
+
+}  // namespace leat::detail

@@ -1,0 +1,125 @@
+// What the words of a partition tell about claims: how far they go, and which publisher announced what.
+//
+// A publisher announces a claim in its slot before it makes it, and marks it as made afterwards; so a
+// hole is matched with its owner. docs/internals/log.md, "The claim word" and "Repair".
+#pragma once
+
+#include <optional>
+
+#include "leat/log/participants.hpp"
+#include "leat/os/membarrier.hpp"
+
+namespace leat::detail {
+
+// The claim word and the segment that it is in, of one moment.
+struct ClaimPoint {
+  std::uint64_t word = 0;
+  std::uint64_t segment = 0;  // Full number.
+};
+
+// Nothing: the two words contradict each other, which only scribbling does.
+[[gnu::always_inline]] inline std::optional<ClaimPoint> load_claim_point(
+    const PartitionControl& control, const ClaimLayout& layout) noexcept {
+  for (std::uint32_t attempt = 0; attempt < 1000; ++attempt) {
+    // [segment-open] acquire, [claim] acquire. Both words change together when a segment is opened, so
+    // what is read between two equal segment numbers is of that segment.
+    const std::uint64_t segment = load_acquire<Edge::segment_open>(control.current);
+    const std::uint64_t word = load_acquire<Edge::claim>(control.claim);
+    if (load_acquire<Edge::segment_open>(control.current) == segment) [[likely]] {
+      if (layout.segment(word) != layout.truncate_segment(segment)) [[unlikely]]
+        break;
+      return ClaimPoint{word, segment};
+    }
+  }
+  return std::nullopt;
+}
+
+// How far the claims in a segment go.
+struct ClaimsEnd {
+  bool is_open = false;  // False: nothing was ever claimed in it, or nobody can read it any more.
+  std::uint64_t records = 0;
+  std::uint64_t granules = 0;
+};
+
+//   corrupt   the words contradict each other
+inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const PartitionView& view,
+                                         std::uint64_t segment) noexcept {
+  const ClaimLayout& layout = geometry.claim_layout;
+  const std::optional<ClaimPoint> point = load_claim_point(*view.control, layout);
+  if (!point) return Errc::corrupt;
+  if (point->segment < segment) return ClaimsEnd{};
+  std::uint64_t word = point->word;
+  if (point->segment != segment) {
+    // The claim word with which it was closed lies in the entry of the next one, which is open.
+    const SegmentEntry& next = view.entries[(segment + 1) & (geometry.entry_count - 1)];
+    // [segment-map] acquire, twice: the entry is the next one's while it is read.
+    if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1)
+      return ClaimsEnd{};
+    word = load_acquire<Edge::segment_map>(next.previous_end);
+    if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1)
+      return ClaimsEnd{};
+    if (!ClaimLayout::is_closed(word) || layout.segment(word) != layout.truncate_segment(segment))
+      return Errc::corrupt;
+  }
+  return ClaimsEnd{true, layout.records(word), layout.granules(word)};
+}
+
+// The room and the offsets that a claim takes.
+struct ClaimSize {
+  std::uint64_t records = 0;
+  std::uint64_t granules = 0;
+  bool operator==(const ClaimSize&) const noexcept = default;
+};
+
+// A publisher's last announcement.
+struct ClaimFacts {
+  std::uint64_t phase = kIdle;  // With the claim's number.
+  std::uint64_t word = 0;
+  std::uint64_t step = 0;
+  std::uint64_t segment = 0;  // In which the claim word was `word` when it was read.
+
+  ClaimPhase claim_phase() const noexcept { return static_cast<ClaimPhase>(phase & kPhaseMask); }
+  bool is_open() const noexcept { return claim_phase() != kIdle; }
+};
+
+// Consistent: `phase` did not change while the rest was read. (An exclusive publisher's does not
+// change at all; what is read of its next claim can't be mistaken, for its last one is committed.)
+// Nothing if its owner is too busy to be read: then it is alive, and the caller looks again later.
+inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    ClaimFacts facts;
+    // [intent] acquire: the facts of this phase, or newer ones, in which case the phase differs.
+    facts.phase = load_acquire<Edge::intent>(slot.phase);
+    facts.word = load_acquire<Edge::intent>(slot.claim_word);
+    facts.step = load_acquire<Edge::intent>(slot.claim_step);
+    facts.segment = load_acquire<Edge::intent>(slot.claim_segment);
+    if (load_acquire<Edge::intent>(slot.phase) == facts.phase) return facts;
+  }
+  return std::nullopt;
+}
+
+enum class Withdrawal {
+  done,      // the claim has no effect: its owner, if it made it, gives it up itself and claims anew
+  is_owner,  // too late: the claim is marked as made
+  is_over,   // the publisher has gone on to another claim, or none
+  refused,   // the kernel has no membarrier(2)
+};
+
+// Withdraws a claim that a living publisher announced and has not marked as made: whether it won
+// can't be told, and must not matter while that publisher does not run.
+inline Withdrawal withdraw(PartitionSlot& slot, const ClaimFacts& facts) noexcept {
+  const std::uint64_t number = facts.phase & ~kPhaseMask;
+  // [withdraw] seq_cst. It only grows: one who was stopped here can't undo a later withdrawal.
+  std::uint64_t seen = load_acquire<Edge::withdraw>(slot.withdrawn);
+  while (seen < number && !compare_exchange<Edge::withdraw>(slot.withdrawn, seen, number)) {
+  }
+  // The publisher marks its claim and then looks here, without a fence of its own. Behind this
+  // barrier either its mark is visible, or it will find the withdrawal.
+  if (!membarrier_all()) return Withdrawal::refused;
+  LEAT_STEP("withdraw:barrier");
+  const std::uint64_t phase = load_acquire<Edge::withdraw>(slot.phase);
+  if (phase == facts.phase) return Withdrawal::done;
+  return phase == (number | kClaimed) ? Withdrawal::is_owner : Withdrawal::is_over;
+}
+
+}  // namespace leat::detail

@@ -1,0 +1,117 @@
+// What consumer groups need of one partition, for publishers that look for room.
+//
+// Asked after the participants: who makes or moves a group holds the room as a subscriber until the
+// group holds it. docs/internals/groups.md, "Room".
+#pragma once
+
+#include "leat/log/participants.hpp"
+
+namespace leat::detail {
+
+class GroupRoom {
+ public:
+  GroupRoom(SharedTopic& topic, std::uint32_t partition) noexcept
+      : topic_{topic}, partition_{partition} {}
+
+  // Whether a group needs `segment`: it has not claimed all of it, or (unless `only_cursors`) a member
+  // still has a record there. An error: some group's file can't be used.
+  Result<bool> is_needed(std::uint64_t segment, bool only_cursors) {
+    bool needed = false;
+    const std::uint64_t granules = topic_.geometry().segment_granules;
+    auto looked = each_group([&](const GroupView& group) {
+      if (needed) return;
+      // In this order: a group that closes later still holds all that its cursor and its holds say now.
+      // The cursor before the holds: what it has passed has its holds.
+      const bool closed = group.is_closed();
+      needed = !closed && group.is_before(partition_, segment);
+      if (needed || only_cursors) return;
+      group.each_hold_in(partition_, segment * granules, granules, [&](std::uint64_t word) {
+        needed = needed || !closed || has_reader(group, word);
+      });
+    });
+    if (!looked) return looked.error();
+    return needed;
+  }
+
+  // Who could make room in a partition that has none: how far the groups stand in the way.
+  struct Holders {
+    bool mine = false;      // members of the calling thread
+    bool others = false;    // anybody else, also somebody who would have to join first
+    bool unpolled = false;  // one that this thread made, and that nobody has used yet
+  };
+  Holders holders() {
+    Holders found;
+    // [retire] seq_cst: what lies before it is passed over because of holds only.
+    const std::uint64_t start =
+        load_seq_cst<Edge::retire>(topic_.partition(partition_).control->start);
+    (void)each_group([&](const GroupView& group) {
+      const bool closed = group.is_closed();
+      if (!closed && group.is_before(partition_, start)) add_members(group, found);
+      group.each_hold_in(
+          partition_, 0, start * topic_.geometry().segment_granules, [&](std::uint64_t word) {
+            const std::uint32_t owner = owner_of(word);
+            const bool known = owner != 0 && owner <= group.geometry().seat_count &&
+                               add_member(group.seat(owner - 1), found);
+            if (!known && !closed) add_members(group, found);
+          });
+    });
+    return found;
+  }
+
+ private:
+  template <class Visit>
+  Result<void> each_group(Visit&& visit) {
+    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
+      if (topic_.group_number(slot) == 0) continue;
+      auto group = topic_.group(slot);
+      if (!group) return group.error();
+      if (*group != nullptr) visit(**group);
+    }
+    return {};
+  }
+
+  // Of a deleted group, whether somebody may still be reading the record: its owner, until it has come
+  // to know of the deletion. Then it vacates its seat.
+  bool has_reader(const GroupView& group, std::uint64_t word) const noexcept {
+    const std::uint32_t owner = owner_of(word);
+    if (owner == 0 || owner > group.geometry().seat_count) return false;
+    // [hold] acquire: who vacated it read before.
+    const std::uint64_t identity = load_acquire<Edge::hold>(group.seat(owner - 1).identity);
+    return identity != 0 && byte_is_locked(topic_.control_fd(), lock_offset(identity));
+  }
+
+  // The members of a group; if none is alive, whoever will join.
+  void add_members(const GroupView& group, Holders& found) const noexcept {
+    bool any = false;
+    for (std::uint32_t i = 0; i < group.seat_high() && !found.others; ++i)
+      any = add_member(group.seat(i), found) || any;
+    if (!any) found.others = true;
+  }
+
+  // False if nobody alive has the seat.
+  bool add_member(const GroupSeat& seat, Holders& found) const noexcept {
+    const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
+    if (identity == 0) return false;
+    // relaxed, all: only to name a deadlock. Who is not known by its slot is somebody else.
+    const std::uint32_t index = load_relaxed(seat.participant);
+    if (index < topic_.participant_high()) {
+      const ParticipantSlot& slot = topic_.participant(index);
+      const std::uint64_t thread = load_relaxed(slot.thread);
+      if (identity_of(load_acquire<Edge::slot>(slot.state)) == identity &&
+          load_relaxed(slot.process) == process_token() &&
+          (thread & ~kNotPolledYet) == thread_token()) {
+        found.mine = true;
+        if ((thread & kNotPolledYet) != 0) found.unpolled = true;
+        return true;
+      }
+    }
+    if (!byte_is_locked(topic_.control_fd(), lock_offset(identity))) return false;
+    found.others = true;
+    return true;
+  }
+
+  SharedTopic& topic_;
+  std::uint32_t partition_;
+};
+
+}  // namespace leat::detail

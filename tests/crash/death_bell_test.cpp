@@ -1,0 +1,154 @@
+// A publisher dies over a commit, and the one sleeper whom the kernel tells of it has no use for the
+// record: those who have get it all the same, though nobody else does anything.
+//
+// The kernel tells whoever has slept longest. So the one without a use for it (the first) lies down
+// before those who wait for the record (the others).
+#include <poll.h>
+
+#include "scenarios.hpp"
+
+namespace leat::testing {
+namespace {
+
+constexpr std::uint32_t kPartition = 0;  // Of the record.
+constexpr std::uint32_t kElsewhere = 1;
+
+enum class Wait { receive, wait_any, wait_fd };
+std::ostream& operator<<(std::ostream& out, Wait wait) {
+  return out << (wait == Wait::receive    ? "receive"
+                 : wait == Wait::wait_any ? "wait_any"
+                                          : "wait_fd");
+}
+
+class DeathBell : public ::testing::TestWithParam<Wait> {
+ protected:
+  DeathBell() {
+    for (const char* name : {"topic", "another"}) {
+      auto created = Topic::create(name, {.capacity_bytes = 16384,
+                                          .segment_bytes = 4096,
+                                          .partitions = 2,
+                                          .directory = directory_.path()});
+      EXPECT_TRUE(created) << describe(created.error());
+    }
+  }
+  // In children.
+  Topic open(const char* name = "topic") const {
+    auto opened = Topic::open(name, Deadline::immediate(), directory_.path());
+    CHILD_CHECK_OK(opened);
+    return std::move(*opened);
+  }
+  static Subscriber subscriber(const Topic& topic, std::uint32_t partition) {
+    auto joined = topic.subscriber({.partition = partition, .spin = 0ns});
+    CHILD_CHECK_OK(joined);
+    return std::move(*joined);
+  }
+
+  // Counts how often the child lies down; with `dies` it is killed when it is told of a death.
+  void watch_sleep(bool dies) const {
+    static std::atomic<std::uint32_t>* times;
+    static bool dies_of_it;
+    times = &*sleeps_;
+    dies_of_it = dies;
+    detail::step_hook = [](const char* name) {
+      if (std::string_view{name} == "sleep:announced") ++*times;
+      if (dies_of_it && std::string_view{name} == kBellStep) ::raise(SIGKILL);
+    };
+  }
+  // Sleeps for records that never come, and looks at what it waited for whenever it is woken.
+  int sleep_elsewhere(Wait wait, bool dies) const {
+    watch_sleep(dies);
+    const Topic topic = open();
+    const Topic another = open("another");
+    Subscriber here = subscriber(topic, kElsewhere);
+    Subscriber there = subscriber(another, kElsewhere);
+    while (true) {
+      if (wait == Wait::receive) {
+        (void)here.wait();
+      } else if (wait == Wait::wait_any) {
+        (void)wait_any({&there, &here});
+      } else {
+        auto fd = here.wait_fd();
+        CHILD_CHECK_OK(fd);
+        ::pollfd entry{*fd, POLLIN, 0};
+        CHILD_CHECK(::poll(&entry, 1, -1) == 1);
+      }
+      auto polled = here.poll(1, [](const Record&) {});
+      CHILD_CHECK(polled && *polled == 0);
+    }
+  }
+  int receive_one() const {
+    watch_sleep(false);
+    const Topic topic = open();
+    Subscriber reader = subscriber(topic, kPartition);
+    auto record = reader.receive();
+    CHILD_CHECK_OK(record);
+    CHILD_CHECK(record->text() == "last words");
+    return 0;
+  }
+
+  // Starts a child and returns when it sleeps.
+  Child asleep(const std::function<int()>& body) {
+    const std::uint32_t before = *sleeps_;
+    Child child{body};
+    EXPECT_TRUE(eventually([&] { return *sleeps_ > before; }));
+    ::usleep(20'000);  // The last look comes before the last step into sleep.
+    return child;
+  }
+  void publish_and_die() {
+    Child victim{[&]() -> int {
+      arm({"commit:done", 1, SIGKILL});
+      const Topic topic = open();
+      auto publisher = topic.publisher({.partition = kPartition});
+      CHILD_CHECK_OK(publisher);
+      (void)publisher->publish("last words");
+      return 0;
+    }};
+    victim.wait();
+    ASSERT_TRUE(victim.was_killed()) << victim.describe();
+  }
+
+  TemporaryDirectory directory_;
+  Shared<std::atomic<std::uint32_t>> sleeps_;
+};
+
+TEST_P(DeathBell, IsPassedOnByWhoHasNoUseForIt) {
+  const Child first = asleep([this] { return sleep_elsewhere(GetParam(), false); });
+  std::vector<Child> others;
+  for (int i = 0; i < 2; ++i) others.push_back(asleep([this] { return receive_one(); }));
+  publish_and_die();
+  for (Child& other : others) {
+    other.wait();
+    EXPECT_TRUE(other.succeeded()) << other.describe();
+  }
+}
+
+TEST_P(DeathBell, IsPassedOnWhenWhoWasToldDies) {
+  Child first = asleep([this] { return sleep_elsewhere(GetParam(), true); });
+  Child other = asleep([this] { return receive_one(); });
+  publish_and_die();
+  first.wait();
+  EXPECT_TRUE(first.was_killed()) << first.describe();
+  other.wait();
+  EXPECT_TRUE(other.succeeded()) << other.describe();
+}
+
+// Many have no use for it: each is woken, lies down again, and wakes nobody for it.
+TEST_P(DeathBell, EndsInSilence) {
+  constexpr std::uint32_t kSleepers = 5;
+  std::vector<Child> sleepers;
+  for (std::uint32_t i = 0; i < kSleepers; ++i)
+    sleepers.push_back(asleep([this] { return sleep_elsewhere(GetParam(), false); }));
+  const std::uint32_t before = *sleeps_;
+  publish_and_die();
+  EXPECT_TRUE(eventually([&] { return *sleeps_ >= before + kSleepers; }));
+  ::usleep(50'000);  // Time for what must not happen.
+  // wait_any lies down on two topics, and of both it may be told.
+  EXPECT_LE(*sleeps_, before + 8 * kSleepers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, DeathBell,
+                         ::testing::Values(Wait::receive, Wait::wait_any, Wait::wait_fd),
+                         ::testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace leat::testing

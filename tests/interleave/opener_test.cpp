@@ -1,0 +1,86 @@
+// Whoever opens a segment dies or stops at it, while readers are there, or have entered already: no
+// wait of theirs becomes `corrupt`, however long it is, and the next publisher goes on.
+#include <gtest/gtest.h>
+
+#include "mortals.hpp"
+
+namespace leat {
+namespace {
+
+TEST(Opener, ADeadOneLeavesNothingToWaitFor) {
+  EXPECT_TRUE(survives("alone",
+                       {.mortal = 1,
+                        .survivors = 0,
+                        .items = 5,
+                        .large_one_in = 1,
+                        .within = 200,
+                        .reader_looks_away = 2000},
+                       6000));
+}
+
+TEST(Opener, SeveralDieAtIt) {
+  EXPECT_TRUE(survives("each",
+                       {.mortal = 2,
+                        .survivors = 0,
+                        .items = 4,
+                        .large_one_in = 1,
+                        .within = 200,
+                        .reader_looks_away = 2000},
+                       6000));
+  EXPECT_TRUE(survives("together",
+                       {.mortal = 2,
+                        .together = true,
+                        .survivors = 0,
+                        .items = 4,
+                        .large_one_in = 1,
+                        .within = 200,
+                        .reader_looks_away = 2000},
+                       6000));
+}
+
+TEST(Opener, AStoppedOneIsWaitedForOrHelped) {
+  EXPECT_TRUE(survives("alone",
+                       {.mortal = 0,
+                        .stopping = 1,
+                        .survivors = 0,
+                        .items = 5,
+                        .large_one_in = 1,
+                        .within = 200,
+                        .reader_looks_away = 2000},
+                       6000));
+  EXPECT_TRUE(survives("helped",
+                       {.mortal = 0,
+                        .stopping = 1,
+                        .survivors = 1,
+                        .items = 5,
+                        .large_one_in = 1,
+                        .within = 200,
+                        .reader_looks_away = 2000},
+                       4000));
+}
+
+// Many segments, and few of them in memory: the stopped find that theirs was left, reused or opened by
+// somebody else long ago.
+TEST(Opener, ManySegmentsGoByTheStopped) {
+  EXPECT_TRUE(survives("many",
+                       {.mortal = 0,
+                        .stopping = 1,
+                        .survivors = 2,
+                        .items = 12,
+                        .large_one_in = 1,
+                        .segments = 3,
+                        .within = 300},
+                       2000));
+  EXPECT_TRUE(survives("with the dead",
+                       {.mortal = 1,
+                        .stopping = 1,
+                        .survivors = 1,
+                        .items = 10,
+                        .large_one_in = 1,
+                        .segments = 3,
+                        .within = 300},
+                       2000));
+}
+
+}  // namespace
+}  // namespace leat

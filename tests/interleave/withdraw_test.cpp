@@ -1,0 +1,86 @@
+// A claim that was announced and not marked, beside a dead publisher that announced the same: which of the
+// two made it can't be told. If whoever withdraws it and its publisher did not see each other, the
+// publisher would write into room that readers have passed as a gap, and its caller would be told
+// `revoked` by a topic that revokes nothing.
+#include <gtest/gtest.h>
+
+#include "small_topic.hpp"
+
+namespace leat {
+namespace {
+
+std::uint64_t withdrawn = 0;  // Claims, in all executions of a test.
+
+// The slot of a publisher that died after it announced a claim, and before anybody could tell that it
+// lost: nobody has its identity's lock.
+void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules) {
+  using namespace detail;
+  const std::uint64_t identity = 1 + fetch_add<Edge::slot>(shared.header().next_identity, 1);
+  const std::uint32_t index = 0;
+  const PartitionView view = shared.partition(0);
+  PartitionSlot& line = view.slots[index];
+  store_relaxed(line.claim_word, load_relaxed(view.control->claim));
+  store_relaxed(line.claim_step, shared.geometry().claim_layout.step(1, granules));
+  store_relaxed(line.claim_segment, load_relaxed(view.control->current));
+  store_relaxed(line.phase, std::uint64_t{4} | kClaiming);
+  store_relaxed(shared.participant(index).state,
+                make_state(identity, ParticipantRole::publisher));
+  store_relaxed(shared.header().participant_high, index + 1);
+}
+
+// Two look after the hole once it is there; the living publisher never notices, and a reader finds all.
+void withdraw_beside_a_death(model::Execution& run) {
+  SmallTopic topic;
+  auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
+  auto topic_directory = must(detail::open_topic_directory(directory, "t"), "topic directory");
+  const std::shared_ptr<detail::SharedTopic> shared =
+      must(detail::SharedTopic::attach(topic_directory), "attach");
+  announce_and_die(*shared, detail::granules_for(kSmall));
+  std::map<std::uint64_t, Mark> published;
+  Ledger ledger;
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  auto publisher = must(topic->publisher(), "publisher");
+  run.thread("publisher", [&] { publish(publisher, 1, 1, kSmall, published); });
+  for (int who = 0; who < 2; ++who) {
+    auto me = must(detail::Participant::join(shared, detail::ParticipantRole::repairer,
+                                             [](std::uint32_t) {}),
+                   "join");
+    run.thread("repairer", [&, me = std::make_shared<detail::Participant>(std::move(me))] {
+      detail::PartitionControl& control = *shared->partition(0).control;
+      const std::uint64_t before = shared->geometry().claim_layout.pack(1, 0, 0);
+      while (detail::load_acquire<Edge::claim>(control.claim) == before) detail::spin_pause();
+      for (int i = 0; i < 3; ++i) {
+        detail::Repair repair{*shared, 0, me->index()};
+        (void)must(repair.fill_hole({1, 0, 0}, false), "fill_hole");
+      }
+    });
+  }
+  if (!run.run()) return;
+  const std::uint64_t end = topic->info().partitions.at(0).end;
+  run.thread("last", [&] { read_until(subscriber, ledger, end); });
+  if (!run.run()) return;
+  ledger.check_published(published);
+  model::check(ledger.gaps().size() <= 1, "more than the one claim that was withdrawn");
+  withdrawn += ledger.gaps().size();
+}
+
+TEST(Withdraw, ALivingPublisherNeverNotices) {
+  withdrawn = 0;
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "withdraw", .executions = 4000}, withdraw_beside_a_death)));
+  EXPECT_GT(withdrawn, 100U);
+}
+
+// ---- What the edge is for --------------------------------------------------------------------------
+
+// The order comes from the barrier alone, on both sides.
+TEST(WithdrawEdges, EitherTheMarkOrTheWithdrawalIsSeen) {
+  EXPECT_TRUE(model::breaks(model::explore({.name = "no membarrier", .executions = 20'000},
+                                           [](model::Execution& run) {
+                                             model::drop_membarriers();
+                                             withdraw_beside_a_death(run);
+                                           })));
+}
+
+}  // namespace
+}  // namespace leat

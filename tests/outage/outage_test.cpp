@@ -1,0 +1,62 @@
+// Outages of several processes at once. Each case takes a few seconds; SOAK_SECONDS makes it that many,
+// in rounds of fresh topics. The seed is printed; LEAT_SEED gives it back.
+#include <cstdlib>
+
+#include "supervisor.hpp"
+
+namespace leat::testing {
+namespace {
+
+constexpr std::chrono::seconds kRound{2};
+
+std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+void endure(const OutageOptions& options) {
+  const std::chrono::seconds duration{number_from("SOAK_SECONDS", kRound.count())};
+  std::uint64_t seed = number_from("LEAT_SEED", std::random_device{}());
+  OutageTotals totals;
+  const Deadline until{duration};
+  do {
+    std::printf("LEAT_SEED=%llu\n", static_cast<unsigned long long>(seed));
+    Supervisor{options, seed++}.run(std::min<std::chrono::milliseconds>(duration, kRound), totals);
+  } while (!until.passed() && !::testing::Test::HasFailure());
+  std::printf(
+      "%llu records, %llu taken; %llu strikes, %llu kills, %llu stops, %llu of them at a "
+      "step; the spared went on after %.1f ms at most, %llu times after 100 ms\n",
+      static_cast<unsigned long long>(totals.records),
+      static_cast<unsigned long long>(totals.taken),
+      static_cast<unsigned long long>(totals.strikes),
+      static_cast<unsigned long long>(totals.kills), static_cast<unsigned long long>(totals.stops),
+      static_cast<unsigned long long>(totals.at_steps),
+      static_cast<double>(totals.longest_ns) / 1e6, static_cast<unsigned long long>(totals.late));
+}
+
+TEST(Outage, OfPublishers) { endure({.publishers = 4}); }
+TEST(Outage, OfPublishersOfSeveralPartitions) { endure({.partitions = 3, .segments = 4}); }
+TEST(Outage, OfPublishersThatMayBeRevoked) { endure({.revoke_after = 3ms, .publishers = 4}); }
+TEST(Outage, OfAGroup) { endure({.publishers = 2, .subscribers = 1, .members = 3}); }
+TEST(Outage, OfAGroupByKey) {
+  endure({.publishers = 2, .subscribers = 1, .members = 3, .group = {.by_key = true}});
+}
+TEST(Outage, OfAGroupWithLeases) {
+  endure({.publishers = 2, .subscribers = 1, .members = 3, .group = {.lease = 4ms}});
+}
+TEST(Outage, OfAGroupAtMostOnce) {
+  endure({.publishers = 2,
+          .subscribers = 1,
+          .members = 3,
+          .group = {.mode = GroupMode::at_most_once}});
+}
+TEST(Outage, WhileGroupsComeAndGo) {
+  endure({.partitions = 2, .publishers = 2, .subscribers = 1, .members = 2, .movers = 3});
+}
+TEST(Outage, OfATopicThatGrows) {
+  endure({.segments = 3, .policy = Policy::grow, .members = 2, .movers = 1});
+}
+TEST(Outage, WhileTopicsComeAndGo) { endure({.publishers = 2, .subscribers = 1, .renewers = 4}); }
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,161 @@
+// Records that were handed out too often: where they go, what is told about them, and what is counted.
+// That they go at all: acknowledge_test.cpp.
+#include "leat/group/dead_letters.hpp"
+
+#include <map>
+
+#include "group_testing.hpp"
+
+namespace leat {
+namespace {
+
+using detail::dead_letter_topic_name;
+
+// The next record fails once too often. The group has max_deliveries 1.
+void fail_once(Member& member) {
+  must(member.give_back(take(member)));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+}
+Topic dead_letters_of(const TestTopic& topic, const Group& group) {
+  return must(Topic::open(group.info().dead_letter_topic, 0s, topic.directory()));
+}
+TEST(DeadLetters, TheNameIsPlainForAPlainGroup) {
+  EXPECT_EQ(dead_letter_topic_name("orders", "careful"), "orders.careful.dead");
+  EXPECT_EQ(dead_letter_topic_name("a.b", "c"), "a.b.c.dead");
+}
+
+TEST(DeadLetters, NoTwoGroupsShareATopic) {
+  // Every place where the topic's name may end gives another name.
+  std::map<std::string, std::pair<std::string, std::string>> owners;
+  const auto add = [&](const std::string& topic, const std::string& group) {
+    const std::pair owner{topic, group};
+    EXPECT_EQ(owners.emplace(dead_letter_topic_name(topic, group), owner).first->second, owner);
+  };
+  for (const std::string whole : {"a", "a.b", "a.b.c", "a..b", ".a", "a.", "a.dead", "a.dead1.b.c"}) {
+    for (std::size_t at = whole.find('.'); at != std::string::npos; at = whole.find('.', at + 1))
+      add(whole.substr(0, at), whole.substr(at + 1));
+    add(whole, "dead");
+    add(whole, "x.dead1");
+  }
+}
+
+TEST(DeadLetters, OfAGroupWithDotsHaveATopicOfTheirOwn) {
+  const TestTopic topic;  // "topic"
+  const Topic other =
+      must(Topic::create("topic.b", {.capacity_bytes = 4 * kSegment, .directory = topic.directory()}));
+  const Group one = group_of(*topic, {.max_deliveries = 1}, "b.c");
+  const Group two = group_of(other, {.max_deliveries = 1}, "c");
+  must(must(topic->publisher()).publish("one"));
+  must(must(other.publisher()).publish("two"));
+  Member first = join(one);
+  Member second = join(two);
+  fail_once(first);
+  fail_once(second);
+  EXPECT_EQ(dead_values(dead_letters_of(topic, one)), (std::vector<std::string>{"one"}));
+  EXPECT_EQ(dead_values(dead_letters_of(topic, two)), (std::vector<std::string>{"two"}));
+}
+
+TEST(DeadLetters, TheNameMustBeATopicsName) {
+  const TestTopic topic;
+  const std::string dots = "g" + std::string(185, '.') + "g";  // The 185 makes it too long.
+  EXPECT_EQ(code(topic->group(dots, {.max_deliveries = 1})), Errc::invalid_argument);
+  EXPECT_EQ(code(topic->group(dots, {})), Errc::ok);
+}
+
+TEST(DeadLetters, OfAGrowingTopicBeginAsSmallAndGrow) {
+  const TestTopic topic{{.capacity_bytes = 8 * kSegment,
+                         .policy = Policy::grow,
+                         .max_capacity_bytes = 64 * kSegment}};
+  const Group group = group_of(*topic, {.max_deliveries = 1});
+  auto publisher = must(topic->publisher());
+  must(publisher.publish("bad"));
+  Member member = join(group);
+  fail_once(member);
+  const Topic dead = dead_letters_of(topic, group);
+  EXPECT_EQ(dead.policy(), Policy::grow);
+  EXPECT_EQ(dead.info().capacity_bytes, 8 * kSegment);
+  EXPECT_EQ(dead.info().max_capacity_bytes, 64 * kSegment);
+  // Whoever holds its room gets all of them, beyond what it began with.
+  const Group readers = group_of(dead);
+  constexpr std::size_t kLetters = 40;
+  for (std::size_t i = 0; i < kLetters; ++i) {
+    must(publisher.publish(kHalfText));
+    fail_once(member);
+  }
+  Member reader = join(readers);
+  EXPECT_EQ(take_all(reader).size(), 1 + kLetters);
+  EXPECT_GT(dead.info().capacity_bytes, 8 * kSegment);
+}
+
+TEST(DeadLetters, OfATopicOfTwoSegmentsThatGrows) {
+  const TestTopic topic{{.capacity_bytes = 2 * kSegment,
+                         .policy = Policy::grow,
+                         .max_capacity_bytes = 2 * kSegment}};
+  const Group group = group_of(*topic, {.max_deliveries = 1});
+  must(must(topic->publisher()).publish("bad"));
+  Member member = join(group);
+  fail_once(member);
+  EXPECT_EQ(dead_values(dead_letters_of(topic, group)), (std::vector<std::string>{"bad"}));
+}
+
+TEST(DeadLetters, OfATopicThatBlocksOverwriteTheOldest) {
+  const TestTopic topic{{.capacity_bytes = 8 * kSegment}};
+  const Group group = group_of(*topic, {.max_deliveries = 1});
+  must(must(topic->publisher()).publish("bad"));
+  Member member = join(group);
+  fail_once(member);
+  EXPECT_EQ(dead_letters_of(topic, group).policy(), Policy::overwrite);
+  EXPECT_EQ(dead_letters_of(topic, group).info().capacity_bytes, 8 * kSegment);
+}
+
+TEST(DeadLetters, KeepTheTimeOfTheFirstPublication) {
+  const TestTopic topic{{.timestamps = true}};
+  const Group group = group_of(*topic, {.max_deliveries = 1});
+  must(must(topic->publisher()).publish("bad"));
+  Member member = join(group);
+  const Delivery taken = take(member);
+  const std::string published = std::to_string(taken.record.timestamp_ms);
+  must(member.give_back(taken));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  auto reader =
+      must(dead_letters_of(topic, group).subscriber({.from = From::beginning, .gating = false}));
+  EXPECT_EQ(header_of(must(reader.receive(kPatience)), "leat-timestamp"), published);
+}
+
+TEST(DeadLetters, OfATopicWithoutTimesHaveNone) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.max_deliveries = 1});
+  must(must(topic->publisher()).publish("bad"));
+  Member member = join(group);
+  fail_once(member);
+  auto reader =
+      must(dead_letters_of(topic, group).subscriber({.from = From::beginning, .gating = false}));
+  EXPECT_EQ(header_of(must(reader.receive(kPatience)), "leat-timestamp"), "(none)");
+}
+
+TEST(DeadLetters, AreCountedAndAreNoRedeliveries) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.max_deliveries = 2});
+  auto publisher = must(topic->publisher());
+  publish_all(publisher, {"bad", "worse", "fine"});
+  Member member = join(group);
+  EXPECT_EQ(group.info().dead_letters, 0u);
+  for (int i = 0; i < 5; ++i) {
+    const Delivery taken = take(member);
+    must(taken.record.text() == "fine" ? member.acknowledge(taken) : member.give_back(taken));
+  }
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(group.info().dead_letters, 2u);
+  EXPECT_EQ(group.info().redelivered, 2u);  // Each of them once more.
+  EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+TEST(DeadLetters, AsManyDeliveriesAsCanBeCounted) {
+  const TestTopic topic;
+  EXPECT_EQ(code(topic->group("most", {.max_deliveries = 65'534})), Errc::ok);
+  EXPECT_EQ(code(topic->group("more", {.max_deliveries = 65'535})), Errc::invalid_argument);
+  EXPECT_EQ(must(topic->find_group("most")).info().dead_letter_topic, "topic.most.dead");
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,134 @@
+// A publisher whose own thread has the only members that could make room is told, as with subscribers.
+#include "group/group_testing.hpp"
+
+namespace leat {
+namespace {
+
+// Publishes until there is no room, which it waits for.
+Errc fill(Publisher& publisher, const Deadline& deadline = kPatience) {
+  for (int i = 0; i < 1000; ++i) {
+    auto published = publisher.publish(kHalfText, deadline);
+    if (!published) return code(published);
+  }
+  return Errc::ok;
+}
+
+TEST(GroupDeadlock, TheOnlyMemberIsThePublishersOwn) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);  // It is this thread's.
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+  // It may go on as soon as it makes room.
+  const std::size_t count = drain(member).size();
+  EXPECT_EQ(count, 8u);
+  EXPECT_EQ(code(publisher.publish(kHalfText, kPatience)), Errc::ok);
+}
+
+TEST(GroupDeadlock, AMemberThatNobodyUsedYetMayBeGivenToAnotherThread) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  EXPECT_EQ(fill(publisher, 50ms), Errc::timeout);
+  std::jthread worker{[&] { EXPECT_EQ(drain(member, 8).size(), 8u); }};
+  EXPECT_EQ(code(publisher.publish(kHalfText, kPatience)), Errc::ok);
+}
+
+TEST(GroupDeadlock, RecordsInItsHandsCount) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  while (publisher.publish(kHalfText, Deadline::immediate())) {
+  }
+  const std::vector<Delivery> taken = take_all(member);
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+  must(member.acknowledge(taken.front()));
+  must(member.acknowledge(taken.at(1)));
+  EXPECT_EQ(code(publisher.publish(kHalfText, kPatience)), Errc::ok);
+}
+
+TEST(GroupDeadlock, SeveralGroupsAndSubscribersOfOneThread) {
+  const TestTopic topic;
+  Member one = join(group_of(*topic, {}, "one"));
+  Member two = join(group_of(*topic, {}, "two"));
+  auto subscriber = from_beginning(*topic);
+  auto publisher = must(topic->publisher());
+  (void)one.take(Deadline::immediate());
+  (void)two.take(Deadline::immediate());
+  (void)must(subscriber.poll(1, kIgnore));
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+  (void)drain(one);
+  (void)drain(two);
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);  // Because of the subscriber.
+}
+
+TEST(GroupDeadlock, AnotherThreadsMemberCouldMakeRoom) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member mine = join(group);
+  (void)mine.take(Deadline::immediate());
+  std::optional<Member> other;
+  std::jthread{[&] {
+    other = join(group);
+    (void)other->take(Deadline::immediate());
+  }}.join();
+  EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
+  other.reset();
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+}
+
+TEST(GroupDeadlock, AnotherGroupsMemberCouldMakeRoom) {
+  const TestTopic topic;
+  Member mine = join(group_of(*topic, {}, "mine"));
+  (void)mine.take(Deadline::immediate());
+  const Group others = group_of(*topic, {}, "others");  // Has none yet; somebody may join.
+  auto publisher = must(topic->publisher());
+  EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
+  std::jthread{[&] {
+    Member member = join(others);
+    (void)drain(member);
+  }}.join();
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+}
+
+TEST(GroupDeadlock, AGroupWithoutMembersMayGetOne) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
+}
+
+TEST(GroupDeadlock, ADeadMemberCountsForNobody) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member mine = join(group);
+  (void)mine.take(Deadline::immediate());
+  Child dead{[&] {
+    Member member = join(must(topic.open_again().find_group(kGroupName)));
+    (void)member.take(Deadline::immediate());
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  EXPECT_EQ(dead.join(), -SIGKILL);
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+}
+
+TEST(GroupDeadlock, AMemberThatWentToAnotherThreadIsThatOnes) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  (void)member.take(Deadline::immediate());
+  std::jthread{[&] { (void)member.take(Deadline::immediate()); }}.join();
+  EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
+  (void)member.acknowledge_all();  // And back.
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,154 @@
+// Topics with `remove_when_unused`: they go with their last user.
+#include <signal.h>
+
+#include "testing.hpp"
+
+namespace leat {
+namespace {
+
+TopicOptions passing(const TestDirectory& directory) {
+  return {.capacity_bytes = 4 * kSegment,
+          .segment_bytes = kSegment,
+          .remove_when_unused = true,
+          .directory = directory.path()};
+}
+
+TEST(UnusedTopic, GoesWithItsLastUser) {
+  const TestDirectory directory;
+  const TopicOptions options = passing(directory);
+  {
+    std::optional<Topic> topic = must(Topic::create("a", options));
+    std::optional<Publisher> publisher = must(topic->publisher());
+    std::optional<Topic> other = must(Topic::open("a", 0s, directory.path()));
+    std::optional<Subscriber> subscriber = from_beginning(*other);
+    topic.reset();
+    publisher.reset();
+    EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::ok);
+    other.reset();
+    EXPECT_EQ(must(Topic::list(directory.path())).size(), 1u);
+    subscriber.reset();
+  }
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
+  EXPECT_TRUE(directory.is_empty());
+}
+
+TEST(UnusedTopic, StaysWhileItIsOpenSomewhere) {
+  const TestDirectory directory;
+  const TopicOptions options = passing(directory);
+  {
+    const Topic made = must(Topic::create("a", options));
+    const Topic other = must(Topic::open("a", 0s, directory.path()));
+    auto publisher = must(other.publisher());
+    (void)must(publisher.publish("x"));
+    auto reader = from_beginning(made);
+    EXPECT_EQ(drain(reader).size(), 1u);
+  }
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
+}
+
+TEST(UnusedTopic, IsNotRemovedByLookingAtIt) {
+  const TestDirectory directory;
+  const TopicOptions options = passing(directory);
+  (void)must(Topic::create("a", options));
+  const ::pid_t child = ::fork();
+  if (child == 0) {
+    const Topic opened = must(Topic::open("a", 0s, directory.path()));
+    auto publisher = must(opened.publisher());
+    (void)must(publisher.publish("x"));
+    ::_exit(0);  // Without a destructor: as if it were killed.
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(must(Topic::open("a", 0s, directory.path())).info().partitions[0].end, 1u);
+  (void)from_beginning(must(Topic::open("a", 0s, directory.path())));
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
+}
+
+TEST(UnusedTopic, LeavesAnotherOfItsNameAlone) {
+  const TestDirectory directory;
+  const TopicOptions options = passing(directory);
+  std::optional<Topic> old = must(Topic::create("a", options));
+  std::optional<Publisher> publisher = must(old->publisher());
+  must(Topic::remove("a", {.force = true, .directory = directory.path()}));
+  (void)must(Topic::create("a", options));
+  publisher.reset();
+  old.reset();
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::ok);
+}
+
+TEST(UnusedTopic, StaysUntilItWasUsed) {
+  const TestDirectory directory;
+  const TopicOptions options = passing(directory);
+  (void)must(Topic::create("a", options));
+  EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::ok);
+}
+
+// Who only looks is no user. While it has the topic open nobody can know that, so it goes when it lets go.
+TEST(UnusedTopic, GoesWithWhoeverLookedLast) {
+  const TestDirectory directory;
+  std::optional<Topic> used = must(Topic::create("a", passing(directory)));
+  (void)must(must(used->publisher()).publish("x"));
+  std::optional<Topic> looks = must(Topic::open("a", 0s, directory.path()));
+  std::optional<Topic> looks_too = must(Topic::open("a", 0s, directory.path()));
+  used.reset();
+  looks.reset();
+  EXPECT_EQ(must(Topic::list(directory.path())).size(), 1u);
+  EXPECT_EQ(looks_too->info().partitions[0].end, 1u);
+  looks_too.reset();
+  EXPECT_TRUE(directory.is_empty());
+}
+
+TEST(UnusedTopic, StaysForAUserThatCameWhileSomebodyLooked) {
+  const TestDirectory directory;
+  std::optional<Topic> used = must(Topic::create("a", passing(directory)));
+  (void)must(must(used->publisher()).publish("x"));
+  std::optional<Topic> looks = must(Topic::open("a", 0s, directory.path()));
+  used.reset();
+  {
+    const Topic again = must(Topic::open_or_create("a", passing(directory)));
+    auto reader = from_beginning(again);
+    looks.reset();
+    EXPECT_EQ(drain(reader), Log{"0 x"});
+    EXPECT_FALSE(directory.is_empty());
+  }
+  EXPECT_TRUE(directory.is_empty());
+}
+
+// Killed while it looks: the next one that looks removes it.
+TEST(UnusedTopic, GoesThoughWhoeverLookedWasKilled) {
+  const TestDirectory directory;
+  std::optional<Topic> used = must(Topic::create("a", passing(directory)));
+  (void)must(must(used->publisher()).publish("x"));
+  Child looker{[&] {
+    const Topic opened = must(Topic::open("a", 0s, directory.path()));
+    ::raise(SIGSTOP);
+    return 0;
+  }};
+  int status = 0;
+  ASSERT_EQ(::waitpid(looker.pid(), &status, WUNTRACED), looker.pid());
+  used.reset();
+  EXPECT_FALSE(directory.is_empty());
+  ::kill(looker.pid(), SIGKILL);
+  EXPECT_EQ(looker.join(), -SIGKILL);
+  (void)Topic::open("a", 0s, directory.path());
+  EXPECT_TRUE(directory.is_empty());
+}
+
+// A forked child has copies of its parent's handles: to destroy them is no letting go.
+TEST(UnusedTopic, IsNotRemovedByAForkedChild) {
+  const TestDirectory directory;
+  std::optional<Topic> used = must(Topic::create("a", passing(directory)));
+  auto publisher = must(used->publisher());
+  (void)must(publisher.publish("x"));
+  Child child{[&] {
+    { const Publisher inherited = std::move(publisher); }
+    used.reset();
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_EQ(must(publisher.publish("y")), 1u);
+  EXPECT_EQ(must(Topic::open("a", 0s, directory.path())).info().partitions[0].end, 2u);
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,39 @@
+#include "leat/os/death_bell.hpp"
+
+#include <signal.h>
+
+#include "testing.hpp"
+
+namespace leat::detail {
+namespace {
+
+const void* named() { return robust_list_of_thread().list_op_pending; }
+
+// A signal handler that publishes comes between a commit and its wake-up, or between the steps of a robust
+// mutex: what was named before is named again when it returns.
+TEST(DeathBell, PutsBackWhatWasNamedBefore) {
+  const std::uint32_t outer_bell = 0;
+  static const std::uint32_t inner_bell = 0;
+  static const void* in_handler;
+  ASSERT_EQ(named(), nullptr);
+  {
+    const DeathBellGuard outer{outer_bell};
+    const void* const before = named();
+    EXPECT_NE(before, nullptr);
+    struct sigaction action {};
+    struct sigaction old {};
+    action.sa_handler = [](int) {
+      const DeathBellGuard inner{inner_bell};
+      in_handler = named();
+    };
+    ASSERT_EQ(::sigaction(SIGUSR1, &action, &old), 0);
+    EXPECT_EQ(::raise(SIGUSR1), 0);
+    EXPECT_EQ(::sigaction(SIGUSR1, &old, nullptr), 0);
+    EXPECT_NE(in_handler, before);
+    EXPECT_EQ(named(), before);
+  }
+  EXPECT_EQ(named(), nullptr);
+}
+
+}  // namespace
+}  // namespace leat::detail
