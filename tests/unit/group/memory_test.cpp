@@ -19,14 +19,15 @@ struct Allocations {
 }  // namespace
 }  // namespace leat
 
-void* operator new(std::size_t size) {
+// Not inlined: where both are seen, GCC takes new and free for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t size) {
   if (leat::allocations_left == 0) throw std::bad_alloc{};
   if (leat::allocations_left > 0) --leat::allocations_left;
   if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
   throw std::bad_alloc{};
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace leat {
 namespace {
