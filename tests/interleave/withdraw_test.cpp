@@ -28,7 +28,8 @@ void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules)
   store_relaxed(shared.header().participant_high, index + 1);
 }
 
-// Two look after the hole once it is there; the living publisher never notices, and a reader finds all.
+// Two look after the hole all the time, also while its publisher stands still, which never notices; a
+// reader finds all.
 void withdraw_beside_a_death(model::Execution& run) {
   SmallTopic topic;
   auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
@@ -40,15 +41,19 @@ void withdraw_beside_a_death(model::Execution& run) {
   Ledger ledger;
   auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
   auto publisher = must(topic->publisher(), "publisher");
-  run.thread("publisher", [&] { publish(publisher, 1, 1, kSmall, published); });
+  const model::Thread living = run.thread("publisher", [&] {
+    model::suspend(model::current());
+    model::count_operations();
+    publish(publisher, 1, 1, kSmall, published);
+  });
+  if (!run.run()) return;
+  run.may_stop(living, 40);
+  model::resume(living);
   for (int who = 0; who < 2; ++who) {
     auto me = must(detail::Participant::join(shared, detail::ParticipantRole::repairer,
                                              [](std::uint32_t) {}),
                    "join");
     run.thread("repairer", [&, me = std::make_shared<detail::Participant>(std::move(me))] {
-      detail::PartitionControl& control = *shared->partition(0).control;
-      const std::uint64_t before = shared->geometry().claim_layout.pack(1, 0, 0);
-      while (detail::load_acquire<Edge::claim>(control.claim) == before) detail::spin_pause();
       for (int i = 0; i < 3; ++i) {
         detail::Repair repair{*shared, 0, me->index()};
         (void)must(repair.fill_hole({1, 0, 0}, false), "fill_hole");
@@ -68,7 +73,7 @@ TEST(Withdraw, ALivingPublisherNeverNotices) {
   withdrawn = 0;
   EXPECT_TRUE(model::holds(
       model::explore({.name = "withdraw", .executions = 4000}, withdraw_beside_a_death)));
-  EXPECT_GT(withdrawn, 100U);
+  EXPECT_GT(withdrawn, 50U);
 }
 
 // ---- What the edge is for --------------------------------------------------------------------------

@@ -1,0 +1,95 @@
+// A group is made, or moved back to the beginning, at the moment when a publisher that saw nobody there
+// retires that segment. The cursor then lies right before `start`, in memory that is kept for it. Members
+// by key, and members of a topic that grows, pin what they read and look at `start`: that is no scribble.
+#include <gtest/gtest.h>
+
+#include "small_topic.hpp"
+
+namespace leat {
+namespace {
+
+struct RetirementCase {
+  bool by_key = false;
+  bool grows = false;
+  bool seeks = false;  // else the group is made
+};
+
+Member join(const Group& group) { return must(group.join({.spin = 0ns, .patience = 0ns}), "join"); }
+
+// Takes until nothing comes. In order, and nothing is missing, wherever it begins.
+void take_all(Member& member) {
+  std::optional<std::uint64_t> next;
+  for (;;) {
+    auto one = member.take(1ms);
+    if (!one) {
+      model::check(one.error().code == Errc::timeout, "take: " + describe(one.error()));
+      return;
+    }
+    const Mark mark =
+        mark_of(model::read_checked(one->record.value.data(), one->record.value.size()), true);
+    model::check(mark.number == one->record.offset, "another record's bytes");
+    model::check(!next || one->record.offset == *next, "records are missing");
+    next = one->record.offset + 1;
+    model::check(member.acknowledge(*one).has_value(), "acknowledge");
+  }
+}
+
+void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
+  TopicOptions options{.capacity_bytes = 2 * kSegment};
+  if (c.grows) {
+    options.policy = Policy::grow;
+    options.max_capacity_bytes = 3 * kSegment;
+  }
+  SmallTopic topic{options};
+  const GroupOptions group_options{
+      .from = From::beginning, .by_key = c.by_key, .members = 2, .in_flight = 8};
+  auto publisher = must(topic->publisher(), "publisher");
+  for (std::uint32_t i = 0; i < 2; ++i)
+    (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
+  if (c.seeks) {
+    GroupOptions at_end = group_options;
+    at_end.from = From::end;
+    (void)must(topic->group("g", at_end), "group");
+  }
+  run.thread("publisher", [&] {
+    for (std::uint32_t i = 2; i < 9; ++i) {
+      if (!publisher.publish(payload_of({0, i}, kHalf), Deadline{5ms})) return;
+    }
+  });
+  run.thread(
+      "founder",
+      [&, topic = must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open")] {
+        const Group group = must(topic.group("g", group_options), "group");
+        if (c.seeks) model::check(group.seek(From::beginning).has_value(), "seek");
+        Member member = join(group);
+        take_all(member);
+      });
+  if (!run.run()) return;
+  run.thread("last", [&, group = must(topic->find_group("g"), "find")] {
+    Member member = join(group);
+    take_all(member);
+    model::check(group.info().lag == 0, "left over");
+  });
+  run.run();
+}
+
+testing::AssertionResult goes_on(const char* name, const RetirementCase& c) {
+  return model::holds(
+      model::explore({.name = name, .executions = 1500, .max_steps = 60'000},
+                     [&](model::Execution& run) { begin_beside_a_retirement(run, c); }));
+}
+
+TEST(Retirement, AGroupIsMadeBesideIt) {
+  EXPECT_TRUE(goes_on("plain", {}));
+  EXPECT_TRUE(goes_on("by key", {.by_key = true}));
+  EXPECT_TRUE(goes_on("grows", {.grows = true}));
+}
+
+TEST(Retirement, AGroupIsMovedBackBesideIt) {
+  EXPECT_TRUE(goes_on("plain", {.seeks = true}));
+  EXPECT_TRUE(goes_on("by key", {.by_key = true, .seeks = true}));
+  EXPECT_TRUE(goes_on("grows", {.grows = true, .seeks = true}));
+}
+
+}  // namespace
+}  // namespace leat
