@@ -78,13 +78,39 @@ TEST(Withdraw, ALivingPublisherNeverNotices) {
 
 // ---- What the edge is for --------------------------------------------------------------------------
 
-// The order comes from the barrier alone, on both sides.
+// A publisher's mark and its look, by hand, beside withdraw(): the order comes from the barrier alone. On a
+// slot of its own, because beside a whole topic the model seldom gets to the few operations between.
+void mark_beside_withdraw(model::Execution& run) {
+  using namespace detail;
+  constexpr std::uint64_t kNumber = kPhaseMask + 1;
+  PartitionSlot slot{};
+  std::uint64_t claim_word = 0;
+  store_relaxed(slot.phase, kNumber | kClaiming);
+  bool finds_withdrawal = false;
+  bool was_made = false;
+  Withdrawal withdrawal = Withdrawal::is_over;
+  run.thread("publisher", [&] {
+    std::uint64_t seen = 0;
+    was_made = compare_exchange<Edge::claim>(claim_word, seen, 1);
+    store_release<Edge::withdraw>(slot.phase, kNumber | kClaimed);
+    finds_withdrawal = load_acquire<Edge::withdraw>(slot.withdrawn) == kNumber;
+  });
+  run.thread("repairer", [&] {
+    if (load_acquire<Edge::claim>(claim_word) == 1)
+      withdrawal = withdraw(slot, {.phase = kNumber | kClaiming});
+  });
+  if (!run.run()) return;
+  model::check(was_made && (withdrawal != Withdrawal::done || finds_withdrawal),
+               "withdrawn, and its publisher does not know");
+}
+
 TEST(WithdrawEdges, EitherTheMarkOrTheWithdrawalIsSeen) {
-  EXPECT_TRUE(model::breaks(model::explore({.name = "no membarrier", .executions = 20'000},
-                                           [](model::Execution& run) {
-                                             model::drop_membarriers();
-                                             withdraw_beside_a_death(run);
-                                           })));
+  EXPECT_TRUE(model::holds(model::explore({.name = "mark"}, mark_beside_withdraw)));
+  EXPECT_TRUE(
+      model::breaks(model::explore({.name = "no membarrier"}, [](model::Execution& run) {
+        model::drop_membarriers();
+        mark_beside_withdraw(run);
+      })));
 }
 
 }  // namespace
