@@ -259,7 +259,7 @@ void print_info(const std::string& topic, const GroupInfo& info) {
       number_text(info.returned_limit), number_text(info.redelivered));
   if (info.claiming != Errc::ok)
     fmt::print("claiming     stopped: {}: {}\n", name_of_claiming(info.claiming),
-               describe(info.claiming));
+               describe(Error{info.claiming, 0}));
   if (info.max_deliveries != 0) {
     fmt::print("dead letters {}, in topic {}\n", number_text(info.dead_letters),
                info.dead_letter_topic);

@@ -345,7 +345,7 @@ SENTENCES = {
         "&& int(ReaderMode::lossy) == 3",
     "| waking | deleted | sleeping |": "kSleeping == 1 && kDeleted == 2 && kWaking == 4 && kWakeStep == 8",
     "16-byte granules": "kGranule == 16",
-    "bit 31: a `BatchHeader` follows": "kBatchClaim == 1U << 31",
+    "bit 31: the claim took more than one offset": "kBatchClaim == 1U << 31",
     "bits 0 to 28: payload bytes; 29: has a key; 30: has headers; 31: has a timestamp":
         "kDetailLength == (1U << 29) - 1 && kHasKey == 1U << 29 && kHasHeaders == 1U << 30 && "
         "kHasTimestamp == 1U << 31",
