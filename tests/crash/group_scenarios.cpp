@@ -157,6 +157,23 @@ int poll_some(GroupWorld& world) {
   return 0;
 }
 
+// Its callback throws: the record in it goes back, and those claimed with it.
+int poll_and_throw(GroupWorld& world) {
+  struct Thrown {};
+  Member member = world.open_member();
+  for (int i = 0; i < 3; ++i) {
+    (void)member.wait(5ms);
+    try {
+      (void)member.poll(kBatch, [&](const Delivery& one) {
+        world.note_taken(one);
+        throw Thrown{};
+      });
+    } catch (const Thrown&) {
+    }
+  }
+  return 0;
+}
+
 // Takes and gives back, until its own row is full of what it gave back.
 int give_all_back(GroupWorld& world) {
   Member member = world.open_member();
@@ -256,6 +273,7 @@ const std::vector<GroupScenario>& group_scenarios() {
       {"retake_once", kOnce, returned_records, take_one_by_one, kRetake},
       {"retake_leased", kLease, returned_records, take_one_by_one, kRetake},
       {"poll", {}, some_records, poll_some, kPoll, kBatch},
+      {"poll_throws", {}, some_records, poll_and_throw, {"ready:returned"}},
       {"poll_by_key", kByKey, held_key, poll_keyed, kPollKeyed, 1, 23},
       {"retake_by_key", kByKey, parked_records, poll_keyed, kRetakeKeyed, 1, 12},
       {"give_all_back", {}, some_records, give_all_back, kTake},
