@@ -212,7 +212,8 @@ const std::vector<Scenario>& scenarios() {
   static const std::vector<const char*> kRoll = {"roll:begun",  "roll:closed",   "roll:base",
                                                  "roll:mapped", "roll:recorded", "roll:opened"};
   static const std::vector<const char*> kRollAndRetire = {
-      "roll:begun",    "roll:closed", "roll:base", "roll:mapped", "roll:recorded", "roll:opened", "roll:retired"};
+      "roll:begun",    "roll:closed", "roll:base",   "roll:mapped",
+      "roll:recorded", "roll:opened", "roll:retired"};
   static const std::vector<const char*> kJoin = {"join:locked", "join:reserved", "join:active",
                                                  "leave:free"};
   static const std::vector<const char*> kFill = {"repair:header", "repair:filled"};

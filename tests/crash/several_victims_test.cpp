@@ -63,9 +63,9 @@ TEST(SeveralVictims, AtOneClaimWord) {
       Child stopped = world.start([&] { return publish_once(world, kVictim, 100, 1); },
                                   {"claim:announced", 1, SIGSTOP});
       ASSERT_EQ(stopped.wait(), Child::State::stopped);
-      Child dead = world.start(
-          [&] { return publish_once(world, kEarlierVictim, same_size ? 100 : 300, 1); },
-          {"claim:won", 1, SIGKILL});
+      Child dead =
+          world.start([&] { return publish_once(world, kEarlierVictim, same_size ? 100 : 300, 1); },
+                      {"claim:won", 1, SIGKILL});
       dead.wait();
       ASSERT_TRUE(dead.was_killed());
       ASSERT_TRUE(world.publish(world.publisher(), kSurvivor, 50));

@@ -26,7 +26,8 @@ std::set<std::string> labels_in_sources() {
     for (std::size_t at = source.find(call); at != std::string::npos; at = source.find(call, at)) {
       at += call.size();
       const std::string label = source.substr(at, source.find('"', at) - at);
-      if (label.find(':') != std::string::npos) labels.insert(label);  // Else it is the explanation.
+      if (label.find(':') != std::string::npos)
+        labels.insert(label);  // Else it is the explanation.
     }
   }
   return labels;
@@ -106,8 +107,7 @@ class StepSweep : public ::testing::TestWithParam<Case> {
     victim_.reset();
     world_.emplace(scenario.options);
     if (scenario.prepare != nullptr) scenario.prepare(*world_);
-    victim_.emplace(
-        world_->start([&] { return scenario.victim(*world_); }, {step, nth, signal}));
+    victim_.emplace(world_->start([&] { return scenario.victim(*world_); }, {step, nth, signal}));
     victim_->wait();
     if (!victim_->succeeded()) return true;
     EXPECT_GT(nth, 1) << "the scenario never came by " << step;
@@ -135,7 +135,8 @@ class StepSweep : public ::testing::TestWithParam<Case> {
     EXPECT_FALSE(world_->publish_and_read(60, 200ms)) << "nothing held the room";
     if (waits == Waits::readers) {
       EXPECT_GT(world_->end(), before) << "the publisher did not go on behind the hole";
-      EXPECT_FALSE(world_->read_to_end(50ms)) << "somebody read past the hole of a living publisher";
+      EXPECT_FALSE(world_->read_to_end(50ms))
+          << "somebody read past the hole of a living publisher";
       EXPECT_LT(world_->gating_trail().next(), before);
     } else {
       EXPECT_TRUE(world_->read_to_end()) << world_->stuck();
@@ -162,7 +163,8 @@ TEST_P(StepSweep, OthersGoOnWhenItIsKilled) {
     const VictimRecords records = records_of_victim(*world_);
     const Trail& trail = world_->gating_trail();
     const std::uint64_t holes = is_open_claim(step) ? records.unacknowledged : 0;
-    EXPECT_EQ(trail.gaps(GapReason::died), holes + static_cast<std::uint64_t>(scenario.died_before));
+    EXPECT_EQ(trail.gaps(GapReason::died),
+              holes + static_cast<std::uint64_t>(scenario.died_before));
     if (is_open_claim(step)) {
       EXPECT_GE(holes, 1U);
       EXPECT_EQ(records.arrived, 0U);

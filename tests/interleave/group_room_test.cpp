@@ -75,7 +75,7 @@ void close_group(model::Execution& run, bool may_die, bool by_key) {
     (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
   for (int who = 0; who < 2; ++who) {
     run.thread("member " + std::to_string(who), [&run, group = must(open_topic().find_group("g"),
-                                                                     "find")] {
+                                                                    "find")] {
       auto joined = group.join(kNoSpin);
       if (!joined) {
         model::check(joined.error().code == Errc::closed, "join: " + describe(joined.error()));
@@ -121,21 +121,21 @@ void close_group(model::Execution& run, bool may_die, bool by_key) {
 }
 
 TEST(GroupRoom, AForcedDeletionLeavesWhatMembersRead) {
-  EXPECT_TRUE(model::holds(
-      model::explore({.name = "close", .executions = 1500, .max_steps = 60'000},
-                     [](model::Execution& run) { close_group(run, false, false); })));
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "close", .executions = 1500, .max_steps = 60'000},
+                                  [](model::Execution& run) { close_group(run, false, false); })));
 }
 
 TEST(GroupRoom, AForcedDeletionLeavesWhatMembersReadByKey) {
-  EXPECT_TRUE(model::holds(
-      model::explore({.name = "key", .executions = 1000, .max_steps = 60'000},
-                     [](model::Execution& run) { close_group(run, false, true); })));
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "key", .executions = 1000, .max_steps = 60'000},
+                                  [](model::Execution& run) { close_group(run, false, true); })));
 }
 
 TEST(GroupRoom, AForcedDeletionByWhoDies) {
-  EXPECT_TRUE(model::holds(
-      model::explore({.name = "die", .executions = 1000, .max_steps = 60'000},
-                     [](model::Execution& run) { close_group(run, true, false); })));
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "die", .executions = 1000, .max_steps = 60'000},
+                                  [](model::Execution& run) { close_group(run, true, false); })));
 }
 
 }  // namespace

@@ -23,8 +23,7 @@ void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules)
   store_relaxed(line.claim_step, shared.geometry().claim_layout.step(1, granules));
   store_relaxed(line.claim_segment, load_relaxed(view.control->current));
   store_relaxed(line.phase, std::uint64_t{4} | kClaiming);
-  store_relaxed(shared.participant(index).state,
-                make_state(identity, ParticipantRole::publisher));
+  store_relaxed(shared.participant(index).state, make_state(identity, ParticipantRole::publisher));
   store_relaxed(shared.header().participant_high, index + 1);
 }
 
@@ -50,9 +49,9 @@ void withdraw_beside_a_death(model::Execution& run) {
   run.may_stop(living, 40);
   model::resume(living);
   for (int who = 0; who < 2; ++who) {
-    auto me = must(detail::Participant::join(shared, detail::ParticipantRole::repairer,
-                                             [](std::uint32_t) {}),
-                   "join");
+    auto me = must(
+        detail::Participant::join(shared, detail::ParticipantRole::repairer, [](std::uint32_t) {}),
+        "join");
     run.thread("repairer", [&, me = std::make_shared<detail::Participant>(std::move(me))] {
       for (int i = 0; i < 3; ++i) {
         detail::Repair repair{*shared, 0, me->index()};
@@ -106,11 +105,10 @@ void mark_beside_withdraw(model::Execution& run) {
 
 TEST(WithdrawEdges, EitherTheMarkOrTheWithdrawalIsSeen) {
   EXPECT_TRUE(model::holds(model::explore({.name = "mark"}, mark_beside_withdraw)));
-  EXPECT_TRUE(
-      model::breaks(model::explore({.name = "no membarrier"}, [](model::Execution& run) {
-        model::drop_membarriers();
-        mark_beside_withdraw(run);
-      })));
+  EXPECT_TRUE(model::breaks(model::explore({.name = "no membarrier"}, [](model::Execution& run) {
+    model::drop_membarriers();
+    mark_beside_withdraw(run);
+  })));
 }
 
 }  // namespace

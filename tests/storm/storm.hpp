@@ -24,20 +24,21 @@
 namespace leat::testing {
 
 inline constexpr std::uint32_t kMaxPublishers = 6;
-using StormLedger = LedgerOf<kMaxPublishers + 1, 400'000>;  // The last one publishes when all is calm.
+using StormLedger =
+    LedgerOf<kMaxPublishers + 1, 400'000>;  // The last one publishes when all is calm.
 
 struct StormOptions {
   std::uint32_t publishers = 3;
-  std::uint32_t gating = 2;         // spared
+  std::uint32_t gating = 2;  // spared
   std::uint32_t gating_victims = 1;
-  std::uint32_t lossy = 1;          // spared
+  std::uint32_t lossy = 1;  // spared
   std::uint32_t lossy_victims = 1;
-  std::uint32_t segments = 5;       // of 4 KiB
+  std::uint32_t segments = 5;  // of 4 KiB
   Policy policy = Policy::block;
-  bool exclusive = false;           // each publisher is the only one, and the others wait for its end
+  bool exclusive = false;  // each publisher is the only one, and the others wait for its end
   bool kills = true;
   bool stops = false;
-  bool in_place = false;            // lossy subscribers pin what they read
+  bool in_place = false;  // lossy subscribers pin what they read
   std::chrono::nanoseconds revoke_after{0};
   std::chrono::nanoseconds evict_after{0};
 };

@@ -163,8 +163,8 @@ class Trail {
     if (mark.publisher >= 64) return;  // compare() complains.
     if (mark.publisher >= last_.size()) last_.resize(mark.publisher + 1, -1);
     if (mark.sequence <= last_[mark.publisher]) {
-      complaints_.push_back(name_ + ": record " + std::to_string(mark.sequence) +
-                            " of publisher " + std::to_string(mark.publisher) + " at offset " +
+      complaints_.push_back(name_ + ": record " + std::to_string(mark.sequence) + " of publisher " +
+                            std::to_string(mark.publisher) + " at offset " +
                             std::to_string(offset) + ": twice, or not in its publisher's order");
     }
     last_[mark.publisher] = mark.sequence;

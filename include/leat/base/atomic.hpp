@@ -39,8 +39,8 @@ namespace leat::detail {
 
 enum class Edge : std::uint8_t {
   record_ready,  // payload and header before the commit word -> the reader that sees the word
-  claim,   // intent before the claim; one claim before the next -> whoever reads the claim word
-  intent,  // a slot's claim facts before its phase -> whoever judges a hole
+  claim,     // intent before the claim; one claim before the next -> whoever reads the claim word
+  intent,    // a slot's claim facts before its phase -> whoever judges a hole
   withdraw,  // a claim's mark before a look at `withdrawn` <-> `withdrawn` before a look at the mark
   segment_map,   // a segment's base before its map word -> whoever enters the segment
   segment_open,  // everything about a segment before it is opened -> whoever claims in it

@@ -56,7 +56,7 @@ class Gaps {
   }
 
  private:
-  std::optional<Subscriber> reader_;                             // Made by the first look.
+  std::optional<Subscriber> reader_;                          // Made by the first look.
   std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;  // First offset and count, rising.
 };
 

@@ -71,7 +71,8 @@ class ShmFifo {
         leat::detail::granules_for(MESSAGE_CONTENT_SIZE) * leat::detail::kGranule;
     const std::string topic_name = !name.empty() && name[0] == '/' ? name.substr(1) : name;
     auto topic = leat::Topic::open_or_create(
-        topic_name, {.capacity_bytes = (limit_ + 8 + kRoomForTheDead) * kLargest, .retain_all = true});
+        topic_name,
+        {.capacity_bytes = (limit_ + 8 + kRoomForTheDead) * kLargest, .retain_all = true});
     if (!topic) throw ShmException{C_COMMONS_SHM_CREATION_ERROR, leat::describe(topic.error())};
     topic_.emplace(std::move(*topic));
   }
@@ -97,8 +98,8 @@ class ShmFifo {
       if (!publisher) throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(publisher.error())};
       publisher_.emplace(std::move(*publisher));
     }
-    const auto offset = publisher_->publish(
-        leat::Bytes{message, static_cast<std::size_t>(length)}, leat::Deadline::immediate());
+    const auto offset = publisher_->publish(leat::Bytes{message, static_cast<std::size_t>(length)},
+                                            leat::Deadline::immediate());
     if (offset.error() == leat::Errc::full)
       throw ShmException{C_COMMONS_SHM_FULL, "the log is full"};
     if (!offset) throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(offset.error())};

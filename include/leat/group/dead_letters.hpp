@@ -48,9 +48,12 @@ class DeadLetter {
         offset_{std::to_string(record.offset)},
         deliveries_{std::to_string(deliveries)},
         timestamp_{std::to_string(record.timestamp_ms)} {
-    headers_ = {{"leat-reason", "max-deliveries"}, {"leat-topic", topic_},
-                {"leat-group", group_},            {"leat-partition", partition_},
-                {"leat-offset", offset_},          {"leat-deliveries", deliveries_}};
+    headers_ = {{"leat-reason", "max-deliveries"},
+                {"leat-topic", topic_},
+                {"leat-group", group_},
+                {"leat-partition", partition_},
+                {"leat-offset", offset_},
+                {"leat-deliveries", deliveries_}};
     // The letter's own time, if it has one, is when it was put aside.
     if (record.timestamp_ms >= 0) headers_.push_back({"leat-timestamp", timestamp_});
     for (const Header header : record.headers) headers_.push_back(header);

@@ -53,8 +53,8 @@ struct GroupInfo {
   std::uint64_t returned_limit = 0;   // spare room for such, beyond what members have for their own
   // Why members claim nothing more: redelivery_full if that room is full; else ok.
   Errc claiming = Errc::ok;
-  std::uint64_t dead_letters = 0;   // records handed out too often, and put aside
-  std::string dead_letter_topic;    // where they are; empty without max_deliveries
+  std::uint64_t dead_letters = 0;      // records handed out too often, and put aside
+  std::string dead_letter_topic;       // where they are; empty without max_deliveries
   std::vector<MemberInfo> members;     // the living
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
 };

@@ -146,8 +146,9 @@ inline bool Member::take_back(const Returned& one) noexcept {
 // Publishes a record that was handed out too often to the group's topic for such.
 inline Result<void> Member::bury(const Delivery& delivery) {
   if (!graveyard_) {
-    auto topic = Topic::open_or_create(detail::dead_letter_topic_name(topic_.name(), group_->name()),
-                                       detail::dead_letter_topic_options(topic_));
+    auto topic =
+        Topic::open_or_create(detail::dead_letter_topic_name(topic_.name(), group_->name()),
+                              detail::dead_letter_topic_options(topic_));
     if (!topic) return topic.error();
     auto publisher = topic->publisher();
     if (!publisher) return publisher.error();

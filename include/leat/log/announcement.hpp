@@ -99,7 +99,7 @@ inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept 
 }
 
 enum class Withdrawal {
-  done,      // the claim has no effect: its owner, if it made it, gives it up itself and claims anew
+  done,  // the claim has no effect: its owner, if it made it, gives it up itself and claims anew
   is_owner,  // too late: the claim is marked as made
   is_over,   // the publisher has gone on to another claim, or none
   refused,   // the kernel has no membarrier(2)

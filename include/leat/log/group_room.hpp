@@ -47,13 +47,13 @@ class GroupRoom {
     (void)each_group([&](const GroupView& group) {
       const bool closed = group.is_closed();
       if (!closed && group.is_before(partition_, start)) add_members(group, found);
-      group.each_hold_in(
-          partition_, 0, start * topic_.geometry().segment_granules, [&](std::uint64_t word) {
-            const std::uint32_t owner = owner_of(word);
-            const bool known = owner != 0 && owner <= group.geometry().seat_count &&
-                               add_member(group.seat(owner - 1), found);
-            if (!known && !closed) add_members(group, found);
-          });
+      group.each_hold_in(partition_, 0, start * topic_.geometry().segment_granules,
+                         [&](std::uint64_t word) {
+                           const std::uint32_t owner = owner_of(word);
+                           const bool known = owner != 0 && owner <= group.geometry().seat_count &&
+                                              add_member(group.seat(owner - 1), found);
+                           if (!known && !closed) add_members(group, found);
+                         });
     });
     return found;
   }

@@ -188,8 +188,7 @@ class Publisher {
     if (!partition) return partition.error();
     detail::PartitionWriter& writer = writers_[*partition];
     detail::ClaimedRoom room;
-    if (const Error error =
-            writer.claim(room, 1, detail::granules_for(payload), deadline, &stop);
+    if (const Error error = writer.claim(room, 1, detail::granules_for(payload), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | sizes.flags);

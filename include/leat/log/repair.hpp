@@ -220,28 +220,28 @@ class Repair {
                        Laps laps) const {
     HoleClaim found;
     bool is_busy = false;
-    const bool all_read = each_announced([&](std::uint32_t index, std::uint64_t state,
-                                             const ClaimFacts& facts) {
-      if (!is_announced_at(place, facts)) return true;
-      const std::optional<ClaimSize> size = size_of(place, end, facts);
-      if (!size) return true;
-      if (facts.claim_phase() == kClaimed) {
-        found = {HoleState::waiting, *size, true, index, state};
-        return false;
-      }
-      if (found.size.granules != 0 && size->granules >= found.size.granules) return true;
-      const std::optional<bool> stood =
-          stood_at(records, {place.segment, 0, place.granules + size->granules}, end, laps);
-      if (!stood) is_busy = true;
-      if (stood.value_or(false)) found.size.granules = size->granules;
-      return true;
-    });
+    const bool all_read =
+        each_announced([&](std::uint32_t index, std::uint64_t state, const ClaimFacts& facts) {
+          if (!is_announced_at(place, facts)) return true;
+          const std::optional<ClaimSize> size = size_of(place, end, facts);
+          if (!size) return true;
+          if (facts.claim_phase() == kClaimed) {
+            found = {HoleState::waiting, *size, true, index, state};
+            return false;
+          }
+          if (found.size.granules != 0 && size->granules >= found.size.granules) return true;
+          const std::optional<bool> stood =
+              stood_at(records, {place.segment, 0, place.granules + size->granules}, end, laps);
+          if (!stood) is_busy = true;
+          if (stood.value_or(false)) found.size.granules = size->granules;
+          return true;
+        });
     if (found.is_marked) return found;
     if (!all_read || is_busy) found.state = HoleState::busy;
     if (found.state == HoleState::busy || found.size.granules == 0) return found;
     std::uint64_t behind = 0;
-    found.state = count_before(
-        records, {place.segment, 0, place.granules + found.size.granules}, end, laps, behind);
+    found.state = count_before(records, {place.segment, 0, place.granules + found.size.granules},
+                               end, laps, behind);
     if (found.state != HoleState::waiting) return found;
     if (behind <= place.records) found.state = HoleState::busy;
     found.size.records = behind - place.records;
@@ -254,8 +254,8 @@ class Repair {
                                             bool* is_busy) const {
     std::optional<std::uint64_t> found;
     *is_busy = !each_announced([&](std::uint32_t, std::uint64_t, const ClaimFacts& facts) {
-      const bool is_of_segment = facts.segment == place.segment ||
-                                 (laps == Laps::any && facts.claim_phase() == kClaiming);
+      const bool is_of_segment =
+          facts.segment == place.segment || (laps == Laps::any && facts.claim_phase() == kClaiming);
       if (!is_of_segment || layout().granules(facts.word) != place.granules ||
           layout().segment(facts.word) != layout().truncate_segment(place.segment)) {
         return true;
@@ -355,27 +355,27 @@ class Repair {
     };
     bool is_any = false;
     kind = RecordKind::revoked;
-    bool all_read = each_announced([&](std::uint32_t index, std::uint64_t state,
-                                       const ClaimFacts& facts) {
-      if (!is_candidate(facts) || facts.claim_phase() == kClaimed) return true;
-      is_any = true;
-      if (index == gone) kind = RecordKind::aborted;
-      if (index != gone && is_dead(topic_, state)) kind = RecordKind::died;
-      return true;
-    });
+    bool all_read =
+        each_announced([&](std::uint32_t index, std::uint64_t state, const ClaimFacts& facts) {
+          if (!is_candidate(facts) || facts.claim_phase() == kClaimed) return true;
+          is_any = true;
+          if (index == gone) kind = RecordKind::aborted;
+          if (index != gone && is_dead(topic_, state)) kind = RecordKind::died;
+          return true;
+        });
     if (!all_read || !is_any) return HoleState::busy;
     if (kind == RecordKind::revoked && !revoke) return HoleState::waiting;
     HoleState state = HoleState::filled;
-    all_read = each_announced([&](std::uint32_t index, std::uint64_t participant,
-                                  const ClaimFacts& facts) {
-      if (!is_candidate(facts)) return true;
-      if (facts.claim_phase() == kClaimed) {
-        state = HoleState::busy;  // It was marked meanwhile.
-      } else if (index != gone && !is_dead(topic_, participant)) {
-        state = withdraw_candidate(index, participant, facts);
-      }
-      return state == HoleState::filled;
-    });
+    all_read = each_announced(
+        [&](std::uint32_t index, std::uint64_t participant, const ClaimFacts& facts) {
+          if (!is_candidate(facts)) return true;
+          if (facts.claim_phase() == kClaimed) {
+            state = HoleState::busy;  // It was marked meanwhile.
+          } else if (index != gone && !is_dead(topic_, participant)) {
+            state = withdraw_candidate(index, participant, facts);
+          }
+          return state == HoleState::filled;
+        });
     return all_read ? state : HoleState::busy;
   }
 

@@ -113,6 +113,7 @@ class PartitionWriter {
   // docs/internals/log.md, "Repair".
   void announce_exclusive() noexcept {
     store_release<Edge::intent>(slot_->claim_word, load_acquire<Edge::claim>(view_.control->claim));
+    store_release<Edge::intent>(slot_->claim_segment, 0);  // It holds none yet.
     store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
   }
 
@@ -185,6 +186,7 @@ class PartitionWriter {
         // Its entry is another segment's by now, so nobody reads there any more: claim anew.
         if (load_seq_cst<Edge::retire>(view_.control->start) <= from->segment) break;
       } else if (auto done = Repair{*topic_, partition_, self_}.give_up_own(*from); !done) {
+        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         return done.error();
       }
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
@@ -398,7 +400,7 @@ class PartitionWriter {
   std::uint64_t key_;
   std::uint64_t segment_granules_;
   std::uint64_t granules_or_closed_;  // Mask of the claim word's granules and kClosed.
-  std::uint64_t segment_ = 0;  // The segment last claimed in; 0 until the first.
+  std::uint64_t segment_ = 0;         // The segment last claimed in; 0 until the first.
   std::byte* segment_data_ = nullptr;
   std::uint64_t segment_position_ = 0;
   std::uint64_t base_offset_ = 0;
@@ -407,9 +409,9 @@ class PartitionWriter {
   std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
   std::uint64_t claim_number_;                  // << 2; changes with every announcement.
   const std::function<std::uint64_t()>* limit_ = nullptr;
-  std::uint64_t below_ = 0;       // What limit_ returned last,
+  std::uint64_t below_ = 0;           // What limit_ returned last,
   std::uint32_t limit_asked_at_ = 0;  // and where space_wake was then.
-  std::uint64_t blocked_by_ = 0;  // The oldest segment when the topic was full; 0 = it was not.
+  std::uint64_t blocked_by_ = 0;      // The oldest segment when the topic was full; 0 = it was not.
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;
   std::uint32_t self_;

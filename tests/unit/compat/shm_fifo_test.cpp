@@ -31,9 +31,7 @@ class ShmFifoTest : public testing::Test {
  protected:
   ShmFifoTest() { ::setenv("LEAT_DIR", directory_.path().c_str(), 1); }
   ~ShmFifoTest() override { ::unsetenv("LEAT_DIR"); }
-  bool exists(const std::string& name) const {
-    return std::filesystem::exists(directory_ / name);
-  }
+  bool exists(const std::string& name) const { return std::filesystem::exists(directory_ / name); }
 
  private:
   TestDirectory directory_;
@@ -182,8 +180,8 @@ TEST_F(ShmFifoTest, KilledWritersLeaveWholeMessagesAndTheNextOneGoesOn) {
   struct Shared {
     std::atomic<int> written[kWriters];
   };
-  auto* shared = static_cast<Shared*>(::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE,
-                                             MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* shared = static_cast<Shared*>(
+      ::mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(shared, MAP_FAILED);
   ShmFifo fifo{"/fifo", kSize, false};
   std::mt19937_64 random{test_seed()};
@@ -337,8 +335,7 @@ TEST_F(ShmFifoTest, ExampleProgramsPrintTheLinesOfTheOriginals) {
   expect(lines_of("producer"), {R"(Text Message Delay: \d+)", R"(Text Object Delay: \d+)",
                                 R"(Serialized Object Delay: \d+)"});
   expect(lines_of("consumer"),
-         {R"(Text Object Delay: \d+)",
-          R"(Last message read: \[5000\] content: (hola){32}adios)",
+         {R"(Text Object Delay: \d+)", R"(Last message read: \[5000\] content: (hola){32}adios)",
           R"(Text Object Delay: \d+)",
           R"(Last message read: \[5000\] imei: 254784512658411 - imsi: 214021245145781)"
           R"( - msisdn: 123456987412547896)"});

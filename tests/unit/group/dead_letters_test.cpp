@@ -31,7 +31,8 @@ TEST(DeadLetters, NoTwoGroupsShareATopic) {
     const std::pair owner{topic, group};
     EXPECT_EQ(owners.emplace(dead_letter_topic_name(topic, group), owner).first->second, owner);
   };
-  for (const std::string whole : {"a", "a.b", "a.b.c", "a..b", ".a", "a.", "a.dead", "a.dead1.b.c"}) {
+  for (const std::string whole :
+       {"a", "a.b", "a.b.c", "a..b", ".a", "a.", "a.dead", "a.dead1.b.c"}) {
     for (std::size_t at = whole.find('.'); at != std::string::npos; at = whole.find('.', at + 1))
       add(whole.substr(0, at), whole.substr(at + 1));
     add(whole, "dead");
@@ -41,8 +42,8 @@ TEST(DeadLetters, NoTwoGroupsShareATopic) {
 
 TEST(DeadLetters, OfAGroupWithDotsHaveATopicOfTheirOwn) {
   const TestTopic topic;  // "topic"
-  const Topic other =
-      must(Topic::create("topic.b", {.capacity_bytes = 4 * kSegment, .directory = topic.directory()}));
+  const Topic other = must(
+      Topic::create("topic.b", {.capacity_bytes = 4 * kSegment, .directory = topic.directory()}));
   const Group one = group_of(*topic, {.max_deliveries = 1}, "b.c");
   const Group two = group_of(other, {.max_deliveries = 1}, "c");
   must(must(topic->publisher()).publish("one"));
@@ -88,9 +89,8 @@ TEST(DeadLetters, OfAGrowingTopicBeginAsSmallAndGrow) {
 }
 
 TEST(DeadLetters, OfATopicOfTwoSegmentsThatGrows) {
-  const TestTopic topic{{.capacity_bytes = 2 * kSegment,
-                         .policy = Policy::grow,
-                         .max_capacity_bytes = 2 * kSegment}};
+  const TestTopic topic{
+      {.capacity_bytes = 2 * kSegment, .policy = Policy::grow, .max_capacity_bytes = 2 * kSegment}};
   const Group group = group_of(*topic, {.max_deliveries = 1});
   must(must(topic->publisher()).publish("bad"));
   Member member = join(group);

@@ -64,7 +64,8 @@ TEST(MemberMemory, WorkingNeedsNone) {
     const Allocations none{0};
     for (int i = 0; done < 100; ++i) {
       taken.clear();
-      const auto count = member.take(taken, 1 + i % 8, Deadline::immediate());
+      const auto count =
+          member.take(taken, static_cast<std::size_t>(1 + i % 8), Deadline::immediate());
       for (const Delivery& one : taken) {
         const bool fails = i % 3 == 0;
         if (fails ? !member.give_back(one) : !member.acknowledge(one)) std::abort();

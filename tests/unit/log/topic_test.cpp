@@ -438,7 +438,8 @@ TEST(Topic, EveryWrongHeaderFieldIsRefused) {
   using detail::TopicHeader;
   EXPECT_EQ(with(offsetof(TopicHeader, magic), std::uint64_t{0}), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(TopicHeader, format_version), std::uint32_t{1}), Errc::wrong_format);
-  EXPECT_EQ(with(offsetof(TopicHeader, format_version), detail::kFormatVersion + 1), Errc::wrong_format);
+  EXPECT_EQ(with(offsetof(TopicHeader, format_version), detail::kFormatVersion + 1),
+            Errc::wrong_format);
   EXPECT_EQ(with(offsetof(TopicHeader, flags), std::uint32_t{1 << 20}), Errc::wrong_format);
   for (const std::uint64_t size : {0ULL, 1ULL, 4097ULL, 8192ULL, 1ULL << 31, ~0ULL}) {
     EXPECT_EQ(with(offsetof(TopicHeader, segment_size), size),
