@@ -201,7 +201,7 @@ TEST_P(CloseGroup, MembersAreTold) {
   EXPECT_TRUE(has_room());
 }
 
-constexpr const char* kCloseGroupSteps[] = {"group:closing", "group:closed"};
+constexpr const char* kCloseGroupSteps[] = {"group:closing", "group:closed", "group:unlocked"};
 INSTANTIATE_TEST_SUITE_P(Each, CloseGroup, ::testing::ValuesIn(cases_of(kCloseGroupSteps)),
                          name_of_case);
 

@@ -30,6 +30,7 @@ const std::vector<GroupScenario>& group_scenarios();
 
 // Swept by group_life_test.cpp, where a whole group comes and goes.
 inline constexpr const char* kCreateGroupSteps[] = {"group:filled", "group:entered"};
-inline constexpr const char* kDeleteGroupSteps[] = {"group:closing", "group:closed", "group:out"};
+inline constexpr const char* kDeleteGroupSteps[] = {"group:closing", "group:closed", "group:out",
+                                                    "group:unlocked"};
 
 }  // namespace leat::testing

@@ -58,19 +58,28 @@ class Keys {
 struct Case {
   std::uint32_t members = 2;
   std::uint32_t records = 5;
+  std::uint32_t in_flight = 2;  // And the most that a poll takes.
   bool dies = false;
   bool stops = false;  // In a callback, until the others have done what they can.
   bool seeks = false;
   std::chrono::nanoseconds lease{0};
 };
 
-void work(Member& member, Keys& keys, bool polls) {
+// Gives a certain record back the first time. False if it was not that.
+bool give_back_once(Member& member, const Delivery& one) {
+  if (one.deliveries != 1 || one.record.offset != 1) return false;
+  const auto given = member.give_back(one);
+  model::check(given || given.error().code == Errc::lease_lost, "give back");
+  return true;
+}
+
+void work(Member& member, Keys& keys, bool polls, std::uint32_t limit) {
   if (polls) {
-    const auto count = member.poll(2, [&](const Delivery& one) {
+    const auto count = member.poll(limit, [&](const Delivery& one) {
       keys.take(one);
       model::yield();
       keys.let_go(one);
-      keys.done(one);
+      if (!give_back_once(member, one)) keys.done(one);
     });
     model::check(count.has_value(), "poll: " + describe(count.error()));
     if (count && *count == 0) (void)member.wait(1ms);
@@ -83,12 +92,8 @@ void work(Member& member, Keys& keys, bool polls) {
   for (const Delivery& one : taken) {
     keys.let_go(one);
     // With a later one of its key in hands, it might come after that.
-    if (one.deliveries == 1 && one.record.offset == 1 && taken.size() == 1) {
-      const auto given = member.give_back(one);
-      model::check(given || given.error().code == Errc::lease_lost, "give back");
-    } else if (member.acknowledge(one)) {
-      keys.done(one);
-    }
+    if (taken.size() == 1 && give_back_once(member, one)) continue;
+    if (member.acknowledge(one)) keys.done(one);
   }
 }
 
@@ -97,7 +102,7 @@ void share_keys(model::Execution& run, const Case& c) {
   const Group group = must(topic->group("g", {.from = From::beginning,
                                               .by_key = true,
                                               .members = c.members + 1,
-                                              .in_flight = 2,
+                                              .in_flight = c.in_flight,
                                               .lease = c.lease}),
                            "group");
   auto publisher = must(topic->publisher(), "publisher");
@@ -118,7 +123,8 @@ void share_keys(model::Execution& run, const Case& c) {
     threads.push_back(
         run.thread("member " + std::to_string(who), [&, who, turns, group = open_group()] {
           Member member = join(group);
-          for (int i = 0; i < turns && !is_done(); ++i) work(member, keys, (who + i) % 2 == 0);
+          for (int i = 0; i < turns && !is_done(); ++i)
+            work(member, keys, (who + i) % 2 == 0, c.in_flight);
         }));
   }
   if (c.dies) run.kill_at(threads[0], model::random(500));
@@ -135,7 +141,7 @@ void share_keys(model::Execution& run, const Case& c) {
   }
   run.thread("last", [&, group = open_group()] {  // Finds what is left by who died or left last.
     Member member = join(group);
-    for (int i = 0; !is_done(); ++i) work(member, keys, i % 2 == 0);
+    for (int i = 0; !is_done(); ++i) work(member, keys, i % 2 == 0, c.in_flight);
   });
   if (!run.run()) return;
   model::check(keys.count() + (c.dies ? 2 : 0) >= c.records, "lost");
@@ -151,6 +157,9 @@ testing::AssertionResult shares_keys(const char* name, const Case& c, int execut
 TEST(Keys, AreWithOneMemberAtATimeAndInOrder) {
   EXPECT_TRUE(shares_keys("two", {}));
   EXPECT_TRUE(shares_keys("three", {.members = 3}));
+}
+TEST(Keys, GivenBackComeBeforeWhatIsReady) {
+  EXPECT_TRUE(shares_keys("give back", {.records = 8, .in_flight = 8}));
 }
 TEST(Keys, AreSettledWhenTheirMemberDies) { EXPECT_TRUE(shares_keys("death", {.dies = true})); }
 TEST(Keys, AreHeldAlsoAfterASeekBack) { EXPECT_TRUE(shares_keys("seek", {.seeks = true})); }

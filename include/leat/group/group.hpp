@@ -95,7 +95,7 @@ class Group {
         was_created_{was_created} {}
 
   // Held until what it returns is gone; given back by the kernel if its owner dies.
-  static Result<detail::LockFile> lock(detail::SharedTopic& topic);
+  static Result<detail::GroupLock> lock(detail::SharedTopic& topic);
   // Under that lock.
   static void finish_deletions(detail::SharedTopic& topic);
   static Result<std::shared_ptr<detail::GroupView>> find(detail::SharedTopic& topic,

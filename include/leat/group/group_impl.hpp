@@ -12,7 +12,7 @@ namespace leat {
 // ---- The topic's group lock: creating, finding and deleting ---------------------------------------
 
 // Groups of one topic are made and deleted by one process at a time. Nobody else waits for them.
-inline Result<detail::LockFile> Group::lock(detail::SharedTopic& topic) {
+inline Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
   auto lock = topic.open_control_to_lock();
   if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; detail::sleep_a_millisecond()) {
@@ -22,7 +22,7 @@ inline Result<detail::LockFile> Group::lock(detail::SharedTopic& topic) {
     if (deadline.passed()) return Errc::busy;
   }
   finish_deletions(topic);
-  return lock;
+  return detail::GroupLock{topic, std::move(*lock)};
 }
 
 // What others did not finish, because they died: a deletion that was decided is carried out, one that

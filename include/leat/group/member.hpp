@@ -250,6 +250,8 @@ class Member {
               std::uint32_t hold, Delivery& delivery);
   Got deliver_returned(std::uint64_t state, std::uint32_t row, std::uint32_t hold,
                        bool is_dead_letter, Delivery& delivery);
+  void begin_ready() noexcept;
+  bool is_overtaking() noexcept;
   Got undeliver(Delivery& delivery) noexcept;
   bool add_copy(std::size_t size) noexcept;
   static bool make_room(std::vector<Delivery>& into) noexcept;
@@ -283,6 +285,7 @@ class Member {
   void forget(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
   void forget_slowly(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
+  void lose(std::uint32_t row, std::uint32_t index) noexcept;
   void give_back_ready() noexcept;
   void note_in_flight() noexcept;
   void find_lost_holds() noexcept;
@@ -325,7 +328,9 @@ class Member {
   std::size_t next_lost_lease_ = 0;
   std::vector<Ready> ready_;  // From ready_at_ on.
   std::size_t ready_at_ = 0;
-  std::vector<Ready> parked_;                // By the claim that is just made.
+  bool has_lost_ = false;           // Since ready_ was filled, a record came back on its own.
+  std::int64_t lease_ends_ns_ = 0;  // Nothing in the user's hands has a lease that ends sooner.
+  std::vector<Ready> parked_;       // By the claim that is just made.
   detail::FixedMap<std::uint32_t> of_slot_;  // How many records it has of a slot of keys.
   std::vector<Returned> found_;              // While it looks for what came back, as the next ones.
   detail::FixedMap<SlotLook> looks_;

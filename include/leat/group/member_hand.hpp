@@ -36,7 +36,7 @@ namespace leat {
           static_cast<std::byte>(load_relaxed(reinterpret_cast<const std::uint8_t&>(payload[i])));
     }
     if (!read.is_still_mine()) {
-      forget(row, hold, HoldPhase::returned);
+      lose(row, hold);
       return Got::none;
     }
     payload = Bytes{copy};
@@ -68,7 +68,7 @@ inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
   std::uint64_t word = delivery.state_;
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
   announce_returned(shared(), *group_);
-  forget(delivery.row_, delivery.hold_, HoldPhase::returned);
+  lose(delivery.row_, delivery.hold_);
   return fail(kNoMemory);
 }
 
@@ -87,7 +87,7 @@ inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
     if (!found && read.is_still_mine()) return fail(Errc::corrupt);
   }
   if (!found) {
-    forget(row, index, HoldPhase::returned);
+    lose(row, index);
     return Got::none;
   }
   const Got got = deliver(*found, state, row, index, delivery);
@@ -124,6 +124,12 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
   return state.pack();
 }
 
+// By key: whether a record came back that what is ready must not come before.
+inline bool Member::is_overtaking() noexcept {
+  if (geometry().lease_ns != 0 && detail::now_ns() >= lease_ends_ns_) forget_lost_leases();
+  return has_lost_;
+}
+
 // The next of those claimed, or taken back, for later.
 [[gnu::always_inline]] inline Member::Got Member::hand_out(Delivery& delivery) {
   using namespace detail;
@@ -135,6 +141,10 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
     }
   }
   while (ready_at_ != ready_.size()) {
+    if (by_key_ && is_overtaking()) [[unlikely]] {
+      give_back_ready();
+      break;
+    }
     const Ready& next = ready_[ready_at_++];
     std::uint64_t word = next.state;
     bool is_dead_letter = false;
@@ -147,9 +157,7 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
         held = hand_over_again(word, is_dead_letter);
       // [hold] Fails if others took it, because this member did not move.
       if (!compare_exchange<Edge::hold>(hold.state, word, held)) [[unlikely]] {
-        forget(next.row, next.hold, HoldPhase::returned);
-        // What follows may have its key, and must not come before it.
-        if (by_key_) give_back_ready();
+        lose(next.row, next.hold);
         continue;
       }
       LEAT_STEP("take:handed");

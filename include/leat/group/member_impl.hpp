@@ -230,6 +230,12 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
   free_.push_back(index);
 }
 
+// The record came back without this member's doing.
+[[gnu::noinline]] inline void Member::lose(std::uint32_t row, std::uint32_t index) noexcept {
+  forget(row, index, detail::HoldPhase::returned);
+  has_lost_ = true;
+}
+
 // Moves a hold of this member on: to free, or returned.
 [[gnu::always_inline]] inline Errc Member::settle(const Delivery& delivery,
                                                   detail::HoldPhase to) noexcept {
@@ -247,7 +253,7 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
     store_release<Edge::hold>(hold.state, state.pack());
   } else if (std::uint64_t word = delivery.state_;
              !compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
-    forget(delivery.row_, delivery.hold_, HoldPhase::returned);
+    lose(delivery.row_, delivery.hold_);
     return Errc::lease_lost;
   }
   LEAT_STEP("settle:done");
@@ -345,11 +351,13 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
   using namespace detail;
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   if (order_of(delivery) == 0) return why_not_held(delivery);
+  // What is not handed out yet and has the same key must not come before it.
+  if (by_key_) give_back_ready();
   Delivery mine = delivery;
   if (delay.count() > 0) {
     GroupHold& hold = group_->hold(mine.row_, mine.hold_);
     const auto is_lost = [&] {
-      forget(mine.row_, mine.hold_, HoldPhase::returned);
+      lose(mine.row_, mine.hold_);
       return Errc::lease_lost;
     };
     // Before the state, which says that it counts. Swapped from what it was while the record was this
@@ -368,15 +376,12 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
   return settle(mine, HoldPhase::returned);
 }
 
-// What was claimed and not handed out goes back.
+// What was claimed and not handed out goes back, and so does what did not fit into a buffer.
 inline void Member::give_back_ready() noexcept {
   using namespace detail;
-  if (ready_at_ == ready_.size()) return;
-  const std::size_t first = ready_at_;
-  for (std::size_t i = first; i != ready_.size(); ++i) {
-    const Ready& one = ready_[i];
-    GroupHold& hold = group_->hold(one.row, one.hold);
-    std::uint64_t word = one.state;
+  if (ready_at_ == ready_.size() && !kept_) return;
+  const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
+    GroupHold& hold = group_->hold(row, index);
     HoldState state = HoldState::unpack(word);
     if (state.phase == HoldPhase::held) --state.deliveries;
     state.phase = HoldPhase::returned;
@@ -384,10 +389,15 @@ inline void Member::give_back_ready() noexcept {
     if (by_key_) mark_key(*group_, load_relaxed(hold.key));
     compare_exchange<Edge::hold>(hold.state, word, state.pack());
     LEAT_STEP("ready:returned");
-  }
+  };
+  for (std::size_t i = ready_at_; i != ready_.size(); ++i)
+    give_back_one(ready_[i].row, ready_[i].hold, ready_[i].state);
+  if (kept_) give_back_one(kept_->row_, kept_->hold_, kept_->state_);
   announce_returned(shared(), *group_);
   for (; ready_at_ != ready_.size(); ++ready_at_)
     forget(ready_[ready_at_].row, ready_[ready_at_].hold, HoldPhase::returned);
+  if (const auto kept = std::exchange(kept_, std::nullopt); kept && order_word(*kept) != nullptr)
+    forget(kept->row_, kept->hold_, HoldPhase::returned);
 }
 
 // ---- Waiting, and looking after the others --------------------------------------------------------

@@ -27,8 +27,7 @@ inline bool Member::retake(std::size_t want) noexcept {
   const std::size_t room = limit - std::min(in_flight_, limit);
   want = std::min(want, room);
   if (want == 0) return false;
-  ready_.clear();
-  ready_at_ = 0;
+  begin_ready();
   blocked_.clear();
   // Others see that this member may die over what it takes, or over slots.
   ++in_flight_;

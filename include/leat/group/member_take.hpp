@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "leat/group/member.hpp"
 
@@ -31,7 +32,11 @@ inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
   store_relaxed(hold.offset, record.offset);
   store_release<Edge::hold_place>(hold.where, record.where.pack());
   if (by_key_) store_relaxed(hold.key, key);
-  if (geometry().lease_ns != 0) store_relaxed(hold.lease_until_ns, now_ns() + geometry().lease_ns);
+  if (geometry().lease_ns != 0) {
+    const std::int64_t until = now_ns() + geometry().lease_ns;
+    lease_ends_ns_ = std::min(lease_ends_ns_, until);
+    store_relaxed(hold.lease_until_ns, until);
+  }
   // [hold] release
   store_release<Edge::hold>(hold.state, state);
 }
@@ -64,6 +69,7 @@ inline void Member::extend_lease(detail::GroupHold& hold) noexcept {
   using namespace detail;
   if (geometry().lease_ns == 0) return;
   const std::int64_t until = now_ns() + geometry().lease_ns;
+  lease_ends_ns_ = std::min(lease_ends_ns_, until);
   std::int64_t seen = load_relaxed(hold.lease_until_ns);  // relaxed: the swap checks it
   while (seen < until && !compare_exchange<Edge::hold>(hold.lease_until_ns, seen, until)) {
   }
@@ -126,13 +132,19 @@ inline bool Member::LeasedRead::is_still_mine() const noexcept {
   return is_mine_ && detail::load_acquire<detail::Edge::hold>(hold_.state) == state_;
 }
 
+// All that was ready is handed out.
+inline void Member::begin_ready() noexcept {
+  ready_.clear();
+  ready_at_ = 0;
+  has_lost_ = false;
+}
+
 // Claims up to `want` records of a partition; they are in ready_ then. False: none, or an error.
 inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
   using namespace detail;
   Walker& walker = lane.walker;
   const std::uint32_t partition = walker.partition();
-  ready_.clear();  // All of them are handed out.
-  ready_at_ = 0;
+  begin_ready();
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
     const CursorValue from = group_->load_cursor(partition);
     if (must_pin_ && !pin(lane, from)) {
@@ -319,17 +331,26 @@ inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
 }
 
 // Own records that were taken away with their lease, and whose deliveries nobody has asked about since.
+// Those that are not handed out yet are looked at when they are.
 inline void Member::forget_lost_leases() noexcept {
-  const auto is_lost = [&](std::uint32_t row, std::uint32_t index, std::uint64_t state) {
-    if (detail::load_acquire<detail::Edge::hold>(group_->hold(row, index).state) == state) return;
-    note_lost_lease(row, index, state);
-    forget(row, index, detail::HoldPhase::returned);
+  using namespace detail;
+  const bool has_ready = ready_at_ != ready_.size();
+  lease_ends_ns_ = std::numeric_limits<std::int64_t>::max();
+  const auto look = [&](std::uint32_t row, std::uint32_t index, const Mine& mine) {
+    if (has_ready && mine.order == 0) return;
+    const GroupHold& hold = group_->hold(row, index);
+    if (load_acquire<Edge::hold>(hold.state) == mine.state) {
+      lease_ends_ns_ = std::min(lease_ends_ns_, load_relaxed(hold.lease_until_ns));  // relaxed: own
+      return;
+    }
+    note_lost_lease(row, index, mine.state);
+    lose(row, index);
   };
   for (std::uint32_t index = 0; index < own_.size(); ++index) {
-    if (own_[index].whose == Own::mine) is_lost(seat_, index, own_[index].mine.state);
+    if (own_[index].whose == Own::mine) look(seat_, index, own_[index].mine);
   }
   others_.each([&](std::uint64_t place, const Mine& mine) {
-    is_lost(row_of(place), index_of(place), mine.state);
+    look(row_of(place), index_of(place), Mine{mine});
   });
 }
 

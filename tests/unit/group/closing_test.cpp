@@ -2,6 +2,8 @@
 // next call tells them, and publishers go on.
 #include <sys/wait.h>
 
+#include <atomic>
+
 #include "group/group_testing.hpp"
 
 namespace leat {
@@ -145,11 +147,13 @@ TEST(GroupClosing, WhoLeavesWithoutAnotherCallLetsGo) {
 TEST(GroupClosing, SleepersAreTold) {
   const TestTopic topic;
   const Group group = group_of(*topic);
+  std::atomic<bool> joined{false};
   std::jthread sleeper{[&] {
     Member member = join(group);
+    joined = true;
     EXPECT_EQ(code(member.take(kPatience)), Errc::closed);
   }};
-  while (group.info().members.empty()) std::this_thread::yield();
+  while (!joined) std::this_thread::yield();
   must(topic->delete_group(kGroupName, true));
   sleeper.join();
   EXPECT_EQ(group_files(topic), 0u);

@@ -132,6 +132,56 @@ TEST(ByKey, HolderThatLeavesLetsItsKeyGo) {
   EXPECT_EQ(drain(b, 2), (Log{"0 1", "1 2"}));
 }
 
+// Records of one key that came back; of those behind the first some are ready in the member then.
+std::optional<Member> with_records_ready(Publisher& publisher, const Group& group, int count = 16) {
+  std::optional<Member> member = join(group);
+  for (int i = 0; i < count; ++i) must(publisher.publish({.key = "k", .value = std::to_string(i)}));
+  for (const Delivery& one : take_all(*member)) must(member->give_back(one));
+  return member;
+}
+
+TEST(ByKey, WhatIsGivenBackComesBeforeWhatIsReady) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto member = with_records_ready(publisher, group_of(*topic, {.by_key = true}));
+  must(member->give_back(take(*member)));
+  must(member->acknowledge(take(*member)));
+  must(member->give_back(take(*member)));
+  EXPECT_EQ(drain(*member, 15), numbers(15, 1));
+}
+
+TEST(ByKey, WhatWasTakenWithItsLeaseComesBeforeWhatIsReady) {
+  const TestTopic topic{{.capacity_bytes = 64 * kSegment}};
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true, .lease = 5ms});
+  auto member = with_records_ready(publisher, group, 1000);
+  const Delivery first = take(*member);
+  Member other = join(group);
+  // The member goes on, and does nothing about the first record, until the other one has taken it.
+  std::uint64_t returned = group.info().returned;
+  for (bool is_back = false; !is_back;) {
+    auto next = other.take(1ms);
+    is_back = next || group.info().returned > returned;
+    if (!next) next = member->take(kNothingFor);
+    if (!is_back)
+      must(member->acknowledge(must(std::move(next))));
+    else
+      EXPECT_EQ(to_text(*next), "0 0");
+    returned = group.info().returned;
+  }
+  EXPECT_EQ(code(member->acknowledge(first)), Errc::lease_lost);
+}
+
+TEST(ByKey, WhatDidNotFitKeepsItsPlace) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto member = with_records_ready(publisher, group_of(*topic, {.by_key = true}));
+  const Delivery first = take(*member);
+  EXPECT_EQ(code(member->take_copy({}, kPatience)), Errc::buffer_too_small);
+  must(member->give_back(first));
+  EXPECT_EQ(drain(*member, 16), numbers(16));
+}
+
 // Three members on threads of their own, some of which give back: each key's records are done one at
 // a time, in order.
 TEST(ByKey, OrderHoldsAmongThreads) {
