@@ -170,5 +170,20 @@ TEST(Keys, OfWhoStandsStillAreTaken) {
   EXPECT_TRUE(shares_keys("stop, with a lease", {.members = 3, .stops = true, .lease = 1us}));
 }
 
+// ---- What the edge is for --------------------------------------------------------------------------
+
+testing::AssertionResult breaks_weakened(const Case& c) {
+  return model::breaks(model::explore(
+      {.name = "weakened", .executions = 20'000, .max_steps = 60'000, .abandoned_allowed = 1},
+      [&](model::Execution& run) {
+        model::weaken(Edge::key_slot, Side::rmw);
+        share_keys(run, c);
+      }));
+}
+
+TEST(KeyEdges, AHoldIsThereBeforeItsSlotIsGained) {
+  EXPECT_TRUE(breaks_weakened({.members = 3, .records = 8, .in_flight = 8}));
+}
+
 }  // namespace
 }  // namespace leat

@@ -376,30 +376,6 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
   return settle(mine, HoldPhase::returned);
 }
 
-// What was claimed and not handed out goes back, and so does what did not fit into a buffer.
-inline void Member::give_back_ready() noexcept {
-  using namespace detail;
-  if (ready_at_ == ready_.size() && !kept_) return;
-  const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
-    GroupHold& hold = group_->hold(row, index);
-    HoldState state = HoldState::unpack(word);
-    if (state.phase == HoldPhase::held) --state.deliveries;
-    state.phase = HoldPhase::returned;
-    state.owner = 0;
-    if (by_key_) mark_key(*group_, load_relaxed(hold.key));
-    compare_exchange<Edge::hold>(hold.state, word, state.pack());
-    LEAT_STEP("ready:returned");
-  };
-  for (std::size_t i = ready_at_; i != ready_.size(); ++i)
-    give_back_one(ready_[i].row, ready_[i].hold, ready_[i].state);
-  if (kept_) give_back_one(kept_->row_, kept_->hold_, kept_->state_);
-  announce_returned(shared(), *group_);
-  for (; ready_at_ != ready_.size(); ++ready_at_)
-    forget(ready_[ready_at_].row, ready_[ready_at_].hold, HoldPhase::returned);
-  if (const auto kept = std::exchange(kept_, std::nullopt); kept && order_word(*kept) != nullptr)
-    forget(kept->row_, kept->hold_, HoldPhase::returned);
-}
-
 // ---- Waiting, and looking after the others --------------------------------------------------------
 
 inline bool Member::is_ready() noexcept {

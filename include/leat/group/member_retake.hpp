@@ -1,5 +1,5 @@
-// How a Member takes records that came back: given back, left by the dead, taken away, parked. Included
-// by member.hpp only. docs/internals/groups.md, "Redelivery".
+// How a Member takes records that came back (given back, left by the dead, taken away, parked), and puts
+// its own there. Included by member.hpp only. docs/internals/groups.md, "Redelivery".
 #pragma once
 
 #include "leat/group/dead_letters.hpp"
@@ -140,6 +140,30 @@ inline bool Member::take_back(const Returned& one) noexcept {
   record.position = load_relaxed(group_->hold(one.row, one.hold).position);  // relaxed: its own now
   ready_.push_back({record, one.row, one.hold, state.pack()});
   return true;
+}
+
+// What was claimed and not handed out goes back, and so does what did not fit into a buffer.
+inline void Member::give_back_ready() noexcept {
+  using namespace detail;
+  if (ready_at_ == ready_.size() && !kept_) return;
+  const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
+    GroupHold& hold = group_->hold(row, index);
+    HoldState state = HoldState::unpack(word);
+    if (state.phase == HoldPhase::held) --state.deliveries;
+    state.phase = HoldPhase::returned;
+    state.owner = 0;
+    if (by_key_) mark_key(*group_, load_relaxed(hold.key));
+    compare_exchange<Edge::hold>(hold.state, word, state.pack());
+    LEAT_STEP("ready:returned");
+  };
+  for (std::size_t i = ready_at_; i != ready_.size(); ++i)
+    give_back_one(ready_[i].row, ready_[i].hold, ready_[i].state);
+  if (kept_) give_back_one(kept_->row_, kept_->hold_, kept_->state_);
+  announce_returned(shared(), *group_);
+  for (; ready_at_ != ready_.size(); ++ready_at_)
+    forget(ready_[ready_at_].row, ready_[ready_at_].hold, HoldPhase::returned);
+  if (const auto kept = std::exchange(kept_, std::nullopt); kept && order_word(*kept) != nullptr)
+    forget(kept->row_, kept->hold_, HoldPhase::returned);
 }
 
 // Publishes a record that was handed out too often to the group's topic for such.
