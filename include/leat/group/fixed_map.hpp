@@ -1,4 +1,5 @@
-// A small table that never allocates after reserve(): what a member remembers of its records.
+// What never allocates once it has its room: push_reserved(vector, value), and a small table in which a
+// member remembers its records.
 //
 //     FixedMap<Mine> mine;
 //     mine.reserve(1024);             // At most so many at a time.
@@ -15,6 +16,13 @@
 #include <vector>
 
 namespace leat::detail {
+
+// There is room: reserve() was called.
+template <class Value>
+[[gnu::always_inline]] inline void push_reserved(std::vector<Value>& vector, Value value) noexcept {
+  if (vector.size() == vector.capacity()) __builtin_unreachable();
+  vector.push_back(value);
+}
 
 template <class Value>
 class FixedMap {

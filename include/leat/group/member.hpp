@@ -218,8 +218,8 @@ class Member {
   bool claim_anywhere(std::size_t want, detail::HoldPhase phase);
   bool claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
   bool take_spare(const detail::HoldState& state, std::uint32_t& at) noexcept;
-  void keep_claimed(const detail::HoldState& state, std::size_t from_own) noexcept;
-  void drop_claimed(const detail::HoldState& state) noexcept;
+  void keep_claimed(std::uint64_t word, std::size_t from_own) noexcept;
+  void drop_claimed(std::uint64_t word) noexcept;
   bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
   void unpin(std::uint32_t partition) noexcept;
   // While a member of a group with a lease reads a record that it holds: the lease may run out
@@ -268,7 +268,7 @@ class Member {
   // By key.
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
   void gain_keys() noexcept;
-  void park(const detail::HoldState& state) noexcept;
+  void park(std::uint64_t claimed) noexcept;
   void drop_key(std::uint64_t key) noexcept;
   bool may_have_slot(const Returned& one) noexcept;
   void take_slots() noexcept;

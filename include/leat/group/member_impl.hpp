@@ -200,7 +200,7 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
     forget_slowly(row, index, to);
   } else {
     own->whose = Own::free;
-    free_.push_back(index);
+    detail::push_reserved(free_, index);
   }
   --in_flight_;
   note_in_flight();
@@ -240,9 +240,7 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
 [[gnu::always_inline]] inline Errc Member::settle(const Delivery& delivery,
                                                   detail::HoldPhase to) noexcept {
   using namespace detail;
-  HoldState state = HoldState::unpack(delivery.state_);
-  state.phase = to;
-  state.owner = 0;
+  const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
   LEAT_STEP("settle:before");
   // Before it is returned: what is claimed now must not come before it.
@@ -250,9 +248,9 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
   if (geometry().lease_ns == 0) [[likely]] {
     // [hold] release: all reads of the record are done. No swap: nobody takes a record away from
     // somebody alive.
-    store_release<Edge::hold>(hold.state, state.pack());
+    store_release<Edge::hold>(hold.state, settled);
   } else if (std::uint64_t word = delivery.state_;
-             !compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
+             !compare_exchange<Edge::hold>(hold.state, word, settled)) {
     lose(delivery.row_, delivery.hold_);
     return Errc::lease_lost;
   }

@@ -34,10 +34,10 @@ inline void Member::gain_keys() noexcept {
 }
 
 // Puts what was just claimed and has somebody else's key among the records that came back.
-inline void Member::park(const detail::HoldState& claimed) noexcept {
+inline void Member::park(std::uint64_t claimed) noexcept {
   using namespace detail;
   if (parked_.empty()) return;
-  HoldState state = claimed;
+  HoldState state = HoldState::unpack(claimed);
   state.phase = HoldPhase::returned;
   state.owner = 0;
   state.deliveries = 0;

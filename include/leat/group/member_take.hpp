@@ -18,9 +18,10 @@ inline void Member::note_in_flight() noexcept {
                                             static_cast<std::uint32_t>(in_flight_));
 }
 
-inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
-                               const detail::WalkedRecord& record, std::uint64_t key,
-                               std::uint64_t state) noexcept {
+[[gnu::always_inline]] inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
+                                                      const detail::WalkedRecord& record,
+                                                      std::uint64_t key,
+                                                      std::uint64_t state) noexcept {
   using namespace detail;
   GroupHold& hold = group_->hold(row, index);
   // relaxed: own word
@@ -166,6 +167,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     store_release<Edge::group_cursor>(seat().claiming, name.pack());
     const HoldState state{phase, seat_ + 1, phase == HoldPhase::held ? 1U : 0U,
                           false, false,     number & HoldState::kGenerationMask};
+    const std::uint64_t word = state.pack();
 
     const std::size_t share =
         std::min({fair_share(lane, want), geometry().hold_count - in_flight_, kAtOnce});
@@ -192,18 +194,16 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
       const std::uint32_t row = is_own ? seat_ : geometry().seat_count;
       const std::uint32_t index = is_own ? free_[free_.size() - ++from_own] : spare++;
       if (!is_own) has_spare = false;
-      write_hold(row, index, record, by_key_ ? key_hash(record) : 0, state.pack());
-      ready_.push_back({record, row, index, state.pack()});
+      write_hold(row, index, record, by_key_ ? key_hash(record) : 0, word);
+      push_reserved(ready_, {record, row, index, word});
     }
     // Who walks the same records at the same time must not find their keys taken for nothing.
     const bool is_late = by_key_ && group_->load_cursor(partition) != from;
     if (is_late) parked_.swap(ready_);  // No key was gained.
     if (by_key_ && !is_late) gain_keys();
     if (has_spare) {
-      HoldState none = state;
-      none.phase = HoldPhase::free;
-      none.owner = 0;
-      store_release<Edge::hold>(group_->hold(geometry().seat_count, spare).state, none.pack());
+      store_release<Edge::hold>(group_->hold(geometry().seat_count, spare).state,
+                                HoldState::let_go(word, HoldPhase::free));
     }
     LEAT_STEP("take:held");
     const bool any = !ready_.empty() || !parked_.empty();
@@ -226,7 +226,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
       store_release<Edge::group_cursor>(seat().noted, name.pack());
       LEAT_STEP("take:noted");
       claim_number_ = std::max(claim_number_, number);
-      keep_claimed(state, from_own);
+      keep_claimed(word, from_own);
       if (walker.segment() != first_segment) SharedTopic::wake(shared().header().space_wake);
       unpin(partition);
       if (!ready_.empty()) return true;
@@ -234,7 +234,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
       if (moved || any) continue;  // Only gaps so far, or keys that others have.
       return false;
     }
-    if (any) drop_claimed(state);
+    if (any) drop_claimed(word);
     unpin(partition);
     note_in_flight();
     if (walk != Walk::corrupt && !any && !moved) {
@@ -252,11 +252,10 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
 }
 
 // The claim was made: what is ready is this member's; what is parked, everybody's.
-inline void Member::keep_claimed(const detail::HoldState& state, std::size_t from_own) noexcept {
+inline void Member::keep_claimed(std::uint64_t word, std::size_t from_own) noexcept {
   free_.resize(free_.size() - from_own);
   in_flight_ += ready_.size() + parked_.size();
   note_in_flight();
-  const std::uint64_t word = state.pack();
   for (const Ready& one : ready_) {
     if (one.row == seat_) [[likely]] {
       own_[one.hold] = {{word, 0, 0}, Own::mine};
@@ -269,23 +268,20 @@ inline void Member::keep_claimed(const detail::HoldState& state, std::size_t fro
       // relaxed: what this member wrote
       find_mine(one.row, one.hold)->key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
     }
-    park(state);
+    park(word);
   }
 }
 
 // The claim was not made, and never will be.
-inline void Member::drop_claimed(const detail::HoldState& state) noexcept {
+inline void Member::drop_claimed(std::uint64_t word) noexcept {
   using namespace detail;
-  HoldState none = state;
-  none.phase = HoldPhase::free;
-  none.owner = 0;
   bool announces = false;
   for (const auto* claimed : {&ready_, &parked_}) {
     for (const Ready& one : *claimed) {
       GroupHold& hold = group_->hold(one.row, one.hold);
       const std::uint64_t key = by_key_ ? load_relaxed(hold.key) : 0;  // relaxed: its own
       // [hold] seq_cst: before the slot is looked at.
-      (void)exchange<Edge::hold>(hold.state, none.pack());
+      (void)exchange<Edge::hold>(hold.state, HoldState::let_go(word, HoldPhase::free));
       if (key == 0) continue;
       if (claimed == &ready_) {
         drop_key(key);

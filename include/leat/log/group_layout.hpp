@@ -176,6 +176,10 @@ struct HoldState {
   static constexpr std::uint64_t hand_over(std::uint64_t ready) noexcept {
     return ready + (1ULL << 10) + 1;
   }
+  // What it becomes when its owner lets go: free or returned, and nobody's.
+  static constexpr std::uint64_t let_go(std::uint64_t word, HoldPhase to) noexcept {
+    return (word & ~((std::uint64_t{kSeatMask} << 2) | 3)) | static_cast<std::uint64_t>(to);
+  }
 };
 inline constexpr HoldPhase phase_of(std::uint64_t state) noexcept {
   return static_cast<HoldPhase>(state & 3);
