@@ -35,7 +35,14 @@ inline std::int64_t now_ns() noexcept {
 #endif
 }
 
-// The same, only as of the kernel's last tick (1 to 10 ms ago), and several times as cheap.
+// That long from now; as late as can be, if that is later.
+inline std::int64_t ns_from_now(std::int64_t ns) noexcept {
+  const std::int64_t now = now_ns();
+  const std::int64_t last = std::numeric_limits<std::int64_t>::max();
+  return ns < last - now ? now + ns : last;
+}
+
+// The same as now_ns(), only as of the kernel's last tick (1 to 10 ms ago), and several times as cheap.
 inline std::int64_t tick_ns() noexcept {
 #ifdef LEAT_MODEL
   return model::now_ns();
@@ -76,7 +83,7 @@ class Deadline {
   // The earlier of this deadline and `delay_ns` from now.
   Deadline at_most_ns(std::int64_t delay_ns) const noexcept {
     if (is_immediate()) return *this;
-    const std::int64_t capped = detail::now_ns() + delay_ns;
+    const std::int64_t capped = detail::ns_from_now(delay_ns);
     return Deadline{capped < at_ns_ ? capped : at_ns_};
   }
 

@@ -85,7 +85,7 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
       ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).claiming));
   LEAT_STEP("settle:begun");
   const bool by_key = group.geometry().by_key();
-  group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+  group.each_used_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     HoldState state = HoldState::unpack(word);
     if (state.owner != dead + 1 || state.phase == HoldPhase::returned) return;
     // [hold] acquire: if others are done with this already, and a new member has the seat, then what

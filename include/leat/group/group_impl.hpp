@@ -328,7 +328,10 @@ inline std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   const std::uint64_t offset = offset_of_cursor(*topic_.topic_, *view_, partition);
   std::uint64_t held = 0;
   view_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t) {
-    if (HoldPlace::unpack(load_relaxed(hold.where)).partition == partition) ++held;
+    // What is claimed meanwhile lies behind.
+    if (HoldPlace::unpack(load_relaxed(hold.where)).partition == partition &&
+        load_relaxed(hold.offset) < offset)
+      ++held;
   });
   return held < offset ? offset - held : 0;
 }

@@ -109,11 +109,12 @@ inline bool confirm_slot(const GroupView& group, std::uint64_t key, std::uint32_
   });
 }
 
-// Frees all slots of a seat whose member leaves, or is dead and had this identity.
-inline void free_slots_of(const GroupView& group, std::uint32_t seat,
+// Frees all slots of a seat whose member leaves, or is dead and had this identity. False: there are none.
+inline bool free_slots_of(const GroupView& group, std::uint32_t seat,
                           std::uint64_t identity) noexcept {
+  bool any = false;
   for (std::uint64_t index = 0; index < group.geometry().slot_count(); ++index) {
-    change_slot(group.key_slot(index), [&](KeySlot& slot) {
+    any |= change_slot(group.key_slot(index), [&](KeySlot& slot) {
       if (slot.owner != seat + 1) return false;
       // [hold] acquire: if the seat is another's by now, so may be what was just read.
       if (load_acquire<Edge::hold>(group.seat(seat).identity) != identity) return false;
@@ -122,6 +123,7 @@ inline void free_slots_of(const GroupView& group, std::uint32_t seat,
       return true;
     });
   }
+  return any;
 }
 
 }  // namespace leat::detail

@@ -19,6 +19,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -122,10 +123,10 @@ class Member {
   static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
   static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
   static constexpr std::int64_t kOthersDie = 4'000'000;  // ns; how often the others are looked at.
-  static constexpr std::size_t kMaxFound = kAtOnce;      // Records that came back, in one look.
+  static constexpr int kManyLooks = 1000;
+  static constexpr std::size_t kMaxFound = kAtOnce;  // Records that came back, in one look.
   static constexpr std::size_t kMaxParkRun = 1024;
   static constexpr std::size_t kEnoughReturned = 256;
-  static constexpr std::size_t kMaxBlocked = 4096;  // Slots of keys that one look passes over.
   static constexpr Error kNoMemory{Errc::no_space, ENOMEM};
   // Where a hold is, in one word.
   static constexpr std::uint64_t place_of(std::uint32_t row, std::uint32_t index) noexcept {
@@ -176,7 +177,14 @@ class Member {
   struct Returned {
     std::uint64_t offset, key, state;
     std::uint32_t row, hold;
-    bool operator<(const Returned& other) const noexcept { return offset < other.offset; }
+    bool operator<(const Returned& other) const noexcept {
+      return std::tie(offset, row, hold) < std::tie(other.offset, other.row, other.hold);
+    }
+    // Of all in a set the sum tells whether it is the same.
+    std::uint64_t print() const noexcept {
+      const std::uint64_t place = std::uint64_t{row} << 32 | hold;
+      return (state ^ place * 0x9e37'79b9'7f4a'7c15ULL) * 0xff51'afd7'ed55'8ccdULL;
+    }
   };
   // A slot of keys during a look for records that came back.
   struct SlotLook {
@@ -247,12 +255,13 @@ class Member {
   void extend_lease(detail::GroupHold& hold) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
   Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t row,
-              std::uint32_t hold, Delivery& delivery);
+              std::uint32_t hold, Delivery& delivery, bool is_dead_letter);
   Got deliver_returned(std::uint64_t state, std::uint32_t row, std::uint32_t hold,
                        bool is_dead_letter, Delivery& delivery);
   void begin_ready() noexcept;
   bool is_overtaking() noexcept;
-  Got undeliver(Delivery& delivery) noexcept;
+  Got undeliver(Delivery& delivery, bool is_dead_letter) noexcept;
+  Error what_failed() noexcept;
   bool add_copy(std::size_t size) noexcept;
   static bool make_room(std::vector<Delivery>& into) noexcept;
   bool bury_or_fail(const Delivery& delivery) noexcept;
@@ -261,7 +270,8 @@ class Member {
   // Records that came back. "Redelivery".
   bool retake(std::size_t want) noexcept;
   bool retake_now(std::uint64_t returned, std::size_t want) noexcept;
-  std::int64_t find_returned() noexcept;
+  std::int64_t find_returned(const std::optional<Returned>& after) noexcept;
+  void leave_behind(const Returned& one) noexcept;
   bool take_back(const Returned& one) noexcept;
   Result<void> bury(const Delivery& delivery);
 
@@ -273,7 +283,8 @@ class Member {
   bool may_have_slot(const Returned& one) noexcept;
   void take_slots() noexcept;
   void settle_slots() noexcept;
-  void exclude_slots() noexcept;
+  template <class Visit>
+  void each_of_slots(Visit&& visit) noexcept;
   void free_idle_slots() noexcept;
 
   // Letting go.
@@ -334,9 +345,8 @@ class Member {
   detail::FixedMap<std::uint32_t> of_slot_;  // How many records it has of a slot of keys.
   std::vector<Returned> found_;              // While it looks for what came back, as the next ones.
   detail::FixedMap<SlotLook> looks_;
-  detail::FixedMap<char> blocked_;  // Slots of which nothing can be taken.
   detail::FixedMap<char> is_found_;
-  std::vector<Returned> in_the_way_;
+  std::uint64_t in_the_way_ = 0;     // Print of what others have of the slots just taken.
   bool others_have_keys_ = false;    // Something came back whose slot is somebody else's.
   std::size_t may_park_ = kAhead;    // Before it waits for others,
   std::size_t park_run_ = kAhead;    // of so many.

@@ -14,7 +14,8 @@ namespace leat {
 // was copied.
 [[gnu::always_inline]] inline Member::Got Member::deliver(const detail::WalkedRecord& found,
                                                           std::uint64_t state, std::uint32_t row,
-                                                          std::uint32_t hold, Delivery& delivery) {
+                                                          std::uint32_t hold, Delivery& delivery,
+                                                          bool is_dead_letter) {
   using namespace detail;
   delivery.state_ = state;
   delivery.position_ = found.position;
@@ -28,7 +29,7 @@ namespace leat {
   Bytes payload{found.payload, found.detail & kDetailLength};
   if (geometry().lease_ns != 0) [[unlikely]] {
     const LeasedRead read{*this, group_->hold(row, hold), state};
-    if (!add_copy(payload.size())) return undeliver(delivery);
+    if (!add_copy(payload.size())) return undeliver(delivery, is_dead_letter);
     std::vector<std::byte>& copy = copies_.back();
     for (std::size_t i = 0; read.is_mine() && i < payload.size(); ++i) {
       // relaxed: if it is overwritten meanwhile, the hold was lost before, and that is looked at next.
@@ -57,10 +58,10 @@ inline bool Member::add_copy(std::size_t size) noexcept {
 }
 
 // What could not be handed out after all goes back, as if it had not been.
-inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
+inline Member::Got Member::undeliver(Delivery& delivery, bool is_dead_letter) noexcept {
   using namespace detail;
   HoldState state = HoldState::unpack(delivery.state_);
-  if (state.deliveries != 0) --state.deliveries;
+  if (!is_dead_letter) --state.deliveries;
   state.phase = HoldPhase::returned;
   state.owner = 0;
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
@@ -90,7 +91,7 @@ inline Member::Got Member::undeliver(Delivery& delivery) noexcept {
     lose(row, index);
     return Got::none;
   }
-  const Got got = deliver(*found, state, row, index, delivery);
+  const Got got = deliver(*found, state, row, index, delivery, is_dead_letter);
   if (got != Got::one) return got;
   if (!is_dead_letter) {
     if (delivery.deliveries > 1) fetch_add<Edge::hold>(group_->header().redelivered, 1);
@@ -169,7 +170,7 @@ inline bool Member::is_overtaking() noexcept {
     mine.order = ++order_;
     store_relaxed(seat().handed, ++handed_);  // relaxed: only whether it changes
     const Got got = next.record.payload != nullptr
-                        ? deliver(next.record, word, next.row, next.hold, delivery)
+                        ? deliver(next.record, word, next.row, next.hold, delivery, false)
                         : deliver_returned(word, next.row, next.hold, is_dead_letter, delivery);
     if (got != Got::none) return got;
   }
@@ -180,6 +181,12 @@ inline bool Member::is_overtaking() noexcept {
 [[gnu::noinline]] inline bool Member::get_ready(std::size_t want, detail::HoldPhase phase) {
   if (retake(want)) return true;
   return error_.code == Errc::ok && claim_anywhere(want, phase);
+}
+
+// Of a call that hands nothing out. What others of its records are in hand, stay until then.
+inline Error Member::what_failed() noexcept {
+  if (error_.code == Errc::closed) (void)know_of_closing();
+  return error_;
 }
 
 // One record, whichever is next for this member.
@@ -226,7 +233,7 @@ inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::s
   }
   patience_.note(count);
   if (count == 0 && got == Got::none) got = nothing_now();
-  if (count == 0 && got == Got::failed) return error_;
+  if (count == 0 && got == Got::failed) return what_failed();
   return count;
 }
 
@@ -245,7 +252,8 @@ inline Result<Delivery> Member::take(const Deadline& deadline, const std::stop_t
     const Got got = take_now(*taken);
     if (got == Got::one) [[likely]]
       return taken;
-    if (got == Got::failed) return error_;
+    if (got == Got::failed) return what_failed();
+    if (deadline.passed()) return Errc::timeout;
     if (auto ready = wait(deadline, stop); !ready) return ready.error();
   }
 }
@@ -255,6 +263,7 @@ inline Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t
   while (limit != 0) {
     auto count = take_some(into, limit);
     if (!count || *count != 0) return count;
+    if (deadline.passed()) return Errc::timeout;
     if (auto ready = wait(deadline, stop); !ready) return ready.error();
   }
   return std::size_t{0};
@@ -301,6 +310,7 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
     Settle settle{*this, delivery};
     on_delivery(std::as_const(delivery));
     settle.done = true;
+    if (participant_.forked()) return;
     // Unless the callback did; and a lost lease is others' by now.
     if (order_of(delivery) != 0) (void)this->settle(delivery, detail::HoldPhase::free);
     ++count;
@@ -312,6 +322,7 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
     got = hand_out(delivery);
     if (got == Got::one) {
       hand_over();
+      if (participant_.forked()) return Errc::forked;  // A child of the callback's.
       continue;
     }
     if (got == Got::failed || (count != 0 && members_ > 1))
@@ -324,7 +335,7 @@ Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
   }
   patience_.note(count);
   if (count == 0 && got == Got::none) got = nothing_now();
-  if (count == 0 && got == Got::failed) return error_;
+  if (count == 0 && got == Got::failed) return what_failed();
   return count;
 }
 

@@ -94,8 +94,6 @@ inline void Member::make_tables() {
     of_slot_.reserve(holds);
     looks_.reserve(kAtOnce);
     is_found_.reserve(kAtOnce);
-    blocked_.reserve(kMaxBlocked);
-    in_the_way_.reserve(kMaxFound);
   }
   progress_.resize(geometry().seat_count);
   must_pin_ = by_key_ || shared().geometry().grows();
@@ -126,7 +124,8 @@ inline void Member::leave() noexcept {
   others_.each(
       [&](std::uint64_t place, const Mine& mine) { let_go(row_of(place), index_of(place), mine); });
   std::uint64_t identity = identity_of(participant_.state());
-  if (by_key_) free_slots_of(*group_, seat_, identity);
+  // Others wait for the slots, though they have taken away all that was in them.
+  if (by_key_) any = free_slots_of(*group_, seat_, identity) || any;
   LEAT_STEP("leave:freed");
   // Before others can't see any more that somebody may have died over it.
   if (any) announce_returned(shared(), *group_);
@@ -360,7 +359,7 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
     };
     // Before the state, which says that it counts. Swapped from what it was while the record was this
     // member's: it may be another's by now, with a delay of its own.
-    const std::int64_t visible_at = now_ns() + delay.count();
+    const std::int64_t visible_at = ns_from_now(delay.count());
     for (std::int64_t seen = load_acquire<Edge::hold>(hold.visible_at_ns);;) {
       if (load_acquire<Edge::hold>(hold.state) != mine.state_) return is_lost();
       if (compare_exchange<Edge::hold>(hold.visible_at_ns, seen, visible_at)) break;
@@ -515,7 +514,10 @@ inline std::int64_t Member::look_after_holds() noexcept {
     next = next == 0 ? ns : std::min(next, ns);
   };
   if (next_visible_ns_ != 0) at_most(next_visible_ns_);
-  if (claim_again_ns_ != 0) at_most(claim_again_ns_);
+  const auto has_more = [&] {
+    return std::any_of(lanes_.begin(), lanes_.end(), [&](Lane& lane) { return has_next(lane); });
+  };
+  if (claim_again_ns_ > now || (claim_again_ns_ != 0 && has_more())) at_most(claim_again_ns_);
   if (geometry().lease_ns == 0) return next;
   group_->each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);

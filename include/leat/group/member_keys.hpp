@@ -24,7 +24,14 @@ inline void Member::gain_keys() noexcept {
     // relaxed: what this member wrote
     const std::uint64_t key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
     if (key != 0 && !detail::gain_key(*group_, key, seat_)) {
-      parked_.push_back(one);
+      // Nobody gets it in hands by this claim, whatever becomes of this member.
+      detail::HoldState state = detail::HoldState::unpack(one.state);
+      state.phase = detail::HoldPhase::ready;
+      state.deliveries = 0;
+      detail::push_reserved(parked_, {one.record, one.row, one.hold, state.pack()});
+      // [hold] release: as in write_hold().
+      detail::store_release<detail::Edge::hold>(group_->hold(one.row, one.hold).state,
+                                                state.pack());
       continue;
     }
     if (key != 0) ++*of_slot_.insert(group_->slot_of(key));
@@ -84,7 +91,6 @@ inline void Member::drop_key(std::uint64_t key) noexcept {
 // Whether it is worth trying to take a record that came back.
 inline bool Member::may_have_slot(const Returned& one) noexcept {
   using namespace detail;
-  if (blocked_.find(group_->slot_of(one.key)) != nullptr) return false;
   // [key_slot] acquire: what is looked at next is at least as new.
   const auto slot = KeySlot::unpack(load_acquire<Edge::key_slot>(group_->key_slot(one.key)));
   if (slot.owner == 0 || slot.owner == seat_ + 1) return true;
@@ -97,7 +103,7 @@ inline void Member::take_slots() noexcept {
   using namespace detail;
   looks_.clear();
   is_found_.clear();
-  in_the_way_.clear();
+  in_the_way_ = 0;
   for (const Returned& one : found_) {
     if (one.key == 0) continue;
     *is_found_.insert(place_of(one.row, one.hold)) = 1;
@@ -112,22 +118,32 @@ inline void Member::take_slots() noexcept {
   LEAT_STEP("retake:slots");
   // Whatever was claimed before these has its hold by now; what others still have, or was found to be
   // earlier, comes first.
+  each_of_slots([&](SlotLook& look, const Returned& one) {
+    const bool is_returned = phase_of(one.state) == HoldPhase::returned;
+    if (is_returned && is_found_.find(place_of(one.row, one.hold)) != nullptr) return;
+    look.is_all = false;
+    if (is_returned) {
+      look.up_to = std::min(look.up_to, one.offset);
+      return;
+    }
+    look.is_blocked = true;
+    in_the_way_ += one.print();
+  });
+}
+
+// Calls visit(look, hold) for every hold of the slots just taken, but for what this member has. [hold]
+// seq_cst: after the slots were changed.
+template <class Visit>
+void Member::each_of_slots(Visit&& visit) noexcept {
+  using namespace detail;
   group_->each_hold(
       [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
         const std::uint64_t key = load_relaxed(hold.key);  // relaxed: stored before the state
         if (key == 0) return;
         SlotLook* const look = looks_.find(group_->slot_of(key));
         if (look == nullptr || look->taken_word == 0) return;
-        const bool is_returned = phase_of(word) == HoldPhase::returned;
-        if (!is_returned && owner_of(word) == seat_ + 1) return;
-        if (is_returned && is_found_.find(place_of(row, index)) != nullptr) return;
-        look->is_all = false;
-        if (is_returned) {
-          look->up_to = std::min(look->up_to, load_relaxed(hold.offset));
-          return;
-        }
-        look->is_blocked = true;
-        if (in_the_way_.size() < kMaxFound) in_the_way_.push_back({0, key, word, row, index});
+        if (phase_of(word) != HoldPhase::returned && owner_of(word) == seat_ + 1) return;
+        visit(*look, {load_relaxed(hold.offset), key, word, row, index});
       });
 }
 
@@ -135,7 +151,6 @@ inline void Member::take_slots() noexcept {
 inline void Member::settle_slots() noexcept {
   using namespace detail;
   LEAT_STEP("retake:settling");
-  bool announces = in_the_way_.size() == kMaxFound;
   std::size_t lost = 0;
   looks_.each([&](std::uint64_t slot, SlotLook& look) {
     if (look.taken_word == 0) return;
@@ -152,18 +167,13 @@ inline void Member::settle_slots() noexcept {
     ready_.clear();
     ready_at_ = 0;
   }
+  if (in_the_way_ == 0) return;
   // What was in the way and was returned before the slot was free again: nobody has said so.
-  for (const Returned& one : in_the_way_) {
-    // [hold] seq_cst: after the slots are free.
-    announces =
-        announces || load_seq_cst<Edge::hold>(group_->hold(one.row, one.hold).state) != one.state;
-  }
-  if (announces) announce_returned(shared(), *group_);
-}
-
-// Nothing could be taken of the slots just looked at.
-inline void Member::exclude_slots() noexcept {
-  looks_.each([&](std::uint64_t slot, const SlotLook&) { (void)blocked_.insert(slot); });
+  std::uint64_t in_the_way = 0;
+  each_of_slots([&](const SlotLook&, const Returned& one) {
+    if (phase_of(one.state) != HoldPhase::returned) in_the_way += one.print();
+  });
+  if (in_the_way != in_the_way_) announce_returned(shared(), *group_);
 }
 
 // Slots whose owner has nothing left of them, because it was taken away: it may never come to say so.
@@ -179,6 +189,8 @@ inline void Member::free_idle_slots() noexcept {
     const std::uint64_t slot = group_->slot_of(key);
     if (looks_.find(slot) != nullptr) return;
     const auto seen = KeySlot::unpack(load_acquire<Edge::key_slot>(group_->key_slot(key)));
+    // Whoever freed it may have died, or stopped, before it could say so.
+    if (seen.owner == 0) seen_returned_ = ~0ULL;
     if (seen.owner == 0 || seen.owner == seat_ + 1) return;
     SlotLook* const look = looks_.insert(slot);
     if (look == nullptr) return;  // The next time.
@@ -209,8 +221,9 @@ inline void Member::free_idle_slots() noexcept {
     free.asked = false;
     ++free.version;
     std::uint64_t word = look.taken_word;
-    // Fails if it has been anybody's in between.
-    any = compare_exchange<Edge::key_slot>(group_->key_slot(slot), word, free.pack()) || any;
+    // Fails if it has been anybody's in between, or more came back: then it is asked again.
+    const bool freed = compare_exchange<Edge::key_slot>(group_->key_slot(slot), word, free.pack());
+    (freed ? any : others_have_keys_) = true;
     LEAT_STEP("keys:freed");
   });
   if (any) announce_returned(shared(), *group_);

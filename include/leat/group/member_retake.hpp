@@ -28,43 +28,50 @@ inline bool Member::retake(std::size_t want) noexcept {
   want = std::min(want, room);
   if (want == 0) return false;
   begin_ready();
-  blocked_.clear();
   // Others see that this member may die over what it takes, or over slots.
   ++in_flight_;
   note_in_flight();
   std::int64_t next_visible = 0;
-  // Until there are none, or others are faster so often.
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    next_visible = find_returned();
+  std::optional<Returned> after;  // Nothing up to this one can be taken.
+  for (int attempt = 0; attempt < kManyLooks; ++attempt) {
+    const std::int64_t visible = find_returned(after);
+    if (next_visible == 0) next_visible = visible;
     if (found_.empty()) break;
     // Each look costs the same, however many it finds: of many, some are taken for later calls.
     const std::size_t members = std::max(members_, 1U);
     const std::size_t ahead = std::min(found_count_ / (4 * members), room);
     const std::size_t share = (found_count_ + members - 1) / members;
     const std::size_t count = std::min({found_.size(), std::max(want, ahead), share});
-    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(count),
+    // The first ones can be taken, nearly always; else all of them are looked at.
+    const std::size_t looks = attempt == 0 ? count : found_.size();
+    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(looks),
                       found_.end());
-    found_.resize(count);
+    found_.resize(looks);
     if (by_key_) take_slots();
     for (const Returned& one : found_) {
-      if (!take_back(one)) continue;
-      LEAT_STEP("retake:taken");
+      if (ready_.size() == count) {
+        leave_behind(one);
+      } else if (take_back(one)) {
+        LEAT_STEP("retake:taken");
+      }
     }
     if (by_key_) settle_slots();
     if (!ready_.empty()) break;
-    if (by_key_) exclude_slots();  // None of these can be taken: what is behind them may be.
+    after = found_.back();
   }
   --in_flight_;
   note_in_flight();
-  if (found_.empty()) {
+  if (ready_.empty()) {
     seen_returned_ = returned;
     next_visible_ns_ = next_visible;
+    // Others put them there faster than they can be looked at: once more soon.
+    if (!found_.empty()) next_visible_ns_ = now_ns() + kOthersDie;
   }
   if (ready_.empty()) return false;
   // Records of a deleted group that came back have no memory that is kept.
   if (is_closed()) [[unlikely]] {
     ready_.clear();
-    (void)fail(know_of_closing());
+    (void)fail(Errc::closed);
     return false;
   }
   park_run_ = may_park_ = kAhead;
@@ -72,9 +79,9 @@ inline bool Member::retake(std::size_t want) noexcept {
   return true;
 }
 
-// Fills found_ with records that came back, those of the lowest offsets. Returns when the next of the
+// Fills found_ with records that came back, those of the lowest offsets `after` one. Returns when the next of the
 // delayed ones becomes visible, 0 if there is none.
-inline std::int64_t Member::find_returned() noexcept {
+inline std::int64_t Member::find_returned(const std::optional<Returned>& after) noexcept {
   using namespace detail;
   std::int64_t next_visible = 0;
   const std::int64_t now = now_ns();
@@ -94,6 +101,7 @@ inline std::int64_t Member::find_returned() noexcept {
         }
         const Returned one{load_relaxed(hold.offset), by_key_ ? load_relaxed(hold.key) : 0, word,
                            row, index};
+        if (after && !(*after < one)) return;
         if (one.key != 0 && !may_have_slot(one)) return;
         ++found_count_;
         if (found_.size() == kMaxFound) {
@@ -106,6 +114,12 @@ inline std::int64_t Member::find_returned() noexcept {
         std::push_heap(found_.begin(), found_.end());
       });
   return next_visible;
+}
+
+// It was found, and stays where it is.
+inline void Member::leave_behind(const Returned& one) noexcept {
+  SlotLook* const look = one.key != 0 ? looks_.find(group_->slot_of(one.key)) : nullptr;
+  if (look != nullptr) look->is_all = false;
 }
 
 // False: it must not be taken now, or somebody else was faster.
@@ -145,7 +159,7 @@ inline bool Member::take_back(const Returned& one) noexcept {
 // What was claimed and not handed out goes back, and so does what did not fit into a buffer.
 inline void Member::give_back_ready() noexcept {
   using namespace detail;
-  if (ready_at_ == ready_.size() && !kept_) return;
+  if ((ready_at_ == ready_.size() && !kept_) || participant_.forked()) return;
   const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
     GroupHold& hold = group_->hold(row, index);
     HoldState state = HoldState::unpack(word);

@@ -34,7 +34,7 @@ inline void Member::note_in_flight() noexcept {
   store_release<Edge::hold_place>(hold.where, record.where.pack());
   if (by_key_) store_relaxed(hold.key, key);
   if (geometry().lease_ns != 0) {
-    const std::int64_t until = now_ns() + geometry().lease_ns;
+    const std::int64_t until = ns_from_now(geometry().lease_ns);
     lease_ends_ns_ = std::min(lease_ends_ns_, until);
     store_relaxed(hold.lease_until_ns, until);
   }
@@ -60,7 +60,10 @@ inline bool Member::take_spare(const detail::HoldState& state, std::uint32_t& at
     while (high <= at && !compare_exchange<Edge::hold>(group_->header().spare_high, high, at + 1)) {
     }
     // [hold] seq_cst: only one gets it. Its facts follow, before the cursor passes the record.
-    if (compare_exchange<Edge::hold>(hold.state, word, state.pack())) return true;
+    if (compare_exchange<Edge::hold>(hold.state, word, state.reserved().pack())) {
+      LEAT_STEP("take:spare");
+      return true;
+    }
   }
   return false;
 }
@@ -69,7 +72,7 @@ inline bool Member::take_spare(const detail::HoldState& state, std::uint32_t& at
 inline void Member::extend_lease(detail::GroupHold& hold) noexcept {
   using namespace detail;
   if (geometry().lease_ns == 0) return;
-  const std::int64_t until = now_ns() + geometry().lease_ns;
+  const std::int64_t until = ns_from_now(geometry().lease_ns);
   lease_ends_ns_ = std::min(lease_ends_ns_, until);
   std::int64_t seen = load_relaxed(hold.lease_until_ns);  // relaxed: the swap checks it
   while (seen < until && !compare_exchange<Edge::hold>(hold.lease_until_ns, seen, until)) {
@@ -247,7 +250,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
     if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;
     spin_pause();
   }
-  (void)fail(is_closed() ? know_of_closing() : Errc::corrupt);
+  (void)fail(is_closed() ? Errc::closed : Errc::corrupt);
   return false;
 }
 

@@ -149,7 +149,7 @@ struct HoldState {
   HoldPhase phase = HoldPhase::free;
   std::uint32_t owner = 0;       // seat from 1; 0 unless ready or held
   std::uint32_t deliveries = 0;  // handed out so often; stands still at kMaxDeliveries
-  bool delayed = false;          // visible_at_ns counts
+  bool delayed = false;          // visible_at_ns counts; if ready, see reserved()
   bool retaken = false;          // not by the claim that made the hold
   std::uint64_t generation = 0;  // of the claim (its number); one more with each time it is retaken
 
@@ -175,6 +175,17 @@ struct HoldState {
   }
   static constexpr std::uint64_t hand_over(std::uint64_t ready) noexcept {
     return ready + (1ULL << 10) + 1;
+  }
+  // A spare hold that is somebody's, and says nothing yet: its facts are of the record before.
+  constexpr HoldState reserved() const noexcept {
+    HoldState state = *this;
+    state.phase = HoldPhase::ready;
+    state.deliveries = 0;
+    state.delayed = true;
+    return state;
+  }
+  static constexpr bool is_reserved(std::uint64_t word) noexcept {
+    return (word & (1ULL << 26 | 3)) == (1ULL << 26 | static_cast<std::uint64_t>(HoldPhase::ready));
   }
   // What it becomes when its owner lets go: free or returned, and nobody's.
   static constexpr std::uint64_t let_go(std::uint64_t word, HoldPhase to) noexcept {

@@ -109,9 +109,17 @@ class GroupView {
         &cursors_[partition].place, {from.place, from.record}, {to.place, to.record});
   }
 
-  // Calls visit(row, index, hold, state) for every hold that is not free.
+  // Calls visit(row, index, hold, state) for every hold that is not free, nor just reserved.
   template <class Visit>
   void each_hold(Visit&& visit) const {
+    each_used_hold(
+        [&](std::uint32_t row, std::uint32_t index, GroupHold& one, std::uint64_t state) {
+          if (!HoldState::is_reserved(state)) visit(row, index, one, state);
+        });
+  }
+  // For every hold that is not free.
+  template <class Visit>
+  void each_used_hold(Visit&& visit) const {
     const std::uint32_t seats = seat_high();
     for (std::uint32_t seat = 0; seat < seats; ++seat) each_hold_of(seat, hold_high(seat), visit);
     each_hold_of(geometry_.seat_count, spare_high(), visit);
