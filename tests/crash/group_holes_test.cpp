@@ -1,13 +1,9 @@
 // What the dead leave behind is no affair of the group's members either: a segment that is prepared and
 // not opened is no hole, and a hole in a segment that is retired while somebody begins there is one.
+#include "unit/testing.hpp"
 #include "world.hpp"
 
 namespace leat {
-
-struct TopicTesting {
-  static detail::SharedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
-};
-
 namespace testing {
 namespace {
 

@@ -277,6 +277,7 @@ const std::vector<GroupScenario>& group_scenarios() {
       {"poll_by_key", kByKey, held_key, poll_keyed, kPollKeyed, 1, 23},
       {"retake_by_key", kByKey, parked_records, poll_keyed, kRetakeKeyed, 1, 12},
       {"give_all_back", {}, some_records, give_all_back, kTake},
+      {"take_spare", {}, some_records, give_all_back, {"take:spare"}},
       {"settle_by_key", kByKey, dead_keyed_member, look_after_others, kSettleKeyed, 1, 12},
       {"lease_over_by_key", kByKeyLease, lost_keys, look_after_others, kIdleKeys},
       {"settle", {}, dead_member, look_after_others, kSettle},

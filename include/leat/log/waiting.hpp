@@ -112,9 +112,8 @@ struct Waiting {
         if (!looked) return i;  // poll() will say what is wrong.
         at_most(*looked);
       }
-      if (limit_ns != 0) {
-        if (auto ready = first_ready()) return *ready;
-      }
+      // What was found there may be something to do.
+      if (auto ready = first_ready()) return *ready;
       if (is_stopped()) return Errc::stopped;
       if (deadline.passed()) return Errc::timeout;
       const Deadline until = limit_ns != 0 ? deadline.at_most_ns(limit_ns) : deadline;

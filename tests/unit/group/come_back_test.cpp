@@ -276,5 +276,30 @@ TEST(ComeBack, OrderByKeyHoldsInBatches) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
+// ---- Times that end never --------------------------------------------------------------------------
+
+constexpr auto kForEver = std::chrono::nanoseconds::max();
+
+TEST(ForEver, ALeaseThatNeverEndsIsNotOver) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = kForEver});
+  Member member = join(group);
+  Member other = join(group);
+  publish_numbers(publisher, 1);
+  const Delivery held = take(member);
+  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  must(member.acknowledge(held));
+}
+
+TEST(ForEver, ADelayThatNeverEndsIsKept) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_numbers(publisher, 1);
+  must(member.give_back(take(member), kForEver));
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+}
+
 }  // namespace
 }  // namespace leat

@@ -258,5 +258,27 @@ TEST(MemberFork, ChildThatOpensAgainIsAMemberOfItsOwn) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
+// The child has the parent's place in the code, and nothing of the parent's.
+TEST(GroupFork, AChildOfACallbackGetsNoRecords) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  publish_numbers(publisher, 6);
+  Log log;
+  ::pid_t child = -1;
+  int status = -1;
+  auto count = member.poll(10, [&](const Delivery& one) {
+    log.push_back(to_text(one));
+    if (child != -1) return;
+    child = ::fork();
+    if (child > 0) ::waitpid(child, &status, 0);
+  });
+  if (child == 0) ::_exit(code(count) == Errc::forked && log.size() == 1 ? 0 : 1);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(must(std::move(count)), 6U);
+  EXPECT_EQ(log, numbers(6));
+}
+
 }  // namespace
 }  // namespace leat

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "testing.hpp"
+#include "unit/testing.hpp"
 
 namespace leat {
 
@@ -43,6 +43,13 @@ inline std::string header_of(const Record& record, std::string_view name) {
   return "(none)";
 }
 inline Delivery take(Member& member) { return must(member.take(kPatience)); }
+// Not only by the last look, when the time is over: somebody or a timer woke it.
+inline Delivery take_in_time(Member& member) {
+  const Deadline half{kPatience / 2};
+  Delivery one = take(member);
+  EXPECT_FALSE(half.passed());
+  return one;
+}
 
 // Everything that is there, left unacknowledged.
 inline std::vector<Delivery> take_all(Member& member) {
@@ -69,6 +76,15 @@ inline Log drain(Member& member, std::size_t count) {
     must(member.acknowledge(delivery));
   }
   return log;
+}
+
+// By key, with a lease: `other` takes away what somebody else has, and sees that its slot is that one's.
+// False: it came too far, and had the record.
+inline bool takes_lease_away(const Group& group, Member& other) {
+  do {
+    if (other.take(Deadline::immediate())) return false;
+  } while (group.info().returned == 0);
+  return !other.take(Deadline::immediate());
 }
 
 inline void publish_all(Publisher& publisher, std::initializer_list<const char*> values) {

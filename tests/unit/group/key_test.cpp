@@ -182,6 +182,71 @@ TEST(ByKey, WhatDidNotFitKeepsItsPlace) {
   EXPECT_EQ(drain(*member, 16), numbers(16));
 }
 
+// What has the key of a record that comes back in an hour waits with it; what is behind them does not.
+void expect_one_behind(std::size_t members, int keys) {
+  const TestTopic topic{{.capacity_bytes = 256 * kSegment, .participants = 128}};
+  const Group group = group_of(*topic, {.by_key = true, .members = 64, .in_flight = 16384});
+  auto publisher = must(topic->publisher());
+  std::vector<Member> all;
+  for (std::size_t i = 0; i < members; ++i) all.push_back(join(group));
+  for (std::size_t i = 0; i < 10 * members; ++i)
+    must(publisher.publish({.key = std::to_string(i), .value = "first"}));
+  for (Member& member : all) (void)must(member.poll(64, [](const Delivery&) {}));
+  (void)drain(all[0]);
+  for (const char* value : {"late", "behind"}) {
+    for (int i = 0; i < keys; ++i)
+      must(publisher.publish({.key = "k" + std::to_string(i), .value = value}));
+  }
+  publish_all(publisher, {"last"});
+  std::vector<Delivery> taken = take_all(all[0]);
+  std::reverse(taken.begin(), taken.end());
+  for (const Delivery& one : taken)
+    must(all[0].give_back(one, one.record.text() == "late" ? 1h : 0h));
+  auto last = all[1].take(kPatience);
+  ASSERT_TRUE(last) << describe(last.error());
+  EXPECT_EQ(last->record.text(), "last");
+  EXPECT_EQ(code(all[1].take(kNothingFor)), Errc::timeout);
+}
+TEST(ByKey, WhatIsBehindManyKeysThatWaitIsFound) {
+  expect_one_behind(2, 20);
+  expect_one_behind(16, 250);
+  expect_one_behind(60, 6000);
+}
+
+// The timer of somebody who waits for nothing would wake it for ever.
+TEST(ByKey, WhoeverHasNothingToDoSleeps) {
+  const TestTopic topic{{.capacity_bytes = 64 * kSegment}};
+  const Group group = group_of(*topic, {.by_key = true});
+  auto publisher = must(topic->publisher());
+  Member giver = join(group);
+  Member member = join(group);
+  for (int i = 0; i < 300; ++i) must(publisher.publish({.key = std::to_string(i), .value = "x"}));
+  for (const Delivery& one : take_all(giver)) must(giver.give_back(one, 1h));
+  const auto used = [] { return detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID); };
+  const std::int64_t before = used();
+  EXPECT_EQ(code(member.take(500ms)), Errc::timeout);
+  EXPECT_LT(used() - before, 250'000'000);
+}
+
+// Another member has taken the record away, and found that its slot is somebody's.
+bool is_found_after_its_owner_left() {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.by_key = true, .lease = 20ms});
+  auto publisher = must(topic->publisher());
+  std::optional<Member> leaver = join(group);
+  Member member = join(group);
+  publish_pairs(publisher, {{"k", "0"}});
+  (void)take(*leaver);
+  if (!takes_lease_away(group, member)) return false;
+  leaver.reset();
+  EXPECT_EQ(to_text(take_in_time(member)), "0 0");
+  return true;
+}
+TEST(ByKey, WhoLeavesAfterItLostARecordSaysThatItsSlotIsFree) {
+  int tries = 0;
+  while (!is_found_after_its_owner_left()) ASSERT_LT(++tries, 100);
+}
+
 // Three members on threads of their own, some of which give back: each key's records are done one at
 // a time, in order.
 TEST(ByKey, OrderHoldsAmongThreads) {

@@ -104,5 +104,21 @@ TEST(MemberMemory, RecordThatCannotBeCopiedGoesBack) {
   EXPECT_EQ(sorted(log), numbers(2));
 }
 
+// Nor is one that was handed out too often taken for one that may be handed out once more.
+TEST(MemberMemory, DeadLetterThatCannotBeCopiedStaysOne) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.max_deliveries = 1, .lease = 1h});
+  Member member = join(group);
+  publish_all(publisher, {"bad"});
+  must(member.give_back(take(member)));
+  {
+    const Allocations none{0};
+    EXPECT_EQ(code(member.take(kPatience)), Errc::no_space);
+  }
+  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(dead_values(dead_topic(topic)), std::vector<std::string>{"bad"});
+}
+
 }  // namespace
 }  // namespace leat

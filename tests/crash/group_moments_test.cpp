@@ -1,0 +1,193 @@
+// What others do at one moment of a member's call: a deletion, a look, a death or a stop there. Each
+// was once a record lost, counted for nothing, changed in hand, or waited for in vain.
+#include <sys/wait.h>
+
+#include <csignal>
+#include <functional>
+#include <optional>
+
+#include "unit/group/group_testing.hpp"
+
+namespace leat {
+namespace {
+
+// Runs `at` wherever this process comes by `step`.
+class Moment {
+ public:
+  Moment(const char* step, std::function<void()> at) {
+    step_ = step;
+    at_ = std::move(at);
+    detail::step_hook = [](const char* name) {
+      if (step_ != nullptr && std::strcmp(name, step_) == 0) at_();
+    };
+  }
+  ~Moment() {
+    step_ = nullptr;
+    detail::step_hook = nullptr;
+  }
+
+ private:
+  inline static const char* step_ = nullptr;
+  inline static std::function<void()> at_;
+};
+
+void publish_key(Publisher& publisher, const char* key, const std::string& value) {
+  must(publisher.publish({.key = key, .value = value}));
+}
+
+// A record was about to be parked, because another member has its key.
+void expect_not_delivered_by_who_dies_parking(GroupOptions options) {
+  const TestTopic topic;
+  options.by_key = true;
+  const Group group = group_of(*topic, options);
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  publish_key(publisher, "k", "0");
+  const Delivery first = take(member);
+  publish_key(publisher, "k", "1");
+  Child parker{[&] {
+    Member other = join(must(topic.open_again().find_group(kGroupName)));
+    const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
+    (void)other.take(kPatience);
+    return 0;
+  }};
+  ASSERT_EQ(parker.join(), -SIGKILL);
+  must(member.acknowledge(first));
+  const Delivery second = take(member);
+  EXPECT_EQ(to_text(second), "1 1");
+  EXPECT_EQ(second.deliveries, 1U);
+}
+TEST(GroupMoments, WhoDiesParkingHasDeliveredNothing) {
+  expect_not_delivered_by_who_dies_parking({});
+}
+TEST(GroupMoments, WhoDiesParkingAtMostOnceHasLostNothing) {
+  expect_not_delivered_by_who_dies_parking({.mode = GroupMode::at_most_once});
+}
+TEST(GroupMoments, WhoDiesParkingHasBuriedNothing) {
+  expect_not_delivered_by_who_dies_parking({.max_deliveries = 1});
+}
+
+TEST(GroupMoments, ADeletionInsideACallLeavesWhatTheCallHandsOut) {
+  const TestTopic topic{{.capacity_bytes = 16 * kSegment}};
+  const Group group = group_of(*topic, {.in_flight = 1024});
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  publish_numbers(publisher, 400);
+  std::vector<Delivery> taken;
+  int claims = 0;
+  {
+    const Moment moment{"take:claimed", [&] {
+                          if (++claims == 2) must(topic->delete_group(kGroupName, true));
+                        }};
+    EXPECT_GT(must(member.take(taken, 1000)), 0U);
+  }
+  ASSERT_GE(claims, 2);
+  for (int i = 0; i < 2000; ++i) must(publisher.publish("another", kPatience));
+  EXPECT_EQ(to_log(taken), numbers(taken.size()));
+  EXPECT_EQ(code(member.take()), Errc::closed);
+}
+
+TEST(GroupMoments, WhatIsReleasedStaysReleased) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  publish_numbers(publisher, 10);
+  (void)drain(member, 10);
+  publish_numbers(publisher, 5);
+  std::uint64_t during = 0;
+  {
+    const Moment moment{"take:held", [&] { during = group.released(); }};
+    (void)take(member);
+  }
+  EXPECT_EQ(during, 10U);
+}
+
+// A claim that was begun holds a key back, for as long as it is stopped; its records are many.
+TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
+  const TestTopic topic{{.capacity_bytes = 1 << 20, .segment_bytes = 1 << 18}};
+  const Group group = group_of(*topic, {.by_key = true, .in_flight = 1024});
+  auto publisher = must(topic->publisher());
+  Member giver = join(group);
+  Member member = join(group);
+  publish_key(publisher, "k", "0");
+  const Delivery first = take(giver);
+  for (int i = 1; i < 1000; ++i) publish_key(publisher, "k", std::to_string(i));
+  Child stopped{[&] {
+    Member other = join(must(topic.open_again().find_group(kGroupName)));
+    const Moment moment{"take:held", [] { ::raise(SIGSTOP); }};
+    std::vector<Delivery> taken;
+    (void)other.take(taken, 256, kPatience);
+    return 0;
+  }};
+  int status = 0;
+  ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
+  ASSERT_TRUE(WIFSTOPPED(status));
+  must(giver.give_back(first));
+  EXPECT_EQ(code(member.take(100ms)), Errc::timeout);
+  EXPECT_EQ(stopped.kill(SIGKILL), -SIGKILL);
+  EXPECT_EQ(to_text(take(member)), "0 0");
+}
+
+// Somebody frees a slot whose owner has nothing left of it, and comes no further.
+bool is_found_though_who_freed_it_was_hurt(int signal) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.by_key = true, .lease = 20ms});
+  auto publisher = must(topic->publisher());
+  Member owner = join(group);
+  Member other = join(group);
+  publish_key(publisher, "k", "0");
+  const Delivery first = take(owner);
+  if (!takes_lease_away(group, other)) return false;
+  Child asker{[&] {
+    Member member = join(must(topic.open_again().find_group(kGroupName)));
+    const Moment moment{"keys:freed", [&] { ::raise(signal); }};
+    (void)member.take(kPatience);
+    return 0;
+  }};
+  if (signal == SIGKILL) {
+    EXPECT_EQ(asker.join(), -SIGKILL);
+  } else {
+    int status = 0;
+    EXPECT_EQ(::waitpid(asker.pid(), &status, WUNTRACED), asker.pid());
+  }
+  EXPECT_EQ(code(owner.acknowledge(first)), Errc::lease_lost);
+  EXPECT_EQ(to_text(take_in_time(other)), "0 0");
+  return true;
+}
+TEST(GroupMoments, WhoFreesASlotNeedNotSaySo) {
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    int tries = 0;
+    while (!is_found_though_who_freed_it_was_hurt(signal)) ASSERT_LT(++tries, 100);
+  }
+}
+
+// A spare hold that is just taken still has the key of the record before.
+TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.by_key = true, .in_flight = 1});
+  auto publisher = must(topic->publisher());
+  Member claimer = join(group);
+  Member other = join(group);
+  publish_key(publisher, "a", "0");
+  publish_key(publisher, "k", "1");
+  must(claimer.give_back(take(claimer), 1h));  // Its own hold is in use for long.
+  must(claimer.acknowledge(take(claimer)));    // This one was in a spare hold.
+  publish_key(publisher, "k", "2");
+  const Delivery given = take(other);
+  std::optional<Result<Delivery>> meanwhile;
+  {
+    const Moment moment{"take:spare", [&] {
+                          if (meanwhile) return;
+                          meanwhile.emplace(Errc::timeout);
+                          must(other.give_back(given));
+                          *meanwhile = other.take(Deadline::immediate());
+                        }};
+    EXPECT_EQ(must(claimer.poll(1, [](const Delivery&) {})), 0U);
+  }
+  ASSERT_TRUE(meanwhile);
+  EXPECT_EQ(to_text(must(std::move(*meanwhile))), "2 2");
+}
+
+}  // namespace
+}  // namespace leat
