@@ -6,6 +6,7 @@
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
 set -eu
 cd "$(dirname "$0")/.."
+unset SOAK_SECONDS  # make exports it if it was given; each test would take that long then.
 blocks=${LEAT_SOAK_BLOCKS:-100000000}
 echo "$blocks blocks through a connection point, 1x1, 4x4 and 8x8"
 LEAT_SOAK_BLOCKS=$blocks timeout 7200 build/leat_unit_tests --gtest_brief=1 \
