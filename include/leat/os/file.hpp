@@ -4,9 +4,11 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <utility>
 
@@ -127,6 +129,11 @@ inline Result<void> allocate_range(int fd, std::size_t offset, std::size_t size)
   // Part by part, so that signals need not wait for long. No segment is larger: of one that does not
   // get all its memory, tmpfs takes back what it got.
   constexpr std::size_t kPart = std::size_t{1} << 30;
+  // What cannot fit would take everybody's memory before it fails.
+  struct ::statvfs space {};
+  if (size > kPart && ::fstatvfs(fd, &space) == 0 && space.f_blocks != 0 &&
+      size / space.f_frsize > space.f_bavail)
+    return Error{Errc::no_space, ENOSPC};
   for (std::size_t done = 0; done < size || done == 0; done += kPart) {
     auto result = change_file([&] {
       return ::fallocate(fd, 0, static_cast<off_t>(offset + done),
