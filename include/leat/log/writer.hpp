@@ -43,6 +43,7 @@ class PartitionWriter {
         key_{topic.geometry().key},
         segment_granules_{topic.geometry().segment_granules},
         granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
+        segment_mask_{layout_.pack(~0ULL, 0, 0) | ClaimLayout::kClosed},
         // relaxed: own word. The numbers go on where the slot's last owner was.
         claim_number_{load_relaxed(slot_->phase) & ~kPhaseMask},
         partition_{partition},
@@ -149,10 +150,10 @@ class PartitionWriter {
                      const Deadline& deadline, const std::stop_token* stop) {
     const std::uint64_t step = layout_.step(records, granules);
     // [intent] release, all: a slot's facts are of the phase that was stored after them.
-    store_release<Edge::intent>(slot_->claim_step, step);
+    announce(slot_->claim_step, step);
     for (std::uint32_t given_up = 0; given_up < kManyMoves;) {
       // The swap below checks it.
-      const std::optional<ClaimPoint> from = load_claim_point(*view_.control, layout_);
+      const std::optional<ClaimPoint> from = claim_point();
       if (!from) [[unlikely]]
         break;
       if ((from->word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
@@ -168,7 +169,7 @@ class PartitionWriter {
       }
       claim_number_ += kPhaseMask + 1;
       store_release<Edge::intent>(slot_->claim_word, from->word);
-      store_release<Edge::intent>(slot_->claim_segment, from->segment);
+      announce(slot_->claim_segment, from->segment);
       store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
       LEAT_STEP("claim:announced");
       std::uint64_t word = from->word;
@@ -185,9 +186,9 @@ class PartitionWriter {
         }
         // Its entry is another segment's by now, so nobody reads there any more: claim anew.
         if (load_seq_cst<Edge::retire>(view_.control->start) <= from->segment) break;
-      } else if (auto done = Repair{*topic_, partition_, self_}.give_up_own(*from); !done) {
+      } else if (const Error error = give_up(*from); error.code != Errc::ok) {
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-        return done.error();
+        return error;
       }
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
       ++given_up;
@@ -196,13 +197,37 @@ class PartitionWriter {
     return {Errc::corrupt};
   }
 
+  // A fact that is seldom another than before.
+  [[gnu::always_inline]] static void announce(std::uint64_t& word, std::uint64_t fact) noexcept {
+    // relaxed: own word
+    if (load_relaxed(word) != fact) [[unlikely]]
+      store_release<Edge::intent>(word, fact);
+  }
+
+  // What was won from there and must not take effect becomes a gap.
+  [[gnu::noinline]] Error give_up(const ClaimPoint& from) {
+    return Repair{*topic_, partition_, self_}.give_up_own(from).error();
+  }
+
+  // The claim word, and the full number of its segment.
+  [[gnu::always_inline]] std::optional<ClaimPoint> claim_point() const noexcept {
+    // [claim] acquire, then [segment-open] acquire. The segment that is entered was opened before, so no
+    // earlier one is meant; nor one a lap later, since it is still the current one.
+    const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
+    if ((word & segment_mask_) == segment_word_ &&
+        load_acquire<Edge::segment_open>(view_.control->current) == segment_) [[likely]] {
+      return ClaimPoint{word, segment_};
+    }
+    return load_claim_point(*view_.control, layout_);
+  }
+
   // Marks the claim that was just won from `from`. False if it must not take effect: others withdrew it
   // while this thread did not run, or the truncated segment number has come round since `from` was
   // read, so that the segment of the claim can't be told.
   [[gnu::always_inline]] bool mark(const ClaimPoint& from) noexcept {
     // [segment-open] acquire: the claim is in a segment from that of `from` to this one.
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
-    if (layout_.is_a_lap_apart(from.segment, current)) [[unlikely]]
+    if (current != from.segment && layout_.is_a_lap_apart(from.segment, current)) [[unlikely]]
       return false;
     // [withdraw] marked, then looked at `withdrawn`, without a fence in between: see withdraw().
     if (fences_) [[unlikely]] {
@@ -245,6 +270,7 @@ class PartitionWriter {
     // [intent] release: before the claims of an exclusive publisher in it. The others announce it.
     if (exclusive_) store_release<Edge::intent>(slot_->claim_segment, number);
     segment_ = number;
+    segment_word_ = layout_.pack(number, 0, 0);
     segment_data_ = records_ + segment->physical * geometry().segment_size;
     segment_position_ = number * geometry().segment_granules;
     base_offset_ = segment->base_offset;
@@ -302,7 +328,7 @@ class PartitionWriter {
 
   // Whether a claim from there stays below the limit. The offset is that of the claim if its swap
   // succeeds: then the segment's entry was the current one.
-  bool is_below_limit(const ClaimPoint& from, std::uint64_t records) {
+  [[gnu::noinline]] bool is_below_limit(const ClaimPoint& from, std::uint64_t records) {
     std::uint64_t base = base_offset_;
     if (segment_ != from.segment) {
       // [segment-map] acquire
@@ -400,7 +426,9 @@ class PartitionWriter {
   std::uint64_t key_;
   std::uint64_t segment_granules_;
   std::uint64_t granules_or_closed_;  // Mask of the claim word's granules and kClosed.
+  std::uint64_t segment_mask_;        // Mask of the claim word's segment number and kClosed.
   std::uint64_t segment_ = 0;         // The segment last claimed in; 0 until the first.
+  std::uint64_t segment_word_ = ClaimLayout::kClosed;  // Its first claim word.
   std::byte* segment_data_ = nullptr;
   std::uint64_t segment_position_ = 0;
   std::uint64_t base_offset_ = 0;
