@@ -44,25 +44,29 @@ class Worker {
     const bool must = of_all || options_.lease != 0ns || held_.size() > kMaxAtOnce;
     if (!must && self_.below(4) == 0) return;
     for (const Delivery& one : held_) {
-      if (options_.by_key) account_.let_go_of_key(one);
-      const bool gives_back = !options_.by_key && self_.below(16) == 0;
+      const bool is_leased = options_.lease != 0ns;
+      const bool gives_back = self_.below(16) == 0;
+      if (options_.by_key && gives_back && !is_leased) account_.comes_back(one);
+      let_go_of_key(one);
       const auto done = gives_back
                             ? account_.give_back(member_, one, self_.below(2) == 0 ? 0ns : 1ms)
                             : account_.acknowledge(member_, one);
-      if (options_.lease != 0ns && done.error().code == Errc::lease_lost) continue;
+      if (is_leased && done.error().code == Errc::lease_lost) continue;
       expect(done.error(), {Errc::ok}, gives_back ? "give back" : "acknowledge");
     }
     held_.clear();
   }
   // Without its knowing.
   void leave() {
-    for (const Delivery& one : held_) {
-      if (options_.by_key) account_.let_go_of_key(one);
-    }
+    for (const Delivery& one : held_) let_go_of_key(one);
     held_.clear();
   }
 
  private:
+  void let_go_of_key(const Delivery& one) {
+    if (options_.by_key && options_.lease == 0ns) account_.let_go_of_key(one);
+  }
+
   static void expect_sane(const Error& error, const char* call) {
     expect(error, {Errc::ok, Errc::timeout, Errc::in_flight_full}, call);
   }
@@ -70,10 +74,9 @@ class Worker {
   void note(const Delivery& delivery, std::int64_t call_began_ns) {
     ++taken_;
     ++self_.world.shared->taken;
-    const bool is_leased = options_.lease != 0ns;
-    account_.taken(delivery, options_.mode,
-                   is_leased ? call_began_ns : std::numeric_limits<std::int64_t>::max());
-    if (options_.by_key) account_.take_key(delivery);
+    if (options_.lease == 0ns) call_began_ns = std::numeric_limits<std::int64_t>::max();
+    account_.taken(delivery, options_.mode, call_began_ns);
+    if (options_.by_key) account_.take_key(delivery, call_began_ns);
   }
 
   void poll() {
@@ -82,7 +85,7 @@ class Worker {
     auto count = member_.poll(1 + self_.below(kMaxAtOnce), [&](const Delivery& one) {
       note(one, began);
       account_.acknowledge_later(one);
-      if (options_.by_key) account_.let_go_of_key(one);
+      let_go_of_key(one);
     });
     expect_sane(count.error(), "poll");
   }

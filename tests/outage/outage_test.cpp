@@ -32,6 +32,8 @@ void endure(const OutageOptions& options) {
       static_cast<unsigned long long>(totals.kills), static_cast<unsigned long long>(totals.stops),
       static_cast<unsigned long long>(totals.at_steps),
       static_cast<double>(totals.longest_ns) / 1e6, static_cast<unsigned long long>(totals.late));
+  // A machine that is busy with something else may keep somebody from its processor that long, not often.
+  EXPECT_LE(totals.late, 1 + totals.strikes / 10) << "the spared do not go on within 100 ms";
 }
 
 TEST(Outage, OfPublishers) { endure({.publishers = 4}); }
@@ -43,6 +45,10 @@ TEST(Outage, OfAGroupByKey) {
 }
 TEST(Outage, OfAGroupWithLeases) {
   endure({.publishers = 2, .subscribers = 1, .members = 3, .group = {.lease = 4ms}});
+}
+TEST(Outage, OfAGroupByKeyWithLeases) {
+  endure(
+      {.publishers = 2, .subscribers = 1, .members = 3, .group = {.by_key = true, .lease = 4ms}});
 }
 TEST(Outage, OfAGroupAtMostOnce) {
   endure({.publishers = 2,

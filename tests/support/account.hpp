@@ -118,8 +118,10 @@ class AccountOf {
     if (const auto mark = mark_of(delivery)) ++entry(*mark).unsure;
   }
 
-  // By key: from when it takes the first record with a key until it is about to let go of the last.
-  void take_key(const Delivery& delivery) noexcept {
+  // By key: from when it takes the first record with a key until it is about to let go of the last. With
+  // a lease, somebody may be stopped until others have the key: then `call_began_ns` is as for taken().
+  void take_key(const Delivery& delivery,
+                std::int64_t call_began_ns = std::numeric_limits<std::int64_t>::max()) noexcept {
     const auto mark = mark_of(delivery);
     if (!mark) return;
     if (!delivery.record.has_key || delivery.record.key.text() != key_of(*mark)) {
@@ -127,6 +129,11 @@ class AccountOf {
       return;
     }
     Key& key = keys_[mark->sequence % kKeys];
+    if (entry(*mark).is_back.exchange(0) != 0) --key.back;
+    if (call_began_ns != std::numeric_limits<std::int64_t>::max()) {
+      check_order(*mark, delivery, key, call_began_ns);
+      return;
+    }
     const ::pid_t self = ::getpid();
     ::pid_t holder = key.holder;
     // Its locks may be given back, and it not quite gone.
@@ -140,9 +147,12 @@ class AccountOf {
     key.holder = self;
     ++key.count;
     if (holder != self) key.count = 1;
-    if (delivery.deliveries != 1) return;
-    if (key.next > delivery.record.offset) complain_of(*mark, delivery, "not in order by key");
-    key.next = delivery.record.offset + 1;
+    check_order(*mark, delivery, key, call_began_ns);
+  }
+  // Before it gives back a record by key, without a lease: nobody has a later one first.
+  void comes_back(const Delivery& delivery) noexcept {
+    const auto mark = mark_of(delivery);
+    if (mark && entry(*mark).is_back.exchange(1) == 0) ++keys_[mark->sequence % kKeys].back;
   }
   void let_go_of_key(const Delivery& delivery) noexcept {
     const auto mark = mark_of(delivery);
@@ -208,13 +218,26 @@ class AccountOf {
     std::atomic<std::uint8_t> firsts;  // of these, as the first delivery
     std::atomic<std::uint8_t> acknowledged;
     std::atomic<std::uint8_t> given_back;
-    std::atomic<std::uint8_t> unsure;  // Acknowledgements begun and not ended.
+    std::atomic<std::uint8_t> is_back;  // Given back by key, and not taken again.
+    std::atomic<std::uint8_t> unsure;   // Acknowledgements begun and not ended.
   };
   struct Key {
     std::atomic<::pid_t> holder;
-    std::atomic<std::uint32_t> count;  // How many records with it the holder has.
-    std::atomic<std::uint64_t> next;   // Offset behind the last one that was taken first.
+    std::atomic<std::uint32_t> count;      // How many records with it the holder has.
+    std::atomic<std::uint64_t> next;       // Offset behind the last one that was taken first,
+    std::atomic<std::int64_t> next_at_ns;  // and when that was noted, or a little before.
+    std::atomic<std::uint32_t> back;       // Records that were given back and not taken again.
   };
+
+  void check_order(Mark mark, const Delivery& delivery, Key& key,
+                   std::int64_t call_began_ns) noexcept {
+    if (delivery.deliveries != 1) return;
+    if (key.next > delivery.record.offset && key.next_at_ns < call_began_ns)
+      complain_of(mark, delivery, "not in order by key");
+    if (key.back != 0) complain_of(mark, delivery, "before one of its key that was given back");
+    key.next_at_ns = detail::now_ns();
+    key.next = delivery.record.offset + 1;
+  }
 
   Entry& entry(Mark mark) noexcept { return entries_[mark.publisher][mark.sequence]; }
   template <class Wanted>

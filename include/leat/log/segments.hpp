@@ -59,6 +59,7 @@ class Roller {
   Result<RollState> roll(std::uint64_t granules, Shortage& shortage) {
     const ClaimLayout& layout = geometry().claim_layout;
     const ChoiceEnds choice_ends{view_.slots[self_]};
+    LEAT_STEP("roll:begun");
     const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout);
     if (!point) return Errc::corrupt;
     std::uint64_t claim = point->word;
@@ -67,7 +68,6 @@ class Roller {
         layout.granules(claim) + granules <= geometry().segment_granules) {
       return RollState::moved;
     }
-    LEAT_STEP("roll:begun");
 
     const std::uint64_t next = current + 1;
     SegmentEntry& entry = view_.entries[next & (geometry().entry_count - 1)];

@@ -175,6 +175,8 @@ class PartitionWriter {
       std::uint64_t word = from->word;
       // [claim] seq_cst: the announcement is visible to whoever sees the claim.
       if (!compare_exchange<Edge::claim>(view_.control->claim, word, word + step)) {
+        // Not claiming while the facts change, so that nobody takes some of the next for this one's.
+        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         spin_pause();
         continue;
       }
@@ -227,7 +229,7 @@ class PartitionWriter {
   [[gnu::always_inline]] bool mark(const ClaimPoint& from) noexcept {
     // [segment-open] acquire: the claim is in a segment from that of `from` to this one.
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
-    if (current != from.segment && layout_.is_a_lap_apart(from.segment, current)) [[unlikely]]
+    if (layout_.is_a_lap_apart(from.segment, current)) [[unlikely]]
       return false;
     // [withdraw] marked, then looked at `withdrawn`, without a fence in between: see withdraw().
     if (fences_) [[unlikely]] {
