@@ -28,13 +28,18 @@ class Lap : public ::testing::Test {
     publish(200);
   }
 
-  // A publisher that stops at its first `step`, and perhaps dies at another one later.
-  Child start_late(const char* step, const char* then = "") {
-    return Child{[&, step, then]() -> int {
+  static constexpr const char* kBetweenCalls = "";
+
+  // A publisher that stops at its first `step`, and perhaps dies at another one later. Before it stops it
+  // may publish so many records.
+  Child start_late(const char* step, const char* then = "", int before = 0) {
+    return Child{[&, step, then, before]() -> int {
       auto topic = Topic::open("topic", Deadline::immediate(), directory_.path());
       CHILD_CHECK_OK(topic);
       auto publisher = topic->publisher();
       CHILD_CHECK_OK(publisher);
+      for (int i = 0; i < before; ++i) publish_late(*publisher);
+      if (step == kBetweenCalls) ::raise(SIGSTOP);
       static std::string stop_at, die_at;
       stop_at = step;
       die_at = then;
@@ -46,12 +51,15 @@ class Lap : public ::testing::Test {
           ::raise(SIGKILL);
         }
       };
-      const Mark mark = ledger_->begin(kLate);
-      const auto offset = publisher->publish(make_message(mark, 400), kPatience);
-      ledger_->end(mark, offset);
-      CHILD_CHECK_OK(offset);
+      publish_late(*publisher);
       return 0;
     }};
+  }
+  void publish_late(Publisher& publisher) {
+    const Mark mark = ledger_->begin(kLate);
+    const auto offset = publisher.publish(make_message(mark, 400), kPatience);
+    ledger_->end(mark, offset);
+    CHILD_CHECK_OK(offset);
   }
 
   // Up to the end of the last segment before the truncated number of the first one comes again.
@@ -116,6 +124,39 @@ TEST_F(Lap, AClaimThatWasAnnouncedALapAgoIsMadeAnew) {
   go_round();
   publish(1000);
   publish(200);
+  const std::uint64_t before = topic_->info().partitions.at(0).end;
+  late.go_on();
+  late.wait();
+  EXPECT_TRUE(late.succeeded()) << late.describe();
+  EXPECT_EQ(topic_->info().partitions.at(0).end, before + 2);  // The gap, and the record.
+  read_all();
+  EXPECT_TRUE(trail_.at(before).is_gap);
+}
+
+// It knows the segment of its first record, whose truncated number the claim word has again. Before it
+// looks: it is of a later segment, and nothing is lost.
+TEST_F(Lap, WhoPublishedALapAgoClaimsInTheSegmentOfNow) {
+  Child late = start_late(kBetweenCalls, "", 1);
+  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
+  go_round();
+  publish(1000);
+  const std::uint64_t before = topic_->info().partitions.at(0).end;
+  late.go_on();
+  late.wait();
+  EXPECT_TRUE(late.succeeded()) << late.describe();
+  EXPECT_EQ(topic_->info().partitions.at(0).end, before + 1);
+  read_all();
+  EXPECT_FALSE(trail_.at(before).is_gap);
+}
+
+// And after it has looked and announced: its swap succeeds.
+TEST_F(Lap, WhoPublishedALapAgoClaimsAnew) {
+  Child late = start_late("claim:announced", "", 1);
+  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
+  go_round();
+  publish(1000);
+  publish(200);
+  publish(400);
   const std::uint64_t before = topic_->info().partitions.at(0).end;
   late.go_on();
   late.wait();
