@@ -43,6 +43,13 @@ TEST(Candidates, TheStoppedAreNotRevokedWhereASegmentEnds) {
       "end", {.mortal = 1, .stopping = 1, .items = 3, .large_one_in = 2, .within = 80}, 12'000));
 }
 
+// Where nothing can be withdrawn, others wait for the stopped one; nothing else changes.
+TEST(Candidates, WithoutMembarrierTheStoppedAreWaitedFor) {
+  EXPECT_TRUE(survives("dead", {.has_membarrier = false}, 6000));
+  EXPECT_TRUE(survives("one", {.mortal = 1, .stopping = 1, .has_membarrier = false}, 12'000));
+  EXPECT_TRUE(survives("two", {.mortal = 1, .stopping = 2, .has_membarrier = false}, 6000));
+}
+
 TEST(Candidates, TwoStoppedPublishersAreRevokedExactly) {
   EXPECT_TRUE(survives("stopped", {.mortal = 0, .stopping = 2, .revoke_after = 4ms}, 12'000));
   EXPECT_TRUE(survives("dead, too", {.mortal = 1, .stopping = 2, .revoke_after = 4ms}, 12'000));

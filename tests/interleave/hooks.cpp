@@ -142,18 +142,20 @@ void fence(std::memory_order order, int edge) noexcept {
   record(spinning ? "spin" : "fence", edge, Side::fence, nullptr, 0, __builtin_return_address(0));
 }
 
-// A full fence on every thread, in no particular order, within this call.
-void membarrier() noexcept {
+// A full fence on every thread, in no particular order, within this call. False if it is refused.
+bool membarrier() noexcept {
   schedule();
   Machine& m = machine();
+  if (m.refuses_membarriers) return false;
   record("membarrier", kNoEdge, Side::fence, nullptr, 0, __builtin_return_address(0));
-  if (m.no_membarrier) return;
+  if (m.no_membarrier) return true;
   m.memory.fence(current_view(), std::memory_order_seq_cst);
   const std::size_t first = m.fibers.empty() ? 0 : random(m.fibers.size());
   for (std::size_t i = 0; i < m.fibers.size(); ++i) {
     m.memory.fence(m.fibers[(first + i) % m.fibers.size()].view, std::memory_order_seq_cst);
   }
   m.memory.fence(current_view(), std::memory_order_seq_cst);
+  return true;
 }
 
 void futex_wait(const std::uint32_t* word, std::uint32_t expected, std::int64_t deadline_ns,

@@ -102,6 +102,7 @@ struct Machine {
   bool abandoned = false;
   bool left_behind = false;  // Some fiber will never run its destructors.
   bool no_membarrier = false;
+  bool refuses_membarriers = false;
   bool weak[kEdges][kSides] = {};
   std::uint64_t uses[kEdges][kSides] = {};
   std::array<Operation, kTraceLength> trace{};

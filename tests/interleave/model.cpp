@@ -353,7 +353,7 @@ void begin_execution(std::uint64_t seed) {
   m.lowest_priority = 0;
   m.doomed.clear();
   m.doom = kNever;
-  m.abandoned = m.left_behind = m.no_membarrier = false;
+  m.abandoned = m.left_behind = m.no_membarrier = m.refuses_membarriers = false;
   m.traced = 0;
   std::memset(m.weak, 0, sizeof(m.weak));
 }
@@ -469,6 +469,7 @@ void weaken(Edge edge, Side side) {
   machine().weak[static_cast<std::size_t>(edge)][static_cast<std::size_t>(side)] = true;
 }
 void drop_membarriers() { machine().no_membarrier = true; }
+void refuse_membarriers() { machine().refuses_membarriers = true; }
 
 Thread current() { return machine().running; }
 void count_operations() {

@@ -95,7 +95,8 @@ Result explore(const Options& options, const Body& body);
 void check(bool condition, const std::string& message);
 std::uint64_t random(std::uint64_t limit);  // 0 … limit - 1
 void weaken(Edge edge, Side side = Side::all);
-void drop_membarriers();  // They are refused silently: what a missing one would do.
+void drop_membarriers();    // They do nothing, silently: what a missing one would do.
+void refuse_membarriers();  // They fail, as in a sandbox; publishers outside of it do not know.
 
 // As a signal from outside; a suspended thread keeps its locks.
 void kill(Thread thread);

@@ -25,6 +25,7 @@ struct MortalCase {
   std::uint64_t within = 45;  // Operations after joining; steps, if together.
   std::chrono::nanoseconds revoke_after{0};
   std::uint64_t reader_looks_away = 0;  // ms at most, now and then.
+  bool has_membarrier = true;           // Else whoever repairs is in a sandbox that refuses it.
 };
 
 class Mortals {
@@ -33,7 +34,9 @@ class Mortals {
       : run_{run},
         case_{c},
         topic_{{.capacity_bytes = c.segments * kSegment, .revoke_after = c.revoke_after}},
-        subscriber_{must(topic_->subscriber(from_beginning()), "subscriber")} {}
+        subscriber_{must(topic_->subscriber(from_beginning()), "subscriber")} {
+    if (!c.has_membarrier) model::refuse_membarriers();
+  }
 
   // False: the execution has failed, or did not end.
   bool operator()() {

@@ -111,5 +111,13 @@ TEST(WithdrawEdges, EitherTheMarkOrTheWithdrawalIsSeen) {
   })));
 }
 
+// Whoever is refused the barrier may not say that the claim has no effect.
+TEST(WithdrawEdges, WithoutMembarrierNothingIsWithdrawn) {
+  EXPECT_TRUE(model::holds(model::explore({.name = "refused"}, [](model::Execution& run) {
+    model::refuse_membarriers();
+    mark_beside_withdraw(run);
+  })));
+}
+
 }  // namespace
 }  // namespace leat

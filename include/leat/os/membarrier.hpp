@@ -11,7 +11,7 @@ namespace leat::detail {
 
 #ifdef LEAT_MODEL
 namespace model {
-void membarrier() noexcept;
+bool membarrier() noexcept;
 }
 #endif
 
@@ -27,8 +27,7 @@ inline bool membarrier_register() noexcept {
 // False if the kernel refuses: then the caller must not rely on it.
 inline bool membarrier_all() noexcept {
 #ifdef LEAT_MODEL
-  model::membarrier();
-  return true;
+  return model::membarrier();
 #else
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 #endif
