@@ -179,6 +179,18 @@ int read_all(World& world, bool gating) {
 int read_gating(World& world) { return read_all(world, true); }
 int read_lossy(World& world) { return read_all(world, false); }
 
+// Three times it is overtaken by its own records, and goes on at the start.
+int read_overtaken(World& world) {
+  Topic topic = world.open();
+  for (int i = 0; i < 3; ++i) {
+    auto reader = topic.subscriber({.from = From::beginning, .gating = false});
+    CHILD_CHECK_OK(reader);
+    CHILD_CHECK(publish_laps(world) == 0);
+    CHILD_CHECK_OK(reader->poll(1, [](const Record&) {}));
+  }
+  return 0;
+}
+
 int sleep_for_records(World& world) {
   Topic topic = world.open();
   auto reader = topic.subscriber({.spin = 0ns});
@@ -216,7 +228,8 @@ const std::vector<Scenario>& scenarios() {
       "roll:recorded", "roll:opened", "roll:retired"};
   static const std::vector<const char*> kJoin = {"join:locked", "join:reserved", "join:active",
                                                  "leave:free"};
-  static const std::vector<const char*> kFill = {"repair:header", "repair:filled"};
+  static const std::vector<const char*> kFill = {"announcement:read", "repair:header",
+                                                 "repair:filled"};
   static const std::vector<const char*> kReap = {"repair:pinned", "repair:header", "repair:filled",
                                                  "reap:freed"};
   static const std::vector<const char*> kGrow = {"grow:chosen",   "grow:locked",   "grow:allocated",
@@ -248,6 +261,7 @@ const std::vector<Scenario>& scenarios() {
       {"gating_repairs", {}, hole, read_gating, kFill, at_cursor, 1},
       {"gating_withdraws", {}, hole_of_two, read_gating, {"withdraw:barrier"}, at_cursor, 1},
       {"lossy_repairs", {}, hole, read_lossy, kFill, nobody, 1},
+      {"lossy_is_overtaken", kGatingLater, some_records, read_overtaken, {"skip:looked"}, nobody},
       {"roll_repairs",
        kGatingLater,
        marked_hole,

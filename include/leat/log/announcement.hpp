@@ -93,6 +93,7 @@ inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept 
     facts.word = load_acquire<Edge::intent>(slot.claim_word);
     facts.step = load_acquire<Edge::intent>(slot.claim_step);
     facts.segment = load_acquire<Edge::intent>(slot.claim_segment);
+    LEAT_STEP("announcement:read");
     if (load_acquire<Edge::intent>(slot.phase) == facts.phase) return facts;
   }
   return std::nullopt;

@@ -410,6 +410,7 @@ class PartitionReader {
       if (moves == kManyMoves) return fail(Errc::corrupt);
       const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
       auto segment = find_segment(*topic_, view_, start);
+      LEAT_STEP("skip:looked");
       if (load_seq_cst<Edge::retire>(view_.control->start) != start) continue;
       if (!segment) return fail(segment.error().code);
       if (segment->base_offset < lost_from) return fail(Errc::corrupt);
