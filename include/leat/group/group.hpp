@@ -51,7 +51,7 @@ struct GroupInfo {
   std::uint64_t redelivered = 0;      // deliveries beyond the first
   std::uint64_t returned = 0;         // given back or left, or waiting for their key
   std::uint64_t returned_limit = 0;   // spare room for such, beyond what members have for their own
-  // Why members claim nothing more: redelivery_full if that room is full; else ok.
+  // redelivery_full if that room is full: then no member claims anything more whose own room is, too.
   Errc claiming = Errc::ok;
   std::uint64_t dead_letters = 0;      // records handed out too often, and put aside
   std::string dead_letter_topic;       // where they are; empty without max_deliveries

@@ -154,8 +154,7 @@ class Publisher {
   // Appends one record and returns its offset. When the topic is full: waits until the deadline
   // (policy block), or returns at once.
   //   too_large, full, timeout, stopped, would_deadlock, deleted, forked   nothing was published
-  //   revoked   not delivered: this thread did not run for longer than the topic's revoke_after, or
-  //             for so long that others went once around a topic that nobody gates
+  //   revoked   not delivered: this thread did not run for longer than the topic's revoke_after
   //   corrupt   a check on shared memory failed
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
                                                        const Deadline& deadline = Deadline::never(),
