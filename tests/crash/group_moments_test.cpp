@@ -103,6 +103,41 @@ TEST(GroupMoments, WhatIsReleasedStaysReleased) {
   EXPECT_EQ(during, 10U);
 }
 
+// While somebody looks for what came back, the hold of a record that was found gets another one, which comes
+// back, too: that was not found, and what is behind it of its key must wait.
+TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.by_key = true});
+  auto publisher = must(topic->publisher());
+  Member member = join(group);
+  publish_key(publisher, "x", "x");
+  publish_key(publisher, "y", "y");
+  std::vector<Delivery> both;
+  ASSERT_EQ(must(member.take(both, 2)), 2U);
+  detail::GroupView& view = *must(topic.shared().group(0));
+  const std::uint32_t index_of_x = view.hold(0, 0).offset == both[0].record.offset ? 0 : 1;
+  ASSERT_EQ(index_of_x, 0U) << "the other hold must be looked at later";
+  must(member.acknowledge(both[1]));
+  must(member.give_back(both[0]));
+
+  Member other = join(group);
+  bool is_reused = false;
+  bool is_first = true;
+  const Moment moment{"retake:found", [&] {
+                        if (!std::exchange(is_first, false)) return;
+                        must(member.acknowledge(take(member)));
+                        publish_key(publisher, "k", "1");
+                        const Delivery one = take(member);
+                        is_reused = view.hold(0, index_of_x).offset == one.record.offset;
+                        must(member.give_back(one, 1h));
+                        publish_key(publisher, "k", "2");
+                        EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);
+                      }};
+  std::vector<Delivery> taken;
+  EXPECT_EQ(code(other.take(taken, 10, Deadline::immediate())), Errc::timeout);
+  EXPECT_TRUE(is_reused);
+}
+
 // A claim that was begun holds a key back, for as long as it is stopped; its records are many.
 TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
   const TestTopic topic{{.capacity_bytes = 1 << 20, .segment_bytes = 1 << 18}};

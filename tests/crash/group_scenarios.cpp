@@ -242,13 +242,14 @@ const std::vector<GroupScenario>& group_scenarios() {
   static const std::vector<const char*> kPollKeyed = {
       "take:held",   "take:noting", "take:claimed",  "take:noted", "park:returned",
       "take:handed", "settle:done", "settle:before", "leave:freed"};
-  static const std::vector<const char*> kRetakeKeyed = {"retake:slots",    "retake:taken",
-                                                        "retake:settling", "take:handed",
-                                                        "settle:before",   "settle:done"};
+  static const std::vector<const char*> kRetakeKeyed = {
+      "retake:found", "retake:slots",  "retake:taken", "retake:settling",
+      "take:handed",  "settle:before", "settle:done"};
   static const std::vector<const char*> kSettleKeyed = {"settle:begun", "settle:returned",
                                                         "settle:freed", "settle:vacated"};
   static const std::vector<const char*> kIdleKeys = {"lease:over", "keys:asked", "keys:freed"};
-  static const std::vector<const char*> kRetake = {"retake:taken", "settle:before", "settle:done"};
+  static const std::vector<const char*> kRetake = {"retake:found", "retake:taken", "settle:before",
+                                                   "settle:done"};
   static const std::vector<const char*> kTakeKeyed = {
       "take:held",   "take:noting",    "take:claimed", "take:noted",    "settle:before",
       "settle:done", "leave:returned", "leave:freed",  "leave:vacated", "retake:taken"};

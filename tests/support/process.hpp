@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <new>
 #include <string>
@@ -111,7 +112,7 @@ class Child {
   bool was_killed() const noexcept { return state_ == State::killed && detail_ == SIGKILL; }
   std::string describe() const {
     switch (state_) {
-      case State::running: return "runs";
+      case State::running: return "runs: " + first_line("stat") + ", in " + first_line("wchan");
       case State::stopped: return "is stopped";
       case State::exited: return "ended with status " + std::to_string(detail_);
       case State::killed: return "was killed by signal " + std::to_string(detail_);
@@ -121,6 +122,13 @@ class Child {
   }
 
  private:
+  // Of a file in /proc that says what the kernel knows of it.
+  std::string first_line(const char* name) const {
+    std::string line;
+    std::getline(std::ifstream{"/proc/" + std::to_string(pid_) + "/" + name}, line);
+    return line;
+  }
+
   static ::pid_t start(const std::function<int()>& run) {
     std::fflush(nullptr);
     const ::pid_t parent = ::getpid();

@@ -345,7 +345,7 @@ class Member {
   detail::FixedMap<std::uint32_t> of_slot_;  // How many records it has of a slot of keys.
   std::vector<Returned> found_;              // While it looks for what came back, as the next ones.
   detail::FixedMap<SlotLook> looks_;
-  detail::FixedMap<char> is_found_;
+  detail::FixedMap<std::uint64_t> found_state_;  // Of those in found_, by their place.
   std::uint64_t in_the_way_ = 0;     // Print of what others have of the slots just taken.
   bool others_have_keys_ = false;    // Something came back whose slot is somebody else's.
   std::size_t may_park_ = kAhead;    // Before it waits for others,

@@ -93,7 +93,7 @@ inline void Member::make_tables() {
   if (by_key_) {
     of_slot_.reserve(holds);
     looks_.reserve(kAtOnce);
-    is_found_.reserve(kAtOnce);
+    found_state_.reserve(kAtOnce);
   }
   progress_.resize(geometry().seat_count);
   must_pin_ = by_key_ || shared().geometry().grows();

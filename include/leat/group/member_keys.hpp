@@ -102,11 +102,11 @@ inline bool Member::may_have_slot(const Returned& one) noexcept {
 inline void Member::take_slots() noexcept {
   using namespace detail;
   looks_.clear();
-  is_found_.clear();
+  found_state_.clear();
   in_the_way_ = 0;
   for (const Returned& one : found_) {
     if (one.key == 0) continue;
-    *is_found_.insert(place_of(one.row, one.hold)) = 1;
+    *found_state_.insert(place_of(one.row, one.hold)) = one.state;
     const std::uint64_t slot = group_->slot_of(one.key);
     if (looks_.find(slot) != nullptr) continue;
     SlotLook& look = *looks_.insert(slot);
@@ -120,7 +120,9 @@ inline void Member::take_slots() noexcept {
   // earlier, comes first.
   each_of_slots([&](SlotLook& look, const Returned& one) {
     const bool is_returned = phase_of(one.state) == HoldPhase::returned;
-    if (is_returned && is_found_.find(place_of(one.row, one.hold)) != nullptr) return;
+    // By its state: since it was found its hold may have got another record, which came back, too.
+    const std::uint64_t* const found = found_state_.find(place_of(one.row, one.hold));
+    if (is_returned && found != nullptr && *found == one.state) return;
     look.is_all = false;
     if (is_returned) {
       look.up_to = std::min(look.up_to, one.offset);

@@ -112,6 +112,7 @@ inline std::int64_t Member::find_returned(const std::optional<Returned>& after) 
           found_.push_back(one);
         }
         std::push_heap(found_.begin(), found_.end());
+        LEAT_STEP("retake:found");
       });
   return next_visible;
 }
