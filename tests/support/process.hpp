@@ -74,6 +74,7 @@ class Child {
   ::pid_t pid() const noexcept { return pid_; }
   void signal(int number) const noexcept { ::kill(pid_, number); }
   void go_on() noexcept {
+    if (has_ended()) return;  // Perhaps by itself, just before it was to be stopped.
     state_ = State::running;
     signal(SIGCONT);
   }
