@@ -152,17 +152,15 @@ class PartitionWriter {
     // [intent] release, all: a slot's facts are of the phase that was stored after them.
     announce(slot_->claim_step, step);
     for (std::uint32_t given_up = 0; given_up < kManyMoves;) {
-      // The swap below checks it.
+      // The phase is idle here. The swap below checks what is looked at.
       const std::optional<ClaimPoint> from = claim_point();
       if (!from) [[unlikely]]
         break;
       if ((from->word & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
-        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
         continue;
       }
       if (limit_ != nullptr && !is_below_limit(*from, records)) [[unlikely]] {
-        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         const Error error = wait_for_limit(*from, records, deadline, stop);
         if (error.code != Errc::ok) return error;
         continue;
@@ -181,21 +179,22 @@ class PartitionWriter {
         continue;
       }
       LEAT_STEP("claim:won");
+      Error error;
       if (mark(*from)) [[likely]] {
         if (from->segment == segment_ || enter(from->segment)) [[likely]] {
           place(room, from->word, records, granules);
           return {};
         }
-        // Its entry is another segment's by now, so nobody reads there any more: claim anew.
-        if (load_seq_cst<Edge::retire>(view_.control->start) <= from->segment) break;
-      } else if (const Error error = give_up(*from); error.code != Errc::ok) {
-        store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-        return error;
+        // Unless its entry is another segment's by now, so that nobody reads there any more.
+        if (load_seq_cst<Edge::retire>(view_.control->start) <= from->segment)
+          error = {Errc::corrupt};
+      } else {
+        error = give_up(*from);
       }
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
-      ++given_up;
+      if (error.code != Errc::ok) return error;
+      ++given_up;  // And claim anew.
     }
-    store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
     return {Errc::corrupt};
   }
 
