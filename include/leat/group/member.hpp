@@ -273,12 +273,14 @@ class Member {
   std::int64_t find_returned(const std::optional<Returned>& after) noexcept;
   void leave_behind(const Returned& one) noexcept;
   bool take_back(const Returned& one) noexcept;
+  void put_back(std::uint32_t row, std::uint32_t index, std::uint64_t word,
+                bool is_counted) noexcept;
   Result<void> bury(const Delivery& delivery);
 
   // By key.
   std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
   void gain_keys() noexcept;
-  void park(std::uint64_t claimed) noexcept;
+  void park() noexcept;
   void drop_key(std::uint64_t key) noexcept;
   bool may_have_slot(const Returned& one) noexcept;
   void take_slots() noexcept;

@@ -60,14 +60,7 @@ inline bool Member::add_copy(std::size_t size) noexcept {
 // What could not be handed out after all goes back, as if it had not been.
 inline Member::Got Member::undeliver(Delivery& delivery, bool is_dead_letter) noexcept {
   using namespace detail;
-  HoldState state = HoldState::unpack(delivery.state_);
-  if (!is_dead_letter) --state.deliveries;
-  state.phase = HoldPhase::returned;
-  state.owner = 0;
-  GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
-  if (by_key_) mark_key(*group_, load_relaxed(hold.key));
-  std::uint64_t word = delivery.state_;
-  compare_exchange<Edge::hold>(hold.state, word, state.pack());
+  put_back(delivery.row_, delivery.hold_, delivery.state_, !is_dead_letter);
   announce_returned(shared(), *group_);
   lose(delivery.row_, delivery.hold_);
   return fail(kNoMemory);

@@ -41,20 +41,17 @@ inline void Member::gain_keys() noexcept {
 }
 
 // Puts what was just claimed and has somebody else's key among the records that came back.
-inline void Member::park(std::uint64_t claimed) noexcept {
+inline void Member::park() noexcept {
   using namespace detail;
   if (parked_.empty()) return;
-  HoldState state = HoldState::unpack(claimed);
-  state.phase = HoldPhase::returned;
-  state.owner = 0;
-  state.deliveries = 0;
   bool announces = false;
   for (const Ready& one : parked_) {
     GroupHold& hold = group_->hold(one.row, one.hold);
     const std::uint64_t key = load_relaxed(hold.key);  // relaxed: what this member wrote
     std::uint64_t word = one.state;
     // [hold] Fails if others have taken it away with its lease: then they returned it.
-    compare_exchange<Edge::hold>(hold.state, word, state.pack());
+    compare_exchange<Edge::hold>(hold.state, word,
+                                 HoldState::let_go(one.state, HoldPhase::returned));
     LEAT_STEP("park:returned");
     if (one.row == seat_) {
       own_[one.hold].whose = Own::lost;
@@ -225,7 +222,11 @@ inline void Member::free_idle_slots() noexcept {
     std::uint64_t word = look.taken_word;
     // Fails if it has been anybody's in between, or more came back: then it is asked again.
     const bool freed = compare_exchange<Edge::key_slot>(group_->key_slot(slot), word, free.pack());
-    (freed ? any : others_have_keys_) = true;
+    if (freed) {
+      any = true;
+    } else {
+      others_have_keys_ = true;
+    }
     LEAT_STEP("keys:freed");
   });
   if (any) announce_returned(shared(), *group_);

@@ -79,8 +79,8 @@ inline bool Member::retake(std::size_t want) noexcept {
   return true;
 }
 
-// Fills found_ with records that came back, those of the lowest offsets `after` one. Returns when the next of the
-// delayed ones becomes visible, 0 if there is none.
+// Fills found_ with records that came back, those of the lowest offsets `after` one. Returns when the
+// next of the delayed ones becomes visible, 0 if there is none.
 inline std::int64_t Member::find_returned(const std::optional<Returned>& after) noexcept {
   using namespace detail;
   std::int64_t next_visible = 0;
@@ -157,18 +157,26 @@ inline bool Member::take_back(const Returned& one) noexcept {
   return true;
 }
 
+// A record that nobody got goes back. `is_counted`: as handed out, which it was not in the end.
+inline void Member::put_back(std::uint32_t row, std::uint32_t index, std::uint64_t word,
+                             bool is_counted) noexcept {
+  using namespace detail;
+  GroupHold& hold = group_->hold(row, index);
+  HoldState state = HoldState::unpack(word);
+  if (is_counted) --state.deliveries;
+  state.phase = HoldPhase::returned;
+  state.owner = 0;
+  // Before it is returned: what is claimed now must not come before it.
+  if (by_key_) mark_key(*group_, load_relaxed(hold.key));  // relaxed: stored before the state
+  compare_exchange<Edge::hold>(hold.state, word, state.pack());
+}
+
 // What was claimed and not handed out goes back, and so does what did not fit into a buffer.
 inline void Member::give_back_ready() noexcept {
   using namespace detail;
   if ((ready_at_ == ready_.size() && !kept_) || participant_.forked()) return;
   const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
-    GroupHold& hold = group_->hold(row, index);
-    HoldState state = HoldState::unpack(word);
-    if (state.phase == HoldPhase::held) --state.deliveries;
-    state.phase = HoldPhase::returned;
-    state.owner = 0;
-    if (by_key_) mark_key(*group_, load_relaxed(hold.key));
-    compare_exchange<Edge::hold>(hold.state, word, state.pack());
+    put_back(row, index, word, phase_of(word) == HoldPhase::held);
     LEAT_STEP("ready:returned");
   };
   for (std::size_t i = ready_at_; i != ready_.size(); ++i)

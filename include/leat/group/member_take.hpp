@@ -271,7 +271,7 @@ inline void Member::keep_claimed(std::uint64_t word, std::size_t from_own) noexc
       // relaxed: what this member wrote
       find_mine(one.row, one.hold)->key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
     }
-    park(word);
+    park();
   }
 }
 
