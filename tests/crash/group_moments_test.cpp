@@ -3,37 +3,15 @@
 #include <sys/wait.h>
 
 #include <csignal>
-#include <functional>
 #include <optional>
 
+#include "support/moment.hpp"
 #include "unit/group/group_testing.hpp"
 
 namespace leat {
 namespace {
 
-// Runs `at` wherever this process comes by `step`.
-class Moment {
- public:
-  Moment(const char* step, std::function<void()> at) {
-    step_ = step;
-    at_ = std::move(at);
-    detail::step_hook = [](const char* name) {
-      if (step_ != nullptr && std::strcmp(name, step_) == 0) at_();
-    };
-  }
-  ~Moment() {
-    step_ = nullptr;
-    detail::step_hook = nullptr;
-  }
-
- private:
-  inline static const char* step_ = nullptr;
-  inline static std::function<void()> at_;
-};
-
-void publish_key(Publisher& publisher, const char* key, const std::string& value) {
-  must(publisher.publish({.key = key, .value = value}));
-}
+using testing::Moment;
 
 // A record was about to be parked, because another member has its key.
 void expect_not_delivered_by_who_dies_parking(GroupOptions options) {
@@ -42,9 +20,9 @@ void expect_not_delivered_by_who_dies_parking(GroupOptions options) {
   const Group group = group_of(*topic, options);
   auto publisher = must(topic->publisher());
   Member member = join(group);
-  publish_key(publisher, "k", "0");
+  publish_pairs(publisher, {{"k", "0"}});
   const Delivery first = take(member);
-  publish_key(publisher, "k", "1");
+  publish_pairs(publisher, {{"k", "1"}});
   Child parker{[&] {
     Member other = join(must(topic.open_again().find_group(kGroupName)));
     const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
@@ -110,8 +88,8 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   const Group group = group_of(*topic, {.by_key = true});
   auto publisher = must(topic->publisher());
   Member member = join(group);
-  publish_key(publisher, "x", "x");
-  publish_key(publisher, "y", "y");
+  publish_pairs(publisher, {{"x", "x"}});
+  publish_pairs(publisher, {{"y", "y"}});
   std::vector<Delivery> both;
   ASSERT_EQ(must(member.take(both, 2)), 2U);
   detail::GroupView& view = *must(topic.shared().group(0));
@@ -126,11 +104,11 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   const Moment moment{"retake:found", [&] {
                         if (!std::exchange(is_first, false)) return;
                         must(member.acknowledge(take(member)));
-                        publish_key(publisher, "k", "1");
+                        publish_pairs(publisher, {{"k", "1"}});
                         const Delivery one = take(member);
                         is_reused = view.hold(0, index_of_x).offset == one.record.offset;
                         must(member.give_back(one, 1h));
-                        publish_key(publisher, "k", "2");
+                        publish_pairs(publisher, {{"k", "2"}});
                         EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);
                       }};
   std::vector<Delivery> taken;
@@ -145,9 +123,9 @@ TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
   auto publisher = must(topic->publisher());
   Member giver = join(group);
   Member member = join(group);
-  publish_key(publisher, "k", "0");
+  publish_pairs(publisher, {{"k", "0"}});
   const Delivery first = take(giver);
-  for (int i = 1; i < 1000; ++i) publish_key(publisher, "k", std::to_string(i));
+  for (int i = 1; i < 1000; ++i) publish_pairs(publisher, {{"k", std::to_string(i)}});
   Child stopped{[&] {
     Member other = join(must(topic.open_again().find_group(kGroupName)));
     const Moment moment{"take:held", [] { ::raise(SIGSTOP); }};
@@ -171,7 +149,7 @@ bool is_found_though_who_freed_it_was_hurt(int signal) {
   auto publisher = must(topic->publisher());
   Member owner = join(group);
   Member other = join(group);
-  publish_key(publisher, "k", "0");
+  publish_pairs(publisher, {{"k", "0"}});
   const Delivery first = take(owner);
   if (!takes_lease_away(group, other)) return false;
   Child asker{[&] {
@@ -204,11 +182,11 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
   auto publisher = must(topic->publisher());
   Member claimer = join(group);
   Member other = join(group);
-  publish_key(publisher, "a", "0");
-  publish_key(publisher, "k", "1");
+  publish_pairs(publisher, {{"a", "0"}});
+  publish_pairs(publisher, {{"k", "1"}});
   must(claimer.give_back(take(claimer), 1h));  // Its own hold is in use for long.
   must(claimer.acknowledge(take(claimer)));    // This one was in a spare hold.
-  publish_key(publisher, "k", "2");
+  publish_pairs(publisher, {{"k", "2"}});
   const Delivery given = take(other);
   std::optional<Result<Delivery>> meanwhile;
   {

@@ -1,14 +1,10 @@
 // The segment number in the claim word is truncated: with segments of 64 MiB it comes round after 65536
 // of them. A publisher stops before its swap, or between swap and mark, until then. Claims of half a
 // segment that are given up write nothing but their headers, so that takes a moment only.
+#include "unit/testing.hpp"
 #include "world.hpp"
 
 namespace leat {
-
-struct TopicTesting {
-  static detail::SharedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
-};
-
 namespace testing {
 namespace {
 
@@ -62,8 +58,10 @@ class Lap : public ::testing::Test {
     CHILD_CHECK_OK(offset);
   }
 
-  // Up to the end of the last segment before the truncated number of the first one comes again.
-  void go_round() {
+  // While it stands: up to the end of the last segment before the truncated number of the first one comes
+  // again.
+  void go_round(Child& late) {
+    ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
     const detail::ClaimLayout layout = TopicTesting::shared(*topic_).geometry().claim_layout;
     const detail::PartitionControl& control = *TopicTesting::shared(*topic_).partition(0).control;
     const std::uint64_t last = std::uint64_t{1} << layout.segment_bits;
@@ -81,6 +79,17 @@ class Lap : public ::testing::Test {
     const auto offset = publisher_->publish(make_message(mark, size), Deadline::immediate());
     ledger_->end(mark, offset);
     ASSERT_TRUE(offset) << describe(offset.error());
+  }
+
+  // What it claimed from the word that came again is a gap, and its record follows.
+  void expect_claims_anew(Child& late) {
+    const std::uint64_t before = topic_->info().partitions.at(0).end;
+    late.go_on();
+    late.wait();
+    EXPECT_TRUE(late.succeeded()) << late.describe();
+    EXPECT_EQ(topic_->info().partitions.at(0).end, before + 2);
+    read_all();
+    EXPECT_TRUE(trail_.at(before).is_gap);
   }
 
   // All that is there arrives as it was published.
@@ -108,8 +117,7 @@ class Lap : public ::testing::Test {
 // Where its claim was a lap ago, there is the middle of another record now.
 TEST_F(Lap, AClaimOfTheLapBeforeWritesNothing) {
   Child late = start_late("claim:won");
-  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
-  go_round();
+  go_round(late);
   publish(3000);
   late.go_on();
   late.wait();
@@ -120,25 +128,17 @@ TEST_F(Lap, AClaimOfTheLapBeforeWritesNothing) {
 // The claim word is what it was when the late one announced its claim, so its swap succeeds.
 TEST_F(Lap, AClaimThatWasAnnouncedALapAgoIsMadeAnew) {
   Child late = start_late("claim:announced");
-  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
-  go_round();
+  go_round(late);
   publish(1000);
   publish(200);
-  const std::uint64_t before = topic_->info().partitions.at(0).end;
-  late.go_on();
-  late.wait();
-  EXPECT_TRUE(late.succeeded()) << late.describe();
-  EXPECT_EQ(topic_->info().partitions.at(0).end, before + 2);  // The gap, and the record.
-  read_all();
-  EXPECT_TRUE(trail_.at(before).is_gap);
+  expect_claims_anew(late);
 }
 
 // It knows the segment of its first record, whose truncated number the claim word has again. Before it
 // looks: it is of a later segment, and nothing is lost.
 TEST_F(Lap, WhoPublishedALapAgoClaimsInTheSegmentOfNow) {
   Child late = start_late(kBetweenCalls, "", 1);
-  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
-  go_round();
+  go_round(late);
   publish(1000);
   const std::uint64_t before = topic_->info().partitions.at(0).end;
   late.go_on();
@@ -152,25 +152,17 @@ TEST_F(Lap, WhoPublishedALapAgoClaimsInTheSegmentOfNow) {
 // And after it has looked and announced: its swap succeeds.
 TEST_F(Lap, WhoPublishedALapAgoClaimsAnew) {
   Child late = start_late("claim:announced", "", 1);
-  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
-  go_round();
+  go_round(late);
   publish(1000);
   publish(200);
   publish(400);
-  const std::uint64_t before = topic_->info().partitions.at(0).end;
-  late.go_on();
-  late.wait();
-  EXPECT_TRUE(late.succeeded()) << late.describe();
-  EXPECT_EQ(topic_->info().partitions.at(0).end, before + 2);  // The gap, and the record.
-  read_all();
-  EXPECT_TRUE(trail_.at(before).is_gap);
+  expect_claims_anew(late);
 }
 
 // The same, but it dies before it could tell.
 TEST_F(Lap, AClaimOfTheDeadThatWasAnnouncedALapAgoIsOneGap) {
   Child late = start_late("claim:announced", "claim:won");
-  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
-  go_round();
+  go_round(late);
   publish(1000);
   publish(200);
   const std::uint64_t before = topic_->info().partitions.at(0).end;
@@ -186,8 +178,7 @@ TEST_F(Lap, AClaimOfTheDeadThatWasAnnouncedALapAgoIsOneGap) {
 // And behind somebody else's hole, whose records are counted by where that claim begins.
 TEST_F(Lap, BehindAHoleOfTheDead) {
   Child late = start_late("claim:announced", "claim:won");
-  ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
-  go_round();
+  go_round(late);
   // It takes what the first record of the first lap took.
   Child dead{[&]() -> int {
     auto topic = Topic::open("topic", Deadline::immediate(), directory_.path());

@@ -1,45 +1,16 @@
 // Words that somebody scribbles on again and again, just while a participant looks at them: whoever would
 // try for ever says `corrupt` after many times. docs/internals/cannot-be.md lists the places; those that
 // one scribble shows are in tests/unit/log/cannot_be_test.cpp and tests/unit/group/cannot_be_test.cpp.
-#include <functional>
-
 #include "leat/group/group.hpp"
+#include "support/moment.hpp"
+#include "unit/testing.hpp"
 #include "world.hpp"
 
 namespace leat {
-
-struct TopicTesting {
-  static detail::SharedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
-};
-
 namespace testing {
 namespace {
 
-// Scribbles whenever this thread comes by a step.
-class Scribbler {
- public:
-  Scribbler(const char* step, std::function<void()> scribble) {
-    step_ = step;
-    scribble_ = std::move(scribble);
-    detail::step_hook = [](const char* name) {
-      if (step_ != name) return;
-      ++times_;
-      scribble_();
-    };
-  }
-  ~Scribbler() { detail::step_hook = nullptr; }
-  Scribbler(const Scribbler&) = delete;
-  Scribbler& operator=(const Scribbler&) = delete;
-
-  // One that only counts shows nothing.
-  static std::uint64_t times() { return std::exchange(times_, 0); }
-
- private:
-  inline static std::string step_;
-  inline static std::function<void()> scribble_;
-  inline static std::uint64_t times_ = 0;
-};
-
+// A scribbler that never came by shows nothing.
 constexpr std::uint64_t kManyTimes = 1000;
 
 detail::PartitionControl& control_of(World& world) {
@@ -60,20 +31,20 @@ TEST(ScribbledMeanwhile, AClaimWordThatNeverStandsStillIsCorrupt) {
   World world;
   detail::PartitionControl& control = control_of(world);
   const std::uint64_t one = TopicTesting::shared(world.topic()).geometry().claim_layout.step(1, 0);
-  const Scribbler scribbler{"roll:recorded", [&] { control.claim ^= one; }};
+  const Moment scribbler{"roll:recorded", [&] { control.claim ^= one; }};
   EXPECT_EQ(publish_on(world.publisher()), Errc::corrupt);
-  EXPECT_GT(Scribbler::times(), kManyTimes);
+  EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
 TEST(ScribbledMeanwhile, MemoryThatIsGivenBackAtOnceIsCorrupt) {
   World world{{.segments = 2, .grow_to = 4}};
   const detail::SharedTopic& shared = TopicTesting::shared(world.topic());
-  const Scribbler scribbler{"grow:chosen", [&] {
-                              for (std::uint64_t i = 0; i < shared.geometry().segment_count; ++i)
-                                shared.partition(0).physical[i].last_segment |= detail::kNoMemory;
-                            }};
+  const Moment scribbler{"grow:chosen", [&] {
+                           for (std::uint64_t i = 0; i < shared.geometry().segment_count; ++i)
+                             shared.partition(0).physical[i].last_segment |= detail::kNoMemory;
+                         }};
   EXPECT_EQ(publish_on(world.publisher()), Errc::corrupt);
-  EXPECT_GT(Scribbler::times(), kManyTimes);
+  EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
 // What a publisher made was withdrawn, and nobody can be read who may have made it instead.
@@ -83,23 +54,23 @@ TEST(ScribbledMeanwhile, AClaimThatCannotBeGivenUpIsCorrupt) {
   ASSERT_TRUE(other);
   const detail::SharedTopic& shared = TopicTesting::shared(world.topic());
   const std::uint32_t slots = shared.participant_high();
-  const Scribbler scribbler{"announcement:read", [&] {
-                              for (std::uint32_t i = 0; i < slots; ++i) {
-                                detail::PartitionSlot& slot = shared.partition(0).slots[i];
-                                slot.phase += detail::kPhaseMask + 1;
-                              }
-                            }};
+  const Moment scribbler{"announcement:read", [&] {
+                           for (std::uint32_t i = 0; i < slots; ++i) {
+                             detail::PartitionSlot& slot = shared.partition(0).slots[i];
+                             slot.phase += detail::kPhaseMask + 1;
+                           }
+                         }};
   for (std::uint32_t i = 0; i < slots; ++i)
     shared.partition(0).slots[i].withdrawn = detail::kPhaseMask + 1;
   auto offset = other->publish("x", Deadline::immediate());
   ASSERT_FALSE(offset);
   EXPECT_EQ(offset.error().code, Errc::corrupt);
-  EXPECT_GT(Scribbler::times(), kManyTimes);
+  EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
 TEST(ScribbledMeanwhile, AnAnnouncementThatNeverStandsStillIsNotRead) {
   detail::PartitionSlot slot{};
-  const Scribbler scribbler{"announcement:read", [&] { slot.phase += detail::kPhaseMask + 1; }};
+  const Moment scribbler{"announcement:read", [&] { slot.phase += detail::kPhaseMask + 1; }};
   EXPECT_FALSE(detail::read_claim(slot).has_value());
 }
 
@@ -109,9 +80,9 @@ TEST(ScribbledMeanwhile, AStartThatNeverStandsStillIsCorrupt) {
   ASSERT_TRUE(lossy);
   EXPECT_EQ(publish_on(world.publisher()), Errc::ok);  // Round and round: it is overtaken.
   detail::PartitionControl& control = control_of(world);
-  const Scribbler scribbler{"skip:looked", [&] { control.start ^= 1; }};
+  const Moment scribbler{"skip:looked", [&] { control.start ^= 1; }};
   EXPECT_EQ(lossy->receive(Deadline::immediate()).error().code, Errc::corrupt);
-  EXPECT_GT(Scribbler::times(), kManyTimes);
+  EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
 class ScribbledCursor : public ::testing::Test {
@@ -129,15 +100,15 @@ class ScribbledCursor : public ::testing::Test {
 TEST_F(ScribbledCursor, NoClaimIsMade) {
   auto member = group_.join();
   ASSERT_TRUE(member);
-  const Scribbler scribbler{"take:noting", [&] { cursor_.record ^= 1; }};
+  const Moment scribbler{"take:noting", [&] { cursor_.record ^= 1; }};
   EXPECT_EQ(member->take(Deadline::immediate()).error().code, Errc::corrupt);
-  EXPECT_GT(Scribbler::times(), kManyTimes);
+  EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
 TEST_F(ScribbledCursor, NobodySeeks) {
-  const Scribbler scribbler{"seek:noted", [&] { cursor_.record ^= 1; }};
+  const Moment scribbler{"seek:noted", [&] { cursor_.record ^= 1; }};
   EXPECT_EQ(group_.seek(From::end).error().code, Errc::corrupt);
-  EXPECT_GT(Scribbler::times(), kManyTimes);
+  EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
 }  // namespace

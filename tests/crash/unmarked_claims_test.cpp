@@ -1,14 +1,10 @@
 // Publishers that die or stop between announcing a claim and marking it as made, alone and beside others
 // that announced the same: gaps are exact, who lives loses nothing, and who has claimed nothing holds
 // nothing. Each victim gets its blows in turn, so that the order of all is given.
+#include "unit/testing.hpp"
 #include "world.hpp"
 
 namespace leat {
-
-struct TopicTesting {
-  static detail::SharedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
-};
-
 namespace testing {
 namespace {
 

@@ -130,23 +130,7 @@ class AccountOf {
     }
     Key& key = keys_[mark->sequence % kKeys];
     if (entry(*mark).is_back.exchange(0) != 0) --key.back;
-    if (call_began_ns != std::numeric_limits<std::int64_t>::max()) {
-      check_order(*mark, delivery, key, call_began_ns);
-      return;
-    }
-    const ::pid_t self = ::getpid();
-    ::pid_t holder = key.holder;
-    // Its locks may be given back, and it not quite gone.
-    for (int i = 0; holder != 0 && holder != self && !is_gone(holder); ++i) {
-      if (key.holder != holder || i == 20'000) {
-        complain_of(*mark, delivery, "its key is held by two");
-        break;
-      }
-      ::usleep(100);
-    }
-    key.holder = self;
-    ++key.count;
-    if (holder != self) key.count = 1;
+    if (call_began_ns == std::numeric_limits<std::int64_t>::max()) hold_key(*mark, delivery, key);
     check_order(*mark, delivery, key, call_began_ns);
   }
   // Before it gives back a record by key, without a lease: nobody has a later one first.
@@ -229,6 +213,22 @@ class AccountOf {
     std::atomic<std::uint32_t> back;       // Records that were given back and not taken again.
   };
 
+  // Nobody else may have it.
+  void hold_key(Mark mark, const Delivery& delivery, Key& key) noexcept {
+    const ::pid_t self = ::getpid();
+    ::pid_t holder = key.holder;
+    // Its locks may be given back, and it not quite gone.
+    for (int i = 0; holder != 0 && holder != self && !is_gone(holder); ++i) {
+      if (key.holder != holder || i == 20'000) {
+        complain_of(mark, delivery, "its key is held by two");
+        break;
+      }
+      ::usleep(100);
+    }
+    key.holder = self;
+    ++key.count;
+    if (holder != self) key.count = 1;
+  }
   void check_order(Mark mark, const Delivery& delivery, Key& key,
                    std::int64_t call_began_ns) noexcept {
     if (delivery.deliveries != 1) return;

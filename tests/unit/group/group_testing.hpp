@@ -87,6 +87,11 @@ inline bool takes_lease_away(const Group& group, Member& other) {
   return !other.take(Deadline::immediate());
 }
 
+// Of each pair the key and the value.
+inline void publish_pairs(Publisher& publisher,
+                          std::initializer_list<std::pair<const char*, std::string>> pairs) {
+  for (const auto& [key, value] : pairs) must(publisher.publish({.key = key, .value = value}));
+}
 inline void publish_all(Publisher& publisher, std::initializer_list<const char*> values) {
   for (const char* value : values) must(publisher.publish(value));
 }

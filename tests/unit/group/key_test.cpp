@@ -8,11 +8,6 @@
 namespace leat {
 namespace {
 
-void publish_pairs(Publisher& publisher,
-                   std::initializer_list<std::pair<const char*, const char*>> pairs) {
-  for (const auto& [key, value] : pairs) must(publisher.publish({.key = key, .value = value}));
-}
-
 TEST(ByKey, KeyThatIsHeldStaysAway) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());

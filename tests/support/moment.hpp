@@ -1,0 +1,43 @@
+// What a test does whenever its process comes by a labelled step. For tests with LEAT_TEST_STEPS.
+//
+//     const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
+//     (void)member.take(kPatience);
+//
+// One at a time; what it does may come by the step again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "leat/base/step.hpp"
+
+namespace leat::testing {
+
+class Moment {
+ public:
+  Moment(std::string_view step, std::function<void()> at) {
+    step_ = step;
+    at_ = std::move(at);
+    times_ = 0;
+    detail::step_hook = [](const char* name) {
+      if (step_ != name) return;
+      ++times_;
+      at_();
+    };
+  }
+  ~Moment() { detail::step_hook = nullptr; }
+  Moment(const Moment&) = delete;
+  Moment& operator=(const Moment&) = delete;
+
+  // How often it came by.
+  std::uint64_t times() const noexcept { return times_; }
+
+ private:
+  inline static std::string_view step_;
+  inline static std::function<void()> at_;
+  inline static std::uint64_t times_ = 0;
+};
+
+}  // namespace leat::testing
