@@ -31,6 +31,10 @@ void reuse_hold(model::Execution& run, std::uint32_t from) {
   std::uint32_t acknowledged = 0;  // Known to the test only: where it gets interesting.
   run.thread("member", [&] {
     for (std::uint32_t i = 0; i < kRecords; ++i) {
+      if (i == from) {  // It may stand still while its hold gets the next record.
+        model::count_operations();
+        run.may_stop(model::current(), 60);
+      }
       const auto one = must(member.take(), "take");
       detail::store_relaxed(done[i], 1);
       model::check(member.acknowledge(one).has_value(), "acknowledge");

@@ -174,7 +174,7 @@ TEST(Keys, OfWhoStandsStillAreTaken) {
 
 testing::AssertionResult breaks_weakened(const Case& c) {
   return model::breaks(model::explore(
-      {.name = "weakened", .executions = 20'000, .max_steps = 60'000, .abandoned_allowed = 1},
+      {.name = "weakened", .executions = 80'000, .max_steps = 60'000, .abandoned_allowed = 1},
       [&](model::Execution& run) {
         model::weaken(Edge::key_slot, Side::rmw);
         share_keys(run, c);

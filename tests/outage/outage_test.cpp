@@ -25,7 +25,7 @@ void endure(const OutageOptions& options) {
   } while (!until.passed() && !::testing::Test::HasFailure());
   std::printf(
       "%llu records, %llu taken; %llu strikes, %llu kills, %llu stops, %llu of them at a "
-      "step; the spared went on after %.1f ms at most, %llu times after 100 ms\n",
+      "step; the spared went on after %.1f ms at most, %llu times too late\n",
       static_cast<unsigned long long>(totals.records),
       static_cast<unsigned long long>(totals.taken),
       static_cast<unsigned long long>(totals.strikes),
@@ -33,7 +33,7 @@ void endure(const OutageOptions& options) {
       static_cast<unsigned long long>(totals.at_steps),
       static_cast<double>(totals.longest_ns) / 1e6, static_cast<unsigned long long>(totals.late));
   // A machine that is busy with something else may keep somebody from its processor that long, not often.
-  EXPECT_LE(totals.late, 1 + totals.strikes / 10) << "the spared do not go on within 100 ms";
+  EXPECT_LE(totals.late, 1 + totals.strikes / 5) << "the spared do not go on within 100 ms";
 }
 
 TEST(Outage, OfPublishers) { endure({.publishers = 4}); }

@@ -30,7 +30,7 @@ struct OutageTotals {
   std::uint64_t stops = 0;
   std::uint64_t at_steps = 0;   // Of these, where a label says.
   std::int64_t longest_ns = 0;  // After a strike, until all of the spared had gone on.
-  std::uint64_t late = 0;       // How many of these times were above 100 ms.
+  std::uint64_t late = 0;       // How many of these times were longer than is promised.
 };
 
 class Supervisor {
