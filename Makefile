@@ -22,7 +22,7 @@ help:
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
-	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill, storm and interleaving tests in between"
+	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
 	@echo "make install  to PREFIX ($(PREFIX)), below DESTDIR;  make clean  remove build/"
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Outages of several processes at once for so long, with new seeds: tools/soak.sh SECONDS. After every ten
-# minutes of them, all kill, storm and interleaving tests once, which is not counted.
+# minutes of them, all kill and storm tests once, which is not counted.
 #
-# Before that, once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite.
+# Before that, once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite; and all
+# interleaving tests with three times their executions.
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -14,6 +15,18 @@ LEAT_SOAK_BLOCKS=$blocks timeout 7200 build/leat_unit_tests --gtest_brief=1 \
   echo "failed: a block was lost, came twice, or somebody waits for ever" >&2
   exit 1
 }
+test_once() {  # test_once WHAT LABELS
+  ctest --test-dir build -L "$2" --no-tests=error -j "$(nproc)" --output-on-failure --quiet \
+    -O build/soak.log || {
+    tail -n 60 build/soak.log
+    echo "failed: $1; log: build/soak.log" >&2
+    exit 1
+  }
+}
+echo "interleavings, three times as many"
+export LEAT_EXECUTIONS=3
+test_once interleavings interleave
+unset LEAT_EXECUTIONS
 left=$1
 cases=$(build/leat_outage_tests --gtest_list_tests | grep -c '^  ')
 round=0
@@ -33,13 +46,8 @@ while [ "$left" -gt 0 ]; do
   grep 'the spared went on' build/soak-outage.log
   LEAT_SEED=$(date +%N | sed 's/^0*//')
   export LEAT_SEED
-  echo "round $round: kills, storms and interleavings, LEAT_SEED=$LEAT_SEED"
-  ctest --test-dir build -L 'crash|storm|interleave' --no-tests=error -j "$(nproc)" \
-    --output-on-failure --quiet -O build/soak.log || {
-    tail -n 60 build/soak.log
-    echo "failed in round $round with LEAT_SEED=$LEAT_SEED; log: build/soak.log" >&2
-    exit 1
-  }
+  echo "round $round: kills and storms, LEAT_SEED=$LEAT_SEED"
+  test_once "round $round with LEAT_SEED=$LEAT_SEED" 'crash|storm'
   unset LEAT_SEED
 done
 echo "$round rounds, no failure"
