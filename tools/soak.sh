@@ -2,8 +2,8 @@
 # Outages of several processes at once for so long, with new seeds: tools/soak.sh SECONDS. After every ten
 # minutes of them, all kill and storm tests once, which is not counted.
 #
-# Before that, once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite; and all
-# interleaving tests with three times their executions.
+# Before that, once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite. After it,
+# once: all interleaving tests with three times their executions.
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,10 +23,6 @@ test_once() {  # test_once WHAT LABELS
     exit 1
   }
 }
-echo "interleavings, three times as many"
-export LEAT_EXECUTIONS=3
-test_once interleavings interleave
-unset LEAT_EXECUTIONS
 left=$1
 cases=$(build/leat_outage_tests --gtest_list_tests | grep -c '^  ')
 round=0
@@ -50,4 +46,7 @@ while [ "$left" -gt 0 ]; do
   test_once "round $round with LEAT_SEED=$LEAT_SEED" 'crash|storm'
   unset LEAT_SEED
 done
+echo "interleavings, three times as many"
+export LEAT_EXECUTIONS=3
+test_once interleavings interleave
 echo "$round rounds, no failure"

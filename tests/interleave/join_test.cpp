@@ -68,27 +68,29 @@ TEST(Join, AtAnOffsetWhileRoomIsReused) {
 
 // Slots are few: those who leave make room for those who come, and nobody sees a mixture of the two.
 TEST(Join, SlotsGoFromHandToHand) {
-  EXPECT_TRUE(model::holds(model::explore({.name = "slots"}, [](model::Execution& run) {
-    SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
-    std::map<std::uint64_t, Mark> published;
-    std::uint32_t revoked = 0;
-    for (std::uint32_t who = 0; who < 2; ++who) {
-      run.thread("comes and goes " + std::to_string(who), [&, who] {
-        for (std::uint32_t i = 0; i < 3; ++i) {
-          {
-            auto publisher = must(topic->publisher(), "publisher");
-            revoked += publish_revocable(publisher, who, 1, kHalf, published, i);
-          }
-          auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
-          Ledger ledger{subscriber.offset()};
-          (void)must(subscriber.poll(100, [&](const Record& record) { ledger.on_record(record); }),
-                     "poll");
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "slots", .executions = 6000}, [](model::Execution& run) {
+        SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
+        std::map<std::uint64_t, Mark> published;
+        std::uint32_t revoked = 0;
+        for (std::uint32_t who = 0; who < 2; ++who) {
+          run.thread("comes and goes " + std::to_string(who), [&, who] {
+            for (std::uint32_t i = 0; i < 3; ++i) {
+              {
+                auto publisher = must(topic->publisher(), "publisher");
+                revoked += publish_revocable(publisher, who, 1, kHalf, published, i);
+              }
+              auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+              Ledger ledger{subscriber.offset()};
+              (void)must(
+                  subscriber.poll(100, [&](const Record& record) { ledger.on_record(record); }),
+                  "poll");
+            }
+          });
         }
-      });
-    }
-    if (!run.run()) return;
-    model::check(published.size() + revoked == 6, "something is missing");
-  })));
+        if (!run.run()) return;
+        model::check(published.size() + revoked == 6, "something is missing");
+      })));
 }
 
 // A subscriber that stops reading holds the publisher up only as long as the topic allows; then it

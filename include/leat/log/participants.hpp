@@ -148,12 +148,13 @@ class Participant {
     }
   }
 
-  // relaxed stores: the slot's state makes them visible.
+  // relaxed stores, but for one: the slot's state makes them visible.
   static void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
     for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
       PartitionSlot& line = topic.partition(i).slots[index];
       // A withdrawal of its last owner's claims must not be taken for one of the next owner's.
-      store_relaxed(line.phase, (load_relaxed(line.phase) & ~kPhaseMask) | kIdle);
+      // [intent] release: whoever judges a hole of the last owner's by this finds what that committed.
+      store_release<Edge::intent>(line.phase, (load_relaxed(line.phase) & ~kPhaseMask) | kIdle);
       store_relaxed(line.reader_mode, static_cast<std::uint64_t>(ReaderMode::none));
       store_relaxed(line.settled, 0);
       store_relaxed(line.pin, 0);
