@@ -33,7 +33,7 @@ void endure(const OutageOptions& options) {
       static_cast<unsigned long long>(totals.at_steps),
       static_cast<double>(totals.longest_ns) / 1e6, static_cast<unsigned long long>(totals.late));
   // A machine that is busy with something else may keep somebody from its processor that long, not often.
-  EXPECT_LE(totals.late, 1 + totals.strikes / 5) << "the spared do not go on within 100 ms";
+  EXPECT_LE(totals.late, 1 + totals.strikes / 10) << "the spared do not go on within 100 ms";
 }
 
 TEST(Outage, OfPublishers) { endure({.publishers = 4}); }

@@ -7,7 +7,7 @@
 namespace leat::testing {
 namespace {
 
-constexpr std::int64_t kPromised = LEAT_TEST_SANITIZED ? 1'000'000'000 : 100'000'000;  // ns
+constexpr std::int64_t kPromised = 100'000'000;  // ns
 constexpr std::size_t kHistory = 12;
 
 }  // namespace
