@@ -88,8 +88,7 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   const Group group = group_of(*topic, {.by_key = true});
   auto publisher = must(topic->publisher());
   Member member = join(group);
-  publish_pairs(publisher, {{"x", "x"}});
-  publish_pairs(publisher, {{"y", "y"}});
+  publish_pairs(publisher, {{"x", "x"}, {"y", "y"}});
   std::vector<Delivery> both;
   ASSERT_EQ(must(member.take(both, 2)), 2U);
   detail::GroupView& view = *must(topic.shared().group(0));
@@ -182,8 +181,7 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
   auto publisher = must(topic->publisher());
   Member claimer = join(group);
   Member other = join(group);
-  publish_pairs(publisher, {{"a", "0"}});
-  publish_pairs(publisher, {{"k", "1"}});
+  publish_pairs(publisher, {{"a", "0"}, {"k", "1"}});
   must(claimer.give_back(take(claimer), 1h));  // Its own hold is in use for long.
   must(claimer.acknowledge(take(claimer)));    // This one was in a spare hold.
   publish_pairs(publisher, {{"k", "2"}});

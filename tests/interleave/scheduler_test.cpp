@@ -104,7 +104,7 @@ TEST(Scheduler, FindsADeadlock) {
 // Found only if one thread is preempted at one certain point for very long.
 TEST(Scheduler, FindsOneBadPointInALongRun) {
   const auto result =
-      model::explore({.name = "long", .executions = 20000}, [](model::Execution& run) {
+      model::explore({.name = "long", .executions = 20'000}, [](model::Execution& run) {
         std::uint64_t turn = 0, guarded = 0;
         run.thread("slow", [&] {
           for (std::uint64_t i = 1; i <= 50; ++i) store_relaxed(turn, i);
