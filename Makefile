@@ -12,13 +12,13 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = cmake --log-level=WARNING --preset
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build test demo bench bench-ipc bench-peers lint fmt fuzz soak install clean
+.PHONY: help build bench-build test demo bench bench-ipc bench-peers lint fmt fuzz soak install clean
 
 help:
 	@echo "make build    the executable, build/leat"
 	@echo "make demo     build, then show every record of three workloads arriving"
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
-	@echo "make bench    build, then measure this machine and the log"
+	@echo "make bench    build leat-bench, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
@@ -31,10 +31,15 @@ build:
 	@$(CONFIGURE) release >/dev/null
 	@cmake --build build --parallel $(JOBS) --target leat_cli
 
+bench-build: build
+	@tools/install-deps.sh bench
+	@$(CONFIGURE) release -DLEAT_BENCH=ON >/dev/null
+	@cmake --build build --parallel $(JOBS) --target leat_cli leat_bench
+
 demo: build
 	build/leat demo
 
-bench: build
+bench: bench-build
 	build/leat bench limits
 	build/leat bench log
 	build/leat bench group --peers
@@ -46,14 +51,14 @@ bench: build
 # which there are latencies: p99.99 needs as many.
 bench-ipc: SIZES = sizes=1,100,1KiB,16KiB,64KiB
 bench-ipc: SWEEP = build/leat bench ipc --pin 0,1 --out bench/results
-bench-ipc: build
+bench-ipc: bench-build
 	$(SWEEP) --sweep $(SIZES) --pattern pingpong -c 50000
 	$(SWEEP) --sweep $(SIZES) --pattern oneway
 	$(SWEEP) --sweep sizes=100 --rate 10000 -c 50000
 	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
 	tools/readme_tables.py
 
-bench-peers: build
+bench-peers: bench-build
 	@tools/install-deps.sh peers
 	@mkdir -p build/peers
 	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
@@ -88,7 +93,7 @@ fmt:
 	@tools/install-deps.sh lint
 	clang-format-16 -i $(OWN_SOURCES)
 
-install: build
+install: bench-build
 	cmake --install build --prefix $(PREFIX)
 
 clean:

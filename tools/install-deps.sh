@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs the Debian 12 packages that are missing, and only those.
 #
-#     tools/install-deps.sh build|test|lint|peers
+#     tools/install-deps.sh build|bench|test|lint|peers
 #
 # Says in one line what it installs; silent and fast when nothing is missing. Uses sudo only if not
 # root. LEAT_SKIP_DEPS=1 does nothing, for machines where the packages come from elsewhere.
 set -eu
 
-build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev libboost-dev libzmq3-dev libnng-dev liburing-dev"
+build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
+bench="libboost-dev libzmq3-dev libnng-dev liburing-dev"
 tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev chromium"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
@@ -16,10 +17,11 @@ if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
 
 case "${1:-build}" in
   build) wanted="$build" ;;
-  test) wanted="$build $tests" ;;
-  lint) wanted="$build $tests $lint" ;;
-  peers) wanted="$build $peers" ;;
-  *) echo "usage: tools/install-deps.sh build|test|lint|peers" >&2; exit 2 ;;
+  bench) wanted="$build $bench" ;;
+  test) wanted="$build $bench $tests" ;;
+  lint) wanted="$build $bench $tests $lint" ;;
+  peers) wanted="$build $bench $peers" ;;
+  *) echo "usage: tools/install-deps.sh build|bench|test|lint|peers" >&2; exit 2 ;;
 esac
 
 if [ -n "${LEAT_SKIP_DEPS:-}" ]; then exit 0; fi

@@ -157,6 +157,7 @@ def parts(*patterns):
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
               ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
               ("example", "examples/*.cpp")]
+TOOLS = [("bench", "tests/bench/*.cpp")]  # Not in the build of TSan.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 
 
@@ -167,7 +168,7 @@ def step_tidy(_jobs):
 def step_release(jobs):
     outcome = build("release", jobs)
     if not outcome.failed:
-        outcome.add(ctest("release", jobs, parts(*EVERYWHERE, *NOT_SANITIZED,
+        outcome.add(ctest("release", jobs, parts(*EVERYWHERE, *TOOLS, *NOT_SANITIZED,
                                                  ("header", "include/**/*.hpp"))))
     return outcome
 
@@ -182,7 +183,7 @@ def step_asan(jobs):
     """By the second compiler, so that it compiles all this, too; the fuzzers are its own."""
     outcome = build("asan", jobs)
     if not outcome.failed:
-        outcome.add(ctest("asan", jobs, parts(*EVERYWHERE, ("fuzz", "tests/fuzz/*.cpp"))))
+        outcome.add(ctest("asan", jobs, parts(*EVERYWHERE, *TOOLS, ("fuzz", "tests/fuzz/*.cpp"))))
     return outcome
 
 

@@ -20,8 +20,8 @@ LAYERS = {
     "": {"base", "os", "log", "group", ""},
     "compat": {"base", "os", "log", "group", "", "compat"},
 }
-# Folder of src -> the headers of other folders of src that it may include.
-ENTRY_HEADERS = {"cli": {"bench/bench.hpp", "broker/broker.hpp"}}
+# Folder of the executables' sources -> the other folders that it may include.
+ROOMS = {"src/tool": set(), "src/cli": {"src/tool"}, "bench": {"src/tool"}}
 
 CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
 TEXT = CODE | {".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
@@ -37,6 +37,14 @@ BACKTICKED = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SOURCE_NAME = re.compile(r"^[\w.*/-]+\.(?:hpp|cpp|py|sh|md|cmake|json|csv)$")
 DOC_IN_CODE = re.compile(r'\b(docs/[\w./-]+\.md)(?:, "([^"]+)")?')
+
+
+def room_of(path):
+    """The key of ROOMS that a file belongs to, or None."""
+    for room in ROOMS:
+        if path.is_relative_to(room):
+            return room
+    return None
 
 
 class Tidy:
@@ -147,13 +155,12 @@ class Tidy:
             other = target.parts[2] if len(target.parts) > 3 else ""
             if other not in LAYERS[layer]:
                 return f"{layer or 'leat.hpp'} does not know {other or 'leat.hpp'}"
-        elif path.parts[0] == "src" and target is not None and target.parts[0] == "src":
-            mine, other = path.parts[1], target.parts[1]
-            entry = "/".join(target.parts[1:])
-            if mine != other and entry not in ENTRY_HEADERS.get(mine, ()):
-                return f"src/{mine} does not know this part of src/{other}"
-        elif path.parts[0] in ("src", "examples") and target is not None:
-            if target.parts[0] not in ("include", path.parts[0]):
+        elif room_of(path) and target is not None and target.parts[0] != "include":
+            mine, other = room_of(path), room_of(target)
+            if other not in ROOMS[mine] | {mine}:
+                return f"{mine} does not know {other or target}"
+        elif path.parts[0] == "examples" and target is not None:
+            if target.parts[0] not in ("include", "examples"):
                 return "not a public header"
         if quoted and target is None and name != "leat_version.hpp":
             return "no such file"

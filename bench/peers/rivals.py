@@ -111,7 +111,7 @@ class CppRival(Rival):
     def build(self):
         target = self.program()[0]
         source = HERE / "cpp" / f"{self.source}.cpp"
-        sources = [source, HERE / "cpp" / "peer.hpp", ROOT / "src/bench/payload.hpp"]
+        sources = [source, HERE / "cpp" / "peer.hpp", ROOT / "bench/payload.hpp"]
         if "include" in self.includes:
             sources += (ROOT / "include").rglob("*.hpp")
         if is_newer(target, sources):

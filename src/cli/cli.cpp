@@ -36,39 +36,6 @@ std::string mount_point(const std::string& path) {
 
 }  // namespace
 
-int exit_code_for(Errc code) noexcept {
-  switch (code) {
-    case Errc::ok: return 0;
-    case Errc::invalid_argument:
-    case Errc::too_large:
-    case Errc::not_allowed: return kExitUsage;
-    case Errc::not_found:
-    case Errc::exists:
-    case Errc::busy:
-    case Errc::deleted:
-    case Errc::closed:
-    case Errc::too_many: return kExitNotThere;
-    case Errc::permission: return kExitPermission;
-    case Errc::wrong_format:
-    case Errc::corrupt: return kExitFormat;
-    case Errc::full:
-    case Errc::no_space: return kExitFull;
-    case Errc::timeout:
-    case Errc::stopped:
-    case Errc::forked:
-    case Errc::revoked:
-    case Errc::would_deadlock:
-    case Errc::unsupported:
-    case Errc::in_flight_full:
-    case Errc::redelivery_full:
-    case Errc::not_held:
-    case Errc::lease_lost:
-    case Errc::buffer_too_small:
-    case Errc::io_error: break;
-  }
-  return kExitFailed;
-}
-
 void fail(Error error, const std::string& topic, const std::string& after) {
   const std::string directory = detail::directory_path({});
   std::string sentence;
@@ -108,21 +75,6 @@ void fail(Error error, const std::string& topic, const std::string& after) {
     default: sentence = fmt::format("topic '{}': {}", topic, describe(error)); break;
   }
   throw Failure{exit_code_for(error.code), sentence + after};
-}
-
-void tell(std::string sentence) {
-  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
-  std::fputs(("leat: " + sentence + "\n").c_str(), stderr);  // fmt::print would throw.
-}
-
-Failure system_failure(const std::string& what, int error_number) {
-  int code = kExitFailed;
-  if (error_number == ENOENT || error_number == ENOTDIR) code = kExitNotThere;
-  if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
-    code = kExitPermission;
-  if (error_number == ENOSPC || error_number == EDQUOT) code = kExitFull;
-  if (error_number == EISDIR) code = kExitUsage;
-  return Failure{code, fmt::format("{}: {}", what, std::strerror(error_number))};
 }
 
 void check_topic_name(const std::string& name) { check_name("topic", name); }

@@ -4,17 +4,16 @@
 //     auto topic = Topic::open(name);
 //     if (!topic) fail(topic.error(), name);   // main() prints one line and exits with the right code
 //
-// Commands end early by throwing Failure; only main() prints it.
+// Commands end early by throwing Failure (tool/failure.hpp).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "leat/base/result.hpp"
+#include "tool/failure.hpp"
 
 namespace CLI {
 class App;
@@ -27,35 +26,20 @@ class From;
 
 namespace leat::cli {
 
-inline constexpr int kExitFailed = 1;
-inline constexpr int kExitUsage = 2;
-inline constexpr int kExitNotThere = 3;  // not found, exists, or busy
-inline constexpr int kExitPermission = 4;
-inline constexpr int kExitFormat = 5;  // wrong format or corrupt
-inline constexpr int kExitFull = 6;
-
-// Ends a command: one sentence for a person and the exit code.
-class Failure : public std::runtime_error {
- public:
-  Failure(int exit_code, const std::string& sentence)
-      : std::runtime_error{sentence}, exit_code_{exit_code} {}
-  int exit_code() const noexcept { return exit_code_; }
-
- private:
-  int exit_code_;
-};
-
-int exit_code_for(Errc code) noexcept;
+using tool::exit_code_for;
+using tool::Failure;
+using tool::kExitFailed;
+using tool::kExitFormat;
+using tool::kExitFull;
+using tool::kExitNotThere;
+using tool::kExitPermission;
+using tool::kExitUsage;
+using tool::system_failure;
+using tool::tell;
 
 // Ends the command because of what the library said about a topic. `after` is appended to the
 // sentence: what was done before it happened.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
-
-// One line on stderr, "leat: …". That nobody can read it is no reason to fail.
-void tell(std::string sentence);
-
-// From errno, about a file or stream: "cannot read 'x': No such file or directory".
-[[nodiscard]] Failure system_failure(const std::string& what, int error_number);
 
 void check_topic_name(const std::string& name);
 // `kind` is what the name is of: "topic", "group". They follow the same rule.

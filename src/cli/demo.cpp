@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench.hpp"
+#include "tool/private_directory.hpp"
 #include "cli.hpp"
 #include "demo_processes.hpp"
 #include "demo_report.hpp"
@@ -35,9 +35,9 @@ constexpr std::uint64_t kConcurrentCapacity = 8 << 20;
 double to_ms(std::int64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 // Below the directory for topics, and gone when the demo ends.
-bench::PrivateDirectory make_private_directory() {
+tool::PrivateDirectory make_private_directory() {
   const std::string parent = usable_directory(Missing::is_made);
-  auto directory = bench::PrivateDirectory::make(parent, bench::kDemoPrefix);
+  auto directory = tool::PrivateDirectory::make(parent, tool::kDemoPrefix);
   if (!directory)
     throw system_failure("cannot make a directory in " + parent, directory.error().system_error);
   return std::move(*directory);
@@ -299,7 +299,7 @@ class Demo {
     });
   }
 
-  bench::PrivateDirectory directory_ = make_private_directory();
+  tool::PrivateDirectory directory_ = make_private_directory();
   std::uint64_t runs_;
   Progress progress_;
   DemoReport report_;

@@ -8,7 +8,7 @@
 #include <ctime>
 #include <filesystem>
 
-#include "bench/bench.hpp"
+#include "tool/private_directory.hpp"
 #include "cli.hpp"
 #include "doctor.hpp"
 #include "leat/leat.hpp"
@@ -153,9 +153,9 @@ std::vector<Leftover> find_leftovers(const std::string& directory) {
       what = "a topic never finished";
     // Renamed away for deletion: nobody can open it any more, and anybody may finish.
     if (name.starts_with(detail::kDeletedPrefix)) what = "a topic half deleted";
-    if (name.starts_with(bench::kDemoPrefix) && bench::PrivateDirectory::is_abandoned(path))
+    if (name.starts_with(tool::kDemoPrefix) && tool::PrivateDirectory::is_abandoned(path))
       what = "of a demo that was killed";
-    if (name.starts_with(bench::kBenchPrefix) && bench::PrivateDirectory::is_abandoned(path))
+    if (name.starts_with(tool::kBenchPrefix) && tool::PrivateDirectory::is_abandoned(path))
       what = "of a measurement that was killed";
     if (what != nullptr) leftovers.push_back({name, what, bytes_of(path)});
   }

@@ -1,125 +1,34 @@
-// The executable `leat`: one command per file of this folder, and `leat bench` from src/bench.
-//
-// Whatever goes wrong ends here as one line on stderr and an exit code (cli.hpp).
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <unistd.h>
-
+// The executable `leat`: one command per file of this folder; `leat NAME` also runs leat-NAME.
 #include <CLI/CLI.hpp>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <exception>
-#include <functional>
-#include <string>
-#include <utility>
 
-#include "bench/bench.hpp"
 #include "cli.hpp"
-#include "leat_version.hpp"
+#include "external_command.hpp"
+#include "tool/program.hpp"
 
 namespace leat::cli {
 namespace {
 
-int complain(int exit_code, std::string sentence) {
-  tell(std::move(sentence));
-  return exit_code;
-}
-
-std::string lower_first(std::string text) {
-  if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z')) {
-    text[0] = static_cast<char>(text[0] - 'A' + 'a');
-  }
-  return text;
-}
-
-// The innermost command that was named, and its full name: "leat topic create".
-const CLI::App& chosen_command(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app : chosen_command(*chosen.front());
-}
-std::string full_name(const CLI::App& command) {
-  const CLI::App* parent = command.get_parent();
-  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
-}
-
-// Says which commands there are, if one is missing or unknown; else what CLI11 says.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& command = chosen_command(app);
-  const auto commands = command.get_subcommands(std::function<bool(const CLI::App*)>{});
-  if (commands.empty())
-    return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
-  std::string known;
-  for (const CLI::App* one : commands) known += (known.empty() ? "" : ", ") + one->get_name();
-  const auto rest = app.remaining(true);  // fallthrough() leaves them with the outermost one.
-  if (rest.empty()) return fmt::format("`{}` needs a command: {}", full_name(command), known);
-  return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(),
-                     known);
-}
-
-// Started without one of the standard streams, the next file opened would take its number, and what
-// is meant for the stream would be written into that file. A stream that fails takes its place: 0
-// can't be read, 1 can't be written; what is said on 2 is lost.
-void open_missing_streams() {
-  constexpr int kModes[] = {O_WRONLY, O_RDONLY, O_WRONLY};
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
-    if (::open("/dev/null", kModes[fd]) != fd) std::_Exit(kExitFailed);
-  }
-}
-
 int run(int argc, char** argv) {
   CLI::App app{"Messages between processes of one machine, through logs in shared memory", "leat"};
-  app.set_version_flag("--version", fmt::format("leat {} (commit {})", kVersion, kCommit),
-                       "Print version and commit");
-  app.set_help_flag("-h,--help", "Print this help");
-  app.require_subcommand(1);
-  app.fallthrough();  // --dir is understood behind the command, too.
+  tool::add_common_options(app);
   app.footer(
       "Example, in two terminals:\n  leat sub news\n  echo hello | leat pub news\n"
       "`leat COMMAND --help` has options and an example of each.");
-  // Everything below asks the environment, also what other folders add.
-  app.add_option_function<std::string>(
-         "--dir",
-         [](const std::string& path) {
-           if (path.empty())
-             throw CLI::ValidationError("--dir", "the name of a directory is needed");
-           ::setenv("LEAT_DIR", path.c_str(), 1);
-         },
-         "Where topics live; else $LEAT_DIR, else /dev/shm/leat-<uid>")
-      ->type_name("DIRECTORY");
-
-  int exit_code = 0;
   add_topic_command(app);
   add_pub_command(app);
   add_sub_command(app);
   add_group_command(app);
   add_demo_command(app);
-  bench::add_bench_command(app, exit_code);
   add_doctor_command(app);
-
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& asked) {  // --help, --version
-    app.exit(asked);
-  } catch (const CLI::ParseError& error) {
-    return complain(kExitUsage, explain(app, error));
-  } catch (const Failure& failure) {
-    return complain(failure.exit_code(), failure.what());
-  } catch (const std::exception& error) {  // Out of memory, or a bug.
-    return complain(kExitFailed, error.what());
-  }
-  // Some commands flush before; what they could not write then is gone, but noted.
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-    return complain(errno == ENOSPC ? kExitFull : kExitFailed, "cannot write to standard output");
-  }
-  return exit_code;
+  add_external_commands(app);
+  if (const auto exit_code = run_external_command(app, argc, argv)) return *exit_code;
+  return tool::run(app, argc, argv);
 }
 
 }  // namespace
 }  // namespace leat::cli
 
 int main(int argc, char** argv) {
-  leat::cli::open_missing_streams();
+  leat::tool::open_missing_streams();
   return leat::cli::run(argc, argv);
 }

@@ -3,20 +3,20 @@
 //
 // The sources themselves, so that the fuzzer sees which of their lines an input reaches.
 #define FMT_HEADER_ONLY
-#include "../../src/bench/report/result_set.cpp"
-#include "../../src/bench/report/chart_style.cpp"
-#include "../../src/bench/report/charts.cpp"
-#include "../../src/bench/report/plot.cpp"
-#include "../../src/bench/report/report_page.cpp"
-#include "../../src/bench/report/svg.cpp"
-#include "../../src/bench/report/units.cpp"
+#include "../../bench/report/result_set.cpp"
+#include "../../bench/report/chart_style.cpp"
+#include "../../bench/report/charts.cpp"
+#include "../../bench/report/plot.cpp"
+#include "../../bench/report/report_page.cpp"
+#include "../../bench/report/svg.cpp"
+#include "../../bench/report/units.cpp"
 
-namespace leat::bench {
+namespace leat::tool {
 
-// Elsewhere it is in processes.cpp; parsing calls no system.
-Failure system_failure(const std::string& what) { return Failure(what); }
+// Elsewhere it is in failure.cpp; parsing calls no system.
+Failure system_failure(const std::string& what, int) { return Failure(what); }
 
-}  // namespace leat::bench
+}  // namespace leat::tool
 
 namespace {
 

@@ -37,10 +37,11 @@ CLEAN = {
     "include/leat/log/log.hpp": LOG,
     "include/leat/leat.hpp": HEAD + '#include "leat/log/log.hpp"\n',
     "include/leat/compat/fifo.hpp": HEAD + "#include <leat/leat.hpp>\nvoid f() { throw 1; }\n",
-    "src/cli/main.cpp": '#include "bench/bench.hpp"\n#include "leat_version.hpp"\n',
+    "src/cli/main.cpp": '#include "tool/program.hpp"\n#include "leat_version.hpp"\n',
     "src/cli/args.hpp": HEAD,
-    "src/bench/bench.hpp": HEAD,
-    "src/bench/ring.hpp": HEAD,
+    "src/tool/program.hpp": HEAD,
+    "bench/main.cpp": '#include "ring.hpp"\n#include "bench/ring.hpp"\n#include "tool/program.hpp"\n',
+    "bench/ring.hpp": HEAD,
     "tests/interleave/edges_test.cpp": 'weaken(Edge::record_ready); weaken("sleeping");\n',
     "examples/hello.cpp": "#include <leat/leat.hpp>\n",
 }
@@ -89,15 +90,17 @@ BAD = {
         "include/leat/log/x.hpp", HEAD + '#include "bench/ring.hpp"\n', "includes only itself"),
     "core throws": (
         "include/leat/log/x.hpp", HEAD + "void f() { throw 1; }\n", "throws nothing"),
-    "cli includes the inside of bench": (
-        "src/cli/x.cpp", '#include "bench/ring.hpp"\n', "src/cli does not know"),
+    "cli includes bench": (
+        "src/cli/x.cpp", '#include "bench/ring.hpp"\n', "src/cli does not know bench"),
     "bench includes cli": (
-        "src/bench/x.cpp", '#include "../cli/args.hpp"\n', "src/bench does not know"),
+        "bench/x.cpp", '#include "cli/args.hpp"\n', "bench does not know src/cli"),
+    "tool includes cli": (
+        "src/tool/x.cpp", '#include "../cli/args.hpp"\n', "src/tool does not know src/cli"),
     "include of nothing": ("src/cli/x.cpp", '#include "nothing.hpp"\n', "no such file"),
     "example uses detail": (
         "examples/x.cpp", "leat::detail::load(x);\n", "public interface only"),
-    "no pragma once": ("src/bench/x.hpp", "// Head.\n", "no #pragma once"),
-    "no head comment": ("src/bench/x.hpp", "#pragma once\n", "starts with a comment"),
+    "no pragma once": ("bench/x.hpp", "// Head.\n", "no #pragma once"),
+    "no head comment": ("bench/x.hpp", "#pragma once\n", "starts with a comment"),
     "too long": ("src/cli/x.cpp", "int x;\n" * 601, "over 600 lines"),
     "tab": ("src/cli/x.cpp", "\tint x;\n", "tab"),
     "trailing space": ("src/cli/x.cpp", "int x; \n", "space at the end"),

@@ -1,0 +1,22 @@
+#include "methods.hpp"
+
+#include <algorithm>
+
+namespace leat::bench::ipc {
+
+std::vector<Method> all_methods() {
+  std::vector<Method> all;
+  for (const auto& some :
+       {stream_methods(), datagram_methods(), slot_methods(), library_methods(), log_methods()}) {
+    all.insert(all.end(), some.begin(), some.end());
+  }
+  return all;
+}
+
+Method method_named(std::string_view name) {
+  const std::vector<Method> all = all_methods();
+  return *std::find_if(all.begin(), all.end(),
+                       [&](const Method& method) { return method.name == name; });
+}
+
+}  // namespace leat::bench::ipc

@@ -1,0 +1,95 @@
+#include "external_command.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli.hpp"
+
+namespace leat::cli {
+namespace {
+
+struct External {
+  const char* name;
+  const char* description;
+  const char* how_to_get;
+};
+constexpr std::array kExternals{
+    External{"bench", "Measure this machine and the log on it (leat-bench)",
+             "`make bench-build` in Leat's sources builds it, `make install` installs it"},
+};
+
+const External* find_external(std::string_view name) {
+  const auto* found =
+      std::find_if(kExternals.begin(), kExternals.end(), [&](const External& one) { return name == one.name; });
+  return found == kExternals.end() ? nullptr : found;
+}
+
+// Which of the arguments is the command: only --dir may stand before it. 0 if there is none.
+int command_index(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--dir") {
+      ++i;
+    } else if (!word.starts_with("--dir=")) {
+      return word.starts_with("-") ? 0 : i;
+    }
+  }
+  return 0;
+}
+
+bool is_command_name(std::string_view word) {
+  return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  });
+}
+
+std::string directory_of_executable() {
+  std::array<char, 4096> path{};
+  const ::ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  const std::string_view whole{path.data(), length < 0 ? 0 : static_cast<std::size_t>(length)};
+  return std::string{whole.substr(0, whole.rfind('/') + 1)};
+}
+
+}  // namespace
+
+void add_external_commands(CLI::App& app) {
+  for (const External& one : kExternals) app.add_subcommand(one.name, one.description);
+}
+
+std::optional<int> run_external_command(const CLI::App& app, int argc, char** argv) {
+  const int at = command_index(argc, argv);
+  if (at == 0 || !is_command_name(argv[at])) return std::nullopt;
+  const std::string name = argv[at];
+  const External* ours = find_external(name);
+  if (ours == nullptr && app.get_subcommand_no_throw(name) != nullptr) return std::nullopt;
+
+  // What stood before the command goes behind it; both executables understand --dir.
+  const std::string executable = "leat-" + name;
+  std::vector<char*> arguments{const_cast<char*>(executable.c_str())};
+  for (int i = 1; i < argc; ++i) {
+    if (i != at) arguments.push_back(argv[i]);
+  }
+  arguments.push_back(nullptr);
+  ::execv((directory_of_executable() + executable).c_str(), arguments.data());
+  if (errno == ENOENT) ::execvp(executable.c_str(), arguments.data());
+  if (errno != ENOENT) {
+    tell(fmt::format("cannot run {}: {}", executable, std::strerror(errno)));
+    return kExitPermission;
+  }
+  if (ours == nullptr) return std::nullopt;  // Not known at all: the parser says what there is.
+  tell(fmt::format("`leat {}` needs {}, which is neither beside leat nor in $PATH: {}", name,
+                   executable, ours->how_to_get));
+  return kExitNotThere;
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,59 @@
+#include "failure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace leat::tool {
+
+int exit_code_for(Errc code) noexcept {
+  switch (code) {
+    case Errc::ok: return 0;
+    case Errc::invalid_argument:
+    case Errc::too_large:
+    case Errc::not_allowed: return kExitUsage;
+    case Errc::not_found:
+    case Errc::exists:
+    case Errc::busy:
+    case Errc::deleted:
+    case Errc::closed:
+    case Errc::too_many: return kExitNotThere;
+    case Errc::permission: return kExitPermission;
+    case Errc::wrong_format:
+    case Errc::corrupt: return kExitFormat;
+    case Errc::full:
+    case Errc::no_space: return kExitFull;
+    case Errc::timeout:
+    case Errc::stopped:
+    case Errc::forked:
+    case Errc::revoked:
+    case Errc::would_deadlock:
+    case Errc::unsupported:
+    case Errc::in_flight_full:
+    case Errc::redelivery_full:
+    case Errc::not_held:
+    case Errc::lease_lost:
+    case Errc::buffer_too_small:
+    case Errc::io_error: break;
+  }
+  return kExitFailed;
+}
+
+void tell(std::string sentence) {
+  std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+  std::fputs(("leat: " + sentence + "\n").c_str(), stderr);  // fmt::print would throw.
+}
+
+Failure system_failure(const std::string& what, int error_number) {
+  int code = kExitFailed;
+  if (error_number == ENOENT || error_number == ENOTDIR) code = kExitNotThere;
+  if (error_number == EACCES || error_number == EPERM || error_number == EROFS)
+    code = kExitPermission;
+  if (error_number == ENOSPC || error_number == EDQUOT) code = kExitFull;
+  if (error_number == EISDIR) code = kExitUsage;
+  return Failure{code, fmt::format("{}: {}", what, std::strerror(error_number))};
+}
+
+}  // namespace leat::tool

@@ -1,0 +1,42 @@
+// How our executables end: one sentence for a person on stderr, and an exit code that means something.
+//
+//     if (!topic) throw Failure{exit_code_for(topic.error().code), "there is no topic 'news'"};
+//
+// Whatever ends a command early throws; only program.cpp prints it.
+#pragma once
+
+#include <cerrno>
+#include <stdexcept>
+#include <string>
+
+#include "leat/base/result.hpp"
+
+namespace leat::tool {
+
+inline constexpr int kExitFailed = 1;
+inline constexpr int kExitUsage = 2;
+inline constexpr int kExitNotThere = 3;  // not found, exists, or busy
+inline constexpr int kExitPermission = 4;
+inline constexpr int kExitFormat = 5;  // wrong format or corrupt
+inline constexpr int kExitFull = 6;
+
+class Failure : public std::runtime_error {
+ public:
+  Failure(int exit_code, const std::string& sentence)
+      : std::runtime_error{sentence}, exit_code_{exit_code} {}
+  explicit Failure(const std::string& sentence) : Failure{kExitFailed, sentence} {}
+  int exit_code() const noexcept { return exit_code_; }
+
+ private:
+  int exit_code_;
+};
+
+int exit_code_for(Errc code) noexcept;
+
+// From errno, about a file, a stream or a call: "cannot read 'x': No such file or directory".
+[[nodiscard]] Failure system_failure(const std::string& what, int error_number = errno);
+
+// One line on stderr, "leat: …". That nobody can read it is no reason to fail.
+void tell(std::string sentence);
+
+}  // namespace leat::tool
