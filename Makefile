@@ -9,14 +9,15 @@ PEERS_OPTIONS ?=
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 export PYTHONDONTWRITEBYTECODE = 1
 
-CONFIGURE = cmake --log-level=WARNING --preset
+CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build bench-build test demo bench bench-ipc bench-peers lint fmt fuzz soak install clean
+.PHONY: help build bench-build check test demo bench bench-ipc bench-peers lint fmt fuzz soak install clean
 
 help:
 	@echo "make build    the executable, build/leat"
 	@echo "make demo     build, then show every record of three workloads arriving"
+	@echo "make check    after a change: tidy, unit tests, quick tests of the executable"
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
@@ -28,12 +29,12 @@ help:
 
 build:
 	@tools/install-deps.sh build
-	@$(CONFIGURE) release >/dev/null
+	@$(CONFIGURE) release
 	@cmake --build build --parallel $(JOBS) --target leat_cli
 
 bench-build: build
 	@tools/install-deps.sh bench
-	@$(CONFIGURE) release -DLEAT_BENCH=ON >/dev/null
+	@$(CONFIGURE) release -DLEAT_BENCH=ON
 	@cmake --build build --parallel $(JOBS) --target leat_cli leat_bench
 
 demo: build
@@ -63,13 +64,17 @@ bench-peers: bench-build
 	@mkdir -p build/peers
 	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
 
+check:
+	@tools/install-deps.sh test
+	@$(PYTHON) tools/run_tests.py --jobs $(JOBS) --only check
+
 test:
 	@tools/install-deps.sh test
 	@$(PYTHON) tools/run_tests.py --jobs $(JOBS)
 
 fuzz:
 	@tools/install-deps.sh test
-	@$(CONFIGURE) asan >/dev/null
+	@$(CONFIGURE) asan
 	@cmake --build build/asan --parallel $(JOBS) --target fuzzers
 	@for fuzzer in $$(find build/asan -maxdepth 1 -name 'fuzz_*' -type f -executable); do \
 	  echo "$$fuzzer for $(FUZZ_SECONDS) s"; \
@@ -78,13 +83,13 @@ fuzz:
 
 soak:
 	@tools/install-deps.sh test
-	@$(CONFIGURE) test >/dev/null
+	@$(CONFIGURE) test
 	@cmake --build build --parallel $(JOBS)
 	@tools/soak.sh $(SOAK_SECONDS)
 
 lint:
 	@tools/install-deps.sh lint
-	@$(CONFIGURE) asan >/dev/null
+	@$(CONFIGURE) asan
 	@cmake --build build/asan --parallel $(JOBS) --target leat_version
 	git ls-files -co --exclude-standard '*.cpp' | \
 	  xargs -P $(JOBS) -n 1 clang-tidy-16 --quiet -p build/asan --warnings-as-errors='*'

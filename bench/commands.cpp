@@ -28,7 +28,7 @@ std::vector<int> chosen_cpus(const std::vector<int>& asked) {
   for (const int cpu : asked) {
     if (std::find(usable.begin(), usable.end(), cpu) == usable.end()) {
       throw Failure(kExitUsage, fmt::format("--pin {}: not a CPU that may be used; those are {}",
-                                               cpu, fmt::join(usable, ",")));
+                                            cpu, fmt::join(usable, ",")));
     }
   }
   return asked.empty() ? usable : asked;

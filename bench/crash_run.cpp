@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+#include "leat/log/directory.hpp"
+#include "leat/log/participants.hpp"
 #include "processes.hpp"
 #include "topics.hpp"
 

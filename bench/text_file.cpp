@@ -5,7 +5,6 @@
 
 #include "failure.hpp"
 
-
 namespace leat::bench {
 namespace {
 

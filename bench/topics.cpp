@@ -1,4 +1,5 @@
 #include "topics.hpp"
+#include "leat/log/directory.hpp"
 
 #include <fmt/format.h>
 

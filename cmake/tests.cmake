@@ -10,7 +10,8 @@ set(slow_factor 1)
 if(LEAT_SANITIZE)
   set(slow_factor 3)
 endif()
-# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [DEFINITIONS X…])
+# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [DEFINITIONS X…]). DEFINITIONS change what
+# the library does, so such a folder compiles its own.
 function(leat_test_folder folder)
   cmake_parse_arguments(arg "RECURSE;SERIAL;UNITY" "TIMEOUT" "DEFINITIONS" ${ARGN})
   set(kind GLOB)
@@ -27,9 +28,18 @@ function(leat_test_folder folder)
 
   set(name leat_${folder}_tests)
   add_executable(${name} ${sources})
-  leat_own_target(${name})
+  if(arg_DEFINITIONS)
+    add_library(${name}_library OBJECT ${PROJECT_SOURCE_DIR}/src/lib/leat.cpp)
+    leat_own_target(${name}_library HEADER_ONLY)
+    target_compile_options(${name}_library PRIVATE -O1)
+    target_compile_definitions(${name}_library PUBLIC ${arg_DEFINITIONS} LEAT_COMPILED)
+    leat_own_target(${name} HEADER_ONLY)
+    target_link_libraries(${name} PRIVATE ${name}_library)
+  else()
+    leat_own_target(${name})
+  endif()
   target_compile_definitions(${name} PRIVATE
-    ${arg_DEFINITIONS} LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}>)
+    LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}>)
   target_include_directories(${name} PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
   # Compile time: most of it is the library's templates, over and over. One instantiation for several
@@ -82,6 +92,8 @@ foreach(source IN LISTS sources)
   cmake_path(GET source STEM stem)
   add_executable(example_${stem} ${source})
   leat_own_target(example_${stem})
+  add_executable(example_${stem}_header_only ${source})  # As most users build theirs.
+  leat_own_target(example_${stem}_header_only HEADER_ONLY)
   add_test(NAME example.${stem}
     COMMAND sh -c "rm -rf \"$2\"; LEAT_DIR=\"$2\" exec \"$1\"" example
             $<TARGET_FILE:example_${stem}> ${PROJECT_BINARY_DIR}/topics/${stem})
@@ -119,17 +131,21 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
   find_program(LEAT_CLANG clang++-16)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include
        ${PROJECT_SOURCE_DIR}/include/*.hpp)
-  function(leat_test_headers name compiler)
+  function(leat_test_headers name compiler flag)
     list(TRANSFORM ARGN PREPEND "-include;" OUTPUT_VARIABLE includes)
     add_test(NAME header.${name}
-      COMMAND ${compiler} -std=c++20 -fsyntax-only ${LEAT_WARNINGS} -Werror
+      COMMAND ${compiler} -std=c++20 -fsyntax-only ${flag} ${LEAT_WARNINGS} -Werror
               -I ${PROJECT_SOURCE_DIR}/include ${includes} ${includes} -x c++ /dev/null)
     set_tests_properties(header.${name} PROPERTIES LABELS header TIMEOUT 120)
   endfunction()
   foreach(header IN LISTS headers)
-    leat_test_headers(${header} ${CMAKE_CXX_COMPILER} ${header})
+    leat_test_headers(${header} ${CMAKE_CXX_COMPILER} -DLEAT_COMPILED ${header})
+    if(NOT header MATCHES "leat/.+/")  # What users include.
+      leat_test_headers(${header}_alone ${CMAKE_CXX_COMPILER} -ULEAT_COMPILED ${header})
+    endif()
   endforeach()
   if(LEAT_CLANG)
-    leat_test_headers(all_with_clang ${LEAT_CLANG} ${headers})
+    leat_test_headers(all_with_clang ${LEAT_CLANG} -DLEAT_COMPILED ${headers})
+    leat_test_headers(all_with_clang_alone ${LEAT_CLANG} -ULEAT_COMPILED leat/leat.hpp ${headers})
   endif()
 endif()

@@ -3,8 +3,8 @@
 
     tools/run_tests.py [--jobs N] [--only STEP ...]
 
-Steps: tidy, release, system, asan, tsan. A step that fails does not stop the others. Every
-command has a time limit, so nothing can hang a CI machine. Logs: build/test-logs/.
+Steps: tidy, release, system, asan, tsan; check, which is a part of the first three for `make check`.
+A step that fails does not stop the others. Every command has a time limit, so nothing can hang a CI machine. Logs: build/test-logs/.
 A part counts as one test where it has no cases of its own (a build, tidy); one that should have
 run cases and ran none is a failure. Skipped cases are shown, and count as neither.
 """
@@ -78,12 +78,13 @@ def one(name, command, seconds):
     return Outcome(failed=[name])
 
 
-def build(name, jobs):
+def build(name, jobs, *targets):
     preset = PRESETS.get(name, name)
-    outcome = one(f"{name} configure", ["cmake", "--log-level=WARNING", "--preset", preset], 120)
+    targets = ["--target", *targets] if targets else []
+    outcome = one(f"{name} configure", ["tools/configure.sh", preset], 120)
     if not outcome.failed:
         outcome = one(f"{name} build", ["cmake", "--build", "--preset", preset, "--parallel",
-                                        str(jobs), "--", "-k", "0"], BUILD_SECONDS)
+                                        str(jobs), *targets, "--", "-k", "0"], BUILD_SECONDS)
     return outcome
 
 
@@ -123,11 +124,11 @@ def cases(name, command, report, env=None):
     return outcome
 
 
-def ctest(name, jobs, expected):
+def ctest(name, jobs, expected, *options):
     """The cases of a build. `expected` names the parts that must have run something."""
     report = LOGS / f"{name}-ctest.xml"
     command = ["ctest", "--preset", PRESETS.get(name, name), "-j", str(jobs),
-               "--output-junit", str(report)]
+               "--output-junit", str(report), *options]
     if name in ("asan", "tsan") and fixed_addresses_work():
         command = ["setarch", "-R", *command]
     outcome = cases(f"{name} ctest", command, report)
@@ -173,10 +174,10 @@ def step_release(jobs):
     return outcome
 
 
-def step_system(_jobs):
+def step_system(_jobs, *options):
     report = LOGS / "system.xml"
     return cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-                            f"--junitxml={report}", "tests/system"], report)
+                            f"--junitxml={report}", "tests/system", *options], report)
 
 
 def step_asan(jobs):
@@ -194,14 +195,25 @@ def step_tsan(jobs):
     return outcome
 
 
+def step_check(jobs):
+    """What a change to one source most likely breaks, in a tree that was built before."""
+    outcome = step_tidy(jobs)
+    outcome.add(build("release", jobs, "leat_cli", "leat_unit_tests"))
+    if not outcome.failed:
+        outcome.add(ctest("release", jobs, parts(EVERYWHERE[0]), "-L", "unit"))
+        outcome.add(step_system(jobs, "-k", "not bench and not docs and not packaging and not demo"))
+    return outcome
+
+
 STEPS = {"tidy": step_tidy, "release": step_release, "system": step_system,
-         "asan": step_asan, "tsan": step_tsan}
+         "asan": step_asan, "tsan": step_tsan, "check": step_check}
+EACH = [name for name in STEPS if name != "check"]  # They leave nothing for it to do.
 
 
 def main():
     parser = argparse.ArgumentParser(description="Builds and runs every test.")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--only", nargs="+", choices=STEPS, default=list(STEPS), metavar="STEP",
+    parser.add_argument("--only", nargs="+", choices=STEPS, default=EACH, metavar="STEP",
                         help="only these: " + ", ".join(STEPS))
     arguments = parser.parse_args()
 

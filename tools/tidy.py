@@ -11,15 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Folder of include/leat -> folders whose headers it may include. "" is include/leat itself.
-LAYERS = {
-    "base": {"base"},
-    "os": {"base", "os"},
-    "log": {"base", "os", "log"},
-    "group": {"base", "os", "log", "group"},
-    "": {"base", "os", "log", "group", ""},
-    "compat": {"base", "os", "log", "group", "", "compat"},
-}
+# The rooms of include/leat, from below: each may include itself and those before it.
+LAYERS = ["base", "os", "format", "log", "group", "compat"]
+# What users include lies above the rooms; each header belongs to one all the same.
+PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format",
+          "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
+          "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group"}
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {"src/tool": set(), "src/cli": {"src/tool"}, "bench": {"src/tool"}}
 
@@ -37,6 +34,11 @@ BACKTICKED = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SOURCE_NAME = re.compile(r"^[\w.*/-]+\.(?:hpp|cpp|py|sh|md|cmake|json|csv)$")
 DOC_IN_CODE = re.compile(r'\b(docs/[\w./-]+\.md)(?:, "([^"]+)")?')
+
+
+def layer_of(path):
+    """The room of include/leat that a header belongs to, or None."""
+    return path.parts[2] if len(path.parts) > 3 else PUBLIC.get(path.name)
 
 
 def room_of(path):
@@ -123,10 +125,13 @@ class Tidy:
                 self.problem(path, number, "an example uses the public interface only")
 
     def check_core(self, path, text):
-        if path.parts[2] == "compat":
-            return  # Throws, as the originals do.
         code = without_comments_and_strings(text)
         for number, line in enumerate(code.split("\n"), 1):
+            # Elsewhere a program of several files would have it several times.
+            if "LEAT_INLINE" in line and "#define" not in line and not path.stem.endswith("_impl"):
+                self.problem(path, number, "LEAT_INLINE belongs into a file named ..._impl.hpp")
+            if path.parts[2] == "compat":
+                continue  # Throws, as the originals do.
             if re.search(r"\bthrow\b", line):
                 self.problem(path, number, "the core throws nothing")
 
@@ -145,16 +150,18 @@ class Tidy:
         """None if this file may include that header."""
         target = self.resolve(path, quoted, name)
         if path.parts[:2] == ("include", "leat"):
-            layer = path.parts[2] if len(path.parts) > 3 else ""
+            layer = layer_of(path)
             if layer not in LAYERS:
-                return f"include/leat/{layer} is not in the table of tools/tidy.py"
+                return f"{path.name if len(path.parts) == 3 else layer} is in no room of tools/tidy.py"
             if target is None:
                 return outside_core(layer, name)
             if target.parts[:2] != ("include", "leat"):
                 return "the core includes only itself, the standard library and (os) Linux"
-            other = target.parts[2] if len(target.parts) > 3 else ""
-            if other not in LAYERS[layer]:
-                return f"{layer or 'leat.hpp'} does not know {other or 'leat.hpp'}"
+            other = layer_of(target)
+            if other in LAYERS and LAYERS.index(other) > LAYERS.index(layer):
+                return f"{layer} does not know {other}"
+            if target.name.endswith("_impl.hpp") and layer_of(path) != other:
+                return "only its own room includes what is compiled once"
         elif room_of(path) and target is not None and target.parts[0] != "include":
             mine, other = room_of(path), room_of(target)
             if other not in ROOMS[mine] | {mine}:

@@ -5,7 +5,7 @@
 //     auto subscriber = topic->subscriber({.from = leat::From::beginning});
 //     std::cout << subscriber->receive(std::chrono::seconds{1})->text();
 //
-// This header is all a program needs. Errors are values (leat/base/result.hpp), nothing throws.
+// This header is all a program needs. Errors are values (leat/result.hpp), nothing throws.
 #pragma once
 
-#include "leat/group/group.hpp"
+#include "leat/group.hpp"

@@ -13,16 +13,13 @@
 #include <string>
 #include <string_view>
 
+#include "leat/fwd.hpp"
 #include "tool/failure.hpp"
 
 namespace CLI {
 class App;
 class Option;
 }  // namespace CLI
-
-namespace leat {
-class From;
-}  // namespace leat
 
 namespace leat::cli {
 

@@ -21,8 +21,10 @@
 
 #include "cli.hpp"
 #include "doctor.hpp"
-#include "leat/log/topic.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/os/fd.hpp"
 #include "leat/os/lock.hpp"
+#include "leat/topic.hpp"
 
 namespace leat::cli {
 namespace {

@@ -8,10 +8,13 @@
 #include <ctime>
 #include <filesystem>
 
-#include "tool/private_directory.hpp"
 #include "cli.hpp"
 #include "doctor.hpp"
 #include "leat/leat.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/log/participants.hpp"
+#include "leat/log/shared_topic.hpp"
+#include "tool/private_directory.hpp"
 
 namespace leat::cli {
 namespace {

@@ -29,8 +29,8 @@ constexpr std::array kExternals{
 };
 
 const External* find_external(std::string_view name) {
-  const auto* found =
-      std::find_if(kExternals.begin(), kExternals.end(), [&](const External& one) { return name == one.name; });
+  const auto* found = std::find_if(kExternals.begin(), kExternals.end(),
+                                   [&](const External& one) { return name == one.name; });
   return found == kExternals.end() ? nullptr : found;
 }
 
@@ -71,7 +71,10 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
   if (at == 0 || !is_command_name(argv[at])) return std::nullopt;
   const std::string name = argv[at];
   const External* ours = find_external(name);
-  if (ours == nullptr && app.get_subcommand_no_throw(name) != nullptr) return std::nullopt;
+  const auto is_named = [&](const CLI::App* command) { return command->check_name(name); };
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  if (ours == nullptr && std::any_of(commands.begin(), commands.end(), is_named))
+    return std::nullopt;
 
   // What stood before the command goes behind it; both executables understand --dir.
   const std::string executable = "leat-" + name;

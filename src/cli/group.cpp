@@ -14,6 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "leat/format/group_layout.hpp"
+#include "leat/group/dead_letters.hpp"
 #include "leat/leat.hpp"
 
 namespace leat::cli {

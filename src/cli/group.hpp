@@ -11,11 +11,7 @@
 #include <vector>
 
 #include "cli.hpp"
-
-namespace leat {
-class Group;
-class Topic;
-}  // namespace leat
+#include "leat/fwd.hpp"
 
 namespace leat::cli {
 

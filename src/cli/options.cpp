@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cli.hpp"
-#include "leat/log/subscriber.hpp"
+#include "leat/subscriber.hpp"
 
 namespace leat::cli {
 namespace {

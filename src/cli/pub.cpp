@@ -14,6 +14,8 @@
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/os/fd.hpp"
 #include "line_reader.hpp"
 #include "stop_on_signal.hpp"
 

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "leat/log/record.hpp"
+#include "leat/record.hpp"
 
 namespace leat::cli {
 

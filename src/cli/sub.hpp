@@ -14,12 +14,9 @@
 
 #include "cli.hpp"
 #include "group.hpp"
+#include "leat/fwd.hpp"
 #include "record_format.hpp"
 #include "stop_on_signal.hpp"
-
-namespace leat {
-class Topic;
-}  // namespace leat
 
 namespace leat::cli {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "leat/base/result.hpp"
+#include "leat/result.hpp"
 
 namespace leat::tool {
 

@@ -335,7 +335,7 @@ TEST(SweepSizes, SaysWhatWouldBeRight) {
       sweep_sizes(wrong, 1 << 20);
       ADD_FAILURE() << wrong;
     } catch (const Failure& failure) {
-      EXPECT_EQ(failure.exit_code(), kExitBadUsage);
+      EXPECT_EQ(failure.exit_code(), kExitUsage);
       EXPECT_NE(std::string(failure.what()).find("sizes=1..64KiB"), std::string::npos);
     }
   }

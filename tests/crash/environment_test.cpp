@@ -42,8 +42,8 @@ Child in_new_pid_namespace(const std::function<int()>& body) {
 }
 
 struct Signals {
-  std::atomic<bool> hurt;      // The victim is about to be at its step.
-  std::atomic<bool> go_on;     // The victim may go on, or die.
+  std::atomic<bool> hurt;   // The victim is about to be at its step.
+  std::atomic<bool> go_on;  // The victim may go on, or die.
   std::atomic<std::uint64_t> records;
   std::atomic<std::uint64_t> gaps;
 };
@@ -263,7 +263,8 @@ class SmallTmpfs : public ::testing::Test {
   void run(const char* mount_options, const std::function<int()>& body) {
     NEEDS_ROOT();
     Child child{[&]() -> int {
-      if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
+      if (::unshare(CLONE_NEWNS) != 0 ||
+          ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) ||
           ::mount("tmpfs", directory_.path().c_str(), "tmpfs", 0, mount_options) != 0) {
         std::fprintf(stderr, "child: cannot mount a tmpfs (needs CAP_SYS_ADMIN): %s\n",
                      std::strerror(errno));
@@ -275,7 +276,9 @@ class SmallTmpfs : public ::testing::Test {
     EXPECT_TRUE(child.succeeded()) << child.describe();
   }
   TopicOptions options(std::uint64_t capacity) const {
-    return {.capacity_bytes = capacity, .segment_bytes = 4096, .participants = 4,
+    return {.capacity_bytes = capacity,
+            .segment_bytes = 4096,
+            .participants = 4,
             .directory = directory_.path()};
   }
   // Topics, finished or not. A lock of the directory itself may stay.

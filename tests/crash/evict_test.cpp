@@ -26,8 +26,10 @@ TEST_P(Evict, SubscriberThatDoesNotRunIsLeftBehind) {
     const std::uint64_t read = GetParam().batches * batch - unread;
     TemporaryDirectory directory;
     Shared<Ledger> ledger;
-    auto topic = Topic::create("topic", {.capacity_bytes = 16384, .segment_bytes = 4096,
-                                         .evict_after = 2ms, .directory = directory.path()});
+    auto topic = Topic::create("topic", {.capacity_bytes = 16384,
+                                         .segment_bytes = 4096,
+                                         .evict_after = 2ms,
+                                         .directory = directory.path()});
     ASSERT_TRUE(topic) << describe(topic.error());
     auto subscriber = topic->subscriber({.from = From::beginning});
     ASSERT_TRUE(subscriber) << describe(subscriber.error());

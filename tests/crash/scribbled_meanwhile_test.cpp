@@ -1,7 +1,8 @@
 // Words that somebody scribbles on again and again, just while a participant looks at them: whoever would
 // try for ever says `corrupt` after many times. docs/internals/cannot-be.md lists the places; those that
 // one scribble shows are in tests/unit/log/cannot_be_test.cpp and tests/unit/group/cannot_be_test.cpp.
-#include "leat/group/group.hpp"
+#include "leat/group.hpp"
+#include "leat/log/announcement.hpp"
 #include "support/moment.hpp"
 #include "unit/testing.hpp"
 #include "world.hpp"

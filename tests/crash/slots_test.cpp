@@ -34,10 +34,10 @@ TEST(Slots, AreFreedThoughEveryRepairerDied) {
 TEST(Slots, OfTheDeadAreUsedAgainAndAgain) {
   World world{{.participants = 4}};
   for (int i = 0; i < 40; ++i) {
-    const char* const steps[] = {"join:reserved", "join:active", "claim:announced", "claim:won",
-                                 "commit:before", "commit:done"};
-    Child victim = world.start([&] { return publish_one(world, kVictim); },
-                               {steps[i % 6], 1, SIGKILL});
+    const char* const steps[] = {"join:reserved", "join:active",   "claim:announced",
+                                 "claim:won",     "commit:before", "commit:done"};
+    Child victim =
+        world.start([&] { return publish_one(world, kVictim); }, {steps[i % 6], 1, SIGKILL});
     victim.wait();
     ASSERT_TRUE(victim.was_killed()) << i << ": " << victim.describe();
     Child reader = world.start(
@@ -57,8 +57,8 @@ TEST(Slots, OfTheDeadAreUsedAgainAndAgain) {
 // The living keep their slots, and the next one is told so.
 TEST(Slots, OfTheLivingAreKept) {
   World world{{.participants = 4}};
-  Child stopped = world.start([&] { return publish_one(world, kVictim); },
-                              {"commit:before", 1, SIGSTOP});
+  Child stopped =
+      world.start([&] { return publish_one(world, kVictim); }, {"commit:before", 1, SIGSTOP});
   ASSERT_EQ(stopped.wait(), Child::State::stopped);
   EXPECT_EQ(world.topic().publisher().error().code, Errc::too_many);
   EXPECT_EQ(world.topic().subscriber().error().code, Errc::too_many);
@@ -79,8 +79,8 @@ TEST_P(Unread, StoppedPublisherIsPassedBy) {
       SCOPED_TRACE(std::to_string(segments) + " segments, " + std::to_string(others) + " records");
       World world{{.segments = segments, .gating_from_start = false}};
       ASSERT_TRUE(world.publish_and_read(5));
-      Child victim = world.start([&] { return publish_one(world, kVictim); },
-                                 {GetParam(), 1, SIGSTOP});
+      Child victim =
+          world.start([&] { return publish_one(world, kVictim); }, {GetParam(), 1, SIGSTOP});
       ASSERT_EQ(victim.wait(), Child::State::stopped);
       EXPECT_TRUE(world.publish_and_read(others)) << "stuck at " << world.end();
       EXPECT_TRUE(world.read_to_end()) << world.stuck();

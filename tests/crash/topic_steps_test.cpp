@@ -64,7 +64,8 @@ class TopicSteps : public ::testing::TestWithParam<Case> {
     auto reader = topic.subscriber({.from = From::beginning});
     EXPECT_TRUE(reader) << describe(reader.error());
     if (!reader) return found;
-    EXPECT_TRUE(reader->poll(1000, [&](const Record& record) { found.emplace_back(record.text()); }));
+    EXPECT_TRUE(
+        reader->poll(1000, [&](const Record& record) { found.emplace_back(record.text()); }));
     return found;
   }
   void expect_works(Topic& topic, const std::vector<std::string>& old) {
@@ -220,7 +221,8 @@ TEST_P(DeleteSteps, ParticipantsAreTold) {
     if (record) texts.emplace_back(record->text());
     error = record.error().code;
     return error == Errc::deleted;
-  })) << "the subscriber got " << describe({error, 0});
+  })) << "the subscriber got "
+      << describe({error, 0});
   EXPECT_EQ(texts, old);
   EXPECT_TRUE(eventually([&] { return publisher->publish("late").error().code == Errc::deleted; }));
   EXPECT_EQ(topic->publisher().error().code, Errc::deleted);

@@ -1,6 +1,7 @@
 // Publishers that die or stop between announcing a claim and marking it as made, alone and beside others
 // that announced the same: gaps are exact, who lives loses nothing, and who has claimed nothing holds
 // nothing. Each victim gets its blows in turn, so that the order of all is given.
+#include "leat/log/announcement.hpp"
 #include "unit/testing.hpp"
 #include "world.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "machine.hpp"
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 namespace {
 
 // One that is stopped goes on at the latest when so many timers of others have run out.
@@ -110,4 +110,4 @@ void suspend(Thread thread) {
 }
 void resume(Thread thread) { machine().fibers.at(thread).suspended = false; }
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

@@ -2,9 +2,10 @@
 // memory must not be touched: the model fails at once where a full file system would end the process.
 #include <gtest/gtest.h>
 
+#include "leat/log/directory.hpp"
 #include "small_topic.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
 // The library lets this one name in.
 struct TopicTesting {
@@ -322,4 +323,4 @@ testing::AssertionResult breaks_weakened(Side side) {
 TEST(GrowEdges, AMarkMeetsAChoice) { EXPECT_TRUE(breaks_weakened(Side::rmw)); }
 
 }  // namespace
-}  // namespace leat
+}  // namespace leat::inline v0

@@ -13,7 +13,7 @@
 #include "leat/os/membarrier.hpp"
 #include "machine.hpp"
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 namespace {
 
 constexpr std::size_t kPageSize = 4096;
@@ -250,4 +250,4 @@ void has_memory(int fd, std::size_t offset, std::size_t size, bool has) noexcept
   }
 }
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

@@ -15,7 +15,7 @@
 #include "memory.hpp"
 #include "model.hpp"
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 inline constexpr std::size_t kEdges = static_cast<std::size_t>(Edge::topic_state) + 1;
@@ -121,4 +121,4 @@ ThreadView& current_view();
 void record(const char* what, int edge, Side side, const void* word, std::uint64_t value,
             const void* caller);  // For traces.
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

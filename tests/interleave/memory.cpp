@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 namespace {
 
 bool acquires(std::memory_order order) noexcept {
@@ -336,4 +336,4 @@ std::uint64_t Memory::latest(const void* address, std::size_t size) {
   return access.extract(locations_[access.location].history.back().value);
 }
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

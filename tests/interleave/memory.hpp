@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 
 class View {
  public:
@@ -139,4 +139,4 @@ class Memory {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> files_;  // device, inode
 };
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

@@ -18,7 +18,7 @@
 
 extern "C" const char __executable_start;  // By the linker.
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 
 Machine& machine() {
   static Machine& the_machine = *new Machine;
@@ -497,4 +497,4 @@ std::uint64_t uses(Edge edge, Side side) {
   return machine().uses[static_cast<std::size_t>(edge)][static_cast<std::size_t>(side)];
 }
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

@@ -33,7 +33,7 @@
 
 #include "leat/base/atomic.hpp"
 
-namespace leat::detail::model {
+namespace leat::inline v0::detail::model {
 
 enum class Side { all, load, store, rmw, fence };
 
@@ -115,4 +115,4 @@ std::string read_checked(const void* data, std::size_t size);
 // never ran shows nothing.
 std::uint64_t uses(Edge edge, Side side);
 
-}  // namespace leat::detail::model
+}  // namespace leat::inline v0::detail::model

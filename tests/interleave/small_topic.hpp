@@ -15,6 +15,8 @@
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "leat/log/announcement.hpp"
+#include "leat/log/directory.hpp"
 #include "model.hpp"
 
 namespace leat {

@@ -1,6 +1,7 @@
 // Topics that are removed when unused: whoever has one open keeps it, and the last to let go removes it.
 #include <gtest/gtest.h>
 
+#include "leat/log/directory.hpp"
 #include "small_topic.hpp"
 
 namespace leat {

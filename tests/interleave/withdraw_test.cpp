@@ -4,6 +4,7 @@
 // `revoked` by a topic that revokes nothing.
 #include <gtest/gtest.h>
 
+#include "leat/log/repair.hpp"
 #include "small_topic.hpp"
 
 namespace leat {

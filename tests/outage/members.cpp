@@ -1,7 +1,7 @@
 // Members of the group that is never moved: what they take and acknowledge goes into the account.
 #include <vector>
 
-#include "leat/group/group.hpp"
+#include "leat/group.hpp"
 #include "world.hpp"
 
 namespace leat::testing {

@@ -2,7 +2,7 @@
 // nonsense, and what is handed out is whole.
 #include <vector>
 
-#include "leat/group/group.hpp"
+#include "leat/group.hpp"
 #include "world.hpp"
 
 namespace leat::testing {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/group/group.hpp"
+#include "leat/group.hpp"
 #include "world.hpp"
 
 namespace leat::testing {

@@ -12,9 +12,10 @@
 #include <thread>
 
 #include "leat/leat.hpp"
+#include "leat/log/segments.hpp"
 #include "support/process.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
 // The library's friend for tests: lets them see the mapping behind a Topic.
 struct TopicTesting {
@@ -50,7 +51,8 @@ void publish(const Topic& topic, std::string_view text, bool release) {
   if (release) {
     detail::store_release<detail::Edge::record_ready>(header.commit, commit);
   } else {
-    detail::store_relaxed(header.commit, commit);  // The race: nothing orders the payload before it.
+    detail::store_relaxed(header.commit,
+                          commit);  // The race: nothing orders the payload before it.
   }
 }
 
@@ -78,7 +80,7 @@ int run(bool release) {
 }
 
 }  // namespace
-}  // namespace leat
+}  // namespace leat::inline v0
 
 int main() {
   // A report about the right program ends it here (halt_on_error), unseen: then the one that is

@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "leat/group/group.hpp"
+#include "leat/group.hpp"
 #include "leat/leat.hpp"
 #include "support/process.hpp"
 #include "support/trail.hpp"

@@ -1,6 +1,7 @@
 """`make install`, and a ten-line program built on what it installed: by CMake and by pkg-config."""
 import os
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -28,6 +29,52 @@ project(user CXX)
 find_package(leat 0.1 REQUIRED)
 add_executable(user user.cpp)
 target_link_libraries(user leat::leat)
+"""
+
+# Two files of one program: each does its part with the topic of the other.
+PUBLISHES = """\
+#include <leat/leat.hpp>
+
+std::size_t receive(leat::Subscriber& subscriber);
+
+int main() {
+  auto topic = leat::Topic::create("orders", {.capacity_bytes = 8 << 20});
+  auto subscriber = topic->subscriber({.from = leat::From::beginning});
+  if (!topic->publisher()->publish("first")) return 1;
+  auto member = topic->group("workers", {.from = leat::From::beginning})->join();
+  auto taken = member->take(std::chrono::seconds{1});
+  return taken && member->acknowledge(*taken) && receive(*subscriber) == 5 ? 0 : 1;
+}
+"""
+RECEIVES = """\
+#include <leat/leat.hpp>
+
+std::size_t receive(leat::Subscriber& subscriber) {
+  auto record = subscriber.receive(std::chrono::seconds{1});
+  return record ? record->value.size() : 0;
+}
+"""
+# The same across two versions of the library: by the name of the topic.
+OLD_VERSION = """\
+#include <leat/leat.hpp>
+
+bool publish_with_the_old_version() {
+  auto topic = leat::Topic::open_or_create("orders");
+  return topic->publisher()->publish("first").has_value();
+}
+"""
+NEW_VERSION = """\
+#include <leat/leat.hpp>
+
+bool publish_with_the_old_version();
+
+int main() {
+  if (!publish_with_the_old_version()) return 1;
+  auto topic = leat::Topic::open("orders");
+  auto subscriber = topic->subscriber({.from = leat::From::beginning});
+  auto record = subscriber->receive(std::chrono::seconds{1});
+  return record && record->text() == "first" ? 0 : 1;
+}
 """
 
 
@@ -87,20 +134,75 @@ def test_destdir_goes_before_the_prefix(root, tmp_path):
                 assert origin not in text, path
 
 
-def test_user_builds_with_find_package(prefix, user, leat_dir):
+@pytest.mark.parametrize("target", ["leat::leat", "leat::compiled"])
+def test_user_builds_with_find_package(prefix, user, leat_dir, target):
+    lists = user / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("leat::leat", target))
     run("cmake", "-S", user, "-B", user / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}",
         f"-DCMAKE_CXX_FLAGS={' '.join(WARNINGS)}")
     run("cmake", "--build", user / "build")
     run(user / "build" / "user", env={**os.environ, "LEAT_DIR": str(leat_dir)})
 
 
-@pytest.mark.parametrize("compiler", ["g++", "clang++-16"])
-def test_user_builds_with_pkg_config(prefix, user, leat_dir, compiler):
+def pkg_config(prefix, package, *words):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
-    assert run("pkg-config", "--modversion", "leat", env=environment).strip() == "0.1.0"
-    flags = run("pkg-config", "--cflags", "--libs", "leat", env=environment).split()
+    return run("pkg-config", *words, package, env=environment).split()
+
+
+@pytest.mark.parametrize("package", ["leat", "leat-compiled"])
+@pytest.mark.parametrize("compiler", ["g++", "clang++-16"])
+def test_user_builds_with_pkg_config(prefix, user, leat_dir, compiler, package):
+    assert pkg_config(prefix, package, "--modversion") == ["0.1.0"]
+    flags = pkg_config(prefix, package, "--cflags", "--libs")
     run(compiler, "-std=c++20", *WARNINGS, user / "user.cpp", *flags, "-o", user / "user")
     run(user / "user", env={**os.environ, "LEAT_DIR": str(leat_dir)})
+
+
+@pytest.mark.parametrize("publishes, receives", [("leat", "leat-compiled"), ("leat-compiled", "leat")])
+def test_header_only_and_compiled_files_in_one_program(prefix, tmp_path, leat_dir, publishes,
+                                                       receives):
+    for name, text, package in (("publishes", PUBLISHES, publishes),
+                                ("receives", RECEIVES, receives)):
+        (tmp_path / f"{name}.cpp").write_text(text)
+        run("g++", "-std=c++20", *pkg_config(prefix, package, "--cflags"), "-c",
+            tmp_path / f"{name}.cpp", "-o", tmp_path / f"{name}.o")
+    run("g++", tmp_path / "publishes.o", tmp_path / "receives.o",
+        *pkg_config(prefix, "leat-compiled", "--libs"), "-o", tmp_path / "program")
+    run(tmp_path / "program", env={**os.environ, "LEAT_DIR": str(leat_dir)})
+
+
+def test_two_versions_in_one_process(root, tmp_path, leat_dir):
+    """As when a program and a plugin of it were built at different times."""
+    old = tmp_path / "old/include"
+    shutil.copytree(root / "include", old)
+    renamed = 0
+    for header in old.rglob("*.hpp"):
+        text = header.read_text()
+        renamed += text.count("inline v0")
+        header.write_text(text.replace("inline v0", "inline v00"))
+    assert renamed > 50
+    for name, text, include in (("old", OLD_VERSION, old), ("new", NEW_VERSION, root / "include")):
+        (tmp_path / f"{name}.cpp").write_text(text)
+        run("g++", "-std=c++20", f"-I{include}", "-c", tmp_path / f"{name}.cpp", "-o",
+            tmp_path / f"{name}.o")
+    run("g++", tmp_path / "old.o", tmp_path / "new.o", "-pthread", "-o", tmp_path / "program")
+    run(tmp_path / "program", env={**os.environ, "LEAT_DIR": str(leat_dir)})
+
+
+def test_a_clone_that_was_moved_is_built_anew(root, tmp_path):
+    """CMake refuses a build directory that was made elsewhere."""
+    clone = tmp_path / "clone"
+    (clone / "build").mkdir(parents=True)
+    for name in ("CMakeLists.txt", "CMakePresets.json", "cmake", "include", "src", "tools"):
+        (clone / name).symlink_to(root / name)
+    (clone / "tools").unlink()  # It goes by its own place.
+    shutil.copytree(root / "tools", clone / "tools")
+    (clone / "build/CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/nowhere/else\n")
+    (clone / "build/old").touch()
+    told = run(clone / "tools/configure.sh", "release")
+    assert told == "build was made in /nowhere/else: making it anew\n"
+    assert not (clone / "build/old").exists()
+    assert run(clone / "tools/configure.sh", "release") == ""
 
 
 def test_user_builds_with_add_subdirectory(root, user, leat_dir):

@@ -35,6 +35,7 @@ CLEAN = {
     "include/leat/base/atomic.hpp": ATOMIC,
     "include/leat/os/futex.hpp": HEAD + "#include <linux/futex.h>\n",
     "include/leat/log/log.hpp": LOG,
+    "include/leat/log/log_impl.hpp": HEAD + "LEAT_INLINE void f() {}\n",
     "include/leat/leat.hpp": HEAD + '#include "leat/log/log.hpp"\n',
     "include/leat/compat/fifo.hpp": HEAD + "#include <leat/leat.hpp>\nvoid f() { throw 1; }\n",
     "src/cli/main.cpp": '#include "tool/program.hpp"\n#include "leat_version.hpp"\n',
@@ -75,17 +76,23 @@ BAD = {
         "include/leat/base/x.hpp", HEAD + "#include <leat/log/log.hpp>\n",
         "base does not know log"),
     "log includes leat.hpp": (
-        "include/leat/log/x.hpp", HEAD + '#include "leat/leat.hpp"\n', "log does not know leat.hpp"),
+        "include/leat/log/x.hpp", HEAD + '#include "leat/leat.hpp"\n', "log does not know group"),
     "leat.hpp includes compat": (
-        "include/leat/leat.hpp", HEAD + "#include <leat/compat/fifo.hpp>\n", "does not know compat"),
+        "include/leat/leat.hpp", HEAD + "#include <leat/compat/fifo.hpp>\n", "group does not know compat"),
     "relative include upward": (
         "include/leat/os/x.hpp", HEAD + '#include "../log/log.hpp"\n', "os does not know log"),
     "unknown layer": (
-        "include/leat/extra/x.hpp", HEAD + "#include <vector>\n", "not in the table"),
+        "include/leat/extra/x.hpp", HEAD + "#include <vector>\n", "extra is in no room"),
     "linux outside os": (
         "include/leat/log/x.hpp", HEAD + "#include <sys/mman.h>\n", "only include/leat/os"),
     "library in the core": (
         "include/leat/base/x.hpp", HEAD + "#include <fmt/format.h>\n", "only include/leat/os"),
+    "public header of no room": (
+        "include/leat/more.hpp", HEAD + "#include <vector>\n", "more.hpp is in no room"),
+    "compiled twice": (
+        "include/leat/log/x.hpp", HEAD + "LEAT_INLINE void f() {}\n", "named ..._impl.hpp"),
+    "includes another room's definitions": (
+        "include/leat/group/x.hpp", HEAD + '#include "leat/log/log_impl.hpp"\n', "only its own room"),
     "core includes src": (
         "include/leat/log/x.hpp", HEAD + '#include "bench/ring.hpp"\n', "includes only itself"),
     "core throws": (

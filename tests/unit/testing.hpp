@@ -26,8 +26,10 @@
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/log/shared_topic.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
 using namespace std::chrono_literals;
 
@@ -245,4 +247,4 @@ class Child {
   pid_t pid_;
 };
 
-}  // namespace leat
+}  // namespace leat::inline v0

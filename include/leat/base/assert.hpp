@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 [[noreturn]] inline void assertion_failed(const char* expression, const char* file,
                                           int line) noexcept {
@@ -13,7 +13,7 @@ namespace leat::detail {
   std::abort();
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail
 
 #define LEAT_ASSERT(expression)                       \
   (__builtin_expect(static_cast<bool>(expression), 1) \

@@ -35,7 +35,7 @@ void __tsan_release(void* address);
 }
 #endif
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 enum class Edge : std::uint8_t {
   record_ready,  // payload and header before the commit word -> the reader that sees the word
@@ -313,4 +313,4 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -3,7 +3,7 @@
 #pragma once
 
 #ifdef LEAT_TEST_STEPS
-namespace leat::detail {
+namespace leat::inline v0::detail {
 inline void (*step_hook)(const char* name) = nullptr;
 }
 #define LEAT_STEP(name)                                                        \

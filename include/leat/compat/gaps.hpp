@@ -12,9 +12,9 @@
 #include <optional>
 #include <utility>
 
-#include "leat/log/topic.hpp"
+#include "leat/topic.hpp"
 
-namespace leat::compat {
+namespace leat::inline v0::compat {
 
 class Gaps {
  public:
@@ -60,4 +60,4 @@ class Gaps {
   std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;  // First offset and count, rising.
 };
 
-}  // namespace leat::compat
+}  // namespace leat::inline v0::compat

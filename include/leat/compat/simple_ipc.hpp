@@ -34,7 +34,7 @@
 inline constexpr std::uint32_t INFINITE = 0xffff'ffff;  // A timeout, as Windows spells it.
 #endif
 
-namespace leat::compat {
+namespace leat::inline v0::compat {
 
 // Ends one wait: a stop token, or a descriptor once it is readable (an eventfd). Null or 0: none.
 class StopOn {
@@ -78,7 +78,7 @@ struct LastCall {
   std::size_t read_size = 0;
 };
 
-}  // namespace leat::compat
+}  // namespace leat::inline v0::compat
 
 class CSimpleIPC;
 

@@ -27,8 +27,11 @@
 
 #include "leat/compat/gaps.hpp"
 #include "leat/leat.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/os/event.hpp"
+#include "leat/os/fork_state.hpp"
 
-namespace leat::compat {
+namespace leat::inline v0::compat {
 
 // The publishers, or the members, of one instance: one for each call that runs at the same time. Any
 // thread leases. A thread gets the handle again that it had last, so that threads that use one
@@ -363,4 +366,4 @@ class ConnectionPoint {
   HandlePool<Reader> readers_;
 };
 
-}  // namespace leat::compat
+}  // namespace leat::inline v0::compat

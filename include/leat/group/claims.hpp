@@ -7,7 +7,7 @@
 #include "leat/group/key_slots.hpp"
 #include "leat/log/participants.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // In GroupSeat::claiming and noted: which claim, and in which partition.
 struct ClaimName {
@@ -115,4 +115,4 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
   SharedTopic::wake(topic.header().space_wake);
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

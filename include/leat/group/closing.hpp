@@ -12,7 +12,7 @@
 
 #include "leat/log/participants.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 inline bool has_living_members(const SharedTopic& topic, const GroupView& group) noexcept {
   for (std::uint32_t i = 0; i < group.seat_high(); ++i) {
@@ -85,4 +85,4 @@ class GroupLock {
   LockFile file_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

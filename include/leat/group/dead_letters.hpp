@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-#include "leat/log/topic.hpp"
+#include "leat/topic.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // TOPIC.GROUP.dead. If the group's name has dots, their number follows, for where the topic's name
 // ends must be plain: `a` with group `b.c` has a.b.c.dead1, `a.b` with group `c` has a.b.c.dead.
@@ -74,4 +74,4 @@ class DeadLetter {
   std::vector<Header> headers_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

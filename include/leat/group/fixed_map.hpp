@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // There is room: reserve() was called.
 template <class Value>
@@ -95,4 +95,4 @@ class FixedMap {
   std::size_t count_ = 0;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

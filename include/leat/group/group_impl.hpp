@@ -1,18 +1,32 @@
-// The longer functions of Group, and those of Topic that make groups; included by group.hpp only.
+// Groups: making, finding, moving, looking at, deleting.
 #pragma once
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <new>
+#include <string>
+#include <utility>
+#include <vector>
 
-#include "leat/group/group.hpp"
+#include "leat/base/config.hpp"
+#include "leat/group.hpp"
+#include "leat/group/closing.hpp"
+#include "leat/group/member_impl.hpp"
+#include "leat/log/directory.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
+
+LEAT_INLINE Group::Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created)
+    : topic_{std::move(topic)},
+      view_{std::move(view)},
+      name_{view_->name()},
+      was_created_{was_created} {}
 
 // ---- The topic's group lock: creating, finding and deleting ---------------------------------------
 
 // Groups of one topic are made and deleted by one process at a time. Nobody else waits for them.
-inline Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
+LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
   auto lock = topic.open_control_to_lock();
   if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; detail::sleep_a_millisecond()) {
@@ -27,7 +41,7 @@ inline Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
 
 // What others did not finish, because they died: a deletion that was decided is carried out, one that
 // was not is called off; a file that no slot names is removed.
-inline void Group::finish_deletions(detail::SharedTopic& topic) {
+LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
   std::vector<std::string> known;
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
     const std::uint64_t number = topic.group_number(slot);
@@ -50,8 +64,8 @@ inline void Group::finish_deletions(detail::SharedTopic& topic) {
   }
 }
 
-inline Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopic& topic,
-                                                              const std::string& name) {
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopic& topic,
+                                                                   const std::string& name) {
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
     if (topic.group_number(slot) == 0) continue;
     auto group = topic.group(slot);
@@ -62,7 +76,7 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::find(detail::SharedTopi
   return Errc::not_found;
 }
 
-inline Result<std::shared_ptr<detail::GroupView>> Group::make_file(
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
     detail::SharedTopic& topic, const std::string& name, const GroupOptions& options,
     const std::vector<detail::CursorValue>& cursors) {
   using namespace detail;
@@ -135,9 +149,9 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::make_file(
 }
 
 // Where `from` is, while `reader` keeps the room from there on.
-inline Result<detail::CursorValue> Group::place_of(const Topic& topic,
-                                                   const detail::PartitionReader& reader,
-                                                   const From& from) {
+LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
+                                                        const detail::PartitionReader& reader,
+                                                        const From& from) {
   using namespace detail;
   SharedTopic& shared = *topic.topic_;
   auto records = shared.records_for_reading();
@@ -174,9 +188,9 @@ inline Result<detail::CursorValue> Group::place_of(const Topic& topic,
   }
 }
 
-inline Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& topic,
-                                                                const std::string& name,
-                                                                const GroupOptions& options) {
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& topic,
+                                                                     const std::string& name,
+                                                                     const GroupOptions& options) {
   // The name of its topic for dead letters must be one, too.
   if (options.max_deliveries != 0 &&
       !detail::is_valid_topic_name(detail::dead_letter_topic_name(topic.name(), name)))
@@ -193,8 +207,8 @@ inline Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& top
   return make_file(*topic.topic_, name, options, cursors);
 }
 
-inline Result<Group> Group::open(const Topic& topic, const std::string& name,
-                                 const GroupOptions* options) {
+LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& name,
+                                      const GroupOptions* options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   if (topic.topic_->is_deleted()) return Errc::deleted;
   if (topic.policy() == Policy::overwrite) return Errc::not_allowed;
@@ -208,7 +222,7 @@ inline Result<Group> Group::open(const Topic& topic, const std::string& name,
   return Group{topic, *made, true};
 }
 
-inline Result<void> Group::remove(const Topic& topic, const std::string& name, bool force) {
+LEAT_INLINE Result<void> Group::remove(const Topic& topic, const std::string& name, bool force) {
   using namespace detail;
   SharedTopic& shared = *topic.topic_;
   auto locked = lock(shared);
@@ -231,17 +245,17 @@ inline Result<void> Group::remove(const Topic& topic, const std::string& name, b
 
 // ---- Topic's calls -------------------------------------------------------------------------------
 
-inline Result<Group> Topic::group(const std::string& name, const GroupOptions& options) const {
+LEAT_INLINE Result<Group> Topic::group(const std::string& name, const GroupOptions& options) const {
   return Group::open(*this, name, &options);
 }
-inline Result<Group> Topic::group(const std::string& name) const { return group(name, {}); }
-inline Result<Group> Topic::find_group(const std::string& name) const {
+LEAT_INLINE Result<Group> Topic::group(const std::string& name) const { return group(name, {}); }
+LEAT_INLINE Result<Group> Topic::find_group(const std::string& name) const {
   return Group::open(*this, name, nullptr);
 }
-inline Result<void> Topic::delete_group(const std::string& name, bool force) const {
+LEAT_INLINE Result<void> Topic::delete_group(const std::string& name, bool force) const {
   return Group::remove(*this, name, force);
 }
-inline Result<std::vector<std::string>> Topic::group_names() const {
+LEAT_INLINE Result<std::vector<std::string>> Topic::group_names() const {
   std::vector<std::string> names;
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
     if (topic_->group_number(slot) == 0) continue;
@@ -254,46 +268,41 @@ inline Result<std::vector<std::string>> Topic::group_names() const {
 
 // ---- Group ---------------------------------------------------------------------------------------
 
-inline Result<Member> Group::join(const MemberOptions& options) const {
+LEAT_INLINE Result<Member> Group::join(const MemberOptions& options) const {
   try {
     return make_member(options);
   } catch (const std::bad_alloc&) {
-    return Member::kNoMemory;
+    return Error{Errc::no_space, ENOMEM};
   }
 }
-inline Result<Member> Group::make_member(const MemberOptions& options) const {
+LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) const {
   using namespace detail;
   const std::shared_ptr<SharedTopic>& shared = topic_.topic_;
   auto records = shared->records_for_reading();
   if (!records) return records.error();
   auto joined = topic_.join(ParticipantRole::member, [](std::uint32_t) {});
   if (!joined) return joined.error();
-  Member member{topic_, view_};
-  member.participant_ = std::move(*joined);
-  member.records_ = *records;
-  const bool has_cores = std::thread::hardware_concurrency() > 1;
-  member.spin_ns_ = has_cores ? options.spin.count() : 0;
-  member.patience_.set(has_cores ? options.patience.count() : 0);
-  for (std::uint32_t i = 0; i < shared->geometry().partition_count; ++i)
-    member.lanes_.emplace_back(*shared, i, *records);
-  if (auto seated = member.take_seat(options); !seated) return seated.error();
+  auto core = std::make_unique<MemberCore>(topic_, view_);
+  core->begin(std::move(*joined), options.spin.count(), options.patience.count());
+  if (auto seated = core->take_seat(options, *records); !seated) return seated.error();
   // [group] seq_cst: the seat is taken before this is looked at.
   const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);
-  if (closed == kGroupOpen) return member;
+  if (closed == kGroupOpen) return Member{std::move(core)};
   if (closed == kGroupClosing) {
     // Somebody is just about to delete it, and has seen the seat or will; or died over it.
     auto locked = lock(*shared);
     if (!locked) return locked.error();
-    if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupOpen) return member;
+    if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupOpen)
+      return Member{std::move(core)};
   }
   return Errc::closed;
 }
 
 // Offset of the next record to be claimed. Nothing is claimed that is not published: where the cursor
 // is at the end of a segment, that is where the next one begins.
-inline std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
-                                             const detail::GroupView& view,
-                                             std::uint32_t partition) noexcept {
+LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
+                                                  const detail::GroupView& view,
+                                                  std::uint32_t partition) noexcept {
   using namespace detail;
   const Geometry& geometry = topic.geometry();
   const PartitionView words = topic.partition(partition);
@@ -316,12 +325,12 @@ inline std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
   return offset;
 }
 
-inline std::uint64_t Group::position(std::uint32_t partition) const noexcept {
+LEAT_INLINE std::uint64_t Group::position(std::uint32_t partition) const noexcept {
   if (partition >= view_->geometry().partition_count) return 0;
   return offset_of_cursor(*topic_.topic_, *view_, partition);
 }
 
-inline std::uint64_t Group::released(std::uint32_t partition) const noexcept {
+LEAT_INLINE std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   using namespace detail;
   if (partition >= view_->geometry().partition_count) return 0;
   // [group-cursor] The cursor first: what it has passed has its holds.
@@ -336,7 +345,7 @@ inline std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   return held < offset ? offset - held : 0;
 }
 
-inline GroupInfo Group::info() const {
+LEAT_INLINE GroupInfo Group::info() const {
   using namespace detail;
   const GroupGeometry& geometry = view_->geometry();
   GroupInfo info;
@@ -378,7 +387,7 @@ inline GroupInfo Group::info() const {
   return info;
 }
 
-inline Result<void> Group::seek(From to, std::optional<std::uint32_t> partition) const {
+LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> partition) const {
   using namespace detail;
   // Holds the room from there on until the cursors do.
   auto reader = topic_.subscriber({.from = to, .partition = partition});
@@ -405,4 +414,4 @@ inline Result<void> Group::seek(From to, std::optional<std::uint32_t> partition)
   return {};
 }
 
-}  // namespace leat
+}  // namespace leat::inline v0

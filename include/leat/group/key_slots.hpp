@@ -11,7 +11,7 @@
 
 #include "leat/log/group_view.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // | version 54 | asked 1 | marked 1 | owner 8 |
 struct KeySlot {
@@ -126,4 +126,4 @@ inline bool free_slots_of(const GroupView& group, std::uint32_t seat,
   return any;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -1,4 +1,4 @@
-// How a Member hands records out: takes, polls, copies. Included by member.hpp only.
+// How a Member hands records out: takes, polls, copies. Included by group/impl.hpp only.
 // docs/internals/groups.md, "Handing out".
 #pragma once
 
@@ -8,15 +8,14 @@
 
 #include "leat/group/member_take.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
 // Builds what the user gets of a record whose hold is this member's. None: the lease ran out while it
 // was copied.
-[[gnu::always_inline]] inline Member::Got Member::deliver(const detail::WalkedRecord& found,
-                                                          std::uint64_t state, std::uint32_t row,
-                                                          std::uint32_t hold, Delivery& delivery,
-                                                          bool is_dead_letter) {
-  using namespace detail;
+[[gnu::always_inline]] inline Got MemberCore::deliver(const WalkedRecord& found,
+                                                      std::uint64_t state, std::uint32_t row,
+                                                      std::uint32_t hold, Delivery& delivery,
+                                                      bool is_dead_letter) {
   delivery.state_ = state;
   delivery.position_ = found.position;
   delivery.row_ = row;
@@ -48,7 +47,7 @@ namespace leat {
 }
 
 // Memory for a copy. False: there is none.
-inline bool Member::add_copy(std::size_t size) noexcept {
+inline bool MemberCore::add_copy(std::size_t size) noexcept {
   try {
     copies_.emplace_back(size);
     return true;
@@ -58,8 +57,7 @@ inline bool Member::add_copy(std::size_t size) noexcept {
 }
 
 // What could not be handed out after all goes back, as if it had not been.
-inline Member::Got Member::undeliver(Delivery& delivery, bool is_dead_letter) noexcept {
-  using namespace detail;
+inline Got MemberCore::undeliver(Delivery& delivery, bool is_dead_letter) noexcept {
   put_back(delivery.row_, delivery.hold_, delivery.state_, !is_dead_letter);
   announce_returned(shared(), *group_);
   lose(delivery.row_, delivery.hold_);
@@ -67,12 +65,9 @@ inline Member::Got Member::undeliver(Delivery& delivery, bool is_dead_letter) no
 }
 
 // A record that came back: where it is stands in its hold.
-[[gnu::noinline]] inline Member::Got Member::deliver_returned(std::uint64_t state,
-                                                              std::uint32_t row,
-                                                              std::uint32_t index,
-                                                              bool is_dead_letter,
-                                                              Delivery& delivery) {
-  using namespace detail;
+[[gnu::noinline]] inline Got MemberCore::deliver_returned(std::uint64_t state, std::uint32_t row,
+                                                          std::uint32_t index, bool is_dead_letter,
+                                                          Delivery& delivery) {
   GroupHold& hold = group_->hold(row, index);
   std::optional<WalkedRecord> found;
   {
@@ -99,7 +94,7 @@ inline Member::Got Member::undeliver(Delivery& delivery, bool is_dead_letter) no
   return Got::none;
 }
 
-inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
+inline bool MemberCore::bury_or_fail(const Delivery& delivery) noexcept {
   try {
     return bury(delivery).has_value();
   } catch (const std::bad_alloc&) {
@@ -108,9 +103,8 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
 }
 
 // The state of a record that was delivered before.
-[[gnu::noinline]] inline std::uint64_t Member::hand_over_again(
+[[gnu::noinline]] inline std::uint64_t MemberCore::hand_over_again(
     std::uint64_t ready, bool& is_dead_letter) const noexcept {
-  using namespace detail;
   HoldState state = HoldState::unpack(ready);
   is_dead_letter = geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
   state.phase = HoldPhase::held;
@@ -119,14 +113,13 @@ inline bool Member::bury_or_fail(const Delivery& delivery) noexcept {
 }
 
 // By key: whether a record came back that what is ready must not come before.
-inline bool Member::is_overtaking() noexcept {
-  if (geometry().lease_ns != 0 && detail::now_ns() >= lease_ends_ns_) forget_lost_leases();
+inline bool MemberCore::is_overtaking() noexcept {
+  if (geometry().lease_ns != 0 && now_ns() >= lease_ends_ns_) forget_lost_leases();
   return has_lost_;
 }
 
 // The next of those claimed, or taken back, for later.
-[[gnu::always_inline]] inline Member::Got Member::hand_out(Delivery& delivery) {
-  using namespace detail;
+[[gnu::always_inline]] inline Got MemberCore::hand_out(Delivery& delivery) {
   if (kept_) [[unlikely]] {
     delivery = *std::exchange(kept_, std::nullopt);
     if (std::uint64_t* order = order_word(delivery); order != nullptr) {
@@ -171,19 +164,19 @@ inline bool Member::is_overtaking() noexcept {
 }
 
 // Gets some more to hand out. False may be an error.
-[[gnu::noinline]] inline bool Member::get_ready(std::size_t want, detail::HoldPhase phase) {
+[[gnu::noinline]] inline bool MemberCore::get_ready(std::size_t want, HoldPhase phase) {
   if (retake(want)) return true;
   return error_.code == Errc::ok && claim_anywhere(want, phase);
 }
 
 // Of a call that hands nothing out. What others of its records are in hand, stay until then.
-inline Error Member::what_failed() noexcept {
+inline Error MemberCore::what_failed() noexcept {
   if (error_.code == Errc::closed) (void)know_of_closing();
   return error_;
 }
 
 // One record, whichever is next for this member.
-inline Member::Got Member::take_now(Delivery& delivery) {
+inline Got MemberCore::take_now(Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return fail(wrong);
   if ((++takes_ & 7) == 0) look_now_and_then();
@@ -193,14 +186,14 @@ inline Member::Got Member::take_now(Delivery& delivery) {
     const Got got = hand_out(delivery);
     if (got != Got::none) return got;
     // By key nothing is taken ahead: it would hold back the others' share of its keys.
-    const bool got_some = by_key_ ? get_ready(1, detail::HoldPhase::held)
-                                  : get_ready(kAhead, detail::HoldPhase::ready);
+    const bool got_some =
+        by_key_ ? get_ready(1, HoldPhase::held) : get_ready(kAhead, HoldPhase::ready);
     if (!got_some) return error_.code != Errc::ok ? Got::failed : nothing_now();
     patience_.note(ready_.size());
   }
 }
 
-inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::size_t limit) {
+inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, std::size_t limit) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   look_now_and_then();
   if (!kept_) copies_.clear();
@@ -220,7 +213,7 @@ inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::s
     }
     if (got == Got::failed || (count != 0 && members_ > 1))
       break;  // The rest is the others' share.
-    if (get_ready(limit - count, detail::HoldPhase::held)) continue;
+    if (get_ready(limit - count, HoldPhase::held)) continue;
     if (error_.code != Errc::ok) got = Got::failed;
     break;
   }
@@ -230,7 +223,7 @@ inline Result<std::size_t> Member::take_some(std::vector<Delivery>& into, std::s
   return count;
 }
 
-inline bool Member::make_room(std::vector<Delivery>& into) noexcept {
+inline bool MemberCore::make_room(std::vector<Delivery>& into) noexcept {
   try {
     into.reserve(std::max<std::size_t>(16, 2 * into.size()));
     return true;
@@ -239,7 +232,7 @@ inline bool Member::make_room(std::vector<Delivery>& into) noexcept {
   }
 }
 
-inline Result<Delivery> Member::take(const Deadline& deadline, const std::stop_token& stop) {
+inline Result<Delivery> MemberCore::take(const Deadline& deadline, const std::stop_token& stop) {
   Result<Delivery> taken{Delivery{}};  // Filled in place.
   while (true) {
     const Got got = take_now(*taken);
@@ -251,8 +244,8 @@ inline Result<Delivery> Member::take(const Deadline& deadline, const std::stop_t
   }
 }
 
-inline Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t limit,
-                                        const Deadline& deadline, const std::stop_token& stop) {
+inline Result<std::size_t> MemberCore::take(std::vector<Delivery>& into, std::size_t limit,
+                                            const Deadline& deadline, const std::stop_token& stop) {
   while (limit != 0) {
     auto count = take_some(into, limit);
     if (!count || *count != 0) return count;
@@ -262,8 +255,9 @@ inline Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t
   return std::size_t{0};
 }
 
-inline Result<std::size_t> Member::take_copy(std::span<std::byte> buffer, const Deadline& deadline,
-                                             const std::stop_token& stop) {
+inline Result<std::size_t> MemberCore::take_copy(std::span<std::byte> buffer,
+                                                 const Deadline& deadline,
+                                                 const std::stop_token& stop) {
   auto taken = take(deadline, stop);
   if (!taken) return taken.error();
   const Bytes value = taken->record.value;
@@ -280,61 +274,50 @@ inline Result<std::size_t> Member::take_copy(std::span<std::byte> buffer, const 
   return size;
 }
 
-template <class OnDelivery>
-Result<std::size_t> Member::poll(std::size_t limit, OnDelivery&& on_delivery) {
+// The callbacks of poll() may take long: what is not in one's hands yet is ready for others if this one
+// stands still, no lease runs for it, and it does not count as delivered.
+inline Errc MemberCore::begin_poll() {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   look_now_and_then();
   if (!kept_) copies_.clear();
-  std::size_t count = 0;
-  Delivery delivery;
-  // If the callback throws, the record in hand goes back, and those claimed with it.
-  struct Settle {
-    Member& member;
-    const Delivery& delivery;
-    bool done = false;
-    ~Settle() {
-      if (done) return;
-      (void)member.give_back(delivery);
-      member.give_back_ready();
-    }
-  };
-  const auto hand_over = [&] {
-    Settle settle{*this, delivery};
-    on_delivery(std::as_const(delivery));
-    settle.done = true;
-    if (participant_.forked()) return;
-    // Unless the callback did; and a lost lease is others' by now.
-    if (order_of(delivery) != 0) (void)this->settle(delivery, detail::HoldPhase::free);
-    ++count;
-  };
-  // The callbacks may take long: what is not in one's hands yet is ready for others if this one stands
-  // still, no lease runs for it, and it does not count as delivered.
-  Got got = Got::none;
-  while (count < limit) {
-    got = hand_out(delivery);
-    if (got == Got::one) {
-      hand_over();
-      if (participant_.forked()) return Errc::forked;  // A child of the callback's.
-      continue;
-    }
-    if (got == Got::failed || (count != 0 && members_ > 1))
-      break;  // The rest is the others' share.
-    if (get_ready(std::min(limit - count, by_key_ ? kAhead : kAtOnce), detail::HoldPhase::ready)) {
-      continue;
-    }
-    if (error_.code != Errc::ok) got = Got::failed;
-    break;
+  return Errc::ok;
+}
+
+// `count` have been handed out, of at most `limit`.
+inline Got MemberCore::poll_next(Delivery& delivery, std::size_t count, std::size_t limit) {
+  while (true) {
+    const Got got = hand_out(delivery);
+    if (got != Got::none) return got;
+    if (count != 0 && members_ > 1) return got;  // The rest is the others' share.
+    if (get_ready(std::min(limit - count, by_key_ ? kAhead : kAtOnce), HoldPhase::ready)) continue;
+    return error_.code != Errc::ok ? Got::failed : Got::none;
   }
+}
+
+inline bool MemberCore::settle_polled(const Delivery& delivery) noexcept {
+  if (participant_.forked()) return false;
+  // Unless the callback did; and a lost lease is others' by now.
+  if (order_of(delivery) != 0) (void)settle(delivery, HoldPhase::free);
+  return true;
+}
+
+inline void MemberCore::give_back_polled(const Delivery& delivery) noexcept {
+  (void)give_back(delivery, std::chrono::nanoseconds{0});
+  give_back_ready();
+}
+
+// After the last one: `count` were handed out.
+inline Error MemberCore::end_poll(std::size_t count, Got last) {
   patience_.note(count);
-  if (count == 0 && got == Got::none) got = nothing_now();
-  if (count == 0 && got == Got::failed) return what_failed();
-  return count;
+  if (count != 0) return {};
+  if (last == Got::none) last = nothing_now();
+  return last == Got::failed ? what_failed() : Error{};
 }
 
 // While there is always something to take: at each tick of the kernel's cheap clock.
-inline void Member::look_now_and_then() noexcept {
-  const std::int64_t tick = detail::tick_ns();
+inline void MemberCore::look_now_and_then() noexcept {
+  const std::int64_t tick = tick_ns();
   if (tick == looked_tick_ns_) return;
   looked_tick_ns_ = tick;
   look_after_others();
@@ -342,19 +325,10 @@ inline void Member::look_now_and_then() noexcept {
 }
 
 // Called when a take found nothing.
-[[gnu::noinline]] inline Member::Got Member::nothing_now() {
-  using namespace detail;
-  patience_.look_away(kSharesWork);
+[[gnu::noinline]] inline Got MemberCore::nothing_now() {
   wake_publishers();
-  if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
-    looked_tick_ns_ = tick;
-    if (auto looked = look_around(); !looked) return fail(looked.error());
-  }
-  if (wait_fd_ != nullptr) arm_wait_fd();
-  // relaxed: set for good; seen late, it costs one more empty call.
-  if ((load_relaxed(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
-    return fail(Errc::deleted);
+  if (auto noted = note_nothing(); !noted) return fail(noted.error());
   return Got::none;
 }
 
-}  // namespace leat
+}  // namespace leat::inline v0::detail

@@ -1,5 +1,5 @@
 // How a Member comes and goes, lets records go, waits, and looks after the others. Included by
-// member.hpp only. docs/internals/groups.md.
+// group/impl.hpp only. docs/internals/groups.md.
 #pragma once
 
 #include <algorithm>
@@ -7,24 +7,16 @@
 #include "leat/group/closing.hpp"
 #include "leat/group/member_retake.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
 // ---- Coming and going ----------------------------------------------------------------------------
 
-inline Member::Member(Member&& other) noexcept = default;
-inline Member& Member::operator=(Member&& other) noexcept {
-  if (this != &other) {
-    this->~Member();
-    ::new (static_cast<void*>(this)) Member(std::move(other));
-  }
-  return *this;
-}
-inline Member::~Member() { leave(); }
-
 // Takes a vacant seat, or a dead member's.
-inline Result<void> Member::take_seat(const MemberOptions& options) {
-  using namespace detail;
+inline Result<void> MemberCore::take_seat(const MemberOptions& options, const std::byte* records) {
   if (options.name.size() >= sizeof(GroupSeat::name)) return Errc::invalid_argument;
+  records_ = records;
+  for (std::uint32_t i = 0; i < shared().geometry().partition_count; ++i)
+    lanes_.emplace_back(shared(), i, records);
   const std::uint64_t identity = identity_of(participant_.state());
   const auto try_seat = [&](std::uint32_t index) {
     std::uint32_t high = load_relaxed(group_->header().seat_high);  // relaxed: the swap checks it
@@ -68,8 +60,7 @@ inline Result<void> Member::take_seat(const MemberOptions& options) {
 }
 
 // Everything that the way of a record needs; may throw bad_alloc, before there is anything to lose.
-inline void Member::make_tables() {
-  using namespace detail;
+inline void MemberCore::make_tables() {
   by_key_ = geometry().by_key();
   const std::uint32_t holds = geometry().hold_count;
   own_.resize(holds);
@@ -100,8 +91,7 @@ inline void Member::make_tables() {
 }
 
 // What is not acknowledged goes back; the seat becomes vacant.
-inline void Member::leave() noexcept {
-  using namespace detail;
+inline void MemberCore::leave() noexcept {
   if (!seated_ || !participant_) return;
   seated_ = false;
   if (participant_.forked()) return;
@@ -132,8 +122,7 @@ inline void Member::leave() noexcept {
   vacate();
 }
 
-inline void Member::vacate() noexcept {
-  using namespace detail;
+inline void MemberCore::vacate() noexcept {
   store_relaxed(seat().in_flight, 0);
   std::uint64_t identity = identity_of(participant_.state());
   // [hold] seq_cst: what this member read is read.
@@ -143,30 +132,30 @@ inline void Member::vacate() noexcept {
   if (is_closed()) finish_closing(shared());
 }
 
-inline bool Member::is_closed() const noexcept { return group_->is_closed(); }
+inline bool MemberCore::is_closed() const noexcept { return group_->is_closed(); }
 
-inline Errc Member::check() noexcept {
+inline Errc MemberCore::check() noexcept {
   error_ = {};
   if (participant_.forked()) [[unlikely]]
     return Errc::forked;
-  if (thread_ != detail::thread_token()) [[unlikely]]
+  if (thread_ != thread_token()) [[unlikely]]
     note_thread();
   return is_closed() ? know_of_closing() : Errc::ok;
 }
 
 // From here on publishers may reuse the memory of what this member had in hand.
-[[gnu::cold]] inline Errc Member::know_of_closing() noexcept {
+[[gnu::cold]] inline Errc MemberCore::know_of_closing() noexcept {
   if (std::exchange(seated_, false)) vacate();
   return Errc::closed;
 }
 
-inline void Member::note_thread() noexcept {
-  thread_ = detail::thread_token();
+inline void MemberCore::note_thread() noexcept {
+  thread_ = thread_token();
   // relaxed: publishers use it only to name a deadlock.
-  detail::store_relaxed(participant_.slot().thread, thread_);
+  store_relaxed(participant_.slot().thread, thread_);
 }
 
-[[gnu::cold]] inline Member::Got Member::fail(Error error) noexcept {
+[[gnu::cold]] inline Got MemberCore::fail(Error error) noexcept {
   error_ = error;
   return Got::failed;
 }
@@ -174,14 +163,14 @@ inline void Member::note_thread() noexcept {
 // ---- Letting go ----------------------------------------------------------------------------------
 
 // What this member remembers of a hold; null if it is not its own.
-inline Member::Mine* Member::find_mine(std::uint32_t row, std::uint32_t index) noexcept {
+inline MemberCore::Mine* MemberCore::find_mine(std::uint32_t row, std::uint32_t index) noexcept {
   if (row != seat_) return others_.find(place_of(row, index));
   if (index >= own_.size() || own_[index].whose != Own::mine) return nullptr;
   return &own_[index].mine;
 }
 
 // A hold of those that came back is this member's.
-inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& mine) noexcept {
+inline void MemberCore::keep(std::uint32_t row, std::uint32_t index, const Mine& mine) noexcept {
   if (row != seat_) {
     *others_.insert(place_of(row, index)) = mine;
     return;
@@ -191,23 +180,22 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
 }
 
 // The hold is no longer this member's; `to` is what it is now.
-[[gnu::always_inline]] inline void Member::forget(std::uint32_t row, std::uint32_t index,
-                                                  detail::HoldPhase to) noexcept {
+[[gnu::always_inline]] inline void MemberCore::forget(std::uint32_t row, std::uint32_t index,
+                                                      HoldPhase to) noexcept {
   OwnHold* const own = row == seat_ ? &own_[index] : nullptr;
-  if (own == nullptr || to != detail::HoldPhase::free || by_key_ ||
-      detail::is_retaken(own->mine.state)) [[unlikely]] {
+  if (own == nullptr || to != HoldPhase::free || by_key_ || is_retaken(own->mine.state))
+      [[unlikely]] {
     forget_slowly(row, index, to);
   } else {
     own->whose = Own::free;
-    detail::push_reserved(free_, index);
+    push_reserved(free_, index);
   }
   --in_flight_;
   note_in_flight();
 }
 
-[[gnu::noinline]] inline void Member::forget_slowly(std::uint32_t row, std::uint32_t index,
-                                                    detail::HoldPhase to) noexcept {
-  using namespace detail;
+[[gnu::noinline]] inline void MemberCore::forget_slowly(std::uint32_t row, std::uint32_t index,
+                                                        HoldPhase to) noexcept {
   if (by_key_) {
     // Before in_flight falls: until then others look after this member, should it die here.
     if (const Mine* mine = find_mine(row, index); mine != nullptr) drop_key(mine->key);
@@ -230,15 +218,14 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
 }
 
 // The record came back without this member's doing.
-[[gnu::noinline]] inline void Member::lose(std::uint32_t row, std::uint32_t index) noexcept {
-  forget(row, index, detail::HoldPhase::returned);
+[[gnu::noinline]] inline void MemberCore::lose(std::uint32_t row, std::uint32_t index) noexcept {
+  forget(row, index, HoldPhase::returned);
   has_lost_ = true;
 }
 
 // Moves a hold of this member on: to free, or returned.
-[[gnu::always_inline]] inline Errc Member::settle(const Delivery& delivery,
-                                                  detail::HoldPhase to) noexcept {
-  using namespace detail;
+[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
+                                                      HoldPhase to) noexcept {
   const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
   LEAT_STEP("settle:before");
@@ -265,29 +252,29 @@ inline void Member::keep(std::uint32_t row, std::uint32_t index, const Mine& min
   return Errc::ok;
 }
 
-inline void Member::wake_publishers() noexcept {
-  detail::SharedTopic::wake(shared().header().space_wake);
+inline void MemberCore::wake_publishers() noexcept {
+  SharedTopic::wake(shared().header().space_wake);
 }
 
 // Where it is noted when this delivery was handed out; null if it is not this member's.
-inline std::uint64_t* Member::order_word(const Delivery& delivery) noexcept {
+inline std::uint64_t* MemberCore::order_word(const Delivery& delivery) noexcept {
   Mine* const mine = find_mine(delivery.row_, delivery.hold_);
   return mine != nullptr && mine->state == delivery.state_ ? &mine->order : nullptr;
 }
 // When it was handed out; 0 if it is not in the user's hands.
-inline std::uint64_t Member::order_of(const Delivery& delivery) noexcept {
+inline std::uint64_t MemberCore::order_of(const Delivery& delivery) noexcept {
   const std::uint64_t* order = order_word(delivery);
   return order != nullptr ? *order : 0;
 }
 
 // Remembers for a while that a delivery was taken away, for whoever still asks about it.
-inline void Member::note_lost_lease(std::uint32_t row, std::uint32_t hold,
-                                    std::uint64_t state) noexcept {
+inline void MemberCore::note_lost_lease(std::uint32_t row, std::uint32_t hold,
+                                        std::uint64_t state) noexcept {
   if (lost_leases_.empty()) return;
   lost_leases_[next_lost_lease_] = {row, hold, state};
   if (++next_lost_lease_ == lost_leases_.size()) next_lost_lease_ = 0;
 }
-inline Errc Member::why_not_held(const Delivery& delivery) noexcept {
+inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
   for (LostLease& one : lost_leases_) {
     if (one.state == 0 || one.row != delivery.row_ || one.hold != delivery.hold_ ||
         one.state != delivery.state_)
@@ -298,31 +285,30 @@ inline Errc Member::why_not_held(const Delivery& delivery) noexcept {
   return Errc::not_held;
 }
 
-inline Result<void> Member::acknowledge(const Delivery& delivery) {
+inline Result<void> MemberCore::acknowledge(const Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   if (order_of(delivery) == 0) [[unlikely]]
     return why_not_held(delivery);
-  return settle(delivery, detail::HoldPhase::free);
+  return settle(delivery, HoldPhase::free);
 }
 
-inline Result<std::size_t> Member::acknowledge_until(std::uint64_t last) {
+inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   std::size_t count = 0;
   std::size_t lost = 0;
   const auto one = [&](std::uint32_t row, std::uint32_t index, const Mine& mine) {
     if (mine.order == 0 || mine.order > last) return;
-    const detail::GroupHold& hold = group_->hold(row, index);
+    const GroupHold& hold = group_->hold(row, index);
     Delivery delivery;
     delivery.row_ = row;
     delivery.hold_ = index;
     delivery.state_ = mine.state;
     // relaxed, both: what this member wrote, or found
-    delivery.position_ = detail::load_relaxed(hold.position);
-    delivery.record.partition =
-        detail::HoldPlace::unpack(detail::load_relaxed(hold.where)).partition;
+    delivery.position_ = load_relaxed(hold.position);
+    delivery.record.partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
     if (delivery.record.partition >= lanes_.size()) return;
-    ++(settle(delivery, detail::HoldPhase::free) == Errc::ok ? count : lost);
+    ++(settle(delivery, HoldPhase::free) == Errc::ok ? count : lost);
   };
   const std::uint32_t high = group_->hold_high(seat_);
   for (std::uint32_t index = 0; index < high; ++index) {
@@ -335,17 +321,17 @@ inline Result<std::size_t> Member::acknowledge_until(std::uint64_t last) {
   return count;
 }
 
-inline Result<std::size_t> Member::acknowledge_up_to(const Delivery& delivery) {
+inline Result<std::size_t> MemberCore::acknowledge_up_to(const Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   const std::uint64_t order = order_of(delivery);
   if (order == 0) return why_not_held(delivery);
   return acknowledge_until(order);
 }
 
-inline Result<std::size_t> Member::acknowledge_all() { return acknowledge_until(~0ULL); }
+inline Result<std::size_t> MemberCore::acknowledge_all() { return acknowledge_until(~0ULL); }
 
-inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nanoseconds delay) {
-  using namespace detail;
+inline Result<void> MemberCore::give_back(const Delivery& delivery,
+                                          std::chrono::nanoseconds delay) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   if (order_of(delivery) == 0) return why_not_held(delivery);
   // What is not handed out yet and has the same key must not come before it.
@@ -375,8 +361,7 @@ inline Result<void> Member::give_back(const Delivery& delivery, std::chrono::nan
 
 // ---- Waiting, and looking after the others --------------------------------------------------------
 
-inline bool Member::is_ready() noexcept {
-  using namespace detail;
+inline bool MemberCore::is_ready() noexcept {
   if (kept_ || ready_at_ != ready_.size() || is_closed()) return true;
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
@@ -389,8 +374,8 @@ inline bool Member::is_ready() noexcept {
 }
 
 // Whether there is a record to claim, or a step to the next segment.
-inline bool Member::has_next(Lane& lane) noexcept {
-  const detail::CursorValue cursor = group_->load_cursor(lane.walker.partition());
+inline bool MemberCore::has_next(Lane& lane) noexcept {
+  const CursorValue cursor = group_->load_cursor(lane.walker.partition());
   const bool has = (must_pin_ && !pin(lane, cursor)) || lane.walker.is_ready_at(cursor);
   unpin(lane.walker.partition());
   return has;
@@ -398,8 +383,7 @@ inline bool Member::has_next(Lane& lane) noexcept {
 
 // Repairs what the dead left: records not committed, and records not acknowledged. Returns how long
 // a sleep may last, 0 for ever.
-inline Result<std::int64_t> Member::look_around() {
-  using namespace detail;
+inline Result<std::int64_t> MemberCore::look_around() {
   std::int64_t limit_ns = 0;
   const auto at_most = [&](std::int64_t ns) {
     if (ns != 0) limit_ns = limit_ns == 0 ? ns : std::min(limit_ns, ns);
@@ -431,8 +415,7 @@ inline Result<std::int64_t> Member::look_around() {
 
 // Makes somebody else's hold one for everybody. If this member dies before announce_taken(), others
 // find that it had records, and announce them.
-inline void Member::take_away(detail::GroupHold& hold, detail::HoldState state) noexcept {
-  using namespace detail;
+inline void MemberCore::take_away(GroupHold& hold, HoldState state) noexcept {
   // Of a claim that may yet fail there is nothing to take.
   if (may_be_unmade(*group_, state)) return;
   if (!taking_away_) {
@@ -454,17 +437,16 @@ inline void Member::take_away(detail::GroupHold& hold, detail::HoldState state) 
   // Fails if its owner goes on just now.
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
 }
-inline void Member::announce_taken() noexcept {
+inline void MemberCore::announce_taken() noexcept {
   if (!std::exchange(taking_away_, false)) return;
-  detail::announce_returned(shared(), *group_);
+  announce_returned(shared(), *group_);
   --in_flight_;
   note_in_flight();
 }
 
 // Settles dead members, and takes records from those who claimed them and do not move. Returns when
 // to look again, 0 if nobody else has records.
-inline std::int64_t Member::look_after_others() noexcept {
-  using namespace detail;
+inline std::int64_t MemberCore::look_after_others() noexcept {
   bool any = false;
   const std::int64_t now = now_ns();
   for (std::uint32_t index = 0; index < group_->seat_high(); ++index) {
@@ -505,8 +487,7 @@ inline std::int64_t Member::look_after_others() noexcept {
 }
 
 // Leases that ran out, and when the next will; when the next delayed record becomes visible.
-inline std::int64_t Member::look_after_holds() noexcept {
-  using namespace detail;
+inline std::int64_t MemberCore::look_after_holds() noexcept {
   const std::int64_t now = now_ns();
   std::int64_t next = 0;
   const auto at_most = [&](std::int64_t at_ns) {
@@ -532,47 +513,4 @@ inline std::int64_t Member::look_after_holds() noexcept {
   return next;
 }
 
-inline Result<void> Member::wait(const Deadline& deadline, const std::stop_token& stop) {
-  return detail::Waiting::one(*this, deadline, stop);
-}
-
-inline Result<void> Member::wait(const Deadline& deadline, int stop_fd) {
-  using namespace detail;
-  auto fd = wait_fd();
-  if (!fd) return fd.error();
-  while (true) {
-    if (is_ready()) return {};
-    if (waits_are_stopped()) return Errc::stopped;
-    if (wait_readable(stop_fd, *fd, deadline)) return Errc::stopped;
-    if (is_ready()) return {};
-    if (deadline.passed()) return Errc::timeout;
-    if (auto looked = look_around(); !looked) return looked.error();
-    arm_wait_fd();
-  }
-}
-
-inline Result<int> Member::wait_fd() {
-  if (participant_.forked()) return Errc::forked;
-  if (wait_fd_ == nullptr) {
-    auto made = detail::WaitFd::start(participant_.shared_topic());
-    if (!made) return made.error();
-    wait_fd_ = std::move(*made);
-    arm_wait_fd();
-  }
-  return wait_fd_->fd();
-}
-
-inline void Member::arm_wait_fd() {
-  wait_fd_->drain();
-  bool capped = false;
-  const std::uint32_t value = shared().announce_sleep(&capped);
-  const auto limit = look_around();
-  wait_fd_->arm(value, is_ready() || !limit, capped || *limit != 0);
-}
-
-inline void Member::stop_waits() noexcept {
-  waits_stopped_->store(true);
-  if (participant_ && !participant_.forked()) shared().wake_everybody();
-}
-
-}  // namespace leat
+}  // namespace leat::inline v0::detail

@@ -1,37 +1,36 @@
 // How members of a group that goes by key keep equal keys together, and in order. Included by
-// member.hpp only. docs/internals/groups.md, "By key".
+// group/impl.hpp only. docs/internals/groups.md, "By key".
 #pragma once
 
 #include "leat/group/member_hand.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
 // Of the record's key; 0: it has none. The segment is pinned, or held.
-inline std::uint64_t Member::key_hash(const detail::WalkedRecord& walked) const noexcept {
+inline std::uint64_t MemberCore::key_hash(const WalkedRecord& walked) const noexcept {
   Record record;
-  const Bytes payload{walked.payload, walked.detail & detail::kDetailLength};
-  if (!detail::read_payload(walked.detail, payload, record) || !record.has_key) return 0;
-  const std::uint64_t key = detail::murmur2(record.key) | 1ULL << 63;
+  const Bytes payload{walked.payload, walked.detail & kDetailLength};
+  if (!read_payload(walked.detail, payload, record) || !record.has_key) return 0;
+  const std::uint64_t key = murmur2(record.key) | 1ULL << 63;
   __builtin_prefetch(&group_->key_slot(key), 1);  // Looked at soon, with those of other records.
   return key;
 }
 
 // What is about to be claimed and has somebody else's key goes from ready_ to parked_. The holds are
 // there already.
-inline void Member::gain_keys() noexcept {
+inline void MemberCore::gain_keys() noexcept {
   std::size_t kept = 0;
   for (const Ready& one : ready_) {
     // relaxed: what this member wrote
-    const std::uint64_t key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
-    if (key != 0 && !detail::gain_key(*group_, key, seat_)) {
+    const std::uint64_t key = load_relaxed(group_->hold(one.row, one.hold).key);
+    if (key != 0 && !gain_key(*group_, key, seat_)) {
       // Nobody gets it in hands by this claim, whatever becomes of this member.
-      detail::HoldState state = detail::HoldState::unpack(one.state);
-      state.phase = detail::HoldPhase::ready;
+      HoldState state = HoldState::unpack(one.state);
+      state.phase = HoldPhase::ready;
       state.deliveries = 0;
-      detail::push_reserved(parked_, {one.record, one.row, one.hold, state.pack()});
+      push_reserved(parked_, {one.record, one.row, one.hold, state.pack()});
       // [hold] release: as in write_hold().
-      detail::store_release<detail::Edge::hold>(group_->hold(one.row, one.hold).state,
-                                                state.pack());
+      store_release<Edge::hold>(group_->hold(one.row, one.hold).state, state.pack());
       continue;
     }
     if (key != 0) ++*of_slot_.insert(group_->slot_of(key));
@@ -41,8 +40,7 @@ inline void Member::gain_keys() noexcept {
 }
 
 // Puts what was just claimed and has somebody else's key among the records that came back.
-inline void Member::park() noexcept {
-  using namespace detail;
+inline void MemberCore::park() noexcept {
   if (parked_.empty()) return;
   bool announces = false;
   for (const Ready& one : parked_) {
@@ -76,18 +74,17 @@ inline void Member::park() noexcept {
 }
 
 // A record with this key is not this member's any more.
-inline void Member::drop_key(std::uint64_t key) noexcept {
+inline void MemberCore::drop_key(std::uint64_t key) noexcept {
   if (key == 0) return;
   const std::uint64_t slot = group_->slot_of(key);
   std::uint32_t* const count = of_slot_.find(slot);
   if (count == nullptr || --*count != 0) return;
   of_slot_.erase(slot);
-  if (detail::release_key(*group_, key, seat_)) detail::announce_returned(shared(), *group_);
+  if (release_key(*group_, key, seat_)) announce_returned(shared(), *group_);
 }
 
 // Whether it is worth trying to take a record that came back.
-inline bool Member::may_have_slot(const Returned& one) noexcept {
-  using namespace detail;
+inline bool MemberCore::may_have_slot(const Returned& one) noexcept {
   // [key_slot] acquire: what is looked at next is at least as new.
   const auto slot = KeySlot::unpack(load_acquire<Edge::key_slot>(group_->key_slot(one.key)));
   if (slot.owner == 0 || slot.owner == seat_ + 1) return true;
@@ -96,8 +93,7 @@ inline bool Member::may_have_slot(const Returned& one) noexcept {
 }
 
 // Makes the slots of found_ this member's, and finds out how far each may be taken.
-inline void Member::take_slots() noexcept {
-  using namespace detail;
+inline void MemberCore::take_slots() noexcept {
   looks_.clear();
   found_state_.clear();
   in_the_way_ = 0;
@@ -133,8 +129,7 @@ inline void Member::take_slots() noexcept {
 // Calls visit(look, hold) for every hold of the slots just taken, but for what this member has. [hold]
 // seq_cst: after the slots were changed.
 template <class Visit>
-void Member::each_of_slots(Visit&& visit) noexcept {
-  using namespace detail;
+void MemberCore::each_of_slots(Visit&& visit) noexcept {
   group_->each_hold(
       [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
         const std::uint64_t key = load_relaxed(hold.key);  // relaxed: stored before the state
@@ -147,8 +142,7 @@ void Member::each_of_slots(Visit&& visit) noexcept {
 }
 
 // Keeps the slots of what was taken, and lets go of the others.
-inline void Member::settle_slots() noexcept {
-  using namespace detail;
+inline void MemberCore::settle_slots() noexcept {
   LEAT_STEP("retake:settling");
   std::size_t lost = 0;
   looks_.each([&](std::uint64_t slot, SlotLook& look) {
@@ -178,8 +172,7 @@ inline void Member::settle_slots() noexcept {
 // Slots whose owner has nothing left of them, because it was taken away: it may never come to say so.
 // The question is asked first, then its holds are looked at; an owner that gets another record of the
 // slot, stores the hold first, then takes the question back.
-inline void Member::free_idle_slots() noexcept {
-  using namespace detail;
+inline void MemberCore::free_idle_slots() noexcept {
   others_have_keys_ = false;
   looks_.clear();
   group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
@@ -232,4 +225,4 @@ inline void Member::free_idle_slots() noexcept {
   if (any) announce_returned(shared(), *group_);
 }
 
-}  // namespace leat
+}  // namespace leat::inline v0::detail

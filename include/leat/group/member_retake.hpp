@@ -1,15 +1,14 @@
 // How a Member takes records that came back (given back, left by the dead, taken away, parked), and puts
-// its own there. Included by member.hpp only. docs/internals/groups.md, "Redelivery".
+// its own there. Included by group/impl.hpp only. docs/internals/groups.md, "Redelivery".
 #pragma once
 
 #include "leat/group/dead_letters.hpp"
 #include "leat/group/member_keys.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
 // Takes up to `want` of the records that came back and may be taken now; they are in ready_ then.
-inline bool Member::retake(std::size_t want) noexcept {
-  using namespace detail;
+inline bool MemberCore::retake(std::size_t want) noexcept {
   // [hold] acquire: raised after the states of what was returned.
   const std::uint64_t returned = load_acquire<Edge::hold>(group_->header().returned);
   if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
@@ -19,9 +18,8 @@ inline bool Member::retake(std::size_t want) noexcept {
 }
 
 // Looks at all holds. `returned` is what the group's word was before.
-[[gnu::noinline]] inline bool Member::retake_now(std::uint64_t returned,
-                                                 std::size_t want) noexcept {
-  using namespace detail;
+[[gnu::noinline]] inline bool MemberCore::retake_now(std::uint64_t returned,
+                                                     std::size_t want) noexcept {
   if (in_flight_ >= geometry().hold_count && geometry().lease_ns != 0) forget_lost_leases();
   const std::size_t limit = geometry().hold_count;
   const std::size_t room = limit - std::min(in_flight_, limit);
@@ -81,8 +79,7 @@ inline bool Member::retake(std::size_t want) noexcept {
 
 // Fills found_ with records that came back, those of the lowest offsets `after` one. Returns when the
 // next of the delayed ones becomes visible, 0 if there is none.
-inline std::int64_t Member::find_returned(const std::optional<Returned>& after) noexcept {
-  using namespace detail;
+inline std::int64_t MemberCore::find_returned(const std::optional<Returned>& after) noexcept {
   std::int64_t next_visible = 0;
   const std::int64_t now = now_ns();
   found_.clear();
@@ -118,14 +115,13 @@ inline std::int64_t Member::find_returned(const std::optional<Returned>& after) 
 }
 
 // It was found, and stays where it is.
-inline void Member::leave_behind(const Returned& one) noexcept {
+inline void MemberCore::leave_behind(const Returned& one) noexcept {
   SlotLook* const look = one.key != 0 ? looks_.find(group_->slot_of(one.key)) : nullptr;
   if (look != nullptr) look->is_all = false;
 }
 
 // False: it must not be taken now, or somebody else was faster.
-inline bool Member::take_back(const Returned& one) noexcept {
-  using namespace detail;
+inline bool MemberCore::take_back(const Returned& one) noexcept {
   SlotLook* const look = one.key != 0 ? looks_.find(group_->slot_of(one.key)) : nullptr;
   if (one.key != 0 && (look == nullptr || look->is_blocked || one.offset > look->up_to))
     return false;
@@ -158,9 +154,8 @@ inline bool Member::take_back(const Returned& one) noexcept {
 }
 
 // A record that nobody got goes back. `is_counted`: as handed out, which it was not in the end.
-inline void Member::put_back(std::uint32_t row, std::uint32_t index, std::uint64_t word,
-                             bool is_counted) noexcept {
-  using namespace detail;
+inline void MemberCore::put_back(std::uint32_t row, std::uint32_t index, std::uint64_t word,
+                                 bool is_counted) noexcept {
   GroupHold& hold = group_->hold(row, index);
   HoldState state = HoldState::unpack(word);
   if (is_counted) --state.deliveries;
@@ -172,8 +167,7 @@ inline void Member::put_back(std::uint32_t row, std::uint32_t index, std::uint64
 }
 
 // What was claimed and not handed out goes back, and so does what did not fit into a buffer.
-inline void Member::give_back_ready() noexcept {
-  using namespace detail;
+inline void MemberCore::give_back_ready() noexcept {
   if ((ready_at_ == ready_.size() && !kept_) || participant_.forked()) return;
   const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
     put_back(row, index, word, phase_of(word) == HoldPhase::held);
@@ -190,21 +184,19 @@ inline void Member::give_back_ready() noexcept {
 }
 
 // Publishes a record that was handed out too often to the group's topic for such.
-inline Result<void> Member::bury(const Delivery& delivery) {
+inline Result<void> MemberCore::bury(const Delivery& delivery) {
   if (!graveyard_) {
-    auto topic =
-        Topic::open_or_create(detail::dead_letter_topic_name(topic_.name(), group_->name()),
-                              detail::dead_letter_topic_options(topic_));
+    auto topic = Topic::open_or_create(dead_letter_topic_name(topic_.name(), group_->name()),
+                                       dead_letter_topic_options(topic_));
     if (!topic) return topic.error();
     auto publisher = topic->publisher();
     if (!publisher) return publisher.error();
     graveyard_.emplace(std::move(*publisher));
   }
-  const detail::DeadLetter letter{delivery.record, topic_.name(), group_->name(),
-                                  delivery.deliveries};
+  const DeadLetter letter{delivery.record, topic_.name(), group_->name(), delivery.deliveries};
   auto published = graveyard_->publish(letter.letter(), Deadline::immediate());
   if (!published) return published.error();
   return {};
 }
 
-}  // namespace leat
+}  // namespace leat::inline v0::detail

@@ -1,28 +1,26 @@
-// How a Member claims records. Included by member.hpp only. docs/internals/groups.md, "Claiming".
+// How a Member claims records. Included by group/impl.hpp only. docs/internals/groups.md, "Claiming".
 #pragma once
 
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
-#include "leat/group/member.hpp"
+#include "leat/group/member_core.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
 // ---- Claiming ------------------------------------------------------------------------------------
 
-inline void Member::note_in_flight() noexcept {
+inline void MemberCore::note_in_flight() noexcept {
   // [hold] release: before the hold, or the cursor, that others find. Whoever sleeps looks here
   // whether somebody may die over records.
-  detail::store_release<detail::Edge::hold>(seat().in_flight,
-                                            static_cast<std::uint32_t>(in_flight_));
+  store_release<Edge::hold>(seat().in_flight, static_cast<std::uint32_t>(in_flight_));
 }
 
-[[gnu::always_inline]] inline void Member::write_hold(std::uint32_t row, std::uint32_t index,
-                                                      const detail::WalkedRecord& record,
-                                                      std::uint64_t key,
-                                                      std::uint64_t state) noexcept {
-  using namespace detail;
+[[gnu::always_inline]] inline void MemberCore::write_hold(std::uint32_t row, std::uint32_t index,
+                                                          const WalkedRecord& record,
+                                                          std::uint64_t key,
+                                                          std::uint64_t state) noexcept {
   GroupHold& hold = group_->hold(row, index);
   // relaxed: own word
   if (row == seat_ && load_relaxed(seat().hold_high) <= index)
@@ -43,8 +41,7 @@ inline void Member::note_in_flight() noexcept {
 }
 
 // Finds a spare hold that is free, from `at` on, and makes it this claim's; at the end there is none.
-inline bool Member::take_spare(const detail::HoldState& state, std::uint32_t& at) noexcept {
-  using namespace detail;
+inline bool MemberCore::take_spare(const HoldState& state, std::uint32_t& at) noexcept {
   const std::uint32_t first = geometry().seat_count;
   for (; at < geometry().spare_count(); ++at) {
     GroupHold& hold = group_->hold(first, at);
@@ -69,8 +66,7 @@ inline bool Member::take_spare(const detail::HoldState& state, std::uint32_t& at
 }
 
 // Before the record is this member's, and so perhaps another's by now: never shortens a lease.
-inline void Member::extend_lease(detail::GroupHold& hold) noexcept {
-  using namespace detail;
+inline void MemberCore::extend_lease(GroupHold& hold) noexcept {
   if (geometry().lease_ns == 0) return;
   const std::int64_t until = ns_from_now(geometry().lease_ns);
   lease_ends_ns_ = std::min(lease_ends_ns_, until);
@@ -80,8 +76,7 @@ inline void Member::extend_lease(detail::GroupHold& hold) noexcept {
 }
 
 // Not more than half of its share of what is there, if there are other members.
-inline std::size_t Member::fair_share(Lane& lane, std::size_t want) noexcept {
-  using namespace detail;
+inline std::size_t MemberCore::fair_share(Lane& lane, std::size_t want) noexcept {
   if (want <= 1) return want;
   if (claims_until_count_ == 0) {
     claims_until_count_ = 64;
@@ -100,8 +95,7 @@ inline std::size_t Member::fair_share(Lane& lane, std::size_t want) noexcept {
 // Keeps the cursor's segment while it is walked, where atomic looks that are dropped later are not
 // enough: by key, since keys lie in payloads; under policy grow, since memory that was given back must
 // not be touched at all. False if it may be reused already: then the cursor has moved on.
-inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept {
-  using namespace detail;
+inline bool MemberCore::pin(Lane& lane, const CursorValue& cursor) noexcept {
   const std::uint32_t partition = lane.walker.partition();
   const std::uint64_t segment = cursor.position() / shared().geometry().segment_granules;
   // [retire] seq_cst: pin first, then look at start. The cursor itself may keep a segment that was retired
@@ -110,16 +104,15 @@ inline bool Member::pin(Lane& lane, const detail::CursorValue& cursor) noexcept 
   return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment ||
          (group_->load_cursor(partition) == cursor && !is_closed());
 }
-inline void Member::unpin(std::uint32_t partition) noexcept {
+inline void MemberCore::unpin(std::uint32_t partition) noexcept {
   if (!must_pin_) return;
   // [cursor] release: the reads are done.
-  detail::store_release<detail::Edge::cursor>(participant_.partition_slot(partition).pin, 0);
+  store_release<Edge::cursor>(participant_.partition_slot(partition).pin, 0);
 }
 
-inline Member::LeasedRead::LeasedRead(Member& member, const detail::GroupHold& hold,
-                                      std::uint64_t state) noexcept
+inline MemberCore::LeasedRead::LeasedRead(MemberCore& member, const GroupHold& hold,
+                                          std::uint64_t state) noexcept
     : member_{member}, hold_{hold}, state_{state} {
-  using namespace detail;
   if (member.must_pin_) {
     // relaxed, both: stored before the state; if that is another one by now, nothing is read.
     const std::uint32_t partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
@@ -131,21 +124,20 @@ inline Member::LeasedRead::LeasedRead(Member& member, const detail::GroupHold& h
   }
   is_mine_ = load_seq_cst<Edge::hold>(hold.state) == state;
 }
-inline bool Member::LeasedRead::is_still_mine() const noexcept {
-  detail::fence_acquire<detail::Edge::hold>();
-  return is_mine_ && detail::load_acquire<detail::Edge::hold>(hold_.state) == state_;
+inline bool MemberCore::LeasedRead::is_still_mine() const noexcept {
+  fence_acquire<Edge::hold>();
+  return is_mine_ && load_acquire<Edge::hold>(hold_.state) == state_;
 }
 
 // All that was ready is handed out.
-inline void Member::begin_ready() noexcept {
+inline void MemberCore::begin_ready() noexcept {
   ready_.clear();
   ready_at_ = 0;
   has_lost_ = false;
 }
 
 // Claims up to `want` records of a partition; they are in ready_ then. False: none, or an error.
-inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase) {
-  using namespace detail;
+inline bool MemberCore::claim(Lane& lane, std::size_t want, HoldPhase phase) {
   Walker& walker = lane.walker;
   const std::uint32_t partition = walker.partition();
   begin_ready();
@@ -255,7 +247,7 @@ inline bool Member::claim(Lane& lane, std::size_t want, detail::HoldPhase phase)
 }
 
 // The claim was made: what is ready is this member's; what is parked, everybody's.
-inline void Member::keep_claimed(std::uint64_t word, std::size_t from_own) noexcept {
+inline void MemberCore::keep_claimed(std::uint64_t word, std::size_t from_own) noexcept {
   free_.resize(free_.size() - from_own);
   in_flight_ += ready_.size() + parked_.size();
   note_in_flight();
@@ -269,15 +261,14 @@ inline void Member::keep_claimed(std::uint64_t word, std::size_t from_own) noexc
   if (by_key_) {
     for (const Ready& one : ready_) {
       // relaxed: what this member wrote
-      find_mine(one.row, one.hold)->key = detail::load_relaxed(group_->hold(one.row, one.hold).key);
+      find_mine(one.row, one.hold)->key = load_relaxed(group_->hold(one.row, one.hold).key);
     }
     park();
   }
 }
 
 // The claim was not made, and never will be.
-inline void Member::drop_claimed(std::uint64_t word) noexcept {
-  using namespace detail;
+inline void MemberCore::drop_claimed(std::uint64_t word) noexcept {
   bool announces = false;
   for (const auto* claimed : {&ready_, &parked_}) {
     for (const Ready& one : *claimed) {
@@ -301,7 +292,7 @@ inline void Member::drop_claimed(std::uint64_t word) noexcept {
 }
 
 // The same in the next partition that has some. False may be an error.
-inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
+inline bool MemberCore::claim_anywhere(std::size_t want, HoldPhase phase) {
   if (in_flight_ >= geometry().hold_count && geometry().lease_ns != 0) forget_lost_leases();
   if (free_.size() < want && lost_ != 0) find_lost_holds();
   if (in_flight_ >= geometry().hold_count) {
@@ -310,9 +301,9 @@ inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
   }
   // By key: enough came back, or was parked, for everybody; what is claimed now is parked, too.
   if (claim_again_ns_ == 0 && returned_count_ >= kEnoughReturned && !has_gained_) [[unlikely]]
-    claim_again_ns_ = detail::now_ns() + kOthersDie;
+    claim_again_ns_ = now_ns() + kOthersDie;
   if (claim_again_ns_ != 0) [[unlikely]] {
-    if (detail::now_ns() < claim_again_ns_) return false;
+    if (now_ns() < claim_again_ns_) return false;
     claim_again_ns_ = 0;
     is_room_full_ = false;
   }
@@ -331,8 +322,7 @@ inline bool Member::claim_anywhere(std::size_t want, detail::HoldPhase phase) {
 
 // Own records that were taken away with their lease, and whose deliveries nobody has asked about since.
 // Those that are not handed out yet are looked at when they are.
-inline void Member::forget_lost_leases() noexcept {
-  using namespace detail;
+inline void MemberCore::forget_lost_leases() noexcept {
   const bool has_ready = ready_at_ != ready_.size();
   lease_ends_ns_ = std::numeric_limits<std::int64_t>::max();
   const auto look = [&](std::uint32_t row, std::uint32_t index, const Mine& mine) {
@@ -354,19 +344,18 @@ inline void Member::forget_lost_leases() noexcept {
 }
 
 // Own holds that others have settled meanwhile can be used again.
-inline void Member::find_lost_holds() noexcept {
+inline void MemberCore::find_lost_holds() noexcept {
   for (std::uint32_t index = 0; index < own_.size() && lost_ != 0; ++index) {
     if (own_[index].whose != Own::lost) continue;
     // [hold] acquire: whoever had the record is done with it.
-    const std::uint64_t state =
-        detail::load_acquire<detail::Edge::hold>(group_->hold(seat_, index).state);
-    if (detail::phase_of(state) != detail::HoldPhase::free) continue;
+    const std::uint64_t state = load_acquire<Edge::hold>(group_->hold(seat_, index).state);
+    if (phase_of(state) != HoldPhase::free) continue;
     // Whoever had it counted on: see take_spare().
-    claim_number_ = std::max(claim_number_, detail::HoldState::unpack(state).generation);
+    claim_number_ = std::max(claim_number_, HoldState::unpack(state).generation);
     own_[index] = {};
     --lost_;
     free_.push_back(index);
   }
 }
 
-}  // namespace leat
+}  // namespace leat::inline v0::detail

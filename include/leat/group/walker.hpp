@@ -5,10 +5,10 @@
 // every look is atomic and every number is checked. docs/internals/groups.md, "Claiming".
 #pragma once
 
-#include "leat/log/found_record.hpp"
+#include "leat/format/found_record.hpp"
 #include "leat/log/segments.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // A record (perhaps one of a batch) as the walk found it.
 struct WalkedRecord {
@@ -280,4 +280,4 @@ inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std
   return std::nullopt;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -6,33 +6,11 @@
 
 #include <optional>
 
+#include "leat/log/claim_point.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/os/membarrier.hpp"
 
-namespace leat::detail {
-
-// The claim word and the segment that it is in, of one moment.
-struct ClaimPoint {
-  std::uint64_t word = 0;
-  std::uint64_t segment = 0;  // Full number.
-};
-
-// Nothing: the two words contradict each other, which only scribbling does.
-[[gnu::always_inline]] inline std::optional<ClaimPoint> load_claim_point(
-    const PartitionControl& control, const ClaimLayout& layout) noexcept {
-  for (std::uint32_t attempt = 0; attempt < 1000; ++attempt) {
-    // [segment-open] acquire, [claim] acquire. Both words change together when a segment is opened, so
-    // what is read between two equal segment numbers is of that segment.
-    const std::uint64_t segment = load_acquire<Edge::segment_open>(control.current);
-    const std::uint64_t word = load_acquire<Edge::claim>(control.claim);
-    if (load_acquire<Edge::segment_open>(control.current) == segment) [[likely]] {
-      if (layout.segment(word) != layout.truncate_segment(segment)) [[unlikely]]
-        break;
-      return ClaimPoint{word, segment};
-    }
-  }
-  return std::nullopt;
-}
+namespace leat::inline v0::detail {
 
 // How far the claims in a segment go.
 struct ClaimsEnd {
@@ -123,4 +101,4 @@ inline Withdrawal withdraw(PartitionSlot& slot, const ClaimFacts& facts) noexcep
   return phase == (number | kClaimed) ? Withdrawal::is_owner : Withdrawal::is_over;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -14,7 +14,7 @@
 #include "leat/log/participants.hpp"
 #include "leat/os/directory.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // Names of our own; a topic's name has no plus sign.
 inline constexpr char kNewPrefix[] = "+new-";          // being created
@@ -223,4 +223,4 @@ inline Result<std::vector<std::string>> topic_names(const Fd& directory) {
   return names;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

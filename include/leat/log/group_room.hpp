@@ -6,7 +6,7 @@
 
 #include "leat/log/participants.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 class GroupRoom {
  public:
@@ -114,4 +114,4 @@ class GroupRoom {
   std::uint32_t partition_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -12,11 +12,11 @@
 
 #include "leat/base/atomic.hpp"
 #include "leat/base/step.hpp"
-#include "leat/log/group_layout.hpp"
+#include "leat/format/group_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 inline std::string group_file_name(std::uint64_t number) {
   char name[32];
@@ -187,4 +187,4 @@ class GroupView {
   Mapping mapping_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

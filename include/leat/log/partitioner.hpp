@@ -9,7 +9,7 @@
 #include <cstring>
 #include <span>
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 inline std::uint32_t murmur2(std::span<const std::byte> key) noexcept {
   constexpr std::uint32_t kMultiplier = 0x5bd1e995;
@@ -37,4 +37,4 @@ inline std::uint32_t partition_for_key(std::span<const std::byte> key,
   return (murmur2(key) & 0x7fff'ffff) % partitions;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -10,19 +10,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "leat/format/found_record.hpp"
 #include "leat/log/announcement.hpp"
-#include "leat/log/found_record.hpp"
+#include "leat/log/hole_watch.hpp"
 #include "leat/os/processor.hpp"
 
-namespace leat::detail {
-
-// Where a record would lie: segment number, and records and granules before it in the segment.
-struct RecordPlace {
-  std::uint64_t segment;
-  std::uint64_t records;
-  std::uint64_t granules;
-  bool operator==(const RecordPlace&) const noexcept = default;
-};
+namespace leat::inline v0::detail {
 
 enum class HoleState {
   none,     // nothing is claimed there
@@ -473,32 +466,4 @@ class Repair {
   std::uint32_t self_;
 };
 
-// Whoever waits at a hole: since when, and whether it is time to do something.
-class HoleWatch {
- public:
-  void clear() noexcept { since_ns_ = kNowhere; }
-
-  // Looks after the hole at `place`, which the caller keeps from being reused.
-  //   corrupt   nobody owns it
-  Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
-                    const RecordPlace& place) {
-    const std::int64_t now = now_ns();
-    if (since_ns_ == kNowhere || place != place_) {
-      place_ = place;
-      since_ns_ = now;
-    }
-    const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
-    const bool revoke = revoke_after_ns != 0 && now - since_ns_ >= revoke_after_ns;
-    auto state = Repair{topic, partition, self}.fill_hole(place, revoke);
-    if (!state) return state.error();
-    if (*state == HoleState::unknown) return Errc::corrupt;
-    return {};
-  }
-
- private:
-  RecordPlace place_{};
-  static constexpr std::int64_t kNowhere = -1;  // At no hole.
-  std::int64_t since_ns_ = kNowhere;
-};
-
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -9,7 +9,7 @@
 #include "leat/log/repair.hpp"
 #include "leat/log/supply.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // Where the bytes of a segment are, and which offset it begins with.
 struct SegmentPlace {
@@ -31,9 +31,6 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
   if (place.number != number || place.physical >= geometry.segment_count) return Errc::corrupt;
   return place;
 }
-
-// More changes under one's hands than living participants make: the words are scribbled on.
-inline constexpr std::uint32_t kManyMoves = 100'000;
 
 // Why there was no room.
 struct Shortage {
@@ -368,4 +365,4 @@ class Roller {
   Error group_error_;  // Some group's file can't be used.
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -12,17 +12,17 @@
 #include <string>
 #include <utility>
 
-#include "leat/base/result.hpp"
 #include "leat/base/step.hpp"
+#include "leat/format/layout.hpp"
 #include "leat/log/group_view.hpp"
-#include "leat/log/layout.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/futex.hpp"
 #include "leat/os/lock_file.hpp"
 #include "leat/os/membarrier.hpp"
+#include "leat/result.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 inline constexpr char kControlFile[] = "control";
 inline constexpr char kRecordsFile[] = "records";
@@ -36,32 +36,6 @@ inline constexpr bool kOneMapping = false;
 
 // How often those look again who wait for somebody that may die without a word, in ns.
 inline constexpr std::int64_t kLookAgain = 2'000'000;
-
-// The words of one partition, and where its segments begin in `records`.
-struct PartitionView {
-  PartitionControl* control;
-  PhysicalSegment* physical;
-  SegmentEntry* entries;
-  PartitionSlot* slots;
-  std::uint64_t records_offset;
-};
-
-inline PartitionView view_partition(std::byte* control, const Geometry& geometry,
-                                    std::uint32_t index) noexcept {
-  std::byte* at = control + sizeof(TopicHeader) +
-                  geometry.participant_capacity * sizeof(ParticipantSlot) +
-                  index * geometry.partition_control_size();
-  PartitionView view{};
-  view.control = reinterpret_cast<PartitionControl*>(at);
-  at += sizeof(PartitionControl);
-  view.physical = reinterpret_cast<PhysicalSegment*>(at);
-  at += Geometry::round_up(geometry.segment_count * sizeof(PhysicalSegment), kLine);
-  view.entries = reinterpret_cast<SegmentEntry*>(at);
-  at += geometry.entry_count * sizeof(SegmentEntry);
-  view.slots = reinterpret_cast<PartitionSlot*>(at);
-  view.records_offset = index * geometry.partition_size();
-  return view;
-}
 
 class SharedTopic {
  public:
@@ -373,4 +347,4 @@ class SharedTopic {
   Mapping write_mapping_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -10,7 +10,7 @@
 
 #include "leat/log/segments.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 class Shrinker {
  public:
@@ -159,4 +159,4 @@ class Shrinker {
   int records_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -9,7 +9,7 @@
 
 #include "leat/log/participants.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // The records file of a topic, locked for as long as this lives. A forked child does not keep it.
 class RecordsLock {
@@ -25,7 +25,7 @@ class RecordsLock {
     return lock;
   }
   RecordsLock(RecordsLock&&) noexcept = default;
-  RecordsLock& operator=(RecordsLock&&) = delete;
+  RecordsLock& operator=(RecordsLock&&) noexcept = default;
   int fd() const noexcept { return file_.get(); }
 
  private:
@@ -106,4 +106,4 @@ class Supply {
   PartitionView view_;
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

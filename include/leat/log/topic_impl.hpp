@@ -1,12 +1,85 @@
-// The longer functions of Topic; included by topic.hpp only.
+// Topics: making, opening, looking at, deleting.
 #pragma once
 
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/config.hpp"
+#include "leat/log/directory.hpp"
 #include "leat/log/shrink.hpp"
-#include "leat/log/topic.hpp"
+#include "leat/os/event.hpp"
+#include "leat/topic.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
-inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
+LEAT_INLINE Topic::Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic,
+                         std::string directory) noexcept
+    : name_{std::move(name)}, topic_{std::move(topic)}, directory_{std::move(directory)} {}
+
+LEAT_INLINE std::uint64_t Topic::max_capacity_limit() const noexcept {
+  return topic_->geometry().partition_size();
+}
+LEAT_INLINE std::uint64_t Topic::min_capacity() const noexcept {
+  const detail::Geometry& geometry = topic_->geometry();
+  return geometry.grows() ? geometry.first_segments * geometry.segment_size
+                          : geometry.partition_size();
+}
+LEAT_INLINE void Topic::make_publishers_look() const noexcept { topic_->wake_everybody(); }
+LEAT_INLINE std::uint32_t Topic::partitions() const noexcept {
+  return topic_->geometry().partition_count;
+}
+LEAT_INLINE Policy Topic::policy() const noexcept {
+  return static_cast<Policy>(topic_->geometry().policy);
+}
+LEAT_INLINE std::size_t Topic::max_record_size() const noexcept {
+  return topic_->geometry().max_payload();
+}
+
+LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const TopicOptions& options) {
+  auto created = new_topic(options);
+  if (!created) return created.error();
+  return create(name, *created, options.directory);
+}
+
+LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline,
+                                      const std::string& directory_name,
+                                      const std::stop_token& stop) {
+  if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+  // To wait for a topic there must be a directory to watch.
+  auto directory = detail::open_directory(directory_name, !deadline.is_immediate());
+  if (!directory) return directory.error();
+  if (deadline.is_immediate()) return attach(*directory, name, directory_name);
+  detail::DirectoryWatch watch{detail::directory_path(directory_name)};
+  while (true) {
+    auto topic = attach(*directory, name, directory_name);
+    if (topic || topic.error().code != Errc::not_found) return topic;
+    if (stop.stop_requested()) return Errc::stopped;
+    if (deadline.passed()) return Errc::not_found;
+    watch.wait(stop.stop_possible() ? deadline.at_most_ns(50'000'000) : deadline);
+  }
+}
+
+LEAT_INLINE Result<Topic> Topic::open_or_create(const std::string& name,
+                                                const TopicOptions& options) {
+  while (true) {
+    auto opened = open(name, Deadline::immediate(), options.directory);
+    if (opened || opened.error().code != Errc::not_found) return opened;
+    auto created = create(name, options);
+    if (created || created.error().code != Errc::exists) return created;
+  }
+}
+
+LEAT_INLINE Result<std::vector<std::string>> Topic::list(const std::string& directory_name) {
+  auto directory = detail::open_directory(directory_name, false);
+  if (directory.error().code == Errc::not_found) return std::vector<std::string>{};
+  if (!directory) return directory.error();
+  return detail::topic_names(*directory);
+}
+
+LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
   constexpr std::uint64_t kSegmentsByDefault = 8;
   constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
   if (options.participants == 0 || options.participants > detail::kMaxParticipants)
@@ -57,7 +130,7 @@ inline Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
 }
 
 // The capacity is only the beginning: control describes as many segments as the maximum may ever be.
-inline bool Topic::plan_growth(const TopicOptions& options, detail::NewTopic& topic) {
+LEAT_INLINE bool Topic::plan_growth(const TopicOptions& options, detail::NewTopic& topic) {
   constexpr std::uint64_t kMaxMapped = 1ULL << 44;  // bytes; processes map 2^47 in all
   constexpr std::uint64_t kMaxTimes = 8;
   detail::Geometry& geometry = topic.geometry;
@@ -84,7 +157,7 @@ inline bool Topic::plan_growth(const TopicOptions& options, detail::NewTopic& to
   return true;
 }
 
-inline Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
+LEAT_INLINE Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
   const detail::Geometry& geometry = topic_->geometry();
   if (!geometry.grows()) return Errc::not_allowed;
   if (topic_->is_deleted()) return Errc::deleted;
@@ -97,7 +170,7 @@ inline Result<void> Topic::set_max_capacity(std::uint64_t bytes) const {
   return {};
 }
 
-inline Result<std::uint64_t> Topic::shrink() const {
+LEAT_INLINE Result<std::uint64_t> Topic::shrink() const {
   const detail::Geometry& geometry = topic_->geometry();
   if (!geometry.grows()) return Errc::not_allowed;
   auto me = join(detail::ParticipantRole::repairer, [](std::uint32_t) {});
@@ -121,8 +194,8 @@ inline Result<std::uint64_t> Topic::shrink() const {
   return std::uint64_t{*before > *after ? *before - *after : 0};
 }
 
-inline Result<Topic> Topic::create(const std::string& name, const detail::NewTopic& created,
-                                   const std::string& directory_name) {
+LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::NewTopic& created,
+                                        const std::string& directory_name) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(directory_name, true);
   if (!directory) return directory.error();
@@ -138,8 +211,8 @@ inline Result<Topic> Topic::create(const std::string& name, const detail::NewTop
   }
 }
 
-inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::string& name,
-                                   const std::string& directory_name) {
+LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::string& name,
+                                        const std::string& directory_name) {
   auto attached = detail::attach_files(directory, name);
   if (!attached) return attached.error();
   std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
@@ -157,7 +230,7 @@ inline Result<Topic> Topic::attach(const detail::Fd& directory, const std::strin
 // A topic that is removed when unused, kept by a lock that all share who have it open, and that nobody
 // takes alone. Who used it and lets go leaves the number of a removal in `deleting`; whoever is the last to
 // let go finds it there and decides it. docs/internals/log.md, "Deleting".
-inline Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
+LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
     std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
   using namespace detail;
   auto lock = topic->open_control_to_lock();
@@ -184,7 +257,7 @@ inline Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
 }
 
 // Acts on this very topic: its name may be another's by now.
-inline void Topic::remove_if_unused(detail::SharedTopic& topic, const std::string& name) {
+LEAT_INLINE void Topic::remove_if_unused(detail::SharedTopic& topic, const std::string& name) {
   using namespace detail;
   std::uint64_t removal = topic.was_used() ? announce_removal(topic) : look_at_removal(topic);
   if (removal == 0) return;
@@ -207,13 +280,13 @@ inline void Topic::remove_if_unused(detail::SharedTopic& topic, const std::strin
 }
 
 // For who has just locked or unlocked the byte of those who have it open.
-inline std::uint64_t Topic::look_at_removal(detail::SharedTopic& topic) noexcept {
+LEAT_INLINE std::uint64_t Topic::look_at_removal(detail::SharedTopic& topic) noexcept {
   // [topic-state] a read-modify-write: the kernel's lists of locks are written before this is looked at.
   return detail::fetch_or<detail::Edge::topic_state>(topic.header().deleting, 0);
 }
 
 // Stores the number of a removal that is not decided yet, and returns it; or kDeletionDecided.
-inline std::uint64_t Topic::announce_removal(detail::SharedTopic& topic) noexcept {
+LEAT_INLINE std::uint64_t Topic::announce_removal(detail::SharedTopic& topic) noexcept {
   using namespace detail;
   // A number of its own, so that the last swap decides about this attempt and no other.
   const std::uint64_t removal = topic.new_removal();
@@ -226,7 +299,7 @@ inline std::uint64_t Topic::announce_removal(detail::SharedTopic& topic) noexcep
   return other == kDeletionDecided ? other : removal;
 }
 
-inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
+LEAT_INLINE bool Topic::has_living_participants(const detail::SharedTopic& topic) {
   for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
     // [topic-state] seq_cst: the deleting mark was set before.
     const std::uint64_t state =
@@ -236,7 +309,7 @@ inline bool Topic::has_living_participants(const detail::SharedTopic& topic) {
   return false;
 }
 
-inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& options) {
+LEAT_INLINE Result<void> Topic::remove(const std::string& name, const RemoveOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, false);
   if (!directory) return directory.error();
@@ -267,8 +340,8 @@ inline Result<void> Topic::remove(const std::string& name, const RemoveOptions& 
 }
 
 // Joins; when every slot is taken, frees those of the dead and tries once more.
-inline Result<detail::Participant> Topic::join(
-    detail::ParticipantRole role, const std::function<void(std::uint32_t)>& fill) const {
+LEAT_INLINE Result<detail::Participant> Topic::join(
+    detail::ParticipantRole role, const Callback<void(std::uint32_t)>& fill) const {
   auto joined = detail::Participant::join(topic_, role, fill);
   if (joined || joined.error().code != Errc::too_many) return joined;
   const auto reap_dead = [&](std::uint32_t self, bool publishers) {
@@ -291,7 +364,7 @@ inline Result<detail::Participant> Topic::join(
 }
 
 // Makes `me` the one publisher. Records that a dead exclusive publisher left open become gaps.
-inline Result<void> Topic::become_exclusive(const detail::Participant& me) const {
+LEAT_INLINE Result<void> Topic::become_exclusive(const detail::Participant& me) const {
   detail::TopicHeader& header = topic_->header();
   const std::uint64_t identity = detail::identity_of(me.state());
   std::uint64_t holder = 0;
@@ -315,205 +388,4 @@ inline Result<void> Topic::become_exclusive(const detail::Participant& me) const
   return {};
 }
 
-inline Result<Publisher> Topic::publisher(const PublisherOptions& options) const {
-  const detail::Geometry& geometry = topic_->geometry();
-  if (options.partition && *options.partition >= geometry.partition_count)
-    return Errc::invalid_argument;
-  const bool exclusive = options.exclusive || (geometry.flags & detail::kSingleWriter) != 0;
-  auto records = topic_->records_for_writing();
-  if (!records) return records.error();
-
-  auto joined = join(
-      exclusive ? detail::ParticipantRole::exclusive_publisher : detail::ParticipantRole::publisher,
-      [](std::uint32_t) {});
-  if (!joined) return joined.error();
-  if (exclusive) {
-    if (auto alone = become_exclusive(*joined); !alone) return alone.error();
-  } else {
-    // [exclusive] seq_cst: the slot is visible before the word is looked at.
-    std::uint64_t holder =
-        detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
-    while (holder != 0) {
-      if (detail::byte_is_locked(topic_->control_fd(), detail::lock_offset(holder)))
-        return Errc::busy;
-      // Dead: what it left open is repaired by readers, as for any publisher.
-      detail::compare_exchange<detail::Edge::exclusive>(topic_->header().exclusive, holder, 0);
-      holder = detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
-    }
-  }
-
-  Publisher publisher;
-  const std::uint32_t index = joined->index();
-  publisher.participant_ = std::move(*joined);
-  publisher.max_payload_ = geometry.max_payload();
-  publisher.exclusive_ = exclusive;
-  publisher.timestamps_ = (geometry.flags & detail::kTimestamps) != 0;
-  publisher.home_partition_ =
-      options.partition ? *options.partition
-      : geometry.partition_count == 1
-          ? 0
-          : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
-                geometry.partition_count;
-  const bool has_membarrier = detail::membarrier_register();
-  if (options.room_until)
-    publisher.room_until_ =
-        std::make_unique<const std::function<std::uint64_t()>>(options.room_until);
-  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
-    publisher.writers_.back().set_limit(publisher.room_until_.get());
-    if (!has_membarrier) publisher.writers_.back().use_fences();
-  }
-  return publisher;
-}
-
-inline Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) const {
-  const detail::Geometry& geometry = topic_->geometry();
-  if (options.gating && policy() == Policy::overwrite) return Errc::not_allowed;
-  if (options.gating && options.in_place)
-    return Errc::invalid_argument;  // It reads in place anyway.
-  if (options.partition && *options.partition >= geometry.partition_count)
-    return Errc::invalid_argument;
-  const bool by_offset = options.from.at_ == detail::StartAt::offset;
-  if (by_offset && !options.partition && geometry.partition_count > 1)
-    return Errc::invalid_argument;
-  const bool by_time = options.from.time_ms_ >= 0;
-  if (by_time && (geometry.flags & detail::kTimestamps) == 0) return Errc::not_allowed;
-  auto records = topic_->records_for_reading();
-  if (!records) return records.error();
-
-  const auto mode = options.gating ? detail::ReaderMode::gating : detail::ReaderMode::lossy;
-  const std::uint32_t first = options.partition.value_or(0);
-  const std::uint32_t last = options.partition ? first : geometry.partition_count - 1;
-  Subscriber subscriber;
-  const auto prepare = [&](std::uint32_t index) {
-    subscriber.readers_.clear();
-    for (std::uint32_t i = first; i <= last; ++i) {
-      subscriber.readers_.emplace_back(*topic_, i, index, *records, mode, options.in_place);
-      subscriber.readers_.back().prepare(options.from.at_);
-    }
-  };
-  auto joined = join(detail::ParticipantRole::subscriber, prepare);
-  if (!joined) return joined.error();
-  subscriber.participant_ = std::move(*joined);
-  subscriber.in_place_ = options.in_place;
-  const bool has_cores = std::thread::hardware_concurrency() > 1;
-  subscriber.spin_ns_ = has_cores ? options.spin.count() : 0;
-  subscriber.patience_.set(has_cores ? options.patience.count() : 0);
-  for (auto& reader : subscriber.readers_) {
-    if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
-      return settled.error();
-    if (by_time) reader.skip_until_time(options.from.time_ms_);
-  }
-  return subscriber;
-}
-
-// Claims that are open and not the last ones: they keep what was claimed behind them from being read.
-inline std::vector<Topic::OpenClaim> Topic::claims_with_others_behind() const {
-  std::vector<OpenClaim> claims;
-  for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
-    if (!detail::is_publisher(
-            detail::load_acquire<detail::Edge::slot>(topic_->participant(slot).state)))
-      continue;
-    for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i) {
-      const detail::PartitionView view = topic_->partition(i);
-      const auto facts = detail::read_claim(view.slots[slot]);
-      if (!facts || facts->claim_phase() != detail::kClaimed) continue;
-      // [claim] acquire
-      const std::uint64_t end = detail::load_acquire<detail::Edge::claim>(view.control->claim);
-      if (end != facts->word + facts->step) claims.push_back({slot, i, facts->phase});
-    }
-  }
-  return claims;
-}
-
-inline TopicInfo Topic::info() const {
-  const detail::Geometry& geometry = topic_->geometry();
-  TopicInfo info;
-  info.name = name_;
-  info.policy = policy();
-  info.segment_bytes = geometry.segment_size;
-  info.retain_all = (geometry.flags & detail::kRetainAll) != 0;
-  info.single_writer = (geometry.flags & detail::kSingleWriter) != 0;
-  info.timestamps = (geometry.flags & detail::kTimestamps) != 0;
-  std::vector<std::uint64_t> starts;
-  std::vector<std::uint64_t> currents;
-  std::vector<std::uint64_t> rooms;  // Segments, at most.
-  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    const detail::PartitionView view = topic_->partition(i);
-    PartitionInfo partition;
-    std::uint64_t start = 0;
-    std::uint64_t current = 0;
-    for (int attempt = 0; attempt < 1000;
-         ++attempt) {  // A snapshot; a busy topic may move meanwhile.
-      start = detail::load_seq_cst<detail::Edge::retire>(view.control->start);
-      current = detail::load_acquire<detail::Edge::segment_open>(view.control->current);
-      const std::uint64_t claim = detail::load_acquire<detail::Edge::claim>(view.control->claim);
-      auto first = detail::find_segment(*topic_, view, start);
-      auto newest = detail::find_segment(*topic_, view, current);
-      if (!first || !newest ||
-          geometry.claim_layout.segment(claim) != geometry.claim_layout.truncate_segment(current)) {
-        continue;
-      }
-      partition.start = first->base_offset;
-      partition.end = newest->base_offset + geometry.claim_layout.records(claim);
-      break;
-    }
-    const detail::Supply supply{*topic_, i};
-    const std::uint64_t segments = geometry.grows() ? supply.count() : geometry.segment_count;
-    const std::uint64_t maximum = geometry.grows() ? supply.maximum() : geometry.segment_count;
-    partition.capacity_bytes = segments * geometry.segment_size;
-    info.capacity_bytes = std::max(info.capacity_bytes, partition.capacity_bytes);
-    info.max_capacity_bytes = maximum * geometry.segment_size;
-    rooms.push_back(std::max(segments, maximum));
-    info.partitions.push_back(partition);
-    starts.push_back(start);
-    currents.push_back(current);
-  }
-  // What somebody is just publishing is no news; a claim that is still open a moment later is.
-  std::vector<OpenClaim> open_claims = claims_with_others_behind();
-  if (!open_claims.empty()) {
-    for (int i = 0; i < 1000; ++i) detail::spin_pause();
-    const auto still_open = claims_with_others_behind();
-    std::erase_if(open_claims, [&](const OpenClaim& claim) {
-      return std::find(still_open.begin(), still_open.end(), claim) == still_open.end();
-    });
-  }
-  for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
-    const detail::ParticipantSlot& participant = topic_->participant(slot);
-    const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
-    const auto role = detail::role_of(state);
-    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber &&
-        role != detail::ParticipantRole::member) {
-      continue;
-    }
-    if (detail::is_dead(*topic_, state)) continue;
-    ParticipantInfo one;
-    one.pid = detail::load_relaxed(participant.pid);
-    one.role = role == detail::ParticipantRole::publisher             ? "publisher"
-               : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
-               : role == detail::ParticipantRole::member              ? "member"
-                                                                      : "subscriber";
-    one.blocking = std::any_of(open_claims.begin(), open_claims.end(),
-                               [&](const OpenClaim& claim) { return claim.slot == slot; });
-    for (std::uint32_t i = 0;
-         role == detail::ParticipantRole::subscriber && i < geometry.partition_count; ++i) {
-      const detail::PartitionSlot& line = topic_->partition(i).slots[slot];
-      const std::uint64_t mode = detail::load_acquire<detail::Edge::retire>(line.reader_mode);
-      if (mode == static_cast<std::uint64_t>(detail::ReaderMode::none)) continue;
-      const std::uint64_t offset = detail::load_relaxed(line.cursor_offset);
-      one.offset += offset;
-      if (info.partitions[i].end > offset) one.lag += info.partitions[i].end - offset;
-      if (mode != static_cast<std::uint64_t>(detail::ReaderMode::gating)) {
-        one.role = "lossy-subscriber";
-      } else if (!info.retain_all &&
-                 detail::load_acquire<detail::Edge::cursor>(line.cursor_segment) <= starts[i] &&
-                 currents[i] - starts[i] + 1 >= rooms[i]) {
-        one.blocking = true;
-      }
-    }
-    info.participants.push_back(std::move(one));
-  }
-  return info;
-}
-
-}  // namespace leat
+}  // namespace leat::inline v0

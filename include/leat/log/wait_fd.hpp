@@ -12,24 +12,15 @@
 #include <utility>
 
 #include "leat/log/shared_topic.hpp"
+#include "leat/log/waiter.hpp"
 #include "leat/os/event.hpp"
 #include "leat/os/signals.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 class WaitFd {
  public:
-  // A forked child has the object, but no helper thread: it leaves the rest of it as it is.
-  struct Delete {
-    void operator()(WaitFd* wait_fd) const noexcept {
-      if (wait_fd->fork_generation_ == fork_generation()) {
-        delete wait_fd;
-      } else {
-        const EventFd closes = std::move(wait_fd->fd_);
-      }
-    }
-  };
-  using Handle = std::unique_ptr<WaitFd, Delete>;
+  using Handle = std::unique_ptr<WaitFd, DeleteWaitFd>;
 
   static Result<Handle> start(std::shared_ptr<SharedTopic> topic) {
     EventFd fd;
@@ -73,6 +64,7 @@ class WaitFd {
   }
 
  private:
+  friend struct DeleteWaitFd;
   WaitFd(std::shared_ptr<SharedTopic> topic, EventFd fd)
       : topic_{std::move(topic)}, fd_{std::move(fd)}, helper_{[this] { run(); }} {}
 
@@ -108,4 +100,4 @@ class WaitFd {
   std::thread helper_;  // Last: it uses the rest.
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

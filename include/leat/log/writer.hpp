@@ -3,22 +3,22 @@
 // docs/internals/log.md, "The claim word", says why nothing is lost on the way.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
-#include <functional>
+#include <cstdint>
 #include <optional>
 #include <stop_token>
 
-#include "leat/log/segments.hpp"
+#include "leat/base/callback.hpp"
+#include "leat/base/step.hpp"
+#include "leat/deadline.hpp"
+#include "leat/log/claim_point.hpp"
 #include "leat/os/death_bell.hpp"
+#include "leat/result.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
-// grow: as block, but room is added up to a maximum before anybody waits.
-enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
-static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
-
-namespace detail {
+class Roller;
+class SharedTopic;
 
 // Room for a record that is won and not yet visible.
 struct ClaimedRoom {
@@ -32,25 +32,7 @@ struct ClaimedRoom {
 class PartitionWriter {
  public:
   PartitionWriter(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
-                  std::byte* records, bool exclusive) noexcept
-      : topic_{&topic},
-        view_{topic.partition(partition)},
-        slot_{&view_.slots[self]},
-        records_{records + view_.records_offset},
-        data_wake_{&topic.header().data_wake},
-        death_bell_{&topic.header().death_bell},
-        layout_{topic.geometry().claim_layout},
-        key_{topic.geometry().key},
-        segment_granules_{topic.geometry().segment_granules},
-        granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
-        segment_mask_{layout_.pack(~0ULL, 0, 0) | ClaimLayout::kClosed},
-        // relaxed: own word. The numbers go on where the slot's last owner was.
-        claim_number_{load_relaxed(slot_->phase) & ~kPhaseMask},
-        partition_{partition},
-        self_{self},
-        exclusive_{exclusive} {
-    if (exclusive) announce_exclusive();
-  }
+                  std::byte* records, bool exclusive) noexcept;
 
   // Takes `records` offsets and `granules` of room in one step. Waits for room until the deadline if
   // the policy is block. The header's claim field is written.
@@ -102,21 +84,17 @@ class PartitionWriter {
   void set_claim_open(bool open) noexcept { claim_is_open_ = open; }
 
   // Offsets from what this returns on are not claimed; it is asked again when that is reached.
-  void set_limit(const std::function<std::uint64_t()>* limit) noexcept { limit_ = limit; }
+  void set_limit(const Callback<std::uint64_t()>* limit) noexcept { limit_ = limit; }
 
   // Where the kernel has no membarrier(2), each record pays for a fence of its own.
   void use_fences() noexcept { fences_ = true; }
 
  private:
-  const Geometry& geometry() const noexcept { return topic_->geometry(); }
+  const Geometry& geometry() const noexcept;
 
   // An exclusive publisher's phase stays so: which claim is open follows from the claim word.
   // docs/internals/log.md, "Repair".
-  void announce_exclusive() noexcept {
-    store_release<Edge::intent>(slot_->claim_word, load_acquire<Edge::claim>(view_.control->claim));
-    store_release<Edge::intent>(slot_->claim_segment, 0);  // It holds none yet.
-    store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
-  }
+  void announce_exclusive() noexcept;
 
   [[gnu::always_inline]] Error claim_exclusive(ClaimedRoom& room, std::uint64_t records,
                                                std::uint64_t granules, const Deadline& deadline,
@@ -206,9 +184,7 @@ class PartitionWriter {
   }
 
   // What was won from there and must not take effect becomes a gap.
-  [[gnu::noinline]] Error give_up(const ClaimPoint& from) {
-    return Repair{*topic_, partition_, self_}.give_up_own(from).error();
-  }
+  Error give_up(const ClaimPoint& from);
 
   // The claim word, and the full number of its segment.
   [[gnu::always_inline]] std::optional<ClaimPoint> claim_point() const noexcept {
@@ -265,127 +241,24 @@ class PartitionWriter {
   }
 
   // Keeps where the segment is. It holds an open claim, or nobody else can move on.
-  [[gnu::noinline]] Result<void> enter(std::uint64_t number) noexcept {
-    auto segment = find_segment(*topic_, view_, number);
-    if (!segment) return segment.error();
-    // [intent] release: before the claims of an exclusive publisher in it. The others announce it.
-    if (exclusive_) store_release<Edge::intent>(slot_->claim_segment, number);
-    segment_ = number;
-    segment_word_ = layout_.pack(number, 0, 0);
-    segment_data_ = records_ + segment->physical * geometry().segment_size;
-    segment_position_ = number * geometry().segment_granules;
-    base_offset_ = segment->base_offset;
-    touched_ = 0;
-    return {};
-  }
+  Result<void> enter(std::uint64_t number) noexcept;
 
   // Called when `granules` do not fit behind the claim word.
-  [[gnu::noinline]] Result<void> next_segment(std::uint64_t granules, const Deadline& deadline,
-                                              const std::stop_token* stop) {
-    const std::int64_t started_ns = now_ns();
-    // Each move is somebody's progress; scribbled words could pretend that for ever.
-    for (std::uint32_t moves = 0; moves < kManyMoves;) {
-      const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout_);
-      if (!point) return Errc::corrupt;
-      if ((point->word & granules_or_closed_) + granules <= segment_granules_) {
-        if (!exclusive_) return {};
-        claim_ = point->word;
-        return enter(point->segment);
-      }
-      Shortage shortage;
-      Roller roller{*topic_, partition_, self_};
-      auto state = roller.roll(granules, shortage);
-      if (!state) return state.error();
-      if (*state == RollState::moved) {
-        ++moves;
-        continue;
-      }
-      moves = 0;
-
-      // Full. Say so on the word that readers wake, look once more, then sleep.
-      if (topic_->is_deleted()) return Errc::deleted;
-      if (shortage.by_readers && evict_if_late(roller)) continue;
-      if (!waits_for_room()) return Errc::full;
-      if ((geometry().flags & kRetainAll) != 0) return Errc::full;
-      if (deadline.is_immediate()) return Errc::full;
-      if ((shortage.by_readers || shortage.by_members) && !shortage.by_others &&
-          (!shortage.by_unpolled || now_ns() - started_ns >= kHandedOver)) {
-        return Errc::would_deadlock;
-      }
-      if (stop != nullptr && stop->stop_requested()) return Errc::stopped;
-      if (deadline.passed()) return Errc::timeout;
-      std::uint32_t& space_wake = topic_->header().space_wake;
-      // [sleeping] seq_cst: the bit is set before the last look.
-      const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
-      LEAT_STEP("space:sleeping");
-      state = roller.roll(granules, shortage);
-      if (!state) return state.error();
-      // Who holds the room may die without a word: look again soon.
-      if (*state == RollState::full)
-        futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
-    }
-    return Errc::corrupt;
-  }
+  Result<void> next_segment(std::uint64_t granules, const Deadline& deadline,
+                            const std::stop_token* stop);
 
   // Whether a claim from there stays below the limit. The offset is that of the claim if its swap
   // succeeds: then the segment's entry was the current one.
-  [[gnu::noinline]] bool is_below_limit(const ClaimPoint& from, std::uint64_t records) {
-    std::uint64_t base = base_offset_;
-    if (segment_ != from.segment) {
-      // [segment-map] acquire
-      base = load_acquire<Edge::segment_map>(
-          view_.entries[from.segment & (geometry().entry_count - 1)].base_offset);
-    }
-    const std::uint64_t end = base + layout_.records(from.word) + records;
-    // [sleeping] acquire: whoever changes what the limit returns moves the word on afterwards.
-    const std::uint32_t moved = load_acquire<Edge::sleeping>(topic_->header().space_wake);
-    if (end > below_ || moved != limit_asked_at_) {
-      limit_asked_at_ = moved;
-      below_ = (*limit_)();
-    }
-    return end <= below_;
-  }
+  bool is_below_limit(const ClaimPoint& from, std::uint64_t records);
 
-  [[gnu::noinline]] Error wait_for_limit(ClaimPoint from, std::uint64_t records,
-                                         const Deadline& deadline, const std::stop_token* stop) {
-    while (!is_below_limit(from, records)) {
-      if (topic_->is_deleted()) return {Errc::deleted};
-      if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
-      if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
-      if (deadline.passed()) return {Errc::timeout};
-      std::uint32_t& space_wake = topic_->header().space_wake;
-      // [sleeping] seq_cst: the bit is set before the last look.
-      const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
-      if (!is_below_limit(from, records))
-        futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
-      if (exclusive_) continue;
-      const std::optional<ClaimPoint> now = load_claim_point(*view_.control, layout_);
-      if (!now) return {Errc::corrupt};
-      from = *now;
-    }
-    return {};
-  }
+  Error wait_for_limit(ClaimPoint from, std::uint64_t records, const Deadline& deadline,
+                       const std::stop_token* stop);
 
-  bool waits_for_room() const noexcept {
-    return geometry().policy == static_cast<std::uint32_t>(Policy::block) || geometry().grows();
-  }
+  bool waits_for_room() const noexcept;
 
   // Evicts the subscribers that hold the oldest segment if they have done so for evict_after, counted
   // from when this publisher first found the topic full because of that segment.
-  bool evict_if_late(Roller& roller) noexcept {
-    if (geometry().evict_after_ns == 0) return false;
-    // [retire] seq_cst
-    const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->start);
-    const std::int64_t now = now_ns();
-    if (blocked_by_ != oldest) {
-      blocked_by_ = oldest;
-      blocked_since_ns_ = now;
-    }
-    if (now - blocked_since_ns_ < geometry().evict_after_ns) return false;
-    blocked_by_ = 0;
-    roller.evict_blockers();
-    return true;
-  }
+  bool evict_if_late(Roller& roller) noexcept;
 
   // Writes into each line of the next two records of this size, so that their publication need not
   // wait until other processors have given the lines up. A store, because prefetching for writing
@@ -395,8 +268,9 @@ class PartitionWriter {
     const std::uint64_t claimed = layout_.granules(claim_) * kGranule;  // Bytes of the segment.
     const auto begin =
         static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(room.header) - segment_data_);
-    const std::uint64_t ahead = std::min(2 * (claimed - begin), kTouchAhead);
-    const std::uint64_t until = std::min(claimed + ahead, segment_granules_ * kGranule);
+    const std::uint64_t ahead = 2 * (claimed - begin);
+    std::uint64_t until = claimed + (ahead < kTouchAhead ? ahead : kTouchAhead);
+    if (until > segment_granules_ * kGranule) until = segment_granules_ * kGranule;
     if (touched_ < claimed) touched_ = Geometry::round_up(claimed, kCacheLine);
     for (; touched_ < until; touched_ += kCacheLine) {
       auto& detail = *reinterpret_cast<std::uint32_t*>(segment_data_ + touched_ +
@@ -405,11 +279,7 @@ class PartitionWriter {
     }
   }
 
-  [[gnu::noinline]] Error after_commit(std::uint32_t wake) noexcept {
-    SharedTopic::wake(topic_->header().data_wake);
-    if ((wake & kDeleted) != 0) return {Errc::deleted};
-    return {};
-  }
+  Error after_commit(std::uint32_t wake) noexcept;
 
   // ns; for a program to give a subscriber that it made to the thread that will poll it.
   static constexpr std::int64_t kHandedOver = 1'000'000'000;
@@ -437,7 +307,7 @@ class PartitionWriter {
   std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
   std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
   std::uint64_t claim_number_;                  // << 2; changes with every announcement.
-  const std::function<std::uint64_t()>* limit_ = nullptr;
+  const Callback<std::uint64_t()>* limit_ = nullptr;
   std::uint64_t below_ = 0;           // What limit_ returned last,
   std::uint32_t limit_asked_at_ = 0;  // and where space_wake was then.
   std::uint64_t blocked_by_ = 0;      // The oldest segment when the topic was full; 0 = it was not.
@@ -449,6 +319,4 @@ class PartitionWriter {
   bool fences_ = false;
 };
 
-}  // namespace detail
-
-}  // namespace leat
+}  // namespace leat::inline v0::detail

@@ -21,7 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
 inline constexpr bool kHasDeathBell = false;  // Nobody dies in the model but at a step.
@@ -68,4 +68,4 @@ class DeathBellGuard {
   robust_list* before_ = nullptr;  // Most often null.
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

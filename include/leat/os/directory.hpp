@@ -13,7 +13,7 @@
 
 #include "leat/os/file.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // Opens a name in a directory; never follows a link.
 inline Result<Fd> open_at(int directory, const char* name, int flags, ::mode_t mode = 0) noexcept {
@@ -114,4 +114,4 @@ inline std::optional<::gid_t> find_group(const std::string& name) noexcept {
 
 inline void sleep_a_millisecond() noexcept { ::usleep(1000); }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -8,10 +8,10 @@
 
 #include <string>
 
-#include "leat/base/clock.hpp"
+#include "leat/deadline.hpp"
 #include "leat/os/file.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // A counter with a descriptor that is readable while it is not zero.
 class EventFd {
@@ -78,4 +78,4 @@ inline bool is_readable(int fd) noexcept {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

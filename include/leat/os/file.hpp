@@ -1,4 +1,4 @@
-// File descriptors and mappings that clean up after themselves.
+// Files and their mappings.
 #pragma once
 
 #include <fcntl.h>
@@ -12,10 +12,11 @@
 #include <cstddef>
 #include <utility>
 
-#include "leat/base/result.hpp"
+#include "leat/os/fd.hpp"
 #include "leat/os/signals.hpp"
+#include "leat/result.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
 namespace model {  // The model knows one byte of a file by all its addresses.
@@ -25,27 +26,6 @@ void unmapped(const void* data) noexcept;
 void has_memory(int fd, std::size_t offset, std::size_t size, bool has) noexcept;
 }  // namespace model
 #endif
-
-class Fd {
- public:
-  Fd() noexcept = default;
-  explicit Fd(int number) noexcept : number_{number} {}
-  Fd(Fd&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Fd() {
-    if (number_ >= 0) ::close(number_);
-  }
-  int get() const noexcept { return number_; }
-  explicit operator bool() const noexcept { return number_ >= 0; }
-  // Gives the number up without closing it.
-  int release() noexcept { return std::exchange(number_, -1); }
-
- private:
-  int number_ = -1;
-};
 
 // The same description under a number above 2: a program that was started without standard streams
 // still writes to 1 and 2, and must not write into a topic.
@@ -187,4 +167,4 @@ inline Result<std::size_t> file_size(int fd) noexcept {
   return static_cast<std::size_t>(status.st_size);
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -12,9 +12,9 @@
 #include <cstdint>
 #include <span>
 
-#include "leat/base/clock.hpp"
+#include "leat/deadline.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
 namespace model {
@@ -90,4 +90,4 @@ inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) 
   return -1;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -11,9 +11,9 @@
 #include <cerrno>
 #include <cstdint>
 
-#include "leat/base/result.hpp"
+#include "leat/result.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
 namespace model {
@@ -59,4 +59,4 @@ inline bool byte_is_locked(int fd, std::int64_t offset) noexcept {
 #endif
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

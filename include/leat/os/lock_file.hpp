@@ -5,16 +5,16 @@
 //
 // A child of fork has a copy of every descriptor, and a lock lives for as long as any of them. So the
 // child closes its copies of these at once, and the process does not fork while it opens or closes one:
-// a child finds each of them on the list of os/fork.hpp, and no number that is another file's by now.
+// a child finds each of them on the list of os/fork_state.hpp, and no number that is another file's by now.
 #pragma once
 
 #include <utility>
 
 #include "leat/os/directory.hpp"
-#include "leat/os/fork.hpp"
+#include "leat/os/fork_state.hpp"
 #include "leat/os/lock.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 class LockFile {
  public:
@@ -75,4 +75,4 @@ class LockFile {
   std::uint32_t fork_generation_ = fork_generation();
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

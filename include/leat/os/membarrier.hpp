@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
 namespace model {
@@ -33,4 +33,4 @@ inline bool membarrier_all() noexcept {
 #endif
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

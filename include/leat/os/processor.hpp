@@ -5,7 +5,7 @@
 
 #include "leat/base/atomic.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // Lets another thread that is ready have the processor, if there is one. About 0.3 us if not.
 inline void yield_processor() noexcept {
@@ -16,4 +16,4 @@ inline void yield_processor() noexcept {
 #endif
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

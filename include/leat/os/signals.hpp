@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // Blocks all signals of the calling thread while it lives. Threads that are started meanwhile never handle
 // any: those of the library's own leave the program's signals to the program's threads.
@@ -40,4 +40,4 @@ inline void take_pending(int signal) noexcept {
   }
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "../testing.hpp"
+#include "leat/log/supply.hpp"
 
 namespace leat {
 namespace {

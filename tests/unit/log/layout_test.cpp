@@ -1,4 +1,4 @@
-#include "leat/log/layout.hpp"
+#include "leat/format/layout.hpp"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "leat/log/publisher.hpp"
+#include "leat/publisher.hpp"
 
 #include <array>
 #include <atomic>

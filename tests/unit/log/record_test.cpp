@@ -1,4 +1,4 @@
-#include "leat/log/record.hpp"
+#include "leat/record.hpp"
 
 #include <array>
 #include <memory>

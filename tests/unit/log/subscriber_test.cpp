@@ -1,4 +1,6 @@
-#include "leat/log/subscriber.hpp"
+#include "leat/subscriber.hpp"
+
+#include <poll.h>
 
 #include <map>
 

@@ -1,6 +1,6 @@
 #include "leat/os/lock.hpp"
 
-#include "leat/log/layout.hpp"
+#include "leat/format/layout.hpp"
 #include "testing.hpp"
 
 namespace leat::detail {

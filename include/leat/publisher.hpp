@@ -9,18 +9,24 @@
 // publish at once. How a claim is made and why nothing is lost: docs/internals/log.md.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
 #include <utility>
 #include <vector>
 
+#include "leat/base/assert.hpp"
+#include "leat/base/callback.hpp"
+#include "leat/format/wire.hpp"
+#include "leat/log/participant.hpp"
 #include "leat/log/partitioner.hpp"
-#include "leat/log/record.hpp"
 #include "leat/log/writer.hpp"
-#include "leat/os/membarrier.hpp"
+#include "leat/record.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
 struct PublisherOptions {
   bool exclusive = false;                       // the topic's only publisher; cheaper per record
@@ -28,7 +34,7 @@ struct PublisherOptions {
   // Publishes only offsets below what this returns. Asked again whenever that is reached, and after
   // Topic::make_publishers_look(); while it says no, the publisher waits as for room. Exact with any
   // number of publishers that go by it.
-  std::function<std::uint64_t()> room_until = {};
+  Callback<std::uint64_t()> room_until = {};
 };
 
 class Publisher;
@@ -108,13 +114,7 @@ class [[nodiscard]] Claim {
 // The publisher outlives it.
 class Batch {
  public:
-  Batch(Batch&& other) noexcept
-      : publisher_{std::exchange(other.publisher_, nullptr)},
-        frames_{std::move(other.frames_)},
-        capacity_{other.capacity_},
-        size_{other.size_},
-        partition_{other.partition_},
-        count_{other.count_} {}
+  Batch(Batch&& other) noexcept;
   Batch& operator=(Batch&&) = delete;
   ~Batch();
 
@@ -148,8 +148,9 @@ class Batch {
 
 class Publisher {
  public:
-  Publisher(Publisher&&) noexcept = default;
-  Publisher& operator=(Publisher&&) noexcept = default;
+  Publisher(Publisher&&) noexcept;
+  Publisher& operator=(Publisher&&) noexcept;
+  ~Publisher();
 
   // Appends one record and returns its offset. When the topic is full: waits until the deadline
   // (policy block), or returns at once.
@@ -232,7 +233,7 @@ class Publisher {
  private:
   friend class Topic;
   friend class Batch;
-  Publisher() = default;
+  Publisher() noexcept;
 
   Error too_large() const noexcept { return {Errc::too_large, static_cast<int>(max_payload_)}; }
 
@@ -255,7 +256,7 @@ class Publisher {
 
   detail::Participant participant_;
   std::vector<detail::PartitionWriter> writers_;  // By partition.
-  std::unique_ptr<const std::function<std::uint64_t()>> room_until_;
+  std::unique_ptr<const Callback<std::uint64_t()>> room_until_;
   std::unique_ptr<std::byte[]>
       spare_frames_;  // The last batch's, so that the next need not allocate.
   std::uint64_t spare_capacity_ = 0;
@@ -264,27 +265,6 @@ class Publisher {
   bool exclusive_ = false;
   bool timestamps_ = false;
 };
-
-inline Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
-    : publisher_{&publisher},
-      frames_{std::move(publisher.spare_frames_)},
-      capacity_{std::exchange(publisher.spare_capacity_, 0)},
-      partition_{partition} {}
-
-inline Batch::~Batch() {
-  if (publisher_ == nullptr || capacity_ <= publisher_->spare_capacity_) return;
-  publisher_->spare_frames_ = std::move(frames_);
-  publisher_->spare_capacity_ = capacity_;
-}
-
-inline void Batch::grow(std::uint64_t at_least) {
-  const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least),
-                                          publisher_->max_payload_ - sizeof(detail::BatchHeader));
-  std::unique_ptr<std::byte[]> larger{new std::byte[capacity]};
-  if (size_ != 0) std::memcpy(larger.get(), frames_.get(), size_);
-  frames_ = std::move(larger);
-  capacity_ = capacity;
-}
 
 inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) {
   const std::uint64_t end = detail::Geometry::round_up(size_ + sizeof(detail::BatchFrame) + payload,
@@ -344,4 +324,8 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   return room.offset;
 }
 
-}  // namespace leat
+}  // namespace leat::inline v0
+
+#ifndef LEAT_COMPILED
+#include "leat/topic.hpp"
+#endif

@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "leat/base/atomic.hpp"
-#include "leat/log/record.hpp"
+#include "leat/format/layout.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 // A header's numbers, in private memory.
 struct FoundRecord {
@@ -46,4 +46,4 @@ struct FoundRecord {
          found.kind <= static_cast<std::uint64_t>(RecordKind::revoked);
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -8,13 +8,23 @@
 // used by several threads.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "leat/group/member.hpp"
+#include "leat/member.hpp"
+#include "leat/topic.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
+
+namespace detail {
+struct CursorValue;
+class GroupLock;
+class GroupView;
+}  // namespace detail
 
 enum class GroupMode : std::uint32_t {
   at_least_once = 0,  // what is not acknowledged is delivered again
@@ -88,11 +98,7 @@ class Group {
  private:
   friend class Topic;
   Result<Member> make_member(const MemberOptions& options) const;
-  Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created)
-      : topic_{std::move(topic)},
-        view_{std::move(view)},
-        name_{view_->name()},
-        was_created_{was_created} {}
+  Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created);
 
   // Held until what it returns is gone; given back by the kernel if its owner dies.
   static Result<detail::GroupLock> lock(detail::SharedTopic& topic);
@@ -124,6 +130,8 @@ class Group {
   bool was_created_;
 };
 
-}  // namespace leat
+}  // namespace leat::inline v0
 
-#include "leat/group/group_impl.hpp"
+#ifndef LEAT_COMPILED
+#include "leat/group/impl.hpp"
+#endif

@@ -1,23 +1,16 @@
-// A member of a consumer group: takes records that no other member has, and acknowledges them.
+// A member at work: what a Member of leat/member.hpp stands for.
 //
-//     auto member = topic->group("workers")->join();
-//     while (auto delivery = member->take()) {
-//       work(delivery->record.value);
-//       member->acknowledge(*delivery);
-//     }
-//
-// A Member belongs to one thread at a time; any number of members, in any number of processes, share
-// the records of a group. What a member has taken and not acknowledged when it goes, or dies, others
-// get. docs/guide/groups.md shows the use, docs/internals/groups.md why nothing is lost.
+// docs/internals/groups.md says why nothing is lost. The functions are in member_take.hpp (claiming),
+// member_hand.hpp (handing out), member_keys.hpp, member_retake.hpp (what came back), and
+// member_impl.hpp (the rest).
 #pragma once
 
-#include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -26,99 +19,43 @@
 #include "leat/group/claims.hpp"
 #include "leat/group/fixed_map.hpp"
 #include "leat/group/walker.hpp"
-#include "leat/log/topic.hpp"
+#include "leat/log/waiter.hpp"
+#include "leat/member.hpp"
 
-namespace leat {
+namespace leat::inline v0::detail {
 
-struct MemberOptions {
-  std::string name = {};                                          // for people; at most 63 bytes
-  std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping
-  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // as for subscribers
-};
+// What a look for a record came to; if it failed, error_ says why. Not a Result: this is the hot path.
+enum class Got : std::uint8_t { one, none, failed };
 
-// A record that a member holds. What `record` points to is in place and stays until the record is
-// acknowledged or given back; in a group with a lease it is a copy of the member's own, and stays
-// until the next call that takes.
-struct Delivery {
-  Record record;
-  std::uint32_t deliveries = 1;  // 1: for the first time. Stands still at 65,535.
-
- private:
-  friend class Member;
-  std::uint64_t state_ = 0;  // Of the hold: whether it is still this delivery's.
-  std::uint64_t position_ = 0;
-  std::uint32_t row_ = 0;  // Where the hold is.
-  std::uint32_t hold_ = 0;
-};
-
-class Member {
+class MemberCore final : public Waiter {
  public:
-  Member(Member&&) noexcept;
-  Member& operator=(Member&& other) noexcept;
-  // Gives back what it has not acknowledged (at-most-once: what it was not handed), and leaves.
-  ~Member();
+  MemberCore(Topic topic, std::shared_ptr<GroupView> group)
+      : Waiter{true}, topic_{std::move(topic)}, group_{std::move(group)} {}
+  ~MemberCore() { leave(); }
 
-  // The next record; waits for it until the deadline. The member holds it until it is acknowledged.
-  //   timeout, stopped, closed, deleted, corrupt, forked
-  //   in_flight_full   it holds as many as the group allows
-  Result<Delivery> take(const Deadline& deadline = Deadline::never(),
-                        const std::stop_token& stop = {});
-
-  // Appends up to `limit` records that are there, and returns how many; waits for the first until the
-  // deadline. Errors as take().
-  Result<std::size_t> take(std::vector<Delivery>& into, std::size_t limit,
-                           const Deadline& deadline = Deadline::never(),
-                           const std::stop_token& stop = {});
-
-  // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
-  //   buffer_too_small   it is the next one again
-  //   lease_lost         its lease ran out meanwhile: another member has it, too
-  //   otherwise as take()
-  Result<std::size_t> take_copy(std::span<std::byte> buffer,
-                                const Deadline& deadline = Deadline::never(),
-                                const std::stop_token& stop = {});
-
-  // Calls on_delivery(const Delivery&) for up to `limit` records that are there, and acknowledges each
-  // when the call returns. Returns how many; never waits. If the call throws, that record and those
-  // after it are given back.
-  template <class OnDelivery>
-  Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery);
-
-  //   not_held     acknowledged or given back already, or another member's
-  //   lease_lost   held for longer than the group's lease: another member has it, or will
-  //   closed, forked
+  // As those of Member, which calls them.
+  Result<Delivery> take(const Deadline& deadline, const std::stop_token& stop);
+  Result<std::size_t> take(std::vector<Delivery>& into, std::size_t limit, const Deadline& deadline,
+                           const std::stop_token& stop);
+  Result<std::size_t> take_copy(std::span<std::byte> buffer, const Deadline& deadline,
+                                const std::stop_token& stop);
   Result<void> acknowledge(const Delivery& delivery);
-  // The same with everything that this member took before it. Returns how many that were.
   Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
   Result<std::size_t> acknowledge_all();
-
-  // Lets another member, or this one, have the record again, after the delay. Errors as acknowledge().
-  Result<void> give_back(const Delivery& delivery,
-                         std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
-
-  // Waits until take() or poll() may have something to do.
-  //   timeout, stopped, forked
-  Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
-  // The same, ending with `stopped` when a descriptor is readable (an eventfd).
-  Result<void> wait(const Deadline& deadline, int stop_fd);
-  // As Subscriber::wait_fd().
-  Result<int> wait_fd();
-
-  // Ends the waits of this member with `stopped`, now and later; its calls still take what is there.
-  // Any thread.
-  void stop_waits() noexcept;
-  void resume_waits() noexcept { waits_stopped_->store(false); }
-  bool waits_are_stopped() const noexcept { return waits_stopped_->load(); }
-
-  // How many records it holds, and has claimed for its next calls.
+  Result<void> give_back(const Delivery& delivery, std::chrono::nanoseconds delay);
   std::size_t in_flight() const noexcept { return in_flight_; }
-  // How long waits look before they sleep.
   void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
 
+  // Records by and by, for a callback: the steps of Member::poll().
+  Errc begin_poll();
+  Got poll_next(Delivery& delivery, std::size_t count, std::size_t limit);
+  // The callback is done with it. False: in a child of the callback's.
+  bool settle_polled(const Delivery& delivery) noexcept;
+  void give_back_polled(const Delivery& delivery) noexcept;
+  Error end_poll(std::size_t count, Got last);
+
  private:
-  friend class Group;
-  friend struct detail::Waiting;
-  static constexpr bool kSharesWork = true;
+  friend class leat::Group;
   static constexpr std::size_t kAhead = 64;        // Records claimed for later calls of take().
   static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
   static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
@@ -141,10 +78,10 @@ class Member {
 
   // One partition.
   struct Lane {
-    Lane(detail::SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
+    Lane(SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
         : walker{topic, partition, records} {}
-    detail::Walker walker;
-    detail::HoleWatch hole;
+    Walker walker;
+    HoleWatch hole;
   };
   // What a member remembers of a record that it claimed or took, and has not settled.
   struct Mine {
@@ -169,7 +106,7 @@ class Member {
   };
   // A record claimed, or taken of those that came back, and not handed out.
   struct Ready {
-    detail::WalkedRecord record;  // Without a payload: found by its hold.
+    WalkedRecord record;  // Without a payload: found by its hold.
     std::uint32_t row, hold;
     std::uint64_t state;
   };
@@ -197,17 +134,10 @@ class Member {
     bool is_all = true;
   };
 
-  Member(Topic topic, std::shared_ptr<detail::GroupView> group)
-      : topic_{std::move(topic)}, group_{std::move(group)} {}
+  const GroupGeometry& geometry() const noexcept { return group_->geometry(); }
+  GroupSeat& seat() const noexcept { return group_->seat(seat_); }
 
-  detail::SharedTopic& shared() const noexcept { return participant_.topic(); }
-  const detail::GroupGeometry& geometry() const noexcept { return group_->geometry(); }
-  detail::GroupSeat& seat() const noexcept { return group_->seat(seat_); }
-
-  // What a look for a record came to; if it failed, error_ says why. Not a Result: this is the hot path.
-  enum class Got : std::uint8_t { one, none, failed };
-
-  Result<void> take_seat(const MemberOptions& options);
+  Result<void> take_seat(const MemberOptions& options, const std::byte* records);
   void make_tables();
   Errc check() noexcept;
   void vacate() noexcept;
@@ -222,20 +152,20 @@ class Member {
   Result<std::size_t> take_some(std::vector<Delivery>& into, std::size_t limit);
   Got hand_out(Delivery& delivery);
   std::uint64_t hand_over_again(std::uint64_t ready, bool& is_dead_letter) const noexcept;
-  bool get_ready(std::size_t want, detail::HoldPhase phase);
-  bool claim_anywhere(std::size_t want, detail::HoldPhase phase);
-  bool claim(Lane& lane, std::size_t want, detail::HoldPhase phase);
-  bool take_spare(const detail::HoldState& state, std::uint32_t& at) noexcept;
+  bool get_ready(std::size_t want, HoldPhase phase);
+  bool claim_anywhere(std::size_t want, HoldPhase phase);
+  bool claim(Lane& lane, std::size_t want, HoldPhase phase);
+  bool take_spare(const HoldState& state, std::uint32_t& at) noexcept;
   void keep_claimed(std::uint64_t word, std::size_t from_own) noexcept;
   void drop_claimed(std::uint64_t word) noexcept;
-  bool pin(Lane& lane, const detail::CursorValue& cursor) noexcept;
+  bool pin(Lane& lane, const CursorValue& cursor) noexcept;
   void unpin(std::uint32_t partition) noexcept;
   // While a member of a group with a lease reads a record that it holds: the lease may run out
   // meanwhile, then others are done with the record, and its memory is reused or given back. Reused, what
   // was read is dropped; given back, it must not be touched, which the pin prevents.
   class LeasedRead {
    public:
-    LeasedRead(Member& member, const detail::GroupHold& hold, std::uint64_t state) noexcept;
+    LeasedRead(MemberCore& member, const GroupHold& hold, std::uint64_t state) noexcept;
     LeasedRead(const LeasedRead&) = delete;
     LeasedRead& operator=(const LeasedRead&) = delete;
     ~LeasedRead() { member_.unpin(partition_); }
@@ -244,18 +174,18 @@ class Member {
     bool is_still_mine() const noexcept;                // What was read is the record.
 
    private:
-    Member& member_;
-    const detail::GroupHold& hold_;
+    MemberCore& member_;
+    const GroupHold& hold_;
     std::uint64_t state_;
     std::uint32_t partition_ = 0;
     bool is_mine_ = false;
   };
-  void write_hold(std::uint32_t row, std::uint32_t index, const detail::WalkedRecord& record,
+  void write_hold(std::uint32_t row, std::uint32_t index, const WalkedRecord& record,
                   std::uint64_t key, std::uint64_t state) noexcept;
-  void extend_lease(detail::GroupHold& hold) noexcept;
+  void extend_lease(GroupHold& hold) noexcept;
   std::size_t fair_share(Lane& lane, std::size_t want) noexcept;
-  Got deliver(const detail::WalkedRecord& found, std::uint64_t state, std::uint32_t row,
-              std::uint32_t hold, Delivery& delivery, bool is_dead_letter);
+  Got deliver(const WalkedRecord& found, std::uint64_t state, std::uint32_t row, std::uint32_t hold,
+              Delivery& delivery, bool is_dead_letter);
   Got deliver_returned(std::uint64_t state, std::uint32_t row, std::uint32_t hold,
                        bool is_dead_letter, Delivery& delivery);
   void begin_ready() noexcept;
@@ -278,7 +208,7 @@ class Member {
   Result<void> bury(const Delivery& delivery);
 
   // By key.
-  std::uint64_t key_hash(const detail::WalkedRecord& record) const noexcept;
+  std::uint64_t key_hash(const WalkedRecord& record) const noexcept;
   void gain_keys() noexcept;
   void park() noexcept;
   void drop_key(std::uint64_t key) noexcept;
@@ -294,9 +224,9 @@ class Member {
   void keep(std::uint32_t row, std::uint32_t index, const Mine& mine) noexcept;
   std::uint64_t* order_word(const Delivery& delivery) noexcept;
   std::uint64_t order_of(const Delivery& delivery) noexcept;
-  Errc settle(const Delivery& delivery, detail::HoldPhase to) noexcept;
-  void forget(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
-  void forget_slowly(std::uint32_t row, std::uint32_t index, detail::HoldPhase to) noexcept;
+  Errc settle(const Delivery& delivery, HoldPhase to) noexcept;
+  void forget(std::uint32_t row, std::uint32_t index, HoldPhase to) noexcept;
+  void forget_slowly(std::uint32_t row, std::uint32_t index, HoldPhase to) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
   void lose(std::uint32_t row, std::uint32_t index) noexcept;
   void give_back_ready() noexcept;
@@ -309,19 +239,17 @@ class Member {
   void leave() noexcept;
 
   // Waiting, and looking after the others. "Deaths".
-  bool is_ready() noexcept;
+  bool is_ready() noexcept override;
   bool has_next(Lane& lane) noexcept;
-  Result<std::int64_t> look_around();
+  Result<std::int64_t> look_around() override;
   void look_now_and_then() noexcept;
   std::int64_t look_after_others() noexcept;
   std::int64_t look_after_holds() noexcept;
-  void take_away(detail::GroupHold& hold, detail::HoldState state) noexcept;
+  void take_away(GroupHold& hold, HoldState state) noexcept;
   void announce_taken() noexcept;
-  void arm_wait_fd();
 
   Topic topic_;
-  std::shared_ptr<detail::GroupView> group_;
-  detail::Participant participant_;
+  std::shared_ptr<GroupView> group_;
   const std::byte* records_ = nullptr;
   std::vector<Lane> lanes_;
   std::size_t next_lane_ = 0;
@@ -336,29 +264,29 @@ class Member {
   std::vector<std::uint32_t> free_;  // Own holds to use; the last one first.
   std::vector<OwnHold> own_;
   std::size_t lost_ = 0;                // Of own_.
-  detail::FixedMap<Mine> others_;       // In rows of others and in spare ones, by row and hold.
+  FixedMap<Mine> others_;               // In rows of others and in spare ones, by row and hold.
   std::vector<LostLease> lost_leases_;  // The last ones, and not asked about since.
   std::size_t next_lost_lease_ = 0;
   std::vector<Ready> ready_;  // From ready_at_ on.
   std::size_t ready_at_ = 0;
-  bool has_lost_ = false;           // Since ready_ was filled, a record came back on its own.
-  std::int64_t lease_ends_ns_ = 0;  // Nothing in the user's hands has a lease that ends sooner.
-  std::vector<Ready> parked_;       // By the claim that is just made.
-  detail::FixedMap<std::uint32_t> of_slot_;  // How many records it has of a slot of keys.
-  std::vector<Returned> found_;              // While it looks for what came back, as the next ones.
-  detail::FixedMap<SlotLook> looks_;
-  detail::FixedMap<std::uint64_t> found_state_;  // Of those in found_, by their place.
-  std::uint64_t in_the_way_ = 0;     // Print of what others have of the slots just taken.
-  bool others_have_keys_ = false;    // Something came back whose slot is somebody else's.
-  std::size_t may_park_ = kAhead;    // Before it waits for others,
-  std::size_t park_run_ = kAhead;    // of so many.
-  std::int64_t claim_again_ns_ = 0;  // Nothing is claimed before; 0: at once.
-  std::size_t found_count_ = 0;      // By the last look; found_ has not room for all.
-  std::size_t returned_count_ = 0;   // By key, records that came back and are there.
-  bool has_gained_ = false;          // By the last claim.
-  bool is_room_full_ = false;        // At the last claim.
-  std::optional<Delivery> kept_;     // For the next call: a buffer was too small.
-  Error error_;                      // Of the last call.
+  bool has_lost_ = false;            // Since ready_ was filled, a record came back on its own.
+  std::int64_t lease_ends_ns_ = 0;   // Nothing in the user's hands has a lease that ends sooner.
+  std::vector<Ready> parked_;        // By the claim that is just made.
+  FixedMap<std::uint32_t> of_slot_;  // How many records it has of a slot of keys.
+  std::vector<Returned> found_;      // While it looks for what came back, as the next ones.
+  FixedMap<SlotLook> looks_;
+  FixedMap<std::uint64_t> found_state_;  // Of those in found_, by their place.
+  std::uint64_t in_the_way_ = 0;         // Print of what others have of the slots just taken.
+  bool others_have_keys_ = false;        // Something came back whose slot is somebody else's.
+  std::size_t may_park_ = kAhead;        // Before it waits for others,
+  std::size_t park_run_ = kAhead;        // of so many.
+  std::int64_t claim_again_ns_ = 0;      // Nothing is claimed before; 0: at once.
+  std::size_t found_count_ = 0;          // By the last look; found_ has not room for all.
+  std::size_t returned_count_ = 0;       // By key, records that came back and are there.
+  bool has_gained_ = false;              // By the last claim.
+  bool is_room_full_ = false;            // At the last claim.
+  std::optional<Delivery> kept_;         // For the next call: a buffer was too small.
+  Error error_;                          // Of the last call.
   std::uint64_t order_ = 0;
   std::size_t in_flight_ = 0;
   std::uint64_t handed_ = 0;
@@ -372,17 +300,10 @@ class Member {
     std::int64_t since_ns = 0;
   };
   std::vector<Progress> progress_;  // Of the others, by seat.
-  std::int64_t looked_tick_ns_ = 0;
   std::int64_t looked_at_keys_ns_ = 0;
   std::uint64_t takes_ = 0;
   std::vector<std::vector<std::byte>> copies_;  // With a lease: what was handed out last.
   std::optional<Publisher> graveyard_;          // Of topic TOPIC.GROUP.dead.
-  std::unique_ptr<std::atomic<bool>> waits_stopped_ = std::make_unique<std::atomic<bool>>(false);
-  detail::WaitFd::Handle wait_fd_;
-  std::int64_t spin_ns_ = 0;
-  detail::Patience patience_;
 };
 
-}  // namespace leat
-
-#include "leat/group/member_impl.hpp"
+}  // namespace leat::inline v0::detail

@@ -16,9 +16,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "leat/log/layout.hpp"
+#include "leat/format/layout.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 inline constexpr std::uint64_t kGroupMagic = 0x0032'5052'4754'4145ULL;  // "EATGRP2\0"
 inline constexpr char kGroupPrefix[] = "group-";  // + 16 hexadecimal digits of its number
@@ -254,4 +254,4 @@ struct GroupGeometry {
   bool by_key() const noexcept { return (flags & kByKey) != 0; }
 };
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

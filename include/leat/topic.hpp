@@ -9,23 +9,34 @@
 // The topic lives in files, not in this object: it stays when all processes are gone.
 #pragma once
 
-#include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <memory>
+#include <stop_token>
 #include <string>
-#include <string_view>
-#include <thread>
-#include <utility>
 #include <vector>
 
-#include "leat/log/directory.hpp"
-#include "leat/log/publisher.hpp"
-#include "leat/log/subscriber.hpp"
-#include "leat/os/event.hpp"
+#include "leat/publisher.hpp"
+#include "leat/subscriber.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
-class Group;  // group/group.hpp; the four calls that make one are defined there, too.
+namespace detail {
+class Fd;
+struct NewTopic;
+class SharedTopic;
+}  // namespace detail
+
+class Group;  // group.hpp; the four calls that make one are defined there, too.
 struct GroupOptions;
+
+// What becomes of a publish() when the topic is full.
+//   block       it waits for room
+//   fail        it returns `full` at once
+//   overwrite   it takes the room of the oldest records
+//   grow        as block, but room is added up to a maximum before anybody waits
+enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
+static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 
 struct TopicOptions {
   std::uint64_t capacity_bytes = 8 << 20;  // per partition
@@ -83,11 +94,7 @@ class Topic {
   // Makes a topic and opens it. Exclusive: of several creators one wins, the others get `exists`.
   //   invalid_argument   name or options
   //   no_space           the file system has no room for it; nothing is left behind
-  static Result<Topic> create(const std::string& name, const TopicOptions& options = {}) {
-    auto created = new_topic(options);
-    if (!created) return created.error();
-    return create(name, *created, options.directory);
-  }
+  static Result<Topic> create(const std::string& name, const TopicOptions& options = {});
 
   // Opens a topic, waiting until the deadline for it to be created.
   //   not_found      it does not exist (or did not appear in time)
@@ -95,43 +102,17 @@ class Topic {
   //   wrong_format   something else has that name
   static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
                             const std::string& directory_name = {},
-                            const std::stop_token& stop = {}) {
-    if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-    // To wait for a topic there must be a directory to watch.
-    auto directory = detail::open_directory(directory_name, !deadline.is_immediate());
-    if (!directory) return directory.error();
-    if (deadline.is_immediate()) return attach(*directory, name, directory_name);
-    detail::DirectoryWatch watch{detail::directory_path(directory_name)};
-    while (true) {
-      auto topic = attach(*directory, name, directory_name);
-      if (topic || topic.error().code != Errc::not_found) return topic;
-      if (stop.stop_requested()) return Errc::stopped;
-      if (deadline.passed()) return Errc::not_found;
-      watch.wait(stop.stop_possible() ? deadline.at_most_ns(50'000'000) : deadline);
-    }
-  }
+                            const std::stop_token& stop = {});
 
   // Opens the topic if it exists, with whatever options it has; else creates it.
-  static Result<Topic> open_or_create(const std::string& name, const TopicOptions& options = {}) {
-    while (true) {
-      auto opened = open(name, Deadline::immediate(), options.directory);
-      if (opened || opened.error().code != Errc::not_found) return opened;
-      auto created = create(name, options);
-      if (created || created.error().code != Errc::exists) return created;
-    }
-  }
+  static Result<Topic> open_or_create(const std::string& name, const TopicOptions& options = {});
 
   // Deletes a topic. Without `force` only if nobody takes part in it: else `busy`. Participants of a
   // topic deleted by force get `deleted`; their mappings stay valid, and what they read in place stays.
   static Result<void> remove(const std::string& name, const RemoveOptions& options = {});
 
   // Names of all topics in the directory; none if there is no such directory.
-  static Result<std::vector<std::string>> list(const std::string& directory_name = {}) {
-    auto directory = detail::open_directory(directory_name, false);
-    if (directory.error().code == Errc::not_found) return std::vector<std::string>{};
-    if (!directory) return directory.error();
-    return detail::topic_names(*directory);
-  }
+  static Result<std::vector<std::string>> list(const std::string& directory_name = {});
 
   // A publisher for the calling thread.
   //   busy       an exclusive publisher lives, or (exclusive) any other publisher does
@@ -150,17 +131,13 @@ class Topic {
   //   not_allowed        another policy
   //   invalid_argument   less than min_capacity(), or more than max_capacity_limit()
   Result<void> set_max_capacity(std::uint64_t bytes) const;
-  std::uint64_t max_capacity_limit() const noexcept { return topic_->geometry().partition_size(); }
+  std::uint64_t max_capacity_limit() const noexcept;
   // What it began with, and keeps.
-  std::uint64_t min_capacity() const noexcept {
-    const detail::Geometry& geometry = topic_->geometry();
-    return geometry.grows() ? geometry.first_segments * geometry.segment_size
-                            : geometry.partition_size();
-  }
+  std::uint64_t min_capacity() const noexcept;
 
   // What some publisher's `room_until` returns has changed: all of them ask it again, also those that are
   // below its last answer, from their next record on.
-  void make_publishers_look() const noexcept { topic_->wake_everybody(); }
+  void make_publishers_look() const noexcept;
 
   // Policy grow: gives memory back that is beyond what the topic began with and that no gating
   // subscriber has still to read. Returns how many bytes.
@@ -189,17 +166,16 @@ class Topic {
   const std::string& name() const noexcept { return name_; }
   // Where the topic is, as it was named when it was opened; empty: the default.
   const std::string& directory() const noexcept { return directory_; }
-  std::uint32_t partitions() const noexcept { return topic_->geometry().partition_count; }
-  Policy policy() const noexcept { return static_cast<Policy>(topic_->geometry().policy); }
+  std::uint32_t partitions() const noexcept;
+  Policy policy() const noexcept;
   // Of key, headers, timestamp and value together.
-  std::size_t max_record_size() const noexcept { return topic_->geometry().max_payload(); }
+  std::size_t max_record_size() const noexcept;
 
  private:
   friend struct TopicTesting;
   friend class Group;
   Topic(std::string name, std::shared_ptr<detail::SharedTopic> topic,
-        std::string directory) noexcept
-      : name_{std::move(name)}, topic_{std::move(topic)}, directory_{std::move(directory)} {}
+        std::string directory) noexcept;
 
   static Result<detail::NewTopic> new_topic(const TopicOptions& options);
   static bool plan_growth(const TopicOptions& options, detail::NewTopic& topic);
@@ -212,16 +188,9 @@ class Topic {
   static void remove_if_unused(detail::SharedTopic& topic, const std::string& name);
   static std::uint64_t look_at_removal(detail::SharedTopic& topic) noexcept;
   static std::uint64_t announce_removal(detail::SharedTopic& topic) noexcept;
-  struct OpenClaim {
-    std::uint32_t slot;
-    std::uint32_t partition;
-    std::uint64_t phase;  // Changes with every claim.
-    bool operator==(const OpenClaim&) const = default;
-  };
-  std::vector<OpenClaim> claims_with_others_behind() const;
   static bool has_living_participants(const detail::SharedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
-                                   const std::function<void(std::uint32_t)>& fill) const;
+                                   const Callback<void(std::uint32_t)>& fill) const;
   Result<void> become_exclusive(const detail::Participant& me) const;
 
   std::string name_;
@@ -229,6 +198,8 @@ class Topic {
   std::string directory_;
 };
 
-}  // namespace leat
+}  // namespace leat::inline v0
 
-#include "leat/log/topic_impl.hpp"
+#ifndef LEAT_COMPILED
+#include "leat/log/impl.hpp"
+#endif

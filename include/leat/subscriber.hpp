@@ -9,19 +9,17 @@
 // nothing; a lossy one holds nothing, reads validated copies, and is told exactly what it lost.
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
 #include <stop_token>
-#include <thread>
 #include <vector>
 
+#include "leat/base/callback.hpp"
 #include "leat/log/reader.hpp"
-#include "leat/log/wait_fd.hpp"
-#include "leat/log/waiting.hpp"
+#include "leat/log/waiter.hpp"
 
-namespace leat {
+namespace leat::inline v0 {
 
 // Where a subscriber begins.
 class From {
@@ -59,10 +57,11 @@ struct SubscriberOptions {
   std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // see Patience; 0 = none
 };
 
-class Subscriber {
+class Subscriber final : private detail::Waiter {
  public:
-  Subscriber(Subscriber&&) noexcept = default;
-  Subscriber& operator=(Subscriber&&) noexcept = default;
+  Subscriber(Subscriber&&) noexcept;
+  Subscriber& operator=(Subscriber&&) noexcept;
+  ~Subscriber();
 
   // Calls on_record(const Record&) for up to `limit` records that are there, oldest first within a
   // partition, and returns how many. Never waits. The record is valid during the call.
@@ -91,49 +90,37 @@ class Subscriber {
     }
   }
 
-  // Waits until poll() has something to do. Spins for `spin`, then sleeps without using the
-  // processor. See wait_any for several subscribers, wait_fd for epoll.
-  Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
+  // Waits until poll() has something to do. Spins for `spin`, then sleeps without using the processor.
+  // With a descriptor instead of a stop token it ends with `stopped` when that is readable (an eventfd).
+  // See wait_any for several subscribers, wait_fd for epoll.
+  //   timeout, stopped, forked; deleted and corrupt are left to poll()
+  using Waiter::wait;
+
+  // Ends the waits of this subscriber with `stopped`, now and later, until resume_waits(); its calls still
+  // get what is there. Any thread.
+  using Waiter::resume_waits;
+  using Waiter::stop_waits;
+  using Waiter::waits_are_stopped;
 
   // Called from poll() for offsets that will not be delivered.
-  void on_event(std::function<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
+  void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
 
   // A descriptor that is readable when poll() may have something to do; poll until it returns 0.
   // The first call starts a helper thread in this process (docs/guarantees.md has its cost).
   //   forked   this handle was inherited
-  Result<int> wait_fd() {
-    if (participant_.forked()) return Errc::forked;
-    if (wait_fd_ == nullptr) {
-      auto made = detail::WaitFd::start(participant_.shared_topic());
-      if (!made) return made.error();
-      wait_fd_ = std::move(*made);
-      arm_wait_fd();
-    }
-    return wait_fd_->fd();
-  }
+  using Waiter::wait_fd;
 
   // Offset of the next record of a partition (0 if it is not among those read).
-  std::uint64_t offset(std::uint32_t partition = 0) const noexcept {
-    for (const auto& reader : readers_) {
-      if (reader.partition() == partition) return reader.offset();
-    }
-    return 0;
-  }
+  std::uint64_t offset(std::uint32_t partition = 0) const noexcept;
   // True once it may be overtaken: opened so, or evicted.
-  bool is_lossy() const noexcept {
-    for (const auto& reader : readers_) {
-      if (reader.is_lossy()) return true;
-    }
-    return false;
-  }
+  bool is_lossy() const noexcept;
 
  private:
   friend class Topic;
   friend class Group;
-  friend struct detail::Waiting;
-  Subscriber() = default;
-
-  detail::TopicHeader& header() const noexcept { return participant_.topic().header(); }
+  friend Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
+                                      const Deadline& deadline, const std::stop_token& stop);
+  Subscriber();
 
   // poll(), but what was delivered in place stays until let_go().
   template <class OnRecord>
@@ -172,74 +159,16 @@ class Subscriber {
     for (auto& reader : readers_) reader.unpin();
   }
 
-  void note_thread() noexcept {
-    thread_ = detail::thread_token();
-    // relaxed: publishers use it only to name a deadlock.
-    detail::store_relaxed(participant_.slot().thread, thread_);
-  }
+  void note_thread() noexcept;
+  Result<std::size_t> after_empty_poll();
 
-  [[gnu::noinline]] Result<std::size_t> after_empty_poll() {
-    patience_.look_away(kSharesWork);
-    // Publishers that die leave holes that only readers run into: look at each tick of the kernel's
-    // cheap clock. To look at the claim word more often would take it from those who publish.
-    // With a descriptor each one counts: its helper thread wakes it every 2 ms for that.
-    if (const std::int64_t tick = detail::tick_ns();
-        tick != looked_tick_ns_ || wait_fd_ != nullptr) {
-      looked_tick_ns_ = tick;
-      if (auto looked = look_after_holes(); !looked) return looked.error();
-    }
-    if (wait_fd_ != nullptr) arm_wait_fd();
-    // relaxed: set for good; seen late, it costs one more empty poll.
-    if ((detail::load_relaxed(header().data_wake) & detail::kDeleted) != 0 && !is_ready()) {
-      return Errc::deleted;
-    }
-    return std::size_t{0};
-  }
+  bool is_ready() noexcept override;
+  Result<std::int64_t> look_around() override;
 
-  bool is_ready() const noexcept {
-    for (const auto& reader : readers_) {
-      if (reader.is_ready()) return true;
-    }
-    return false;
-  }
-  bool has_hole() const noexcept {
-    for (const auto& reader : readers_) {
-      if (reader.has_hole()) return true;
-    }
-    return false;
-  }
-  Result<void> look_after_holes() {
-    for (auto& reader : readers_) {
-      if (auto looked = reader.look_after_hole(); !looked) return looked.error();
-    }
-    return {};
-  }
-
-  // For detail::Waiting.
-  static constexpr bool kSharesWork = false;
-  bool waits_are_stopped() const noexcept { return false; }
-  Result<std::int64_t> look_around() {
-    if (!has_hole()) return std::int64_t{0};
-    if (auto looked = look_after_holes(); !looked) return looked.error();
-    return detail::kLookAgain;
-  }
-
-  void arm_wait_fd() {
-    wait_fd_->drain();
-    bool capped = false;
-    const std::uint32_t value = participant_.topic().announce_sleep(&capped);
-    wait_fd_->arm(value, is_ready(), capped || has_hole());
-  }
-
-  detail::Participant participant_;
   std::vector<detail::PartitionReader> readers_;
   std::size_t next_reader_ = 0;
-  std::function<void(const Event&)> on_event_;
-  detail::WaitFd::Handle wait_fd_;
-  std::int64_t spin_ns_ = 0;
-  detail::Patience patience_;
+  Callback<void(const Event&)> on_event_;
   std::uint64_t thread_ = 0;
-  std::int64_t looked_tick_ns_ = 0;
   bool in_place_ = false;  // Lossy, with pins instead of copies.
   bool had_event_ = false;
 };
@@ -248,11 +177,9 @@ inline constexpr std::size_t kMaxWaitAny = detail::kMaxWaiters;
 
 // Waits until one of the subscribers has something to poll; returns its index. At most 64 of them.
 //   timeout, stopped, forked; deleted and corrupt are left to poll()
-inline Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
-                                    const Deadline& deadline = Deadline::never(),
-                                    const std::stop_token& stop = {}) {
-  return detail::Waiting::any(subscribers, deadline, stop);
-}
+Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
+                             const Deadline& deadline = Deadline::never(),
+                             const std::stop_token& stop = {});
 
 inline Result<std::size_t> wait_any(std::initializer_list<Subscriber*> subscribers,
                                     const Deadline& deadline = Deadline::never(),
@@ -260,8 +187,8 @@ inline Result<std::size_t> wait_any(std::initializer_list<Subscriber*> subscribe
   return wait_any(std::span{subscribers.begin(), subscribers.size()}, deadline, stop);
 }
 
-inline Result<void> Subscriber::wait(const Deadline& deadline, const std::stop_token& stop) {
-  return detail::Waiting::one(*this, deadline, stop);
-}
+}  // namespace leat::inline v0
 
-}  // namespace leat
+#ifndef LEAT_COMPILED
+#include "leat/topic.hpp"
+#endif

@@ -22,7 +22,7 @@
 
 #include "leat/base/atomic.hpp"
 
-namespace leat::detail {
+namespace leat::inline v0::detail {
 
 inline constexpr std::uint64_t kMagic = 0x0031'474f'4c54'4145ULL;  // "EATLOG1\0" in memory order.
 inline constexpr std::uint32_t kFormatVersion = 3;
@@ -209,6 +209,18 @@ struct alignas(kLine) ParticipantSlot {
   std::uint32_t unused;
 };
 static_assert(sizeof(ParticipantSlot) == kLine);
+inline std::uint64_t make_state(std::uint64_t identity, ParticipantRole role) noexcept {
+  return identity << 8 | static_cast<std::uint64_t>(role);
+}
+inline ParticipantRole role_of(std::uint64_t state) noexcept {
+  return static_cast<ParticipantRole>(state & 0xff);
+}
+inline std::uint64_t identity_of(std::uint64_t state) noexcept { return state >> 8; }
+inline bool is_publisher(std::uint64_t state) noexcept {
+  return role_of(state) == ParticipantRole::publisher ||
+         role_of(state) == ParticipantRole::exclusive_publisher;
+}
+
 // With `thread`: who made the subscriber, and may give it to another thread to poll.
 inline constexpr std::uint64_t kNotPolledYet = 1ULL << 63;
 
@@ -368,6 +380,32 @@ struct Geometry {
   }
 };
 
+// The words of one partition, and where its segments begin in `records`.
+struct PartitionView {
+  PartitionControl* control;
+  PhysicalSegment* physical;
+  SegmentEntry* entries;
+  PartitionSlot* slots;
+  std::uint64_t records_offset;
+};
+
+inline PartitionView view_partition(std::byte* control, const Geometry& geometry,
+                                    std::uint32_t index) noexcept {
+  std::byte* at = control + sizeof(TopicHeader) +
+                  geometry.participant_capacity * sizeof(ParticipantSlot) +
+                  index * geometry.partition_control_size();
+  PartitionView view{};
+  view.control = reinterpret_cast<PartitionControl*>(at);
+  at += sizeof(PartitionControl);
+  view.physical = reinterpret_cast<PhysicalSegment*>(at);
+  at += Geometry::round_up(geometry.segment_count * sizeof(PhysicalSegment), kLine);
+  view.entries = reinterpret_cast<SegmentEntry*>(at);
+  at += geometry.entry_count * sizeof(SegmentEntry);
+  view.slots = reinterpret_cast<PartitionSlot*>(at);
+  view.records_offset = index * geometry.partition_size();
+  return view;
+}
+
 inline constexpr std::uint64_t granules_for(std::uint64_t payload_bytes) noexcept {
   return (kRecordHeaderSize + payload_bytes + kGranule - 1) / kGranule;
 }
@@ -381,4 +419,4 @@ inline std::uint64_t position_tag(std::uint64_t position, std::uint64_t key) noe
   return ((position * kOdd) ^ key) << 8;
 }
 
-}  // namespace leat::detail
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,90 @@
+// What a Member passes on to the MemberCore that it stands for.
+#pragma once
+
+#include <utility>
+
+#include "leat/base/config.hpp"
+#include "leat/group/member_impl.hpp"
+#include "leat/member.hpp"
+
+namespace leat::inline v0 {
+
+namespace detail {
+
+LEAT_INLINE const Delivery* Polling::next() {
+  Got got = Got::none;
+  if (!std::exchange(has_begun_, true)) {
+    if (const Errc wrong = member_.begin_poll(); wrong != Errc::ok) [[unlikely]] {
+      error_ = {wrong};
+      return nullptr;
+    }
+  }
+  if (std::exchange(is_in_hand_, false)) {
+    if (!member_.settle_polled(delivery_)) [[unlikely]] {
+      error_ = {Errc::forked};
+      return nullptr;
+    }
+    ++count_;
+  }
+  if (count_ < limit_) got = member_.poll_next(delivery_, count_, limit_);
+  if (got == Got::one) [[likely]] {
+    is_in_hand_ = true;
+    return &delivery_;
+  }
+  error_ = member_.end_poll(count_, got);
+  return nullptr;
+}
+
+LEAT_INLINE Result<std::size_t> Polling::end() const noexcept {
+  if (error_.code != Errc::ok) return error_;
+  return count_;
+}
+
+LEAT_INLINE void Polling::abandon() noexcept { member_.give_back_polled(delivery_); }
+
+}  // namespace detail
+
+LEAT_INLINE Member::Member(std::unique_ptr<detail::MemberCore> core) noexcept
+    : core_{std::move(core)} {}
+LEAT_INLINE Member::Member(Member&&) noexcept = default;
+LEAT_INLINE Member& Member::operator=(Member&&) noexcept = default;
+LEAT_INLINE Member::~Member() = default;
+
+LEAT_INLINE Result<Delivery> Member::take(const Deadline& deadline, const std::stop_token& stop) {
+  return core_->take(deadline, stop);
+}
+LEAT_INLINE Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t limit,
+                                             const Deadline& deadline,
+                                             const std::stop_token& stop) {
+  return core_->take(into, limit, deadline, stop);
+}
+LEAT_INLINE Result<std::size_t> Member::take_copy(std::span<std::byte> buffer,
+                                                  const Deadline& deadline,
+                                                  const std::stop_token& stop) {
+  return core_->take_copy(buffer, deadline, stop);
+}
+LEAT_INLINE Result<void> Member::acknowledge(const Delivery& delivery) {
+  return core_->acknowledge(delivery);
+}
+LEAT_INLINE Result<std::size_t> Member::acknowledge_up_to(const Delivery& delivery) {
+  return core_->acknowledge_up_to(delivery);
+}
+LEAT_INLINE Result<std::size_t> Member::acknowledge_all() { return core_->acknowledge_all(); }
+LEAT_INLINE Result<void> Member::give_back(const Delivery& delivery,
+                                           std::chrono::nanoseconds delay) {
+  return core_->give_back(delivery, delay);
+}
+LEAT_INLINE Result<void> Member::wait(const Deadline& deadline, const std::stop_token& stop) {
+  return core_->wait(deadline, stop);
+}
+LEAT_INLINE Result<void> Member::wait(const Deadline& deadline, int stop_fd) {
+  return core_->wait(deadline, stop_fd);
+}
+LEAT_INLINE Result<int> Member::wait_fd() { return core_->wait_fd(); }
+LEAT_INLINE void Member::stop_waits() noexcept { core_->stop_waits(); }
+LEAT_INLINE void Member::resume_waits() noexcept { core_->resume_waits(); }
+LEAT_INLINE bool Member::waits_are_stopped() const noexcept { return core_->waits_are_stopped(); }
+LEAT_INLINE std::size_t Member::in_flight() const noexcept { return core_->in_flight(); }
+LEAT_INLINE void Member::set_spin(std::chrono::nanoseconds spin) noexcept { core_->set_spin(spin); }
+
+}  // namespace leat::inline v0

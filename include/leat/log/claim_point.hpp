@@ -1,0 +1,36 @@
+// How far a partition is claimed at one moment.
+#pragma once
+
+#include <optional>
+
+#include "leat/format/layout.hpp"
+
+namespace leat::inline v0::detail {
+
+// More changes under one's hands than living participants make: the words are scribbled on.
+inline constexpr std::uint32_t kManyMoves = 100'000;
+
+// The claim word and the segment that it is in, of one moment.
+struct ClaimPoint {
+  std::uint64_t word = 0;
+  std::uint64_t segment = 0;  // Full number.
+};
+
+// Nothing: the two words contradict each other, which only scribbling does.
+[[gnu::always_inline]] inline std::optional<ClaimPoint> load_claim_point(
+    const PartitionControl& control, const ClaimLayout& layout) noexcept {
+  for (std::uint32_t attempt = 0; attempt < 1000; ++attempt) {
+    // [segment-open] acquire, [claim] acquire. Both words change together when a segment is opened, so
+    // what is read between two equal segment numbers is of that segment.
+    const std::uint64_t segment = load_acquire<Edge::segment_open>(control.current);
+    const std::uint64_t word = load_acquire<Edge::claim>(control.claim);
+    if (load_acquire<Edge::segment_open>(control.current) == segment) [[likely]] {
+      if (layout.segment(word) != layout.truncate_segment(segment)) [[unlikely]]
+        break;
+      return ClaimPoint{word, segment};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace leat::inline v0::detail

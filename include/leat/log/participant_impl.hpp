@@ -1,0 +1,125 @@
+// Joining a topic and leaving it.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "leat/base/config.hpp"
+#include "leat/base/step.hpp"
+#include "leat/log/participants.hpp"
+#include "leat/os/fork_state.hpp"
+
+namespace leat::inline v0::detail {
+
+// relaxed stores, but for one: the slot's state makes them visible.
+inline void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
+  for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
+    PartitionSlot& line = topic.partition(i).slots[index];
+    // A withdrawal of its last owner's claims must not be taken for one of the next owner's.
+    // [intent] release: whoever judges a hole of the last owner's by this finds what that committed.
+    store_release<Edge::intent>(line.phase, (load_relaxed(line.phase) & ~kPhaseMask) | kIdle);
+    store_relaxed(line.reader_mode, static_cast<std::uint64_t>(ReaderMode::none));
+    store_relaxed(line.settled, 0);
+    store_relaxed(line.pin, 0);
+    store_relaxed(line.repair_pin, 0);
+  }
+}
+
+// A deletion that is not decided yet is called off: somebody takes part now. `deleted` if it is.
+inline Result<void> cancel_deletion(SharedTopic& topic) noexcept {
+  // [topic-state] seq_cst; a deleter announces itself here and then looks at slots; a joiner fills
+  // its slot and then looks here. At least one sees the other, and one swap decides.
+  std::uint64_t deleting = load_seq_cst<Edge::topic_state>(topic.header().deleting);
+  while (deleting != 0 && deleting != kDeletionDecided) {
+    if (compare_exchange<Edge::topic_state>(topic.header().deleting, deleting, 0)) break;
+  }
+  if (deleting == kDeletionDecided) return Errc::deleted;
+  return {};
+}
+
+LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> topic,
+                                                  ParticipantRole role,
+                                                  const Callback<void(std::uint32_t)>& fill) {
+  Participant me;
+  auto opened = topic->open_control_to_lock();
+  if (!opened) return opened.error();
+  me.lock_ = std::make_unique<LockFile>(std::move(*opened));
+  me.fork_generation_ = fork_generation();
+  TopicHeader& header = topic->header();
+  const std::uint64_t identity = 1 + fetch_add<Edge::slot>(header.next_identity, 1);
+  auto locked = me.lock_->try_lock(lock_offset(identity));
+  if (!locked) return locked.error();
+  if (!*locked) return Errc::corrupt;  // An identity in use: the counter was scribbled on.
+  LEAT_STEP("join:locked");
+
+  const std::uint64_t reserved = make_state(identity, ParticipantRole::reserved);
+  const std::uint32_t spare = role == ParticipantRole::repairer ? 0 : kSpareSlots;
+  for (std::uint32_t index = 0; index < topic->geometry().participant_capacity - spare; ++index) {
+    ParticipantSlot& slot = topic->participant(index);
+    // relaxed: a guess that the swap checks.
+    std::uint64_t free = load_relaxed(slot.state);
+    if (free != 0 || !compare_exchange<Edge::slot>(slot.state, free, reserved)) continue;
+    std::uint32_t high = load_relaxed(header.participant_high);  // relaxed: the swap checks it
+    while (high <= index &&
+           !compare_exchange<Edge::slot>(header.participant_high, high, index + 1)) {
+    }
+    LEAT_STEP("join:reserved");
+
+    clear_lines(*topic, index);
+    store_relaxed(slot.process, process_token());
+    store_relaxed(slot.thread, thread_token() | kNotPolledYet);
+    store_relaxed(slot.pid, static_cast<std::uint32_t>(::getpid()));
+    if (fill) fill(index);
+
+    topic->note_use();
+    me.topic_ = std::move(topic);
+    me.index_ = index;
+    me.state_ = make_state(identity, role);
+    // [slot] release, and seq_cst: the lines above are visible to whoever sees the role, and the
+    // role is visible before this participant looks at start, exclusive and deleting.
+    (void)exchange<Edge::slot>(slot.state, me.state_);
+    LEAT_STEP("join:active");
+    if (auto state = cancel_deletion(*me.topic_); !state) return state.error();
+    return me;
+  }
+  return Errc::too_many;
+}
+
+LEAT_INLINE Participant::Participant() noexcept = default;
+LEAT_INLINE Participant::Participant(Participant&& other) noexcept { *this = std::move(other); }
+LEAT_INLINE Participant& Participant::operator=(Participant&& other) noexcept {
+  std::swap(topic_, other.topic_);
+  std::swap(lock_, other.lock_);
+  std::swap(index_, other.index_);
+  std::swap(state_, other.state_);
+  std::swap(fork_generation_, other.fork_generation_);
+  return *this;
+}
+LEAT_INLINE Participant::~Participant() { leave(); }
+
+LEAT_INLINE void Participant::leave() noexcept {
+  if (state_ == 0) return;
+  if (!forked()) {
+    // [exclusive] Whoever sleeps from now on needs no membarrier.
+    std::uint64_t expected = identity_of(state_);
+    if (role_of(state_) == ParticipantRole::exclusive_publisher) {
+      compare_exchange<Edge::exclusive>(topic_->header().exclusive, expected, 0);
+    }
+    expected = state_;
+    compare_exchange<Edge::slot>(slot().state, expected, 0);
+    LEAT_STEP("leave:free");
+    SharedTopic::wake(topic_->header().space_wake);
+  }
+  state_ = 0;
+  lock_.reset();
+  topic_.reset();
+}
+
+LEAT_INLINE ParticipantSlot& Participant::slot() const noexcept {
+  return topic_->participant(index_);
+}
+LEAT_INLINE PartitionSlot& Participant::partition_slot(std::uint32_t partition) const noexcept {
+  return topic_->partition(partition).slots[index_];
+}
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,97 @@
+// Making a publisher, and the memory of batches.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+
+#include "leat/base/config.hpp"
+#include "leat/log/participants.hpp"
+#include "leat/topic.hpp"
+
+namespace leat::inline v0 {
+
+LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) const {
+  const detail::Geometry& geometry = topic_->geometry();
+  if (options.partition && *options.partition >= geometry.partition_count)
+    return Errc::invalid_argument;
+  const bool exclusive = options.exclusive || (geometry.flags & detail::kSingleWriter) != 0;
+  auto records = topic_->records_for_writing();
+  if (!records) return records.error();
+
+  auto joined = join(
+      exclusive ? detail::ParticipantRole::exclusive_publisher : detail::ParticipantRole::publisher,
+      [](std::uint32_t) {});
+  if (!joined) return joined.error();
+  if (exclusive) {
+    if (auto alone = become_exclusive(*joined); !alone) return alone.error();
+  } else {
+    // [exclusive] seq_cst: the slot is visible before the word is looked at.
+    std::uint64_t holder =
+        detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
+    while (holder != 0) {
+      if (detail::byte_is_locked(topic_->control_fd(), detail::lock_offset(holder)))
+        return Errc::busy;
+      // Dead: what it left open is repaired by readers, as for any publisher.
+      detail::compare_exchange<detail::Edge::exclusive>(topic_->header().exclusive, holder, 0);
+      holder = detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
+    }
+  }
+
+  Publisher publisher;
+  const std::uint32_t index = joined->index();
+  publisher.participant_ = std::move(*joined);
+  publisher.max_payload_ = geometry.max_payload();
+  publisher.exclusive_ = exclusive;
+  publisher.timestamps_ = (geometry.flags & detail::kTimestamps) != 0;
+  publisher.home_partition_ =
+      options.partition ? *options.partition
+      : geometry.partition_count == 1
+          ? 0
+          : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
+                geometry.partition_count;
+  const bool has_membarrier = detail::membarrier_register();
+  if (options.room_until)
+    publisher.room_until_ = std::make_unique<const Callback<std::uint64_t()>>(options.room_until);
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+    publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
+    publisher.writers_.back().set_limit(publisher.room_until_.get());
+    if (!has_membarrier) publisher.writers_.back().use_fences();
+  }
+  return publisher;
+}
+
+LEAT_INLINE Publisher::Publisher() noexcept = default;
+LEAT_INLINE Publisher::Publisher(Publisher&&) noexcept = default;
+LEAT_INLINE Publisher& Publisher::operator=(Publisher&&) noexcept = default;
+LEAT_INLINE Publisher::~Publisher() = default;
+
+LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
+    : publisher_{&publisher},
+      frames_{std::move(publisher.spare_frames_)},
+      capacity_{std::exchange(publisher.spare_capacity_, 0)},
+      partition_{partition} {}
+
+LEAT_INLINE Batch::Batch(Batch&& other) noexcept
+    : publisher_{std::exchange(other.publisher_, nullptr)},
+      frames_{std::move(other.frames_)},
+      capacity_{other.capacity_},
+      size_{other.size_},
+      partition_{other.partition_},
+      count_{other.count_} {}
+
+LEAT_INLINE Batch::~Batch() {
+  if (publisher_ == nullptr || capacity_ <= publisher_->spare_capacity_) return;
+  publisher_->spare_frames_ = std::move(frames_);
+  publisher_->spare_capacity_ = capacity_;
+}
+
+LEAT_INLINE void Batch::grow(std::uint64_t at_least) {
+  const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least),
+                                          publisher_->max_payload_ - sizeof(detail::BatchHeader));
+  std::unique_ptr<std::byte[]> larger{new std::byte[capacity]};
+  if (size_ != 0) std::memcpy(larger.get(), frames_.get(), size_);
+  frames_ = std::move(larger);
+  capacity_ = capacity;
+}
+
+}  // namespace leat::inline v0

@@ -1,0 +1,275 @@
+// What a reader does where it begins, between segments, and at a hole.
+#pragma once
+
+#include "leat/base/config.hpp"
+#include "leat/log/reader.hpp"
+#include "leat/log/segments.hpp"
+
+namespace leat::inline v0::detail {
+
+LEAT_INLINE Result<void> HoleWatch::look(SharedTopic& topic, std::uint32_t partition,
+                                         std::uint32_t self, const RecordPlace& place) {
+  const std::int64_t now = now_ns();
+  if (since_ns_ == kNowhere || place != place_) {
+    place_ = place;
+    since_ns_ = now;
+  }
+  const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
+  const bool revoke = revoke_after_ns != 0 && now - since_ns_ >= revoke_after_ns;
+  auto state = Repair{topic, partition, self}.fill_hole(place, revoke);
+  if (!state) return state.error();
+  if (*state == HoleState::unknown) return Errc::corrupt;
+  return {};
+}
+
+LEAT_INLINE const Geometry& PartitionReader::geometry() const noexcept {
+  return topic_->geometry();
+}
+
+LEAT_INLINE PartitionReader::PartitionReader(SharedTopic& topic, std::uint32_t partition,
+                                             std::uint32_t self, const std::byte* records,
+                                             ReaderMode mode, bool pin_in_place) noexcept
+    : topic_{&topic},
+      view_{topic.partition(partition)},
+      slot_{&view_.slots[self]},
+      records_{records + view_.records_offset},
+      key_{topic.geometry().key},
+      segment_granules_{topic.geometry().segment_granules},
+      partition_{partition},
+      self_{self},
+      mode_{mode},
+      pin_in_place_{pin_in_place && mode == ReaderMode::lossy},
+      may_be_evicted_{topic.geometry().evict_after_ns != 0} {}
+
+LEAT_INLINE void PartitionReader::prepare(StartAt at) noexcept {
+  const std::uint64_t segment = at == StartAt::end
+                                    ? load_acquire<Edge::segment_open>(view_.control->current)
+                                    : load_seq_cst<Edge::retire>(view_.control->start);
+  store_relaxed(slot_->cursor_segment,
+                segment);  // relaxed, both: the slot's state publishes them
+  store_relaxed(slot_->reader_mode, static_cast<std::uint64_t>(mode_));
+}
+
+LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offset) {
+  std::uint64_t number = load_relaxed(slot_->cursor_segment);  // relaxed: own store
+  for (std::uint32_t moves = 0; moves < kManyMoves; ++moves) {
+    // [retire] seq_cst: the cursor is visible before start is looked at. If start is not past it
+    // now, whoever moves start on sees the cursor, and the segment stays.
+    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    if (start > number || at == StartAt::offset) {
+      auto better = at == StartAt::offset ? segment_of_offset(start, offset) : start;
+      if (!better) return better.error();
+      if (*better != number) {
+        number = *better;
+        (void)exchange<Edge::retire>(slot_->cursor_segment, number);
+        if (load_seq_cst<Edge::retire>(view_.control->start) > number) continue;
+      }
+    }
+    if (at == StartAt::end) {
+      const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
+      if (current != number) {
+        number = current;
+        (void)exchange<Edge::retire>(slot_->cursor_segment, number);
+        continue;
+      }
+    }
+    auto segment = find_segment(*topic_, view_, number);
+    const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
+    if (at == StartAt::end && load_acquire<Edge::segment_open>(view_.control->current) != number)
+      continue;
+    if (load_seq_cst<Edge::retire>(view_.control->start) > number) continue;
+    if (!segment) return segment.error();
+    enter(*segment);
+    skip_until_ = 0;
+    if (at == StartAt::end) {
+      const ClaimLayout& layout = geometry().claim_layout;
+      if (layout.segment(claim) != layout.truncate_segment(number)) continue;
+      granule_ = layout.granules(claim);
+      offset_ = base_offset_ + layout.records(claim);
+      if (granule_ > geometry().segment_granules) return Errc::corrupt;
+    } else if (at == StartAt::offset) {
+      skip_until_ = offset;
+      if (offset < offset_) {
+        pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
+      }
+    }
+    store_relaxed(slot_->cursor_offset, this->offset());  // relaxed: for people
+    // [retire] release: the cursor was named before its segment could be retired.
+    store_release<Edge::retire>(slot_->settled, 1);
+    return {};
+  }
+  return Errc::corrupt;
+}
+
+LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
+  if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
+  if (granule_ < geometry().segment_granules) {
+    if ((load_acquire<Edge::record_ready>(header_here()->commit) ^ tag_here()) < 256) return true;
+  }
+  if (is_evicted() || is_overtaken()) return true;
+  const SegmentEntry& next = view_.entries[(segment_ + 1) & (geometry().entry_count - 1)];
+  return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_ + 1 &&
+         load_relaxed(next.base_offset) == offset_;
+}
+
+LEAT_INLINE bool PartitionReader::has_hole() const noexcept {
+  return has_hole_at(geometry(), view_, place());
+}
+
+LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
+  // In this order: what is claimed is looked at first, then once more what is there.
+  if (!has_hole() || is_ready()) {
+    hole_.clear();
+    return {};
+  }
+  if (mode_ == ReaderMode::lossy && !pin_for_repair()) return {};
+  auto looked = hole_.look(*topic_, partition_, self_, place());
+  if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
+  // What was looked at may have been retired meanwhile: no hole of this reader's any more.
+  if (is_evicted() || is_overtaken()) return {};
+  if (!looked) failed_ = looked.error().code;  // The next poll says so.
+  return looked;
+}
+
+LEAT_INLINE void PartitionReader::unpin() noexcept {
+  if (batch_left_ != 0 || pinned_ == 0) return;
+  pinned_ = 0;
+  store_release<Edge::cursor>(slot_->pin, 0);
+}
+
+LEAT_INLINE void PartitionReader::enter(const SegmentPlace& segment) noexcept {
+  segment_ = segment.number;
+  segment_data_ = records_ + segment.physical * geometry().segment_size;
+  segment_position_ = segment.number * geometry().segment_granules;
+  base_offset_ = segment.base_offset;
+  offset_ = segment.base_offset;
+  granule_ = 0;
+}
+
+LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
+    std::uint64_t start, std::uint64_t offset) const noexcept {
+  std::uint64_t number = load_acquire<Edge::segment_open>(view_.control->current);
+  if (number < start || number - start >= geometry().segment_count) return start;
+  while (number > start) {
+    auto segment = find_segment(*topic_, view_, number);
+    if (!segment) return start;  // Reused meanwhile; settle() sees that.
+    if (segment->base_offset <= offset) break;
+    --number;
+  }
+  return number;
+}
+
+[[gnu::noinline]] LEAT_INLINE CopyState PartitionReader::copy_record(const RecordHeader& header,
+                                                                     FoundRecord& found,
+                                                                     const std::byte*& payload) {
+  if (pin_in_place_ && !pin()) return CopyState::overtaken;
+  const bool is_sane = examine(header, found);
+  payload = reinterpret_cast<const std::byte*>(&header + 1);
+  if (is_sane && found.has_payload() && !pin_in_place_) {
+    copy_.resize(Geometry::round_up(found.length(), 8));
+    copy_racing(copy_.data(), payload, found.length());
+    payload = copy_.data();
+  }
+  // [overwrite] acquire: whoever overwrites what was just read moved start on before.
+  fence_acquire<Edge::overwrite>();
+  if (!pin_in_place_ && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
+    return CopyState::overtaken;
+  }
+  return is_sane ? CopyState::whole : CopyState::nonsense;
+}
+
+LEAT_INLINE Step PartitionReader::advance_segment() {
+  if (is_overtaken()) return skip_to_start();
+  const std::uint64_t number = segment_ + 1;
+  const SegmentEntry& entry = view_.entries[number & (geometry().entry_count - 1)];
+  // [segment-map] acquire.
+  if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Step::stop;
+  auto segment = find_segment(*topic_, view_, number);
+  // [retire] looked at after the entry was read: until now this segment held, so the next one did.
+  if (is_overtaken()) return skip_to_start();
+  if (is_evicted()) {
+    notice_eviction();
+    return Step::go_on;
+  }
+  if (!segment) return fail(segment.error().code);
+  if (segment->base_offset != offset_) {
+    if (segment->base_offset < offset_) return fail(Errc::corrupt);
+    return Step::stop;  // Something in this segment is not committed yet.
+  }
+  enter(*segment);
+  move_cursor();
+  // [retire] looked at after the cursor names the segment: from here on its memory is not given back
+  // (log/shrink.hpp), though a lossy reader's is reused.
+  if (is_overtaken()) return skip_to_start();
+  return Step::go_on;
+}
+
+LEAT_INLINE void PartitionReader::move_cursor() noexcept {
+  (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+  LEAT_STEP("cursor:moved");
+  notice_eviction();
+  SharedTopic::wake(topic_->header().space_wake);
+}
+
+LEAT_INLINE bool PartitionReader::is_overtaken() const noexcept {
+  return mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_;
+}
+
+LEAT_INLINE bool PartitionReader::is_evicted() const noexcept {
+  return mode_ == ReaderMode::gating && may_be_evicted_ &&
+         load_seq_cst<Edge::retire>(slot_->reader_mode) ==
+             static_cast<std::uint64_t>(ReaderMode::evicted);
+}
+
+LEAT_INLINE void PartitionReader::notice_eviction() noexcept {
+  if (!is_evicted()) return;
+  mode_ = ReaderMode::lossy;
+  // What was handed out of this segment is no longer in use: this is a new call.
+  (void)exchange<Edge::retire>(slot_->reader_mode, static_cast<std::uint64_t>(ReaderMode::lossy));
+  if (batch_left_ != 0) leave_batch();
+  SharedTopic::wake(topic_->header().space_wake);
+}
+
+LEAT_INLINE void PartitionReader::leave_batch() noexcept {
+  batch_left_ = 0;
+  skip_until_ = offset_ > skip_until_ ? offset_ : skip_until_;
+  granule_ = batch_granule_;
+  offset_ = batch_offset_;
+}
+
+LEAT_INLINE Step PartitionReader::skip_to_start() {
+  const std::uint64_t lost_from = offset_;
+  for (std::uint32_t moves = 0;; ++moves) {
+    if (moves == kManyMoves) return fail(Errc::corrupt);
+    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    auto segment = find_segment(*topic_, view_, start);
+    LEAT_STEP("skip:looked");
+    if (load_seq_cst<Edge::retire>(view_.control->start) != start) continue;
+    if (!segment) return fail(segment.error().code);
+    if (segment->base_offset < lost_from) return fail(Errc::corrupt);
+    enter(*segment);
+    (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+    if (!is_overtaken()) break;
+  }
+  const std::uint64_t from = lost_from > skip_until_ ? lost_from : skip_until_;
+  if (offset_ > from)
+    pending_gap_ = Event{from, offset_ - from, GapReason::overwritten, partition_};
+  return Step::go_on;
+}
+
+LEAT_INLINE bool PartitionReader::pin() noexcept {
+  if (pinned_ == segment_) return true;
+  // [retire] seq_cst: pin first, then look at start.
+  (void)exchange<Edge::retire>(slot_->pin, segment_);
+  pinned_ = segment_;
+  return load_seq_cst<Edge::retire>(view_.control->start) <= segment_;
+}
+
+LEAT_INLINE bool PartitionReader::pin_for_repair() noexcept {
+  (void)exchange<Edge::retire>(slot_->repair_pin, segment_);
+  if (load_seq_cst<Edge::retire>(view_.control->start) <= segment_) return true;
+  store_release<Edge::cursor>(slot_->repair_pin, 0);
+  return false;
+}
+
+}  // namespace leat::inline v0::detail

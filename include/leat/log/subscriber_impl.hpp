@@ -1,0 +1,103 @@
+// Making a subscriber, and what it does when there is nothing to deliver.
+#pragma once
+
+#include "leat/base/config.hpp"
+#include "leat/log/participants.hpp"
+#include "leat/topic.hpp"
+
+namespace leat::inline v0 {
+
+LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& options) const {
+  const detail::Geometry& geometry = topic_->geometry();
+  if (options.gating && policy() == Policy::overwrite) return Errc::not_allowed;
+  if (options.gating && options.in_place)
+    return Errc::invalid_argument;  // It reads in place anyway.
+  if (options.partition && *options.partition >= geometry.partition_count)
+    return Errc::invalid_argument;
+  const bool by_offset = options.from.at_ == detail::StartAt::offset;
+  if (by_offset && !options.partition && geometry.partition_count > 1)
+    return Errc::invalid_argument;
+  const bool by_time = options.from.time_ms_ >= 0;
+  if (by_time && (geometry.flags & detail::kTimestamps) == 0) return Errc::not_allowed;
+  auto records = topic_->records_for_reading();
+  if (!records) return records.error();
+
+  const auto mode = options.gating ? detail::ReaderMode::gating : detail::ReaderMode::lossy;
+  const std::uint32_t first = options.partition.value_or(0);
+  const std::uint32_t last = options.partition ? first : geometry.partition_count - 1;
+  Subscriber subscriber;
+  const auto prepare = [&](std::uint32_t index) {
+    subscriber.readers_.clear();
+    for (std::uint32_t i = first; i <= last; ++i) {
+      subscriber.readers_.emplace_back(*topic_, i, index, *records, mode, options.in_place);
+      subscriber.readers_.back().prepare(options.from.at_);
+    }
+  };
+  auto joined = join(detail::ParticipantRole::subscriber, prepare);
+  if (!joined) return joined.error();
+  subscriber.begin(std::move(*joined), options.spin.count(), options.patience.count());
+  subscriber.in_place_ = options.in_place;
+  for (auto& reader : subscriber.readers_) {
+    if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
+      return settled.error();
+    if (by_time) reader.skip_until_time(options.from.time_ms_);
+  }
+  return subscriber;
+}
+
+LEAT_INLINE Subscriber::Subscriber() : Waiter{false} {}
+LEAT_INLINE Subscriber::Subscriber(Subscriber&&) noexcept = default;
+LEAT_INLINE Subscriber& Subscriber::operator=(Subscriber&&) noexcept = default;
+LEAT_INLINE Subscriber::~Subscriber() = default;
+
+LEAT_INLINE std::uint64_t Subscriber::offset(std::uint32_t partition) const noexcept {
+  for (const auto& reader : readers_) {
+    if (reader.partition() == partition) return reader.offset();
+  }
+  return 0;
+}
+
+LEAT_INLINE bool Subscriber::is_lossy() const noexcept {
+  for (const auto& reader : readers_) {
+    if (reader.is_lossy()) return true;
+  }
+  return false;
+}
+
+LEAT_INLINE void Subscriber::note_thread() noexcept {
+  thread_ = detail::thread_token();
+  // relaxed: publishers use it only to name a deadlock.
+  detail::store_relaxed(participant_.slot().thread, thread_);
+}
+
+[[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_empty_poll() {
+  if (auto noted = note_nothing(); !noted) return noted.error();
+  return std::size_t{0};
+}
+
+LEAT_INLINE bool Subscriber::is_ready() noexcept {
+  for (const auto& reader : readers_) {
+    if (reader.is_ready()) return true;
+  }
+  return false;
+}
+
+LEAT_INLINE Result<std::int64_t> Subscriber::look_around() {
+  std::int64_t limit_ns = 0;
+  for (auto& reader : readers_) {
+    if (reader.has_hole()) limit_ns = detail::kLookAgain;
+    if (auto looked = reader.look_after_hole(); !looked) return looked.error();
+  }
+  return limit_ns;
+}
+
+LEAT_INLINE Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
+                                         const Deadline& deadline, const std::stop_token& stop) {
+  if (subscribers.size() > kMaxWaitAny) return Errc::invalid_argument;
+  detail::Waiter* waiters[kMaxWaitAny];
+  std::size_t count = 0;
+  for (Subscriber* subscriber : subscribers) waiters[count++] = subscriber;
+  return detail::Waiter::wait_any({waiters, count}, deadline, stop);
+}
+
+}  // namespace leat::inline v0

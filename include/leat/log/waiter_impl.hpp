@@ -1,0 +1,188 @@
+// How a subscriber or a member waits: see log/waiter.hpp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "leat/base/config.hpp"
+#include "leat/log/participants.hpp"
+#include "leat/log/wait_fd.hpp"
+#include "leat/log/waiter.hpp"
+#include "leat/os/processor.hpp"
+
+namespace leat::inline v0::detail {
+
+static_assert(kMaxWaiters == kMaxFutexWaits / 2);
+
+LEAT_INLINE void Patience::look_away(bool yields) noexcept {
+  if (streak_ >= kStream && ns_ != 0) {
+    const std::int64_t until = now_ns() + ns_;
+    do {
+      for (int i = 0; i < 16; ++i) spin_pause();
+      if (yields) yield_processor();
+    } while (now_ns() < until);
+  }
+  streak_ = 0;
+}
+
+// A forked child has the object, but no helper thread: it leaves the rest of it as it is.
+LEAT_INLINE void DeleteWaitFd::operator()(WaitFd* wait_fd) const noexcept {
+  if (wait_fd->fork_generation_ == fork_generation()) {
+    delete wait_fd;
+  } else {
+    const EventFd closes = std::move(wait_fd->fd_);
+  }
+}
+
+LEAT_INLINE Waiter::Waiter(bool shares_work)
+    : shares_work_{shares_work}, waits_stopped_{std::make_unique<std::atomic<bool>>(false)} {}
+LEAT_INLINE Waiter::~Waiter() = default;
+
+LEAT_INLINE void Waiter::begin(Participant participant, std::int64_t spin_ns,
+                               std::int64_t patience_ns) {
+  participant_ = std::move(participant);
+  const bool has_cores = std::thread::hardware_concurrency() > 1;
+  spin_ns_ = has_cores ? spin_ns : 0;
+  patience_.set(has_cores ? patience_ns : 0);
+}
+
+LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiters,
+                                                 const Deadline& deadline,
+                                                 const std::stop_token& stop) {
+  constexpr std::int64_t kCapped = 1'000'000;  // ns; where the kernel has no membarrier
+  if (waiters.empty() || waiters.size() > kMaxWaiters) return Errc::invalid_argument;
+  std::int64_t spin_ns = 0;
+  for (const Waiter* waiter : waiters) {
+    if (waiter->participant_.forked()) return Errc::forked;
+    spin_ns = std::max(spin_ns, waiter->spin_ns_);
+  }
+  const auto first_ready = [&]() -> std::optional<std::size_t> {
+    for (std::size_t i = 0; i < waiters.size(); ++i) {
+      const std::uint32_t wake = load_relaxed(waiters[i]->shared().header().data_wake);
+      if (waiters[i]->is_ready() || (wake & kDeleted) != 0) return i;
+    }
+    return std::nullopt;
+  };
+  const auto is_stopped = [&] {
+    if (stop.stop_requested()) return true;
+    for (const Waiter* waiter : waiters) {
+      if (waiter->waits_are_stopped()) return true;
+    }
+    return false;
+  };
+  if (auto ready = first_ready()) return *ready;
+  if (deadline.is_immediate()) return Errc::timeout;
+  if (is_stopped()) return Errc::stopped;
+
+  if (spin_ns > 0) {
+    const std::int64_t until = now_ns() + spin_ns;
+    do {
+      for (int i = 0; i < 32; ++i) {
+        spin_pause();
+        if (auto ready = first_ready()) return *ready;
+      }
+      if (waiters[0]->shares_work_) yield_processor();
+    } while (now_ns() < until);
+  }
+
+  const auto wake = [&] {
+    for (Waiter* waiter : waiters) waiter->shared().wake_everybody();
+  };
+  std::optional<std::stop_callback<decltype(wake)>> on_stop;
+  if (stop.stop_possible()) on_stop.emplace(stop, wake);
+  std::array<SharedTopic::Sleep, kMaxWaiters> sleeps;
+  while (true) {
+    std::int64_t limit_ns = 0;  // 0: none
+    const auto at_most = [&](std::int64_t ns) {
+      if (ns != 0) limit_ns = limit_ns == 0 ? ns : std::min(limit_ns, ns);
+    };
+    for (std::size_t i = 0; i < waiters.size(); ++i) {
+      bool capped = false;
+      SharedTopic& topic = waiters[i]->shared();
+      sleeps[i] = {&topic, topic.announce_sleep(&capped)};
+      if (capped) at_most(kCapped);
+    }
+    if (auto ready = first_ready()) return *ready;
+    for (std::size_t i = 0; i < waiters.size(); ++i) {
+      const auto looked = waiters[i]->look_around();
+      if (!looked) return i;  // poll() will say what is wrong.
+      at_most(*looked);
+    }
+    // What was found there may be something to do.
+    if (auto ready = first_ready()) return *ready;
+    if (is_stopped()) return Errc::stopped;
+    if (deadline.passed()) return Errc::timeout;
+    const Deadline until = limit_ns != 0 ? deadline.at_most_ns(limit_ns) : deadline;
+    SharedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
+    if (auto ready = first_ready()) {
+      waiters[*ready]->shared().wake_the_others(sleeps[*ready].expected);
+      return *ready;
+    }
+  }
+}
+
+LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, const std::stop_token& stop) {
+  Waiter* const self = this;
+  auto ready = wait_any({&self, 1}, deadline, stop);
+  if (!ready) return ready.error();
+  return {};
+}
+
+LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
+  auto fd = wait_fd();
+  if (!fd) return fd.error();
+  while (true) {
+    if (is_ready()) return {};
+    if (waits_are_stopped()) return Errc::stopped;
+    if (wait_readable(stop_fd, *fd, deadline)) return Errc::stopped;
+    if (is_ready()) return {};
+    if (deadline.passed()) return Errc::timeout;
+    if (auto looked = look_around(); !looked) return looked.error();
+    arm_wait_fd();
+  }
+}
+
+LEAT_INLINE Result<int> Waiter::wait_fd() {
+  if (participant_.forked()) return Errc::forked;
+  if (wait_fd_ == nullptr) {
+    auto made = WaitFd::start(participant_.shared_topic());
+    if (!made) return made.error();
+    wait_fd_ = std::move(*made);
+    arm_wait_fd();
+  }
+  return wait_fd_->fd();
+}
+
+LEAT_INLINE void Waiter::arm_wait_fd() {
+  wait_fd_->drain();
+  bool capped = false;
+  const std::uint32_t value = shared().announce_sleep(&capped);
+  const auto limit = look_around();
+  wait_fd_->arm(value, is_ready() || !limit, capped || !limit || *limit != 0);
+}
+
+LEAT_INLINE Result<void> Waiter::note_nothing() {
+  patience_.look_away(shares_work_);
+  // Publishers that die leave holes that only readers run into. To look at the claim word more often
+  // would take it from those who publish. With a descriptor each call counts: its helper thread wakes
+  // it every 2 ms for that.
+  if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
+    looked_tick_ns_ = tick;
+    if (auto looked = look_around(); !looked) return looked.error();
+  }
+  if (wait_fd_ != nullptr) arm_wait_fd();
+  // relaxed: set for good; seen late, it costs one more empty call.
+  if ((load_relaxed(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
+    return Errc::deleted;
+  return {};
+}
+
+LEAT_INLINE void Waiter::stop_waits() noexcept {
+  waits_stopped_->store(true);
+  if (participant_ && !participant_.forked()) shared().wake_everybody();
+}
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,172 @@
+// What a publisher does once per segment, when there is no room, or when others gave its claim up.
+#pragma once
+
+#include "leat/base/config.hpp"
+#include "leat/log/segments.hpp"
+#include "leat/topic.hpp"
+
+namespace leat::inline v0::detail {
+
+LEAT_INLINE const Geometry& PartitionWriter::geometry() const noexcept {
+  return topic_->geometry();
+}
+
+LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t partition,
+                                             std::uint32_t self, std::byte* records,
+                                             bool exclusive) noexcept
+    : topic_{&topic},
+      view_{topic.partition(partition)},
+      slot_{&view_.slots[self]},
+      records_{records + view_.records_offset},
+      data_wake_{&topic.header().data_wake},
+      death_bell_{&topic.header().death_bell},
+      layout_{topic.geometry().claim_layout},
+      key_{topic.geometry().key},
+      segment_granules_{topic.geometry().segment_granules},
+      granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
+      segment_mask_{layout_.pack(~0ULL, 0, 0) | ClaimLayout::kClosed},
+      // relaxed: own word. The numbers go on where the slot's last owner was.
+      claim_number_{load_relaxed(slot_->phase) & ~kPhaseMask},
+      partition_{partition},
+      self_{self},
+      exclusive_{exclusive} {
+  if (exclusive) announce_exclusive();
+}
+
+LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
+  store_release<Edge::intent>(slot_->claim_word, load_acquire<Edge::claim>(view_.control->claim));
+  store_release<Edge::intent>(slot_->claim_segment, 0);  // It holds none yet.
+  store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
+}
+
+[[gnu::noinline]] LEAT_INLINE Error PartitionWriter::give_up(const ClaimPoint& from) {
+  return Repair{*topic_, partition_, self_}.give_up_own(from).error();
+}
+
+[[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::enter(std::uint64_t number) noexcept {
+  auto segment = find_segment(*topic_, view_, number);
+  if (!segment) return segment.error();
+  // [intent] release: before the claims of an exclusive publisher in it. The others announce it.
+  if (exclusive_) store_release<Edge::intent>(slot_->claim_segment, number);
+  segment_ = number;
+  segment_word_ = layout_.pack(number, 0, 0);
+  segment_data_ = records_ + segment->physical * geometry().segment_size;
+  segment_position_ = number * geometry().segment_granules;
+  base_offset_ = segment->base_offset;
+  touched_ = 0;
+  return {};
+}
+
+[[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::next_segment(
+    std::uint64_t granules, const Deadline& deadline, const std::stop_token* stop) {
+  const std::int64_t started_ns = now_ns();
+  // Each move is somebody's progress; scribbled words could pretend that for ever.
+  for (std::uint32_t moves = 0; moves < kManyMoves;) {
+    const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout_);
+    if (!point) return Errc::corrupt;
+    if ((point->word & granules_or_closed_) + granules <= segment_granules_) {
+      if (!exclusive_) return {};
+      claim_ = point->word;
+      return enter(point->segment);
+    }
+    Shortage shortage;
+    Roller roller{*topic_, partition_, self_};
+    auto state = roller.roll(granules, shortage);
+    if (!state) return state.error();
+    if (*state == RollState::moved) {
+      ++moves;
+      continue;
+    }
+    moves = 0;
+
+    // Full. Say so on the word that readers wake, look once more, then sleep.
+    if (topic_->is_deleted()) return Errc::deleted;
+    if (shortage.by_readers && evict_if_late(roller)) continue;
+    if (!waits_for_room()) return Errc::full;
+    if ((geometry().flags & kRetainAll) != 0) return Errc::full;
+    if (deadline.is_immediate()) return Errc::full;
+    if ((shortage.by_readers || shortage.by_members) && !shortage.by_others &&
+        (!shortage.by_unpolled || now_ns() - started_ns >= kHandedOver)) {
+      return Errc::would_deadlock;
+    }
+    if (stop != nullptr && stop->stop_requested()) return Errc::stopped;
+    if (deadline.passed()) return Errc::timeout;
+    std::uint32_t& space_wake = topic_->header().space_wake;
+    // [sleeping] seq_cst: the bit is set before the last look.
+    const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
+    LEAT_STEP("space:sleeping");
+    state = roller.roll(granules, shortage);
+    if (!state) return state.error();
+    // Who holds the room may die without a word: look again soon.
+    if (*state == RollState::full)
+      futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+  }
+  return Errc::corrupt;
+}
+
+[[gnu::noinline]] LEAT_INLINE bool PartitionWriter::is_below_limit(const ClaimPoint& from,
+                                                                   std::uint64_t records) {
+  std::uint64_t base = base_offset_;
+  if (segment_ != from.segment) {
+    // [segment-map] acquire
+    base = load_acquire<Edge::segment_map>(
+        view_.entries[from.segment & (geometry().entry_count - 1)].base_offset);
+  }
+  const std::uint64_t end = base + layout_.records(from.word) + records;
+  // [sleeping] acquire: whoever changes what the limit returns moves the word on afterwards.
+  const std::uint32_t moved = load_acquire<Edge::sleeping>(topic_->header().space_wake);
+  if (end > below_ || moved != limit_asked_at_) {
+    limit_asked_at_ = moved;
+    below_ = (*limit_)();
+  }
+  return end <= below_;
+}
+
+[[gnu::noinline]] LEAT_INLINE Error PartitionWriter::wait_for_limit(ClaimPoint from,
+                                                                    std::uint64_t records,
+                                                                    const Deadline& deadline,
+                                                                    const std::stop_token* stop) {
+  while (!is_below_limit(from, records)) {
+    if (topic_->is_deleted()) return {Errc::deleted};
+    if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
+    if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
+    if (deadline.passed()) return {Errc::timeout};
+    std::uint32_t& space_wake = topic_->header().space_wake;
+    // [sleeping] seq_cst: the bit is set before the last look.
+    const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
+    if (!is_below_limit(from, records))
+      futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+    if (exclusive_) continue;
+    const std::optional<ClaimPoint> now = load_claim_point(*view_.control, layout_);
+    if (!now) return {Errc::corrupt};
+    from = *now;
+  }
+  return {};
+}
+
+LEAT_INLINE bool PartitionWriter::waits_for_room() const noexcept {
+  return geometry().policy == static_cast<std::uint32_t>(Policy::block) || geometry().grows();
+}
+
+LEAT_INLINE bool PartitionWriter::evict_if_late(Roller& roller) noexcept {
+  if (geometry().evict_after_ns == 0) return false;
+  // [retire] seq_cst
+  const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->start);
+  const std::int64_t now = now_ns();
+  if (blocked_by_ != oldest) {
+    blocked_by_ = oldest;
+    blocked_since_ns_ = now;
+  }
+  if (now - blocked_since_ns_ < geometry().evict_after_ns) return false;
+  blocked_by_ = 0;
+  roller.evict_blockers();
+  return true;
+}
+
+[[gnu::noinline]] LEAT_INLINE Error PartitionWriter::after_commit(std::uint32_t wake) noexcept {
+  SharedTopic::wake(topic_->header().data_wake);
+  if ((wake & kDeleted) != 0) return {Errc::deleted};
+  return {};
+}
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,31 @@
+// A file descriptor that is closed by whoever has it.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace leat::inline v0::detail {
+
+class Fd {
+ public:
+  Fd() noexcept = default;
+  explicit Fd(int number) noexcept : number_{number} {}
+  Fd(Fd&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Fd() {
+    if (number_ >= 0) ::close(number_);
+  }
+  int get() const noexcept { return number_; }
+  explicit operator bool() const noexcept { return number_ >= 0; }
+  // Gives the number up without closing it.
+  int release() noexcept { return std::exchange(number_, -1); }
+
+ private:
+  int number_ = -1;
+};
+
+}  // namespace leat::inline v0::detail
