@@ -369,7 +369,7 @@ std::uint32_t batch_of(const std::string& text) {
   const auto [stop, error] = std::from_chars(text.data(), end, batch);
   if (error != std::errc{} || stop != end || batch < 1 || batch > kMaxBatch) {
     throw Failure(kExitUsage, fmt::format("--batch {}: neither auto nor a number from 1 to {}",
-                                             text, kMaxBatch));
+                                          text, kMaxBatch));
   }
   return batch;
 }

@@ -98,14 +98,14 @@ class GroupSource {
           "take");
     }
     if (batch_ == 1) {
-      const auto delivery = member_.take(Deadline::immediate());
+      const auto delivery = member_.receive(Deadline::immediate());
       if (!delivery) return nothing(delivery.error());
       check(checker, *delivery);
       value_of(member_.acknowledge(*delivery), "acknowledge");
       return 1;
     }
     deliveries_.clear();
-    const auto taken = member_.take(deliveries_, batch_, Deadline::immediate());
+    const auto taken = member_.receive(deliveries_, batch_, Deadline::immediate());
     if (!taken) return nothing(taken.error());
     for (const Delivery& delivery : deliveries_) {
       check(checker, delivery);

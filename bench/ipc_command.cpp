@@ -128,8 +128,7 @@ void check(const Options& options) {
     throw Failure(kExitUsage, "--compat prints its own block: say --json=FILE");
   }
   if (options.html == "-" && (options.json.takes_stdout() || options.compat)) {
-    throw Failure(kExitUsage,
-                  "--html -: stdout can have only one of the page, JSON and --compat");
+    throw Failure(kExitUsage, "--html -: stdout can have only one of the page, JSON and --compat");
   }
   if (options.sweep.empty() != options.out.empty()) {
     throw Failure(kExitUsage, "--sweep and --out DIR go together");

@@ -18,7 +18,6 @@
 
 #include "failure.hpp"
 
-
 namespace leat::bench {
 
 enum class Peer { boost_mq, mq_posix };

@@ -25,7 +25,6 @@
 
 #include "failure.hpp"
 
-
 namespace leat::bench {
 
 inline constexpr std::size_t kCacheLine = 64;

@@ -41,7 +41,7 @@ void check_size(const ResultSet& set, std::uint64_t size) {
   std::string known;
   for (const std::uint64_t one : sizes) known += (known.empty() ? "" : ", ") + size_text(one);
   throw Failure(kExitUsage, fmt::format("--size {}: not measured; there are {}", size,
-                                           known.empty() ? "no figures at all" : known));
+                                        known.empty() ? "no figures at all" : known));
 }
 
 // Leaves the results of these methods, in the order of the set.

@@ -31,7 +31,7 @@ void TemporaryTopics::create(const std::string& name, TopicOptions options) cons
 }
 
 void TemporaryTopics::remove(const std::string& name) const {
-  value_of(Topic::remove(name, {.force = true, .directory = directory()}), "delete a topic");
+  value_of(Topic::delete_topic(name, {.force = true, .directory = directory()}), "delete a topic");
 }
 
 Topic open_topic(const std::string& directory, const std::string& name) {

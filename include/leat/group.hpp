@@ -114,7 +114,7 @@ class Group {
       const std::vector<detail::CursorValue>& cursors);
   static Result<Group> open(const Topic& topic, const std::string& name,
                             const GroupOptions* options);
-  static Result<void> remove(const Topic& topic, const std::string& name, bool force);
+  static Result<void> delete_group(const Topic& topic, const std::string& name, bool force);
 
   // Where `from` is, while `reader` keeps the room from there on.
   static Result<detail::CursorValue> place_of(const Topic& topic,

@@ -1,7 +1,7 @@
 // A member of a consumer group: takes records that no other member has, and acknowledges them.
 //
 //     auto member = topic->group("workers")->join();
-//     while (auto delivery = member->take()) {
+//     while (auto delivery = member->receive()) {
 //       work(delivery->record.value);
 //       member->acknowledge(*delivery);
 //     }
@@ -89,22 +89,22 @@ class Member {
   // The next record; waits for it until the deadline. The member holds it until it is acknowledged.
   //   timeout, stopped, closed, deleted, corrupt, forked
   //   in_flight_full   it holds as many as the group allows
-  Result<Delivery> take(const Deadline& deadline = Deadline::never(),
-                        const std::stop_token& stop = {});
+  Result<Delivery> receive(const Deadline& deadline = Deadline::never(),
+                           const std::stop_token& stop = {});
 
   // Appends up to `limit` records that are there, and returns how many; waits for the first until the
-  // deadline. Errors as take().
-  Result<std::size_t> take(std::vector<Delivery>& into, std::size_t limit,
-                           const Deadline& deadline = Deadline::never(),
-                           const std::stop_token& stop = {});
+  // deadline. Errors as receive().
+  Result<std::size_t> receive(std::vector<Delivery>& into, std::size_t limit,
+                              const Deadline& deadline = Deadline::never(),
+                              const std::stop_token& stop = {});
 
   // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
   //   buffer_too_small   it is the next one again
   //   lease_lost         its lease ran out meanwhile: another member has it, too
-  //   otherwise as take()
-  Result<std::size_t> take_copy(std::span<std::byte> buffer,
-                                const Deadline& deadline = Deadline::never(),
-                                const std::stop_token& stop = {});
+  //   otherwise as receive()
+  Result<std::size_t> receive_copy(std::span<std::byte> buffer,
+                                   const Deadline& deadline = Deadline::never(),
+                                   const std::stop_token& stop = {});
 
   // Calls on_delivery(const Delivery&) for up to `limit` records that are there, and acknowledges each
   // when the call returns. Returns how many; never waits. If the call throws, that record and those
@@ -128,7 +128,7 @@ class Member {
   Result<void> give_back(const Delivery& delivery,
                          std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
 
-  // Waits until take() or poll() may have something to do.
+  // Waits until receive() or poll() may have something to do.
   //   timeout, stopped, forked
   Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
   // The same, ending with `stopped` when a descriptor is readable (an eventfd).

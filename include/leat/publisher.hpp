@@ -34,7 +34,7 @@ struct PublisherOptions {
   // Publishes only offsets below what this returns. Asked again whenever that is reached, and after
   // Topic::make_publishers_look(); while it says no, the publisher waits as for room. Exact with any
   // number of publishers that go by it.
-  Callback<std::uint64_t()> room_until = {};
+  Callback<std::uint64_t()> offset_limit = {};
 };
 
 class Publisher;
@@ -256,7 +256,7 @@ class Publisher {
 
   detail::Participant participant_;
   std::vector<detail::PartitionWriter> writers_;  // By partition.
-  std::unique_ptr<const Callback<std::uint64_t()>> room_until_;
+  std::unique_ptr<const Callback<std::uint64_t()>> offset_limit_;
   std::unique_ptr<std::byte[]>
       spare_frames_;  // The last batch's, so that the next need not allocate.
   std::uint64_t spare_capacity_ = 0;

@@ -48,18 +48,18 @@ struct TopicOptions {
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
-  bool remove_when_unused = false;  // once used, it goes when the last process lets go of it
+  bool delete_when_unused = false;  // once used, it goes when the last process lets go of it
   std::chrono::nanoseconds revoke_after{
       0};  // give up claims of publishers stopped so long; 0 = never
   std::chrono::nanoseconds evict_after{
       0};                            // make gating subscribers that block so long lossy; 0 = never
   std::uint32_t participants = 256;  // publishers and subscribers at a time
   std::uint32_t mode = 0600;         // of the files
-  std::string group = {};            // of the files; empty: the caller's
+  std::string file_group = {};       // Unix group of the files; empty: the caller's
   std::string directory = {};        // empty: $LEAT_DIR or /dev/shm/leat-<uid>
 };
 
-struct RemoveOptions {
+struct DeleteOptions {
   bool force = false;  // also while participants live: they get `deleted`
   std::string directory = {};
 };
@@ -109,7 +109,7 @@ class Topic {
 
   // Deletes a topic. Without `force` only if nobody takes part in it: else `busy`. Participants of a
   // topic deleted by force get `deleted`; their mappings stay valid, and what they read in place stays.
-  static Result<void> remove(const std::string& name, const RemoveOptions& options = {});
+  static Result<void> delete_topic(const std::string& name, const DeleteOptions& options = {});
 
   // Names of all topics in the directory; none if there is no such directory.
   static Result<std::vector<std::string>> list(const std::string& directory_name = {});
@@ -135,7 +135,7 @@ class Topic {
   // What it began with, and keeps.
   std::uint64_t min_capacity() const noexcept;
 
-  // What some publisher's `room_until` returns has changed: all of them ask it again, also those that are
+  // What some publisher's `offset_limit` returns has changed: all of them ask it again, also those that are
   // below its last answer, from their next record on.
   void make_publishers_look() const noexcept;
 
@@ -185,9 +185,9 @@ class Topic {
                               const std::string& directory_name);
   static Result<std::shared_ptr<detail::SharedTopic>> keep_while_open(
       std::shared_ptr<detail::SharedTopic> topic, const std::string& name);
-  static void remove_if_unused(detail::SharedTopic& topic, const std::string& name);
-  static std::uint64_t look_at_removal(detail::SharedTopic& topic) noexcept;
-  static std::uint64_t announce_removal(detail::SharedTopic& topic) noexcept;
+  static void delete_if_unused(detail::SharedTopic& topic, const std::string& name);
+  static std::uint64_t look_at_attempt(detail::SharedTopic& topic) noexcept;
+  static std::uint64_t announce_attempt(detail::SharedTopic& topic) noexcept;
   static bool has_living_participants(const detail::SharedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
                                    const Callback<void(std::uint32_t)>& fill) const;

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "tool/private_directory.hpp"
 #include "cli.hpp"
 #include "demo_processes.hpp"
 #include "demo_report.hpp"
 #include "demo_workloads.hpp"
 #include "leat/leat.hpp"
+#include "tool/private_directory.hpp"
 
 namespace leat::cli {
 namespace {
@@ -234,8 +234,8 @@ class Demo {
     DemoRun run =
         phase.is_sequential ? run_sequential(job) : run_concurrent(job, phase.subscribers);
     run.prepare_ms += to_ms(create_ns);
-    if (auto removed = Topic::remove(workload.name, {.directory = job.directory}); !removed) {
-      fail(removed.error(), workload.name);
+    if (auto deleted = Topic::delete_topic(workload.name, {.directory = job.directory}); !deleted) {
+      fail(deleted.error(), workload.name);
     }
     return run;
   }

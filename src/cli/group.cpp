@@ -344,14 +344,14 @@ std::string members_text(const Topic& topic, const std::string& name) {
   return all;
 }
 
-void remove(const Arguments& arguments) {
+void delete_group(const Arguments& arguments) {
   check_name("group", arguments.name);
   const Topic topic = open_topic(arguments.topic);
-  auto removed = topic.delete_group(arguments.name, arguments.force);
-  if (removed) return;
+  auto deleted = topic.delete_group(arguments.name, arguments.force);
+  if (deleted) return;
   const std::string members = members_text(topic, arguments.name);
-  if (removed.error().code != Errc::busy || members.empty())
-    fail_group(removed.error(), arguments.topic, arguments.name);
+  if (deleted.error().code != Errc::busy || members.empty())
+    fail_group(deleted.error(), arguments.topic, arguments.name);
   throw Failure{kExitNotThere,
                 fmt::format("group '{}' of topic '{}' has members, pid {}: end them first, or "
                             "delete it anyway with --force",
@@ -416,7 +416,7 @@ void add_group_command(CLI::App& app) {
       add_command(*group, "delete", "Delete a group without members", *arguments, true);
   delete_command->add_flag("--force", arguments->force, "Also while it has members; they are told");
   delete_command->footer("Example:\n  leat group delete orders workers");
-  delete_command->callback([arguments] { remove(*arguments); });
+  delete_command->callback([arguments] { delete_group(*arguments); });
 }
 
 }  // namespace leat::cli

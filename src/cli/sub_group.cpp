@@ -48,7 +48,7 @@ class GroupReader {
   // Returns how many; 0 if the deadline passed or a stop was asked for.
   std::size_t read(std::size_t limit, const Deadline& deadline, const std::stop_token& stop) {
     taken_.clear();
-    auto count = member_.take(taken_, std::min(limit, limit_), deadline, stop);
+    auto count = member_.receive(taken_, std::min(limit, limit_), deadline, stop);
     if (!count && count.error().code != Errc::timeout && count.error().code != Errc::stopped)
       fail_group(count.error(), topic_.name(), group_.name());
     write();

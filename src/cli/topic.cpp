@@ -169,10 +169,10 @@ void create(CreateArguments& arguments) {
                   "subscriber blocks"};
   }
   options.mode = parse_mode(arguments.mode);
-  if (!options.group.empty() && ::getgrnam(options.group.c_str()) == nullptr) {
-    throw Failure{
-        kExitUsage,
-        fmt::format("--group: there is no group '{}'; `getent group` lists them", options.group)};
+  if (!options.file_group.empty() && ::getgrnam(options.file_group.c_str()) == nullptr) {
+    throw Failure{kExitUsage,
+                  fmt::format("--group: there is no group '{}'; `getent group` lists them",
+                              options.file_group)};
   }
   options.partitions = static_cast<std::uint32_t>(arguments.partitions);
   options.participants = static_cast<std::uint32_t>(arguments.participants);
@@ -200,11 +200,11 @@ void create(CreateArguments& arguments) {
                                 size_text(options.max_capacity_bytes), options.partitions,
                                 size_text(sizes_of(options).segment))};
     }
-    if (topic.error().code == Errc::permission && !options.group.empty()) {
+    if (topic.error().code == Errc::permission && !options.file_group.empty()) {
       throw Failure{kExitPermission,
                     fmt::format("--group: you may not give files to '{}': it must be one of your "
                                 "own groups (`id`), unless you are root",
-                                options.group)};
+                                options.file_group)};
     }
     fail(topic.error(), arguments.name);
   }
@@ -263,10 +263,13 @@ void add_create(CLI::App& topic) {
   command->add_option("--mode", arguments->mode, "Who may take part, as in chmod")
       ->type_name("MODE")
       ->default_str("0600");
-  command->add_option("--group", arguments->options.group, "Group of the files, for --mode 0660")
+  command
+      ->add_option("--group", arguments->options.file_group, "Group of the files, for --mode 0660")
       ->type_name("GROUP");
-  command->add_flag("--remove-when-unused", arguments->options.remove_when_unused,
+  command->add_flag("--delete-when-unused", arguments->options.delete_when_unused,
                     "The last process to let go deletes it");
+  command->add_flag("--remove-when-unused", arguments->options.delete_when_unused)
+      ->group("");  // As it was called.
   add_duration(*command, "--revoke-after", arguments->options.revoke_after,
                "Give up claims of publishers that were stopped for so long; else never");
   add_duration(*command, "--evict-after", arguments->options.evict_after,
@@ -454,19 +457,19 @@ std::string who_is_attached(const std::string& name) {
   return all.empty() ? "somebody who is just leaving" : all;
 }
 
-void remove(const std::string& name, bool force) {
+void delete_topic(const std::string& name, bool force) {
   check_topic_name(name);
   usable_directory(Missing::is_fine);
-  auto removed = Topic::remove(name, {.force = force});
-  if (removed) return;
-  if (removed.error().code == Errc::busy) {
+  auto deleted = Topic::delete_topic(name, {.force = force});
+  if (deleted) return;
+  if (deleted.error().code == Errc::busy) {
     throw Failure{
         kExitNotThere,
         fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "
                     "--force",
                     name, who_is_attached(name))};
   }
-  fail(removed.error(), name);
+  fail(deleted.error(), name);
 }
 
 }  // namespace
@@ -511,7 +514,7 @@ void add_topic_command(CLI::App& app) {
   delete_command->add_option("NAME", *name, "The topic")->required();
   delete_command->add_flag("--force", *force, "Also while it is in use; whoever uses it is told");
   delete_command->footer("Example:\n  leat topic delete orders");
-  delete_command->callback([name, force] { remove(*name, *force); });
+  delete_command->callback([name, force] { delete_topic(*name, *force); });
 }
 
 }  // namespace leat::cli

@@ -6,9 +6,9 @@
 #include <regex>
 
 #include "bench/report/plot.hpp"
-#include "bench/sample_report.hpp"
 #include "bench/report/svg.hpp"
 #include "bench/report/units.hpp"
+#include "bench/sample_report.hpp"
 
 namespace leat::bench {
 namespace {

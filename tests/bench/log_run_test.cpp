@@ -50,7 +50,11 @@ TEST(MeasureLog, DeliversEveryRecordWhateverTheSettings) {
   check({.size = 5, .records = 1000, .verify = Verify::full});
   check({.size = 100, .records = 1001, .batch = 16, .verify = Verify::full});
   check({.size = 8, .records = 1000, .publishers = 3, .subscribers = 2, .mode = Mode::shared});
-  check({.size = 100, .records = 1000, .publishers = 2, .mode = Mode::shared, .batch = 3,
+  check({.size = 100,
+         .records = 1000,
+         .publishers = 2,
+         .mode = Mode::shared,
+         .batch = 3,
          .verify = Verify::full});
   check({.size = 100, .records = 100, .subscribers = 2, .rate = 100'000});
 }
@@ -64,9 +68,8 @@ TEST(MeasureLog, KeepsToTheRate) {
 TEST(LogRoundTrip, ComesBackWithTheRightContent) {
   for (const Waiting waiting : {Waiting::polling, Waiting::sleeping}) {
     for (const std::size_t size : {std::size_t{8}, std::size_t{1024}}) {
-      const RoundTrip trip =
-          log_round_trip({.size = size, .count = 200, .verify = Verify::full}, waiting,
-                         Placement{usable_cpus()});
+      const RoundTrip trip = log_round_trip({.size = size, .count = 200, .verify = Verify::full},
+                                            waiting, Placement{usable_cpus()});
       EXPECT_GT(trip.round_trip_ns, 0);
       EXPECT_GE(trip.percentiles.max_ns, trip.percentiles.p50_ns);
       EXPECT_GT(trip.percentiles.p50_ns, 0);
@@ -77,20 +80,20 @@ TEST(LogRoundTrip, ComesBackWithTheRightContent) {
 TEST(Floors, DeliverEveryRecord) {
   const Placement placement{usable_cpus()};
   for (const PayloadSource source : {PayloadSource::in_place, PayloadSource::copied}) {
-    EXPECT_GT(ring_ns_per_record(
-                  {.size = 100, .records = 1000, .verify = Verify::full, .source = source},
-                  placement),
-              0);
+    EXPECT_GT(
+        ring_ns_per_record({.size = 100, .records = 1000, .verify = Verify::full, .source = source},
+                           placement),
+        0);
   }
-  EXPECT_GT(slot_round_trip({.size = 100, .count = 100, .verify = Verify::full}, placement)
-                .round_trip_ns,
-            0);
+  EXPECT_GT(
+      slot_round_trip({.size = 100, .count = 100, .verify = Verify::full}, placement).round_trip_ns,
+      0);
 }
 
 // That the gap is reported and the survivor goes on is checked inside.
 TEST(MeasureKill, EverySurvivorGoesOn) {
-  for (const Survivor survivor : {Survivor::asleep, Survivor::polling, Survivor::beside_publisher,
-                                  Survivor::publisher}) {
+  for (const Survivor survivor :
+       {Survivor::asleep, Survivor::polling, Survivor::beside_publisher, Survivor::publisher}) {
     const Recovery recovery =
         measure_kill({.survivor = survivor, .resident_bytes = 1u << 20}, usable_cpus());
     EXPECT_GT(recovery.kill_to_release_us, 0);

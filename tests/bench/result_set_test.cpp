@@ -46,7 +46,8 @@ void write(const std::filesystem::path& path, const Json& report) {
 
 TEST(ResultSet, LeavesOutWhatOnlyPeersHave) {
   Json report = sample_report({sample_result("pipe"), sample_result("aeron")});
-  report["results"].push_back({{"method", "aeron"}, {"pattern", "crash"}, {"recovery_ns", nullptr}});
+  report["results"].push_back(
+      {{"method", "aeron"}, {"pattern", "crash"}, {"recovery_ns", nullptr}});
   report["results"].push_back({{"method", "boost-mq"}, {"pattern", "group"}, {"batch", 0}});
   EXPECT_EQ(parse_results(report.dump(), "a.json").results.size(), 2u);
 }

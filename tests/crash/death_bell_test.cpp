@@ -49,7 +49,7 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
     static bool dies_of_it;
     times = &*sleeps_;
     dies_of_it = dies;
-    detail::step_hook = [](const char* name) {
+    detail::crash_point_hook = [](const char* name) {
       if (std::string_view{name} == "sleep:announced") ++*times;
       if (dies_of_it && std::string_view{name} == kBellStep) ::raise(SIGKILL);
     };

@@ -54,7 +54,7 @@ Signals* signals_of_victim;
 void wait_at(const char* step) {
   static const char* where;
   where = step;
-  detail::step_hook = [](const char* name) {
+  detail::crash_point_hook = [](const char* name) {
     if (std::string_view{name} != where || signals_of_victim->hurt.exchange(true)) return;
     while (!signals_of_victim->go_on) ::usleep(500);
   };
@@ -132,7 +132,8 @@ class TwoUsers : public ::testing::Test {
     ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   }
   TopicOptions options(std::uint32_t mode, const std::string& group = {}) const {
-    return {.capacity_bytes = 16384, .mode = mode, .group = group, .directory = directory_.path()};
+    return {
+        .capacity_bytes = 16384, .mode = mode, .file_group = group, .directory = directory_.path()};
   }
   void expect_success(Child&& child) {
     child.wait();
@@ -153,7 +154,8 @@ TEST_F(TwoUsers, PrivateTopicIsRefusedWithASentence) {
   ASSERT_TRUE(topic) << describe(topic.error());
   expect_success(as_user(kNobody, kNobody, [&]() -> int {
     CHILD_CHECK(open_error() == Errc::permission);
-    const auto removed = Topic::remove("topic", {.force = true, .directory = directory_.path()});
+    const auto removed =
+        Topic::delete_topic("topic", {.force = true, .directory = directory_.path()});
     CHILD_CHECK(removed.error().code == Errc::permission);
     const auto created = Topic::create("another", options(0600));
     CHILD_CHECK(created.error().code == Errc::permission);
@@ -316,7 +318,7 @@ TEST_F(SmallTmpfs, CreateSaysThereIsNoSpaceAndLeavesNothing) {
       }
       publisher = Errc::ok;
       topic = Errc::ok;
-      CHILD_CHECK_OK(Topic::remove("topic", {.directory = directory_.path()}));
+      CHILD_CHECK_OK(Topic::delete_topic("topic", {.directory = directory_.path()}));
     }
     CHILD_CHECK(refused > 0);
     return 0;

@@ -35,7 +35,7 @@ class Fork : public ::testing::Test {
       static Left* left;
       at = step;
       left = &*left_;
-      detail::step_hook = [](const char* name) {
+      detail::crash_point_hook = [](const char* name) {
         if (left->pid != 0 || std::string_view{name} != at) return;
         const ::pid_t pid = ::fork();
         if (pid != 0) {
@@ -63,7 +63,7 @@ class Fork : public ::testing::Test {
 TEST_F(Fork, WhileItJoinsKeepsNobodyAlive) {
   for (const char* step : {"join:locked", "join:reserved", "join:active"}) {
     SCOPED_TRACE(step);
-    (void)Topic::remove("topic", {.force = true, .directory = directory_.path()});
+    (void)Topic::delete_topic("topic", {.force = true, .directory = directory_.path()});
     left_->pid = 0;
     left_->runs = false;
     create(options());
@@ -88,10 +88,10 @@ TEST_F(Fork, WhileItJoinsKeepsNobodyAlive) {
 TEST_F(Fork, WhileItDeletesLeavesTheDirectoryUnlocked) {
   create(options());
   die_and_leave_child("delete:renamed", [&] {
-    CHILD_CHECK(Topic::remove("topic", {.directory = directory_.path()}));
+    CHILD_CHECK(Topic::delete_topic("topic", {.directory = directory_.path()}));
   });
   create(options());
-  auto removed = Topic::remove("topic", {.directory = directory_.path()});
+  auto removed = Topic::delete_topic("topic", {.directory = directory_.path()});
   EXPECT_TRUE(removed) << describe(removed.error());
 }
 
@@ -113,7 +113,7 @@ TEST_F(Fork, WhileItShrinksLeavesTheRecordsUnlocked) {
 
 TEST_F(Fork, WhileATopicIsOpenDoesNotKeepItInUse) {
   TopicOptions passing = options();
-  passing.remove_when_unused = true;
+  passing.delete_when_unused = true;
   create(passing);
   die_and_leave_child("join:active", [&] {
     const Topic topic = open();

@@ -26,7 +26,7 @@ TEST(GroupHoles, ADeadOpenerLeavesNothingToWaitFor) {
         {step, 1, SIGKILL});
     opener.wait();
     ASSERT_TRUE(opener.was_killed());
-    for (auto one = member->take(1200ms);; one = member->take(1200ms)) {
+    for (auto one = member->receive(1200ms);; one = member->receive(1200ms)) {
       if (!one) {
         EXPECT_EQ(one.error().code, Errc::timeout) << describe(one.error());
         break;
@@ -34,7 +34,7 @@ TEST(GroupHoles, ADeadOpenerLeavesNothingToWaitFor) {
       EXPECT_TRUE(member->acknowledge(*one));
     }
     ASSERT_TRUE(world.publish(world.publisher(), kSurvivor, 50));
-    auto one = member->take(kPatience);
+    auto one = member->receive(kPatience);
     ASSERT_TRUE(one) << describe(one.error());
     EXPECT_TRUE(member->acknowledge(*one));
     EXPECT_TRUE(world.read_to_end()) << world.stuck();
@@ -63,13 +63,13 @@ TEST(GroupHoles, InASegmentThatWasJustRetiredAreFilled) {
     dead.wait();
     ASSERT_TRUE(dead.was_killed());
     for (int i = 0; i < 8; ++i) ASSERT_TRUE(world.publish(world.publisher(), kSurvivor, 1000));
-    std::uint64_t& start = TopicTesting::shared(world.topic()).partition(0).control->start;
+    std::uint64_t& start = TopicTesting::shared(world.topic()).partition(0).control->oldest_segment;
     ASSERT_EQ(start, 1U);
     start = 2;
     auto member = group->join();
     ASSERT_TRUE(member) << describe(member.error());
     for (int taken = 0; taken < 9; ++taken) {
-      auto one = member->take(kPatience);
+      auto one = member->receive(kPatience);
       ASSERT_TRUE(one) << describe(one.error()) << " after " << taken;
       EXPECT_TRUE(member->acknowledge(*one));
     }

@@ -73,14 +73,14 @@ class GroupLife : public ::testing::TestWithParam<Case> {
   void expect_works(const Group& group) {
     auto member = group.join();
     ASSERT_TRUE(member) << describe(member.error());
-    auto old = member->take(Deadline::immediate());
-    for (; old; old = member->take(Deadline::immediate())) {
+    auto old = member->receive(Deadline::immediate());
+    for (; old; old = member->receive(Deadline::immediate())) {
       EXPECT_TRUE(member->acknowledge(*old));
     }
     EXPECT_EQ(old.error().code, Errc::timeout) << describe(old.error());
     auto published = publisher_->publish("new", kPatience);
     ASSERT_TRUE(published) << describe(published.error());
-    auto taken = member->take(kPatience);
+    auto taken = member->receive(kPatience);
     ASSERT_TRUE(taken) << describe(taken.error());
     EXPECT_EQ(taken->record.text(), "new");
     EXPECT_TRUE(member->acknowledge(*taken));
@@ -115,7 +115,7 @@ TEST_P(CreateGroup, NameIsFreeForOthersOrTheGroupIsThere) {
     auto member = group->join();
     ASSERT_TRUE(member) << describe(member.error());
     for (int i = 0; i < 3; ++i) {
-      auto taken = member->take(kPatience);
+      auto taken = member->receive(kPatience);
       ASSERT_TRUE(taken) << describe(taken.error());
       EXPECT_EQ(taken->record.text(), "old");
       EXPECT_EQ(taken->record.offset, static_cast<std::uint64_t>(i));
@@ -179,11 +179,11 @@ TEST_P(CloseGroup, MembersAreTold) {
   ASSERT_TRUE(group) << describe(group.error());
   auto member = group->join();
   ASSERT_TRUE(member) << describe(member.error());
-  auto taken = member->take(Deadline::immediate());
+  auto taken = member->receive(Deadline::immediate());
   ASSERT_TRUE(taken) << describe(taken.error());
   Child victim = hurt_deleter(true);
   const Errc expected = is_decided() ? Errc::closed : Errc::ok;
-  EXPECT_EQ(member->take(Deadline::immediate()).error().code, expected);
+  EXPECT_EQ(member->receive(Deadline::immediate()).error().code, expected);
   EXPECT_EQ(member->acknowledge(*taken).error().code, expected);
   if (is_decided()) {
     EXPECT_EQ(group->join().error().code, Errc::closed);
@@ -191,12 +191,12 @@ TEST_P(CloseGroup, MembersAreTold) {
   }
   let_end(victim);
   if (is_stopped()) {
-    EXPECT_EQ(member->take(Deadline::immediate()).error().code, Errc::closed);
+    EXPECT_EQ(member->receive(Deadline::immediate()).error().code, Errc::closed);
   }
   // Whoever opens or deletes a group next finishes what the dead began.
   const auto again = topic_->delete_group("group", true);
   EXPECT_TRUE(again || again.error().code == Errc::not_found) << describe(again.error());
-  EXPECT_EQ(member->take(Deadline::immediate()).error().code, Errc::closed);
+  EXPECT_EQ(member->receive(Deadline::immediate()).error().code, Errc::closed);
   EXPECT_EQ(group_files(), 0U);
   EXPECT_TRUE(has_room());
 }
@@ -215,9 +215,9 @@ TEST_P(LeaveClosedGroup, OthersFinish) {
     CHILD_CHECK_OK(group);
     auto member = group->join();
     CHILD_CHECK_OK(member);
-    CHILD_CHECK_OK(member->take(kPatience));
+    CHILD_CHECK_OK(member->receive(kPatience));
     CHILD_CHECK_OK(topic.delete_group("group", true));
-    CHILD_CHECK(member->take(kPatience).error().code == Errc::closed);
+    CHILD_CHECK(member->receive(kPatience).error().code == Errc::closed);
     return 0;
   });
   EXPECT_TRUE(has_room());

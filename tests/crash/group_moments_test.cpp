@@ -26,7 +26,7 @@ void expect_not_delivered_by_who_dies_parking(GroupOptions options) {
   Child parker{[&] {
     Member other = join(must(topic.open_again().find_group(kGroupName)));
     const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
-    (void)other.take(kPatience);
+    (void)other.receive(kPatience);
     return 0;
   }};
   ASSERT_EQ(parker.join(), -SIGKILL);
@@ -57,12 +57,12 @@ TEST(GroupMoments, ADeletionInsideACallLeavesWhatTheCallHandsOut) {
     const Moment moment{"take:claimed", [&] {
                           if (++claims == 2) must(topic->delete_group(kGroupName, true));
                         }};
-    EXPECT_GT(must(member.take(taken, 1000)), 0U);
+    EXPECT_GT(must(member.receive(taken, 1000)), 0U);
   }
   ASSERT_GE(claims, 2);
   for (int i = 0; i < 2000; ++i) must(publisher.publish("another", kPatience));
   EXPECT_EQ(to_log(taken), numbers(taken.size()));
-  EXPECT_EQ(code(member.take()), Errc::closed);
+  EXPECT_EQ(code(member.receive()), Errc::closed);
 }
 
 TEST(GroupMoments, WhatIsReleasedStaysReleased) {
@@ -90,7 +90,7 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   Member member = join(group);
   publish_pairs(publisher, {{"x", "x"}, {"y", "y"}});
   std::vector<Delivery> both;
-  ASSERT_EQ(must(member.take(both, 2)), 2U);
+  ASSERT_EQ(must(member.receive(both, 2)), 2U);
   detail::GroupView& view = *must(topic.shared().group(0));
   const std::uint32_t index_of_x = view.hold(0, 0).offset == both[0].record.offset ? 0 : 1;
   ASSERT_EQ(index_of_x, 0U) << "the other hold must be looked at later";
@@ -108,10 +108,10 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
                         is_reused = view.hold(0, index_of_x).offset == one.record.offset;
                         must(member.give_back(one, 1h));
                         publish_pairs(publisher, {{"k", "2"}});
-                        EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);
+                        EXPECT_EQ(code(member.receive(Deadline::immediate())), Errc::timeout);
                       }};
   std::vector<Delivery> taken;
-  EXPECT_EQ(code(other.take(taken, 10, Deadline::immediate())), Errc::timeout);
+  EXPECT_EQ(code(other.receive(taken, 10, Deadline::immediate())), Errc::timeout);
   EXPECT_TRUE(is_reused);
 }
 
@@ -129,14 +129,14 @@ TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
     Member other = join(must(topic.open_again().find_group(kGroupName)));
     const Moment moment{"take:held", [] { ::raise(SIGSTOP); }};
     std::vector<Delivery> taken;
-    (void)other.take(taken, 256, kPatience);
+    (void)other.receive(taken, 256, kPatience);
     return 0;
   }};
   int status = 0;
   ASSERT_EQ(::waitpid(stopped.pid(), &status, WUNTRACED), stopped.pid());
   ASSERT_TRUE(WIFSTOPPED(status));
   must(giver.give_back(first));
-  EXPECT_EQ(code(member.take(100ms)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(100ms)), Errc::timeout);
   EXPECT_EQ(stopped.kill(SIGKILL), -SIGKILL);
   EXPECT_EQ(to_text(take(member)), "0 0");
 }
@@ -154,7 +154,7 @@ bool is_found_though_who_freed_it_was_hurt(int signal) {
   Child asker{[&] {
     Member member = join(must(topic.open_again().find_group(kGroupName)));
     const Moment moment{"keys:freed", [&] { ::raise(signal); }};
-    (void)member.take(kPatience);
+    (void)member.receive(kPatience);
     return 0;
   }};
   if (signal == SIGKILL) {
@@ -192,7 +192,7 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
                           if (meanwhile) return;
                           meanwhile.emplace(Errc::timeout);
                           must(other.give_back(given));
-                          *meanwhile = other.take(Deadline::immediate());
+                          *meanwhile = other.receive(Deadline::immediate());
                         }};
     EXPECT_EQ(must(claimer.poll(1, [](const Delivery&) {})), 0U);
   }

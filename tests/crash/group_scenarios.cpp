@@ -21,7 +21,7 @@ void some_records(GroupWorld& world) {
 void returned_records(GroupWorld& world) {
   some_records(world);
   std::vector<Delivery> taken;
-  EXPECT_TRUE(world.member().take(taken, 2));
+  EXPECT_TRUE(world.member().receive(taken, 2));
   for (const Delivery& one : taken) {
     world.note_taken(one);
     EXPECT_TRUE(world.give_back(world.member(), one));
@@ -35,7 +35,7 @@ void some_keyed_records(GroupWorld& world) {
 void lost_keys(GroupWorld& world) {
   some_keyed_records(world);
   for (int i = 0; i < 3; ++i) {
-    auto taken = world.idler().take(Deadline::immediate());
+    auto taken = world.idler().receive(Deadline::immediate());
     EXPECT_TRUE(taken) << describe(taken.error());
     world.account().taken(*taken, world.mode());
   }
@@ -62,7 +62,7 @@ void leave_dead_member(GroupWorld& world) {
       [&]() -> int {
         Member member = world.open_member();
         for (int i = 0; i < 3; ++i) {
-          auto one = member.take(Deadline::immediate());
+          auto one = member.receive(Deadline::immediate());
           CHILD_CHECK_OK(one);
           world.note_taken(*one);
         }
@@ -93,7 +93,7 @@ void dead_members(GroupWorld& world) {
     Child earlier = world.start(
         [&]() -> int {
           Member member = world.open_member();
-          (void)member.take(Deadline::immediate());
+          (void)member.receive(Deadline::immediate());
           return 0;
         },
         {step, 1, SIGKILL});
@@ -115,7 +115,7 @@ int take_one_by_one(GroupWorld& world) {
   Member member = world.open_member();
   std::vector<Delivery> kept;
   for (int i = 0; i < 8; ++i) {
-    auto taken = member.take(5ms);
+    auto taken = member.receive(5ms);
     CHILD_CHECK(is_usual(taken));
     if (!taken) continue;
     world.note_taken(*taken);
@@ -137,7 +137,7 @@ int take_several(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 3; ++i) {
     std::vector<Delivery> taken;
-    CHILD_CHECK(is_usual(member.take(taken, kBatch, 5ms)));
+    CHILD_CHECK(is_usual(member.receive(taken, kBatch, 5ms)));
     for (const Delivery& one : taken) world.note_taken(one);
     for (std::size_t k = 0; k + 1 < taken.size(); ++k)
       CHILD_CHECK(is_usual(world.acknowledge(member, taken[k])));
@@ -178,7 +178,7 @@ int poll_and_throw(GroupWorld& world) {
 int give_all_back(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 14; ++i) {
-    auto taken = member.take(5ms);
+    auto taken = member.receive(5ms);
     CHILD_CHECK(is_usual(taken));
     if (!taken) continue;
     world.note_taken(*taken);
@@ -206,7 +206,7 @@ int look_after_others(GroupWorld& world) {
   Member member = world.open_member();
   const Deadline end{200ms};
   for (int i = 0; i < 40 && !end.passed(); ++i) {
-    auto taken = member.take(10ms);
+    auto taken = member.receive(10ms);
     CHILD_CHECK(is_usual(taken));
     if (!taken) continue;
     world.note_taken(*taken);

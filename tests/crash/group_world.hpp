@@ -147,7 +147,7 @@ class GroupWorld {
 
   // The member takes one record, and does not move from there.
   void take_and_keep() {
-    auto taken = member_->take(Deadline::immediate());
+    auto taken = member_->receive(Deadline::immediate());
     ASSERT_TRUE(taken) << describe(taken.error());
     note_taken(*taken);
     kept_.push_back(*taken);
@@ -164,7 +164,7 @@ class GroupWorld {
   bool take_some(Member& member) {
     bool any = false;
     for (int i = 0; i < 20; ++i) {
-      auto taken = member.take(i == 0 ? Deadline{3ms} : Deadline::immediate());
+      auto taken = member.receive(i == 0 ? Deadline{3ms} : Deadline::immediate());
       if (!taken) {
         EXPECT_EQ(taken.error().code, Errc::timeout) << describe(taken.error());
         return any;

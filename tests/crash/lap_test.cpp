@@ -39,7 +39,7 @@ class Lap : public ::testing::Test {
       static std::string stop_at, die_at;
       stop_at = step;
       die_at = then;
-      detail::step_hook = [](const char* name) {
+      detail::crash_point_hook = [](const char* name) {
         if (stop_at == name) {
           stop_at.clear();
           ::raise(SIGSTOP);

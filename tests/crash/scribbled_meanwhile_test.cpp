@@ -31,7 +31,8 @@ Errc publish_on(Publisher& publisher) {
 TEST(ScribbledMeanwhile, AClaimWordThatNeverStandsStillIsCorrupt) {
   World world;
   detail::PartitionControl& control = control_of(world);
-  const std::uint64_t one = TopicTesting::shared(world.topic()).geometry().claim_layout.step(1, 0);
+  const std::uint64_t one =
+      TopicTesting::shared(world.topic()).geometry().claim_layout.increment(1, 0);
   const Moment scribbler{"roll:recorded", [&] { control.claim ^= one; }};
   EXPECT_EQ(publish_on(world.publisher()), Errc::corrupt);
   EXPECT_GT(scribbler.times(), kManyTimes);
@@ -81,7 +82,7 @@ TEST(ScribbledMeanwhile, AStartThatNeverStandsStillIsCorrupt) {
   ASSERT_TRUE(lossy);
   EXPECT_EQ(publish_on(world.publisher()), Errc::ok);  // Round and round: it is overtaken.
   detail::PartitionControl& control = control_of(world);
-  const Moment scribbler{"skip:looked", [&] { control.start ^= 1; }};
+  const Moment scribbler{"skip:looked", [&] { control.oldest_segment ^= 1; }};
   EXPECT_EQ(lossy->receive(Deadline::immediate()).error().code, Errc::corrupt);
   EXPECT_GT(scribbler.times(), kManyTimes);
 }
@@ -102,7 +103,7 @@ TEST_F(ScribbledCursor, NoClaimIsMade) {
   auto member = group_.join();
   ASSERT_TRUE(member);
   const Moment scribbler{"take:noting", [&] { cursor_.record ^= 1; }};
-  EXPECT_EQ(member->take(Deadline::immediate()).error().code, Errc::corrupt);
+  EXPECT_EQ(member->receive(Deadline::immediate()).error().code, Errc::corrupt);
   EXPECT_GT(scribbler.times(), kManyTimes);
 }
 

@@ -30,7 +30,7 @@ int sleep_until_survivor(World& world, Seen& seen, Wait wait, std::uint32_t bit)
   static std::uint32_t my_bit;
   where = &seen;
   my_bit = bit;
-  detail::step_hook = [](const char* name) {
+  detail::crash_point_hook = [](const char* name) {
     if (std::string_view{name} == "sleep:announced") where->looked_last |= my_bit;
   };
   bool done = false;

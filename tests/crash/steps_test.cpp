@@ -17,7 +17,7 @@ constexpr int kTimesPerStep = 3;  // The first, second and third time it comes b
 std::set<std::string> labels_in_sources() {
   std::set<std::string> labels;
   const auto root = std::filesystem::path{__FILE__}.parent_path() / "../../include/leat";
-  const std::string call = "LEAT_STEP(\"";
+  const std::string call = "LEAT_CRASH_POINT(\"";
   for (const auto& entry : std::filesystem::recursive_directory_iterator{root}) {
     if (!entry.is_regular_file()) continue;
     std::ostringstream text;

@@ -34,7 +34,7 @@ class TopicSteps : public ::testing::TestWithParam<Case> {
     return Topic::open(name, Deadline::immediate(), directory_.path());
   }
   Result<void> remove(const char* name, bool force) {
-    return Topic::remove(name, {.force = force, .directory = directory_.path()});
+    return Topic::delete_topic(name, {.force = force, .directory = directory_.path()});
   }
   std::vector<std::string> names() {
     auto listed = Topic::list(directory_.path());

@@ -15,7 +15,7 @@ constexpr std::uint32_t kOther = kEarlierVictim;
 void arm_in_turn(const std::vector<Blow>& blows) {
   static std::vector<Blow> left;
   left = blows;
-  detail::step_hook = [](const char* name) {
+  detail::crash_point_hook = [](const char* name) {
     if (left.empty() || left.front().step != name) return;
     const int signal = left.front().signal;
     left.erase(left.begin());
@@ -65,7 +65,7 @@ std::vector<std::uint64_t> announced_granules(World& world) {
   for (std::uint32_t i = 0; i < shared.participant_high(); ++i) {
     const auto facts = detail::read_claim(shared.partition(0).slots[i]);
     if (facts && facts->is_open())
-      all.push_back(shared.geometry().claim_layout.granules(facts->step));
+      all.push_back(shared.geometry().claim_layout.granules(facts->increment));
   }
   return all;
 }

@@ -1,4 +1,4 @@
-// The last user of a topic with `remove_when_unused` dies or stops while it lets go of it. Whoever wants
+// The last user of a topic with `delete_when_unused` dies or stops while it lets go of it. Whoever wants
 // a topic of that name has one at once, and what the late one still does touches nobody else's.
 #include <algorithm>
 
@@ -22,10 +22,10 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
 
 class UnusedSteps : public ::testing::TestWithParam<Case> {
  protected:
-  TopicOptions options(bool remove_when_unused = true) const {
+  TopicOptions options(bool delete_when_unused = true) const {
     return {.capacity_bytes = 16384,
             .segment_bytes = 4096,
-            .remove_when_unused = remove_when_unused,
+            .delete_when_unused = delete_when_unused,
             .directory = directory_.path()};
   }
   std::vector<std::string> names() {
@@ -102,7 +102,7 @@ TEST_P(UnusedSteps, WhoHasItOpenMayStillJoin) {
 
 TEST_P(UnusedSteps, AnotherTopicOfThatNameIsLeftAlone) {
   Child victim = hurt_last_user();
-  auto removed = Topic::remove("topic", {.force = true, .directory = directory_.path()});
+  auto removed = Topic::delete_topic("topic", {.force = true, .directory = directory_.path()});
   ASSERT_TRUE(removed || removed.error().code == Errc::not_found) << describe(removed.error());
   {
     auto topic = Topic::create("topic", options(false));

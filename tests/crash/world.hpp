@@ -54,7 +54,7 @@ inline void arm(const Blow& blow) {
   static int passed;
   armed = blow;
   passed = 0;
-  detail::step_hook = [](const char* name) {
+  detail::crash_point_hook = [](const char* name) {
     if (armed.step == name && ++passed == armed.nth) ::raise(armed.signal);
   };
 }

@@ -52,11 +52,11 @@ void work(leat::Member& member, Input& input, const std::string& group_file) {
     const std::size_t before = held.size();
     switch (how % 8) {
       case 0: {
-        auto one = member.take(Deadline::immediate());
+        auto one = member.receive(Deadline::immediate());
         if (one) held.push_back(*one);
         break;
       }
-      case 1: (void)member.take(held, 1 + how / 8 % 8, Deadline::immediate()); break;
+      case 1: (void)member.receive(held, 1 + how / 8 % 8, Deadline::immediate()); break;
       case 2:
         (void)member.poll(1 + how / 8, [](const leat::Delivery& one) { look_at(one.record); });
         break;
@@ -65,7 +65,7 @@ void work(leat::Member& member, Input& input, const std::string& group_file) {
         break;
       case 4: {
         std::array<std::byte, 64> buffer;
-        (void)member.take_copy(buffer, Deadline::immediate());
+        (void)member.receive_copy(buffer, Deadline::immediate());
         break;
       }
       case 5: (void)member.wait(100us); break;
@@ -118,7 +118,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto before = group->join({.spin = 0ns, .patience = 0ns});
     if (!publisher || !before) std::abort();
     fill(*publisher);
-    (void)before->take(Deadline::immediate());  // It holds one, and has claimed more.
+    (void)before->receive(Deadline::immediate());  // It holds one, and has claimed more.
     scribble(input, file);
     if ((choices & 32) != 0) scribble(input, (choices & 64) != 0 ? "records" : "control");
     work(*before, input, file);
@@ -141,6 +141,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)again->delete_group("g", (choices & 128) != 0);
     if (auto publisher = again->publisher()) fill(*publisher);
   }
-  (void)leat::Topic::remove("t", {.force = true, .directory = directory()});
+  (void)leat::Topic::delete_topic("t", {.force = true, .directory = directory()});
   return 0;
 }

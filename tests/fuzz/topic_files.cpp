@@ -90,6 +90,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (auto publisher = again->publisher()) fill(*publisher);
   }
-  (void)leat::Topic::remove("t", {.force = true, .directory = directory()});
+  (void)leat::Topic::delete_topic("t", {.force = true, .directory = directory()});
   return 0;
 }

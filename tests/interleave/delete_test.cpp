@@ -6,7 +6,7 @@
 namespace leat {
 namespace {
 
-RemoveOptions remove_options(bool force) {
+DeleteOptions remove_options(bool force) {
   return {.force = force, .directory = SmallTopic::directory()};
 }
 
@@ -16,7 +16,7 @@ void delete_and_join(model::Execution& run) {
   bool joined = false, left = false, removed = false;
   run.thread("deleter", [&] {
     const bool left_before = left;
-    const auto result = Topic::remove("t", remove_options(false));
+    const auto result = Topic::delete_topic("t", remove_options(false));
     model::check(result || result.error().code == Errc::busy,
                  "remove: " + describe(result.error()));
     removed = result.has_value();
@@ -71,7 +71,7 @@ TEST(Delete, ByForceAndMadeAgain) {
       model::check(record.error().code == Errc::deleted, "receive: " + describe(record.error()));
     });
     run.thread("deleter", [&] {
-      const auto removed = Topic::remove("t", remove_options(true));
+      const auto removed = Topic::delete_topic("t", remove_options(true));
       model::check(removed.has_value(), "remove: " + describe(removed.error()));
       auto again = Topic::create("t", {.capacity_bytes = 2 * kSegment,
                                        .segment_bytes = kSegment,
@@ -89,7 +89,7 @@ TEST(Delete, OfTwoDeletersOneDoesIt) {
     int removed = 0;
     for (int i = 0; i < 2; ++i) {
       run.thread("deleter " + std::to_string(i), [&] {
-        const auto result = Topic::remove("t", remove_options(false));
+        const auto result = Topic::delete_topic("t", remove_options(false));
         const Errc code = result.error().code;
         model::check(
             result || code == Errc::busy || code == Errc::not_found || code == Errc::deleted,
@@ -109,7 +109,7 @@ TEST(Delete, ADeadDeleterBlocksNobody) {
   EXPECT_TRUE(model::holds(model::explore({.name = "dead deleter"}, [](model::Execution& run) {
     SmallTopic topic;
     const auto victim =
-        run.thread("victim", [&] { (void)Topic::remove("t", remove_options(false)); });
+        run.thread("victim", [&] { (void)Topic::delete_topic("t", remove_options(false)); });
     run.kill_at(victim, model::random(30));
     run.thread("joiner", [&] {
       auto publisher = topic->publisher();
@@ -117,7 +117,7 @@ TEST(Delete, ADeadDeleterBlocksNobody) {
                    "publisher: " + describe(publisher.error()));
     });
     if (!run.run()) return;
-    const auto removed = Topic::remove("t", remove_options(true));
+    const auto removed = Topic::delete_topic("t", remove_options(true));
     model::check(removed || removed.error().code == Errc::not_found,
                  "remove: " + describe(removed.error()));
   })));
@@ -133,11 +133,11 @@ TEST(Delete, ADeadDeleterLeavesNobodyAsleep) {
       model::check(record.error().code == Errc::deleted, "receive: " + describe(record.error()));
     });
     const auto victim =
-        run.thread("victim", [&] { (void)Topic::remove("t", remove_options(true)); });
+        run.thread("victim", [&] { (void)Topic::delete_topic("t", remove_options(true)); });
     run.kill_at(victim, model::random(40));
     run.thread("next", [&] {
       while (!run.finished(victim) && !run.killed(victim)) model::yield();
-      const auto removed = Topic::remove("t", remove_options(true));
+      const auto removed = Topic::delete_topic("t", remove_options(true));
       model::check(removed || removed.error().code == Errc::not_found,
                    "remove: " + describe(removed.error()));
     });

@@ -35,7 +35,7 @@ void reuse_hold(model::Execution& run, std::uint32_t from) {
         model::count_operations();
         run.may_stop(model::current(), 60);
       }
-      const auto one = must(member.take(), "take");
+      const auto one = must(member.receive(), "take");
       detail::store_relaxed(done[i], 1);
       model::check(member.acknowledge(one).has_value(), "acknowledge");
       ++acknowledged;
@@ -87,7 +87,7 @@ void close_group(model::Execution& run, bool may_die, bool by_key) {
       }
       Member& member = *joined;
       for (int i = 0; i < 4; ++i) {
-        const auto one = member.take(Deadline::immediate());
+        const auto one = member.receive(Deadline::immediate());
         if (one.error().code == Errc::closed) return;
         model::check(one || one.error().code == Errc::timeout, "take: " + describe(one.error()));
         if (!one) continue;

@@ -93,11 +93,11 @@ bool take_some(Member& member, Account& account, std::size_t at_once) {
   std::vector<Delivery> taken;
   const std::uint64_t began = account.now();
   if (at_once == 1) {
-    auto one = member.take(1ms);
+    auto one = member.receive(1ms);
     if (one) taken.push_back(*one);
     model::check(one || one.error().code == Errc::timeout, "take: " + describe(one.error()));
   } else {
-    auto some = member.take(taken, at_once, 1ms);
+    auto some = member.receive(taken, at_once, 1ms);
     model::check(some || some.error().code == Errc::timeout, "take: " + describe(some.error()));
   }
   for (const Delivery& one : taken) account.on_taken(model::current(), one, began);
@@ -266,7 +266,7 @@ void keep_one(model::Execution& run) {
   for (int who = 0; who < 2; ++who) {
     run.thread("member " + std::to_string(who), [&, group = open_group()] {
       Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
-      const auto take = [&] { return member.take(1ms); };
+      const auto take = [&] { return member.receive(1ms); };
       const auto look_at = [&](const Delivery& one) {
         const Mark mark =
             mark_of(model::read_checked(one.record.value.data(), one.record.value.size()), true);
@@ -306,7 +306,7 @@ void keep_segment(model::Execution& run) {
   Member member = must(open_group().join({.spin = 0ns, .patience = 0ns}), "join");
   run.thread("member", [&] {
     std::vector<Delivery> taken;
-    (void)must(member.take(taken, 2, 1ms), "take");
+    (void)must(member.receive(taken, 2, 1ms), "take");
     for (int i = 0; i < 30; ++i) model::yield();
     for (const Delivery& one : taken) {
       const Mark mark =
@@ -383,7 +383,7 @@ void create_while_publishing(model::Execution& run) {
             must(topic.group("g", {.from = From::beginning, .in_flight = 8}), "group");
         Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
         std::optional<std::uint64_t> next;
-        for (auto one = member.take(1ms); one; one = member.take(1ms)) {
+        for (auto one = member.receive(1ms); one; one = member.receive(1ms)) {
           const Mark mark = mark_of(
               model::read_checked(one->record.value.data(), one->record.value.size()), true);
           model::check(mark.number == one->record.offset, "another record's bytes");
@@ -430,7 +430,7 @@ void delete_while_joining(model::Execution& run, bool may_die) {
   run.thread("publisher", [&] {
     (void)must(publisher.publish(payload_of({0, 0}, kSmall)), "publish");
     if (!member) return;
-    const auto one = member->take(Deadline::immediate());
+    const auto one = member->receive(Deadline::immediate());
     model::check(one.has_value(), "take: " + describe(one.error()));
   });
   run.run();
@@ -460,7 +460,7 @@ void wake_members(model::Execution& run) {
   for (Member& member : members) {
     run.thread("member", [&] {
       while (done < kRecords) {
-        const auto one = member.take();
+        const auto one = member.receive();
         if (!one) {
           model::check(one.error().code == Errc::stopped, "take: " + describe(one.error()));
           continue;
@@ -497,7 +497,7 @@ void wake_publisher(model::Execution& run) {
   });
   run.thread("member", [&] {
     for (std::uint32_t i = 0; i < kRecords; ++i) {
-      const auto one = must(member.take(), "take");
+      const auto one = must(member.receive(), "take");
       model::check(one.record.offset == i, "another order");
       model::check(member.acknowledge(one).has_value(), "acknowledge");
     }

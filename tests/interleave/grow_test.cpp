@@ -274,7 +274,7 @@ void stop_in_take(model::Execution& run, bool is_retake) {
     return must(must(opened.find_group("g"), "group").join({.spin = 0ns, .patience = 0ns}), "join");
   };
   const auto take = [](Member& member) {
-    auto one = member.take(1ms);
+    auto one = member.receive(1ms);
     model::check(one || one.error().code == Errc::timeout, "take: " + describe(one.error()));
     if (!one) return false;
     const Mark mark = mark_of(std::string{one->record.text()}, false);
@@ -287,7 +287,7 @@ void stop_in_take(model::Execution& run, bool is_retake) {
   std::map<std::uint64_t, Mark> published;
   publish(publisher, 0, 8, kHalf, published);  // Four segments; two go.
   if (is_retake) {
-    const Delivery first = must(fast.take(1ms), "take");
+    const Delivery first = must(fast.receive(1ms), "take");
     model::check(fast.give_back(first).has_value(), "give back");
   }
   const model::Thread stopped = run.thread("slow", [&] { take(slow); });
@@ -315,7 +315,7 @@ testing::AssertionResult breaks_weakened(Side side) {
   model::Options weakened = options("weakened");
   weakened.executions = 10'000;
   return model::breaks(model::explore(weakened, [&](model::Execution& run) {
-    model::weaken(Edge::supply, side);
+    model::weaken(Edge::segment_memory, side);
     meet(run);
   }));
 }

@@ -86,7 +86,7 @@ void work(Member& member, Keys& keys, bool polls, std::uint32_t limit) {
     return;
   }
   std::vector<Delivery> taken;
-  const auto count = member.take(taken, 2, 1ms);
+  const auto count = member.receive(taken, 2, 1ms);
   model::check(count || count.error().code == Errc::timeout, "take: " + describe(count.error()));
   for (const Delivery& one : taken) keys.take(one);
   for (const Delivery& one : taken) {

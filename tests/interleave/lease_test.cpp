@@ -36,7 +36,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
   };
   const auto take = [&](Member& member) {
     const std::set<std::uint64_t> before = acknowledged;
-    auto one = member.take(1ms);
+    auto one = member.receive(1ms);
     model::check(one || one.error().code == Errc::timeout, "take: " + describe(one.error()));
     if (!one) return false;
     const std::uint64_t offset = one->record.offset;
@@ -50,7 +50,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
   Member fast = join();
   publish_one(0);
   if (by_key) publish_one(1);
-  const Delivery first = must(fast.take(1ms), "take");
+  const Delivery first = must(fast.receive(1ms), "take");
   if (!by_key) model::check(fast.give_back(first).has_value(), "give back");
 
   const model::Thread stopped = run.thread("slow", [&] { take(slow); });

@@ -213,7 +213,7 @@ void look_at_claims(model::Execution& run) {
       const auto facts = detail::read_claim(shared->partition(0).slots[0]);
       if (!facts || facts->claim_phase() == detail::kIdle) continue;
       const std::uint64_t record = layout.records(facts->word);
-      model::check(layout.granules(facts->step) == detail::granules_for(size_of(record)),
+      model::check(layout.granules(facts->increment) == detail::granules_for(size_of(record)),
                    "facts of two claims");
     }
   });

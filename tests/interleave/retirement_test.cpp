@@ -1,6 +1,6 @@
 // A group is made, or moved back to the beginning, at the moment when a publisher that saw nobody there
-// retires that segment. The cursor then lies right before `start`, in memory that is kept for it. Members
-// by key, and members of a topic that grows, pin what they read and look at `start`: that is no scribble.
+// retires that segment. The cursor then lies right before `oldest_segment`, in memory that is kept for it. Members
+// by key, and members of a topic that grows, pin what they read and look at `oldest_segment`: that is no scribble.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -20,7 +20,7 @@ Member join(const Group& group) { return must(group.join({.spin = 0ns, .patience
 void take_all(Member& member) {
   std::optional<std::uint64_t> next;
   for (;;) {
-    auto one = member.take(1ms);
+    auto one = member.receive(1ms);
     if (!one) {
       model::check(one.error().code == Errc::timeout, "take: " + describe(one.error()));
       return;

@@ -10,7 +10,7 @@ namespace {
 TopicOptions passing() {
   return {.capacity_bytes = 2 * kSegment,
           .segment_bytes = kSegment,
-          .remove_when_unused = true,
+          .delete_when_unused = true,
           .directory = SmallTopic::directory()};
 }
 bool is_there() {

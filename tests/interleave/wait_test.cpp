@@ -102,7 +102,7 @@ TEST(Wait, DeletionWakesEverybody) {
     });
     run.thread("deleter", [&] {
       const auto removed =
-          Topic::remove("t", {.force = true, .directory = SmallTopic::directory()});
+          Topic::delete_topic("t", {.force = true, .directory = SmallTopic::directory()});
       model::check(removed.has_value(), "remove: " + describe(removed.error()));
     });
     run.run();

@@ -21,7 +21,7 @@ void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules)
   const PartitionView view = shared.partition(0);
   PartitionSlot& line = view.slots[index];
   store_relaxed(line.claim_word, load_relaxed(view.control->claim));
-  store_relaxed(line.claim_step, shared.geometry().claim_layout.step(1, granules));
+  store_relaxed(line.claim_increment, shared.geometry().claim_layout.increment(1, granules));
   store_relaxed(line.claim_segment, load_relaxed(view.control->current));
   store_relaxed(line.phase, std::uint64_t{4} | kClaiming);
   store_relaxed(shared.participant(index).state, make_state(identity, ParticipantRole::publisher));

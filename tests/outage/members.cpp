@@ -23,7 +23,7 @@ class Worker {
       case 0: poll(); break;
       case 1: {
         const std::int64_t began = detail::now_ns();
-        auto one = member_.take(deadline);
+        auto one = member_.receive(deadline);
         expect_sane(one.error(), "take");
         if (one) note(held_.emplace_back(*one), began);
         break;
@@ -31,7 +31,7 @@ class Worker {
       default: {
         const std::size_t first = held_.size();
         const std::int64_t began = detail::now_ns();
-        auto count = member_.take(held_, 1 + self_.below(kMaxAtOnce), deadline);
+        auto count = member_.receive(held_, 1 + self_.below(kMaxAtOnce), deadline);
         expect_sane(count.error(), "take some");
         for (std::size_t i = first; i < held_.size(); ++i) note(held_[i], began);
       }

@@ -27,8 +27,8 @@ void take_a_few(Actor& self, const Group& group) {
   if (!member) return;
   for (std::uint64_t left = self.below(20); left != 0; --left) {
     std::vector<Delivery> taken;
-    auto count = member->take(taken, 1 + self.below(kMaxAtOnce),
-                              std::chrono::microseconds{self.below(1000)});
+    auto count = member->receive(taken, 1 + self.below(kMaxAtOnce),
+                                 std::chrono::microseconds{self.below(1000)});
     expect_passing(count.error(), "take from a passing group");
     for (const Delivery& one : taken) {
       const bool is_whole = read_message(one.record.value).has_value();
@@ -110,7 +110,7 @@ int renew_topics(Actor& self) {
   TopicOptions options{.capacity_bytes = 4 * 4096, .segment_bytes = 4096};
   options.directory = self.world.directory.path();
   while (!self.must_end()) {
-    options.remove_when_unused = self.below(2) == 0;
+    options.delete_when_unused = self.below(2) == 0;
     auto topic = Topic::open_or_create("passing", options);
     expect_any(topic.error(), "open or create");
     if (!topic) continue;
@@ -124,8 +124,8 @@ int renew_topics(Actor& self) {
       if (subscriber) expect_any(subscriber->poll(10, [](const Record&) {}).error(), "poll it");
     }
     if (self.below(4) == 0) {
-      const RemoveOptions remove{.force = self.below(2) == 0, .directory = options.directory};
-      expect_any(Topic::remove("passing", remove).error(), "remove it");
+      const DeleteOptions remove{.force = self.below(2) == 0, .directory = options.directory};
+      expect_any(Topic::delete_topic("passing", remove).error(), "remove it");
     }
     self.pause(4, 2000);
     if (self.below(32) == 0) fork_a_child(self);

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "leat/base/step.hpp"
+#include "leat/base/crash_point.hpp"
 
 namespace leat::testing {
 namespace {
@@ -62,11 +62,11 @@ void Blow::pass(const char* name) noexcept {
 void obey(Blow& blow, Labels& labels) noexcept {
   own_blow = &blow;
   own_labels = &labels;
-  detail::step_hook = [](const char* name) {
+  detail::crash_point_hook = [](const char* name) {
     own_labels->note(name);
     own_blow->pass(name);
   };
 }
-void obey_nobody() noexcept { detail::step_hook = nullptr; }
+void obey_nobody() noexcept { detail::crash_point_hook = nullptr; }
 
 }  // namespace leat::testing

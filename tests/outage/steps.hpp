@@ -1,7 +1,7 @@
 // Where a process of an outage stops itself: the supervisor arms it, in memory that both share, and
 // kills it there, or lets it go on.
 //
-//     obey(blow, labels);                    // the process, once: from now on LEAT_STEP looks
+//     obey(blow, labels);                    // the process, once: from now on LEAT_CRASH_POINT looks
 //     blow.arm(labels.pick(random), 3);      // the supervisor: at the third time it comes by
 //
 // Labels need not be listed anywhere: processes note those that they come by.

@@ -33,7 +33,7 @@ void publish(const Topic& topic, std::string_view text, bool release) {
 
   std::uint64_t word = detail::load_acquire<detail::Edge::claim>(view.control->claim);
   while (!detail::compare_exchange<detail::Edge::claim>(
-      view.control->claim, word, word + geometry.claim_layout.step(1, granules))) {
+      view.control->claim, word, word + geometry.claim_layout.increment(1, granules))) {
   }
   const std::uint64_t segment = geometry.claim_layout.segment(word);
   const std::uint64_t granule = geometry.claim_layout.granules(word);

@@ -142,8 +142,8 @@ void GroupStorm::take_the_rest() {
   auto publisher = topic_->publisher();
   ASSERT_TRUE(publisher) << describe(publisher.error());
   const auto take_some = [&] {
-    auto taken = member->take(5ms);
-    for (; taken; taken = member->take(Deadline::immediate())) {
+    auto taken = member->receive(5ms);
+    for (; taken; taken = member->receive(Deadline::immediate())) {
       note(*taken, detail::now_ns());
       if (options_.group.by_key) shared_->account.let_go_of_key(*taken);
       EXPECT_TRUE(shared_->account.acknowledge(*member, *taken));
@@ -246,12 +246,12 @@ int GroupStorm::work(Random random) {
     const std::size_t before = held.size();
     const std::int64_t began = detail::now_ns();
     if (below(random, 2) == 0) {
-      auto one = member.take(std::chrono::microseconds{below(random, 5000)});
+      auto one = member.receive(std::chrono::microseconds{below(random, 5000)});
       if (one) held.push_back(*one);
       if (!one && one.error().code != Errc::timeout) CHILD_CHECK_OK(one);
     } else {
-      auto count = member.take(held, 1 + below(random, kMaxAtOnce),
-                               std::chrono::microseconds{below(random, 5000)});
+      auto count = member.receive(held, 1 + below(random, kMaxAtOnce),
+                                  std::chrono::microseconds{below(random, 5000)});
       if (!count && count.error().code != Errc::timeout) CHILD_CHECK_OK(count);
     }
     for (std::size_t i = before; i < held.size(); ++i) note(held[i], began);

@@ -59,7 +59,8 @@ void Storm::run(std::chrono::milliseconds duration) {
   for (Process& process : processes_) {
     if (process.spared) start(process);
   }
-  ASSERT_TRUE(eventually([&] { return shared_->spared_joined == options_.gating + options_.lossy; }));
+  ASSERT_TRUE(
+      eventually([&] { return shared_->spared_joined == options_.gating + options_.lossy; }));
   for (Process& process : processes_) {
     if (!process.spared) start(process);
   }
@@ -99,7 +100,8 @@ void Storm::hurt_somebody() {
     if (!process.spared) start(process);
     return;
   }
-  const bool kill = !process.spared && options_.kills && (!options_.stops || below(random_, 2) == 0);
+  const bool kill =
+      !process.spared && options_.kills && (!options_.stops || below(random_, 2) == 0);
   if (kill) {
     process.child->signal(SIGKILL);
     process.child->wait();  // Also from the stopped state.
@@ -111,8 +113,8 @@ void Storm::hurt_somebody() {
     start(process);
   } else if (options_.stops && !process.continue_at) {
     process.child->signal(SIGSTOP);
-    process.continue_at = std::chrono::steady_clock::now() +
-                          std::chrono::microseconds{below(random_, 30'000)};
+    process.continue_at =
+        std::chrono::steady_clock::now() + std::chrono::microseconds{below(random_, 30'000)};
     ++stops_;
   }
 }
@@ -256,9 +258,9 @@ void Storm::publish_one(Publisher& publisher, std::uint32_t id, Random& random) 
   const auto message = make_message(mark, random_size(random, publisher.max_record_size() - 64));
   const std::string key = key_of(mark);
   const std::array<Header, 1> headers{{{"mark", key}}};
-  auto offset = keyed ? publisher.publish({.key = Bytes{key}, .headers = headers, .value = message},
-                                          deadline)
-                      : publisher.publish(message, deadline);
+  auto offset =
+      keyed ? publisher.publish({.key = Bytes{key}, .headers = headers, .value = message}, deadline)
+            : publisher.publish(message, deadline);
   shared_->ledger.end(mark, offset);
   check(offset);
 }
@@ -324,11 +326,11 @@ int Storm::subscribe(const Process& process, Random random) {
   const bool lossy = process.kind == Process::Kind::lossy;
   std::optional<Result<Subscriber>> joined;
   do {
-    joined.emplace(topic.subscriber({.from = process.spared || below(random, 2) == 0 ? From::beginning
-                                                                                     : From::end,
-                                     .gating = !lossy,
-                                     .in_place = lossy && options_.in_place,
-                                     .spin = std::chrono::microseconds{below(random, 2) * 20}}));
+    joined.emplace(topic.subscriber(
+        {.from = process.spared || below(random, 2) == 0 ? From::beginning : From::end,
+         .gating = !lossy,
+         .in_place = lossy && options_.in_place,
+         .spin = std::chrono::microseconds{below(random, 2) * 20}}));
     if (!*joined) {
       CHILD_CHECK(joined->error().code == Errc::too_many);  // Just being freed.
       ::usleep(500);
@@ -356,7 +358,8 @@ int Storm::subscribe(const Process& process, Random random) {
   };
 
   if (!process.spared) {
-    for (std::uint64_t left = 200 + below(random, 2000); left != 0 && !shared_->victims_stop; --left) {
+    for (std::uint64_t left = 200 + below(random, 2000); left != 0 && !shared_->victims_stop;
+         --left) {
       read_some();
     }
   } else {
@@ -368,8 +371,8 @@ int Storm::subscribe(const Process& process, Random random) {
   if (process.spared) {
     complaints = compare(shared_->ledger, trail);
     if (trail.next() != shared_->final_end) {
-      complaints.push_back(process.name() + " is stuck at " + std::to_string(trail.next()) + " of " +
-                           std::to_string(shared_->final_end));
+      complaints.push_back(process.name() + " is stuck at " + std::to_string(trail.next()) +
+                           " of " + std::to_string(shared_->final_end));
     }
     if (trail.first() != 0) complaints.push_back(process.name() + " did not begin at 0");
     const bool may_lose = lossy || subscriber.is_lossy();

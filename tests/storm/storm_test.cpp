@@ -35,11 +35,19 @@ TEST(Storm, KillsAndStopsWithRevocationAndEviction) {
 }
 TEST(Storm, ExclusivePublishersTakeOver) { weather({.exclusive = true, .stops = true}); }
 TEST(Storm, LossySubscribersAreOvertaken) {
-  weather({.gating = 0, .gating_victims = 0, .lossy = 2, .policy = Policy::overwrite, .stops = true,
+  weather({.gating = 0,
+           .gating_victims = 0,
+           .lossy = 2,
+           .policy = Policy::overwrite,
+           .stops = true,
            .revoke_after = 3ms});
 }
 TEST(Storm, LossySubscribersInPlace) {
-  weather({.gating = 0, .gating_victims = 0, .lossy = 2, .segments = 8, .stops = true,
+  weather({.gating = 0,
+           .gating_victims = 0,
+           .lossy = 2,
+           .segments = 8,
+           .stops = true,
            .in_place = true});
 }
 TEST(Storm, GrowsAndShrinks) {

@@ -1,7 +1,7 @@
 // What a test does whenever its process comes by a labelled step. For tests with LEAT_TEST_STEPS.
 //
 //     const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
-//     (void)member.take(kPatience);
+//     (void)member.receive(kPatience);
 //
 // One at a time; what it does may come by the step again.
 #pragma once
@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-#include "leat/base/step.hpp"
+#include "leat/base/crash_point.hpp"
 
 namespace leat::testing {
 
@@ -21,13 +21,13 @@ class Moment {
     step_ = step;
     at_ = std::move(at);
     times_ = 0;
-    detail::step_hook = [](const char* name) {
+    detail::crash_point_hook = [](const char* name) {
       if (step_ != name) return;
       ++times_;
       at_();
     };
   }
-  ~Moment() { detail::step_hook = nullptr; }
+  ~Moment() { detail::crash_point_hook = nullptr; }
   Moment(const Moment&) = delete;
   Moment& operator=(const Moment&) = delete;
 

@@ -33,22 +33,22 @@ using namespace std::chrono_literals;
 inline constexpr std::chrono::seconds kPatience{10};
 
 // In a child: says what failed and ends it with status 1.
-#define CHILD_CHECK(condition)                                                          \
-  do {                                                                                  \
-    if (!(condition)) {                                                                 \
+#define CHILD_CHECK(condition)                                                              \
+  do {                                                                                      \
+    if (!(condition)) {                                                                     \
       std::fprintf(stderr, "child: %s:%d: not true: %s\n", __FILE__, __LINE__, #condition); \
-      ::_exit(1);                                                                       \
-    }                                                                                   \
+      ::_exit(1);                                                                           \
+    }                                                                                       \
   } while (false)
 
 // The same with the error of a leat::Result.
-#define CHILD_CHECK_OK(result)                                                             \
-  do {                                                                                     \
-    if (!(result)) {                                                                       \
-      std::fprintf(stderr, "child: %s:%d: %s: %s\n", __FILE__, __LINE__, #result,          \
-                   ::leat::describe((result).error()).c_str());                            \
-      ::_exit(1);                                                                          \
-    }                                                                                      \
+#define CHILD_CHECK_OK(result)                                                    \
+  do {                                                                            \
+    if (!(result)) {                                                              \
+      std::fprintf(stderr, "child: %s:%d: %s: %s\n", __FILE__, __LINE__, #result, \
+                   ::leat::describe((result).error()).c_str());                   \
+      ::_exit(1);                                                                 \
+    }                                                                             \
   } while (false)
 
 class Child {
@@ -97,8 +97,9 @@ class Child {
   }
 
   // Until it stops or ends; `meanwhile` is called between looks.
-  State wait(std::chrono::milliseconds patience = kPatience,
-             const std::function<void()>& meanwhile = [] {}) {
+  State wait(
+      std::chrono::milliseconds patience = kPatience,
+      const std::function<void()>& meanwhile = [] {}) {
     const auto until = std::chrono::steady_clock::now() + patience;
     while (look() == State::running) {
       if (std::chrono::steady_clock::now() > until) return State::late;
@@ -159,7 +160,8 @@ class Shared {
 
  private:
   static T* map() {
-    void* at = ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void* at =
+        ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) std::abort();
     return new (at) T;  // Zero already; T must not say otherwise.
   }

@@ -392,8 +392,10 @@ def test_topic_of_the_dead_can_be_deleted(leat):
     leat("topic", "delete", "t", check=True)
 
 
-def test_topic_made_with_remove_when_unused_goes_with_its_last_user(leat):
-    leat("topic", "create", "t", "--remove-when-unused", check=True)
+# The second is what it was called.
+@pytest.mark.parametrize("option", ["--delete-when-unused", "--remove-when-unused"])
+def test_topic_made_with_delete_when_unused_goes_with_its_last_user(leat, option):
+    leat("topic", "create", "t", option, check=True)
     sub = leat.start("sub", "t")
     wait_until(lambda: info(leat, "t")["participants"])
     leat("pub", "t", input="x\n", check=True)

@@ -42,7 +42,7 @@ int main() {
   auto subscriber = topic->subscriber({.from = leat::From::beginning});
   if (!topic->publisher()->publish("first")) return 1;
   auto member = topic->group("workers", {.from = leat::From::beginning})->join();
-  auto taken = member->take(std::chrono::seconds{1});
+  auto taken = member->receive(std::chrono::seconds{1});
   return taken && member->acknowledge(*taken) && receive(*subscriber) == 5 ? 0 : 1;
 }
 """

@@ -83,7 +83,7 @@ struct Log {
 
     template <class OnRecord>
     static std::size_t take_one(Member& member, const OnRecord& on_record) {
-      const auto delivery = member.take(Deadline::immediate());
+      const auto delivery = member.receive(Deadline::immediate());
       if (is_nothing(delivery)) return 0;
       check(delivery, "take");
       on_record(delivery->record.value);

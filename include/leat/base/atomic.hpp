@@ -44,9 +44,9 @@ enum class Edge : std::uint8_t {
   withdraw,  // a claim's mark before a look at `withdrawn` <-> `withdrawn` before a look at the mark
   segment_map,   // a segment's base before its map word -> whoever enters the segment
   segment_open,  // everything about a segment before it is opened -> whoever claims in it
-  retire,        // start moves on before the slots are looked at <-> a slot's place before start is
-  overwrite,     // start moves on before old bytes are overwritten -> a lossy reader's check
-  slot,          // a slot's fields before its state -> whoever looks at participants
+  retire,  // oldest_segment moves on before the slots are looked at <-> a slot's place before oldest_segment is
+  overwrite,  // oldest_segment moves on before old bytes are overwritten -> a lossy reader's check
+  slot,       // a slot's fields before its state -> whoever looks at participants
   sleeping,   // the sleeping bit before the last look <-> new data or room before the bit is read
   cursor,     // reads of a segment before the cursor leaves it -> whoever reuses the segment
   exclusive,  // the exclusive word <-> the slots of shared publishers
@@ -55,8 +55,8 @@ enum class Edge : std::uint8_t {
   hold,          // a hold's facts before its state, reads before it is free -> publishers, members
   hold_place,    // reads of a record before its hold gets another -> publishers
   key_slot,      // a hold before its key's slot -> whoever then looks at the holds of that slot
-  supply,        // a segment is marked as without memory <-> the choices of who opens the next one
-  topic_state,   // the deleting mark <-> the slots of participants
+  segment_memory,  // a segment is marked as without memory <-> the choices of who opens the next one
+  topic_state,     // the deleting mark <-> the slots of participants
 };
 
 #ifdef LEAT_MODEL
@@ -297,7 +297,7 @@ inline void copy_racing(std::byte* to, const std::byte* from, std::size_t size) 
   }
 #else
   for (std::size_t i = 0; i < size; i += 8) {
-    // relaxed: fence_acquire<Edge::overwrite> and the check of `start` follow.
+    // relaxed: fence_acquire<Edge::overwrite> and the check of `oldest_segment` follow.
     const std::uint64_t word = load_relaxed(*reinterpret_cast<const std::uint64_t*>(from + i));
     std::memcpy(to + i, &word, size - i < 8 ? size - i : 8);
   }

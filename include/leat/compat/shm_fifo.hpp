@@ -84,7 +84,7 @@ class ShmFifo {
     subscriber_.reset();
     topic_.reset();
     // Others who have it open can still read what is there, as with an unlinked file.
-    if (!keep_) (void)leat::Topic::remove(name, {.force = true});
+    if (!keep_) (void)leat::Topic::delete_topic(name, {.force = true});
   }
 
   // Appends a message. Throws C_COMMONS_SHM_MESSAGE_TOO_LARGE for a length below 0 or over 1024 and
@@ -94,7 +94,7 @@ class ShmFifo {
       throw ShmException{C_COMMONS_SHM_MESSAGE_TOO_LARGE, "a message has 0 to 1024 bytes"};
     }
     if (!publisher_) {
-      auto publisher = topic_->publisher({.room_until = [this] { return room_until(); }});
+      auto publisher = topic_->publisher({.offset_limit = [this] { return offset_limit(); }});
       if (!publisher) throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(publisher.error())};
       publisher_.emplace(std::move(*publisher));
     }
@@ -152,7 +152,7 @@ class ShmFifo {
 
   // The first offset that has no place. Asked when the publisher has reached the last answer; so the gaps
   // are looked for only when there are no places but theirs.
-  std::uint64_t room_until() {
+  std::uint64_t offset_limit() {
     if (std::exchange(is_asked_again_, true)) gaps_.look(*topic_);
     return limit_ + gaps_.count_from(0);
   }

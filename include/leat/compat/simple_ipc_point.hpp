@@ -5,7 +5,7 @@
 //     if (lease) lease->handle().publish("x");
 //
 // The blocks are the records of a topic; group `readers` gives each to one reader. How many may be
-// outstanding is counted in records (PublisherOptions::room_until), not in bytes. The parameters are
+// outstanding is counted in records (PublisherOptions::offset_limit), not in bytes. The parameters are
 // the last record of a second, small topic, so that the name is enough to find them and they can
 // change. Both topics go when the last process lets go of them.
 #pragma once
@@ -155,7 +155,7 @@ struct Reader {
   // The next block, if it is there; else `timeout`.
   Result<Delivery> take() {
     taken.clear();
-    auto count = member.take(taken, 1, Deadline::immediate());
+    auto count = member.receive(taken, 1, Deadline::immediate());
     if (!count) return count.error() == Errc::stopped ? Error{Errc::timeout} : count.error();
     return taken.front();
   }
@@ -186,7 +186,7 @@ class ConnectionPoint {
     if (settings_topic.error() == Errc::exists &&
         Topic::open(name, kCreatorsPatience).error() == Errc::not_found) {
       // Its creator died before it made the blocks.
-      (void)Topic::remove(settings_name(name));
+      (void)Topic::delete_topic(settings_name(name));
       settings_topic = create_settings(name);
     }
     if (!settings_topic) return settings_topic.error();
@@ -231,8 +231,9 @@ class ConnectionPoint {
   }
 
   Result<HandlePool<Publisher>::Lease> lease_writer(bool single) {
-    return writers_.lease(
-        single, [&] { return topic_.publisher({.room_until = [this] { return room_until(); }}); });
+    return writers_.lease(single, [&] {
+      return topic_.publisher({.offset_limit = [this] { return offset_limit(); }});
+    });
   }
   Result<HandlePool<Reader>::Lease> lease_reader(bool single, std::chrono::nanoseconds spin) {
     auto lease = readers_.lease(single, [&]() -> Result<Reader> {
@@ -268,7 +269,7 @@ class ConnectionPoint {
     return Topic::create(settings_name(name), {.capacity_bytes = 2 * kSettingsBytes,
                                                .segment_bytes = kSettingsBytes,
                                                .policy = Policy::overwrite,
-                                               .remove_when_unused = true,
+                                               .delete_when_unused = true,
                                                .participants = kParticipants});
   }
   static Result<void> tell(const Topic& settings_topic, const BlockSettings& settings) {
@@ -295,7 +296,7 @@ class ConnectionPoint {
         .policy = Policy::grow,
         .max_capacity_bytes = first * segment,
         .grow_below_bytes = std::min(settings.min_expansion_distance, settings.block_count) * room,
-        .remove_when_unused = true,
+        .delete_when_unused = true,
         .participants = kParticipants};
   }
 
@@ -306,7 +307,7 @@ class ConnectionPoint {
         kGroup,
         {.from = From::beginning, .members = HandlePool<Reader>::kHandles, .in_flight = kHolds});
     if (!group) return group.error();
-    // So that this process counts as one that used the topic, and removes it if it is the last.
+    // So that this process counts as one that used the topic, and deletes it if it is the last.
     if (auto used = topic.publisher(); !used) return used.error();
     std::unique_ptr<ConnectionPoint> point{new ConnectionPoint{
         std::move(topic), std::move(*group), std::move(settings_topic), std::move(*subscriber)}};
@@ -334,7 +335,7 @@ class ConnectionPoint {
   }
 
   // The first offset that has no room. Asked by publishers that reached the last answer.
-  std::uint64_t room_until() {
+  std::uint64_t offset_limit() {
     const std::uint64_t released = group_.released();
     const std::uint64_t position = group_.position();  // Later: gaps before it are released.
     const std::lock_guard guard{following_};

@@ -120,7 +120,7 @@ struct ClaimLayout {
     return (later - earlier) >> segment_bits != 0;
   }
   // What a claim adds to the word.
-  constexpr std::uint64_t step(std::uint64_t records, std::uint64_t granules) const noexcept {
+  constexpr std::uint64_t increment(std::uint64_t records, std::uint64_t granules) const noexcept {
     return (records << granule_bits) | granules;
   }
   static constexpr bool is_closed(std::uint64_t word) noexcept { return (word & kClosed) != 0; }
@@ -135,7 +135,7 @@ enum TopicFlags : std::uint32_t {
   kRetainAll = 1,
   kSingleWriter = 2,
   kTimestamps = 4,
-  kRemoveWhenUnused = 8,
+  kDeleteWhenUnused = 8,
   kAllTopicFlags = 15,
 };
 
@@ -234,7 +234,7 @@ inline constexpr std::int64_t lock_offset(std::uint64_t identity) noexcept {
 }
 // Whoever makes or deletes a consumer group of the topic locks this byte. [group]
 inline constexpr std::int64_t kGroupLock = kLockBase - 1;
-// Nobody has identity 0. A topic that is removed when unused has this byte locked, shared, by every
+// Nobody has identity 0. A topic that is deleted when unused has this byte locked, shared, by every
 // process that has it open.
 inline constexpr std::uint64_t kOpenLock = 0;
 
@@ -245,7 +245,8 @@ struct PartitionControl {
   // segment swaps both at once, so that no lap of the truncated number can be mistaken there.
   alignas(kLine) std::uint64_t claim;  // [claim]
   std::uint64_t current;               // only grows
-  alignas(kLine) std::uint64_t start;  // oldest readable segment; only grows; [retire], [overwrite]
+  alignas(kLine) std::uint64_t
+      oldest_segment;  // that can be read; only grows; [retire], [overwrite]
 };
 static_assert(sizeof(PartitionControl) == 2 * kLine);
 
@@ -284,9 +285,9 @@ enum class ReaderMode : std::uint64_t {
 struct alignas(kLine) PartitionSlot {
   // Publisher: the claim it is about to make or has made. [intent]
   std::uint64_t phase;  // claim number << 2 | ClaimPhase; the number goes on with the next owner
-  std::uint64_t claim_word;     // value of the claim word before the claim
-  std::uint64_t claim_step;     // ClaimLayout::step(records, granules) of the claim
-  std::uint64_t claim_segment;  // the segment that claim_word was read in; full number
+  std::uint64_t claim_word;       // value of the claim word before the claim
+  std::uint64_t claim_increment;  // ClaimLayout::increment(records, granules) of the claim
+  std::uint64_t claim_segment;    // the segment that claim_word was read in; full number
   // Subscriber. [cursor], [retire]
   std::uint64_t reader_mode;     // ReaderMode
   std::uint64_t cursor_segment;  // the segment it reads next from
@@ -296,7 +297,7 @@ struct alignas(kLine) PartitionSlot {
   std::uint64_t repair_pin;  // its owner repairs a record in it
   // Publisher, policy grow: physical segment + 1 that it is about to open, which therefore keeps its
   // memory; 0 = none. What a dead one left stands until the slot's next publisher opens a segment.
-  // [supply]
+  // [segment_memory]
   std::uint64_t choice;
   // Number << 2 of the last claim that others withdrew because it was announced and not marked. Only
   // grows. [withdraw]

@@ -83,7 +83,7 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
   const bool was_made = claim_was_made(group, dead);
   const ClaimName last =
       ClaimName::unpack(load_acquire<Edge::group_cursor>(group.seat(dead).claiming));
-  LEAT_STEP("settle:begun");
+  LEAT_CRASH_POINT("settle:begun");
   const bool by_key = group.geometry().by_key();
   group.each_used_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     HoldState state = HoldState::unpack(word);
@@ -100,18 +100,18 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
     if (by_key && state.phase == HoldPhase::returned) mark_key(group, load_relaxed(hold.key));
     // Fails only if another one was faster at the same.
     compare_exchange<Edge::hold>(hold.state, word, state.pack());
-    LEAT_STEP("settle:returned");
+    LEAT_CRASH_POINT("settle:returned");
   });
   if (by_key) {
     free_slots_of(group, dead, identity);
-    LEAT_STEP("settle:freed");
+    LEAT_CRASH_POINT("settle:freed");
   }
   // Always, and before the seat is vacated: what is there may have been returned by somebody who died,
   // here or in that seat, before it could say so.
   announce_returned(topic, group);
   // Vacated last: until then a new member can't be taken for the dead one.
   compare_exchange<Edge::hold>(group.seat(dead).identity, identity, 0);
-  LEAT_STEP("settle:vacated");
+  LEAT_CRASH_POINT("settle:vacated");
   SharedTopic::wake(topic.header().space_wake);
 }
 

@@ -26,8 +26,8 @@ inline bool has_living_members(const SharedTopic& topic, const GroupView& group)
 // Publishers do not look at it any more. Under the topic's group lock, as the next one.
 inline void take_group_out(SharedTopic& topic, std::uint32_t slot) {
   const std::uint64_t number = exchange<Edge::group>(topic.header().groups[slot], 0);
-  LEAT_STEP("group:out");
-  remove_file_at(topic.directory_fd(), group_file_name(number).c_str());
+  LEAT_CRASH_POINT("group:out");
+  delete_file_at(topic.directory_fd(), group_file_name(number).c_str());
   topic.wake_everybody();
 }
 
@@ -76,7 +76,7 @@ class GroupLock {
   ~GroupLock() {
     if (topic_ == nullptr) return;
     file_.close();
-    LEAT_STEP("group:unlocked");
+    LEAT_CRASH_POINT("group:unlocked");
     finish_closing(*topic_);
   }
 

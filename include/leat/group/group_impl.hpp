@@ -40,7 +40,7 @@ LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
 }
 
 // What others did not finish, because they died: a deletion that was decided is carried out, one that
-// was not is called off; a file that no slot names is removed.
+// was not is called off; a file that no slot names is deleted.
 LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
   std::vector<std::string> known;
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
@@ -60,7 +60,7 @@ LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
   for (const std::string& file : *files) {
     if (file.starts_with(detail::kGroupPrefix) &&
         std::find(known.begin(), known.end(), file) == known.end())
-      detail::remove_file_at(topic.directory_fd(), file.c_str());
+      detail::delete_file_at(topic.directory_fd(), file.c_str());
   }
 }
 
@@ -132,19 +132,19 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
       }
     }
   }
-  LEAT_STEP("group:filled");
+  LEAT_CRASH_POINT("group:filled");
   if (made) {
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic.group_number(slot) != 0) continue;
       // [group] seq_cst: everything in the file before; and before whoever holds the room for the new
       // group lets go of it.
       (void)exchange<Edge::group>(topic.header().groups[slot], geometry.number);
-      LEAT_STEP("group:entered");
+      LEAT_CRASH_POINT("group:entered");
       return topic.group(slot);
     }
     made = Errc::too_many;
   }
-  remove_file_at(topic.directory_fd(), file.c_str());
+  delete_file_at(topic.directory_fd(), file.c_str());
   return made.error();
 }
 
@@ -222,7 +222,8 @@ LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& nam
   return Group{topic, *made, true};
 }
 
-LEAT_INLINE Result<void> Group::remove(const Topic& topic, const std::string& name, bool force) {
+LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::string& name,
+                                             bool force) {
   using namespace detail;
   SharedTopic& shared = *topic.topic_;
   auto locked = lock(shared);
@@ -231,13 +232,13 @@ LEAT_INLINE Result<void> Group::remove(const Topic& topic, const std::string& na
   if (!found) return found.error();
   GroupView& view = **found;
   (void)exchange<Edge::group>(view.header().closed, kGroupClosing);
-  LEAT_STEP("group:closing");
+  LEAT_CRASH_POINT("group:closing");
   if (!force && has_living_members(shared, view)) {
     (void)exchange<Edge::group>(view.header().closed, kGroupOpen);
     return Errc::busy;
   }
   (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
-  LEAT_STEP("group:closed");
+  LEAT_CRASH_POINT("group:closed");
   take_closed_groups_out(shared);
   shared.wake_everybody();  // Members are told; publishers may have room.
   return {};
@@ -253,7 +254,7 @@ LEAT_INLINE Result<Group> Topic::find_group(const std::string& name) const {
   return Group::open(*this, name, nullptr);
 }
 LEAT_INLINE Result<void> Topic::delete_group(const std::string& name, bool force) const {
-  return Group::remove(*this, name, force);
+  return Group::delete_group(*this, name, force);
 }
 LEAT_INLINE Result<std::vector<std::string>> Topic::group_names() const {
   std::vector<std::string> names;
@@ -405,10 +406,10 @@ LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> parti
       if (attempt == kManyMoves) return Errc::corrupt;
       const CursorValue cursor = view_->load_cursor(at);
       note_claim(*view_, at, cursor);
-      LEAT_STEP("seek:noted");
+      LEAT_CRASH_POINT("seek:noted");
       if (view_->swap_cursor(at, cursor, targets[i])) break;
     }
-    LEAT_STEP("seek:moved");
+    LEAT_CRASH_POINT("seek:moved");
   }
   topic_.topic_->wake_everybody();
   return {};

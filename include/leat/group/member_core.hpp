@@ -34,11 +34,11 @@ class MemberCore final : public Waiter {
   ~MemberCore() { leave(); }
 
   // As those of Member, which calls them.
-  Result<Delivery> take(const Deadline& deadline, const std::stop_token& stop);
-  Result<std::size_t> take(std::vector<Delivery>& into, std::size_t limit, const Deadline& deadline,
-                           const std::stop_token& stop);
-  Result<std::size_t> take_copy(std::span<std::byte> buffer, const Deadline& deadline,
-                                const std::stop_token& stop);
+  Result<Delivery> receive(const Deadline& deadline, const std::stop_token& stop);
+  Result<std::size_t> receive(std::vector<Delivery>& into, std::size_t limit,
+                              const Deadline& deadline, const std::stop_token& stop);
+  Result<std::size_t> receive_copy(std::span<std::byte> buffer, const Deadline& deadline,
+                                   const std::stop_token& stop);
   Result<void> acknowledge(const Delivery& delivery);
   Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
   Result<std::size_t> acknowledge_all();
@@ -56,7 +56,7 @@ class MemberCore final : public Waiter {
 
  private:
   friend class leat::Group;
-  static constexpr std::size_t kAhead = 64;        // Records claimed for later calls of take().
+  static constexpr std::size_t kAhead = 64;        // Records claimed for later calls of receive().
   static constexpr std::size_t kAtOnce = 256;      // Records claimed in one step.
   static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
   static constexpr std::int64_t kOthersDie = 4'000'000;  // ns; how often the others are looked at.

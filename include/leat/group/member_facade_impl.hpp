@@ -50,18 +50,19 @@ LEAT_INLINE Member::Member(Member&&) noexcept = default;
 LEAT_INLINE Member& Member::operator=(Member&&) noexcept = default;
 LEAT_INLINE Member::~Member() = default;
 
-LEAT_INLINE Result<Delivery> Member::take(const Deadline& deadline, const std::stop_token& stop) {
-  return core_->take(deadline, stop);
-}
-LEAT_INLINE Result<std::size_t> Member::take(std::vector<Delivery>& into, std::size_t limit,
-                                             const Deadline& deadline,
+LEAT_INLINE Result<Delivery> Member::receive(const Deadline& deadline,
                                              const std::stop_token& stop) {
-  return core_->take(into, limit, deadline, stop);
+  return core_->receive(deadline, stop);
 }
-LEAT_INLINE Result<std::size_t> Member::take_copy(std::span<std::byte> buffer,
-                                                  const Deadline& deadline,
-                                                  const std::stop_token& stop) {
-  return core_->take_copy(buffer, deadline, stop);
+LEAT_INLINE Result<std::size_t> Member::receive(std::vector<Delivery>& into, std::size_t limit,
+                                                const Deadline& deadline,
+                                                const std::stop_token& stop) {
+  return core_->receive(into, limit, deadline, stop);
+}
+LEAT_INLINE Result<std::size_t> Member::receive_copy(std::span<std::byte> buffer,
+                                                     const Deadline& deadline,
+                                                     const std::stop_token& stop) {
+  return core_->receive_copy(buffer, deadline, stop);
 }
 LEAT_INLINE Result<void> Member::acknowledge(const Delivery& delivery) {
   return core_->acknowledge(delivery);

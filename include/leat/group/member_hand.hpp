@@ -147,7 +147,7 @@ inline bool MemberCore::is_overtaking() noexcept {
         lose(next.row, next.hold);
         continue;
       }
-      LEAT_STEP("take:handed");
+      LEAT_CRASH_POINT("take:handed");
       word = held;
     }
     Mine& mine =
@@ -232,7 +232,7 @@ inline bool MemberCore::make_room(std::vector<Delivery>& into) noexcept {
   }
 }
 
-inline Result<Delivery> MemberCore::take(const Deadline& deadline, const std::stop_token& stop) {
+inline Result<Delivery> MemberCore::receive(const Deadline& deadline, const std::stop_token& stop) {
   Result<Delivery> taken{Delivery{}};  // Filled in place.
   while (true) {
     const Got got = take_now(*taken);
@@ -244,8 +244,9 @@ inline Result<Delivery> MemberCore::take(const Deadline& deadline, const std::st
   }
 }
 
-inline Result<std::size_t> MemberCore::take(std::vector<Delivery>& into, std::size_t limit,
-                                            const Deadline& deadline, const std::stop_token& stop) {
+inline Result<std::size_t> MemberCore::receive(std::vector<Delivery>& into, std::size_t limit,
+                                               const Deadline& deadline,
+                                               const std::stop_token& stop) {
   while (limit != 0) {
     auto count = take_some(into, limit);
     if (!count || *count != 0) return count;
@@ -255,10 +256,10 @@ inline Result<std::size_t> MemberCore::take(std::vector<Delivery>& into, std::si
   return std::size_t{0};
 }
 
-inline Result<std::size_t> MemberCore::take_copy(std::span<std::byte> buffer,
-                                                 const Deadline& deadline,
-                                                 const std::stop_token& stop) {
-  auto taken = take(deadline, stop);
+inline Result<std::size_t> MemberCore::receive_copy(std::span<std::byte> buffer,
+                                                    const Deadline& deadline,
+                                                    const std::stop_token& stop) {
+  auto taken = receive(deadline, stop);
   if (!taken) return taken.error();
   const Bytes value = taken->record.value;
   if (value.size() > buffer.size()) {
@@ -324,7 +325,7 @@ inline void MemberCore::look_now_and_then() noexcept {
   look_after_holds();
 }
 
-// Called when a take found nothing.
+// Called when there was nothing to hand out.
 [[gnu::noinline]] inline Got MemberCore::nothing_now() {
   wake_publishers();
   if (auto noted = note_nothing(); !noted) return fail(noted.error());

@@ -41,7 +41,7 @@ inline Result<void> MemberCore::take_seat(const MemberOptions& options, const st
     }
   }
   if (!seated_) return Errc::too_many;
-  LEAT_STEP("seat:taken");
+  LEAT_CRASH_POINT("seat:taken");
   GroupSeat& mine = seat();
   store_relaxed(mine.pid,
                 static_cast<std::uint32_t>(::getpid()));  // relaxed: for people, as the name
@@ -106,7 +106,7 @@ inline void MemberCore::leave() noexcept {
     state.delayed = false;
     if (by_key_) mark_key(*group_, mine.key);
     any = compare_exchange<Edge::hold>(group_->hold(row, index).state, word, state.pack()) || any;
-    LEAT_STEP("leave:returned");
+    LEAT_CRASH_POINT("leave:returned");
   };
   for (std::uint32_t index = 0; index < own_.size(); ++index) {
     if (own_[index].whose == Own::mine) let_go(seat_, index, own_[index].mine);
@@ -116,7 +116,7 @@ inline void MemberCore::leave() noexcept {
   std::uint64_t identity = identity_of(participant_.state());
   // Others wait for the slots, though they have taken away all that was in them.
   if (by_key_) any = free_slots_of(*group_, seat_, identity) || any;
-  LEAT_STEP("leave:freed");
+  LEAT_CRASH_POINT("leave:freed");
   // Before others can't see any more that somebody may have died over it.
   if (any) announce_returned(shared(), *group_);
   vacate();
@@ -127,7 +127,7 @@ inline void MemberCore::vacate() noexcept {
   std::uint64_t identity = identity_of(participant_.state());
   // [hold] seq_cst: what this member read is read.
   compare_exchange<Edge::hold>(seat().identity, identity, 0);
-  LEAT_STEP("leave:vacated");
+  LEAT_CRASH_POINT("leave:vacated");
   SharedTopic::wake(shared().header().space_wake);
   if (is_closed()) finish_closing(shared());
 }
@@ -228,7 +228,7 @@ inline void MemberCore::keep(std::uint32_t row, std::uint32_t index, const Mine&
                                                       HoldPhase to) noexcept {
   const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
-  LEAT_STEP("settle:before");
+  LEAT_CRASH_POINT("settle:before");
   // Before it is returned: what is claimed now must not come before it.
   if (to == HoldPhase::returned && by_key_) mark_key(*group_, load_relaxed(hold.key));
   if (geometry().lease_ns == 0) [[likely]] {
@@ -240,7 +240,7 @@ inline void MemberCore::keep(std::uint32_t row, std::uint32_t index, const Mine&
     lose(delivery.row_, delivery.hold_);
     return Errc::lease_lost;
   }
-  LEAT_STEP("settle:done");
+  LEAT_CRASH_POINT("settle:done");
   // Before in_flight falls: until then others look after this member, should it die here.
   if (to == HoldPhase::returned) [[unlikely]]
     announce_returned(shared(), *group_);
@@ -365,7 +365,7 @@ inline bool MemberCore::is_ready() noexcept {
   if (kept_ || ready_at_ != ready_.size() || is_closed()) return true;
   if (load_acquire<Edge::hold>(group_->header().returned) != seen_returned_) return true;
   if (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_) return true;
-  if (in_flight_ >= geometry().hold_count) return true;  // take() says so.
+  if (in_flight_ >= geometry().hold_count) return true;  // receive() says so.
   if (claim_again_ns_ != 0 && now_ns() < claim_again_ns_) return false;
   for (Lane& lane : lanes_) {
     if (has_next(lane)) return true;
@@ -469,7 +469,7 @@ inline std::int64_t MemberCore::look_after_others() noexcept {
         const HoldState state = HoldState::unpack(word);
         if (state.phase != HoldPhase::ready || state.owner != index + 1) return;
         take_away(hold, state);
-        LEAT_STEP("take:over");
+        LEAT_CRASH_POINT("take:over");
       });
       announce_taken();
       // It may have returned records and not come to say so.
@@ -507,7 +507,7 @@ inline std::int64_t MemberCore::look_after_holds() noexcept {
     const std::int64_t until = load_relaxed(hold.lease_until_ns);
     if (until > now) return at_most(until);
     take_away(hold, state);
-    LEAT_STEP("lease:over");
+    LEAT_CRASH_POINT("lease:over");
   });
   announce_taken();
   return next;

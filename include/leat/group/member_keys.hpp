@@ -50,7 +50,7 @@ inline void MemberCore::park() noexcept {
     // [hold] Fails if others have taken it away with its lease: then they returned it.
     compare_exchange<Edge::hold>(hold.state, word,
                                  HoldState::let_go(one.state, HoldPhase::returned));
-    LEAT_STEP("park:returned");
+    LEAT_CRASH_POINT("park:returned");
     if (one.row == seat_) {
       own_[one.hold].whose = Own::lost;
       ++lost_;
@@ -108,7 +108,7 @@ inline void MemberCore::take_slots() noexcept {
     look.was_mine = look.was_mine && of_slot_.find(slot) != nullptr;
     look.is_blocked = look.taken_word == 0;
   }
-  LEAT_STEP("retake:slots");
+  LEAT_CRASH_POINT("retake:slots");
   // Whatever was claimed before these has its hold by now; what others still have, or was found to be
   // earlier, comes first.
   each_of_slots([&](SlotLook& look, const Returned& one) {
@@ -143,7 +143,7 @@ void MemberCore::each_of_slots(Visit&& visit) noexcept {
 
 // Keeps the slots of what was taken, and lets go of the others.
 inline void MemberCore::settle_slots() noexcept {
-  LEAT_STEP("retake:settling");
+  LEAT_CRASH_POINT("retake:settling");
   std::size_t lost = 0;
   looks_.each([&](std::uint64_t slot, SlotLook& look) {
     if (look.taken_word == 0) return;
@@ -197,7 +197,7 @@ inline void MemberCore::free_idle_slots() noexcept {
     });
   });
   if (looks_.size() == 0) return;
-  LEAT_STEP("keys:asked");
+  LEAT_CRASH_POINT("keys:asked");
   group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
     const std::uint64_t key = load_relaxed(hold.key);  // relaxed: stored before the state
     SlotLook* const look = key != 0 ? looks_.find(group_->slot_of(key)) : nullptr;
@@ -220,7 +220,7 @@ inline void MemberCore::free_idle_slots() noexcept {
     } else {
       others_have_keys_ = true;
     }
-    LEAT_STEP("keys:freed");
+    LEAT_CRASH_POINT("keys:freed");
   });
   if (any) announce_returned(shared(), *group_);
 }

@@ -50,7 +50,7 @@ inline bool MemberCore::retake(std::size_t want) noexcept {
       if (ready_.size() == count) {
         leave_behind(one);
       } else if (take_back(one)) {
-        LEAT_STEP("retake:taken");
+        LEAT_CRASH_POINT("retake:taken");
       }
     }
     if (by_key_) settle_slots();
@@ -109,7 +109,7 @@ inline std::int64_t MemberCore::find_returned(const std::optional<Returned>& aft
           found_.push_back(one);
         }
         std::push_heap(found_.begin(), found_.end());
-        LEAT_STEP("retake:found");
+        LEAT_CRASH_POINT("retake:found");
       });
   return next_visible;
 }
@@ -171,7 +171,7 @@ inline void MemberCore::give_back_ready() noexcept {
   if ((ready_at_ == ready_.size() && !kept_) || participant_.forked()) return;
   const auto give_back_one = [&](std::uint32_t row, std::uint32_t index, std::uint64_t word) {
     put_back(row, index, word, phase_of(word) == HoldPhase::held);
-    LEAT_STEP("ready:returned");
+    LEAT_CRASH_POINT("ready:returned");
   };
   for (std::size_t i = ready_at_; i != ready_.size(); ++i)
     give_back_one(ready_[i].row, ready_[i].hold, ready_[i].state);

@@ -58,7 +58,7 @@ inline bool MemberCore::take_spare(const HoldState& state, std::uint32_t& at) no
     }
     // [hold] seq_cst: only one gets it. Its facts follow, before the cursor passes the record.
     if (compare_exchange<Edge::hold>(hold.state, word, state.reserved().pack())) {
-      LEAT_STEP("take:spare");
+      LEAT_CRASH_POINT("take:spare");
       return true;
     }
   }
@@ -98,10 +98,11 @@ inline std::size_t MemberCore::fair_share(Lane& lane, std::size_t want) noexcept
 inline bool MemberCore::pin(Lane& lane, const CursorValue& cursor) noexcept {
   const std::uint32_t partition = lane.walker.partition();
   const std::uint64_t segment = cursor.position() / shared().geometry().segment_granules;
-  // [retire] seq_cst: pin first, then look at start. The cursor itself may keep a segment that was retired
+  // [retire] seq_cst: pin first, then look at oldest_segment. The cursor itself may keep a segment that was retired
   // while the group was made or moved.
   (void)exchange<Edge::retire>(participant_.partition_slot(partition).pin, segment);
-  return load_seq_cst<Edge::retire>(shared().partition(partition).control->start) <= segment ||
+  return load_seq_cst<Edge::retire>(shared().partition(partition).control->oldest_segment) <=
+             segment ||
          (group_->load_cursor(partition) == cursor && !is_closed());
 }
 inline void MemberCore::unpin(std::uint32_t partition) noexcept {
@@ -200,16 +201,16 @@ inline bool MemberCore::claim(Lane& lane, std::size_t want, HoldPhase phase) {
       store_release<Edge::hold>(group_->hold(geometry().seat_count, spare).state,
                                 HoldState::let_go(word, HoldPhase::free));
     }
-    LEAT_STEP("take:held");
+    LEAT_CRASH_POINT("take:held");
     const bool any = !ready_.empty() || !parked_.empty();
     bool claimed = false;
     if (!is_late && walk != Walk::corrupt && (any || moved)) {
       note_claim(*group_, partition, from);
-      LEAT_STEP("take:noting");
+      LEAT_CRASH_POINT("take:noting");
       claimed = group_->swap_cursor(partition, from, walker.cursor(seat_ + 1, number));
     }
     if (claimed) {
-      LEAT_STEP("take:claimed");
+      LEAT_CRASH_POINT("take:claimed");
       // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
       if (is_closed()) [[unlikely]] {
         ready_.clear();
@@ -219,7 +220,7 @@ inline bool MemberCore::claim(Lane& lane, std::size_t want, HoldPhase phase) {
       }
       // [group-cursor] release
       store_release<Edge::group_cursor>(seat().noted, name.pack());
-      LEAT_STEP("take:noted");
+      LEAT_CRASH_POINT("take:noted");
       claim_number_ = std::max(claim_number_, number);
       keep_claimed(word, from_own);
       if (walker.segment() != first_segment) SharedTopic::wake(shared().header().space_wake);

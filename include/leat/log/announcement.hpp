@@ -53,7 +53,7 @@ struct ClaimSize {
 struct ClaimFacts {
   std::uint64_t phase = kIdle;  // With the claim's number.
   std::uint64_t word = 0;
-  std::uint64_t step = 0;
+  std::uint64_t increment = 0;
   std::uint64_t segment = 0;  // In which the claim word was `word` when it was read.
 
   ClaimPhase claim_phase() const noexcept { return static_cast<ClaimPhase>(phase & kPhaseMask); }
@@ -69,9 +69,9 @@ inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept 
     // [intent] acquire: the facts of this phase, or newer ones, in which case the phase differs.
     facts.phase = load_acquire<Edge::intent>(slot.phase);
     facts.word = load_acquire<Edge::intent>(slot.claim_word);
-    facts.step = load_acquire<Edge::intent>(slot.claim_step);
+    facts.increment = load_acquire<Edge::intent>(slot.claim_increment);
     facts.segment = load_acquire<Edge::intent>(slot.claim_segment);
-    LEAT_STEP("announcement:read");
+    LEAT_CRASH_POINT("announcement:read");
     if (load_acquire<Edge::intent>(slot.phase) == facts.phase) return facts;
   }
   return std::nullopt;
@@ -95,7 +95,7 @@ inline Withdrawal withdraw(PartitionSlot& slot, const ClaimFacts& facts) noexcep
   // The publisher marks its claim and then looks here, without a fence of its own. Behind this
   // barrier either its mark is visible, or it will find the withdrawal.
   if (!membarrier_all()) return Withdrawal::refused;
-  LEAT_STEP("withdraw:barrier");
+  LEAT_CRASH_POINT("withdraw:barrier");
   const std::uint64_t phase = load_acquire<Edge::withdraw>(slot.phase);
   if (phase == facts.phase) return Withdrawal::done;
   return phase == (number | kClaimed) ? Withdrawal::is_owner : Withdrawal::is_over;

@@ -18,7 +18,7 @@ namespace leat::inline v0::detail {
 
 // Names of our own; a topic's name has no plus sign.
 inline constexpr char kNewPrefix[] = "+new-";          // being created
-inline constexpr char kDeletedPrefix[] = "+deleted-";  // being removed
+inline constexpr char kDeletedPrefix[] = "+deleted-";  // being deleted
 inline constexpr char kDirectoryLock[] = "+lock";
 
 // Letters, digits, dot, underscore and dash; 1 to 200; not "." or "..".
@@ -76,23 +76,23 @@ inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
   return found.error();
 }
 
-inline void remove_topic_files(const Fd& directory, const char* name) noexcept {
+inline void delete_topic_files(const Fd& directory, const char* name) noexcept {
   if (auto topic = open_directory_at(directory.get(), name)) {
     if (auto files = names_in(topic->get())) {
       for (const std::string& file : *files) {
         if (file == kControlFile || file == kRecordsFile || file.starts_with(kGroupPrefix))
-          remove_file_at(topic->get(), file.c_str());
+          delete_file_at(topic->get(), file.c_str());
       }
     }
   }
-  remove_directory_at(directory.get(), name);
+  delete_directory_at(directory.get(), name);
 }
 
 // What a new topic starts with.
 struct NewTopic {
   Geometry geometry;
   std::uint32_t mode = 0600;
-  std::int64_t group = -1;          // gid, or -1 to leave it
+  std::int64_t file_group = -1;     // gid, or -1 to leave it
   std::uint64_t first_segment = 1;  // tests start just below a wrap-around
   std::uint64_t first_offset = 0;
   std::uint32_t max_segments = 0;  // policy grow
@@ -122,7 +122,7 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
     SegmentEntry& first = view.entries[topic.first_segment & (geometry.entry_count - 1)];
     store_relaxed(view.control->claim, geometry.claim_layout.pack(topic.first_segment, 0, 0));
     store_relaxed(view.control->current, topic.first_segment);
-    store_relaxed(view.control->start, topic.first_segment);
+    store_relaxed(view.control->oldest_segment, topic.first_segment);
     store_relaxed(view.physical[0].last_segment, topic.first_segment);
     store_relaxed(first.map, topic.first_segment << kPhysicalBits);
     store_relaxed(first.base_offset, topic.first_offset);
@@ -150,7 +150,7 @@ Result<Fd> make_topic_file(int directory, const char* name, const NewTopic& topi
   auto file = open_file_at(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!file) return file.error();
   if (auto allocated = allocate(file->get()); !allocated) return allocated.error();
-  auto access = set_access(file->get(), topic.mode, topic.group);
+  auto access = set_access(file->get(), topic.mode, topic.file_group);
   if (!access) return access.error();
   return file;
 }
@@ -169,7 +169,7 @@ inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   if (!mapping) return mapping.error();
   initialise_control(mapping->data(), topic);
   // Whoever may read a file of the topic may enter its directory.
-  return set_access(directory, topic.mode | ((topic.mode & 0444) >> 2), topic.group);
+  return set_access(directory, topic.mode | ((topic.mode & 0444) >> 2), topic.file_group);
 }
 
 // Makes the topic's directory under a temporary name and renames it. `exists` if the name is taken.
@@ -181,9 +181,9 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
   if (auto made = make_directory_at(directory.get(), temporary); !made) return made.error();
   auto made = open_directory_at(directory.get(), temporary);
   auto result = made ? fill_topic_directory(made->get(), topic) : Result<void>{made.error()};
-  LEAT_STEP("create:filled");
+  LEAT_CRASH_POINT("create:filled");
   if (result) result = rename_at(directory.get(), temporary, name.c_str());
-  if (!result) remove_topic_files(directory, temporary);
+  if (!result) delete_topic_files(directory, temporary);
   return result;
 }
 
@@ -210,8 +210,8 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));
   if (auto moved = rename_at(directory.get(), name.c_str(), aside); !moved) return moved.error();
-  LEAT_STEP("delete:renamed");
-  remove_topic_files(directory, aside);
+  LEAT_CRASH_POINT("delete:renamed");
+  delete_topic_files(directory, aside);
   return {};
 }
 

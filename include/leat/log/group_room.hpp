@@ -43,7 +43,7 @@ class GroupRoom {
     Holders found;
     // [retire] seq_cst: what lies before it is passed over because of holds only.
     const std::uint64_t start =
-        load_seq_cst<Edge::retire>(topic_.partition(partition_).control->start);
+        load_seq_cst<Edge::retire>(topic_.partition(partition_).control->oldest_segment);
     (void)each_group([&](const GroupView& group) {
       const bool closed = group.is_closed();
       if (!closed && group.is_before(partition_, start)) add_members(group, found);

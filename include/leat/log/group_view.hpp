@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "leat/base/atomic.hpp"
-#include "leat/base/step.hpp"
+#include "leat/base/crash_point.hpp"
 #include "leat/format/group_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
@@ -127,7 +127,7 @@ class GroupView {
 
   // Whether the group has not claimed everything in this segment and before.
   bool is_before(std::uint32_t partition, std::uint64_t segment) const noexcept {
-    // [retire] seq_cst: start was moved before, or is moved if this says no.
+    // [retire] seq_cst: oldest_segment was moved before, or is moved if this says no.
     return load_seq_cst<Edge::retire>(cursors_[partition].place) >> kSeatBits <
            (segment + 1) * segment_granules_;
   }

@@ -24,7 +24,7 @@ class HoleWatch {
 
   // Looks after the hole at `place`, which the caller keeps from being reused.
   //   corrupt   nobody owns it
-  Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
+  Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                     const RecordPlace& place);
 
  private:

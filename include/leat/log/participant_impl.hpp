@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "leat/base/config.hpp"
-#include "leat/base/step.hpp"
+#include "leat/base/crash_point.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/os/fork_state.hpp"
 
@@ -50,7 +50,7 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
   auto locked = me.lock_->try_lock(lock_offset(identity));
   if (!locked) return locked.error();
   if (!*locked) return Errc::corrupt;  // An identity in use: the counter was scribbled on.
-  LEAT_STEP("join:locked");
+  LEAT_CRASH_POINT("join:locked");
 
   const std::uint64_t reserved = make_state(identity, ParticipantRole::reserved);
   const std::uint32_t spare = role == ParticipantRole::repairer ? 0 : kSpareSlots;
@@ -63,7 +63,7 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
     while (high <= index &&
            !compare_exchange<Edge::slot>(header.participant_high, high, index + 1)) {
     }
-    LEAT_STEP("join:reserved");
+    LEAT_CRASH_POINT("join:reserved");
 
     clear_lines(*topic, index);
     store_relaxed(slot.process, process_token());
@@ -76,9 +76,9 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
     me.index_ = index;
     me.state_ = make_state(identity, role);
     // [slot] release, and seq_cst: the lines above are visible to whoever sees the role, and the
-    // role is visible before this participant looks at start, exclusive and deleting.
+    // role is visible before this participant looks at oldest_segment, exclusive and deleting.
     (void)exchange<Edge::slot>(slot.state, me.state_);
-    LEAT_STEP("join:active");
+    LEAT_CRASH_POINT("join:active");
     if (auto state = cancel_deletion(*me.topic_); !state) return state.error();
     return me;
   }
@@ -107,7 +107,7 @@ LEAT_INLINE void Participant::leave() noexcept {
     }
     expected = state_;
     compare_exchange<Edge::slot>(slot().state, expected, 0);
-    LEAT_STEP("leave:free");
+    LEAT_CRASH_POINT("leave:free");
     SharedTopic::wake(topic_->header().space_wake);
   }
   state_ = 0;

@@ -50,11 +50,12 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
           : detail::fetch_add<detail::Edge::slot>(topic_->header().next_partition, 1) %
                 geometry.partition_count;
   const bool has_membarrier = detail::membarrier_register();
-  if (options.room_until)
-    publisher.room_until_ = std::make_unique<const Callback<std::uint64_t()>>(options.room_until);
+  if (options.offset_limit)
+    publisher.offset_limit_ =
+        std::make_unique<const Callback<std::uint64_t()>>(options.offset_limit);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
-    publisher.writers_.back().set_limit(publisher.room_until_.get());
+    publisher.writers_.back().set_limit(publisher.offset_limit_.get());
     if (!has_membarrier) publisher.writers_.back().use_fences();
   }
   return publisher;

@@ -23,7 +23,7 @@ struct SegmentPlace;
 enum class StartAt : std::uint8_t { beginning, end, offset };
 
 // What one step of a reader came to. Not a Result: this is the hot path.
-enum class Step : std::uint8_t {
+enum class ReadOutcome : std::uint8_t {
   go_on,
   stop,     // nothing more for now
   advance,  // this segment has nothing more for this reader
@@ -35,7 +35,7 @@ enum class CopyState : std::uint8_t { whole, overtaken, nonsense };
 
 class PartitionReader {
  public:
-  PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
+  PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                   const std::byte* records, ReaderMode mode, bool pin_in_place) noexcept;
 
   // First of two steps to join: names a segment in the slot, before others see the slot at all.
@@ -61,32 +61,32 @@ class PartitionReader {
     if (may_be_evicted_ && is_evicted()) [[unlikely]]
       notice_eviction();
     std::size_t count = 0;
-    Step step = Step::go_on;
-    while (count < limit && step == Step::go_on) {
+    ReadOutcome outcome = ReadOutcome::go_on;
+    while (count < limit && outcome == ReadOutcome::go_on) {
       if (batch_left_ != 0) {
-        step = next_of_batch(count, on_record);
+        outcome = next_of_batch(count, on_record);
         continue;
       }
-      step = Step::advance;
+      outcome = ReadOutcome::advance;
       if (granule_ < segment_granules_) [[likely]] {
         const RecordHeader* header = header_here();
         // [record-ready] acquire: header and payload were written before.
         const std::uint64_t kind = load_acquire<Edge::record_ready>(header->commit) ^ tag_here();
         if (kind < 256) [[likely]] {
-          step = mode_ == ReaderMode::lossy
-                     ? deliver_copy(*header, kind, count, on_record, on_event)
-                     : deliver(*header, kind, count, on_record, on_event);
+          outcome = mode_ == ReaderMode::lossy
+                        ? deliver_copy(*header, kind, count, on_record, on_event)
+                        : deliver(*header, kind, count, on_record, on_event);
         }
       }
-      if (step == Step::advance) [[unlikely]] {
-        step = advance_segment();
+      if (outcome == ReadOutcome::advance) [[unlikely]] {
+        outcome = advance_segment();
         if (pending_gap_) on_event(*std::exchange(pending_gap_, std::nullopt));
       }
     }
     // relaxed: for people. What gates is cursor_segment.
     store_relaxed(slot_->cursor_offset, offset_);
     // Where a failed partition goes on is not known: it stays failed.
-    if (step == Step::failed && count == 0) [[unlikely]]
+    if (outcome == ReadOutcome::failed && count == 0) [[unlikely]]
       return failed_;
     return count;
   }
@@ -127,9 +127,9 @@ class PartitionReader {
   std::uint64_t tag_here() const noexcept {
     return position_tag(segment_position_ + granule_, key_);
   }
-  [[gnu::noinline, gnu::cold]] Step fail(Errc code) noexcept {
+  [[gnu::noinline, gnu::cold]] ReadOutcome fail(Errc code) noexcept {
     failed_ = code;
-    return Step::failed;
+    return ReadOutcome::failed;
   }
 
   [[gnu::always_inline]] bool examine(const RecordHeader& header,
@@ -139,9 +139,9 @@ class PartitionReader {
 
   // Delivers what lies at `header`, in place.
   template <class OnRecord, class OnEvent>
-  [[gnu::always_inline]] Step deliver(const RecordHeader& header, std::uint64_t kind,
-                                      std::size_t& count, OnRecord&& on_record,
-                                      OnEvent&& on_event) {
+  [[gnu::always_inline]] ReadOutcome deliver(const RecordHeader& header, std::uint64_t kind,
+                                             std::size_t& count, OnRecord&& on_record,
+                                             OnEvent&& on_event) {
     FoundRecord found;
     found.kind = kind;
     if (!examine(header, found)) [[unlikely]]
@@ -156,14 +156,14 @@ class PartitionReader {
 
   // Delivers what lies at `header` to a lossy subscriber.
   template <class OnRecord, class OnEvent>
-  [[gnu::noinline]] Step deliver_copy(const RecordHeader& header, std::uint64_t kind,
-                                      std::size_t& count, OnRecord&& on_record,
-                                      OnEvent&& on_event) {
+  [[gnu::noinline]] ReadOutcome deliver_copy(const RecordHeader& header, std::uint64_t kind,
+                                             std::size_t& count, OnRecord&& on_record,
+                                             OnEvent&& on_event) {
     FoundRecord found;
     found.kind = kind;
     const std::byte* payload = nullptr;
     switch (copy_record(header, found, payload)) {
-      case CopyState::overtaken: return Step::advance;
+      case CopyState::overtaken: return ReadOutcome::advance;
       case CopyState::nonsense: return fail(Errc::corrupt);
       case CopyState::whole: break;
     }
@@ -171,9 +171,9 @@ class PartitionReader {
   }
 
   template <class OnRecord, class OnEvent>
-  [[gnu::always_inline]] Step consume(const FoundRecord& found, const std::byte* payload,
-                                      std::size_t& count, OnRecord&& on_record,
-                                      OnEvent&& on_event) {
+  [[gnu::always_inline]] ReadOutcome consume(const FoundRecord& found, const std::byte* payload,
+                                             std::size_t& count, OnRecord&& on_record,
+                                             OnEvent&& on_event) {
     const std::uint64_t first = offset_;
     granule_ += found.granules;
     if (found.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
@@ -186,7 +186,7 @@ class PartitionReader {
       batch_left_ = found.records;
       batch_granule_ = granule_ - found.granules;
       batch_offset_ = first;
-      return Step::go_on;
+      return ReadOutcome::go_on;
     }
     offset_ += found.records;
     if (offset_ > skip_until_) {
@@ -194,7 +194,7 @@ class PartitionReader {
       const GapReason reason = gap_reason(static_cast<RecordKind>(found.kind));
       on_event(Event{from, offset_ - from, reason, partition_});
     }
-    return Step::go_on;
+    return ReadOutcome::go_on;
   }
 
   static GapReason gap_reason(RecordKind kind) noexcept {
@@ -203,25 +203,27 @@ class PartitionReader {
   }
 
   template <class OnRecord>
-  [[gnu::always_inline]] Step hand_over(std::uint64_t offset, std::uint32_t detail, Bytes payload,
-                                        std::size_t& count, OnRecord&& on_record) {
+  [[gnu::always_inline]] ReadOutcome hand_over(std::uint64_t offset, std::uint32_t detail,
+                                               Bytes payload, std::size_t& count,
+                                               OnRecord&& on_record) {
     Record record;
     record.offset = offset;
     record.partition = partition_;
     if (!read_payload(detail, payload, record)) [[unlikely]]
       return fail(Errc::corrupt);
     if (offset < skip_until_) [[unlikely]] {
-      if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_) return Step::go_on;
+      if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_)
+        return ReadOutcome::go_on;
       skip_until_time_ms_.reset();
       skip_until_ = 0;
     }
     ++count;
     on_record(record);
-    return Step::go_on;
+    return ReadOutcome::go_on;
   }
 
   template <class OnRecord>
-  [[gnu::always_inline]] Step next_of_batch(std::size_t& count, OnRecord&& on_record) {
+  [[gnu::always_inline]] ReadOutcome next_of_batch(std::size_t& count, OnRecord&& on_record) {
     const auto left = static_cast<std::size_t>(batch_end_ - batch_at_);
     BatchFrame frame{};
     if (left < sizeof(frame)) [[unlikely]]
@@ -240,7 +242,7 @@ class PartitionReader {
 
   // Goes to the next segment if this one is read to its end; a lossy reader that was overtaken goes
   // to the oldest segment. False: nothing more for now.
-  Step advance_segment();
+  ReadOutcome advance_segment();
 
   // [cursor], [retire] seq_cst: all reads of the old segment are done before the cursor leaves it;
   // and it names the new one before the mode is looked at. Then whoever waits for room is woken.
@@ -256,7 +258,7 @@ class PartitionReader {
   // The rest of a batch that was read in place is read again, as a copy, up to where we were.
   void leave_batch() noexcept;
 
-  Step skip_to_start();
+  ReadOutcome skip_to_start();
 
   // Lossy, in place: keeps the segment's memory from being reused. False if it is too late.
   bool pin() noexcept;
@@ -287,7 +289,7 @@ class PartitionReader {
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;
   std::uint32_t partition_;
-  std::uint32_t self_;
+  std::uint32_t own_slot_;
   ReaderMode mode_;
   bool pin_in_place_;
   bool may_be_evicted_;  // The topic evicts.

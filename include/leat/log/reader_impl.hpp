@@ -8,7 +8,7 @@
 namespace leat::inline v0::detail {
 
 LEAT_INLINE Result<void> HoleWatch::look(SharedTopic& topic, std::uint32_t partition,
-                                         std::uint32_t self, const RecordPlace& place) {
+                                         std::uint32_t own_slot, const RecordPlace& place) {
   const std::int64_t now = now_ns();
   if (since_ns_ == kNowhere || place != place_) {
     place_ = place;
@@ -16,7 +16,7 @@ LEAT_INLINE Result<void> HoleWatch::look(SharedTopic& topic, std::uint32_t parti
   }
   const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
   const bool revoke = revoke_after_ns != 0 && now - since_ns_ >= revoke_after_ns;
-  auto state = Repair{topic, partition, self}.fill_hole(place, revoke);
+  auto state = Repair{topic, partition, own_slot}.fill_hole(place, revoke);
   if (!state) return state.error();
   if (*state == HoleState::unknown) return Errc::corrupt;
   return {};
@@ -27,16 +27,16 @@ LEAT_INLINE const Geometry& PartitionReader::geometry() const noexcept {
 }
 
 LEAT_INLINE PartitionReader::PartitionReader(SharedTopic& topic, std::uint32_t partition,
-                                             std::uint32_t self, const std::byte* records,
+                                             std::uint32_t own_slot, const std::byte* records,
                                              ReaderMode mode, bool pin_in_place) noexcept
     : topic_{&topic},
       view_{topic.partition(partition)},
-      slot_{&view_.slots[self]},
+      slot_{&view_.slots[own_slot]},
       records_{records + view_.records_offset},
       key_{topic.geometry().key},
       segment_granules_{topic.geometry().segment_granules},
       partition_{partition},
-      self_{self},
+      own_slot_{own_slot},
       mode_{mode},
       pin_in_place_{pin_in_place && mode == ReaderMode::lossy},
       may_be_evicted_{topic.geometry().evict_after_ns != 0} {}
@@ -44,7 +44,7 @@ LEAT_INLINE PartitionReader::PartitionReader(SharedTopic& topic, std::uint32_t p
 LEAT_INLINE void PartitionReader::prepare(StartAt at) noexcept {
   const std::uint64_t segment = at == StartAt::end
                                     ? load_acquire<Edge::segment_open>(view_.control->current)
-                                    : load_seq_cst<Edge::retire>(view_.control->start);
+                                    : load_seq_cst<Edge::retire>(view_.control->oldest_segment);
   store_relaxed(slot_->cursor_segment,
                 segment);  // relaxed, both: the slot's state publishes them
   store_relaxed(slot_->reader_mode, static_cast<std::uint64_t>(mode_));
@@ -53,16 +53,16 @@ LEAT_INLINE void PartitionReader::prepare(StartAt at) noexcept {
 LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offset) {
   std::uint64_t number = load_relaxed(slot_->cursor_segment);  // relaxed: own store
   for (std::uint32_t moves = 0; moves < kManyMoves; ++moves) {
-    // [retire] seq_cst: the cursor is visible before start is looked at. If start is not past it
-    // now, whoever moves start on sees the cursor, and the segment stays.
-    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    // [retire] seq_cst: the cursor is visible before oldest_segment is looked at. If oldest_segment is not past it
+    // now, whoever moves oldest_segment on sees the cursor, and the segment stays.
+    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     if (start > number || at == StartAt::offset) {
       auto better = at == StartAt::offset ? segment_of_offset(start, offset) : start;
       if (!better) return better.error();
       if (*better != number) {
         number = *better;
         (void)exchange<Edge::retire>(slot_->cursor_segment, number);
-        if (load_seq_cst<Edge::retire>(view_.control->start) > number) continue;
+        if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) > number) continue;
       }
     }
     if (at == StartAt::end) {
@@ -77,7 +77,7 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
     const std::uint64_t claim = load_acquire<Edge::claim>(view_.control->claim);
     if (at == StartAt::end && load_acquire<Edge::segment_open>(view_.control->current) != number)
       continue;
-    if (load_seq_cst<Edge::retire>(view_.control->start) > number) continue;
+    if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) > number) continue;
     if (!segment) return segment.error();
     enter(*segment);
     skip_until_ = 0;
@@ -123,7 +123,7 @@ LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
     return {};
   }
   if (mode_ == ReaderMode::lossy && !pin_for_repair()) return {};
-  auto looked = hole_.look(*topic_, partition_, self_, place());
+  auto looked = hole_.look(*topic_, partition_, own_slot_, place());
   if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
   // What was looked at may have been retired meanwhile: no hole of this reader's any more.
   if (is_evicted() || is_overtaken()) return {};
@@ -170,49 +170,51 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
     copy_racing(copy_.data(), payload, found.length());
     payload = copy_.data();
   }
-  // [overwrite] acquire: whoever overwrites what was just read moved start on before.
+  // [overwrite] acquire: whoever overwrites what was just read moved oldest_segment on before.
   fence_acquire<Edge::overwrite>();
-  if (!pin_in_place_ && load_seq_cst<Edge::retire>(view_.control->start) > segment_) {
+  if (!pin_in_place_ && load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_) {
     return CopyState::overtaken;
   }
   return is_sane ? CopyState::whole : CopyState::nonsense;
 }
 
-LEAT_INLINE Step PartitionReader::advance_segment() {
+LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   if (is_overtaken()) return skip_to_start();
   const std::uint64_t number = segment_ + 1;
   const SegmentEntry& entry = view_.entries[number & (geometry().entry_count - 1)];
   // [segment-map] acquire.
-  if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Step::stop;
+  if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number)
+    return ReadOutcome::stop;
   auto segment = find_segment(*topic_, view_, number);
   // [retire] looked at after the entry was read: until now this segment held, so the next one did.
   if (is_overtaken()) return skip_to_start();
   if (is_evicted()) {
     notice_eviction();
-    return Step::go_on;
+    return ReadOutcome::go_on;
   }
   if (!segment) return fail(segment.error().code);
   if (segment->base_offset != offset_) {
     if (segment->base_offset < offset_) return fail(Errc::corrupt);
-    return Step::stop;  // Something in this segment is not committed yet.
+    return ReadOutcome::stop;  // Something in this segment is not committed yet.
   }
   enter(*segment);
   move_cursor();
   // [retire] looked at after the cursor names the segment: from here on its memory is not given back
   // (log/shrink.hpp), though a lossy reader's is reused.
   if (is_overtaken()) return skip_to_start();
-  return Step::go_on;
+  return ReadOutcome::go_on;
 }
 
 LEAT_INLINE void PartitionReader::move_cursor() noexcept {
   (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
-  LEAT_STEP("cursor:moved");
+  LEAT_CRASH_POINT("cursor:moved");
   notice_eviction();
   SharedTopic::wake(topic_->header().space_wake);
 }
 
 LEAT_INLINE bool PartitionReader::is_overtaken() const noexcept {
-  return mode_ == ReaderMode::lossy && load_seq_cst<Edge::retire>(view_.control->start) > segment_;
+  return mode_ == ReaderMode::lossy &&
+         load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_;
 }
 
 LEAT_INLINE bool PartitionReader::is_evicted() const noexcept {
@@ -237,14 +239,14 @@ LEAT_INLINE void PartitionReader::leave_batch() noexcept {
   offset_ = batch_offset_;
 }
 
-LEAT_INLINE Step PartitionReader::skip_to_start() {
+LEAT_INLINE ReadOutcome PartitionReader::skip_to_start() {
   const std::uint64_t lost_from = offset_;
   for (std::uint32_t moves = 0;; ++moves) {
     if (moves == kManyMoves) return fail(Errc::corrupt);
-    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     auto segment = find_segment(*topic_, view_, start);
-    LEAT_STEP("skip:looked");
-    if (load_seq_cst<Edge::retire>(view_.control->start) != start) continue;
+    LEAT_CRASH_POINT("skip:looked");
+    if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) != start) continue;
     if (!segment) return fail(segment.error().code);
     if (segment->base_offset < lost_from) return fail(Errc::corrupt);
     enter(*segment);
@@ -254,20 +256,20 @@ LEAT_INLINE Step PartitionReader::skip_to_start() {
   const std::uint64_t from = lost_from > skip_until_ ? lost_from : skip_until_;
   if (offset_ > from)
     pending_gap_ = Event{from, offset_ - from, GapReason::overwritten, partition_};
-  return Step::go_on;
+  return ReadOutcome::go_on;
 }
 
 LEAT_INLINE bool PartitionReader::pin() noexcept {
   if (pinned_ == segment_) return true;
-  // [retire] seq_cst: pin first, then look at start.
+  // [retire] seq_cst: pin first, then look at oldest_segment.
   (void)exchange<Edge::retire>(slot_->pin, segment_);
   pinned_ = segment_;
-  return load_seq_cst<Edge::retire>(view_.control->start) <= segment_;
+  return load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_;
 }
 
 LEAT_INLINE bool PartitionReader::pin_for_repair() noexcept {
   (void)exchange<Edge::retire>(slot_->repair_pin, segment_);
-  if (load_seq_cst<Edge::retire>(view_.control->start) <= segment_) return true;
+  if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_) return true;
   store_release<Edge::cursor>(slot_->repair_pin, 0);
   return false;
 }

@@ -20,7 +20,7 @@ namespace leat::inline v0::detail {
 enum class HoleState {
   none,     // nothing is claimed there
   filled,   // the record is there, or was given up: go on
-  waiting,  // its owner lives
+  owned,    // its owner lives
   busy,     // too much is going on there to tell: look again
   unknown,  // no participant owns it: only scribbled memory does that
 };
@@ -45,9 +45,12 @@ inline bool has_hole_at(const Geometry& geometry, const PartitionView& view,
 
 class Repair {
  public:
-  // `self` is the slot of whoever repairs; it need not be the one that protects the segment.
-  Repair(SharedTopic& topic, std::uint32_t partition, std::uint32_t self) noexcept
-      : topic_{topic}, view_{topic.partition(partition)}, partition_{partition}, self_{self} {}
+  // `own_slot` is the slot of whoever repairs; it need not be the one that protects the segment.
+  Repair(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
+      : topic_{topic},
+        view_{topic.partition(partition)},
+        partition_{partition},
+        own_slot_{own_slot} {}
 
   // Fills the hole at `place` if its owner is dead, or, with `revoke`, also if it is alive. The
   // caller keeps the segment from being reused (cursor, pin).
@@ -60,13 +63,13 @@ class Repair {
   bool reap(std::uint32_t index, std::uint64_t state) {
     if (is_publisher(state)) {
       for (std::uint32_t i = 0; i < topic_.geometry().partition_count; ++i) {
-        Repair in_partition{topic_, i, self_};
+        Repair in_partition{topic_, i, own_slot_};
         if (!in_partition.settle_claim_of(index)) return false;
       }
     }
     std::uint64_t expected = state;
     compare_exchange<Edge::slot>(topic_.participant(index).state, expected, 0);
-    LEAT_STEP("reap:freed");
+    LEAT_CRASH_POINT("reap:freed");
     SharedTopic::wake(topic_.header().space_wake);
     return true;
   }
@@ -76,7 +79,7 @@ class Repair {
   Result<void> give_up_own(const ClaimPoint& from) {
     for (std::uint32_t i = 0; i < kManyLooks; ++i) {
       if (i != 0) yield_processor();
-      auto state = settle(from.word, live_segment(from.word), from.segment, self_);
+      auto state = settle(from.word, live_segment(from.word), from.segment, own_slot_);
       if (!state) return state.error();
       if (*state != HoleState::busy) return {};
     }
@@ -86,16 +89,17 @@ class Repair {
   // Keeps a segment's memory from being reused, in the own slot. False if it may be reused already:
   // then nobody has any use for it.
   bool pin(std::uint64_t segment) {
-    // [retire] seq_cst: the pin is set before start, and whoever still reads, is looked at. Whoever
-    // reuses the segment moves start on, then looks at readers, then at pins.
-    (void)exchange<Edge::retire>(view_.slots[self_].repair_pin, segment);
-    LEAT_STEP("repair:pinned");
-    if (load_seq_cst<Edge::retire>(view_.control->start) <= segment || is_still_read(segment))
+    // [retire] seq_cst: the pin is set before oldest_segment, and whoever still reads, is looked at. Whoever
+    // reuses the segment moves oldest_segment on, then looks at readers, then at pins.
+    (void)exchange<Edge::retire>(view_.slots[own_slot_].repair_pin, segment);
+    LEAT_CRASH_POINT("repair:pinned");
+    if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment ||
+        is_still_read(segment))
       return true;
     unpin();
     return false;
   }
-  void unpin() noexcept { store_release<Edge::cursor>(view_.slots[self_].repair_pin, 0); }
+  void unpin() noexcept { store_release<Edge::cursor>(view_.slots[own_slot_].repair_pin, 0); }
 
  private:
   static constexpr std::uint32_t kNobody = ~0U;
@@ -131,13 +135,13 @@ class Repair {
     if (!header) return header.error();
     if (is_committed(**header, tag_at(place))) return HoleState::filled;
     if (!is_place) {
-      if (const HoleState reached = reach(*records, place, *end); reached != HoleState::waiting)
+      if (const HoleState reached = reach(*records, place, *end); reached != HoleState::owned)
         return reached;
     }
 
     const HoleClaim claim = find_claim(*records, place, *end);
     if (is_committed(**header, tag_at(place))) return HoleState::filled;
-    if (claim.state != HoleState::waiting) return claim.state;
+    if (claim.state != HoleState::owned) return claim.state;
     RecordKind kind = RecordKind::died;
     const HoleState state = may_give_up(place, claim, revoke, gone, kind);
     if (state == HoleState::filled) give_up(**header, tag_at(place), claim.size, kind);
@@ -190,8 +194,8 @@ class Repair {
   }
   std::optional<ClaimSize> size_of(const RecordPlace& place, const ClaimsEnd& end,
                                    const ClaimFacts& facts) const noexcept {
-    const ClaimSize size{layout().records(facts.step), layout().granules(facts.step)};
-    if (layout().step(size.records, size.granules) != facts.step || size.granules == 0 ||
+    const ClaimSize size{layout().records(facts.increment), layout().granules(facts.increment)};
+    if (layout().increment(size.records, size.granules) != facts.increment || size.granules == 0 ||
         size.granules > end.granules - place.granules || size.records == 0 ||
         size.records > 2 * size.granules) {
       return std::nullopt;
@@ -219,7 +223,7 @@ class Repair {
           const std::optional<ClaimSize> size = size_of(place, end, facts);
           if (!size) return true;
           if (facts.claim_phase() == kClaimed) {
-            found = {HoleState::waiting, *size, true, index, state};
+            found = {HoleState::owned, *size, true, index, state};
             return false;
           }
           if (found.size.granules != 0 && size->granules >= found.size.granules) return true;
@@ -235,7 +239,7 @@ class Repair {
     std::uint64_t behind = 0;
     found.state = count_before(records, {place.segment, 0, place.granules + found.size.granules},
                                end, laps, behind);
-    if (found.state != HoleState::waiting) return found;
+    if (found.state != HoleState::owned) return found;
     if (behind <= place.records) found.state = HoleState::busy;
     found.size.records = behind - place.records;
     return found;
@@ -296,7 +300,7 @@ class Repair {
     }
     if (told < counted) return HoleState::busy;
     count = told - counted;
-    return HoleState::waiting;
+    return HoleState::owned;
   }
 
   // What a record that is committed there takes. Nothing if there is none.
@@ -320,13 +324,13 @@ class Repair {
       std::optional<ClaimSize> size = committed_at(records, at, end);
       if (!size) {
         const HoleClaim claim = find_claim(records, at, end);
-        if (claim.state != HoleState::waiting) return HoleState::busy;
+        if (claim.state != HoleState::owned) return HoleState::busy;
         size = claim.size;
       }
       at.records += size->records;
       at.granules += size->granules;
     }
-    return at == place ? HoleState::waiting : HoleState::none;
+    return at == place ? HoleState::owned : HoleState::none;
   }
 
   // Whether the hole may become a gap, and of which kind: `filled`. A claim that its owner marked
@@ -338,13 +342,13 @@ class Repair {
       if (claim.index == gone) kind = RecordKind::aborted;
       if (claim.index == gone || is_dead(topic_, claim.participant)) return HoleState::filled;
       if (!revoke || role_of(claim.participant) == ParticipantRole::exclusive_publisher)
-        return HoleState::waiting;
+        return HoleState::owned;
       kind = RecordKind::revoked;
       return HoleState::filled;
     }
-    const std::uint64_t step = layout().step(claim.size.records, claim.size.granules);
+    const std::uint64_t increment = layout().increment(claim.size.records, claim.size.granules);
     const auto is_candidate = [&](const ClaimFacts& facts) {
-      return is_announced_at(place, facts) && facts.step == step;
+      return is_announced_at(place, facts) && facts.increment == increment;
     };
     bool is_any = false;
     kind = RecordKind::revoked;
@@ -357,7 +361,7 @@ class Repair {
           return true;
         });
     if (!all_read || !is_any) return HoleState::busy;
-    if (kind == RecordKind::revoked && !revoke) return HoleState::waiting;
+    if (kind == RecordKind::revoked && !revoke) return HoleState::owned;
     HoleState state = HoleState::filled;
     all_read = each_announced(
         [&](std::uint32_t index, std::uint64_t participant, const ClaimFacts& facts) {
@@ -375,10 +379,10 @@ class Repair {
   // `filled`: done.
   HoleState withdraw_candidate(std::uint32_t index, std::uint64_t participant,
                                const ClaimFacts& facts) noexcept {
-    if (role_of(participant) == ParticipantRole::exclusive_publisher) return HoleState::waiting;
+    if (role_of(participant) == ParticipantRole::exclusive_publisher) return HoleState::owned;
     switch (withdraw(view_.slots[index], facts)) {
       case Withdrawal::done: return HoleState::filled;
-      case Withdrawal::refused: return HoleState::waiting;
+      case Withdrawal::refused: return HoleState::owned;
       default: return HoleState::busy;
     }
   }
@@ -395,11 +399,11 @@ class Repair {
       auto& batch = *reinterpret_cast<BatchHeader*>(&header + 1);
       store_relaxed(batch.count, static_cast<std::uint32_t>(size.records));
     }
-    LEAT_STEP("repair:header");
+    LEAT_CRASH_POINT("repair:header");
     // [record-ready] the gap's size before its commit word.
     compare_exchange<Edge::record_ready>(header.commit, old,
                                          tag | static_cast<std::uint64_t>(kind));
-    LEAT_STEP("repair:filled");
+    LEAT_CRASH_POINT("repair:filled");
     SharedTopic::wake(topic_.header().data_wake);
   }
 
@@ -412,7 +416,7 @@ class Repair {
         facts->claim_phase() == kClaimed ? facts->segment : live_segment(facts->word);
     auto state = settle(facts->word, segment, facts->segment, kNobody);
     // A corrupt place can't be filled by anybody; it must not hold the slot for ever.
-    return !state || (*state != HoleState::waiting && *state != HoleState::busy);
+    return !state || (*state != HoleState::owned && *state != HoleState::busy);
   }
 
   // Fills what was claimed from `word` in `segment`, if it can still be read. The claim was announced
@@ -463,7 +467,7 @@ class Repair {
   SharedTopic& topic_;
   PartitionView view_;
   std::uint32_t partition_;
-  std::uint32_t self_;
+  std::uint32_t own_slot_;
 };
 
 }  // namespace leat::inline v0::detail

@@ -7,7 +7,7 @@
 
 #include "leat/log/group_room.hpp"
 #include "leat/log/repair.hpp"
-#include "leat/log/supply.hpp"
+#include "leat/log/segment_memory.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -18,7 +18,7 @@ struct SegmentPlace {
   std::uint64_t base_offset = 0;
 };
 
-// The entry of a segment that is live (between start and current) while this is called. `corrupt`
+// The entry of a segment that is live (between oldest_segment and current) while this is called. `corrupt`
 // also when it is not.
 inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const PartitionView& view,
                                          std::uint64_t number) noexcept {
@@ -48,15 +48,18 @@ enum class RollState {
 
 class Roller {
  public:
-  Roller(SharedTopic& topic, std::uint32_t partition, std::uint32_t self) noexcept
-      : topic_{topic}, view_{topic.partition(partition)}, partition_{partition}, self_{self} {}
+  Roller(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
+      : topic_{topic},
+        view_{topic.partition(partition)},
+        partition_{partition},
+        own_slot_{own_slot} {}
 
   // Opens the segment after the one that the claim word is in, if there is room for it and so many
   // granules do not fit any more.
   Result<RollState> roll(std::uint64_t granules, Shortage& shortage) {
     const ClaimLayout& layout = geometry().claim_layout;
-    const ChoiceEnds choice_ends{view_.slots[self_]};
-    LEAT_STEP("roll:begun");
+    const ChoiceEnds choice_ends{view_.slots[own_slot_]};
+    LEAT_CRASH_POINT("roll:begun");
     const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout);
     if (!point) return Errc::corrupt;
     std::uint64_t claim = point->word;
@@ -96,7 +99,7 @@ class Roller {
         return RollState::moved;
       }
       claim |= ClaimLayout::kClosed;
-      LEAT_STEP("roll:closed");
+      LEAT_CRASH_POINT("roll:closed");
     }
     const SegmentEntry& here = view_.entries[current & (geometry().entry_count - 1)];
     const std::uint64_t base =
@@ -111,27 +114,27 @@ class Roller {
         compare_exchange_pair<Edge::segment_map>(&entry.base_offset, {old_base, old_end},
                                                  {base, claim});
       }
-      LEAT_STEP("roll:base");
+      LEAT_CRASH_POINT("roll:base");
       compare_exchange<Edge::segment_map>(entry.map, old_map, next << kPhysicalBits | physical);
-      LEAT_STEP("roll:mapped");
+      LEAT_CRASH_POINT("roll:mapped");
     }
     // Whoever won: its choice counts.
     const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
     if (map >> kPhysicalBits != next) return RollState::moved;
     if ((map & kPhysicalMask) >= geometry().segment_count) return Errc::corrupt;
     raise(view_.physical[map & kPhysicalMask].last_segment, next);
-    LEAT_STEP("roll:recorded");
+    LEAT_CRASH_POINT("roll:recorded");
 
     // [segment-open] seq_cst, 128 bits: only the very segment that was prepared is opened.
     compare_exchange_pair<Edge::segment_open>(&view_.control->claim, {claim, current},
                                               {layout.pack(next, 0, 0), next});
-    LEAT_STEP("roll:opened");
+    LEAT_CRASH_POINT("roll:opened");
     return RollState::moved;
   }
 
   // Turns the gating subscribers that hold the oldest segment into lossy ones.
   void evict_blockers() noexcept {
-    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       if (role_of(load_seq_cst<Edge::slot>(topic_.participant(i).state)) !=
           ParticipantRole::subscriber) {
@@ -169,8 +172,8 @@ class Roller {
     ChoiceEnds(const ChoiceEnds&) = delete;
     ChoiceEnds& operator=(const ChoiceEnds&) = delete;
     ~ChoiceEnds() {
-      // relaxed: own word. [supply] release: the segment's entry before.
-      if (load_relaxed(choice_) != 0) store_release<Edge::supply>(choice_, 0);
+      // relaxed: own word. [segment_memory] release: the segment's entry before.
+      if (load_relaxed(choice_) != 0) store_release<Edge::segment_memory>(choice_, 0);
     }
 
    private:
@@ -183,10 +186,11 @@ class Roller {
       auto found = find_room(current, shortage);
       if (found) *found = grow(current, *found);
       if (!found || *found == kNoRoom) return found;
-      // [supply] seq_cst: named before the mark is looked at; whoever marks looks at choices then.
-      (void)exchange<Edge::supply>(view_.slots[self_].choice, *found + 1);
-      LEAT_STEP("grow:chosen");
-      if ((load_seq_cst<Edge::supply>(view_.physical[*found].last_segment) & kNoMemory) == 0)
+      // [segment_memory] seq_cst: named before the mark is looked at; whoever marks looks at choices then.
+      (void)exchange<Edge::segment_memory>(view_.slots[own_slot_].choice, *found + 1);
+      LEAT_CRASH_POINT("grow:chosen");
+      if ((load_seq_cst<Edge::segment_memory>(view_.physical[*found].last_segment) & kNoMemory) ==
+          0)
         return found;
     }
     return Errc::corrupt;
@@ -194,9 +198,9 @@ class Roller {
 
   // Given what find_room() found: adds a segment if there is none, or few are left.
   std::uint64_t grow(std::uint64_t current, std::uint64_t found) {
-    Supply supply{topic_, partition_};
-    if (found != kNoRoom && !is_low(current, supply.count())) return found;
-    const std::uint64_t added = supply.add();
+    SegmentMemory memory{topic_, partition_};
+    if (found != kNoRoom && !is_low(current, memory.count())) return found;
+    const std::uint64_t added = memory.add();
     return found != kNoRoom ? found : added;
   }
 
@@ -207,8 +211,8 @@ class Roller {
     const std::uint64_t full = current + 1 + geometry().grow_below;
     if (full < count) return false;
     const std::uint64_t oldest = full - count;
-    // [retire] seq_cst: no cursor is below start.
-    if (oldest < load_seq_cst<Edge::retire>(view_.control->start)) return false;
+    // [retire] seq_cst: no cursor is below oldest_segment.
+    if (oldest < load_seq_cst<Edge::retire>(view_.control->oldest_segment)) return false;
     Shortage unused;
     return is_held(oldest, true, unused);
   }
@@ -216,8 +220,8 @@ class Roller {
   // A physical segment that nobody needs, retiring the oldest if it must.
   Result<std::uint64_t> find_room(std::uint64_t current, Shortage& shortage) {
     for (std::uint32_t round = 0; round <= geometry().segment_count; ++round) {
-      // [retire] seq_cst: start was moved before the slots are looked at, here or by who moved it.
-      std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+      // [retire] seq_cst: oldest_segment was moved before the slots are looked at, here or by who moved it.
+      std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
       for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
         const std::uint64_t last = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
         if (last < start && (last == 0 || !is_held(last, false, shortage))) return i;
@@ -225,8 +229,8 @@ class Roller {
       if ((geometry().flags & kRetainAll) != 0 || start >= current) return kNoRoom;
       if (is_held(start, true, shortage)) return kNoRoom;
       // [retire] seq_cst. Readers who come now begin behind it; see is_held for who came before.
-      compare_exchange<Edge::retire>(view_.control->start, start, start + 1);
-      LEAT_STEP("roll:retired");
+      compare_exchange<Edge::retire>(view_.control->oldest_segment, start, start + 1);
+      LEAT_CRASH_POINT("roll:retired");
     }
     return kNoRoom;
   }
@@ -238,7 +242,7 @@ class Roller {
     bool is_announced = false;  // By somebody who may have claimed nothing.
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       ParticipantSlot& participant = topic_.participant(i);
-      // [slot] seq_cst: a joiner names its segment, takes the slot, then looks at start.
+      // [slot] seq_cst: a joiner names its segment, takes the slot, then looks at oldest_segment.
       const std::uint64_t state = load_seq_cst<Edge::slot>(participant.state);
       if (state == 0) continue;
       const Hold hold = hold_of(i, state, segment, only_cursors);
@@ -247,8 +251,8 @@ class Roller {
         is_announced = true;
         continue;
       }
-      if (i != self_ && is_dead(topic_, state) &&
-          Repair{topic_, partition_, self_}.reap(i, state)) {
+      if (i != own_slot_ && is_dead(topic_, state) &&
+          Repair{topic_, partition_, own_slot_}.reap(i, state)) {
         continue;
       }
       held = true;
@@ -336,7 +340,7 @@ class Roller {
     }
     if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Hold::by_pin;
     if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Hold::by_pin;
-    if (is_publisher(state) && index != self_) return hold_of_claim(slot, state, segment);
+    if (is_publisher(state) && index != own_slot_) return hold_of_claim(slot, state, segment);
     return Hold::none;
   }
 
@@ -361,7 +365,7 @@ class Roller {
   SharedTopic& topic_;
   PartitionView view_;
   std::uint32_t partition_;
-  std::uint32_t self_;
+  std::uint32_t own_slot_;
   Error group_error_;  // Some group's file can't be used.
 };
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-#include "leat/base/step.hpp"
+#include "leat/base/crash_point.hpp"
 #include "leat/format/layout.hpp"
 #include "leat/log/group_view.hpp"
 #include "leat/os/death_bell.hpp"
@@ -176,7 +176,7 @@ class SharedTopic {
   void note_made() noexcept { made_ = true; }
 
   // For `deleting`: nobody else has it.
-  std::uint64_t new_removal() noexcept {
+  std::uint64_t new_deletion_attempt() noexcept {
     return 1 + fetch_add<Edge::slot>(header_->next_identity, 1);
   }
 
@@ -215,7 +215,7 @@ class SharedTopic {
     const std::uint32_t value = fetch_or<Edge::sleeping>(header_->data_wake, kSleeping) | kSleeping;
     // [exclusive] seq_cst: an exclusive publisher that is not seen here sees the bit.
     if (load_seq_cst<Edge::exclusive>(header_->exclusive) != 0 && !membarrier_all()) *capped = true;
-    LEAT_STEP("sleep:announced");
+    LEAT_CRASH_POINT("sleep:announced");
     return value;
   }
   // What somebody sleeps on.
@@ -267,7 +267,7 @@ class SharedTopic {
   // may be for others. They wake because the word changes, and ring no bell themselves.
   void tell_of_death() noexcept {
     const DeathBellGuard guard{header_->death_bell};
-    LEAT_STEP("sleep:rung");
+    LEAT_CRASH_POINT("sleep:rung");
     wake(header_->data_wake);
   }
 

@@ -1,7 +1,7 @@
 // Giving idle memory of a topic that grows back to the system.
 //
 //     auto lock = RecordsLock::take(topic, LockKind::exclusive);
-//     Shrinker{topic, partition, self, lock->fd()}.shrink();
+//     Shrinker{topic, partition, own_slot, lock->fd()}.shrink();
 //
 // While everybody works. What is given back must not be touched any more, not even by a reader that
 // would throw away what it read: on a full file system that would be a SIGBUS. docs/internals/log.md,
@@ -14,12 +14,13 @@ namespace leat::inline v0::detail {
 
 class Shrinker {
  public:
-  // `self` is the caller's slot; `records` the file, locked exclusively.
-  Shrinker(SharedTopic& topic, std::uint32_t partition, std::uint32_t self, int records) noexcept
+  // `own_slot` is the caller's slot; `records` the file, locked exclusively.
+  Shrinker(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
+           int records) noexcept
       : topic_{topic},
         view_{topic.partition(partition)},
-        roller_{topic, partition, self},
-        supply_{topic, partition},
+        roller_{topic, partition, own_slot},
+        memory_{topic, partition},
         records_{records} {}
 
   // Gives back what is idle: beyond the segments that the topic began with, read by every gating
@@ -50,9 +51,9 @@ class Shrinker {
   }
 
   bool has_surplus() {
-    const std::uint64_t count = supply_.count();
+    const std::uint64_t count = memory_.count();
     return count > geometry().first_segments &&
-           (count > supply_.maximum() || !roller_.is_low(current(), count - 1));
+           (count > memory_.maximum() || !roller_.is_low(current(), count - 1));
   }
 
   // Gives one segment back, if nobody needs it.
@@ -61,28 +62,28 @@ class Shrinker {
     std::uint64_t last = load_acquire<Edge::segment_open>(word);
     if ((last & kNoMemory) != 0 || is_needed(physical, last)) return {};
     std::uint64_t marked = last | kNoMemory;
-    // [supply] seq_cst: marked before the choices are looked at; a publisher that chooses it from here
+    // [segment_memory] seq_cst: marked before the choices are looked at; a publisher that chooses it from here
     // on sees the mark.
-    if (!compare_exchange<Edge::supply>(word, last, marked)) return {};
-    LEAT_STEP("shrink:marked");
+    if (!compare_exchange<Edge::segment_memory>(word, last, marked)) return {};
+    LEAT_CRASH_POINT("shrink:marked");
     if (!is_needed(physical, marked)) return punch(physical);
-    compare_exchange<Edge::supply>(word, marked, last);
+    compare_exchange<Edge::segment_memory>(word, marked, last);
     return {};
   }
 
   Result<void> punch(std::uint64_t physical) {
     auto done = make_hole(records_, view_.records_offset + physical * geometry().segment_size,
                           geometry().segment_size);
-    LEAT_STEP("shrink:punched");
+    LEAT_CRASH_POINT("shrink:punched");
     return done;
   }
 
   // Whether somebody may still touch that memory, or opens a segment in it. `word` is its
   // last_segment.
   bool is_needed(std::uint64_t physical, std::uint64_t word) {
-    // [retire] seq_cst: start has left the segment before slots are looked at.
+    // [retire] seq_cst: oldest_segment has left the segment before slots are looked at.
     const std::uint64_t last = word & ~kNoMemory;
-    if (last >= load_seq_cst<Edge::retire>(view_.control->start)) return true;
+    if (last >= load_seq_cst<Edge::retire>(view_.control->oldest_segment)) return true;
     // In this order: a choice ends only when the entry names the segment, and that entry is the next
     // one's until the segment is opened, which changes the word.
     if (is_chosen(physical)) return true;
@@ -102,9 +103,9 @@ class Shrinker {
   bool is_chosen(std::uint64_t physical) {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
-      // [supply] seq_cst
+      // [segment_memory] seq_cst
       if (is_publisher(state) &&
-          load_seq_cst<Edge::supply>(view_.slots[i].choice) == physical + 1 &&
+          load_seq_cst<Edge::segment_memory>(view_.slots[i].choice) == physical + 1 &&
           !is_dead(topic_, state)) {
         return true;
       }
@@ -119,7 +120,7 @@ class Shrinker {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
       if (state == 0) continue;
-      // [retire], [cursor] seq_cst: the reader names a segment, then looks at start, or at its hold;
+      // [retire], [cursor] seq_cst: the reader names a segment, then looks at oldest_segment, or at its hold;
       // then it reads.
       const PartitionSlot& slot = view_.slots[i];
       std::uint64_t named = 0;
@@ -143,19 +144,19 @@ class Shrinker {
   // Frees the oldest segment if every gating subscriber has read it.
   bool retire_oldest() {
     if (!has_surplus()) return false;
-    std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->start);
+    std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     Shortage unused;
     if (start >= current() || roller_.is_held(start, true, unused)) return false;
     // [retire] seq_cst, as in Roller::find_room().
-    compare_exchange<Edge::retire>(view_.control->start, start, start + 1);
-    LEAT_STEP("shrink:retired");
+    compare_exchange<Edge::retire>(view_.control->oldest_segment, start, start + 1);
+    LEAT_CRASH_POINT("shrink:retired");
     return true;
   }
 
   SharedTopic& topic_;
   PartitionView view_;
   Roller roller_;
-  Supply supply_;
+  SegmentMemory memory_;
   int records_;
 };
 

@@ -114,17 +114,17 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
   geometry.flags = (options.retain_all ? detail::kRetainAll : 0U) |
                    (options.single_writer ? detail::kSingleWriter : 0U) |
                    (options.timestamps ? detail::kTimestamps : 0U) |
-                   (options.remove_when_unused ? detail::kRemoveWhenUnused : 0U);
+                   (options.delete_when_unused ? detail::kDeleteWhenUnused : 0U);
   geometry.revoke_after_ns = options.revoke_after.count();
   geometry.evict_after_ns = options.evict_after.count();
   if (geometry.grows() && !plan_growth(options, topic)) return Errc::invalid_argument;
   if (!geometry.is_valid()) return Errc::invalid_argument;
   geometry.derive();
   topic.mode = options.mode;
-  if (!options.group.empty()) {
-    const auto group = detail::find_group(options.group);
-    if (!group) return Errc::invalid_argument;
-    topic.group = *group;
+  if (!options.file_group.empty()) {
+    const auto file_group = detail::find_file_group(options.file_group);
+    if (!file_group) return Errc::invalid_argument;
+    topic.file_group = *file_group;
   }
   return topic;
 }
@@ -182,7 +182,7 @@ LEAT_INLINE Result<std::uint64_t> Topic::shrink() const {
     lock = detail::RecordsLock::take(*topic_, detail::LockKind::exclusive);
   }
   if (!lock) return lock.error();
-  LEAT_STEP("shrink:locked");
+  LEAT_CRASH_POINT("shrink:locked");
   auto before = detail::file_memory(lock->fd());
   if (!before) return before.error();
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
@@ -216,7 +216,7 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
   auto attached = detail::attach_files(directory, name);
   if (!attached) return attached.error();
   std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
-  if ((topic->geometry().flags & detail::kRemoveWhenUnused) != 0 && !topic->is_deleted()) {
+  if ((topic->geometry().flags & detail::kDeleteWhenUnused) != 0 && !topic->is_deleted()) {
     auto kept = keep_while_open(std::move(topic), name);
     if (!kept) return kept.error();
     topic = std::move(*kept);
@@ -227,8 +227,8 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
   return Errc::not_found;
 }
 
-// A topic that is removed when unused, kept by a lock that all share who have it open, and that nobody
-// takes alone. Who used it and lets go leaves the number of a removal in `deleting`; whoever is the last to
+// A topic that is deleted when unused, kept by a lock that all share who have it open, and that nobody
+// takes alone. Who used it and lets go leaves the number of an attempt in `deleting`; whoever is the last to
 // let go finds it there and decides it. docs/internals/log.md, "Deleting".
 LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
     std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
@@ -238,11 +238,11 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
   auto locked = lock->try_lock(lock_offset(kOpenLock), LockKind::shared);
   if (!locked) return locked.error();
   if (!*locked) return Errc::busy;  // A lock that none of us takes.
-  // Whoever is about to decide looked before the lock was there: let it fail. The number stays a removal's.
-  std::uint64_t removal = look_at_removal(*topic);
-  while (removal != 0 && removal != kDeletionDecided &&
-         !compare_exchange<Edge::topic_state>(topic->header().deleting, removal,
-                                              topic->new_removal())) {
+  // Whoever is about to decide looked before the lock was there: let it fail. The number stays that of an attempt.
+  std::uint64_t attempt = look_at_attempt(*topic);
+  while (attempt != 0 && attempt != kDeletionDecided &&
+         !compare_exchange<Edge::topic_state>(topic->header().deleting, attempt,
+                                              topic->new_deletion_attempt())) {
   }
   SharedTopic* const whole = topic.get();
   const auto kept = std::make_shared<LockFile>(std::move(*lock));
@@ -250,53 +250,53 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
   const auto let_go = [kept, name, topic = std::move(topic)](SharedTopic*) {
     if (kept->is_inherited()) return;
     kept->close();
-    LEAT_STEP("unused:let_go");
-    remove_if_unused(*topic, name);
+    LEAT_CRASH_POINT("unused:let_go");
+    delete_if_unused(*topic, name);
   };
   return std::shared_ptr<SharedTopic>{whole, let_go};
 }
 
 // Acts on this very topic: its name may be another's by now.
-LEAT_INLINE void Topic::remove_if_unused(detail::SharedTopic& topic, const std::string& name) {
+LEAT_INLINE void Topic::delete_if_unused(detail::SharedTopic& topic, const std::string& name) {
   using namespace detail;
-  std::uint64_t removal = topic.was_used() ? announce_removal(topic) : look_at_removal(topic);
-  if (removal == 0) return;
-  if (removal != kDeletionDecided) {
+  std::uint64_t attempt = topic.was_used() ? announce_attempt(topic) : look_at_attempt(topic);
+  if (attempt == 0) return;
+  if (attempt != kDeletionDecided) {
     // [topic-state] seq_cst: let go of and announced before this is looked at.
     if (byte_is_locked(topic.control_fd(), lock_offset(kOpenLock)) ||
         has_living_participants(topic))
       return;
-    LEAT_STEP("unused:decided");
+    LEAT_CRASH_POINT("unused:decided");
     // Fails if somebody opened or joined it meanwhile.
-    if (!compare_exchange<Edge::topic_state>(topic.header().deleting, removal, kDeletionDecided) &&
-        removal != kDeletionDecided)
+    if (!compare_exchange<Edge::topic_state>(topic.header().deleting, attempt, kDeletionDecided) &&
+        attempt != kDeletionDecided)
       return;
   }
-  LEAT_STEP("delete:decided");
+  LEAT_CRASH_POINT("delete:decided");
   topic.announce_deletion();
-  LEAT_STEP("delete:announced");
+  LEAT_CRASH_POINT("delete:announced");
   if (auto directory = open_directory_at(topic.directory_fd(), ".."))
     (void)finish_deletion(*directory, name);
 }
 
 // For who has just locked or unlocked the byte of those who have it open.
-LEAT_INLINE std::uint64_t Topic::look_at_removal(detail::SharedTopic& topic) noexcept {
+LEAT_INLINE std::uint64_t Topic::look_at_attempt(detail::SharedTopic& topic) noexcept {
   // [topic-state] a read-modify-write: the kernel's lists of locks are written before this is looked at.
   return detail::fetch_or<detail::Edge::topic_state>(topic.header().deleting, 0);
 }
 
-// Stores the number of a removal that is not decided yet, and returns it; or kDeletionDecided.
-LEAT_INLINE std::uint64_t Topic::announce_removal(detail::SharedTopic& topic) noexcept {
+// Stores the number of an attempt that is not decided yet, and returns it; or kDeletionDecided.
+LEAT_INLINE std::uint64_t Topic::announce_attempt(detail::SharedTopic& topic) noexcept {
   using namespace detail;
   // A number of its own, so that the last swap decides about this attempt and no other.
-  const std::uint64_t removal = topic.new_removal();
+  const std::uint64_t attempt = topic.new_deletion_attempt();
   std::uint64_t other = load_relaxed(topic.header().deleting);  // relaxed: the swap checks it
   // [topic-state] seq_cst: announced before the slots are looked at.
   while (other != kDeletionDecided &&
-         !compare_exchange<Edge::topic_state>(topic.header().deleting, other, removal)) {
+         !compare_exchange<Edge::topic_state>(topic.header().deleting, other, attempt)) {
   }
-  LEAT_STEP("delete:attempted");
-  return other == kDeletionDecided ? other : removal;
+  LEAT_CRASH_POINT("delete:attempted");
+  return other == kDeletionDecided ? other : attempt;
 }
 
 LEAT_INLINE bool Topic::has_living_participants(const detail::SharedTopic& topic) {
@@ -309,7 +309,8 @@ LEAT_INLINE bool Topic::has_living_participants(const detail::SharedTopic& topic
   return false;
 }
 
-LEAT_INLINE Result<void> Topic::remove(const std::string& name, const RemoveOptions& options) {
+LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
+                                             const DeleteOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, false);
   if (!directory) return directory.error();
@@ -321,7 +322,7 @@ LEAT_INLINE Result<void> Topic::remove(const std::string& name, const RemoveOpti
     if (options.force) {
       (void)detail::exchange<detail::Edge::topic_state>(header.deleting, detail::kDeletionDecided);
     } else {
-      const std::uint64_t attempt = announce_removal(*topic);
+      const std::uint64_t attempt = announce_attempt(*topic);
       if (attempt != detail::kDeletionDecided) {
         const bool in_use = has_living_participants(*topic);
         std::uint64_t expected = attempt;
@@ -332,10 +333,10 @@ LEAT_INLINE Result<void> Topic::remove(const std::string& name, const RemoveOpti
         if (in_use || (!decided && expected != detail::kDeletionDecided)) return Errc::busy;
       }
     }
-    LEAT_STEP("delete:decided");
+    LEAT_CRASH_POINT("delete:decided");
   }
   topic->announce_deletion();
-  LEAT_STEP("delete:announced");
+  LEAT_CRASH_POINT("delete:announced");
   return detail::finish_deletion(*directory, name);
 }
 
@@ -344,12 +345,12 @@ LEAT_INLINE Result<detail::Participant> Topic::join(
     detail::ParticipantRole role, const Callback<void(std::uint32_t)>& fill) const {
   auto joined = detail::Participant::join(topic_, role, fill);
   if (joined || joined.error().code != Errc::too_many) return joined;
-  const auto reap_dead = [&](std::uint32_t self, bool publishers) {
+  const auto reap_dead = [&](std::uint32_t own_slot, bool publishers) {
     for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
       const std::uint64_t state =
           detail::load_acquire<detail::Edge::slot>(topic_->participant(i).state);
       if (state == 0 || (detail::is_publisher(state) && !publishers)) continue;
-      if (detail::is_dead(*topic_, state)) detail::Repair{*topic_, 0, self}.reap(i, state);
+      if (detail::is_dead(*topic_, state)) detail::Repair{*topic_, 0, own_slot}.reap(i, state);
     }
   };
   // Only publishers leave holes, which are repaired from a slot of one's own. The others come first:

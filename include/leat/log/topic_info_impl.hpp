@@ -31,7 +31,7 @@ inline std::vector<OpenClaim> claims_with_others_behind(const SharedTopic& topic
       if (!facts || facts->claim_phase() != kClaimed) continue;
       // [claim] acquire
       const std::uint64_t end = load_acquire<Edge::claim>(view.control->claim);
-      if (end != facts->word + facts->step) claims.push_back({slot, i, facts->phase});
+      if (end != facts->word + facts->increment) claims.push_back({slot, i, facts->phase});
     }
   }
   return claims;
@@ -58,7 +58,7 @@ LEAT_INLINE TopicInfo Topic::info() const {
     std::uint64_t current = 0;
     for (int attempt = 0; attempt < 1000;
          ++attempt) {  // A snapshot; a busy topic may move meanwhile.
-      start = detail::load_seq_cst<detail::Edge::retire>(view.control->start);
+      start = detail::load_seq_cst<detail::Edge::retire>(view.control->oldest_segment);
       current = detail::load_acquire<detail::Edge::segment_open>(view.control->current);
       const std::uint64_t claim = detail::load_acquire<detail::Edge::claim>(view.control->claim);
       auto first = detail::find_segment(*topic_, view, start);
@@ -71,9 +71,9 @@ LEAT_INLINE TopicInfo Topic::info() const {
       partition.end = newest->base_offset + geometry.claim_layout.records(claim);
       break;
     }
-    const detail::Supply supply{*topic_, i};
-    const std::uint64_t segments = geometry.grows() ? supply.count() : geometry.segment_count;
-    const std::uint64_t maximum = geometry.grows() ? supply.maximum() : geometry.segment_count;
+    const detail::SegmentMemory memory{*topic_, i};
+    const std::uint64_t segments = geometry.grows() ? memory.count() : geometry.segment_count;
+    const std::uint64_t maximum = geometry.grows() ? memory.maximum() : geometry.segment_count;
     partition.capacity_bytes = segments * geometry.segment_size;
     info.capacity_bytes = std::max(info.capacity_bytes, partition.capacity_bytes);
     info.max_capacity_bytes = maximum * geometry.segment_size;

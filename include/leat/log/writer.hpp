@@ -9,7 +9,7 @@
 #include <stop_token>
 
 #include "leat/base/callback.hpp"
-#include "leat/base/step.hpp"
+#include "leat/base/crash_point.hpp"
 #include "leat/deadline.hpp"
 #include "leat/log/claim_point.hpp"
 #include "leat/os/death_bell.hpp"
@@ -31,7 +31,7 @@ struct ClaimedRoom {
 // One publisher's side of one partition.
 class PartitionWriter {
  public:
-  PartitionWriter(SharedTopic& topic, std::uint32_t partition, std::uint32_t self,
+  PartitionWriter(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                   std::byte* records, bool exclusive) noexcept;
 
   // Takes `records` offsets and `granules` of room in one step. Waits for room until the deadline if
@@ -54,7 +54,7 @@ class PartitionWriter {
     const std::uint64_t word = room.tag | static_cast<std::uint64_t>(kind);
     // Killed between the commit and the wake-up: the kernel wakes a sleeper, which wakes the others.
     const DeathBellGuard guard{*death_bell_};
-    LEAT_STEP("commit:before");
+    LEAT_CRASH_POINT("commit:before");
     if (exclusive_) {
       // [record-ready] release; header and payload before the word. No fence before the sleeping bit
       // is read: whoever sleeps on an exclusive publisher runs a membarrier. [sleeping]
@@ -68,12 +68,12 @@ class PartitionWriter {
       // [record-ready] Header and payload before the word. Fails if the claim was revoked.
       const bool committed =
           compare_exchange<Edge::record_ready>(room.header->commit, expected, word);
-      LEAT_STEP("commit:swapped");
+      LEAT_CRASH_POINT("commit:swapped");
       // [intent] release: the record is settled before the slot says so.
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
       if (!committed) return {Errc::revoked};
     }
-    LEAT_STEP("commit:done");
+    LEAT_CRASH_POINT("commit:done");
     const std::uint32_t wake = load_seq_cst<Edge::sleeping>(*data_wake_);
     if ((wake & (kSleeping | kWaking | kDeleted)) != 0) [[unlikely]]
       return after_commit(wake);
@@ -107,28 +107,28 @@ class PartitionWriter {
       const Error error = wait_for_limit({claim_, segment_}, records, deadline, stop);
       if (error.code != Errc::ok) return error;
     }
-    const std::uint64_t step = layout_.step(records, granules);
+    const std::uint64_t increment = layout_.increment(records, granules);
     // [intent] release, both: what is claimed, before the claim word says that it is.
-    if (step != announced_step_) [[unlikely]] {
-      store_release<Edge::intent>(slot_->claim_step, step);
-      announced_step_ = step;
+    if (increment != announced_increment_) [[unlikely]] {
+      store_release<Edge::intent>(slot_->claim_increment, increment);
+      announced_increment_ = increment;
     }
     store_release<Edge::intent>(slot_->claim_word, claim_);
-    LEAT_STEP("claim:announced");
+    LEAT_CRASH_POINT("claim:announced");
     const std::uint64_t word = claim_;
-    claim_ += step;
+    claim_ += increment;
     // [claim] release. Alone, so no swap: see Edge::exclusive.
     store_release<Edge::claim>(view_.control->claim, claim_);
-    LEAT_STEP("claim:won");
+    LEAT_CRASH_POINT("claim:won");
     place(room, word, records, granules);
     return {};
   }
 
   Error claim_shared(ClaimedRoom& room, std::uint64_t records, std::uint64_t granules,
                      const Deadline& deadline, const std::stop_token* stop) {
-    const std::uint64_t step = layout_.step(records, granules);
+    const std::uint64_t increment = layout_.increment(records, granules);
     // [intent] release, all: a slot's facts are of the phase that was stored after them.
-    announce(slot_->claim_step, step);
+    announce(slot_->claim_increment, increment);
     for (std::uint32_t given_up = 0; given_up < kManyMoves;) {
       // The phase is idle here. The swap below checks what is looked at.
       const std::optional<ClaimPoint> from = claim_point();
@@ -147,16 +147,16 @@ class PartitionWriter {
       store_release<Edge::intent>(slot_->claim_word, from->word);
       announce(slot_->claim_segment, from->segment);
       store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
-      LEAT_STEP("claim:announced");
+      LEAT_CRASH_POINT("claim:announced");
       std::uint64_t word = from->word;
       // [claim] seq_cst: the announcement is visible to whoever sees the claim.
-      if (!compare_exchange<Edge::claim>(view_.control->claim, word, word + step)) {
+      if (!compare_exchange<Edge::claim>(view_.control->claim, word, word + increment)) {
         // Not claiming while the facts change, so that nobody takes some of the next for this one's.
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         spin_pause();
         continue;
       }
-      LEAT_STEP("claim:won");
+      LEAT_CRASH_POINT("claim:won");
       Error error;
       if (mark(*from)) [[likely]] {
         if (from->segment == segment_ || enter(from->segment)) [[likely]] {
@@ -164,7 +164,7 @@ class PartitionWriter {
           return {};
         }
         // Unless its entry is another segment's by now, so that nobody reads there any more.
-        if (load_seq_cst<Edge::retire>(view_.control->start) <= from->segment)
+        if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= from->segment)
           error = {Errc::corrupt};
       } else {
         error = give_up(*from);
@@ -212,7 +212,7 @@ class PartitionWriter {
     } else {
       store_release<Edge::withdraw>(slot_->phase, claim_number_ | kClaimed);
     }
-    LEAT_STEP("claim:marked");
+    LEAT_CRASH_POINT("claim:marked");
     return load_acquire<Edge::withdraw>(slot_->withdrawn) != claim_number_;
   }
 
@@ -233,7 +233,7 @@ class PartitionWriter {
       if ((room.old_commit ^ room.tag) < 256) [[unlikely]]
         room.old_commit = ~room.old_commit;
     }
-    // [overwrite] release: start was moved on before this segment was opened; a lossy reader that
+    // [overwrite] release: oldest_segment was moved on before this segment was opened; a lossy reader that
     // sees bytes written from here on also sees that.
     fence_release<Edge::overwrite>();
     store_relaxed(room.header->claim,
@@ -305,15 +305,15 @@ class PartitionWriter {
   std::uint64_t base_offset_ = 0;
   std::uint64_t touched_ = 0;  // Exclusive only: bytes of the segment that touch_ahead() has seen.
   std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
-  std::uint64_t announced_step_ = 0;            // Exclusive only: what the slot's claim_step holds.
-  std::uint64_t claim_number_;                  // << 2; changes with every announcement.
+  std::uint64_t announced_increment_ = 0;  // Exclusive only: what the slot's claim_increment holds.
+  std::uint64_t claim_number_;             // << 2; changes with every announcement.
   const Callback<std::uint64_t()>* limit_ = nullptr;
   std::uint64_t below_ = 0;           // What limit_ returned last,
   std::uint32_t limit_asked_at_ = 0;  // and where space_wake was then.
   std::uint64_t blocked_by_ = 0;      // The oldest segment when the topic was full; 0 = it was not.
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;
-  std::uint32_t self_;
+  std::uint32_t own_slot_;
   bool exclusive_;
   bool claim_is_open_ = false;  // A Claim of this partition is not finished.
   bool fences_ = false;

@@ -12,11 +12,11 @@ LEAT_INLINE const Geometry& PartitionWriter::geometry() const noexcept {
 }
 
 LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t partition,
-                                             std::uint32_t self, std::byte* records,
+                                             std::uint32_t own_slot, std::byte* records,
                                              bool exclusive) noexcept
     : topic_{&topic},
       view_{topic.partition(partition)},
-      slot_{&view_.slots[self]},
+      slot_{&view_.slots[own_slot]},
       records_{records + view_.records_offset},
       data_wake_{&topic.header().data_wake},
       death_bell_{&topic.header().death_bell},
@@ -28,7 +28,7 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       // relaxed: own word. The numbers go on where the slot's last owner was.
       claim_number_{load_relaxed(slot_->phase) & ~kPhaseMask},
       partition_{partition},
-      self_{self},
+      own_slot_{own_slot},
       exclusive_{exclusive} {
   if (exclusive) announce_exclusive();
 }
@@ -40,7 +40,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 }
 
 [[gnu::noinline]] LEAT_INLINE Error PartitionWriter::give_up(const ClaimPoint& from) {
-  return Repair{*topic_, partition_, self_}.give_up_own(from).error();
+  return Repair{*topic_, partition_, own_slot_}.give_up_own(from).error();
 }
 
 [[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::enter(std::uint64_t number) noexcept {
@@ -70,7 +70,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
       return enter(point->segment);
     }
     Shortage shortage;
-    Roller roller{*topic_, partition_, self_};
+    Roller roller{*topic_, partition_, own_slot_};
     auto state = roller.roll(granules, shortage);
     if (!state) return state.error();
     if (*state == RollState::moved) {
@@ -94,7 +94,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     std::uint32_t& space_wake = topic_->header().space_wake;
     // [sleeping] seq_cst: the bit is set before the last look.
     const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
-    LEAT_STEP("space:sleeping");
+    LEAT_CRASH_POINT("space:sleeping");
     state = roller.roll(granules, shortage);
     if (!state) return state.error();
     // Who holds the room may die without a word: look again soon.
@@ -151,7 +151,7 @@ LEAT_INLINE bool PartitionWriter::waits_for_room() const noexcept {
 LEAT_INLINE bool PartitionWriter::evict_if_late(Roller& roller) noexcept {
   if (geometry().evict_after_ns == 0) return false;
   // [retire] seq_cst
-  const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->start);
+  const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
   const std::int64_t now = now_ns();
   if (blocked_by_ != oldest) {
     blocked_by_ = oldest;

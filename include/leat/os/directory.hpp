@@ -70,10 +70,10 @@ inline Result<void> rename_at(int directory, const char* from, const char* to) n
   return {};
 }
 
-inline void remove_file_at(int directory, const char* name) noexcept {
+inline void delete_file_at(int directory, const char* name) noexcept {
   ::unlinkat(directory, name, 0);
 }
-inline void remove_directory_at(int directory, const char* name) noexcept {
+inline void delete_directory_at(int directory, const char* name) noexcept {
   ::unlinkat(directory, name, AT_REMOVEDIR);
 }
 
@@ -106,7 +106,7 @@ inline Result<std::vector<std::string>> names_in(int directory) {
   return names;
 }
 
-inline std::optional<::gid_t> find_group(const std::string& name) noexcept {
+inline std::optional<::gid_t> find_file_group(const std::string& name) noexcept {
   const ::group* found = ::getgrnam(name.c_str());
   if (found == nullptr) return std::nullopt;
   return found->gr_gid;

@@ -157,7 +157,7 @@ TEST_F(SimpleIpcTest, RemovalByForceEndsInfiniteWaits) {
     if (is_full) fill_up(ipc);
     const auto [number, error] = ended_by(
         [&] { return is_full ? write_number(ipc, 1, INFINITE) : read_number(ipc, INFINITE); },
-        [&] { must(Topic::remove(ipc.getConnectionPointName(), {.force = true})); });
+        [&] { must(Topic::delete_topic(ipc.getConnectionPointName(), {.force = true})); });
     EXPECT_EQ(error, Errc::deleted);
   }
 }

@@ -194,7 +194,7 @@ TEST(GiveBack, WithALongDelayHoldsUpNoOthers) {
   publish_numbers(publisher, 3);
   must(member.give_back(take(member), 1h));
   EXPECT_EQ(drain(member, 2), numbers(2, 1));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(group.info().in_flight, 1u);
 }
 
@@ -248,7 +248,7 @@ TEST(Leaving, MovedMemberKeepsWhatItHolds) {
 // Takes and gives back until nothing comes any more.
 void fail_always(Member& member, int times) {
   for (int i = 0; i < times; ++i) must(member.give_back(take(member)));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
 TEST(MaxDeliveries, MovesARecordToTheDeadOnes) {
@@ -299,7 +299,7 @@ TEST(MaxDeliveries, OthersGoOn) {
   }
   EXPECT_EQ(done, (Log{"0 good", "2 fine"}));
   while (true) {  // What is left of the bad one's deliveries.
-    auto delivery = member.take(kNothingFor);
+    auto delivery = member.receive(kNothingFor);
     if (!delivery) break;
     must(member.give_back(*delivery));
   }
@@ -325,7 +325,7 @@ TEST(MaxDeliveries, LeavingCountsAsOne) {
     EXPECT_EQ(to_text(take(member)), "0 bad");
   }
   Member member = join(group);
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(dead_values(dead_topic(topic)), (std::vector<std::string>{"bad"}));
 }
 
@@ -336,7 +336,7 @@ TEST(MaxDeliveries, AcknowledgedAtTheLastOneIsNotDead) {
   publish_all(publisher, {"x"});
   must(member.give_back(take(member)));
   EXPECT_EQ(drain(member, 1), (Log{"0 x"}));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   auto dead = Topic::open("topic.g.dead", Deadline::immediate(), topic.directory());
   if (dead) {
     EXPECT_TRUE(dead_values(*dead).empty());
@@ -357,7 +357,7 @@ TEST(AtMostOnce, TakenIsNotDeliveredAgain) {
   }
   Member other = join(group);
   EXPECT_EQ(drain(other, 3), numbers(3, 2));
-  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(group.info().redelivered, 0u);
   EXPECT_EQ(group.info().in_flight, 0u);
 }
@@ -370,7 +370,7 @@ TEST(AtMostOnce, StaysInPlaceUntilItIsAcknowledged) {
   publish_numbers(publisher, 3);
   const Delivery first = take(member);
   (void)take(member);
-  EXPECT_EQ(code(member.take(kPatience)), Errc::in_flight_full);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::in_flight_full);
   EXPECT_EQ(group.info().in_flight, 2u);
   EXPECT_EQ(first.record.text(), "0");
   EXPECT_EQ(must(member.acknowledge_all()), 2u);
@@ -383,7 +383,7 @@ TEST(AtMostOnce, CopiesAndPollsAsUsual) {
   Member member = join(group_of(*topic, {.mode = GroupMode::at_most_once}));
   publish_numbers(publisher, 3);
   std::byte buffer[8];
-  EXPECT_EQ(must(member.take_copy(buffer, kPatience)), 1u);
+  EXPECT_EQ(must(member.receive_copy(buffer, kPatience)), 1u);
   EXPECT_EQ(Bytes(buffer, 1).text(), "0");
   Log log;
   EXPECT_EQ(must(member.poll(10, [&](const Delivery& one) { log.push_back(to_text(one)); })), 2u);
@@ -422,7 +422,7 @@ TEST(Lease, WithinItAllIsAsUsual) {
     taken.push_back(take(member));
     EXPECT_EQ(to_text(taken.back()), numbers(1, i)[0]);
   }
-  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
   for (const Delivery& delivery : taken) must(member.acknowledge(delivery));
   EXPECT_EQ(group.info().redelivered, 0u);
 }
@@ -464,7 +464,7 @@ TEST(Lease, AtMostOnceItOnlyFreesTheRoom) {
   Member other = join(group);
   publish_all(publisher, {"x"});
   const Delivery held = take(slow);
-  EXPECT_EQ(code(other.take(100ms)), Errc::timeout);
+  EXPECT_EQ(code(other.receive(100ms)), Errc::timeout);
   EXPECT_EQ(group.info().in_flight, 0u);
   EXPECT_EQ(code(slow.acknowledge(held)), Errc::lease_lost);
 }
@@ -482,7 +482,7 @@ TEST(Lease, PolledRecordsBeginTheirsWhenTheirTurnComes) {
   must(slow.poll(4, [&](const Delivery& one) {
     if (++polled != 1) return;
     EXPECT_EQ(one.record.offset, 0u);
-    while (auto taken = other.take(200ms)) {  // The lease of the first, and the others' turn.
+    while (auto taken = other.receive(200ms)) {  // The lease of the first, and the others' turn.
       deliveries[taken->record.offset] = taken->deliveries;
       must(other.acknowledge(*taken));
     }

@@ -40,12 +40,12 @@ class ScribbledGroup {
   void expect_corrupt() {
     {
       Member member = join(group_);
-      EXPECT_EQ(code(member.take(kSoon)), Errc::corrupt);
+      EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
     }
     {
       Member member = join(group_);
       std::vector<Delivery> taken;
-      EXPECT_EQ(code(member.take(taken, 10, kSoon)), Errc::corrupt);
+      EXPECT_EQ(code(member.receive(taken, 10, kSoon)), Errc::corrupt);
     }
     Member member = join(group_);
     EXPECT_EQ(code(member.poll(10, [](const Delivery&) {})), Errc::corrupt);
@@ -118,7 +118,7 @@ TEST(GroupCannotBe, ACursorInsideARecordIsCorrupt) {
   scribbled.set_cursor(CursorValue::make(scribbled.first_position() + 1, 0, 0, 0, 0));
   // Nothing is committed there, so it is a hole, and nobody's.
   Member member = join(scribbled.group());
-  EXPECT_EQ(code(member.take(kSoon)), Errc::corrupt);
+  EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
 }
 
 TEST(GroupCannotBe, ACursorInABatchThatIsNoneIsCorrupt) {
@@ -167,7 +167,7 @@ TEST(GroupCannotBe, ACursorFarAheadIsMendedByASeek) {
   must(scribbled.publisher().publish("x"));
   scribbled.set_cursor(CursorValue::make(1ULL << 40, 0xff, 0, 0, 0));
   Member member = join(scribbled.group());
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   (void)scribbled.group().info();
   must(scribbled.group().seek(From::beginning));
   EXPECT_EQ(drain(member), (Log{"0 x"}));
@@ -238,7 +238,7 @@ TEST(GroupCannotBe, AHoldOfNoRecordIsCorrupt) {
   const std::uint64_t where = load_relaxed(scribbled.hold().where);
   const auto expect_corrupt = [&] {
     Member member = join(scribbled.group());
-    EXPECT_EQ(code(member.take(kSoon)), Errc::corrupt);
+    EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
     store_relaxed(scribbled.hold().position, position);
     store_relaxed(scribbled.hold().where, where);
   };
@@ -265,7 +265,7 @@ TEST(GroupCannotBe, AHoldOfNoRecordOfItsBatchIsCorrupt) {
   }
   store_relaxed(scribbled.hold().where, HoldPlace{0, 0, 7}.pack());
   Member member = join(scribbled.group());
-  EXPECT_EQ(code(member.take(kSoon)), Errc::corrupt);
+  EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
 }
 
 TEST(GroupCannotBe, AnOwnerThatIsNoSeatBelongsToNobody) {
@@ -278,7 +278,7 @@ TEST(GroupCannotBe, AnOwnerThatIsNoSeatBelongsToNobody) {
   store_relaxed(scribbled.hold().state, state.pack());
   {
     Member other = join(scribbled.group());
-    EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+    EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
   }
   must(scribbled.topic()->delete_group(kGroupName, true));
   for (int i = 0; i < 40; ++i)
@@ -321,7 +321,7 @@ TEST(GroupCannotBe, AClaimOfNoPartitionWasNotMade) {
   store_relaxed(scribbled.view().cursor(0).place,
                 load_relaxed(scribbled.view().cursor(0).place) | 0xff);  // No seat's.
   Member member = join(scribbled.group());
-  (void)member.take(kNothingFor);
+  (void)member.receive(kNothingFor);
   must(scribbled.publisher().publish("y"));
   EXPECT_EQ(take(member).record.offset <= 1, true);
 }

@@ -34,7 +34,7 @@ TEST(GroupClosing, WhatAMemberReadsInPlaceStaysUntilItsNextCall) {
   go_round(publisher);
   EXPECT_EQ(read.record.text(), "read");
   EXPECT_EQ(code(member.acknowledge(read)), Errc::closed);
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::closed);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::closed);
   EXPECT_EQ(code(member.acknowledge_all()), Errc::closed);
   EXPECT_EQ(group_files(topic), 0u);  // The last one took it out.
 }
@@ -127,7 +127,7 @@ TEST(GroupClosing, TheNameIsFreeAtOnce) {
   Member member = join(made);
   EXPECT_EQ(drain(member), (Log{"0 a"}));
   EXPECT_EQ(read.record.text(), "a");
-  EXPECT_EQ(code(old.take()), Errc::closed);
+  EXPECT_EQ(code(old.receive()), Errc::closed);
   EXPECT_EQ(group_files(topic), 1u);
   EXPECT_EQ(must(topic->group_names()), std::vector<std::string>{kGroupName});
 }
@@ -151,7 +151,7 @@ TEST(GroupClosing, SleepersAreTold) {
   std::jthread sleeper{[&] {
     Member member = join(group);
     joined = true;
-    EXPECT_EQ(code(member.take(kPatience)), Errc::closed);
+    EXPECT_EQ(code(member.receive(kPatience)), Errc::closed);
   }};
   while (!joined) std::this_thread::yield();
   must(topic->delete_group(kGroupName, true));
@@ -213,7 +213,7 @@ TEST(TopicClosing, WhatAMemberReadsInPlaceStays) {
   publish_all(publisher, {"read"});
   Member member = join(group_of(*topic));
   const Delivery read = take(member);
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
   go_round(publisher);
   EXPECT_EQ(read.record.text(), "read");
   must(member.acknowledge(read));
@@ -228,7 +228,7 @@ TEST(TopicClosing, WhatASubscriberReadsInPlaceStays) {
       must(topic->subscriber({.from = From::beginning, .gating = false, .in_place = true}));
   const Record one = must(gating.receive(kPatience));
   const Record two = must(lossy.receive(kPatience));
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
   go_round(publisher);
   EXPECT_EQ(one.text(), "read");
   EXPECT_EQ(two.text(), "read");
@@ -240,7 +240,7 @@ TEST(TopicClosing, APublisherThatNeverSawTheGroupIsToldOfTheDeletion) {
   const Topic other = topic.open_again();
   auto publisher = must(other.publisher());
   (void)group_of(*topic);
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
   Errc last = Errc::ok;
   for (int i = 0; i < 100 && (last == Errc::ok || last == Errc::deleted); ++i)
     last = code(publisher.publish(kHalfText, Deadline::immediate()));

@@ -31,7 +31,7 @@ std::vector<Delivery> take_what_comes(Member& member, std::size_t count) {
     taken.push_back(take(member));
     must(member.acknowledge(taken.back()));
   }
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   return taken;
 }
 
@@ -83,7 +83,7 @@ TEST(MemberPoll, CallbackThatBlocksHoldsBackItsOwnRecordOnly) {
     Member other = join(group);
     const std::size_t count = by_key ? 54 : 59;  // Six have its key.
     EXPECT_EQ(drain(other, count).size(), count);
-    EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+    EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
     EXPECT_EQ(group.info().redelivered, 0u);
     goes_on = true;
     slow.join();
@@ -108,7 +108,7 @@ TEST(MemberPoll, LeaseRunsFromTheHandOver) {
       if (!other) other.emplace(join(group));
       const auto until = std::chrono::steady_clock::now() + kLease * 4 / 10;
       while (std::chrono::steady_clock::now() < until) {
-        const auto theirs = other->take(1ms);
+        const auto theirs = other->receive(1ms);
         EXPECT_FALSE(theirs) << "offset " << theirs->record.offset << " beside "
                              << mine.record.offset;
       }
@@ -131,9 +131,9 @@ TEST(ComeBack, RetakenRecordsCountAgainstTheLimit) {
   }
   EXPECT_EQ(group.info().in_flight, 3u);  // Each took what the one before had left.
   std::vector<Delivery> taken;
-  while (taken.size() < 3) must(member.take(taken, 10, kPatience));
+  while (taken.size() < 3) must(member.receive(taken, 10, kPatience));
   EXPECT_EQ(taken.size(), 3u);
-  EXPECT_EQ(code(member.take(kPatience)), Errc::in_flight_full);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::in_flight_full);
   EXPECT_EQ(must(member.acknowledge_all()), 3u);
   EXPECT_EQ(drain(member, 9).size(), 9u);
 }
@@ -154,7 +154,7 @@ TEST(ComeBack, GivenBackRecordsUseUpNoPlaces) {
   EXPECT_EQ(info.returned, kRoom);
   EXPECT_EQ(info.returned_limit, 64u);
   EXPECT_EQ(info.claiming, Errc::redelivery_full);
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   Member other = join(group);  // With a row of its own.
   EXPECT_EQ(drain(other, 12), numbers(12, kRoom));
   EXPECT_EQ(group.info().lag, 0u);
@@ -191,7 +191,7 @@ TEST(ComeBack, HotKeyDoesNotStopOtherKeys) {
   publish_keyed(publisher, "other", 3);
   Member fast = join(group);
   EXPECT_EQ(drain(fast, 3).size(), 3u);
-  EXPECT_EQ(code(fast.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(fast.receive(kNothingFor)), Errc::timeout);
   must(slow.acknowledge(held));
   std::uint64_t next = 1;
   while (next <= 100) {  // In order, whoever takes them.
@@ -212,7 +212,7 @@ TEST(ComeBack, SeekBackLeavesHeldKeysAlone) {
   must(a.acknowledge(take(a)));
   const Delivery held = take(a);
   must(group.seek(From::beginning));
-  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(b.receive(kNothingFor)), Errc::timeout);
   must(a.acknowledge(held));
   for (std::uint64_t offset = 0; offset < 4; ++offset) {
     const Delivery one = take(b);
@@ -260,7 +260,7 @@ TEST(ComeBack, OrderByKeyHoldsInBatches) {
             });
             continue;
           }
-          if (!member.take(taken, 16, 1ms)) continue;
+          if (!member.receive(taken, 16, 1ms)) continue;
           for (const Delivery& one : taken) (void)begin(one);
           for (const Delivery& one : taken) {
             const std::size_t key = std::stoul(std::string{one.record.key.text()});
@@ -288,7 +288,7 @@ TEST(ForEver, ALeaseThatNeverEndsIsNotOver) {
   Member other = join(group);
   publish_numbers(publisher, 1);
   const Delivery held = take(member);
-  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
   must(member.acknowledge(held));
 }
 
@@ -298,7 +298,7 @@ TEST(ForEver, ADelayThatNeverEndsIsKept) {
   Member member = join(group_of(*topic));
   publish_numbers(publisher, 1);
   must(member.give_back(take(member), kForEver));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ using detail::dead_letter_topic_name;
 // The next record fails once too often. The group has max_deliveries 1.
 void fail_once(Member& member) {
   must(member.give_back(take(member)));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 Topic dead_letters_of(const TestTopic& topic, const Group& group) {
   return must(Topic::open(group.info().dead_letter_topic, 0s, topic.directory()));
@@ -116,7 +116,7 @@ TEST(DeadLetters, KeepTheTimeOfTheFirstPublication) {
   const Delivery taken = take(member);
   const std::string published = std::to_string(taken.record.timestamp_ms);
   must(member.give_back(taken));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   auto reader =
       must(dead_letters_of(topic, group).subscriber({.from = From::beginning, .gating = false}));
   EXPECT_EQ(header_of(must(reader.receive(kPatience)), "leat-timestamp"), published);
@@ -144,7 +144,7 @@ TEST(DeadLetters, AreCountedAndAreNoRedeliveries) {
     const Delivery taken = take(member);
     must(taken.record.text() == "fine" ? member.acknowledge(taken) : member.give_back(taken));
   }
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(group.info().dead_letters, 2u);
   EXPECT_EQ(group.info().redelivered, 2u);  // Each of them once more.
   EXPECT_EQ(group.info().in_flight, 0u);

@@ -18,7 +18,7 @@ TEST(GroupDeadlock, TheOnlyMemberIsThePublishersOwn) {
   const Group group = group_of(*topic);
   auto publisher = must(topic->publisher());
   Member member = join(group);
-  EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);  // It is this thread's.
+  EXPECT_EQ(code(member.receive(Deadline::immediate())), Errc::timeout);  // It is this thread's.
   EXPECT_EQ(fill(publisher), Errc::would_deadlock);
   // It may go on as soon as it makes room.
   const std::size_t count = drain(member).size();
@@ -56,8 +56,8 @@ TEST(GroupDeadlock, SeveralGroupsAndSubscribersOfOneThread) {
   Member two = join(group_of(*topic, {}, "two"));
   auto subscriber = from_beginning(*topic);
   auto publisher = must(topic->publisher());
-  (void)one.take(Deadline::immediate());
-  (void)two.take(Deadline::immediate());
+  (void)one.receive(Deadline::immediate());
+  (void)two.receive(Deadline::immediate());
   (void)must(subscriber.poll(1, kIgnore));
   EXPECT_EQ(fill(publisher), Errc::would_deadlock);
   (void)drain(one);
@@ -70,11 +70,11 @@ TEST(GroupDeadlock, AnotherThreadsMemberCouldMakeRoom) {
   const Group group = group_of(*topic);
   auto publisher = must(topic->publisher());
   Member mine = join(group);
-  (void)mine.take(Deadline::immediate());
+  (void)mine.receive(Deadline::immediate());
   std::optional<Member> other;
   std::jthread{[&] {
     other = join(group);
-    (void)other->take(Deadline::immediate());
+    (void)other->receive(Deadline::immediate());
   }}.join();
   EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
   other.reset();
@@ -84,7 +84,7 @@ TEST(GroupDeadlock, AnotherThreadsMemberCouldMakeRoom) {
 TEST(GroupDeadlock, AnotherGroupsMemberCouldMakeRoom) {
   const TestTopic topic;
   Member mine = join(group_of(*topic, {}, "mine"));
-  (void)mine.take(Deadline::immediate());
+  (void)mine.receive(Deadline::immediate());
   const Group others = group_of(*topic, {}, "others");  // Has none yet; somebody may join.
   auto publisher = must(topic->publisher());
   EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
@@ -107,10 +107,10 @@ TEST(GroupDeadlock, ADeadMemberCountsForNobody) {
   const Group group = group_of(*topic);
   auto publisher = must(topic->publisher());
   Member mine = join(group);
-  (void)mine.take(Deadline::immediate());
+  (void)mine.receive(Deadline::immediate());
   Child dead{[&] {
     Member member = join(must(topic.open_again().find_group(kGroupName)));
-    (void)member.take(Deadline::immediate());
+    (void)member.receive(Deadline::immediate());
     ::kill(::getpid(), SIGKILL);
     return 0;
   }};
@@ -123,8 +123,8 @@ TEST(GroupDeadlock, AMemberThatWentToAnotherThreadIsThatOnes) {
   const Group group = group_of(*topic);
   auto publisher = must(topic->publisher());
   Member member = join(group);
-  (void)member.take(Deadline::immediate());
-  std::jthread{[&] { (void)member.take(Deadline::immediate()); }}.join();
+  (void)member.receive(Deadline::immediate());
+  std::jthread{[&] { (void)member.receive(Deadline::immediate()); }}.join();
   EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
   (void)member.acknowledge_all();  // And back.
   EXPECT_EQ(fill(publisher), Errc::would_deadlock);

@@ -73,7 +73,7 @@ TEST(MemberDeath, StoppedIsNotDead) {
   publish_numbers(publisher, 1);
   Holder holder{topic, 1};
   Member member = join(group);
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(code(topic->delete_group(kGroupName)), Errc::busy);
   holder.kill();
   EXPECT_EQ(drain(member, 1), numbers(1));
@@ -104,7 +104,7 @@ TEST(MemberDeath, LetsItsKeysGo) {
   Holder holder{topic, 1};
   must(publisher.publish({.key = "k", .value = "1"}));
   Member member = join(group);
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   holder.kill();
   EXPECT_EQ(drain(member, 2), numbers(2));
 }
@@ -118,7 +118,7 @@ TEST(MemberDeath, CountsTowardsMaxDeliveries) {
   Member member = join(group);
   publish_all(publisher, {"good"});
   EXPECT_EQ(drain(member, 1), (Log{"1 good"}));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(dead_values(dead_topic(topic)), (std::vector<std::string>{"bad"}));
 }
 
@@ -132,7 +132,7 @@ TEST(MemberDeath, AtMostOnceLosesOnlyWhatWasHandedOut) {
   Log log;
   while (log.size() < 7) log.push_back(to_text(take(member)));
   EXPECT_EQ(sorted(log), numbers(7, 3));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
 TEST(MemberDeath, DeadOnesHoldNoPlaceAndNoGroup) {
@@ -177,7 +177,7 @@ TEST(MemberDeath, AgainAndAgainLosesNothing) {
   ASSERT_NE(memory, MAP_FAILED);
   auto& done = *static_cast<Done*>(memory);
   const auto work = [&](Member& member) {
-    auto delivery = member.take(5ms);
+    auto delivery = member.receive(5ms);
     if (!delivery) return;
     const auto number = std::stoull(std::string{delivery->record.text()});
     std::atomic_ref{done.of[number]}.store(1, std::memory_order_relaxed);
@@ -223,9 +223,9 @@ TEST(MemberFork, InheritedHandlesSayForked) {
   Child child{[&] {
     std::vector<Delivery> taken;
     std::byte buffer[8];
-    const bool all = code(member.take(Deadline::immediate())) == Errc::forked &&
-                     code(member.take(taken, 1, Deadline::immediate())) == Errc::forked &&
-                     code(member.take_copy(buffer, Deadline::immediate())) == Errc::forked &&
+    const bool all = code(member.receive(Deadline::immediate())) == Errc::forked &&
+                     code(member.receive(taken, 1, Deadline::immediate())) == Errc::forked &&
+                     code(member.receive_copy(buffer, Deadline::immediate())) == Errc::forked &&
                      code(member.poll(1, [](const Delivery&) {})) == Errc::forked &&
                      code(member.acknowledge(held)) == Errc::forked &&
                      code(member.acknowledge_all()) == Errc::forked &&

@@ -14,7 +14,7 @@ TEST(GroupCursor, OffsetsAreRightWhereRecordsFillTheirSegment) {
   for (std::uint64_t i = 0; i < 1000; ++i) {
     must(publisher.publish("12345678"));
     taken.clear();
-    ASSERT_EQ(must(member.take(taken, 1)), 1u);
+    ASSERT_EQ(must(member.receive(taken, 1)), 1u);
     ASSERT_EQ(taken[0].record.offset, i);
     ASSERT_EQ(group.released(), i);
     must(member.acknowledge(taken[0]));
@@ -39,7 +39,7 @@ TEST(GroupCursor, AMemberThatFellBehindFindsNothingWrong) {
   while (taken < 3 * 128) must(busy.poll(128, count));
   for (int i = 0; i < 5; ++i) {
     std::this_thread::sleep_for(12ms);  // It looks around once a tick of the kernel's clock.
-    EXPECT_EQ(code(idle.take(Deadline::immediate())), Errc::timeout);
+    EXPECT_EQ(code(idle.receive(Deadline::immediate())), Errc::timeout);
   }
 }
 

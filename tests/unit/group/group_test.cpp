@@ -229,7 +229,7 @@ TEST(Group, MembersAreParticipantsOfTheTopic) {
     EXPECT_EQ(code(group.join()), Errc::too_many);
     EXPECT_EQ(topic->info().participants.size(), 2u);
     EXPECT_EQ(topic->info().participants[0].role, "member");
-    EXPECT_EQ(code(Topic::remove(kTopicName, {.directory = topic.directory()})), Errc::busy);
+    EXPECT_EQ(code(Topic::delete_topic(kTopicName, {.directory = topic.directory()})), Errc::busy);
   }
   EXPECT_EQ(code(group.join()), Errc::ok);
 }
@@ -353,7 +353,7 @@ TEST(GroupDelete, ByForceTellsItsMembers) {
   const Delivery held = take(member);
   must(topic->delete_group(kGroupName, true));
   EXPECT_EQ(code(member.acknowledge(held)), Errc::closed);
-  EXPECT_EQ(code(member.take(kPatience)), Errc::closed);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::closed);
   EXPECT_EQ(code(group.join()), Errc::closed);
   EXPECT_EQ(code(topic->find_group(kGroupName)), Errc::not_found);
 }
@@ -366,7 +366,7 @@ TEST(GroupDelete, ByForceWakesASleeper) {
     std::this_thread::sleep_for(kNothingFor);
     must(topic->delete_group(kGroupName, true));
   }};
-  EXPECT_EQ(code(member.take(kPatience)), Errc::closed);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::closed);
 }
 
 TEST(GroupDelete, LetsTheNameBeginAnew) {
@@ -402,8 +402,8 @@ TEST(GroupDelete, OfTheTopicEndsTheGroupToo) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
-  EXPECT_EQ(code(member.take(kPatience)), Errc::deleted);
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::deleted);
   EXPECT_EQ(code(topic->group("another")), Errc::deleted);
 }
 

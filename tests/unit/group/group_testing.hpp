@@ -42,7 +42,7 @@ inline std::string header_of(const Record& record, std::string_view name) {
   }
   return "(none)";
 }
-inline Delivery take(Member& member) { return must(member.take(kPatience)); }
+inline Delivery take(Member& member) { return must(member.receive(kPatience)); }
 // Not only by the last look, when the time is over: somebody or a timer woke it.
 inline Delivery take_in_time(Member& member) {
   const Deadline half{kPatience / 2};
@@ -55,7 +55,7 @@ inline Delivery take_in_time(Member& member) {
 inline std::vector<Delivery> take_all(Member& member) {
   std::vector<Delivery> taken;
   while (true) {
-    auto count = member.take(taken, 1000, Deadline::immediate());
+    auto count = member.receive(taken, 1000, Deadline::immediate());
     if (!count && count.error().code == Errc::timeout) return taken;
     must(std::move(count));
   }
@@ -82,9 +82,9 @@ inline Log drain(Member& member, std::size_t count) {
 // False: it came too far, and had the record.
 inline bool takes_lease_away(const Group& group, Member& other) {
   do {
-    if (other.take(Deadline::immediate())) return false;
+    if (other.receive(Deadline::immediate())) return false;
   } while (group.info().returned == 0);
-  return !other.take(Deadline::immediate());
+  return !other.receive(Deadline::immediate());
 }
 
 // Of each pair the key and the value.

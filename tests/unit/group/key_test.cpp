@@ -18,7 +18,7 @@ TEST(ByKey, KeyThatIsHeldStaysAway) {
   const Delivery first = take(a);
   publish_pairs(publisher, {{"k", "second"}, {"other", "third"}});
   EXPECT_EQ(drain(b, 1), (Log{"2 third"}));
-  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(b.receive(kNothingFor)), Errc::timeout);
   must(a.acknowledge(first));
   EXPECT_EQ(drain(b, 1), (Log{"1 second"}));
 }
@@ -38,7 +38,7 @@ TEST(ByKey, GivenBackRecordHoldsItsKeyBack) {
   Log of_others;
   while (of_key.size() + of_others.size() < 3) {
     for (Member* member : {&a, &b}) {
-      auto delivery = member->take(1ms);
+      auto delivery = member->receive(1ms);
       if (!delivery) continue;
       const bool is_of_key = delivery->record.key.text() == "k";
       if (is_of_key) {
@@ -60,7 +60,7 @@ TEST(ByKey, OtherKeysGoOnMeanwhile) {
   publish_pairs(publisher, {{"k", "0"}, {"k", "1"}, {"other", "2"}, {"k", "3"}, {"more", "4"}});
   must(member.give_back(take(member), 1h));
   EXPECT_EQ(drain(member, 2), (Log{"2 2", "4 4"}));
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
 TEST(ByKey, RecordsWithoutAKeyHoldNobodyBack) {
@@ -85,7 +85,7 @@ TEST(ByKey, EmptyKeyIsAKey) {
   publish_pairs(publisher, {{"", "first"}});
   const Delivery held = take(a);
   publish_pairs(publisher, {{"", "second"}});
-  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(b.receive(kNothingFor)), Errc::timeout);
   must(a.acknowledge(held));
   EXPECT_EQ(drain(b, 1), (Log{"1 second"}));
 }
@@ -122,7 +122,7 @@ TEST(ByKey, HolderThatLeavesLetsItsKeyGo) {
   publish_pairs(publisher, {{"k", "1"}});
   (void)take(*a);
   publish_pairs(publisher, {{"k", "2"}});
-  EXPECT_EQ(code(b.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(b.receive(kNothingFor)), Errc::timeout);
   a.reset();
   EXPECT_EQ(drain(b, 2), (Log{"0 1", "1 2"}));
 }
@@ -155,9 +155,9 @@ TEST(ByKey, WhatWasTakenWithItsLeaseComesBeforeWhatIsReady) {
   // The member goes on, and does nothing about the first record, until the other one has taken it.
   std::uint64_t returned = group.info().returned;
   for (bool is_back = false; !is_back;) {
-    auto next = other.take(1ms);
+    auto next = other.receive(1ms);
     is_back = next || group.info().returned > returned;
-    if (!next) next = member->take(kNothingFor);
+    if (!next) next = member->receive(kNothingFor);
     if (!is_back)
       must(member->acknowledge(must(std::move(next))));
     else
@@ -172,7 +172,7 @@ TEST(ByKey, WhatDidNotFitKeepsItsPlace) {
   auto publisher = must(topic->publisher());
   auto member = with_records_ready(publisher, group_of(*topic, {.by_key = true}));
   const Delivery first = take(*member);
-  EXPECT_EQ(code(member->take_copy({}, kPatience)), Errc::buffer_too_small);
+  EXPECT_EQ(code(member->receive_copy({}, kPatience)), Errc::buffer_too_small);
   must(member->give_back(first));
   EXPECT_EQ(drain(*member, 16), numbers(16));
 }
@@ -197,10 +197,10 @@ void expect_one_behind(std::size_t members, int keys) {
   std::reverse(taken.begin(), taken.end());
   for (const Delivery& one : taken)
     must(all[0].give_back(one, one.record.text() == "late" ? 1h : 0h));
-  auto last = all[1].take(kPatience);
+  auto last = all[1].receive(kPatience);
   ASSERT_TRUE(last) << describe(last.error());
   EXPECT_EQ(last->record.text(), "last");
-  EXPECT_EQ(code(all[1].take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(all[1].receive(kNothingFor)), Errc::timeout);
 }
 TEST(ByKey, WhatIsBehindManyKeysThatWaitIsFound) {
   expect_one_behind(2, 20);
@@ -219,7 +219,7 @@ TEST(ByKey, WhoeverHasNothingToDoSleeps) {
   for (const Delivery& one : take_all(giver)) must(giver.give_back(one, 1h));
   const auto used = [] { return detail::read_clock_ns(CLOCK_THREAD_CPUTIME_ID); };
   const std::int64_t before = used();
-  EXPECT_EQ(code(member.take(500ms)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(500ms)), Errc::timeout);
   EXPECT_LT(used() - before, 250'000'000);
 }
 
@@ -259,7 +259,7 @@ TEST(ByKey, OrderHoldsAmongThreads) {
       threads.emplace_back([&, i] {
         Member member = join(group);
         for (int turn = i; left > 0; ++turn) {
-          auto delivery = member.take(10ms);
+          auto delivery = member.receive(10ms);
           if (!delivery) continue;
           const std::size_t key = std::stoul(std::string{delivery->record.key.text()});
           if (busy[key].fetch_add(1) != 0) ++wrong;

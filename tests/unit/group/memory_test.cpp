@@ -71,7 +71,7 @@ TEST(MemberMemory, WorkingNeedsNone) {
     for (int i = 0; done < 100; ++i) {
       taken.clear();
       const auto count =
-          member.take(taken, static_cast<std::size_t>(1 + i % 8), Deadline::immediate());
+          member.receive(taken, static_cast<std::size_t>(1 + i % 8), Deadline::immediate());
       for (const Delivery& one : taken) {
         const bool fails = i % 3 == 0;
         if (fails ? !member.give_back(one) : !member.acknowledge(one)) std::abort();
@@ -93,7 +93,7 @@ TEST(MemberMemory, RecordThatCannotBeCopiedGoesBack) {
   publish_numbers(publisher, 2);
   {
     const Allocations none{0};
-    EXPECT_EQ(code(member.take(kPatience)), Errc::no_space);
+    EXPECT_EQ(code(member.receive(kPatience)), Errc::no_space);
   }
   Log log;
   while (log.size() < 2) {
@@ -114,9 +114,9 @@ TEST(MemberMemory, DeadLetterThatCannotBeCopiedStaysOne) {
   must(member.give_back(take(member)));
   {
     const Allocations none{0};
-    EXPECT_EQ(code(member.take(kPatience)), Errc::no_space);
+    EXPECT_EQ(code(member.receive(kPatience)), Errc::no_space);
   }
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(dead_values(dead_topic(topic)), std::vector<std::string>{"bad"});
 }
 

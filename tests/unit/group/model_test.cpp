@@ -49,7 +49,7 @@ class ModelRun {
       ASSERT_NO_FATAL_FAILURE(take_some(seats_[0], 10));
       acknowledge_all(seats_[0]);
     }
-    EXPECT_EQ(code(seats_[0].member->take(Deadline::immediate())), Errc::timeout);
+    EXPECT_EQ(code(seats_[0].member->receive(Deadline::immediate())), Errc::timeout);
     EXPECT_EQ(group_.info().in_flight, 0u);
     EXPECT_EQ(group_.info().lag, 0u);
     EXPECT_EQ(group_.info().redelivered, redelivered_);
@@ -111,7 +111,7 @@ class ModelRun {
 
   void take_some(Seat& seat, std::size_t limit) {
     std::vector<Delivery> taken;
-    const auto count = seat.member->take(taken, limit, Deadline::immediate());
+    const auto count = seat.member->receive(taken, limit, Deadline::immediate());
     if (!count) {
       EXPECT_TRUE(code(count) == Errc::timeout || code(count) == Errc::in_flight_full);
       return;

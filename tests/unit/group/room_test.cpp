@@ -40,7 +40,7 @@ TEST(GroupRoom, PublisherWaitsUntilMembersGoOn) {
   std::size_t count = 0;
   while (count < 200) {
     for (Member* member : {&a, &b}) {
-      auto delivery = member->take(1ms);
+      auto delivery = member->receive(1ms);
       if (!delivery) continue;
       EXPECT_EQ(delivery->record.text(), kHalfText);
       must(member->acknowledge(*delivery));
@@ -173,7 +173,7 @@ TEST(GroupReleased, BoundsAPublisher) {
   const TestTopic topic;
   const Group group = group_of(*topic);
   auto publisher =
-      must(topic->publisher({.room_until = [&group] { return group.released() + 4; }}));
+      must(topic->publisher({.offset_limit = [&group] { return group.released() + 4; }}));
   publish_numbers(publisher, 4);
   EXPECT_EQ(code(publisher.publish("4", Deadline::immediate())), Errc::full);
   EXPECT_EQ(code(publisher.publish("4", kNothingFor)), Errc::timeout);

@@ -26,7 +26,7 @@ Shares share(const Topic& topic, const Group& group, std::size_t count, std::uin
         Member member = join(group);
         ++joined;
         while (left > 0) {
-          auto delivery = member.take(10ms);
+          auto delivery = member.receive(10ms);
           if (!delivery) continue;
           const auto number = std::stoull(std::string{delivery->record.text()});
           if (!work(member, *delivery)) continue;
@@ -114,7 +114,7 @@ TEST(Share, SeveralPublishersAndPartitionsBesideASubscriber) {
       std::vector<Delivery> taken;
       while (left > 0) {
         taken.clear();
-        if (!member.take(taken, 16, 10ms)) continue;
+        if (!member.receive(taken, 16, 10ms)) continue;
         for (const Delivery& delivery : taken)
           ++seen[std::stoull(std::string{delivery.record.text()})];
         left -= must(member.acknowledge_up_to(taken.back()));

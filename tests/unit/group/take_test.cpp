@@ -12,7 +12,7 @@ TEST(Member, TakesWhatIsThereOldestFirst) {
   Member member = join(group_of(*topic));
   publish_numbers(publisher, 200);
   EXPECT_EQ(drain(member), numbers(200));
-  EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);
+  EXPECT_EQ(code(member.receive(Deadline::immediate())), Errc::timeout);
 }
 
 TEST(Member, SharesWithTheOthers) {
@@ -27,7 +27,7 @@ TEST(Member, SharesWithTheOthers) {
     publish_numbers(publisher, 1, i);
     Member& who = i % 2 == 0 ? a : b;
     (i % 2 == 0 ? of_a : of_b).push_back(to_text(take(who)));
-    EXPECT_EQ(code((i % 2 == 0 ? b : a).take(Deadline::immediate())), Errc::timeout);
+    EXPECT_EQ(code((i % 2 == 0 ? b : a).receive(Deadline::immediate())), Errc::timeout);
   }
   EXPECT_EQ(of_a.size(), 10u);
   EXPECT_EQ(of_b.size(), 10u);
@@ -49,7 +49,7 @@ TEST(Member, EachRecordGoesToOneAndKeepsItsOrder) {
   for (std::size_t turn = 0; count < 1000; ++turn) {
     ASSERT_LT(turn, 100'000u);
     Member& member = members[turn % 3];
-    auto taken = member.take(Deadline::immediate());
+    auto taken = member.receive(Deadline::immediate());
     if (!taken) continue;  // The others hold what is left.
     const std::uint64_t offset = taken->record.offset;
     ASSERT_EQ(taken->record.text(), std::to_string(offset));
@@ -109,7 +109,7 @@ TEST(Member, TakesPartsOfABatch) {
   must(batch.commit());
   publish_numbers(publisher, 1, 5);
   std::vector<Delivery> taken;
-  EXPECT_EQ(must(member.take(taken, 2, kPatience)), 2u);
+  EXPECT_EQ(must(member.receive(taken, 2, kPatience)), 2u);
   EXPECT_EQ(to_log(taken), numbers(2));
   must(member.acknowledge_all());
   EXPECT_EQ(drain(member), numbers(4, 2));
@@ -154,7 +154,7 @@ TEST(Member, TakesWhatComesAfterAClaimIsSettled) {
   Member member = join(group_of(*topic));
   auto claim = must(slow.try_claim(4));
   publish_all(publisher, {"behind"});
-  EXPECT_EQ(code(member.take(Deadline::immediate())), Errc::timeout);
+  EXPECT_EQ(code(member.receive(Deadline::immediate())), Errc::timeout);
   std::memcpy(claim.payload().data(), "held", 4);
   must(claim.commit());
   EXPECT_EQ(drain(member), (Log{"0 held", "1 behind"}));
@@ -199,8 +199,8 @@ TEST(Member, AppendsUpToTheLimit) {
   Member member = join(group_of(*topic));
   publish_numbers(publisher, 10);
   std::vector<Delivery> taken;
-  EXPECT_EQ(must(member.take(taken, 4, kPatience)), 4u);
-  EXPECT_EQ(must(member.take(taken, 3, kPatience)), 3u);
+  EXPECT_EQ(must(member.receive(taken, 4, kPatience)), 4u);
+  EXPECT_EQ(must(member.receive(taken, 3, kPatience)), 3u);
   EXPECT_EQ(to_log(taken), numbers(7));
 }
 
@@ -213,7 +213,7 @@ TEST(Member, WaitsForOneAndNotForMore) {
     must(publisher.publish("x"));
   }};
   std::vector<Delivery> taken;
-  EXPECT_EQ(must(member.take(taken, 100, kPatience)), 1u);
+  EXPECT_EQ(must(member.receive(taken, 100, kPatience)), 1u);
   EXPECT_EQ(to_log(taken), (Log{"0 x"}));
 }
 
@@ -224,13 +224,13 @@ TEST(Member, MayHoldAsManyAsTheGroupAllows) {
   Member member = join(group);
   publish_numbers(publisher, 10);
   std::vector<Delivery> taken;
-  while (taken.size() < 3) must(member.take(taken, 10, kPatience));
+  while (taken.size() < 3) must(member.receive(taken, 10, kPatience));
   EXPECT_EQ(taken.size(), 3u);
-  EXPECT_EQ(code(member.take(kPatience)), Errc::in_flight_full);
-  EXPECT_EQ(code(member.take(taken, 10, kPatience)), Errc::in_flight_full);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::in_flight_full);
+  EXPECT_EQ(code(member.receive(taken, 10, kPatience)), Errc::in_flight_full);
   must(member.acknowledge(taken[1]));
   EXPECT_EQ(to_text(take(member)), "3 3");
-  EXPECT_EQ(code(member.take(kPatience)), Errc::in_flight_full);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::in_flight_full);
   EXPECT_EQ(must(member.acknowledge_all()), 3u);
   EXPECT_EQ(drain(member, 6), numbers(6, 4));
 }
@@ -301,7 +301,7 @@ TEST(MemberPoll, CallThatThrowsGivesBackWhatItDidNotDo) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
-// ---- take_copy -----------------------------------------------------------------------------------
+// ---- receive_copy -----------------------------------------------------------------------------------
 
 TEST(MemberTakeCopy, CopiesAndAcknowledges) {
   const TestTopic topic;
@@ -310,10 +310,10 @@ TEST(MemberTakeCopy, CopiesAndAcknowledges) {
   Member member = join(group);
   must(publisher.publish({.key = "key", .value = "hello"}));
   std::byte buffer[16];
-  EXPECT_EQ(must(member.take_copy(buffer, kPatience)), 5u);
+  EXPECT_EQ(must(member.receive_copy(buffer, kPatience)), 5u);
   EXPECT_EQ(Bytes(buffer, 5).text(), "hello");
   EXPECT_EQ(group.info().in_flight, 0u);
-  EXPECT_EQ(code(member.take_copy(buffer, Deadline::immediate())), Errc::timeout);
+  EXPECT_EQ(code(member.receive_copy(buffer, Deadline::immediate())), Errc::timeout);
 }
 
 TEST(MemberTakeCopy, BufferThatIsTooSmallLosesNothing) {
@@ -324,14 +324,14 @@ TEST(MemberTakeCopy, BufferThatIsTooSmallLosesNothing) {
   publish_all(publisher, {"hello", "next"});
   std::byte small[4];
   for (int i = 0; i < 3; ++i) {
-    auto copied = member.take_copy(small, kPatience);
+    auto copied = member.receive_copy(small, kPatience);
     EXPECT_EQ(code(copied), Errc::buffer_too_small);
     EXPECT_EQ(copied.error().system_error, 5);
   }
   std::byte exact[5];
-  EXPECT_EQ(must(member.take_copy(exact, kPatience)), 5u);
+  EXPECT_EQ(must(member.receive_copy(exact, kPatience)), 5u);
   EXPECT_EQ(Bytes(exact, 5).text(), "hello");
-  EXPECT_EQ(must(member.take_copy(small, kPatience)), 4u);
+  EXPECT_EQ(must(member.receive_copy(small, kPatience)), 4u);
   EXPECT_EQ(Bytes(small, 4).text(), "next");
 }
 
@@ -340,7 +340,7 @@ TEST(MemberTakeCopy, EmptyRecordFitsNothing) {
   auto publisher = must(topic->publisher());
   Member member = join(group_of(*topic));
   publish_all(publisher, {""});
-  EXPECT_EQ(must(member.take_copy({}, kPatience)), 0u);
+  EXPECT_EQ(must(member.receive_copy({}, kPatience)), 0u);
 }
 
 }  // namespace

@@ -11,10 +11,10 @@ TEST(MemberWait, EndsAtTheDeadline) {
   const TestTopic topic;
   Member member = join(group_of(*topic));
   const auto start = std::chrono::steady_clock::now();
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(code(member.wait(kNothingFor)), Errc::timeout);
   std::vector<Delivery> taken;
-  EXPECT_EQ(code(member.take(taken, 5, kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(taken, 5, kNothingFor)), Errc::timeout);
   EXPECT_GE(std::chrono::steady_clock::now() - start, 3 * kNothingFor);
   EXPECT_EQ(code(member.wait(Deadline::immediate())), Errc::timeout);
 }
@@ -74,10 +74,11 @@ TEST(MemberWait, StopTokenEndsIt) {
     std::this_thread::sleep_for(kNothingFor);
     source.request_stop();
   }};
-  EXPECT_EQ(code(member.take(Deadline::never(), source.get_token())), Errc::stopped);
+  EXPECT_EQ(code(member.receive(Deadline::never(), source.get_token())), Errc::stopped);
   EXPECT_EQ(code(member.wait(Deadline::never(), source.get_token())), Errc::stopped);
   std::byte buffer[8];
-  EXPECT_EQ(code(member.take_copy(buffer, Deadline::never(), source.get_token())), Errc::stopped);
+  EXPECT_EQ(code(member.receive_copy(buffer, Deadline::never(), source.get_token())),
+            Errc::stopped);
 }
 
 TEST(MemberWait, StopTokenLeavesWhatIsThere) {
@@ -87,8 +88,8 @@ TEST(MemberWait, StopTokenLeavesWhatIsThere) {
   publish_numbers(publisher, 1);
   std::stop_source source;
   source.request_stop();
-  EXPECT_EQ(to_text(must(member.take(kPatience, source.get_token()))), "0 0");
-  EXPECT_EQ(code(member.take(kPatience, source.get_token())), Errc::stopped);
+  EXPECT_EQ(to_text(must(member.receive(kPatience, source.get_token()))), "0 0");
+  EXPECT_EQ(code(member.receive(kPatience, source.get_token())), Errc::stopped);
 }
 
 TEST(MemberWait, StopWaitsEndsItFromAnotherThread) {
@@ -101,16 +102,16 @@ TEST(MemberWait, StopWaitsEndsItFromAnotherThread) {
       std::this_thread::sleep_for(kNothingFor);
       member.stop_waits();
     }};
-    EXPECT_EQ(code(member.take(kPatience)), Errc::stopped);
+    EXPECT_EQ(code(member.receive(kPatience)), Errc::stopped);
   }
   EXPECT_TRUE(member.waits_are_stopped());
-  EXPECT_EQ(code(member.take(kPatience)), Errc::stopped);  // It stays so.
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::stopped);  // It stays so.
   EXPECT_EQ(code(member.wait(kPatience)), Errc::stopped);
   publish_numbers(publisher, 1);
   EXPECT_EQ(drain(member, 1), numbers(1));  // What is there is still handed out.
   member.resume_waits();
   EXPECT_FALSE(member.waits_are_stopped());
-  EXPECT_EQ(code(member.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
 TEST(MemberWait, StopWaitsConcernsOneMember) {
@@ -119,8 +120,8 @@ TEST(MemberWait, StopWaitsConcernsOneMember) {
   Member stopped = join(group);
   Member other = join(group);
   stopped.stop_waits();
-  EXPECT_EQ(code(stopped.take(kPatience)), Errc::stopped);
-  EXPECT_EQ(code(other.take(kNothingFor)), Errc::timeout);
+  EXPECT_EQ(code(stopped.receive(kPatience)), Errc::stopped);
+  EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
 }
 
 TEST(MemberWait, DescriptorThatBecomesReadableStopsIt) {

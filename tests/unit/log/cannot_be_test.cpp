@@ -148,7 +148,7 @@ TEST(CannotBe, AnOldestSegmentThatIsNoneIsCorrupt) {
     ScribbledTopic scribbled;
     must(scribbled.publisher().publish("x"));
     auto lossy = must(scribbled.topic()->subscriber({.from = From::beginning, .gating = false}));
-    store_relaxed(scribbled.words().control->start, start);
+    store_relaxed(scribbled.words().control->oldest_segment, start);
     EXPECT_EQ(code(lossy.poll(10, kIgnore)), Errc::corrupt);
     scribbled.expect_corrupt();
   }

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "../testing.hpp"
-#include "leat/log/supply.hpp"
+#include "leat/log/segment_memory.hpp"
 
 namespace leat {
 namespace {

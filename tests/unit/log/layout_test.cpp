@@ -51,7 +51,7 @@ TEST(ClaimLayout, FieldsComeBackAsPacked) {
 
 TEST(ClaimLayout, StepAddsWithoutCarryingIntoTheNextField) {
   const ClaimLayout layout = ClaimLayout::for_segment(256);
-  const std::uint64_t word = layout.pack(~0ULL, 512 - 3, 256 - 2) + layout.step(3, 2);
+  const std::uint64_t word = layout.pack(~0ULL, 512 - 3, 256 - 2) + layout.increment(3, 2);
   EXPECT_EQ(layout.granules(word), 256u);
   EXPECT_EQ(layout.records(word), 512u);
   EXPECT_EQ(layout.segment(word), layout.truncate_segment(~0ULL));
@@ -76,7 +76,7 @@ TEST(Layout, WordsOfDifferentWritersAreApart) {
   EXPECT_NE(offsetof(TopicHeader, data_wake) / kLine, offsetof(TopicHeader, space_wake) / kLine);
   EXPECT_NE(offsetof(TopicHeader, space_wake) / kLine, offsetof(TopicHeader, exclusive) / kLine);
   EXPECT_GE(offsetof(TopicHeader, data_wake), kLine);
-  EXPECT_NE(offsetof(PartitionControl, claim) / kLine, offsetof(PartitionControl, start) / kLine);
+  EXPECT_NE(offsetof(PartitionControl, claim) / kLine, offsetof(PartitionControl, oldest_segment) / kLine);
   // Swapped together.
   EXPECT_EQ(offsetof(PartitionControl, claim) % 16, 0u);
   EXPECT_EQ(offsetof(PartitionControl, current), offsetof(PartitionControl, claim) + 8);

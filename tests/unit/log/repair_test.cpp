@@ -24,7 +24,7 @@ class Wreck {
     std::uint32_t index;
     std::uint64_t state;
   };
-  Dead dead_publisher(ClaimPhase phase, std::uint64_t word, std::uint64_t step,
+  Dead dead_publisher(ClaimPhase phase, std::uint64_t word, std::uint64_t increment,
                       std::uint64_t segment = 1,
                       ParticipantRole role = ParticipantRole::publisher) const {
     const std::uint64_t identity = 1 + fetch_add<Edge::slot>(shared().header().next_identity, 1);
@@ -33,7 +33,7 @@ class Wreck {
       if (load_relaxed(slot.state) != 0) continue;
       PartitionSlot& line = partition().slots[index];
       store_relaxed(line.claim_word, word);
-      store_relaxed(line.claim_step, step);
+      store_relaxed(line.claim_increment, increment);
       store_relaxed(line.claim_segment, segment);
       store_relaxed(line.phase, std::uint64_t{4} | phase);
       store_relaxed(slot.state, make_state(identity, role));
@@ -44,7 +44,7 @@ class Wreck {
   }
   // Moves the claim word, as the winner of a claim does.
   void claim(std::uint64_t records, std::uint64_t granules) const {
-    store_relaxed(partition().control->claim, claim_word() + layout().step(records, granules));
+    store_relaxed(partition().control->claim, claim_word() + layout().increment(records, granules));
   }
   bool is_free(const Dead& dead) const {
     return load_relaxed(shared().participant(dead.index).state) == 0;
@@ -68,7 +68,8 @@ TEST(Repair, AnnouncedAndNeverClaimedIsNoGap) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
   must(publisher.publish("a"));
-  const auto dead = wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 5));
+  const auto dead =
+      wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().increment(1, 5));
   EXPECT_TRUE(wreck.reap(dead));
   EXPECT_TRUE(wreck.is_free(dead));
   must(publisher.publish("b"));
@@ -79,7 +80,7 @@ TEST(Repair, ClaimedAndNotYetMarkedIsAGapOfItsSize) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
   must(publisher.publish("a"));
-  (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 5));
+  (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().increment(1, 5));
   wreck.claim(1, 5);
   must(publisher.publish("b"));
   EXPECT_EQ(wreck.read(), (Log{"0 a", "1+1 died", "2 b"}));
@@ -88,7 +89,8 @@ TEST(Repair, ClaimedAndNotYetMarkedIsAGapOfItsSize) {
 TEST(Repair, ClaimedAtTheEndIsAGapThoughNothingFollows) {
   const Wreck wreck;
   for (const ClaimPhase phase : {kClaiming, kClaimed}) {
-    const auto dead = wreck.dead_publisher(phase, wreck.claim_word(), wreck.layout().step(1, 5));
+    const auto dead =
+        wreck.dead_publisher(phase, wreck.claim_word(), wreck.layout().increment(1, 5));
     wreck.claim(1, 5);
     EXPECT_TRUE(wreck.reap(dead));
   }
@@ -98,7 +100,7 @@ TEST(Repair, ClaimedAtTheEndIsAGapThoughNothingFollows) {
 TEST(Repair, DeadBatchIsAGapOfAllItsRecords) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
-  (void)wreck.dead_publisher(kClaimed, wreck.claim_word(), wreck.layout().step(7, 5));
+  (void)wreck.dead_publisher(kClaimed, wreck.claim_word(), wreck.layout().increment(7, 5));
   wreck.claim(7, 5);
   must(publisher.publish("b"));
   EXPECT_EQ(wreck.read(), (Log{"0+7 died", "7 b"}));
@@ -109,7 +111,7 @@ TEST(Repair, CommittedBeforeItDiedIsDelivered) {
   auto publisher = must(wreck->publisher());
   const std::uint64_t word = wreck.claim_word();
   must(publisher.publish("a"));  // Takes two granules.
-  const auto dead = wreck.dead_publisher(kClaimed, word, wreck.layout().step(1, 2));
+  const auto dead = wreck.dead_publisher(kClaimed, word, wreck.layout().increment(1, 2));
   EXPECT_TRUE(wreck.reap(dead));
   EXPECT_EQ(wreck.read(), Log{"0 a"});
 }
@@ -121,8 +123,8 @@ TEST(Repair, OfSeveralThatTriedTheOneThatWonIsFound) {
     auto publisher = must(wreck->publisher());
     std::vector<Wreck::Dead> dead;
     for (const std::uint64_t granules : {3U, 9U, 1U}) {
-      dead.push_back(
-          wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, granules)));
+      dead.push_back(wreck.dead_publisher(kClaiming, wreck.claim_word(),
+                                          wreck.layout().increment(1, granules)));
     }
     wreck.claim(1, won);
     const std::uint64_t next = wreck.layout().granules(wreck.claim_word());
@@ -138,8 +140,8 @@ TEST(Repair, MarkedWinnerIsBelievedBeforeOthers) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
   const std::uint64_t word = wreck.claim_word();
-  (void)wreck.dead_publisher(kClaiming, word, wreck.layout().step(1, 3));
-  (void)wreck.dead_publisher(kClaimed, word, wreck.layout().step(4, 9));
+  (void)wreck.dead_publisher(kClaiming, word, wreck.layout().increment(1, 3));
+  (void)wreck.dead_publisher(kClaimed, word, wreck.layout().increment(4, 9));
   wreck.claim(4, 9);
   must(publisher.publish("next"));
   EXPECT_EQ(wreck.read(), (Log{"0+4 died", "4 next"}));
@@ -151,7 +153,7 @@ TEST(Repair, HolesInARowAreFilledEachAsItWas) {
   Log expected;
   for (std::uint64_t i = 1; i <= 10; ++i) {
     (void)wreck.dead_publisher(i % 2 == 0 ? kClaimed : kClaiming, wreck.claim_word(),
-                               wreck.layout().step(1, i));
+                               wreck.layout().increment(1, i));
     wreck.claim(1, i);
     expected.push_back(std::to_string(i - 1) + "+1 died");
   }
@@ -164,7 +166,7 @@ TEST(Repair, HoleAtTheEndOfASegmentIsFilled) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
   must(publisher.publish(std::string(kHalf, 'x')));
-  (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 128));
+  (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().increment(1, 128));
   wreck.claim(1, 128);
   must(publisher.publish("in the next segment"));
   EXPECT_EQ(wreck.read(),
@@ -175,7 +177,7 @@ TEST(Repair, ExclusivePublishersLastClaimIsAGapOrNothing) {
   for (const bool claimed : {false, true}) {
     const Wreck wreck;
     const std::uint64_t word = wreck.claim_word();
-    const auto dead = wreck.dead_publisher(kClaiming, word, wreck.layout().step(1, 5), 1,
+    const auto dead = wreck.dead_publisher(kClaiming, word, wreck.layout().increment(1, 5), 1,
                                            ParticipantRole::exclusive_publisher);
     store_relaxed(wreck.shared().header().exclusive, identity_of(dead.state));
     if (claimed) wreck.claim(1, 5);
@@ -193,7 +195,7 @@ TEST(Repair, ClaimOfTheLivingIsLeftAlone) {
   auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
                                    ParticipantRole::repairer, [](std::uint32_t) {}));
   Repair repair{wreck.shared(), 0, me.index()};
-  EXPECT_EQ(must(repair.fill_hole({1, 0, 0}, false)), HoleState::waiting);
+  EXPECT_EQ(must(repair.fill_hole({1, 0, 0}, false)), HoleState::owned);
   EXPECT_EQ(code(subscriber.wait(20ms)), Errc::timeout);
   must(claim.commit(0));
   EXPECT_EQ(must(repair.fill_hole({1, 0, 0}, false)), HoleState::filled);
@@ -220,7 +222,7 @@ TEST(Repair, ExclusivePublisherIsNeverRevoked) {
   auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
                                    ParticipantRole::repairer, [](std::uint32_t) {}));
   EXPECT_EQ(must(Repair(wreck.shared(), 0, me.index()).fill_hole({1, 0, 0}, true)),
-            HoleState::waiting);
+            HoleState::owned);
   must(claim.commit(0));
 }
 
@@ -256,13 +258,14 @@ TEST(Repair, ClaimsThatCannotBeAreNotBelieved) {
   const Wreck wreck;
   const std::uint64_t word = wreck.claim_word();
   const ClaimLayout& layout = wreck.layout();
-  for (const std::uint64_t step : {layout.step(1, 0), layout.step(0, 5), layout.step(11, 5),
-                                   layout.step(1, 257), ~std::uint64_t{0}, std::uint64_t{0}}) {
-    (void)wreck.dead_publisher(kClaiming, word, step);
-    (void)wreck.dead_publisher(kClaimed, word, step);
+  for (const std::uint64_t increment :
+       {layout.increment(1, 0), layout.increment(0, 5), layout.increment(11, 5),
+        layout.increment(1, 257), ~std::uint64_t{0}, std::uint64_t{0}}) {
+    (void)wreck.dead_publisher(kClaiming, word, increment);
+    (void)wreck.dead_publisher(kClaimed, word, increment);
   }
-  (void)wreck.dead_publisher(kClaimed, word, layout.step(1, 9), 77);  // Another segment.
-  (void)wreck.dead_publisher(kClaiming, word, layout.step(1, 5));
+  (void)wreck.dead_publisher(kClaimed, word, layout.increment(1, 9), 77);  // Another segment.
+  (void)wreck.dead_publisher(kClaiming, word, layout.increment(1, 5));
   wreck.claim(1, 5);
   auto publisher = must(wreck->publisher());
   must(publisher.publish("next"));
@@ -298,7 +301,7 @@ TEST(Repair, ManyRepairAtOnce) {
   for (int round = 0; round < 20; ++round) {
     const Wreck wreck;
     for (int i = 0; i < 5; ++i) {
-      (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().step(1, 5));
+      (void)wreck.dead_publisher(kClaiming, wreck.claim_word(), wreck.layout().increment(1, 5));
       wreck.claim(1, 5);
     }
     std::vector<std::jthread> readers;

@@ -61,7 +61,8 @@ TEST(StrangeFiles, FifoInPlaceOfTheDirectorysLock) {
   const TestTopic topic;
   put_fifo(std::filesystem::path{topic.directory()} / detail::kDirectoryLock);
   EXPECT_EQ(in_time([&] {
-              const auto removed = Topic::remove(kTopicName, {.directory = topic.directory()});
+              const auto removed =
+                  Topic::delete_topic(kTopicName, {.directory = topic.directory()});
               return code(removed) == Errc::wrong_format ? 0 : 1;
             }),
             0);

@@ -28,8 +28,8 @@ TEST(Topic, IsCreatedOpenedListedAndRemoved) {
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names, (std::vector<std::string>{"a", "b"}));
 
-  EXPECT_EQ(code(Topic::remove("a", {.directory = directory.path()})), Errc::ok);
-  EXPECT_EQ(code(Topic::remove("a", {.directory = directory.path()})), Errc::not_found);
+  EXPECT_EQ(code(Topic::delete_topic("a", {.directory = directory.path()})), Errc::ok);
+  EXPECT_EQ(code(Topic::delete_topic("a", {.directory = directory.path()})), Errc::not_found);
   EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::not_found);
   EXPECT_EQ(must(Topic::list(directory.path())), std::vector<std::string>{"b"});
 }
@@ -43,7 +43,8 @@ TEST(Topic, NamesOutsideTheRulesAreRefusedEverywhere) {
     EXPECT_EQ(code(Topic::create(name, small(directory))), Errc::invalid_argument) << name;
     EXPECT_EQ(code(Topic::open(name, 0s, directory.path())), Errc::invalid_argument) << name;
     EXPECT_EQ(code(Topic::open_or_create(name, small(directory))), Errc::invalid_argument) << name;
-    EXPECT_EQ(code(Topic::remove(name, {.directory = directory.path()})), Errc::invalid_argument);
+    EXPECT_EQ(code(Topic::delete_topic(name, {.directory = directory.path()})),
+              Errc::invalid_argument);
   }
   EXPECT_TRUE(directory.is_empty());
   for (const std::string& name :
@@ -70,7 +71,7 @@ TEST(Topic, OptionsThatCannotBeAreRefused) {
       {.participants = 4097, .directory = path},
       {.mode = 0700, .directory = path},
       {.mode = 04600, .directory = path},
-      {.group = "no-such-group-here", .directory = path},
+      {.file_group = "no-such-group-here", .directory = path},
   };
   for (std::size_t i = 0; i < wrong.size(); ++i) {
     EXPECT_EQ(code(Topic::create("a", wrong[i])), Errc::invalid_argument) << "options " << i;
@@ -167,16 +168,17 @@ TEST(Topic, OpenWithoutDeadlineIsStoppedByItsToken) {
 
 TEST(Topic, RemoveIsRefusedWhileSomebodyTakesPart) {
   const TestTopic topic;
-  const RemoveOptions options{.directory = topic.directory()};
+  const DeleteOptions options{.directory = topic.directory()};
   {
     const auto publisher = must(topic->publisher());
-    EXPECT_EQ(code(Topic::remove(kTopicName, options)), Errc::busy);
+    EXPECT_EQ(code(Topic::delete_topic(kTopicName, options)), Errc::busy);
   }
   {
     const auto subscriber = must(topic->subscriber());
-    EXPECT_EQ(code(Topic::remove(kTopicName, options)), Errc::busy);
+    EXPECT_EQ(code(Topic::delete_topic(kTopicName, options)), Errc::busy);
   }
-  EXPECT_EQ(code(Topic::remove(kTopicName, options)), Errc::ok);  // A Topic alone takes no part.
+  EXPECT_EQ(code(Topic::delete_topic(kTopicName, options)),
+            Errc::ok);  // A Topic alone takes no part.
   EXPECT_EQ(code(topic->publisher()), Errc::deleted);
   EXPECT_EQ(code(topic->subscriber()), Errc::deleted);
 }
@@ -184,7 +186,7 @@ TEST(Topic, RemoveIsRefusedWhileSomebodyTakesPart) {
 TEST(Topic, RefusedRemovalLeavesItUsable) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
-  EXPECT_EQ(code(Topic::remove(kTopicName, {.directory = topic.directory()})), Errc::busy);
+  EXPECT_EQ(code(Topic::delete_topic(kTopicName, {.directory = topic.directory()})), Errc::busy);
   must(publisher.publish("a"));
   auto subscriber = from_beginning(*topic);
   EXPECT_EQ(drain(subscriber), Log{"0 a"});
@@ -199,7 +201,7 @@ TEST(Topic, RemoveTakesNoNoticeOfTheDead) {
     return 1;
   }};
   EXPECT_EQ(child.join(), 0);
-  EXPECT_EQ(code(Topic::remove(kTopicName, {.directory = topic.directory()})), Errc::ok);
+  EXPECT_EQ(code(Topic::delete_topic(kTopicName, {.directory = topic.directory()})), Errc::ok);
 }
 
 TEST(Topic, RemovedByForceTellsItsParticipants) {
@@ -207,7 +209,7 @@ TEST(Topic, RemovedByForceTellsItsParticipants) {
   auto publisher = must(topic->publisher());
   auto subscriber = from_beginning(*topic);
   must(publisher.publish("a"));
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
 
   EXPECT_EQ(code(publisher.publish("b")), Errc::deleted);
   // What was there is still delivered; then the reason why nothing more comes.
@@ -250,14 +252,14 @@ TEST(Topic, RemovedByForceEndsWaits) {
   }};
   while (waiting != 2) std::this_thread::yield();
   std::this_thread::sleep_for(20ms);
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
 }
 
 TEST(Topic, NameIsFreeAfterRemovalAndTheOldOneStaysApart) {
   const TestTopic topic;
   auto old_publisher = must(topic->publisher());
   auto old_subscriber = from_beginning(*topic);
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
 
   const Topic fresh = must(Topic::create(
       kTopicName,
@@ -304,7 +306,7 @@ TEST(Topic, AttachNeverMixesTwoTopicsOfOneName) {
       auto publisher = must(topic.publisher());
       for (int i = 0; i < 10; ++i) must(publisher.publish(std::to_string(generation)));
     }
-    must(Topic::remove(kTopicName, {.force = true, .directory = directory.path()}));
+    must(Topic::delete_topic(kTopicName, {.force = true, .directory = directory.path()}));
   }
   done = true;
   readers.clear();
@@ -321,7 +323,7 @@ TEST(Topic, FileOrLinkInItsPlaceIsWrongFormat) {
     EXPECT_EQ(code(Topic::open(name, 0s, directory.path())), Errc::wrong_format) << name;
     EXPECT_EQ(code(Topic::open_or_create(name, options)), Errc::wrong_format) << name;
     EXPECT_EQ(code(Topic::create(name, options)), Errc::wrong_format) << name;
-    EXPECT_EQ(code(Topic::remove(name, {.force = true, .directory = directory.path()})),
+    EXPECT_EQ(code(Topic::delete_topic(name, {.force = true, .directory = directory.path()})),
               Errc::wrong_format)
         << name;
   }
@@ -331,7 +333,7 @@ TEST(Topic, DirectoryIsMadeOnlyWhereATopicIsToBe) {
   const TestDirectory parent;
   const std::string missing = parent / "missing";
   EXPECT_EQ(code(Topic::open("a", 0s, missing)), Errc::not_found);
-  EXPECT_EQ(code(Topic::remove("a", {.directory = missing})), Errc::not_found);
+  EXPECT_EQ(code(Topic::delete_topic("a", {.directory = missing})), Errc::not_found);
   EXPECT_TRUE(must(Topic::list(missing)).empty());
   EXPECT_FALSE(fs::exists(missing));
 }
@@ -369,7 +371,7 @@ TEST(Topic, FilesBelongToTheGroupAskedFor) {
   const TestDirectory directory;
   TopicOptions options = small(directory);
   options.mode = 0660;
-  options.group = "daemon";
+  options.file_group = "daemon";
   (void)must(Topic::create("a", options));
   for (const char* file : {"", "control", "records"}) {
     struct stat status {};

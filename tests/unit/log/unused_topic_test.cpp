@@ -1,4 +1,4 @@
-// Topics with `remove_when_unused`: they go with their last user.
+// Topics with `delete_when_unused`: they go with their last user.
 #include <signal.h>
 
 #include "testing.hpp"
@@ -9,7 +9,7 @@ namespace {
 TopicOptions passing(const TestDirectory& directory) {
   return {.capacity_bytes = 4 * kSegment,
           .segment_bytes = kSegment,
-          .remove_when_unused = true,
+          .delete_when_unused = true,
           .directory = directory.path()};
 }
 
@@ -69,7 +69,7 @@ TEST(UnusedTopic, LeavesAnotherOfItsNameAlone) {
   const TopicOptions options = passing(directory);
   std::optional<Topic> old = must(Topic::create("a", options));
   std::optional<Publisher> publisher = must(old->publisher());
-  must(Topic::remove("a", {.force = true, .directory = directory.path()}));
+  must(Topic::delete_topic("a", {.force = true, .directory = directory.path()}));
   (void)must(Topic::create("a", options));
   publisher.reset();
   old.reset();

@@ -202,7 +202,7 @@ TEST(WaitAny, DeletedTopicEndsIt) {
   auto two = from_beginning(*second);
   std::jthread remover{[&] {
     std::this_thread::sleep_for(5ms);
-    must(Topic::remove(kTopicName, {.force = true, .directory = second.directory()}));
+    must(Topic::delete_topic(kTopicName, {.force = true, .directory = second.directory()}));
   }};
   EXPECT_EQ(must(wait_any({&one, &two})), 1u);
   EXPECT_EQ(code(two.poll(1, kIgnore)), Errc::deleted);
@@ -295,7 +295,7 @@ TEST(WaitFd, TellsOfDeletion) {
   auto subscriber = from_beginning(*topic);
   const Epoll epoll;
   epoll.add(must(subscriber.wait_fd()), 0);
-  must(Topic::remove(kTopicName, {.force = true, .directory = topic.directory()}));
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
   EXPECT_EQ(epoll.wait(30s), 0);
   EXPECT_EQ(code(subscriber.poll(1, kIgnore)), Errc::deleted);
 }

@@ -176,7 +176,7 @@ TEST(WrapAround, Identities) {
   for (int i = 0; i < 20; ++i) {
     auto publisher = must(topic->publisher());
     auto subscriber = must(topic->subscriber());
-    EXPECT_EQ(code(Topic::remove(kTopicName, {.directory = topic.directory()})), Errc::busy);
+    EXPECT_EQ(code(Topic::delete_topic(kTopicName, {.directory = topic.directory()})), Errc::busy);
     EXPECT_EQ(topic->info().participants.size(), 2u);
     must(publisher.publish("x"));
     EXPECT_EQ(must(subscriber.poll(10, kIgnore)), 1u);

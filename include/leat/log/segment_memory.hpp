@@ -1,7 +1,7 @@
 // Memory for the segments of a topic that grows.
 //
-//     Supply supply{topic, partition};
-//     std::uint64_t added = supply.add();  // one more physical segment, or kNoSegment
+//     SegmentMemory memory{topic, partition};
+//     std::uint64_t added = memory.add();  // one more physical segment, or kNoSegment
 //
 // Whoever adds holds a shared lock on the records file, whoever takes memory back (log/shrink.hpp) an
 // exclusive one; nobody waits for either. docs/internals/log.md, "Growing".
@@ -35,9 +35,9 @@ class RecordsLock {
 
 inline constexpr std::uint64_t kNoSegment = ~0ULL;
 
-class Supply {
+class SegmentMemory {
  public:
-  Supply(SharedTopic& topic, std::uint32_t partition) noexcept
+  SegmentMemory(SharedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, view_{topic.partition(partition)} {}
 
   // How many physical segments have memory.
@@ -49,7 +49,7 @@ class Supply {
     if (!may_add(look()) || !topic_.may_ask_for_memory()) return kNoSegment;
     auto lock = RecordsLock::take(topic_, LockKind::shared);
     if (!lock) return kNoSegment;
-    LEAT_STEP("grow:locked");
+    LEAT_CRASH_POINT("grow:locked");
     // Again, since nothing is taken back any more. All who add choose the first segment without
     // memory, so two that do so at once do not exceed the maximum.
     const Look now = look();
@@ -94,11 +94,11 @@ class Supply {
       topic_.note_no_memory();
       return false;
     }
-    LEAT_STEP("grow:allocated");
+    LEAT_CRASH_POINT("grow:allocated");
     topic_.populate_for_writing(offset, size);
     // [segment-open] the memory before the mark is gone. If the swap fails, others gave it, too.
     compare_exchange<Edge::segment_open>(word, seen, seen & ~kNoMemory);
-    LEAT_STEP("grow:supplied");
+    LEAT_CRASH_POINT("grow:supplied");
     return true;
   }
 
