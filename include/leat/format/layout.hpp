@@ -388,6 +388,12 @@ struct PartitionView {
   SegmentEntry* entries;
   PartitionSlot* slots;
   std::uint64_t records_offset;
+  std::uint64_t entry_mask;
+
+  // Of a segment, by its full number: it may be another one's by now.
+  SegmentEntry& entry(std::uint64_t segment) const noexcept {
+    return entries[segment & entry_mask];
+  }
 };
 
 inline PartitionView view_partition(std::byte* control, const Geometry& geometry,
@@ -404,6 +410,7 @@ inline PartitionView view_partition(std::byte* control, const Geometry& geometry
   at += geometry.entry_count * sizeof(SegmentEntry);
   view.slots = reinterpret_cast<PartitionSlot*>(at);
   view.records_offset = index * geometry.partition_size();
+  view.entry_mask = geometry.entry_count - 1;
   return view;
 }
 
@@ -419,5 +426,9 @@ inline std::uint64_t position_tag(std::uint64_t position, std::uint64_t key) noe
   constexpr std::uint64_t kOdd = 0x9e37'79b9'7f4a'7c15ULL;
   return ((position * kOdd) ^ key) << 8;
 }
+
+// Of a commit word without the tag of its position (commit ^ tag): whether a record of this position is
+// committed. Then it is the RecordKind.
+inline constexpr bool is_record_kind(std::uint64_t kind) noexcept { return kind < 256; }
 
 }  // namespace leat::inline v0::detail

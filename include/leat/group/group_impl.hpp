@@ -311,13 +311,13 @@ LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& top
   for (std::uint32_t attempt = 0; attempt < 1000; ++attempt) {
     const CursorValue cursor = view.load_cursor(partition);
     const std::uint64_t segment = cursor.position() / geometry.segment_granules;
-    const SegmentEntry& entry = words.entries[segment & (geometry.entry_count - 1)];
+    const SegmentEntry& entry = words.entry(segment);
     // [segment-map] acquire: the base of a mapped segment.
     const bool is_mapped = load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits == segment;
     if (is_mapped) {
       offset = load_relaxed(entry.base_offset) + cursor.records_before() + cursor.batch_index();
     } else {
-      const SegmentEntry& last = words.entries[(segment - 1) & (geometry.entry_count - 1)];
+      const SegmentEntry& last = words.entry(segment - 1);
       const std::uint64_t claim = load_acquire<Edge::claim>(words.control->claim);
       offset = load_relaxed(last.base_offset) + geometry.claim_layout.records(claim);
     }

@@ -40,13 +40,13 @@ class Walker {
   // cursor has moved since; else `skipped`.
   Walk go_to(const CursorValue& cursor) noexcept {
     const std::uint64_t position = cursor.position();
-    if (position - segment_position_ >= segment_granules_ || segment_data_ == nullptr) {
+    if (position - segment_.position >= segment_granules_ || segment_.data == nullptr) {
       const Walk entered = enter(position / segment_granules_);
       if (entered != Walk::skipped) return entered;
     }
-    if (granule_ != position - segment_position_ || records_before_ != cursor.records_before() ||
+    if (granule_ != position - segment_.position || records_before_ != cursor.records_before() ||
         batch_index() != cursor.batch_index()) {
-      granule_ = position - segment_position_;
+      granule_ = position - segment_.position;
       records_before_ = cursor.records_before();
       batch_left_ = 0;
       batch_count_ = 0;
@@ -58,36 +58,36 @@ class Walker {
   CursorValue cursor(std::uint64_t claimer, std::uint64_t claim_number) const noexcept {
     // Behind a segment that is full to its last granule: that is where the next one begins.
     const bool is_at_end = granule_ == segment_granules_;
-    return CursorValue::make(segment_position_ + granule_, claimer, is_at_end ? 0 : records_before_,
+    return CursorValue::make(segment_.position + granule_, claimer, is_at_end ? 0 : records_before_,
                              batch_index(), claim_number);
   }
   // Whether go_to() has come to this cursor, in a segment that is there.
   bool is_at(const CursorValue& at) const noexcept {
     return granule_ < segment_granules_ && cursor(at.claimer(), at.claim_number()) == at;
   }
-  std::uint64_t offset() const noexcept { return base_offset_ + records_before_ + batch_index(); }
-  std::uint64_t segment() const noexcept { return segment_; }
-  std::uint64_t segment_position() const noexcept { return segment_position_; }
+  std::uint64_t offset() const noexcept {
+    return segment_.base_offset + records_before_ + batch_index();
+  }
+  std::uint64_t segment() const noexcept { return segment_.number; }
+  std::uint64_t segment_position() const noexcept { return segment_.position; }
   std::uint32_t partition() const noexcept { return partition_; }
   // Where the next record would be, for whoever repairs it.
-  RecordPlace hole() const noexcept { return {segment_, records_before_, granule_}; }
+  RecordPlace hole() const noexcept { return {segment_.number, records_before_, granule_}; }
 
   [[gnu::always_inline]] Walk next(WalkedRecord& found) noexcept {
     if (batch_left_ != 0) return next_of_batch(found);
     if (granule_ >= segment_granules_) [[unlikely]]
       return next_segment();
-    const RecordHeader& header = header_here();
-    // [record-ready] acquire: header and payload were written before.
+    const RecordHeader& header = segment_.header(granule_);
     FoundRecord record;
-    record.kind = load_acquire<Edge::record_ready>(header.commit) ^
-                  position_tag(segment_position_ + granule_, key_);
-    if (record.kind >= 256) [[unlikely]]
+    record.kind = segment_.kind(granule_, key_);
+    if (!is_record_kind(record.kind)) [[unlikely]]
       return next_segment();
     if (!examine_record(header, segment_granules_ - granule_, record)) [[unlikely]]
       return Walk::corrupt;
     if (record.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
-      found.position = segment_position_ + granule_;
-      found.offset = base_offset_ + records_before_;
+      found.position = segment_.position + granule_;
+      found.offset = segment_.base_offset + records_before_;
       found.where = {physical_, partition_, 0};
       found.detail = record.detail;
       found.payload = reinterpret_cast<const std::byte*>(&header + 1);
@@ -108,8 +108,7 @@ class Walker {
   bool is_ready_at(const CursorValue& cursor) noexcept {
     if (go_to(cursor) != Walk::skipped) return false;
     if (batch_left_ != 0) return true;
-    if (granule_ < segment_granules_ && (load_acquire<Edge::record_ready>(header_here().commit) ^
-                                         position_tag(segment_position_ + granule_, key_)) < 256) {
+    if (granule_ < segment_granules_ && is_record_kind(segment_.kind(granule_, key_))) {
       return true;
     }
     return next_is_mapped();
@@ -121,7 +120,7 @@ class Walker {
     const ClaimLayout& layout = topic_->geometry().claim_layout;
     // relaxed: a guess
     const std::uint64_t claim = load_relaxed(view_.control->claim);
-    if (layout.segment(claim) != layout.truncate_segment(segment_)) return kMany;
+    if (layout.segment(claim) != layout.truncate_segment(segment_.number)) return kMany;
     const std::uint64_t claimed = layout.records(claim);
     const std::uint64_t passed = records_before_ + batch_index();
     return claimed > passed ? claimed - passed : 0;
@@ -129,27 +128,20 @@ class Walker {
 
   // Whether something is claimed here that is not visible yet: somebody in particular is waited for.
   bool has_hole() const noexcept {
-    return segment_data_ != nullptr && has_hole_at(topic_->geometry(), view_, hole());
+    return segment_.data != nullptr && has_hole_at(topic_->geometry(), view_, hole());
   }
 
  private:
   std::uint64_t batch_index() const noexcept { return batch_count_ - batch_left_; }
-  const RecordHeader& header_here() const noexcept {
-    return *reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
-  }
-
   [[gnu::noinline]] Walk enter(std::uint64_t number) noexcept {
     const Geometry& geometry = topic_->geometry();
-    const SegmentEntry& entry = view_.entries[number & (geometry.entry_count - 1)];
+    const SegmentEntry& entry = view_.entry(number);
     // [segment-map] acquire.
     if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number) return Walk::nothing;
     auto place = find_segment(*topic_, view_, number);
     if (!place) return Walk::corrupt;
-    segment_ = number;
     physical_ = static_cast<std::uint32_t>(place->physical);
-    segment_data_ = records_ + place->physical * geometry.segment_size;
-    segment_position_ = number * segment_granules_;
-    base_offset_ = place->base_offset;
+    segment_.enter(*place, records_, geometry);
     granule_ = 0;
     records_before_ = 0;
     batch_left_ = 0;
@@ -159,21 +151,20 @@ class Walker {
 
   // The next segment is there, and nothing is missing in this one.
   bool next_is_mapped() const noexcept {
-    const SegmentEntry& next = view_.entries[(segment_ + 1) & (topic_->geometry().entry_count - 1)];
+    const SegmentEntry& next = view_.entry(segment_.number + 1);
     // [segment-map] acquire: the base of a mapped segment.
-    return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_ + 1 &&
-           load_relaxed(next.base_offset) == base_offset_ + records_before_;
+    return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
+           load_relaxed(next.base_offset) == segment_.base_offset + records_before_;
   }
   [[gnu::noinline]] Walk next_segment() noexcept {
-    return next_is_mapped() ? enter(segment_ + 1) : Walk::nothing;
+    return next_is_mapped() ? enter(segment_.number + 1) : Walk::nothing;
   }
 
   // Begins the batch here, behind its first `index` records.
   [[gnu::noinline]] Walk enter_batch(std::uint64_t index) noexcept {
-    const RecordHeader& header = header_here();
+    const RecordHeader& header = segment_.header(granule_);
     FoundRecord record;
-    record.kind = load_acquire<Edge::record_ready>(header.commit) ^
-                  position_tag(segment_position_ + granule_, key_);
+    record.kind = segment_.kind(granule_, key_);
     if (granule_ >= segment_granules_ ||
         record.kind != static_cast<std::uint64_t>(RecordKind::batch) ||
         !examine_record(header, segment_granules_ - granule_, record) || index >= record.records) {
@@ -199,7 +190,7 @@ class Walker {
         load_relaxed(reinterpret_cast<const BatchFrame*>(batch_at_)->detail);
     const std::uint64_t length = detail & kDetailLength;
     if (length > left - sizeof(BatchFrame)) return Walk::corrupt;
-    found.position = segment_position_ + granule_;
+    found.position = segment_.position + granule_;
     found.offset = offset();
     found.where = {physical_, partition_, static_cast<std::uint32_t>(batch_index())};
     found.detail = detail;
@@ -219,10 +210,7 @@ class Walker {
   const std::byte* records_;  // First segment of this partition.
   std::uint64_t segment_granules_;
   std::uint64_t key_;
-  std::uint64_t segment_ = 0;
-  const std::byte* segment_data_ = nullptr;
-  std::uint64_t segment_position_ = 0;
-  std::uint64_t base_offset_ = 0;
+  CurrentSegment<const std::byte> segment_;
   std::uint64_t granule_ = 0;  // Next record's place in the segment; of its batch, while in one.
   std::uint64_t records_before_ = 0;  // In the segment.
   const std::byte* batch_at_ = nullptr;
@@ -254,7 +242,8 @@ inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std
   FoundRecord record;
   record.kind =
       load_acquire<Edge::record_ready>(header.commit) ^ position_tag(found.position, geometry.key);
-  if (record.kind >= 256 || !examine_record(header, geometry.segment_granules - granule, record) ||
+  if (!is_record_kind(record.kind) ||
+      !examine_record(header, geometry.segment_granules - granule, record) ||
       !record.has_payload()) {
     return std::nullopt;
   }

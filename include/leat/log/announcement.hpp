@@ -29,7 +29,7 @@ inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const Partiti
   std::uint64_t word = point->word;
   if (point->segment != segment) {
     // The claim word with which it was closed lies in the entry of the next one, which is open.
-    const SegmentEntry& next = view.entries[(segment + 1) & (geometry.entry_count - 1)];
+    const SegmentEntry& next = view.entry(segment + 1);
     // [segment-map] acquire, twice: the entry is the next one's while it is read.
     if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1)
       return ClaimsEnd{};

@@ -119,7 +119,7 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
   store_relaxed(header.max_segments, topic.max_segments);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     const PartitionView view = view_partition(control, geometry, i);
-    SegmentEntry& first = view.entries[topic.first_segment & (geometry.entry_count - 1)];
+    SegmentEntry& first = view.entry(topic.first_segment);
     store_relaxed(view.control->claim, geometry.claim_layout.pack(topic.first_segment, 0, 0));
     store_relaxed(view.control->current, topic.first_segment);
     store_relaxed(view.control->oldest_segment, topic.first_segment);

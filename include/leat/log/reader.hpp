@@ -11,6 +11,7 @@
 
 #include "leat/format/found_record.hpp"
 #include "leat/format/wire.hpp"
+#include "leat/log/current_segment.hpp"
 #include "leat/log/hole_watch.hpp"
 #include "leat/record.hpp"
 #include "leat/result.hpp"
@@ -18,7 +19,6 @@
 namespace leat::inline v0::detail {
 
 class SharedTopic;
-struct SegmentPlace;
 
 enum class StartAt : std::uint8_t { beginning, end, offset };
 
@@ -69,13 +69,12 @@ class PartitionReader {
       }
       outcome = ReadOutcome::advance;
       if (granule_ < segment_granules_) [[likely]] {
-        const RecordHeader* header = header_here();
-        // [record-ready] acquire: header and payload were written before.
-        const std::uint64_t kind = load_acquire<Edge::record_ready>(header->commit) ^ tag_here();
-        if (kind < 256) [[likely]] {
+        const RecordHeader& header = segment_.header(granule_);
+        const std::uint64_t kind = segment_.kind(granule_, key_);
+        if (is_record_kind(kind)) [[likely]] {
           outcome = mode_ == ReaderMode::lossy
-                        ? deliver_copy(*header, kind, count, on_record, on_event)
-                        : deliver(*header, kind, count, on_record, on_event);
+                        ? deliver_copy(header, kind, count, on_record, on_event)
+                        : deliver(header, kind, count, on_record, on_event);
         }
       }
       if (outcome == ReadOutcome::advance) [[unlikely]] {
@@ -109,7 +108,9 @@ class PartitionReader {
     return offset_ < skip_until_ && !skip_until_time_ms_ ? skip_until_ : offset_;
   }
   // Where the next record is, or will be.
-  RecordPlace place() const noexcept { return {segment_, offset_ - base_offset_, granule_}; }
+  RecordPlace place() const noexcept {
+    return {segment_.number, offset_ - segment_.base_offset, granule_};
+  }
   bool is_lossy() const noexcept { return mode_ == ReaderMode::lossy; }
   std::uint32_t partition() const noexcept { return partition_; }
 
@@ -121,12 +122,6 @@ class PartitionReader {
   // The live segment that holds `offset`, or the oldest, or the newest.
   Result<std::uint64_t> segment_of_offset(std::uint64_t start, std::uint64_t offset) const noexcept;
 
-  const RecordHeader* header_here() const noexcept {
-    return reinterpret_cast<const RecordHeader*>(segment_data_ + granule_ * kGranule);
-  }
-  std::uint64_t tag_here() const noexcept {
-    return position_tag(segment_position_ + granule_, key_);
-  }
   [[gnu::noinline, gnu::cold]] ReadOutcome fail(Errc code) noexcept {
     failed_ = code;
     return ReadOutcome::failed;
@@ -266,14 +261,11 @@ class PartitionReader {
 
   SharedTopic* topic_;
   PartitionView view_;
-  PartitionSlot* slot_;        // Own line in view_.slots.
-  const std::byte* records_;   // First segment of this partition.
-  std::uint64_t segment_ = 0;  // Number of the segment being read.
-  const std::byte* segment_data_ = nullptr;
-  std::uint64_t segment_position_ = 0;
-  std::uint64_t base_offset_ = 0;
-  std::uint64_t granule_ = 0;     // Next record's place in the segment.
-  std::uint64_t offset_ = 0;      // Next record's offset.
+  PartitionSlot* slot_;                      // Own line in view_.slots.
+  const std::byte* records_;                 // First segment of this partition.
+  CurrentSegment<const std::byte> segment_;  // The one being read.
+  std::uint64_t granule_ = 0;                // Next record's place in the segment.
+  std::uint64_t offset_ = 0;                 // Next record's offset.
   std::uint64_t skip_until_ = 0;  // Offsets below are not delivered, nor their gaps reported.
   std::optional<std::int64_t> skip_until_time_ms_;  // Set: skip_until_ is infinite until this time.
   const std::byte* batch_at_ = nullptr;

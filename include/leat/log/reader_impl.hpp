@@ -85,7 +85,7 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
       const ClaimLayout& layout = geometry().claim_layout;
       if (layout.segment(claim) != layout.truncate_segment(number)) continue;
       granule_ = layout.granules(claim);
-      offset_ = base_offset_ + layout.records(claim);
+      offset_ = segment_.base_offset + layout.records(claim);
       if (granule_ > geometry().segment_granules) return Errc::corrupt;
     } else if (at == StartAt::offset) {
       skip_until_ = offset;
@@ -104,11 +104,11 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
 LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
   if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
   if (granule_ < geometry().segment_granules) {
-    if ((load_acquire<Edge::record_ready>(header_here()->commit) ^ tag_here()) < 256) return true;
+    if (is_record_kind(segment_.kind(granule_, key_))) return true;
   }
   if (is_evicted() || is_overtaken()) return true;
-  const SegmentEntry& next = view_.entries[(segment_ + 1) & (geometry().entry_count - 1)];
-  return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_ + 1 &&
+  const SegmentEntry& next = view_.entry(segment_.number + 1);
+  return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
          load_relaxed(next.base_offset) == offset_;
 }
 
@@ -138,10 +138,7 @@ LEAT_INLINE void PartitionReader::unpin() noexcept {
 }
 
 LEAT_INLINE void PartitionReader::enter(const SegmentPlace& segment) noexcept {
-  segment_ = segment.number;
-  segment_data_ = records_ + segment.physical * geometry().segment_size;
-  segment_position_ = segment.number * geometry().segment_granules;
-  base_offset_ = segment.base_offset;
+  segment_.enter(segment, records_, geometry());
   offset_ = segment.base_offset;
   granule_ = 0;
 }
@@ -172,7 +169,8 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
   }
   // [overwrite] acquire: whoever overwrites what was just read moved oldest_segment on before.
   fence_acquire<Edge::overwrite>();
-  if (!pin_in_place_ && load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_) {
+  if (!pin_in_place_ &&
+      load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_.number) {
     return CopyState::overtaken;
   }
   return is_sane ? CopyState::whole : CopyState::nonsense;
@@ -180,8 +178,8 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
 
 LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   if (is_overtaken()) return skip_to_start();
-  const std::uint64_t number = segment_ + 1;
-  const SegmentEntry& entry = view_.entries[number & (geometry().entry_count - 1)];
+  const std::uint64_t number = segment_.number + 1;
+  const SegmentEntry& entry = view_.entry(number);
   // [segment-map] acquire.
   if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number)
     return ReadOutcome::stop;
@@ -206,7 +204,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
 }
 
 LEAT_INLINE void PartitionReader::move_cursor() noexcept {
-  (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+  (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_.number);
   LEAT_CRASH_POINT("cursor:moved");
   notice_eviction();
   SharedTopic::wake(topic_->header().space_wake);
@@ -214,7 +212,7 @@ LEAT_INLINE void PartitionReader::move_cursor() noexcept {
 
 LEAT_INLINE bool PartitionReader::is_overtaken() const noexcept {
   return mode_ == ReaderMode::lossy &&
-         load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_;
+         load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_.number;
 }
 
 LEAT_INLINE bool PartitionReader::is_evicted() const noexcept {
@@ -250,7 +248,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_start() {
     if (!segment) return fail(segment.error().code);
     if (segment->base_offset < lost_from) return fail(Errc::corrupt);
     enter(*segment);
-    (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_);
+    (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_.number);
     if (!is_overtaken()) break;
   }
   const std::uint64_t from = lost_from > skip_until_ ? lost_from : skip_until_;
@@ -260,16 +258,16 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_start() {
 }
 
 LEAT_INLINE bool PartitionReader::pin() noexcept {
-  if (pinned_ == segment_) return true;
+  if (pinned_ == segment_.number) return true;
   // [retire] seq_cst: pin first, then look at oldest_segment.
-  (void)exchange<Edge::retire>(slot_->pin, segment_);
-  pinned_ = segment_;
-  return load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_;
+  (void)exchange<Edge::retire>(slot_->pin, segment_.number);
+  pinned_ = segment_.number;
+  return load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_.number;
 }
 
 LEAT_INLINE bool PartitionReader::pin_for_repair() noexcept {
-  (void)exchange<Edge::retire>(slot_->repair_pin, segment_);
-  if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_) return true;
+  (void)exchange<Edge::retire>(slot_->repair_pin, segment_.number);
+  if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_.number) return true;
   store_release<Edge::cursor>(slot_->repair_pin, 0);
   return false;
 }

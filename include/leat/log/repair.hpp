@@ -23,6 +23,7 @@ enum class HoleState {
   owned,    // its owner lives
   busy,     // too much is going on there to tell: look again
   unknown,  // no participant owns it: only scribbled memory does that
+  found,    // within Repair: what was looked for is known
 };
 
 // Whether a participant is a subscriber that keeps a segment, and all after it, from being reused.
@@ -111,7 +112,7 @@ class Repair {
 
   // Of a hole, what find_claim() came to.
   struct HoleClaim {
-    HoleState state = HoleState::unknown;  // waiting: its claim was found
+    HoleState state = HoleState::unknown;  // `found`, or why not
     ClaimSize size;
     bool is_marked = false;  // By its owner, `index`. If not, several may have made it.
     std::uint32_t index = 0;
@@ -135,13 +136,13 @@ class Repair {
     if (!header) return header.error();
     if (is_committed(**header, tag_at(place))) return HoleState::filled;
     if (!is_place) {
-      if (const HoleState reached = reach(*records, place, *end); reached != HoleState::owned)
+      if (const HoleState reached = reach(*records, place, *end); reached != HoleState::found)
         return reached;
     }
 
     const HoleClaim claim = find_claim(*records, place, *end);
     if (is_committed(**header, tag_at(place))) return HoleState::filled;
-    if (claim.state != HoleState::owned) return claim.state;
+    if (claim.state != HoleState::found) return claim.state;
     RecordKind kind = RecordKind::died;
     const HoleState state = may_give_up(place, claim, revoke, gone, kind);
     if (state == HoleState::filled) give_up(**header, tag_at(place), claim.size, kind);
@@ -154,11 +155,11 @@ class Repair {
   }
   // [record-ready] acquire: whoever sees the tag sees the header.
   static bool is_committed(const RecordHeader& header, std::uint64_t tag) noexcept {
-    return (load_acquire<Edge::record_ready>(header.commit) ^ tag) < 256;
+    return is_record_kind(load_acquire<Edge::record_ready>(header.commit) ^ tag);
   }
 
   Result<RecordHeader*> find_header(std::byte* records, const RecordPlace& place) const noexcept {
-    const SegmentEntry& entry = view_.entries[place.segment & (geometry().entry_count - 1)];
+    const SegmentEntry& entry = view_.entry(place.segment);
     // [segment-map] acquire; the segment is protected, so its entry stands.
     const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
     if (map >> kPhysicalBits != place.segment ||
@@ -223,7 +224,7 @@ class Repair {
           const std::optional<ClaimSize> size = size_of(place, end, facts);
           if (!size) return true;
           if (facts.claim_phase() == kClaimed) {
-            found = {HoleState::owned, *size, true, index, state};
+            found = {HoleState::found, *size, true, index, state};
             return false;
           }
           if (found.size.granules != 0 && size->granules >= found.size.granules) return true;
@@ -239,7 +240,7 @@ class Repair {
     std::uint64_t behind = 0;
     found.state = count_before(records, {place.segment, 0, place.granules + found.size.granules},
                                end, laps, behind);
-    if (found.state != HoleState::owned) return found;
+    if (found.state != HoleState::found) return found;
     if (behind <= place.records) found.state = HoleState::busy;
     found.size.records = behind - place.records;
     return found;
@@ -276,7 +277,7 @@ class Repair {
   }
 
   // The records before a granule at which the claim word once stood: from there on committed records
-  // are counted up to a place that tells. `waiting`: found; `busy`: look again; `unknown`: nobody of
+  // are counted up to a place that tells. `found`; `busy`: look again; `unknown`: nobody of
   // those whose announcements count claimed where the committed ones end.
   HoleState count_before(std::byte* records, RecordPlace place, const ClaimsEnd& end, Laps laps,
                          std::uint64_t& count) const {
@@ -300,7 +301,7 @@ class Repair {
     }
     if (told < counted) return HoleState::busy;
     count = told - counted;
-    return HoleState::owned;
+    return HoleState::found;
   }
 
   // What a record that is committed there takes. Nothing if there is none.
@@ -311,12 +312,13 @@ class Repair {
     FoundRecord record;
     // [record-ready] acquire
     record.kind = load_acquire<Edge::record_ready>((*header)->commit) ^ tag_at(place);
-    if (record.kind >= 256 || !examine_record(**header, end.granules - place.granules, record))
+    if (!is_record_kind(record.kind) ||
+        !examine_record(**header, end.granules - place.granules, record))
       return std::nullopt;
     return ClaimSize{record.records, record.granules};
   }
 
-  // Whether the claim word once stood at `place`, for records and holes tile the segment: `waiting` if
+  // Whether the claim word once stood at `place`, for records and holes tile the segment: `found` if
   // so, `none` if not.
   HoleState reach(std::byte* records, const RecordPlace& place, const ClaimsEnd& end) const {
     RecordPlace at{place.segment, 0, 0};
@@ -324,13 +326,13 @@ class Repair {
       std::optional<ClaimSize> size = committed_at(records, at, end);
       if (!size) {
         const HoleClaim claim = find_claim(records, at, end);
-        if (claim.state != HoleState::owned) return HoleState::busy;
+        if (claim.state != HoleState::found) return HoleState::busy;
         size = claim.size;
       }
       at.records += size->records;
       at.granules += size->granules;
     }
-    return at == place ? HoleState::owned : HoleState::none;
+    return at == place ? HoleState::found : HoleState::none;
   }
 
   // Whether the hole may become a gap, and of which kind: `filled`. A claim that its owner marked
@@ -392,7 +394,7 @@ class Repair {
   void give_up(RecordHeader& header, std::uint64_t tag, const ClaimSize& size,
                RecordKind kind) noexcept {
     std::uint64_t old = load_relaxed(header.commit);  // relaxed: the swap checks it
-    if ((old ^ tag) < 256) return;
+    if (is_record_kind(old ^ tag)) return;
     const auto granules = static_cast<std::uint32_t>(size.granules);
     store_relaxed(header.claim, granules | (size.records != 1 ? kBatchClaim : 0));
     if (size.records != 1) {

@@ -5,25 +5,19 @@
 // changes nothing when it goes on. docs/internals/log.md, "Rolling".
 #pragma once
 
+#include "leat/log/current_segment.hpp"
 #include "leat/log/group_room.hpp"
 #include "leat/log/repair.hpp"
 #include "leat/log/segment_memory.hpp"
 
 namespace leat::inline v0::detail {
 
-// Where the bytes of a segment are, and which offset it begins with.
-struct SegmentPlace {
-  std::uint64_t number = 0;
-  std::uint64_t physical = 0;
-  std::uint64_t base_offset = 0;
-};
-
 // The entry of a segment that is live (between oldest_segment and current) while this is called. `corrupt`
 // also when it is not.
 inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const PartitionView& view,
                                          std::uint64_t number) noexcept {
   const Geometry& geometry = topic.geometry();
-  const SegmentEntry& entry = view.entries[number & (geometry.entry_count - 1)];
+  const SegmentEntry& entry = view.entry(number);
   // [segment-map] acquire: the base was stored before the map.
   const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
   const SegmentPlace place{map >> kPhysicalBits, map & kPhysicalMask,
@@ -70,7 +64,7 @@ class Roller {
     }
 
     const std::uint64_t next = current + 1;
-    SegmentEntry& entry = view_.entries[next & (geometry().entry_count - 1)];
+    SegmentEntry& entry = view_.entry(next);
     std::uint64_t old_map = load_acquire<Edge::segment_map>(entry.map);
     // relaxed, both: the swap checks them.
     const std::uint64_t old_base = load_relaxed(entry.base_offset);
@@ -101,7 +95,7 @@ class Roller {
       claim |= ClaimLayout::kClosed;
       LEAT_CRASH_POINT("roll:closed");
     }
-    const SegmentEntry& here = view_.entries[current & (geometry().entry_count - 1)];
+    const SegmentEntry& here = view_.entry(current);
     const std::uint64_t base =
         load_acquire<Edge::segment_map>(here.base_offset) + layout.records(claim);
     // All of the above is of one moment if the segment is still the current one.

@@ -88,7 +88,7 @@ class Shrinker {
     // one's until the segment is opened, which changes the word.
     if (is_chosen(physical)) return true;
     const std::uint64_t next = current() + 1;
-    const SegmentEntry& prepared = view_.entries[next & (geometry().entry_count - 1)];
+    const SegmentEntry& prepared = view_.entry(next);
     // [segment-map] acquire
     if (load_acquire<Edge::segment_map>(prepared.map) == (next << kPhysicalBits | physical))
       return true;
@@ -132,8 +132,7 @@ class Shrinker {
         named = load_seq_cst<Edge::retire>(slot.pin);
         if (named == 0) continue;
       }
-      const std::uint64_t map =
-          load_acquire<Edge::segment_map>(view_.entries[named & (geometry().entry_count - 1)].map);
+      const std::uint64_t map = load_acquire<Edge::segment_map>(view_.entry(named).map);
       // So long ago that its entry is another's: it may be anywhere.
       const bool known = map >> kPhysicalBits == named;
       if ((!known || (map & kPhysicalMask) == physical) && !is_dead(topic_, state)) return true;

@@ -12,6 +12,7 @@
 #include "leat/base/crash_point.hpp"
 #include "leat/deadline.hpp"
 #include "leat/log/claim_point.hpp"
+#include "leat/log/current_segment.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/result.hpp"
 
@@ -104,7 +105,7 @@ class PartitionWriter {
       if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
     }
     if (limit_ != nullptr) [[unlikely]] {
-      const Error error = wait_for_limit({claim_, segment_}, records, deadline, stop);
+      const Error error = wait_for_limit({claim_, segment_.number}, records, deadline, stop);
       if (error.code != Errc::ok) return error;
     }
     const std::uint64_t increment = layout_.increment(records, granules);
@@ -159,7 +160,7 @@ class PartitionWriter {
       LEAT_CRASH_POINT("claim:won");
       Error error;
       if (mark(*from)) [[likely]] {
-        if (from->segment == segment_ || enter(from->segment)) [[likely]] {
+        if (from->segment == segment_.number || enter(from->segment)) [[likely]] {
           place(room, from->word, records, granules);
           return {};
         }
@@ -192,8 +193,8 @@ class PartitionWriter {
     // earlier one is meant; nor one a lap later, since it is still the current one.
     const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
     if ((word & segment_mask_) == segment_word_ &&
-        load_acquire<Edge::segment_open>(view_.control->current) == segment_) [[likely]] {
-      return ClaimPoint{word, segment_};
+        load_acquire<Edge::segment_open>(view_.control->current) == segment_.number) [[likely]] {
+      return ClaimPoint{word, segment_.number};
     }
     return load_claim_point(*view_.control, layout_);
   }
@@ -220,17 +221,17 @@ class PartitionWriter {
   [[gnu::always_inline]] void place(ClaimedRoom& room, std::uint64_t word, std::uint64_t records,
                                     std::uint64_t granules) noexcept {
     const std::uint64_t granule = layout_.granules(word);
-    room.header = reinterpret_cast<RecordHeader*>(segment_data_ + granule * kGranule);
+    room.header = &segment_.header(granule);
     // The lines of the records to come belong to whoever read them last: fetch them early.
     __builtin_prefetch(reinterpret_cast<const std::byte*>(room.header) + kPrefetchDistance, 1);
-    room.tag = position_tag(segment_position_ + granule, key_);
-    room.offset = base_offset_ + layout_.records(word);
+    room.tag = segment_.tag(granule, key_);
+    room.offset = segment_.base_offset + layout_.records(word);
     // relaxed: the swap of the commit word checks it, and stores what follows with it.
     if (!exclusive_) {
       room.old_commit = load_relaxed(room.header->commit);
       // Revoked already, while this thread did not run: then the swap must fail, so it gets a value
       // that the word does not hold.
-      if ((room.old_commit ^ room.tag) < 256) [[unlikely]]
+      if (is_record_kind(room.old_commit ^ room.tag)) [[unlikely]]
         room.old_commit = ~room.old_commit;
     }
     // [overwrite] release: oldest_segment was moved on before this segment was opened; a lossy reader that
@@ -267,13 +268,13 @@ class PartitionWriter {
   [[gnu::always_inline]] void touch_ahead(const ClaimedRoom& room) noexcept {
     const std::uint64_t claimed = layout_.granules(claim_) * kGranule;  // Bytes of the segment.
     const auto begin =
-        static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(room.header) - segment_data_);
+        static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(room.header) - segment_.data);
     const std::uint64_t ahead = 2 * (claimed - begin);
     std::uint64_t until = claimed + (ahead < kTouchAhead ? ahead : kTouchAhead);
     if (until > segment_granules_ * kGranule) until = segment_granules_ * kGranule;
     if (touched_ < claimed) touched_ = Geometry::round_up(claimed, kCacheLine);
     for (; touched_ < until; touched_ += kCacheLine) {
-      auto& detail = *reinterpret_cast<std::uint32_t*>(segment_data_ + touched_ +
+      auto& detail = *reinterpret_cast<std::uint32_t*>(segment_.data + touched_ +
                                                        offsetof(RecordHeader, detail));
       store_relaxed(detail, 0U);  // relaxed: read by nobody
     }
@@ -296,13 +297,10 @@ class PartitionWriter {
   ClaimLayout layout_;  // This and the next three: copies of the geometry.
   std::uint64_t key_;
   std::uint64_t segment_granules_;
-  std::uint64_t granules_or_closed_;  // Mask of the claim word's granules and kClosed.
-  std::uint64_t segment_mask_;        // Mask of the claim word's segment number and kClosed.
-  std::uint64_t segment_ = 0;         // The segment last claimed in; 0 until the first.
+  std::uint64_t granules_or_closed_;   // Mask of the claim word's granules and kClosed.
+  std::uint64_t segment_mask_;         // Mask of the claim word's segment number and kClosed.
+  CurrentSegment<std::byte> segment_;  // The one last claimed in.
   std::uint64_t segment_word_ = ClaimLayout::kClosed;  // Its first claim word.
-  std::byte* segment_data_ = nullptr;
-  std::uint64_t segment_position_ = 0;
-  std::uint64_t base_offset_ = 0;
   std::uint64_t touched_ = 0;  // Exclusive only: bytes of the segment that touch_ahead() has seen.
   std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
   std::uint64_t announced_increment_ = 0;  // Exclusive only: what the slot's claim_increment holds.

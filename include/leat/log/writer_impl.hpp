@@ -48,11 +48,8 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
   if (!segment) return segment.error();
   // [intent] release: before the claims of an exclusive publisher in it. The others announce it.
   if (exclusive_) store_release<Edge::intent>(slot_->claim_segment, number);
-  segment_ = number;
+  segment_.enter(*segment, records_, geometry());
   segment_word_ = layout_.pack(number, 0, 0);
-  segment_data_ = records_ + segment->physical * geometry().segment_size;
-  segment_position_ = number * geometry().segment_granules;
-  base_offset_ = segment->base_offset;
   touched_ = 0;
   return {};
 }
@@ -106,11 +103,10 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 
 [[gnu::noinline]] LEAT_INLINE bool PartitionWriter::is_below_limit(const ClaimPoint& from,
                                                                    std::uint64_t records) {
-  std::uint64_t base = base_offset_;
-  if (segment_ != from.segment) {
+  std::uint64_t base = segment_.base_offset;
+  if (segment_.number != from.segment) {
     // [segment-map] acquire
-    base = load_acquire<Edge::segment_map>(
-        view_.entries[from.segment & (geometry().entry_count - 1)].base_offset);
+    base = load_acquire<Edge::segment_map>(view_.entry(from.segment).base_offset);
   }
   const std::uint64_t end = base + layout_.records(from.word) + records;
   // [sleeping] acquire: whoever changes what the limit returns moves the word on afterwards.

@@ -18,9 +18,7 @@ class ScribbledTopic {
   const TestTopic& topic() { return topic_; }
   Publisher& publisher() { return publisher_; }
   PartitionView words() { return topic_.shared().partition(0); }
-  SegmentEntry& entry(std::uint64_t segment) {
-    return words().entries[segment & (topic_.shared().geometry().entry_count - 1)];
-  }
+  SegmentEntry& entry(std::uint64_t segment) { return words().entry(segment); }
   const ClaimLayout& layout() { return topic_.shared().geometry().claim_layout; }
   // The header at a granule of the first segment.
   RecordHeader& header(std::uint64_t granule) {
