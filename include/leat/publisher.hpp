@@ -164,17 +164,8 @@ class Publisher {
       return publish(NewRecord{.value = value}, deadline, stop);
     if (auto ok = check(value.size()); !ok) [[unlikely]]
       return ok.error();
-    detail::PartitionWriter& writer = writers_[home_partition_];
-    detail::ClaimedRoom room;
-    if (const Error error =
-            writer.claim(room, 1, detail::granules_for(value.size()), deadline, &stop);
-        error.code != Errc::ok)
-      return error;
-    detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(value.size()));
-    detail::copy_in(reinterpret_cast<std::byte*>(room.header + 1), value.data(), value.size());
-    if (const Error error = writer.commit(room, detail::RecordKind::data); error.code != Errc::ok)
-      return error;
-    return room.offset;
+    return append(writers_[home_partition_], detail::RecordKind::data, 1, value.size(), 0, deadline,
+                  &stop, [&](std::byte* at) { detail::copy_in(at, value.data(), value.size()); });
   }
 
   // The same with key, headers, or a partition of the caller's choice.
@@ -186,18 +177,11 @@ class Publisher {
     if (auto ok = check(payload); !ok) return ok.error();
     auto partition = partition_for(record);
     if (!partition) return partition.error();
-    detail::PartitionWriter& writer = writers_[*partition];
-    detail::ClaimedRoom room;
-    if (const Error error = writer.claim(room, 1, detail::granules_for(payload), deadline, &stop);
-        error.code != Errc::ok)
-      return error;
-    detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | sizes.flags);
-    std::byte* at =
-        detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
-    detail::copy_in(at, record.value.data(), record.value.size());
-    if (const Error error = writer.commit(room, detail::RecordKind::data); error.code != Errc::ok)
-      return error;
-    return room.offset;
+    return append(writers_[*partition], detail::RecordKind::data, 1, payload, sizes.flags, deadline,
+                  &stop, [&](std::byte* at) {
+                    at = detail::write_extension(at, record, sizes);
+                    detail::copy_in(at, record.value.data(), record.value.size());
+                  });
   }
 
   // Claims room for `size` bytes without waiting. `busy`: the last claim is still open.
@@ -234,6 +218,24 @@ class Publisher {
   friend class Topic;
   friend class Batch;
   Publisher() noexcept;
+
+  // Claims room for `records` in `payload` bytes, lets write(std::byte*) fill it, and commits. Returns the
+  // first offset.
+  template <class Write>
+  [[gnu::always_inline]] static Result<std::uint64_t> append(
+      detail::PartitionWriter& writer, detail::RecordKind kind, std::uint32_t records,
+      std::uint64_t payload, std::uint32_t flags, const Deadline& deadline,
+      const std::stop_token* stop, Write&& write) {
+    detail::ClaimedRoom room;
+    if (const Error error =
+            writer.claim(room, records, detail::granules_for(payload), deadline, stop);
+        error.code != Errc::ok)
+      return error;
+    detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | flags);
+    write(reinterpret_cast<std::byte*>(room.header + 1));
+    if (const Error error = writer.commit(room, kind); error.code != Errc::ok) return error;
+    return room.offset;
+  }
 
   Error too_large() const noexcept { return {Errc::too_large, static_cast<int>(max_payload_)}; }
 
@@ -305,23 +307,19 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   if (count_ == 0) return Errc::invalid_argument;
   const std::uint64_t payload = sizeof(detail::BatchHeader) + size_;
   if (auto ok = publisher_->check(payload); !ok) return ok.error();
-  detail::PartitionWriter& writer = publisher_->writers_[partition_];
-  detail::ClaimedRoom room;
-  if (const Error error =
-          writer.claim(room, count_, detail::granules_for(payload), deadline, nullptr);
-      error.code != Errc::ok) {
-    return error;
+  bool is_written = false;
+  auto first = Publisher::append(
+      publisher_->writers_[partition_], detail::RecordKind::batch, count_, payload, 0, deadline,
+      nullptr, [&](std::byte* at) {
+        detail::store_relaxed(reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
+        detail::copy_in(at + sizeof(detail::BatchHeader), frames_.get(), size_);
+        is_written = true;
+      });
+  if (is_written) {  // Also if it was revoked.
+    count_ = 0;
+    size_ = 0;
   }
-  detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload));
-  auto* header = reinterpret_cast<detail::BatchHeader*>(room.header + 1);
-  detail::store_relaxed(header->count, count_);
-  detail::copy_in(reinterpret_cast<std::byte*>(header + 1), frames_.get(), size_);
-  count_ = 0;
-  size_ = 0;
-  if (const Error error = writer.commit(room, detail::RecordKind::batch); error.code != Errc::ok) {
-    return error;
-  }
-  return room.offset;
+  return first;
 }
 
 }  // namespace leat::inline v0

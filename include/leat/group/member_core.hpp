@@ -156,8 +156,29 @@ class MemberCore final : public Waiter {
   bool claim_anywhere(std::size_t want, HoldPhase phase);
   bool claim(Lane& lane, std::size_t want, HoldPhase phase);
   bool take_spare(const HoldState& state, std::uint32_t& at) noexcept;
-  void keep_claimed(std::uint64_t word, std::size_t from_own) noexcept;
-  void drop_claimed(std::uint64_t word) noexcept;
+  // One attempt to claim.
+  struct ClaimAttempt {
+    CursorValue from;                 // Where the cursor was,
+    ClaimName name;                   // and what the claim is called.
+    HoldState state;                  // Of its holds.
+    Walk walk = Walk::nothing;        // How the walk ended.
+    std::uint64_t first_segment = 0;  // Where it began.
+    std::size_t share = 0;            // Records, at most.
+    std::size_t from_own = 0;         // Holds of the own row, from the end of free_.
+    std::uint32_t spare = 0;          // Spare holds that were looked at.
+    bool has_moved = false;           // Gaps were passed, or the end of a segment.
+    bool is_late = false;             // By key: somebody else was faster.
+    bool is_won = false;
+  };
+  enum class ClaimEnd : std::uint8_t { one, none, again, failed };
+  void name_claim(ClaimAttempt& claim, std::uint32_t partition, HoldPhase phase) noexcept;
+  void hold_records(ClaimAttempt& claim, Lane& lane, std::size_t want) noexcept;
+  void gain_claimed_keys(ClaimAttempt& claim, std::uint32_t partition) noexcept;
+  bool swap_cursor(const ClaimAttempt& claim, const Walker& walker) noexcept;
+  ClaimEnd keep_claimed(const ClaimAttempt& claim, const Walker& walker) noexcept;
+  void keep_holds(const ClaimAttempt& claim) noexcept;
+  ClaimEnd drop_claimed(const ClaimAttempt& claim, std::uint32_t partition) noexcept;
+  void drop_holds(std::uint64_t word) noexcept;
   bool pin(Lane& lane, const CursorValue& cursor) noexcept;
   void unpin(std::uint32_t partition) noexcept;
   // While a member of a group with a lease reads a record that it holds: the lease may run out

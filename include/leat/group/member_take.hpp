@@ -139,117 +139,133 @@ inline void MemberCore::begin_ready() noexcept {
 
 // Claims up to `want` records of a partition; they are in ready_ then. False: none, or an error.
 inline bool MemberCore::claim(Lane& lane, std::size_t want, HoldPhase phase) {
-  Walker& walker = lane.walker;
-  const std::uint32_t partition = walker.partition();
+  const std::uint32_t partition = lane.walker.partition();
   begin_ready();
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
-    const CursorValue from = group_->load_cursor(partition);
-    if (must_pin_ && !pin(lane, from)) {
+    ClaimAttempt claim;
+    claim.from = group_->load_cursor(partition);
+    if (must_pin_ && !pin(lane, claim.from)) {
       unpin(partition);
       if (is_closed()) break;
       continue;  // Others have moved it.
     }
-    Walk walk = walker.go_to(from);
-    if (walk == Walk::nothing) {
+    claim.walk = lane.walker.go_to(claim.from);
+    if (claim.walk == Walk::nothing) {
       unpin(partition);
       return false;
     }
-    const std::uint64_t first_segment = walker.segment();
-    // A number that the cursor does not show for this seat now, so that it tells this claim.
-    std::uint64_t number = claim_number_ + 1;
-    if (names_claim(from, seat_, {number, 0})) ++number;
-    const ClaimName name{number, partition};
-    // [group-cursor] release: before the claim's holds.
-    store_release<Edge::group_cursor>(seat().claiming, name.pack());
-    const HoldState state{phase, seat_ + 1, phase == HoldPhase::held ? 1U : 0U,
-                          false, false,     number & HoldState::kGenerationMask};
-    const std::uint64_t word = state.pack();
-
-    const std::size_t share =
-        std::min({fair_share(lane, want), geometry().hold_count - in_flight_, kAtOnce});
-    std::size_t from_own = 0;
-    std::uint32_t spare = 0;
-    bool has_spare = false;
-    bool moved = false;
-    while (walk != Walk::corrupt && ready_.size() < share) {
-      if (ready_.empty()) {
-        ++in_flight_;
-        note_in_flight();
-        --in_flight_;
-      }
-      const bool is_own = from_own != free_.size();
-      if (!is_own && !has_spare && !(has_spare = take_spare(state, spare))) break;
-      WalkedRecord record;
-      walk = walker.next(record);
-      if (walk == Walk::skipped) {
-        moved = true;
-        if (must_pin_ && walker.segment() != first_segment) break;
-        continue;
-      }
-      if (walk != Walk::record) break;
-      const std::uint32_t row = is_own ? seat_ : geometry().seat_count;
-      const std::uint32_t index = is_own ? free_[free_.size() - ++from_own] : spare++;
-      if (!is_own) has_spare = false;
-      write_hold(row, index, record, by_key_ ? key_hash(record) : 0, word);
-      push_reserved(ready_, {record, row, index, word});
-    }
-    // Who walks the same records at the same time must not find their keys taken for nothing.
-    const bool is_late = by_key_ && group_->load_cursor(partition) != from;
-    if (is_late) parked_.swap(ready_);  // No key was gained.
-    if (by_key_ && !is_late) gain_keys();
-    if (has_spare) {
-      store_release<Edge::hold>(group_->hold(geometry().seat_count, spare).state,
-                                HoldState::let_go(word, HoldPhase::free));
-    }
+    name_claim(claim, partition, phase);
+    hold_records(claim, lane, want);
+    gain_claimed_keys(claim, partition);
     LEAT_CRASH_POINT("take:held");
-    const bool any = !ready_.empty() || !parked_.empty();
-    bool claimed = false;
-    if (!is_late && walk != Walk::corrupt && (any || moved)) {
-      note_claim(*group_, partition, from);
-      LEAT_CRASH_POINT("take:noting");
-      claimed = group_->swap_cursor(partition, from, walker.cursor(seat_ + 1, number));
-    }
-    if (claimed) {
-      LEAT_CRASH_POINT("take:claimed");
-      // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
-      if (is_closed()) [[unlikely]] {
-        ready_.clear();
-        parked_.clear();
-        unpin(partition);
-        break;
-      }
-      // [group-cursor] release
-      store_release<Edge::group_cursor>(seat().noted, name.pack());
-      LEAT_CRASH_POINT("take:noted");
-      claim_number_ = std::max(claim_number_, number);
-      keep_claimed(word, from_own);
-      if (walker.segment() != first_segment) SharedTopic::wake(shared().header().space_wake);
-      unpin(partition);
-      if (!ready_.empty()) return true;
-      if (claim_again_ns_ != 0) return false;
-      if (moved || any) continue;  // Only gaps so far, or keys that others have.
-      return false;
-    }
-    if (any) drop_claimed(word);
-    unpin(partition);
-    note_in_flight();
-    if (walk != Walk::corrupt && !any && !moved) {
-      if (claim_number_ >= number) continue;  // There are spare holds, for larger numbers.
-      is_room_full_ = share != 0 && from_own == free_.size() && spare == geometry().spare_count();
-      if (is_room_full_) claim_again_ns_ = now_ns() + kOthersDie;
-      return false;
-    }
-    // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
-    if (walk == Walk::corrupt && group_->load_cursor(partition) == from) break;
-    spin_pause();
+    claim.is_won = swap_cursor(claim, lane.walker);
+    const ClaimEnd end =
+        claim.is_won ? keep_claimed(claim, lane.walker) : drop_claimed(claim, partition);
+    if (end == ClaimEnd::one) return true;
+    if (end == ClaimEnd::none) return false;
+    if (end == ClaimEnd::failed) break;
   }
   (void)fail(is_closed() ? Errc::closed : Errc::corrupt);
   return false;
 }
 
-// The claim was made: what is ready is this member's; what is parked, everybody's.
-inline void MemberCore::keep_claimed(std::uint64_t word, std::size_t from_own) noexcept {
-  free_.resize(free_.size() - from_own);
+// First step: a number that the cursor does not show for this seat now, so that it tells this claim.
+inline void MemberCore::name_claim(ClaimAttempt& claim, std::uint32_t partition,
+                                   HoldPhase phase) noexcept {
+  std::uint64_t number = claim_number_ + 1;
+  if (names_claim(claim.from, seat_, {number, 0})) ++number;
+  claim.name = {number, partition};
+  // [group-cursor] release: before the claim's holds.
+  store_release<Edge::group_cursor>(seat().claiming, claim.name.pack());
+  claim.state = {phase, seat_ + 1, phase == HoldPhase::held ? 1U : 0U,
+                 false, false,     number & HoldState::kGenerationMask};
+}
+
+// Second step: walks from the cursor on, and stores a hold for each record.
+inline void MemberCore::hold_records(ClaimAttempt& claim, Lane& lane, std::size_t want) noexcept {
+  Walker& walker = lane.walker;
+  claim.first_segment = walker.segment();
+  claim.share = std::min({fair_share(lane, want), geometry().hold_count - in_flight_, kAtOnce});
+  const std::uint64_t word = claim.state.pack();
+  bool has_spare = false;
+  while (claim.walk != Walk::corrupt && ready_.size() < claim.share) {
+    if (ready_.empty()) {
+      ++in_flight_;
+      note_in_flight();
+      --in_flight_;
+    }
+    const bool is_own = claim.from_own != free_.size();
+    if (!is_own && !has_spare && !(has_spare = take_spare(claim.state, claim.spare))) break;
+    WalkedRecord record;
+    claim.walk = walker.next(record);
+    if (claim.walk == Walk::skipped) {
+      claim.has_moved = true;
+      if (must_pin_ && walker.segment() != claim.first_segment) break;
+      continue;
+    }
+    if (claim.walk != Walk::record) break;
+    const std::uint32_t row = is_own ? seat_ : geometry().seat_count;
+    const std::uint32_t index = is_own ? free_[free_.size() - ++claim.from_own] : claim.spare++;
+    if (!is_own) has_spare = false;
+    write_hold(row, index, record, by_key_ ? key_hash(record) : 0, word);
+    push_reserved(ready_, {record, row, index, word});
+  }
+  if (!has_spare) return;
+  // [hold] release
+  store_release<Edge::hold>(group_->hold(geometry().seat_count, claim.spare).state,
+                            HoldState::let_go(word, HoldPhase::free));
+}
+
+// Third step, by key: what has somebody else's key goes from ready_ to parked_.
+inline void MemberCore::gain_claimed_keys(ClaimAttempt& claim, std::uint32_t partition) noexcept {
+  // Who walks the same records at the same time must not find their keys taken for nothing.
+  claim.is_late = by_key_ && group_->load_cursor(partition) != claim.from;
+  if (claim.is_late) {
+    parked_.swap(ready_);  // No key was gained.
+  } else if (by_key_) {
+    gain_keys();
+  }
+}
+
+// Fourth step: the claim is made if the cursor is still where the walk began.
+inline bool MemberCore::swap_cursor(const ClaimAttempt& claim, const Walker& walker) noexcept {
+  const bool has_passed = claim.has_moved || !ready_.empty() || !parked_.empty();
+  if (claim.is_late || claim.walk == Walk::corrupt || !has_passed) return false;
+  note_claim(*group_, walker.partition(), claim.from);
+  LEAT_CRASH_POINT("take:noting");
+  if (!group_->swap_cursor(walker.partition(), claim.from,
+                           walker.cursor(seat_ + 1, claim.name.number)))
+    return false;
+  LEAT_CRASH_POINT("take:claimed");
+  return true;
+}
+
+// Last step: the claim was made. What is ready is this member's; what is parked, everybody's.
+inline MemberCore::ClaimEnd MemberCore::keep_claimed(const ClaimAttempt& claim,
+                                                     const Walker& walker) noexcept {
+  // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
+  if (is_closed()) [[unlikely]] {
+    begin_ready();
+    parked_.clear();
+    unpin(walker.partition());
+    return ClaimEnd::failed;
+  }
+  // [group-cursor] release
+  store_release<Edge::group_cursor>(seat().noted, claim.name.pack());
+  LEAT_CRASH_POINT("take:noted");
+  claim_number_ = std::max(claim_number_, claim.name.number);
+  const bool any = !ready_.empty() || !parked_.empty();
+  keep_holds(claim);
+  if (walker.segment() != claim.first_segment) SharedTopic::wake(shared().header().space_wake);
+  unpin(walker.partition());
+  if (!ready_.empty()) return ClaimEnd::one;
+  if (claim_again_ns_ != 0) return ClaimEnd::none;
+  // Only gaps so far, or keys that others have.
+  return claim.has_moved || any ? ClaimEnd::again : ClaimEnd::none;
+}
+inline void MemberCore::keep_holds(const ClaimAttempt& claim) noexcept {
+  const std::uint64_t word = claim.state.pack();
+  free_.resize(free_.size() - claim.from_own);
   in_flight_ += ready_.size() + parked_.size();
   note_in_flight();
   for (const Ready& one : ready_) {
@@ -259,17 +275,36 @@ inline void MemberCore::keep_claimed(std::uint64_t word, std::size_t from_own) n
       *others_.insert(place_of(one.row, one.hold)) = {word, 0, 0};
     }
   }
-  if (by_key_) {
-    for (const Ready& one : ready_) {
-      // relaxed: what this member wrote
-      find_mine(one.row, one.hold)->key = load_relaxed(group_->hold(one.row, one.hold).key);
-    }
-    park();
+  if (!by_key_) return;
+  for (const Ready& one : ready_) {
+    // relaxed: what this member wrote
+    find_mine(one.row, one.hold)->key = load_relaxed(group_->hold(one.row, one.hold).key);
   }
+  park();
 }
 
-// The claim was not made, and never will be.
-inline void MemberCore::drop_claimed(std::uint64_t word) noexcept {
+// Or: it was not made, and never will be.
+inline MemberCore::ClaimEnd MemberCore::drop_claimed(const ClaimAttempt& claim,
+                                                     std::uint32_t partition) noexcept {
+  const bool any = !ready_.empty() || !parked_.empty();
+  if (any) drop_holds(claim.state.pack());
+  unpin(partition);
+  note_in_flight();
+  if (claim.walk != Walk::corrupt && !any && !claim.has_moved) {
+    // There are spare holds, for larger numbers.
+    if (claim_number_ >= claim.name.number) return ClaimEnd::again;
+    is_room_full_ = claim.share != 0 && claim.from_own == free_.size() &&
+                    claim.spare == geometry().spare_count();
+    if (is_room_full_) claim_again_ns_ = now_ns() + kOthersDie;
+    return ClaimEnd::none;
+  }
+  // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
+  if (claim.walk == Walk::corrupt && group_->load_cursor(partition) == claim.from)
+    return ClaimEnd::failed;
+  spin_pause();
+  return ClaimEnd::again;
+}
+inline void MemberCore::drop_holds(std::uint64_t word) noexcept {
   bool announces = false;
   for (const auto* claimed : {&ready_, &parked_}) {
     for (const Ready& one : *claimed) {

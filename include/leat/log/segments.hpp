@@ -64,66 +64,23 @@ class Roller {
     }
 
     const std::uint64_t next = current + 1;
-    SegmentEntry& entry = view_.entry(next);
-    std::uint64_t old_map = load_acquire<Edge::segment_map>(entry.map);
-    // relaxed, both: the swap checks them.
-    const std::uint64_t old_base = load_relaxed(entry.base_offset);
-    const std::uint64_t old_end = load_relaxed(entry.previous_end);
-    std::uint64_t physical = 0;
-    if (old_map >> kPhysicalBits < next) {
-      auto found =
-          geometry().grows() ? choose_room(current, shortage) : find_room(current, shortage);
-      if (!found) return found.error();
-      if (group_error_.code != Errc::ok) return group_error_;
-      if (*found == kNoRoom) {
-        // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
-        // opened that meanwhile, it says nothing about now.
-        const bool stale = load_acquire<Edge::segment_open>(view_.control->current) != current;
-        if (stale) return RollState::moved;
-        if (shortage.by_groups && !shortage.by_others) name_holders(shortage);
-        return RollState::full;
-      }
-      physical = *found;
+    const FoundEntry found = look_at_entry(next);
+    std::uint64_t physical = kNoRoom;
+    if (!found.is_mapped) {
+      auto room = room_behind(current, shortage);
+      if (!room) return room.error();
+      if (*room == kNoRoom) return why_no_room(current, shortage);
+      physical = *room;
     }
-
-    if (!ClaimLayout::is_closed(claim)) {
-      // No claim fits behind this one any more, whoever makes it: the segment's count is final.
-      if (!compare_exchange<Edge::claim>(view_.control->claim, claim,
-                                         claim | ClaimLayout::kClosed)) {
-        return RollState::moved;
-      }
-      claim |= ClaimLayout::kClosed;
-      LEAT_CRASH_POINT("roll:closed");
-    }
-    const SegmentEntry& here = view_.entry(current);
+    if (!close(claim)) return RollState::moved;
+    // [segment-map] acquire
     const std::uint64_t base =
-        load_acquire<Edge::segment_map>(here.base_offset) + layout.records(claim);
+        load_acquire<Edge::segment_map>(view_.entry(current).base_offset) + layout.records(claim);
     // All of the above is of one moment if the segment is still the current one.
     if (load_acquire<Edge::segment_open>(view_.control->current) != current)
       return RollState::moved;
-
-    if (old_map >> kPhysicalBits < next) {
-      // [segment-map] 128 bits, before the map. A base never comes back, so this takes effect once.
-      if (old_base != base || old_end != claim) {
-        compare_exchange_pair<Edge::segment_map>(&entry.base_offset, {old_base, old_end},
-                                                 {base, claim});
-      }
-      LEAT_CRASH_POINT("roll:base");
-      compare_exchange<Edge::segment_map>(entry.map, old_map, next << kPhysicalBits | physical);
-      LEAT_CRASH_POINT("roll:mapped");
-    }
-    // Whoever won: its choice counts.
-    const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
-    if (map >> kPhysicalBits != next) return RollState::moved;
-    if ((map & kPhysicalMask) >= geometry().segment_count) return Errc::corrupt;
-    raise(view_.physical[map & kPhysicalMask].last_segment, next);
-    LEAT_CRASH_POINT("roll:recorded");
-
-    // [segment-open] seq_cst, 128 bits: only the very segment that was prepared is opened.
-    compare_exchange_pair<Edge::segment_open>(&view_.control->claim, {claim, current},
-                                              {layout.pack(next, 0, 0), next});
-    LEAT_CRASH_POINT("roll:opened");
-    return RollState::moved;
+    if (!found.is_mapped) prepare(found, next, base, claim, physical);
+    return open({claim, current}, next);
   }
 
   // Turns the gating subscribers that hold the oldest segment into lossy ones.
@@ -152,7 +109,86 @@ class Roller {
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
-  // A mark goes: whoever set it leaves the memory of a segment that is prepared alone.
+  // The entry of the next segment, as it was before room was looked for.
+  struct FoundEntry {
+    std::uint64_t base = 0;
+    std::uint64_t end = 0;
+    std::uint64_t map = 0;
+    bool is_mapped = false;  // It is the next segment's: somebody has prepared it.
+  };
+  FoundEntry look_at_entry(std::uint64_t next) const noexcept {
+    const SegmentEntry& entry = view_.entry(next);
+    FoundEntry found;
+    // [segment-map] acquire
+    found.map = load_acquire<Edge::segment_map>(entry.map);
+    // relaxed, both: the swap checks them.
+    found.base = load_relaxed(entry.base_offset);
+    found.end = load_relaxed(entry.previous_end);
+    found.is_mapped = found.map >> kPhysicalBits >= next;
+    return found;
+  }
+
+  // A physical segment for the one after `current`, or kNoRoom.
+  Result<std::uint64_t> room_behind(std::uint64_t current, Shortage& shortage) {
+    auto found = geometry().grows() ? choose_room(current, shortage) : find_room(current, shortage);
+    if (found && group_error_.code != Errc::ok) return group_error_;
+    return found;
+  }
+  RollState why_no_room(std::uint64_t current, Shortage& shortage) {
+    // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
+    // opened that meanwhile, it says nothing about now.
+    if (load_acquire<Edge::segment_open>(view_.control->current) != current)
+      return RollState::moved;
+    if (shortage.by_groups && !shortage.by_others) name_holders(shortage);
+    return RollState::full;
+  }
+
+  // No claim fits behind this one any more, whoever makes it: the segment's count is final. False if
+  // somebody claimed meanwhile.
+  bool close(std::uint64_t& claim) noexcept {
+    if (ClaimLayout::is_closed(claim)) return true;
+    std::uint64_t expected = claim;
+    if (!compare_exchange<Edge::claim>(view_.control->claim, expected,
+                                       claim | ClaimLayout::kClosed)) {
+      return false;
+    }
+    claim |= ClaimLayout::kClosed;
+    LEAT_CRASH_POINT("roll:closed");
+    return true;
+  }
+
+  // Says in the entry where the next segment lies, and with which offset it begins.
+  void prepare(const FoundEntry& found, std::uint64_t next, std::uint64_t base, std::uint64_t end,
+               std::uint64_t physical) noexcept {
+    SegmentEntry& entry = view_.entry(next);
+    // [segment-map] 128 bits, before the map. A base never comes back, so this takes effect once.
+    if (found.base != base || found.end != end) {
+      compare_exchange_pair<Edge::segment_map>(&entry.base_offset, {found.base, found.end},
+                                               {base, end});
+    }
+    LEAT_CRASH_POINT("roll:base");
+    std::uint64_t map = found.map;
+    compare_exchange<Edge::segment_map>(entry.map, map, next << kPhysicalBits | physical);
+    LEAT_CRASH_POINT("roll:mapped");
+  }
+
+  // Lets publishers claim in the next segment, which somebody has prepared. `closed`: where the claims
+  // of the last one end.
+  Result<RollState> open(const ClaimPoint& closed, std::uint64_t next) noexcept {
+    // [segment-map] acquire. Whoever won: its choice counts.
+    const std::uint64_t map = load_acquire<Edge::segment_map>(view_.entry(next).map);
+    if (map >> kPhysicalBits != next) return RollState::moved;
+    if ((map & kPhysicalMask) >= geometry().segment_count) return Errc::corrupt;
+    raise(view_.physical[map & kPhysicalMask].last_segment, next);
+    LEAT_CRASH_POINT("roll:recorded");
+    // [segment-open] seq_cst, 128 bits: only the very segment that was prepared is opened.
+    compare_exchange_pair<Edge::segment_open>(&view_.control->claim, {closed.word, closed.segment},
+                                              {geometry().claim_layout.pack(next, 0, 0), next});
+    LEAT_CRASH_POINT("roll:opened");
+    return RollState::moved;
+  }
+
+  // Also clears kNoMemory; whoever set it will see the segment being prepared and keep its memory.
   static void raise(std::uint64_t& word, std::uint64_t to) noexcept {
     std::uint64_t seen = load_relaxed(word);  // relaxed: the swap checks it
     while ((seen & ~kNoMemory) < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {

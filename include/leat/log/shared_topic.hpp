@@ -34,7 +34,7 @@ inline constexpr bool kOneMapping = true;
 inline constexpr bool kOneMapping = false;
 #endif
 
-// How often those look again who wait for somebody that may die without a word, in ns.
+// Recheck interval when waiting on a process that may die silently, in ns.
 inline constexpr std::int64_t kLookAgain = 2'000'000;
 
 class SharedTopic {

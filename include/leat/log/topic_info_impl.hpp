@@ -37,92 +37,115 @@ inline std::vector<OpenClaim> claims_with_others_behind(const SharedTopic& topic
   return claims;
 }
 
+// What somebody is just publishing is no news; a claim that is still open a moment later is.
+inline std::vector<OpenClaim> claims_that_block(const SharedTopic& topic) {
+  std::vector<OpenClaim> claims = claims_with_others_behind(topic);
+  if (claims.empty()) return claims;
+  for (int i = 0; i < 1000; ++i) spin_pause();
+  const std::vector<OpenClaim> still_open = claims_with_others_behind(topic);
+  std::erase_if(claims, [&](const OpenClaim& claim) {
+    return std::find(still_open.begin(), still_open.end(), claim) == still_open.end();
+  });
+  return claims;
+}
+
+// Of a partition, at about one moment.
+struct PartitionFacts {
+  PartitionInfo info;
+  std::uint64_t oldest_segment = 0;
+  std::uint64_t current = 0;
+  std::uint64_t max_segments = 0;
+
+  bool has_other_room() const noexcept { return current - oldest_segment + 1 < max_segments; }
+};
+
+inline PartitionFacts facts_of_partition(SharedTopic& topic, std::uint32_t partition) {
+  const Geometry& geometry = topic.geometry();
+  const ClaimLayout& layout = geometry.claim_layout;
+  const PartitionView view = topic.partition(partition);
+  PartitionFacts facts;
+  for (int attempt = 0; attempt < 1000; ++attempt) {  // A busy topic may move meanwhile.
+    facts.oldest_segment = load_seq_cst<Edge::retire>(view.control->oldest_segment);
+    facts.current = load_acquire<Edge::segment_open>(view.control->current);
+    const std::uint64_t claim = load_acquire<Edge::claim>(view.control->claim);
+    auto first = find_segment(topic, view, facts.oldest_segment);
+    auto newest = find_segment(topic, view, facts.current);
+    if (!first || !newest || layout.segment(claim) != layout.truncate_segment(facts.current))
+      continue;
+    facts.info.start = first->base_offset;
+    facts.info.end = newest->base_offset + layout.records(claim);
+    break;
+  }
+  const SegmentMemory memory{topic, partition};
+  const std::uint64_t segments = geometry.grows() ? memory.count() : geometry.segment_count;
+  facts.info.capacity_bytes = segments * geometry.segment_size;
+  facts.max_segments =
+      geometry.grows() ? std::max(segments, memory.maximum()) : geometry.segment_count;
+  return facts;
+}
+
+inline const char* name_of(ParticipantRole role) noexcept {
+  switch (role) {
+    case ParticipantRole::publisher: return "publisher";
+    case ParticipantRole::exclusive_publisher: return "exclusive-publisher";
+    case ParticipantRole::member: return "member";
+    default: return "subscriber";
+  }
+}
+
+// Adds what a subscriber's line of one partition tells.
+inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
+                       const PartitionFacts& partition, bool retain_all) {
+  const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);
+  if (mode == static_cast<std::uint64_t>(ReaderMode::none)) return;
+  const std::uint64_t offset = load_relaxed(line.cursor_offset);  // relaxed: for people
+  info.offset += offset;
+  if (partition.info.end > offset) info.lag += partition.info.end - offset;
+  if (mode != static_cast<std::uint64_t>(ReaderMode::gating)) {
+    info.role = "lossy-subscriber";
+  } else if (!retain_all && !partition.has_other_room() &&
+             load_acquire<Edge::cursor>(line.cursor_segment) <= partition.oldest_segment) {
+    info.blocking = true;
+  }
+}
+
 }  // namespace detail
 
 LEAT_INLINE TopicInfo Topic::info() const {
-  const detail::Geometry& geometry = topic_->geometry();
+  using namespace detail;
+  const Geometry& geometry = topic_->geometry();
   TopicInfo info;
   info.name = name_;
   info.policy = policy();
   info.segment_bytes = geometry.segment_size;
-  info.retain_all = (geometry.flags & detail::kRetainAll) != 0;
-  info.single_writer = (geometry.flags & detail::kSingleWriter) != 0;
-  info.timestamps = (geometry.flags & detail::kTimestamps) != 0;
-  std::vector<std::uint64_t> starts;
-  std::vector<std::uint64_t> currents;
-  std::vector<std::uint64_t> rooms;  // Segments, at most.
+  info.retain_all = (geometry.flags & kRetainAll) != 0;
+  info.single_writer = (geometry.flags & kSingleWriter) != 0;
+  info.timestamps = (geometry.flags & kTimestamps) != 0;
+  std::vector<PartitionFacts> partitions;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    const detail::PartitionView view = topic_->partition(i);
-    PartitionInfo partition;
-    std::uint64_t start = 0;
-    std::uint64_t current = 0;
-    for (int attempt = 0; attempt < 1000;
-         ++attempt) {  // A snapshot; a busy topic may move meanwhile.
-      start = detail::load_seq_cst<detail::Edge::retire>(view.control->oldest_segment);
-      current = detail::load_acquire<detail::Edge::segment_open>(view.control->current);
-      const std::uint64_t claim = detail::load_acquire<detail::Edge::claim>(view.control->claim);
-      auto first = detail::find_segment(*topic_, view, start);
-      auto newest = detail::find_segment(*topic_, view, current);
-      if (!first || !newest ||
-          geometry.claim_layout.segment(claim) != geometry.claim_layout.truncate_segment(current)) {
-        continue;
-      }
-      partition.start = first->base_offset;
-      partition.end = newest->base_offset + geometry.claim_layout.records(claim);
-      break;
-    }
-    const detail::SegmentMemory memory{*topic_, i};
-    const std::uint64_t segments = geometry.grows() ? memory.count() : geometry.segment_count;
-    const std::uint64_t maximum = geometry.grows() ? memory.maximum() : geometry.segment_count;
-    partition.capacity_bytes = segments * geometry.segment_size;
-    info.capacity_bytes = std::max(info.capacity_bytes, partition.capacity_bytes);
-    info.max_capacity_bytes = maximum * geometry.segment_size;
-    rooms.push_back(std::max(segments, maximum));
-    info.partitions.push_back(partition);
-    starts.push_back(start);
-    currents.push_back(current);
+    const PartitionFacts& facts = partitions.emplace_back(facts_of_partition(*topic_, i));
+    info.capacity_bytes = std::max(info.capacity_bytes, facts.info.capacity_bytes);
+    info.max_capacity_bytes =
+        (geometry.grows() ? SegmentMemory{*topic_, i}.maximum() : geometry.segment_count) *
+        geometry.segment_size;
+    info.partitions.push_back(facts.info);
   }
-  // What somebody is just publishing is no news; a claim that is still open a moment later is.
-  std::vector<detail::OpenClaim> open_claims = detail::claims_with_others_behind(*topic_);
-  if (!open_claims.empty()) {
-    for (int i = 0; i < 1000; ++i) detail::spin_pause();
-    const auto still_open = detail::claims_with_others_behind(*topic_);
-    std::erase_if(open_claims, [&](const detail::OpenClaim& claim) {
-      return std::find(still_open.begin(), still_open.end(), claim) == still_open.end();
-    });
-  }
+  const std::vector<OpenClaim> blocking = claims_that_block(*topic_);
   for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
-    const detail::ParticipantSlot& participant = topic_->participant(slot);
-    const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(participant.state);
-    const auto role = detail::role_of(state);
-    if (!detail::is_publisher(state) && role != detail::ParticipantRole::subscriber &&
-        role != detail::ParticipantRole::member) {
-      continue;
-    }
-    if (detail::is_dead(*topic_, state)) continue;
+    const ParticipantSlot& participant = topic_->participant(slot);
+    const std::uint64_t state = load_acquire<Edge::slot>(participant.state);
+    const ParticipantRole role = role_of(state);
+    const bool is_shown = is_publisher(state) || role == ParticipantRole::subscriber ||
+                          role == ParticipantRole::member;
+    if (!is_shown || is_dead(*topic_, state)) continue;
     ParticipantInfo one;
-    one.pid = detail::load_relaxed(participant.pid);
-    one.role = role == detail::ParticipantRole::publisher             ? "publisher"
-               : role == detail::ParticipantRole::exclusive_publisher ? "exclusive-publisher"
-               : role == detail::ParticipantRole::member              ? "member"
-                                                                      : "subscriber";
-    one.blocking = std::any_of(open_claims.begin(), open_claims.end(),
-                               [&](const detail::OpenClaim& claim) { return claim.slot == slot; });
-    for (std::uint32_t i = 0;
-         role == detail::ParticipantRole::subscriber && i < geometry.partition_count; ++i) {
-      const detail::PartitionSlot& line = topic_->partition(i).slots[slot];
-      const std::uint64_t mode = detail::load_acquire<detail::Edge::retire>(line.reader_mode);
-      if (mode == static_cast<std::uint64_t>(detail::ReaderMode::none)) continue;
-      const std::uint64_t offset = detail::load_relaxed(line.cursor_offset);
-      one.offset += offset;
-      if (info.partitions[i].end > offset) one.lag += info.partitions[i].end - offset;
-      if (mode != static_cast<std::uint64_t>(detail::ReaderMode::gating)) {
-        one.role = "lossy-subscriber";
-      } else if (!info.retain_all &&
-                 detail::load_acquire<detail::Edge::cursor>(line.cursor_segment) <= starts[i] &&
-                 currents[i] - starts[i] + 1 >= rooms[i]) {
-        one.blocking = true;
-      }
+    one.pid = load_relaxed(participant.pid);  // relaxed: for people
+    one.role = detail::name_of(role);
+    one.blocking = std::any_of(blocking.begin(), blocking.end(),
+                               [&](const OpenClaim& claim) { return claim.slot == slot; });
+    for (std::uint32_t i = 0; role == ParticipantRole::subscriber && i < geometry.partition_count;
+         ++i) {
+      add_reader(one, topic_->partition(i).slots[slot], partitions[i], info.retain_all);
     }
     info.participants.push_back(std::move(one));
   }
