@@ -130,6 +130,8 @@ class Tidy:
             # Elsewhere a program of several files would have it several times.
             if "LEAT_INLINE" in line and "#define" not in line and not path.stem.endswith("_impl"):
                 self.problem(path, number, "LEAT_INLINE belongs into a file named ..._impl.hpp")
+            if re.search(r"\b(load|store)_relaxed\(", line) and path.name != "atomic.hpp":
+                self.problem(path, number, "say why it needs no order: …_relaxed<Why::…>(…)")
             if path.parts[2] == "compat":
                 continue  # Throws, as the originals do.
             if re.search(r"\bthrow\b", line):

@@ -72,8 +72,8 @@ class [[nodiscard]] Claim {
     LEAT_ASSERT(writer_ != nullptr);  // Published twice.
     if (size > size_) return Errc::invalid_argument;
     if (fork_generation_ == detail::fork_generation()) [[likely]]
-      detail::store_relaxed(room_.header->detail,
-                            static_cast<std::uint32_t>(extension_ + size) | flags_);
+      detail::store_relaxed<detail::Why::published_later>(
+          room_.header->detail, static_cast<std::uint32_t>(extension_ + size) | flags_);
     return finish(detail::RecordKind::data);
   }
   // Gives the room up: readers see a gap.
@@ -231,7 +231,8 @@ class Publisher {
             writer.claim(room, records, detail::granules_for(payload), deadline, stop);
         error.code != Errc::ok)
       return error;
-    detail::store_relaxed(room.header->detail, static_cast<std::uint32_t>(payload) | flags);
+    detail::store_relaxed<detail::Why::published_later>(
+        room.header->detail, static_cast<std::uint32_t>(payload) | flags);
     write(reinterpret_cast<std::byte*>(room.header + 1));
     if (const Error error = writer.commit(room, kind); error.code != Errc::ok) return error;
     return room.offset;
@@ -308,13 +309,14 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   const std::uint64_t payload = sizeof(detail::BatchHeader) + size_;
   if (auto ok = publisher_->check(payload); !ok) return ok.error();
   bool is_written = false;
-  auto first = Publisher::append(
-      publisher_->writers_[partition_], detail::RecordKind::batch, count_, payload, 0, deadline,
-      nullptr, [&](std::byte* at) {
-        detail::store_relaxed(reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
-        detail::copy_in(at + sizeof(detail::BatchHeader), frames_.get(), size_);
-        is_written = true;
-      });
+  auto first =
+      Publisher::append(publisher_->writers_[partition_], detail::RecordKind::batch, count_,
+                        payload, 0, deadline, nullptr, [&](std::byte* at) {
+                          detail::store_relaxed<detail::Why::published_later>(
+                              reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
+                          detail::copy_in(at + sizeof(detail::BatchHeader), frames_.get(), size_);
+                          is_written = true;
+                        });
   if (is_written) {  // Also if it was revoked.
     count_ = 0;
     size_ = 0;

@@ -89,6 +89,8 @@ BAD = {
         "include/leat/base/x.hpp", HEAD + "#include <fmt/format.h>\n", "only include/leat/os"),
     "public header of no room": (
         "include/leat/more.hpp", HEAD + "#include <vector>\n", "more.hpp is in no room"),
+    "relaxed without a reason": (
+        "include/leat/log/x.hpp", HEAD + "int f() { return load_relaxed(word); }\n", "say why"),
     "compiled twice": (
         "include/leat/log/x.hpp", HEAD + "LEAT_INLINE void f() {}\n", "named ..._impl.hpp"),
     "includes another room's definitions": (

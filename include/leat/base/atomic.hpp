@@ -59,6 +59,18 @@ enum class Edge : std::uint8_t {
   topic_state,     // the deleting mark <-> the slots of participants
 };
 
+// Why an access needs no order: load_relaxed<Why::hint>(word).
+enum class Why : std::uint8_t {
+  own,              // nobody but the caller writes it, or has written it last
+  swap_checks,      // a compare-and-swap that follows fails if it was wrong
+  published_later,  // a store that something ordered, or the kernel, makes visible
+  stored_before,    // what was read before, in order, was stored after it
+  constant,         // it does not change while others can see it
+  rechecked,        // what was read is dropped if a look afterwards says so
+  hint,             // any value that it ever had is right: for people, or when to look again
+  test,             // of the tests
+};
+
 #ifdef LEAT_MODEL
 // Implemented by tests/interleave. `size` is 1, 2, 4 or 8.
 namespace model {
@@ -106,12 +118,11 @@ template <SharedWord T>
 #endif
 }
 
-// relaxed: the caller's comment says why no order is needed.
-template <SharedWord T>
+template <Why W = Why::test, SharedWord T>
 [[gnu::always_inline]] inline T load_relaxed(const T& word) noexcept {
   return load(word, std::memory_order_relaxed, -1);
 }
-template <SharedWord T>
+template <Why W = Why::test, SharedWord T>
 [[gnu::always_inline]] inline void store_relaxed(T& word, std::type_identity_t<T> value) noexcept {
   store(word, value, std::memory_order_relaxed, -1);
 }
@@ -256,11 +267,11 @@ template <Edge E>
     if (size - i >= 8 && reinterpret_cast<std::uintptr_t>(to + i) % 8 == 0) {
       std::uint64_t word = 0;
       std::memcpy(&word, source + i, sizeof(word));
-      store_relaxed(*reinterpret_cast<std::uint64_t*>(to + i), word);
+      store_relaxed<Why::published_later>(*reinterpret_cast<std::uint64_t*>(to + i), word);
       i += sizeof(word);
     } else {
-      store_relaxed(*reinterpret_cast<std::uint8_t*>(to + i),
-                    std::to_integer<std::uint8_t>(source[i]));
+      store_relaxed<Why::published_later>(*reinterpret_cast<std::uint8_t*>(to + i),
+                                          std::to_integer<std::uint8_t>(source[i]));
       ++i;
     }
   }
@@ -297,8 +308,9 @@ inline void copy_racing(std::byte* to, const std::byte* from, std::size_t size) 
   }
 #else
   for (std::size_t i = 0; i < size; i += 8) {
-    // relaxed: fence_acquire<Edge::overwrite> and the check of `oldest_segment` follow.
-    const std::uint64_t word = load_relaxed(*reinterpret_cast<const std::uint64_t*>(from + i));
+    // fence_acquire<Edge::overwrite> and the check of `oldest_segment` follow.
+    const std::uint64_t word =
+        load_relaxed<Why::rechecked>(*reinterpret_cast<const std::uint64_t*>(from + i));
     std::memcpy(to + i, &word, size - i < 8 ? size - i : 8);
   }
 #endif

@@ -27,8 +27,8 @@ struct FoundRecord {
                                                   std::uint64_t granules_left,
                                                   FoundRecord& found) noexcept {
   // relaxed, all: stored before the commit word.
-  const std::uint32_t claim = load_relaxed(header.claim);
-  found.detail = load_relaxed(header.detail);
+  const std::uint32_t claim = load_relaxed<Why::stored_before>(header.claim);
+  found.detail = load_relaxed<Why::stored_before>(header.detail);
   found.granules = claim & kClaimGranules;
   if (found.granules == 0 || found.granules > granules_left) [[unlikely]]
     return false;
@@ -37,7 +37,8 @@ struct FoundRecord {
   }
   if ((claim & kBatchClaim) != 0) {
     if (found.granules < 2) return false;
-    found.records = load_relaxed(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
+    found.records =
+        load_relaxed<Why::stored_before>(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
     if (found.records == 0 || found.records > 2 * found.granules) return false;
   }
   if (found.kind == static_cast<std::uint64_t>(RecordKind::batch))

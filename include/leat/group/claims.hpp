@@ -97,7 +97,8 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
     state.owner = 0;
     state.delayed = false;
     state.phase = is_done || (is_of_last && !was_made) ? HoldPhase::free : HoldPhase::returned;
-    if (by_key && state.phase == HoldPhase::returned) mark_key(group, load_relaxed(hold.key));
+    if (by_key && state.phase == HoldPhase::returned)
+      mark_key(group, load_relaxed<Why::stored_before>(hold.key));
     // Fails only if another one was faster at the same.
     compare_exchange<Edge::hold>(hold.state, word, state.pack());
     LEAT_CRASH_POINT("settle:returned");

@@ -113,22 +113,22 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
     } else {
       auto& header = *reinterpret_cast<GroupHeader*>(mapping->data());
       // relaxed, all: the group's number in the topic's header publishes them.
-      store_relaxed(header.magic, kGroupMagic);
-      store_relaxed(header.topic_key, geometry.topic_key);
-      store_relaxed(header.number, geometry.number);
-      store_relaxed(header.partition_count, geometry.partition_count);
-      store_relaxed(header.flags, geometry.flags);
-      store_relaxed(header.seat_count, geometry.seat_count);
-      store_relaxed(header.hold_count, geometry.hold_count);
-      store_relaxed(header.max_deliveries, geometry.max_deliveries);
-      store_relaxed(header.lease_ns, geometry.lease_ns);
-      store_relaxed(header.created_ms, wall_clock_ms());
-      store_relaxed(header.name_size, static_cast<std::uint32_t>(name.size()));
+      store_relaxed<Why::published_later>(header.magic, kGroupMagic);
+      store_relaxed<Why::published_later>(header.topic_key, geometry.topic_key);
+      store_relaxed<Why::published_later>(header.number, geometry.number);
+      store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
+      store_relaxed<Why::published_later>(header.flags, geometry.flags);
+      store_relaxed<Why::published_later>(header.seat_count, geometry.seat_count);
+      store_relaxed<Why::published_later>(header.hold_count, geometry.hold_count);
+      store_relaxed<Why::published_later>(header.max_deliveries, geometry.max_deliveries);
+      store_relaxed<Why::published_later>(header.lease_ns, geometry.lease_ns);
+      store_relaxed<Why::published_later>(header.created_ms, wall_clock_ms());
+      store_relaxed<Why::hint>(header.name_size, static_cast<std::uint32_t>(name.size()));
       std::memcpy(header.name, name.data(), name.size());
       auto* cursor = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
       for (const CursorValue& value : cursors) {
-        store_relaxed(cursor->place, value.place);
-        store_relaxed(cursor++->record, value.record);
+        store_relaxed<Why::published_later>(cursor->place, value.place);
+        store_relaxed<Why::published_later>(cursor++->record, value.record);
       }
     }
   }
@@ -315,11 +315,13 @@ LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& top
     // [segment-map] acquire: the base of a mapped segment.
     const bool is_mapped = load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits == segment;
     if (is_mapped) {
-      offset = load_relaxed(entry.base_offset) + cursor.records_before() + cursor.batch_index();
+      offset = load_relaxed<Why::stored_before>(entry.base_offset) + cursor.records_before() +
+               cursor.batch_index();
     } else {
       const SegmentEntry& last = words.entry(segment - 1);
       const std::uint64_t claim = load_acquire<Edge::claim>(words.control->claim);
-      offset = load_relaxed(last.base_offset) + geometry.claim_layout.records(claim);
+      offset =
+          load_relaxed<Why::rechecked>(last.base_offset) + geometry.claim_layout.records(claim);
     }
     if (view.load_cursor(partition) == cursor) break;
   }
@@ -339,8 +341,8 @@ LEAT_INLINE std::uint64_t Group::released(std::uint32_t partition) const noexcep
   std::uint64_t held = 0;
   view_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t) {
     // What is claimed meanwhile lies behind.
-    if (HoldPlace::unpack(load_relaxed(hold.where)).partition == partition &&
-        load_relaxed(hold.offset) < offset)
+    if (HoldPlace::unpack(load_relaxed<Why::stored_before>(hold.where)).partition == partition &&
+        load_relaxed<Why::stored_before>(hold.offset) < offset)
       ++held;
   });
   return held < offset ? offset - held : 0;
@@ -381,9 +383,10 @@ LEAT_INLINE GroupInfo Group::info() const {
     const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
     if (identity == 0 || !byte_is_locked(topic_.topic_->control_fd(), lock_offset(identity)))
       continue;
-    const std::size_t size = std::min<std::size_t>(load_relaxed(seat.name_size), sizeof(seat.name));
-    info.members.push_back(
-        {load_relaxed(seat.pid), std::string{seat.name, size}, load_relaxed(seat.in_flight)});
+    const std::size_t size =
+        std::min<std::size_t>(load_relaxed<Why::hint>(seat.name_size), sizeof(seat.name));
+    info.members.push_back({load_relaxed<Why::hint>(seat.pid), std::string{seat.name, size},
+                            load_relaxed<Why::hint>(seat.in_flight)});
   }
   return info;
 }

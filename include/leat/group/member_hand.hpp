@@ -32,8 +32,8 @@ namespace leat::inline v0::detail {
     std::vector<std::byte>& copy = copies_.back();
     for (std::size_t i = 0; read.is_mine() && i < payload.size(); ++i) {
       // relaxed: if it is overwritten meanwhile, the hold was lost before, and that is looked at next.
-      copy[i] =
-          static_cast<std::byte>(load_relaxed(reinterpret_cast<const std::uint8_t&>(payload[i])));
+      copy[i] = static_cast<std::byte>(
+          load_relaxed<Why::rechecked>(reinterpret_cast<const std::uint8_t&>(payload[i])));
     }
     if (!read.is_still_mine()) {
       lose(row, hold);
@@ -154,7 +154,7 @@ inline bool MemberCore::is_overtaking() noexcept {
         next.row == seat_ ? own_[next.hold].mine : *others_.find(place_of(next.row, next.hold));
     mine.state = word;
     mine.order = ++order_;
-    store_relaxed(seat().handed, ++handed_);  // relaxed: only whether it changes
+    store_relaxed<Why::hint>(seat().handed, ++handed_);
     const Got got = next.record.payload != nullptr
                         ? deliver(next.record, word, next.row, next.hold, delivery, false)
                         : deliver_returned(word, next.row, next.hold, is_dead_letter, delivery);

@@ -19,7 +19,7 @@ inline Result<void> MemberCore::take_seat(const MemberOptions& options, const st
     lanes_.emplace_back(shared(), i, records);
   const std::uint64_t identity = identity_of(participant_.state());
   const auto try_seat = [&](std::uint32_t index) {
-    std::uint32_t high = load_relaxed(group_->header().seat_high);  // relaxed: the swap checks it
+    std::uint32_t high = load_relaxed<Why::swap_checks>(group_->header().seat_high);
     while (high <= index &&
            !compare_exchange<Edge::hold>(group_->header().seat_high, high, index + 1)) {
     }
@@ -43,16 +43,17 @@ inline Result<void> MemberCore::take_seat(const MemberOptions& options, const st
   if (!seated_) return Errc::too_many;
   LEAT_CRASH_POINT("seat:taken");
   GroupSeat& mine = seat();
-  store_relaxed(mine.pid,
-                static_cast<std::uint32_t>(::getpid()));  // relaxed: for people, as the name
+  store_relaxed<Why::hint>(
+      mine.pid,
+      static_cast<std::uint32_t>(::getpid()));  // relaxed: for people, as the name
   const std::size_t size = options.name.size();
   for (std::size_t i = 0; i < size; ++i)
-    store_relaxed(reinterpret_cast<std::uint8_t&>(mine.name[i]),
-                  static_cast<std::uint8_t>(options.name[i]));
-  store_relaxed(mine.name_size, static_cast<std::uint32_t>(size));
-  store_relaxed(mine.participant, participant_.index());  // relaxed: only to name a deadlock
-  store_relaxed(mine.in_flight, 0);
-  handed_ = load_relaxed(mine.handed);
+    store_relaxed<Why::hint>(reinterpret_cast<std::uint8_t&>(mine.name[i]),
+                             static_cast<std::uint8_t>(options.name[i]));
+  store_relaxed<Why::hint>(mine.name_size, static_cast<std::uint32_t>(size));
+  store_relaxed<Why::hint>(mine.participant, participant_.index());
+  store_relaxed<Why::published_later>(mine.in_flight, 0);
+  handed_ = load_relaxed<Why::own>(mine.handed);
   claim_number_ = ClaimName::unpack(load_acquire<Edge::group_cursor>(mine.claiming)).number;
 
   make_tables();
@@ -123,7 +124,7 @@ inline void MemberCore::leave() noexcept {
 }
 
 inline void MemberCore::vacate() noexcept {
-  store_relaxed(seat().in_flight, 0);
+  store_relaxed<Why::published_later>(seat().in_flight, 0);
   std::uint64_t identity = identity_of(participant_.state());
   // [hold] seq_cst: what this member read is read.
   compare_exchange<Edge::hold>(seat().identity, identity, 0);
@@ -152,7 +153,7 @@ inline Errc MemberCore::check() noexcept {
 inline void MemberCore::note_thread() noexcept {
   thread_ = thread_token();
   // relaxed: publishers use it only to name a deadlock.
-  store_relaxed(participant_.slot().thread, thread_);
+  store_relaxed<Why::hint>(participant_.slot().thread, thread_);
 }
 
 [[gnu::cold]] inline Got MemberCore::fail(Error error) noexcept {
@@ -230,7 +231,8 @@ inline void MemberCore::keep(std::uint32_t row, std::uint32_t index, const Mine&
   GroupHold& hold = group_->hold(delivery.row_, delivery.hold_);
   LEAT_CRASH_POINT("settle:before");
   // Before it is returned: what is claimed now must not come before it.
-  if (to == HoldPhase::returned && by_key_) mark_key(*group_, load_relaxed(hold.key));
+  if (to == HoldPhase::returned && by_key_)
+    mark_key(*group_, load_relaxed<Why::stored_before>(hold.key));
   if (geometry().lease_ns == 0) [[likely]] {
     // [hold] release: all reads of the record are done. No swap: nobody takes a record away from
     // somebody alive.
@@ -305,8 +307,8 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
     delivery.hold_ = index;
     delivery.state_ = mine.state;
     // relaxed, both: what this member wrote, or found
-    delivery.position_ = load_relaxed(hold.position);
-    delivery.record.partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
+    delivery.position_ = load_relaxed<Why::own>(hold.position);
+    delivery.record.partition = HoldPlace::unpack(load_relaxed<Why::own>(hold.where)).partition;
     if (delivery.record.partition >= lanes_.size()) return;
     ++(settle(delivery, HoldPhase::free) == Errc::ok ? count : lost);
   };
@@ -429,7 +431,7 @@ inline void MemberCore::take_away(GroupHold& hold, HoldState state) noexcept {
   if (by_key_) {
     // Its owner may be somebody who will not say that its slot is free. "By key".
     others_have_keys_ = true;
-    if (!is_done) mark_key(*group_, load_relaxed(hold.key));
+    if (!is_done) mark_key(*group_, load_relaxed<Why::stored_before>(hold.key));
   }
   state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
   state.owner = 0;
@@ -461,7 +463,7 @@ inline std::int64_t MemberCore::look_after_others() noexcept {
     }
     any = true;
     Progress& progress = progress_[index];
-    const std::uint64_t handed = load_relaxed(other.handed);  // relaxed: whether it changes
+    const std::uint64_t handed = load_relaxed<Why::hint>(other.handed);
     if (handed != progress.handed || progress.since_ns == 0) {
       progress = {handed, now};
     } else if (now - progress.since_ns >= kOthersDie) {
@@ -503,8 +505,8 @@ inline std::int64_t MemberCore::look_after_holds() noexcept {
   group_->each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
     if (state.phase != HoldPhase::held || state.owner == seat_ + 1) return;
-    // relaxed: stored before the state
-    const std::int64_t until = load_relaxed(hold.lease_until_ns);
+
+    const std::int64_t until = load_relaxed<Why::stored_before>(hold.lease_until_ns);
     if (until > now) return at_most(until);
     take_away(hold, state);
     LEAT_CRASH_POINT("lease:over");

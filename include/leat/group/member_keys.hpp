@@ -21,8 +21,7 @@ inline std::uint64_t MemberCore::key_hash(const WalkedRecord& walked) const noex
 inline void MemberCore::gain_keys() noexcept {
   std::size_t kept = 0;
   for (const Ready& one : ready_) {
-    // relaxed: what this member wrote
-    const std::uint64_t key = load_relaxed(group_->hold(one.row, one.hold).key);
+    const std::uint64_t key = load_relaxed<Why::own>(group_->hold(one.row, one.hold).key);
     if (key != 0 && !gain_key(*group_, key, seat_)) {
       // Nobody gets it in hands by this claim, whatever becomes of this member.
       HoldState state = HoldState::unpack(one.state);
@@ -45,7 +44,7 @@ inline void MemberCore::park() noexcept {
   bool announces = false;
   for (const Ready& one : parked_) {
     GroupHold& hold = group_->hold(one.row, one.hold);
-    const std::uint64_t key = load_relaxed(hold.key);  // relaxed: what this member wrote
+    const std::uint64_t key = load_relaxed<Why::own>(hold.key);
     std::uint64_t word = one.state;
     // [hold] Fails if others have taken it away with its lease: then they returned it.
     compare_exchange<Edge::hold>(hold.state, word,
@@ -132,12 +131,12 @@ template <class Visit>
 void MemberCore::each_of_slots(Visit&& visit) noexcept {
   group_->each_hold(
       [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
-        const std::uint64_t key = load_relaxed(hold.key);  // relaxed: stored before the state
+        const std::uint64_t key = load_relaxed<Why::stored_before>(hold.key);
         if (key == 0) return;
         SlotLook* const look = looks_.find(group_->slot_of(key));
         if (look == nullptr || look->taken_word == 0) return;
         if (phase_of(word) != HoldPhase::returned && owner_of(word) == seat_ + 1) return;
-        visit(*look, {load_relaxed(hold.offset), key, word, row, index});
+        visit(*look, {load_relaxed<Why::stored_before>(hold.offset), key, word, row, index});
       });
 }
 
@@ -176,7 +175,7 @@ inline void MemberCore::free_idle_slots() noexcept {
   others_have_keys_ = false;
   looks_.clear();
   group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
-    const std::uint64_t key = load_relaxed(hold.key);  // relaxed: stored before the state
+    const std::uint64_t key = load_relaxed<Why::stored_before>(hold.key);
     if (key == 0 || phase_of(word) != HoldPhase::returned) return;
     const std::uint64_t slot = group_->slot_of(key);
     if (looks_.find(slot) != nullptr) return;
@@ -199,7 +198,7 @@ inline void MemberCore::free_idle_slots() noexcept {
   if (looks_.size() == 0) return;
   LEAT_CRASH_POINT("keys:asked");
   group_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
-    const std::uint64_t key = load_relaxed(hold.key);  // relaxed: stored before the state
+    const std::uint64_t key = load_relaxed<Why::stored_before>(hold.key);
     SlotLook* const look = key != 0 ? looks_.find(group_->slot_of(key)) : nullptr;
     if (look != nullptr && owner_of(word) == KeySlot::unpack(look->taken_word).owner &&
         phase_of(word) != HoldPhase::returned)

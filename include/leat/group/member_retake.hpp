@@ -84,33 +84,33 @@ inline std::int64_t MemberCore::find_returned(const std::optional<Returned>& aft
   const std::int64_t now = now_ns();
   found_.clear();
   returned_count_ = found_count_ = 0;
-  group_->each_hold(
-      [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
-        if (phase_of(word) != HoldPhase::returned) return;
-        if (by_key_) ++returned_count_;
-        // relaxed, all: stored before the state
-        if (HoldState::unpack(word).delayed) {
-          const std::int64_t visible_at = load_relaxed(hold.visible_at_ns);
-          if (visible_at > now) {
-            if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
-            return;
-          }
-        }
-        const Returned one{load_relaxed(hold.offset), by_key_ ? load_relaxed(hold.key) : 0, word,
-                           row, index};
-        if (after && !(*after < one)) return;
-        if (one.key != 0 && !may_have_slot(one)) return;
-        ++found_count_;
-        if (found_.size() == kMaxFound) {
-          if (!(one < found_.front())) return;
-          std::pop_heap(found_.begin(), found_.end());
-          found_.back() = one;
-        } else {
-          found_.push_back(one);
-        }
-        std::push_heap(found_.begin(), found_.end());
-        LEAT_CRASH_POINT("retake:found");
-      });
+  group_->each_hold([&](std::uint32_t row, std::uint32_t index, const GroupHold& hold,
+                        std::uint64_t word) {
+    if (phase_of(word) != HoldPhase::returned) return;
+    if (by_key_) ++returned_count_;
+    // relaxed, all: stored before the state
+    if (HoldState::unpack(word).delayed) {
+      const std::int64_t visible_at = load_relaxed<Why::stored_before>(hold.visible_at_ns);
+      if (visible_at > now) {
+        if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
+        return;
+      }
+    }
+    const Returned one{load_relaxed<Why::stored_before>(hold.offset),
+                       by_key_ ? load_relaxed<Why::stored_before>(hold.key) : 0, word, row, index};
+    if (after && !(*after < one)) return;
+    if (one.key != 0 && !may_have_slot(one)) return;
+    ++found_count_;
+    if (found_.size() == kMaxFound) {
+      if (!(one < found_.front())) return;
+      std::pop_heap(found_.begin(), found_.end());
+      found_.back() = one;
+    } else {
+      found_.push_back(one);
+    }
+    std::push_heap(found_.begin(), found_.end());
+    LEAT_CRASH_POINT("retake:found");
+  });
   return next_visible;
 }
 
@@ -148,7 +148,7 @@ inline bool MemberCore::take_back(const Returned& one) noexcept {
   }
   keep(one.row, one.hold, {state.pack(), 0, one.key});
   WalkedRecord record;
-  record.position = load_relaxed(group_->hold(one.row, one.hold).position);  // relaxed: its own now
+  record.position = load_relaxed<Why::own>(group_->hold(one.row, one.hold).position);
   ready_.push_back({record, one.row, one.hold, state.pack()});
   return true;
 }
@@ -162,7 +162,7 @@ inline void MemberCore::put_back(std::uint32_t row, std::uint32_t index, std::ui
   state.phase = HoldPhase::returned;
   state.owner = 0;
   // Before it is returned: what is claimed now must not come before it.
-  if (by_key_) mark_key(*group_, load_relaxed(hold.key));  // relaxed: stored before the state
+  if (by_key_) mark_key(*group_, load_relaxed<Why::stored_before>(hold.key));
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
 }
 

@@ -22,19 +22,19 @@ inline void MemberCore::note_in_flight() noexcept {
                                                           std::uint64_t key,
                                                           std::uint64_t state) noexcept {
   GroupHold& hold = group_->hold(row, index);
-  // relaxed: own word
-  if (row == seat_ && load_relaxed(seat().hold_high) <= index)
+
+  if (row == seat_ && load_relaxed<Why::own>(seat().hold_high) <= index)
     store_release<Edge::hold>(seat().hold_high, index + 1);
   // relaxed, all: stored before the state. [hold-place] release, two: the reads of this hold's last
   // record are done.
   store_release<Edge::hold_place>(hold.position, record.position);
-  store_relaxed(hold.offset, record.offset);
+  store_relaxed<Why::published_later>(hold.offset, record.offset);
   store_release<Edge::hold_place>(hold.where, record.where.pack());
-  if (by_key_) store_relaxed(hold.key, key);
+  if (by_key_) store_relaxed<Why::published_later>(hold.key, key);
   if (geometry().lease_ns != 0) {
     const std::int64_t until = ns_from_now(geometry().lease_ns);
     lease_ends_ns_ = std::min(lease_ends_ns_, until);
-    store_relaxed(hold.lease_until_ns, until);
+    store_relaxed<Why::published_later>(hold.lease_until_ns, until);
   }
   // [hold] release
   store_release<Edge::hold>(hold.state, state);
@@ -53,7 +53,7 @@ inline bool MemberCore::take_spare(const HoldState& state, std::uint32_t& at) no
       claim_number_ = std::max(claim_number_, last);
       continue;
     }
-    std::uint32_t high = load_relaxed(group_->header().spare_high);  // relaxed: the swap checks it
+    std::uint32_t high = load_relaxed<Why::swap_checks>(group_->header().spare_high);
     while (high <= at && !compare_exchange<Edge::hold>(group_->header().spare_high, high, at + 1)) {
     }
     // [hold] seq_cst: only one gets it. Its facts follow, before the cursor passes the record.
@@ -70,7 +70,7 @@ inline void MemberCore::extend_lease(GroupHold& hold) noexcept {
   if (geometry().lease_ns == 0) return;
   const std::int64_t until = ns_from_now(geometry().lease_ns);
   lease_ends_ns_ = std::min(lease_ends_ns_, until);
-  std::int64_t seen = load_relaxed(hold.lease_until_ns);  // relaxed: the swap checks it
+  std::int64_t seen = load_relaxed<Why::swap_checks>(hold.lease_until_ns);
   while (seen < until && !compare_exchange<Edge::hold>(hold.lease_until_ns, seen, until)) {
   }
 }
@@ -82,8 +82,7 @@ inline std::size_t MemberCore::fair_share(Lane& lane, std::size_t want) noexcept
     claims_until_count_ = 64;
     members_ = 0;
     for (std::uint32_t i = 0; i < group_->seat_high(); ++i) {
-      // relaxed: a guess
-      if (load_relaxed(group_->seat(i).identity) != 0) ++members_;
+      if (load_relaxed<Why::hint>(group_->seat(i).identity) != 0) ++members_;
     }
   }
   --claims_until_count_;
@@ -116,8 +115,9 @@ inline MemberCore::LeasedRead::LeasedRead(MemberCore& member, const GroupHold& h
     : member_{member}, hold_{hold}, state_{state} {
   if (member.must_pin_) {
     // relaxed, both: stored before the state; if that is another one by now, nothing is read.
-    const std::uint32_t partition = HoldPlace::unpack(load_relaxed(hold.where)).partition;
-    const std::uint64_t position = load_relaxed(hold.position);
+    const std::uint32_t partition =
+        HoldPlace::unpack(load_relaxed<Why::rechecked>(hold.where)).partition;
+    const std::uint64_t position = load_relaxed<Why::rechecked>(hold.position);
     partition_ = partition < member.lanes_.size() ? partition : 0;
     // [retire] seq_cst: pin first, then look at the hold.
     (void)exchange<Edge::retire>(member.participant_.partition_slot(partition_).pin,
@@ -277,8 +277,7 @@ inline void MemberCore::keep_holds(const ClaimAttempt& claim) noexcept {
   }
   if (!by_key_) return;
   for (const Ready& one : ready_) {
-    // relaxed: what this member wrote
-    find_mine(one.row, one.hold)->key = load_relaxed(group_->hold(one.row, one.hold).key);
+    find_mine(one.row, one.hold)->key = load_relaxed<Why::own>(group_->hold(one.row, one.hold).key);
   }
   park();
 }
@@ -309,7 +308,7 @@ inline void MemberCore::drop_holds(std::uint64_t word) noexcept {
   for (const auto* claimed : {&ready_, &parked_}) {
     for (const Ready& one : *claimed) {
       GroupHold& hold = group_->hold(one.row, one.hold);
-      const std::uint64_t key = by_key_ ? load_relaxed(hold.key) : 0;  // relaxed: its own
+      const std::uint64_t key = by_key_ ? load_relaxed<Why::own>(hold.key) : 0;
       // [hold] seq_cst: before the slot is looked at.
       (void)exchange<Edge::hold>(hold.state, HoldState::let_go(word, HoldPhase::free));
       if (key == 0) continue;
@@ -365,7 +364,7 @@ inline void MemberCore::forget_lost_leases() noexcept {
     if (has_ready && mine.order == 0) return;
     const GroupHold& hold = group_->hold(row, index);
     if (load_acquire<Edge::hold>(hold.state) == mine.state) {
-      lease_ends_ns_ = std::min(lease_ends_ns_, load_relaxed(hold.lease_until_ns));  // relaxed: own
+      lease_ends_ns_ = std::min(lease_ends_ns_, load_relaxed<Why::own>(hold.lease_until_ns));
       return;
     }
     note_lost_lease(row, index, mine.state);

@@ -118,8 +118,8 @@ class Walker {
   std::uint64_t claimed_beyond() const noexcept {
     constexpr std::uint64_t kMany = 1 << 20;
     const ClaimLayout& layout = topic_->geometry().claim_layout;
-    // relaxed: a guess
-    const std::uint64_t claim = load_relaxed(view_.control->claim);
+
+    const std::uint64_t claim = load_relaxed<Why::hint>(view_.control->claim);
     if (layout.segment(claim) != layout.truncate_segment(segment_.number)) return kMany;
     const std::uint64_t claimed = layout.records(claim);
     const std::uint64_t passed = records_before_ + batch_index();
@@ -154,7 +154,8 @@ class Walker {
     const SegmentEntry& next = view_.entry(segment_.number + 1);
     // [segment-map] acquire: the base of a mapped segment.
     return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
-           load_relaxed(next.base_offset) == segment_.base_offset + records_before_;
+           load_relaxed<Why::stored_before>(next.base_offset) ==
+               segment_.base_offset + records_before_;
   }
   [[gnu::noinline]] Walk next_segment() noexcept {
     return next_is_mapped() ? enter(segment_.number + 1) : Walk::nothing;
@@ -187,7 +188,7 @@ class Walker {
     if (left < sizeof(BatchFrame)) return Walk::corrupt;
     // relaxed: stored before the commit word.
     const std::uint32_t detail =
-        load_relaxed(reinterpret_cast<const BatchFrame*>(batch_at_)->detail);
+        load_relaxed<Why::stored_before>(reinterpret_cast<const BatchFrame*>(batch_at_)->detail);
     const std::uint64_t length = detail & kDetailLength;
     if (length > left - sizeof(BatchFrame)) return Walk::corrupt;
     found.position = segment_.position + granule_;
@@ -228,9 +229,9 @@ inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std
   const Geometry& geometry = topic.geometry();
   // relaxed, all: stored before the hold's state.
   WalkedRecord found;
-  found.position = load_relaxed(hold.position);
-  found.offset = load_relaxed(hold.offset);
-  found.where = HoldPlace::unpack(load_relaxed(hold.where));
+  found.position = load_relaxed<Why::stored_before>(hold.position);
+  found.offset = load_relaxed<Why::stored_before>(hold.offset);
+  found.where = HoldPlace::unpack(load_relaxed<Why::stored_before>(hold.where));
   if (found.where.partition >= geometry.partition_count ||
       found.where.physical >= geometry.segment_count) {
     return std::nullopt;
@@ -258,7 +259,8 @@ inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std
   for (std::uint64_t index = 0; index < record.records; ++index) {
     const auto left = static_cast<std::size_t>(end - at);
     if (left < sizeof(BatchFrame)) return std::nullopt;
-    found.detail = load_relaxed(reinterpret_cast<const BatchFrame*>(at)->detail);
+    found.detail =
+        load_relaxed<Why::stored_before>(reinterpret_cast<const BatchFrame*>(at)->detail);
     const std::uint64_t length = found.detail & kDetailLength;
     if (length > left - sizeof(BatchFrame)) return std::nullopt;
     found.payload = at + sizeof(BatchFrame);

@@ -103,34 +103,35 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
   const Geometry& geometry = topic.geometry;
   auto& header = *reinterpret_cast<TopicHeader*>(control);
   // relaxed, all: the rename publishes them.
-  store_relaxed(header.format_version, kFormatVersion);
-  store_relaxed(header.flags, geometry.flags);
-  store_relaxed(header.key, geometry.key);
-  store_relaxed(header.segment_size, geometry.segment_size);
-  store_relaxed(header.segment_count, geometry.segment_count);
-  store_relaxed(header.partition_count, geometry.partition_count);
-  store_relaxed(header.participant_capacity, geometry.participant_capacity);
-  store_relaxed(header.policy, geometry.policy);
-  store_relaxed(header.revoke_after_ns, geometry.revoke_after_ns);
-  store_relaxed(header.evict_after_ns, geometry.evict_after_ns);
-  store_relaxed(header.created_ms, wall_clock_ms());
-  store_relaxed(header.first_segments, geometry.first_segments);
-  store_relaxed(header.grow_below, geometry.grow_below);
-  store_relaxed(header.max_segments, topic.max_segments);
+  store_relaxed<Why::published_later>(header.format_version, kFormatVersion);
+  store_relaxed<Why::published_later>(header.flags, geometry.flags);
+  store_relaxed<Why::published_later>(header.key, geometry.key);
+  store_relaxed<Why::published_later>(header.segment_size, geometry.segment_size);
+  store_relaxed<Why::published_later>(header.segment_count, geometry.segment_count);
+  store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
+  store_relaxed<Why::published_later>(header.participant_capacity, geometry.participant_capacity);
+  store_relaxed<Why::published_later>(header.policy, geometry.policy);
+  store_relaxed<Why::published_later>(header.revoke_after_ns, geometry.revoke_after_ns);
+  store_relaxed<Why::published_later>(header.evict_after_ns, geometry.evict_after_ns);
+  store_relaxed<Why::published_later>(header.created_ms, wall_clock_ms());
+  store_relaxed<Why::published_later>(header.first_segments, geometry.first_segments);
+  store_relaxed<Why::published_later>(header.grow_below, geometry.grow_below);
+  store_relaxed<Why::published_later>(header.max_segments, topic.max_segments);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     const PartitionView view = view_partition(control, geometry, i);
     SegmentEntry& first = view.entry(topic.first_segment);
-    store_relaxed(view.control->claim, geometry.claim_layout.pack(topic.first_segment, 0, 0));
-    store_relaxed(view.control->current, topic.first_segment);
-    store_relaxed(view.control->oldest_segment, topic.first_segment);
-    store_relaxed(view.physical[0].last_segment, topic.first_segment);
-    store_relaxed(first.map, topic.first_segment << kPhysicalBits);
-    store_relaxed(first.base_offset, topic.first_offset);
+    store_relaxed<Why::published_later>(view.control->claim,
+                                        geometry.claim_layout.pack(topic.first_segment, 0, 0));
+    store_relaxed<Why::published_later>(view.control->current, topic.first_segment);
+    store_relaxed<Why::published_later>(view.control->oldest_segment, topic.first_segment);
+    store_relaxed<Why::published_later>(view.physical[0].last_segment, topic.first_segment);
+    store_relaxed<Why::published_later>(first.map, topic.first_segment << kPhysicalBits);
+    store_relaxed<Why::published_later>(first.base_offset, topic.first_offset);
     if (!geometry.grows()) continue;
     for (std::uint32_t k = geometry.first_segments; k < geometry.segment_count; ++k)
-      store_relaxed(view.physical[k].last_segment, kNoMemory);
+      store_relaxed<Why::published_later>(view.physical[k].last_segment, kNoMemory);
   }
-  store_relaxed(header.magic, kMagic);
+  store_relaxed<Why::published_later>(header.magic, kMagic);
 }
 
 // Memory for the segments that a topic begins with.

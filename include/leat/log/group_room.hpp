@@ -93,12 +93,12 @@ class GroupRoom {
     const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
     if (identity == 0) return false;
     // relaxed, all: only to name a deadlock. Who is not known by its slot is somebody else.
-    const std::uint32_t index = load_relaxed(seat.participant);
+    const std::uint32_t index = load_relaxed<Why::hint>(seat.participant);
     if (index < topic_.participant_high()) {
       const ParticipantSlot& slot = topic_.participant(index);
-      const std::uint64_t thread = load_relaxed(slot.thread);
+      const std::uint64_t thread = load_relaxed<Why::hint>(slot.thread);
       if (identity_of(load_acquire<Edge::slot>(slot.state)) == identity &&
-          load_relaxed(slot.process) == process_token() &&
+          load_relaxed<Why::hint>(slot.process) == process_token() &&
           (thread & ~kNotPolledYet) == thread_token()) {
         found.mine = true;
         if ((thread & kNotPolledYet) != 0) found.unpolled = true;

@@ -42,7 +42,7 @@ class GroupView {
     view->header_ = reinterpret_cast<GroupHeader*>(mapping->data());
     view->geometry_ = read_geometry(*view->header_);
     const GroupGeometry& geometry = view->geometry_;
-    if (load_relaxed(view->header_->magic) != kGroupMagic || !geometry.is_valid() ||
+    if (load_relaxed<Why::constant>(view->header_->magic) != kGroupMagic || !geometry.is_valid() ||
         geometry.number != number || geometry.topic_key != topic.key ||
         geometry.partition_count != topic.partition_count || geometry.file_size() != *size) {
       return Errc::wrong_format;
@@ -69,7 +69,7 @@ class GroupView {
   std::uint64_t& key_slot(std::uint64_t key) const noexcept { return slots_[key & slot_mask_]; }
   std::uint64_t slot_of(std::uint64_t key) const noexcept { return key & slot_mask_; }
   std::string name() const {
-    const std::uint32_t size = load_relaxed(header_->name_size);
+    const std::uint32_t size = load_relaxed<Why::constant>(header_->name_size);
     return {header_->name, size <= kMaxGroupName ? size : 0};
   }
 
@@ -165,14 +165,14 @@ class GroupView {
   static GroupGeometry read_geometry(const GroupHeader& header) noexcept {
     // relaxed, all: written before the group was entered in the topic's header.
     GroupGeometry geometry;
-    geometry.topic_key = load_relaxed(header.topic_key);
-    geometry.number = load_relaxed(header.number);
-    geometry.partition_count = load_relaxed(header.partition_count);
-    geometry.flags = load_relaxed(header.flags);
-    geometry.seat_count = load_relaxed(header.seat_count);
-    geometry.hold_count = load_relaxed(header.hold_count);
-    geometry.max_deliveries = load_relaxed(header.max_deliveries);
-    geometry.lease_ns = load_relaxed(header.lease_ns);
+    geometry.topic_key = load_relaxed<Why::constant>(header.topic_key);
+    geometry.number = load_relaxed<Why::constant>(header.number);
+    geometry.partition_count = load_relaxed<Why::constant>(header.partition_count);
+    geometry.flags = load_relaxed<Why::constant>(header.flags);
+    geometry.seat_count = load_relaxed<Why::constant>(header.seat_count);
+    geometry.hold_count = load_relaxed<Why::constant>(header.hold_count);
+    geometry.max_deliveries = load_relaxed<Why::constant>(header.max_deliveries);
+    geometry.lease_ns = load_relaxed<Why::constant>(header.lease_ns);
     return geometry;
   }
 

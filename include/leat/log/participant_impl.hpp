@@ -17,11 +17,13 @@ inline void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
     PartitionSlot& line = topic.partition(i).slots[index];
     // A withdrawal of its last owner's claims must not be taken for one of the next owner's.
     // [intent] release: whoever judges a hole of the last owner's by this finds what that committed.
-    store_release<Edge::intent>(line.phase, (load_relaxed(line.phase) & ~kPhaseMask) | kIdle);
-    store_relaxed(line.reader_mode, static_cast<std::uint64_t>(ReaderMode::none));
-    store_relaxed(line.settled, 0);
-    store_relaxed(line.pin, 0);
-    store_relaxed(line.repair_pin, 0);
+    store_release<Edge::intent>(line.phase,
+                                (load_relaxed<Why::own>(line.phase) & ~kPhaseMask) | kIdle);
+    store_relaxed<Why::published_later>(line.reader_mode,
+                                        static_cast<std::uint64_t>(ReaderMode::none));
+    store_relaxed<Why::published_later>(line.settled, 0);
+    store_relaxed<Why::published_later>(line.pin, 0);
+    store_relaxed<Why::published_later>(line.repair_pin, 0);
   }
 }
 
@@ -56,19 +58,19 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
   const std::uint32_t spare = role == ParticipantRole::repairer ? 0 : kSpareSlots;
   for (std::uint32_t index = 0; index < topic->geometry().participant_capacity - spare; ++index) {
     ParticipantSlot& slot = topic->participant(index);
-    // relaxed: a guess that the swap checks.
-    std::uint64_t free = load_relaxed(slot.state);
+
+    std::uint64_t free = load_relaxed<Why::swap_checks>(slot.state);
     if (free != 0 || !compare_exchange<Edge::slot>(slot.state, free, reserved)) continue;
-    std::uint32_t high = load_relaxed(header.participant_high);  // relaxed: the swap checks it
+    std::uint32_t high = load_relaxed<Why::swap_checks>(header.participant_high);
     while (high <= index &&
            !compare_exchange<Edge::slot>(header.participant_high, high, index + 1)) {
     }
     LEAT_CRASH_POINT("join:reserved");
 
     clear_lines(*topic, index);
-    store_relaxed(slot.process, process_token());
-    store_relaxed(slot.thread, thread_token() | kNotPolledYet);
-    store_relaxed(slot.pid, static_cast<std::uint32_t>(::getpid()));
+    store_relaxed<Why::published_later>(slot.process, process_token());
+    store_relaxed<Why::published_later>(slot.thread, thread_token() | kNotPolledYet);
+    store_relaxed<Why::published_later>(slot.pid, static_cast<std::uint32_t>(::getpid()));
     if (fill) fill(index);
 
     topic->note_use();

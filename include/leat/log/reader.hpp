@@ -83,7 +83,7 @@ class PartitionReader {
       }
     }
     // relaxed: for people. What gates is cursor_segment.
-    store_relaxed(slot_->cursor_offset, offset_);
+    store_relaxed<Why::hint>(slot_->cursor_offset, offset_);
     // Where a failed partition goes on is not known: it stays failed.
     if (outcome == ReadOutcome::failed && count == 0) [[unlikely]]
       return failed_;

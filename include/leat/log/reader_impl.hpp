@@ -45,13 +45,12 @@ LEAT_INLINE void PartitionReader::prepare(StartAt at) noexcept {
   const std::uint64_t segment = at == StartAt::end
                                     ? load_acquire<Edge::segment_open>(view_.control->current)
                                     : load_seq_cst<Edge::retire>(view_.control->oldest_segment);
-  store_relaxed(slot_->cursor_segment,
-                segment);  // relaxed, both: the slot's state publishes them
-  store_relaxed(slot_->reader_mode, static_cast<std::uint64_t>(mode_));
+  store_relaxed<Why::published_later>(slot_->cursor_segment, segment);
+  store_relaxed<Why::published_later>(slot_->reader_mode, static_cast<std::uint64_t>(mode_));
 }
 
 LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offset) {
-  std::uint64_t number = load_relaxed(slot_->cursor_segment);  // relaxed: own store
+  std::uint64_t number = load_relaxed<Why::own>(slot_->cursor_segment);
   for (std::uint32_t moves = 0; moves < kManyMoves; ++moves) {
     // [retire] seq_cst: the cursor is visible before oldest_segment is looked at. If oldest_segment is not past it
     // now, whoever moves oldest_segment on sees the cursor, and the segment stays.
@@ -93,7 +92,7 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
         pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
       }
     }
-    store_relaxed(slot_->cursor_offset, this->offset());  // relaxed: for people
+    store_relaxed<Why::hint>(slot_->cursor_offset, this->offset());
     // [retire] release: the cursor was named before its segment could be retired.
     store_release<Edge::retire>(slot_->settled, 1);
     return {};
@@ -109,7 +108,7 @@ LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
   if (is_evicted() || is_overtaken()) return true;
   const SegmentEntry& next = view_.entry(segment_.number + 1);
   return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
-         load_relaxed(next.base_offset) == offset_;
+         load_relaxed<Why::stored_before>(next.base_offset) == offset_;
 }
 
 LEAT_INLINE bool PartitionReader::has_hole() const noexcept {

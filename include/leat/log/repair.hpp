@@ -393,13 +393,14 @@ class Repair {
   // compare-and-swaps succeeds, and what both store before is the same.
   void give_up(RecordHeader& header, std::uint64_t tag, const ClaimSize& size,
                RecordKind kind) noexcept {
-    std::uint64_t old = load_relaxed(header.commit);  // relaxed: the swap checks it
+    std::uint64_t old = load_relaxed<Why::swap_checks>(header.commit);
     if (is_record_kind(old ^ tag)) return;
     const auto granules = static_cast<std::uint32_t>(size.granules);
-    store_relaxed(header.claim, granules | (size.records != 1 ? kBatchClaim : 0));
+    store_relaxed<Why::published_later>(header.claim,
+                                        granules | (size.records != 1 ? kBatchClaim : 0));
     if (size.records != 1) {
       auto& batch = *reinterpret_cast<BatchHeader*>(&header + 1);
-      store_relaxed(batch.count, static_cast<std::uint32_t>(size.records));
+      store_relaxed<Why::published_later>(batch.count, static_cast<std::uint32_t>(size.records));
     }
     LEAT_CRASH_POINT("repair:header");
     // [record-ready] the gap's size before its commit word.

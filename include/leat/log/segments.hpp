@@ -21,7 +21,7 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
   // [segment-map] acquire: the base was stored before the map.
   const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
   const SegmentPlace place{map >> kPhysicalBits, map & kPhysicalMask,
-                           load_relaxed(entry.base_offset)};
+                           load_relaxed<Why::stored_before>(entry.base_offset)};
   if (place.number != number || place.physical >= geometry.segment_count) return Errc::corrupt;
   return place;
 }
@@ -121,9 +121,9 @@ class Roller {
     FoundEntry found;
     // [segment-map] acquire
     found.map = load_acquire<Edge::segment_map>(entry.map);
-    // relaxed, both: the swap checks them.
-    found.base = load_relaxed(entry.base_offset);
-    found.end = load_relaxed(entry.previous_end);
+
+    found.base = load_relaxed<Why::swap_checks>(entry.base_offset);
+    found.end = load_relaxed<Why::swap_checks>(entry.previous_end);
     found.is_mapped = found.map >> kPhysicalBits >= next;
     return found;
   }
@@ -190,7 +190,7 @@ class Roller {
 
   // Also clears kNoMemory; whoever set it will see the segment being prepared and keep its memory.
   static void raise(std::uint64_t& word, std::uint64_t to) noexcept {
-    std::uint64_t seen = load_relaxed(word);  // relaxed: the swap checks it
+    std::uint64_t seen = load_relaxed<Why::swap_checks>(word);
     while ((seen & ~kNoMemory) < to && !compare_exchange<Edge::segment_open>(word, seen, to)) {
     }
   }
@@ -203,7 +203,7 @@ class Roller {
     ChoiceEnds& operator=(const ChoiceEnds&) = delete;
     ~ChoiceEnds() {
       // relaxed: own word. [segment_memory] release: the segment's entry before.
-      if (load_relaxed(choice_) != 0) store_release<Edge::segment_memory>(choice_, 0);
+      if (load_relaxed<Why::own>(choice_) != 0) store_release<Edge::segment_memory>(choice_, 0);
     }
 
    private:
@@ -289,8 +289,8 @@ class Roller {
       if (hold == Hold::by_reader) {
         shortage.by_readers = true;
         // relaxed: who owns a slot does not change while it is taken.
-        const std::uint64_t thread = load_relaxed(participant.thread);
-        if (load_relaxed(participant.process) == process_token() &&
+        const std::uint64_t thread = load_relaxed<Why::stored_before>(participant.thread);
+        if (load_relaxed<Why::stored_before>(participant.process) == process_token() &&
             (thread & ~kNotPolledYet) == thread_token()) {
           if ((thread & kNotPolledYet) != 0) shortage.by_unpolled = true;
           continue;

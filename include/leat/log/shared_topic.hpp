@@ -170,7 +170,7 @@ class SharedTopic {
 
   // Whether this process took part in the topic, or made it for others who did; not if it only looked.
   bool was_used() const noexcept {
-    return used_ || (made_ && load_relaxed(header_->next_identity) != 0);
+    return used_ || (made_ && load_relaxed<Why::hint>(header_->next_identity) != 0);
   }
   void note_use() noexcept { used_ = true; }
   void note_made() noexcept { made_ = true; }
@@ -232,7 +232,7 @@ class SharedTopic {
       const TopicHeader& header = *sleeps[i].topic->header_;
       words[i] = {&header.data_wake, sleeps[i].expected};
       // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
-      words[count + i] = {&header.death_bell, load_relaxed(header.death_bell)};
+      words[count + i] = {&header.death_bell, load_relaxed<Why::hint>(header.death_bell)};
     }
     if (!kHasDeathBell || !has_futex_waitv()) {
       if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
@@ -297,7 +297,7 @@ class SharedTopic {
       for (std::uint64_t at = 0; at <= geometry_.segment_count; ++at) {
         // relaxed: no page is touched here that the kernel does not have.
         if (at < geometry_.segment_count &&
-            (load_relaxed(view.physical[at].last_segment) & kNoMemory) == 0) {
+            (load_relaxed<Why::hint>(view.physical[at].last_segment) & kNoMemory) == 0) {
           continue;
         }
         if (at != first) {
@@ -312,20 +312,21 @@ class SharedTopic {
   // The only place that reads the geometry from shared memory.
   static Result<Geometry> read_geometry(const TopicHeader& header, std::size_t file_size) noexcept {
     // relaxed, all of them: written before the topic had a name, and constant since.
-    if (load_relaxed(header.magic) != kMagic) return Errc::wrong_format;
-    if (load_relaxed(header.format_version) != kFormatVersion) return Errc::wrong_format;
+    if (load_relaxed<Why::constant>(header.magic) != kMagic) return Errc::wrong_format;
+    if (load_relaxed<Why::constant>(header.format_version) != kFormatVersion)
+      return Errc::wrong_format;
     Geometry geometry;
-    geometry.key = load_relaxed(header.key);
-    geometry.segment_size = load_relaxed(header.segment_size);
-    geometry.segment_count = load_relaxed(header.segment_count);
-    geometry.partition_count = load_relaxed(header.partition_count);
-    geometry.participant_capacity = load_relaxed(header.participant_capacity);
-    geometry.flags = load_relaxed(header.flags);
-    geometry.policy = load_relaxed(header.policy);
-    geometry.revoke_after_ns = load_relaxed(header.revoke_after_ns);
-    geometry.evict_after_ns = load_relaxed(header.evict_after_ns);
-    geometry.first_segments = load_relaxed(header.first_segments);
-    geometry.grow_below = load_relaxed(header.grow_below);
+    geometry.key = load_relaxed<Why::constant>(header.key);
+    geometry.segment_size = load_relaxed<Why::constant>(header.segment_size);
+    geometry.segment_count = load_relaxed<Why::constant>(header.segment_count);
+    geometry.partition_count = load_relaxed<Why::constant>(header.partition_count);
+    geometry.participant_capacity = load_relaxed<Why::constant>(header.participant_capacity);
+    geometry.flags = load_relaxed<Why::constant>(header.flags);
+    geometry.policy = load_relaxed<Why::constant>(header.policy);
+    geometry.revoke_after_ns = load_relaxed<Why::constant>(header.revoke_after_ns);
+    geometry.evict_after_ns = load_relaxed<Why::constant>(header.evict_after_ns);
+    geometry.first_segments = load_relaxed<Why::constant>(header.first_segments);
+    geometry.grow_below = load_relaxed<Why::constant>(header.grow_below);
     if (!geometry.is_valid()) return Errc::wrong_format;
     geometry.derive();
     if (file_size != geometry.control_size()) return Errc::wrong_format;

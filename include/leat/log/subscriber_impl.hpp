@@ -67,7 +67,7 @@ LEAT_INLINE bool Subscriber::is_lossy() const noexcept {
 LEAT_INLINE void Subscriber::note_thread() noexcept {
   thread_ = detail::thread_token();
   // relaxed: publishers use it only to name a deadlock.
-  detail::store_relaxed(participant_.slot().thread, thread_);
+  detail::store_relaxed<detail::Why::hint>(participant_.slot().thread, thread_);
 }
 
 [[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_empty_poll() {

@@ -290,7 +290,7 @@ LEAT_INLINE std::uint64_t Topic::announce_attempt(detail::SharedTopic& topic) no
   using namespace detail;
   // A number of its own, so that the last swap decides about this attempt and no other.
   const std::uint64_t attempt = topic.new_deletion_attempt();
-  std::uint64_t other = load_relaxed(topic.header().deleting);  // relaxed: the swap checks it
+  std::uint64_t other = load_relaxed<Why::swap_checks>(topic.header().deleting);
   // [topic-state] seq_cst: announced before the slots are looked at.
   while (other != kDeletionDecided &&
          !compare_exchange<Edge::topic_state>(topic.header().deleting, other, attempt)) {

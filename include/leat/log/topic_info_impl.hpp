@@ -98,7 +98,7 @@ inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
                        const PartitionFacts& partition, bool retain_all) {
   const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);
   if (mode == static_cast<std::uint64_t>(ReaderMode::none)) return;
-  const std::uint64_t offset = load_relaxed(line.cursor_offset);  // relaxed: for people
+  const std::uint64_t offset = load_relaxed<Why::hint>(line.cursor_offset);
   info.offset += offset;
   if (partition.info.end > offset) info.lag += partition.info.end - offset;
   if (mode != static_cast<std::uint64_t>(ReaderMode::gating)) {
@@ -139,7 +139,7 @@ LEAT_INLINE TopicInfo Topic::info() const {
                           role == ParticipantRole::member;
     if (!is_shown || is_dead(*topic_, state)) continue;
     ParticipantInfo one;
-    one.pid = load_relaxed(participant.pid);  // relaxed: for people
+    one.pid = load_relaxed<Why::hint>(participant.pid);
     one.role = detail::name_of(role);
     one.blocking = std::any_of(blocking.begin(), blocking.end(),
                                [&](const OpenClaim& claim) { return claim.slot == slot; });

@@ -61,7 +61,7 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
   }
   const auto first_ready = [&]() -> std::optional<std::size_t> {
     for (std::size_t i = 0; i < waiters.size(); ++i) {
-      const std::uint32_t wake = load_relaxed(waiters[i]->shared().header().data_wake);
+      const std::uint32_t wake = load_relaxed<Why::hint>(waiters[i]->shared().header().data_wake);
       if (waiters[i]->is_ready() || (wake & kDeleted) != 0) return i;
     }
     return std::nullopt;
@@ -175,7 +175,7 @@ LEAT_INLINE Result<void> Waiter::note_nothing() {
   }
   if (wait_fd_ != nullptr) arm_wait_fd();
   // relaxed: set for good; seen late, it costs one more empty call.
-  if ((load_relaxed(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
+  if ((load_relaxed<Why::hint>(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
     return Errc::deleted;
   return {};
 }

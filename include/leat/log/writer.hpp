@@ -179,8 +179,7 @@ class PartitionWriter {
 
   // A fact that is seldom another than before.
   [[gnu::always_inline]] static void announce(std::uint64_t& word, std::uint64_t fact) noexcept {
-    // relaxed: own word
-    if (load_relaxed(word) != fact) [[unlikely]]
+    if (load_relaxed<Why::own>(word) != fact) [[unlikely]]
       store_release<Edge::intent>(word, fact);
   }
 
@@ -228,7 +227,7 @@ class PartitionWriter {
     room.offset = segment_.base_offset + layout_.records(word);
     // relaxed: the swap of the commit word checks it, and stores what follows with it.
     if (!exclusive_) {
-      room.old_commit = load_relaxed(room.header->commit);
+      room.old_commit = load_relaxed<Why::swap_checks>(room.header->commit);
       // Revoked already, while this thread did not run: then the swap must fail, so it gets a value
       // that the word does not hold.
       if (is_record_kind(room.old_commit ^ room.tag)) [[unlikely]]
@@ -237,8 +236,8 @@ class PartitionWriter {
     // [overwrite] release: oldest_segment was moved on before this segment was opened; a lossy reader that
     // sees bytes written from here on also sees that.
     fence_release<Edge::overwrite>();
-    store_relaxed(room.header->claim,
-                  static_cast<std::uint32_t>(granules) | (records != 1 ? kBatchClaim : 0));
+    store_relaxed<Why::published_later>(room.header->claim, static_cast<std::uint32_t>(granules) |
+                                                                (records != 1 ? kBatchClaim : 0));
   }
 
   // Keeps where the segment is. It holds an open claim, or nobody else can move on.
@@ -276,7 +275,7 @@ class PartitionWriter {
     for (; touched_ < until; touched_ += kCacheLine) {
       auto& detail = *reinterpret_cast<std::uint32_t*>(segment_.data + touched_ +
                                                        offsetof(RecordHeader, detail));
-      store_relaxed(detail, 0U);  // relaxed: read by nobody
+      store_relaxed<Why::hint>(detail, 0U);
     }
   }
 

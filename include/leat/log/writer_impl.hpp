@@ -26,7 +26,7 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
       segment_mask_{layout_.pack(~0ULL, 0, 0) | ClaimLayout::kClosed},
       // relaxed: own word. The numbers go on where the slot's last owner was.
-      claim_number_{load_relaxed(slot_->phase) & ~kPhaseMask},
+      claim_number_{load_relaxed<Why::own>(slot_->phase) & ~kPhaseMask},
       partition_{partition},
       own_slot_{own_slot},
       exclusive_{exclusive} {
