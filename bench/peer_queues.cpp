@@ -90,7 +90,7 @@ std::uint64_t mq_depth() {
 class PosixQueue final : public PeerQueue {
  public:
   explicit PosixQueue(std::size_t size) : depth_{mq_depth()} {
-    const std::string name = "/" + new_name();
+    const std::string name = fmt::format("/{}", new_name());
     ::mq_attr attributes{};
     attributes.mq_maxmsg = static_cast<long>(depth_);
     attributes.mq_msgsize = static_cast<long>(size);

@@ -71,6 +71,8 @@ class Tidy:
                 self.check_docs_in_code(path, lines)
             if path.suffix == ".hpp":
                 self.check_head(path, lines)
+            if path.parts[0] == "tests" and path.suffix == ".cpp" and not lines[0].startswith("//"):
+                self.problem(path, 1, "a test starts with what would break in the world if it failed")
             if path.parts[:2] == ("include", "leat"):
                 self.check_core(path, text)
             if path.parts[0] == "examples" and path.suffix == ".cpp":

@@ -141,7 +141,8 @@ void check_growth(const TopicOptions& options) {
   }
 }
 
-void create(CreateArguments& arguments) {
+// Checks what was typed, and fills in the options of the library.
+void settle_options(CreateArguments& arguments) {
   check_topic_name(arguments.name);
   TopicOptions& options = arguments.options;
   if (arguments.policy == "fail")
@@ -178,7 +179,37 @@ void create(CreateArguments& arguments) {
   options.participants = static_cast<std::uint32_t>(arguments.participants);
   check_sizes(options);
   check_growth(options);
+}
 
+// Why the library did not make the topic, and what to do about it. `needed`: bytes.
+[[noreturn]] void fail_to_create(const Error& error, const CreateArguments& arguments,
+                                 const std::string& directory, std::uint64_t needed) {
+  const TopicOptions& options = arguments.options;
+  if (error.code == Errc::no_space) {
+    throw Failure{kExitFull,
+                  fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
+                              arguments.name, size_text(needed), directory,
+                              how_to_get_room(directory, needed))};
+  }
+  if (error.code == Errc::invalid_argument && options.max_capacity_bytes != 0) {
+    throw Failure{kExitUsage,
+                  fmt::format("--max-capacity: {} in each of {} partitions is more than can be "
+                              "mapped with segments of {}",
+                              size_text(options.max_capacity_bytes), options.partitions,
+                              size_text(sizes_of(options).segment))};
+  }
+  if (error.code == Errc::permission && !options.file_group.empty()) {
+    throw Failure{kExitPermission,
+                  fmt::format("--group: you may not give files to '{}': it must be one of your "
+                              "own groups (`id`), unless you are root",
+                              options.file_group)};
+  }
+  fail(error, arguments.name);
+}
+
+void create(CreateArguments& arguments) {
+  settle_options(arguments);
+  const TopicOptions& options = arguments.options;
   const std::string directory = usable_directory(Missing::is_made);
   if (Topic::open(arguments.name)) fail({Errc::exists, 0}, arguments.name);
   const std::uint64_t needed =
@@ -186,28 +217,7 @@ void create(CreateArguments& arguments) {
       options.partitions;
   check_room(directory, needed);
   auto topic = Topic::create(arguments.name, options);
-  if (!topic) {
-    if (topic.error().code == Errc::no_space) {
-      throw Failure{kExitFull,
-                    fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
-                                arguments.name, size_text(needed), directory,
-                                how_to_get_room(directory, needed))};
-    }
-    if (topic.error().code == Errc::invalid_argument && options.max_capacity_bytes != 0) {
-      throw Failure{kExitUsage,
-                    fmt::format("--max-capacity: {} in each of {} partitions is more than can be "
-                                "mapped with segments of {}",
-                                size_text(options.max_capacity_bytes), options.partitions,
-                                size_text(sizes_of(options).segment))};
-    }
-    if (topic.error().code == Errc::permission && !options.file_group.empty()) {
-      throw Failure{kExitPermission,
-                    fmt::format("--group: you may not give files to '{}': it must be one of your "
-                                "own groups (`id`), unless you are root",
-                                options.file_group)};
-    }
-    fail(topic.error(), arguments.name);
-  }
+  if (!topic) fail_to_create(topic.error(), arguments, directory, needed);
   struct stat status {};
   if ((options.mode & 0066) != 0 && ::stat(directory.c_str(), &status) == 0 &&
       (status.st_mode & 0011) == 0) {

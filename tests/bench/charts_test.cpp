@@ -1,3 +1,5 @@
+// If this failed, a picture of results would lie: a bar of the wrong length, or labels that hide each
+// other.
 #include "bench/report/charts.hpp"
 
 #include <gtest/gtest.h>

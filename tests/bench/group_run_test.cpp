@@ -1,3 +1,4 @@
+// If this failed, a benchmark of groups could lose or repeat records and still print a rate.
 #include "bench/group_run.hpp"
 
 #include <gtest/gtest.h>

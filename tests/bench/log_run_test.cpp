@@ -1,3 +1,4 @@
+// If this failed, `leat bench log` would measure other processes, or another rate, than it says.
 #include "bench/log_run.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// If this failed, a torn or stale record would count as a fast one.
 #include "bench/payload.hpp"
 
 #include <gtest/gtest.h>

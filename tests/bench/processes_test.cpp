@@ -1,3 +1,4 @@
+// If this failed, a measurement whose process died would hang, or leave processes and directories behind.
 #include "bench/processes.hpp"
 
 #include <gtest/gtest.h>

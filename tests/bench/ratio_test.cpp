@@ -1,3 +1,4 @@
+// If this failed, noise would be called a change, or a change noise.
 #include "bench/report/ratio.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,5 @@
+// If this failed, the page of results would need the network, hide what was measured, or run what a file
+// says.
 #include "bench/report/report_page.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// If this failed, results in JSON would not say where they are from, or take medians of the wrong runs.
 #include "bench/report.hpp"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// If this failed, a damaged or foreign file of results would be shown as figures.
 #include "bench/report/result_set.hpp"
 
 #include <gtest/gtest.h>

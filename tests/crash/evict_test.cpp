@@ -15,6 +15,32 @@ std::ostream& operator<<(std::ostream& out, const Case& one) {
 
 class Evict : public ::testing::TestWithParam<Case> {};
 
+// In a process of its own: `count` batches of `size` records, two of which fill a segment.
+void publish_batches(const std::string& directory, Ledger& ledger, int count, std::size_t size) {
+  Child publisher{[&]() -> int {
+    auto opened = Topic::open("topic", Deadline::immediate(), directory);
+    CHILD_CHECK_OK(opened);
+    auto joined = opened->publisher();
+    CHILD_CHECK_OK(joined);
+    for (int i = 0; i < count; ++i) {
+      auto frames = joined->batch();
+      CHILD_CHECK_OK(frames);
+      std::vector<Mark> marks;
+      for (std::size_t k = 0; k < size; ++k) {
+        marks.push_back(ledger.begin(kVictim));
+        CHILD_CHECK_OK(frames->add(make_message(marks.back(), 1500 / size)));
+      }
+      auto first = frames->commit(kPatience);
+      CHILD_CHECK_OK(first);
+      for (std::size_t k = 0; k < size; ++k)
+        ledger.end(marks[k], Result<std::uint64_t>{*first + k});
+    }
+    return 0;
+  }};
+  publisher.wait();
+  ASSERT_TRUE(publisher.succeeded()) << publisher.describe();
+}
+
 TEST_P(Evict, SubscriberThatDoesNotRunIsLeftBehind) {
   const bool in_poll = GetParam().in_poll;
   struct Batch {
@@ -36,29 +62,8 @@ TEST_P(Evict, SubscriberThatDoesNotRunIsLeftBehind) {
     Trail trail{"evicted"};
     subscriber->on_event([&](const Event& event) { trail.on_event(event); });
 
-    const auto publish = [&](int count) {
-      Child publisher{[&]() -> int {
-        auto opened = Topic::open("topic", Deadline::immediate(), directory.path());
-        CHILD_CHECK_OK(opened);
-        auto joined = opened->publisher();
-        CHILD_CHECK_OK(joined);
-        for (int i = 0; i < count; ++i) {
-          auto frames = joined->batch();
-          CHILD_CHECK_OK(frames);
-          std::vector<Mark> marks;
-          for (std::size_t k = 0; k < batch; ++k) {
-            marks.push_back(ledger->begin(kVictim));
-            CHILD_CHECK_OK(frames->add(make_message(marks.back(), 1500 / batch)));
-          }
-          auto first = frames->commit(kPatience);
-          CHILD_CHECK_OK(first);
-          for (std::size_t k = 0; k < batch; ++k)
-            ledger->end(marks[k], Result<std::uint64_t>{*first + k});
-        }
-        return 0;
-      }};
-      publisher.wait();
-      ASSERT_TRUE(publisher.succeeded()) << publisher.describe();
+    const auto publish = [&, batch = batch](int count) {
+      publish_batches(directory.path(), *ledger, count, batch);
     };
     publish(7);
     // It gets so far that it is within, or exactly at the end of, a segment (each holds two records

@@ -1,3 +1,4 @@
+// The operations on groups that a process is killed in: what comes before, and what must hold afterwards.
 #include "group_scenarios.hpp"
 
 namespace leat::testing {

@@ -1,3 +1,4 @@
+// The operations on a log that a process is killed in: what comes before, and what must hold afterwards.
 #include "scenarios.hpp"
 
 namespace leat::testing {

@@ -1,3 +1,5 @@
+// What a load may return in the model: every store that happened and that the loader need not know to be
+// old.
 #include "memory.hpp"
 
 #include <sys/mman.h>

@@ -1,3 +1,4 @@
+// The scheduler: fibers that change at every operation, as a seed says.
 #include "model.hpp"
 
 #include <dirent.h>

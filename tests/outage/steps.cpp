@@ -1,3 +1,4 @@
+// How a process of an outage obeys: it stops or dies when it comes by the label that it was given.
 #include "steps.hpp"
 
 #include <signal.h>

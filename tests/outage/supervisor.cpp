@@ -1,3 +1,4 @@
+// Whoever starts the processes of an outage, strikes some of them, and looks after the account.
 #include "supervisor.hpp"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// What the processes of an outage share: the topic, the account, and a life each.
 #include "world.hpp"
 
 #include <algorithm>

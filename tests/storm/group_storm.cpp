@@ -1,3 +1,4 @@
+// Members of a group that are killed at random, and the account of what each got.
 #include "group_storm.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// Publishers and subscribers that are killed at random, and the account of what each read.
 #include "storm.hpp"
 
 #include <algorithm>

@@ -43,7 +43,7 @@ CLEAN = {
     "src/tool/program.hpp": HEAD,
     "bench/main.cpp": '#include "ring.hpp"\n#include "bench/ring.hpp"\n#include "tool/program.hpp"\n',
     "bench/ring.hpp": HEAD,
-    "tests/interleave/edges_test.cpp": 'weaken(Edge::record_ready); weaken("sleeping");\n',
+    "tests/interleave/edges_test.cpp": '// Edges.\nweaken(Edge::record_ready); weaken("sleeping");\n',
     "examples/hello.cpp": "#include <leat/leat.hpp>\n",
 }
 
@@ -89,6 +89,8 @@ BAD = {
         "include/leat/base/x.hpp", HEAD + "#include <fmt/format.h>\n", "only include/leat/os"),
     "public header of no room": (
         "include/leat/more.hpp", HEAD + "#include <vector>\n", "more.hpp is in no room"),
+    "test without a head": (
+        "tests/unit/log/x_test.cpp", "#include <vector>\n", "a test starts with what"),
     "relaxed without a reason": (
         "include/leat/log/x.hpp", HEAD + "int f() { return load_relaxed(word); }\n", "say why"),
     "compiled twice": (
@@ -136,7 +138,7 @@ BAD = {
         "docs/internals/memory-model.md", "# Edges\n\nsleeping and [record-ready]\n",
         "edge sleeping is not explained"),
     "edge without a test": (
-        "tests/interleave/edges_test.cpp", 'weaken("sleeping");\n', "record_ready has no test"),
+        "tests/interleave/edges_test.cpp", '// Edges.\nweaken("sleeping");\n', "record_ready has no test"),
     "no edges at all": (
         "include/leat/base/atomic.hpp", HEAD, "no `enum class Edge`"),
 }

@@ -1,3 +1,4 @@
+// If this failed, a wait with a long deadline would end at once, or one with none never.
 #include "leat/base/clock.hpp"
 
 #include "testing.hpp"

@@ -1,3 +1,4 @@
+// If this failed, an error would be taken for a value, or a value be destroyed twice.
 #include "leat/result.hpp"
 
 #include <memory>

@@ -1,3 +1,4 @@
+// If this failed, `leat pub` would tear a line, hold one back, or hang at Ctrl-C.
 #include "cli/line_reader.hpp"
 
 #include "testing.hpp"

@@ -1,3 +1,4 @@
+// If this failed, `8MiB` would be another size than a person meant.
 #include "cli/cli.hpp"
 #include "testing.hpp"
 

@@ -1,3 +1,4 @@
+// If this failed, `leat sub -f` and `--json` would print other bytes than were published.
 #include "cli/record_format.hpp"
 
 #include "cli/cli.hpp"

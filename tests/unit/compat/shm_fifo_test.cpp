@@ -1,3 +1,4 @@
+// If this failed, a program written for ShmFifo would hold more, lose some, or not compile.
 #include "leat/compat/shm_fifo.hpp"
 
 #include <sys/mman.h>

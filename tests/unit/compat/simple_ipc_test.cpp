@@ -1,3 +1,4 @@
+// If this failed, a program written for CSimpleIPC would hold another number of blocks, or wait for ever.
 #include <sys/eventfd.h>
 
 #include <array>

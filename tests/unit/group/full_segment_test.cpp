@@ -1,3 +1,5 @@
+// If this failed, a group at the end of a segment that is full to its last granule would call the topic
+// corrupt.
 #include "testing.hpp"
 
 namespace leat {

@@ -1,3 +1,5 @@
+// If this failed, two processes would disagree on where a word lies, or a claim would carry into its
+// neighbour.
 #include "leat/format/layout.hpp"
 
 #include <set>

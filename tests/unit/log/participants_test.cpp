@@ -1,3 +1,4 @@
+// If this failed, two processes would share a slot, or the dead be taken for the living.
 #include "leat/log/participants.hpp"
 
 #include <atomic>

@@ -1,3 +1,4 @@
+// If this failed, a topic that moves to Kafka would find its keys in other partitions.
 #include "leat/log/partitioner.hpp"
 
 #include "testing.hpp"

@@ -1,3 +1,4 @@
+// If this failed, offsets would have holes, or a record be read before it is whole.
 #include "leat/publisher.hpp"
 
 #include <array>

@@ -1,3 +1,5 @@
+// If this failed, keys, headers or timestamps would come back changed, or a bad payload be read beyond its
+// end.
 #include "leat/record.hpp"
 
 #include <array>

@@ -1,3 +1,4 @@
+// If this failed, a subscriber would miss records, get some twice, or sleep through one.
 #include "leat/subscriber.hpp"
 
 #include <poll.h>

@@ -1,3 +1,4 @@
+// If this failed, a topic would appear half made, be opened with nonsense, or go while somebody uses it.
 #include <grp.h>
 #include <sys/stat.h>
 

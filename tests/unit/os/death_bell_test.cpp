@@ -1,3 +1,4 @@
+// If this failed, a robust mutex of the program would be lost in a signal handler that publishes.
 #include "leat/os/death_bell.hpp"
 
 #include <signal.h>

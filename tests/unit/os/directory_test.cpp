@@ -1,3 +1,4 @@
+// If this failed, a link or another user's directory would lead us to write where we must not.
 #include "leat/os/directory.hpp"
 
 #include <fstream>

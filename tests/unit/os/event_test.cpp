@@ -1,3 +1,4 @@
+// If this failed, `wait_fd` would be silent, and nobody notice a new topic.
 #include "leat/os/event.hpp"
 
 #include "testing.hpp"

@@ -1,3 +1,4 @@
+// If this failed, a full file system would end a process by SIGBUS, or output be written over a topic.
 #include "leat/os/file.hpp"
 
 #include <signal.h>

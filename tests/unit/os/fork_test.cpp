@@ -1,3 +1,4 @@
+// If this failed, a child would go on with its parent's handles.
 #include "leat/os/fork.hpp"
 
 #include "testing.hpp"

@@ -1,3 +1,4 @@
+// If this failed, a sleeper in another process would not wake.
 #include "leat/os/futex.hpp"
 
 #include "leat/os/file.hpp"

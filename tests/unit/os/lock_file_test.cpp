@@ -1,3 +1,4 @@
+// If this failed, a child would keep its dead parent's locks, so that it seems alive.
 #include "leat/os/lock_file.hpp"
 
 #include <atomic>

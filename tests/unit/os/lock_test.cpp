@@ -1,3 +1,4 @@
+// If this failed, the living would be taken for dead, or the dead for living.
 #include "leat/os/lock.hpp"
 
 #include "leat/format/layout.hpp"

@@ -1,3 +1,4 @@
+// If this failed, an exclusive publisher's last record would be slept through.
 #include "leat/os/membarrier.hpp"
 
 #include "testing.hpp"
