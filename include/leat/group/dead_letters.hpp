@@ -3,10 +3,14 @@
 #pragma once
 
 #include <algorithm>
+#include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "leat/log/group_view.hpp"
+#include "leat/publisher.hpp"
 #include "leat/topic.hpp"
 
 namespace leat::inline v0::detail {
@@ -72,6 +76,38 @@ class DeadLetter {
   const Record& record_;
   std::string topic_, group_, partition_, offset_, deliveries_, timestamp_;
   std::vector<Header> headers_;
+};
+
+// The topic of a group's dead letters, made and opened with the first of them.
+class DeadLetterTopic {
+ public:
+  DeadLetterTopic(const Topic& source, const GroupView& group) noexcept
+      : source_{source}, group_{group} {}
+
+  // False: it can't be made, has no room now, or there is no memory.
+  bool publish(const Record& record, std::uint32_t deliveries) noexcept {
+    try {
+      if (!publisher_ && !open()) return false;
+      const DeadLetter letter{record, source_.name(), group_.name(), deliveries};
+      return publisher_->publish(letter.letter(), Deadline::immediate()).has_value();
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+  }
+
+ private:
+  bool open() {
+    auto topic = Topic::open_or_create(dead_letter_topic_name(source_.name(), group_.name()),
+                                       dead_letter_topic_options(source_));
+    if (!topic) return false;
+    auto publisher = topic->publisher();
+    if (publisher) publisher_.emplace(std::move(*publisher));
+    return publisher_.has_value();
+  }
+
+  const Topic& source_;
+  const GroupView& group_;
+  std::optional<Publisher> publisher_;
 };
 
 }  // namespace leat::inline v0::detail

@@ -283,9 +283,8 @@ LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) cons
   if (!records) return records.error();
   auto joined = topic_.join(ParticipantRole::member, [](std::uint32_t) {});
   if (!joined) return joined.error();
-  auto core = std::make_unique<MemberCore>(topic_, view_);
-  core->begin(std::move(*joined), options.spin.count(), options.patience.count());
-  if (auto seated = core->take_seat(options, *records); !seated) return seated.error();
+  auto core = std::make_unique<MemberCore>(topic_, view_, std::move(*joined), *records, options);
+  if (auto seated = core->take_seat(options.name); !seated) return seated.error();
   // [group] seq_cst: the seat is taken before this is looked at.
   const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);
   if (closed == kGroupOpen) return Member{std::move(core)};

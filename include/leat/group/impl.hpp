@@ -3,4 +3,4 @@
 #pragma once
 
 #include "leat/group/group_impl.hpp"
-#include "leat/group/member_facade_impl.hpp"
+#include "leat/group/member_impl.hpp"

@@ -1,0 +1,101 @@
+// How long a member may keep a record before others take it, in a group with a lease.
+//
+//     lease.begin(hold);                     // before the record is this member's
+//     if (lease.may_be_over()) …             // look which records were taken away
+//     if (lease.was_lost(ref, state)) …      // `lease_lost` instead of `not_held`
+//
+// What the user gets is a copy, for the record may be overwritten once the lease is over.
+// docs/internals/groups.md, "Handing out".
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <new>
+#include <vector>
+
+#include "leat/base/clock.hpp"
+#include "leat/group/segment_pins.hpp"
+
+namespace leat::inline v0::detail {
+
+class Lease {
+ public:
+  explicit Lease(const MemberPlace& place) noexcept : place_{place} {}
+
+  // Room for what was lost. Throws bad_alloc.
+  void reserve() { lost_.resize(is_set() ? place_.geometry().hold_count : 0); }
+
+  bool is_set() const noexcept { return place_.geometry().lease_ns != 0; }
+
+  // Called before the hold's state says that the record is this member's.
+  void begin(GroupHold& hold) noexcept {
+    if (!is_set()) return;
+    store_relaxed<Why::published_later>(hold.lease_until_ns, begin_now());
+  }
+  // The same for a hold that may be another member's by now: never shortens a lease.
+  void extend(GroupHold& hold) noexcept {
+    if (!is_set()) return;
+    const std::int64_t until = begin_now();
+    std::int64_t seen = load_relaxed<Why::swap_checks>(hold.lease_until_ns);
+    while (seen < until && !compare_exchange<Edge::hold>(hold.lease_until_ns, seen, until)) {
+    }
+  }
+
+  // Whether one of this member's leases may have run out: then all are looked at, with
+  // begin_look() and, for each that has not, still_runs().
+  bool may_be_over() const noexcept { return is_set() && now_ns() >= ends_ns_; }
+  void begin_look() noexcept { ends_ns_ = std::numeric_limits<std::int64_t>::max(); }
+  void still_runs(const GroupHold& hold) noexcept {
+    ends_ns_ = std::min(ends_ns_, load_relaxed<Why::own>(hold.lease_until_ns));
+  }
+
+  // Remembers for a while that a delivery was taken away, for when the user still asks about it.
+  void note_lost(HoldRef ref, std::uint64_t state) noexcept {
+    if (lost_.empty()) return;
+    lost_[next_lost_] = {ref, state};
+    if (++next_lost_ == lost_.size()) next_lost_ = 0;
+  }
+  // Once for each.
+  bool was_lost(HoldRef ref, std::uint64_t state) noexcept {
+    for (Lost& one : lost_) {
+      if (one.state == 0 || one.ref != ref || one.state != state) continue;
+      one.state = 0;
+      return true;
+    }
+    return false;
+  }
+
+  // Memory for a copy of what is handed out, until clear_copies(). Null: there is none.
+  std::vector<std::byte>* new_copy(std::size_t size) noexcept {
+    try {
+      return &copies_.emplace_back(size);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  }
+  void clear_copies() noexcept {
+    if (!copies_.empty()) [[unlikely]]
+      copies_.clear();
+  }
+
+ private:
+  struct Lost {
+    HoldRef ref;
+    std::uint64_t state = 0;  // 0: none.
+  };
+
+  std::int64_t begin_now() noexcept {
+    const std::int64_t until = ns_from_now(place_.geometry().lease_ns);
+    ends_ns_ = std::min(ends_ns_, until);
+    return until;
+  }
+
+  const MemberPlace& place_;
+  std::int64_t ends_ns_ = 0;  // No lease of this member ends sooner.
+  std::vector<Lost> lost_;    // A ring.
+  std::size_t next_lost_ = 0;
+  std::vector<std::vector<std::byte>> copies_;
+};
+
+}  // namespace leat::inline v0::detail

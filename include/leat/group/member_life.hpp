@@ -1,0 +1,325 @@
+// How a member comes and goes, lets records go, and waits. docs/internals/groups.md.
+#pragma once
+
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "leat/group/closing.hpp"
+#include "leat/group/member_hand.hpp"
+
+namespace leat::inline v0::detail {
+
+// ---- Coming and going ----------------------------------------------------------------------------
+
+inline MemberCore::MemberCore(Topic topic, std::shared_ptr<GroupView> group,
+                              Participant participant, const std::byte* records,
+                              const MemberOptions& options)
+    : Waiter{true},
+      topic_{std::move(topic)},
+      view_{std::move(group)},
+      place_{participant.topic(), *view_, participant_, records} {
+  begin(std::move(participant), options.spin.count(), options.patience.count());
+}
+
+inline Result<void> MemberCore::take_seat(const std::string& name) {
+  if (name.size() >= sizeof(GroupSeat::name)) return Errc::invalid_argument;
+  const std::uint64_t identity = identity_of(participant_.state());
+  for (const bool of_the_dead : {false, true}) {
+    for (std::uint32_t index = 0; index < geometry().seat_count && !is_seated_; ++index) {
+      const std::uint64_t holder = load_acquire<Edge::hold>(group().seat(index).identity);
+      if (holder != 0) {
+        if (!of_the_dead || byte_is_locked(shared().control_fd(), lock_offset(holder))) continue;
+        settle_dead_member(shared(), group(), index, holder);
+      }
+      is_seated_ = try_seat(index, identity);
+    }
+  }
+  if (!is_seated_) return Errc::too_many;
+  LEAT_CRASH_POINT("seat:taken");
+  introduce(name);
+  make_tables();
+  return {};
+}
+
+inline bool MemberCore::try_seat(std::uint32_t index, std::uint64_t identity) noexcept {
+  std::uint32_t high = load_relaxed<Why::swap_checks>(group().header().seat_high);
+  while (high <= index &&
+         !compare_exchange<Edge::hold>(group().header().seat_high, high, index + 1)) {
+  }
+  std::uint64_t vacant = 0;
+  // [hold] seq_cst: only one gets it; whatever its last member left was settled before. [group]:
+  // taken before `closed` is looked at.
+  if (!compare_exchange<Edge::hold>(group().seat(index).identity, vacant, identity)) return false;
+  place_.seat = index;
+  return true;
+}
+
+// Fills in the seat. All of it is for people, but for what it has in flight.
+inline void MemberCore::introduce(const std::string& name) noexcept {
+  GroupSeat& seat = place_.own_seat();
+  store_relaxed<Why::hint>(seat.pid, static_cast<std::uint32_t>(::getpid()));
+  for (std::size_t i = 0; i < name.size(); ++i)
+    store_relaxed<Why::hint>(reinterpret_cast<std::uint8_t&>(seat.name[i]),
+                             static_cast<std::uint8_t>(name[i]));
+  store_relaxed<Why::hint>(seat.name_size, static_cast<std::uint32_t>(name.size()));
+  store_relaxed<Why::hint>(seat.participant, participant_.index());
+  store_relaxed<Why::published_later>(seat.in_flight, 0);
+  // These go on where the seat's last member stopped.
+  handed_ = load_relaxed<Why::own>(seat.handed);
+  holds_.raise_claim_number(
+      ClaimName::unpack(load_acquire<Edge::group_cursor>(seat.claiming)).number);
+}
+
+// All memory that handing out and settling need. May throw bad_alloc: there is nothing to lose yet.
+inline void MemberCore::make_tables() {
+  holds_.make();
+  lease_.reserve();
+  ready_.reserve();
+  redelivery_.reserve();
+  claimer_.reserve();
+  others_.reserve();
+  if (place_.by_key) keys_.reserve(geometry().hold_count);
+}
+
+// What is not acknowledged goes back; the seat becomes vacant.
+inline void MemberCore::leave() noexcept {
+  if (!std::exchange(is_seated_, false) || participant_.forked()) return;
+  bool any = false;
+  holds_.each([&](HoldRef ref, const OwnRecord& own) {
+    std::uint64_t word = own.state;
+    HoldState state = HoldState::unpack(word);
+    const bool is_done = own.order != 0 && geometry().at_most_once();
+    if (own.order == 0 && state.phase == HoldPhase::held) --state.deliveries;  // It was not.
+    state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
+    state.owner = 0;
+    state.delayed = false;
+    if (place_.by_key) mark_key(group(), own.key);
+    any = compare_exchange<Edge::hold>(hold_at(group(), ref).state, word, state.pack()) || any;
+    LEAT_CRASH_POINT("leave:returned");
+  });
+  // Others wait for the slots, though they have taken away all that was in them.
+  if (place_.by_key)
+    any = free_slots_of(group(), place_.seat, identity_of(participant_.state())) || any;
+  LEAT_CRASH_POINT("leave:freed");
+  // Before the seat is vacant: until then others see that somebody may have died over this.
+  if (any) announce_returned(shared(), group());
+  vacate();
+}
+
+inline void MemberCore::vacate() noexcept {
+  GroupSeat& seat = place_.own_seat();
+  store_relaxed<Why::published_later>(seat.in_flight, 0);
+  std::uint64_t identity = identity_of(participant_.state());
+  // [hold] seq_cst: what this member read is read.
+  compare_exchange<Edge::hold>(seat.identity, identity, 0);
+  LEAT_CRASH_POINT("leave:vacated");
+  SharedTopic::wake(shared().header().space_wake);
+  if (is_closed()) finish_closing(shared());
+}
+
+// Begins a call.
+inline Errc MemberCore::check() noexcept {
+  error_ = {};
+  if (participant_.forked()) [[unlikely]]
+    return Errc::forked;
+  if (thread_ != thread_token()) [[unlikely]]
+    note_thread();
+  return is_closed() ? know_of_closing() : Errc::ok;
+}
+
+// From here on publishers may reuse the memory of what this member had in hand.
+[[gnu::cold]] inline Errc MemberCore::know_of_closing() noexcept {
+  if (std::exchange(is_seated_, false)) vacate();
+  return Errc::closed;
+}
+
+inline void MemberCore::note_thread() noexcept {
+  thread_ = thread_token();
+  // relaxed: publishers use it only to name a deadlock.
+  store_relaxed<Why::hint>(participant_.slot().thread, thread_);
+}
+
+[[gnu::cold]] inline Got MemberCore::fail(Error error) noexcept {
+  error_ = error;
+  return Got::failed;
+}
+
+// ---- Letting go ----------------------------------------------------------------------------------
+
+// What this member remembers of a delivery; null if it is not its own, or not any more.
+inline OwnRecord* MemberCore::find_own(const Delivery& delivery) noexcept {
+  OwnRecord* const own = holds_.find({delivery.row_, delivery.hold_});
+  return own != nullptr && own->state == delivery.state_ ? own : nullptr;
+}
+inline bool MemberCore::is_in_hand(const Delivery& delivery) noexcept {
+  const OwnRecord* const own = find_own(delivery);
+  return own != nullptr && own->order != 0;
+}
+inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
+  const HoldRef ref{delivery.row_, delivery.hold_};
+  return lease_.was_lost(ref, delivery.state_) ? Errc::lease_lost : Errc::not_held;
+}
+
+// Moves a hold of this member on: to free, or returned.
+[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
+                                                      HoldPhase to) noexcept {
+  const HoldRef ref{delivery.row_, delivery.hold_};
+  const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
+  GroupHold& hold = hold_at(group(), ref);
+  LEAT_CRASH_POINT("settle:before");
+  // Before it is returned: what is claimed now must not come before it.
+  if (to == HoldPhase::returned && place_.by_key)
+    mark_key(group(), load_relaxed<Why::stored_before>(hold.key));
+  if (!lease_.is_set()) [[likely]] {
+    // [hold] release: all reads of the record are done. No swap: nobody takes a record away from
+    // somebody alive.
+    store_release<Edge::hold>(hold.state, settled);
+  } else if (std::uint64_t word = delivery.state_;
+             !compare_exchange<Edge::hold>(hold.state, word, settled)) {
+    holds_.lose(ref);
+    return Errc::lease_lost;
+  }
+  LEAT_CRASH_POINT("settle:done");
+  // Before in_flight falls: until then others look after this member, should it die here.
+  if (to == HoldPhase::returned) [[unlikely]]
+    announce_returned(shared(), group());
+  holds_.forget(ref, to);
+  if (claimer_.is_behind(delivery.record.partition, delivery.position_) ||
+      ++acknowledged_ % kWakeEvery == 0) [[unlikely]]
+    wake_publishers();
+  return Errc::ok;
+}
+
+inline Result<void> MemberCore::acknowledge(const Delivery& delivery) {
+  if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
+    return wrong;
+  if (!is_in_hand(delivery)) [[unlikely]]
+    return why_not_held(delivery);
+  return settle(delivery, HoldPhase::free);
+}
+
+inline Result<std::size_t> MemberCore::acknowledge_up_to(const Delivery& delivery) {
+  if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
+  if (!is_in_hand(delivery)) return why_not_held(delivery);
+  return acknowledge_until(find_own(delivery)->order);
+}
+
+inline Result<std::size_t> MemberCore::acknowledge_all() {
+  if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
+  return acknowledge_until(~0ULL);
+}
+
+inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
+  std::size_t count = 0;
+  std::size_t lost = 0;
+  holds_.each([&](HoldRef ref, const OwnRecord& own) {
+    if (own.order == 0 || own.order > last) return;
+    const GroupHold& hold = hold_at(group(), ref);
+    Delivery delivery;
+    delivery.row_ = ref.row;
+    delivery.hold_ = ref.index;
+    delivery.state_ = own.state;
+    // relaxed, both: what this member wrote, or found
+    delivery.position_ = load_relaxed<Why::own>(hold.position);
+    delivery.record.partition = HoldPlace::unpack(load_relaxed<Why::own>(hold.where)).partition;
+    if (delivery.record.partition >= geometry().partition_count) return;
+    ++(settle(delivery, HoldPhase::free) == Errc::ok ? count : lost);
+  });
+  if (count == 0 && lost != 0) return Errc::lease_lost;
+  return count;
+}
+
+inline Result<void> MemberCore::give_back(const Delivery& delivery,
+                                          std::chrono::nanoseconds delay) {
+  if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
+  if (!is_in_hand(delivery)) return why_not_held(delivery);
+  // What is not handed out yet and has the same key must not come before it.
+  if (place_.by_key) ready_.give_back();
+  Delivery returned = delivery;
+  if (delay.count() > 0 && !delay_hold(returned, delay)) {
+    holds_.lose({delivery.row_, delivery.hold_});
+    return Errc::lease_lost;
+  }
+  return settle(returned, HoldPhase::returned);
+}
+
+// Says in the hold that nobody may take the record before. False: others have it, its lease ran out.
+inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
+  GroupHold& hold = group().hold(delivery.row_, delivery.hold_);
+  // Before the state, which says that it counts. Swapped from what it was while the record was this
+  // member's: it may be another's by now, with a delay of its own.
+  const std::int64_t visible_at = ns_from_now(delay.count());
+  for (std::int64_t seen = load_acquire<Edge::hold>(hold.visible_at_ns);;) {
+    if (load_acquire<Edge::hold>(hold.state) != delivery.state_) return false;
+    if (compare_exchange<Edge::hold>(hold.visible_at_ns, seen, visible_at)) break;
+  }
+  // Marked while it is still held: who takes it away with the lease clears the mark.
+  HoldState state = HoldState::unpack(delivery.state_);
+  state.delayed = true;
+  if (!compare_exchange<Edge::hold>(hold.state, delivery.state_, state.pack())) return false;
+  delivery.state_ = state.pack();
+  return true;
+}
+
+// Forgets records that were taken away with their lease. Those that are not handed out yet are looked
+// at when they are.
+inline void MemberCore::forget_lost_leases() noexcept {
+  lease_.begin_look();
+  holds_.each([&](HoldRef ref, const OwnRecord& own) {
+    if (!ready_.empty() && own.order == 0) return;
+    const GroupHold& hold = hold_at(group(), ref);
+    if (load_acquire<Edge::hold>(hold.state) == own.state) {
+      lease_.still_runs(hold);
+      return;
+    }
+    lease_.note_lost(ref, own.state);
+    holds_.lose(ref);
+  });
+}
+
+// ---- Waiting, and looking after the others -------------------------------------------------------
+
+inline bool MemberCore::is_ready() noexcept {
+  if (!ready_.empty() || is_closed() || redelivery_.is_due()) return true;
+  if (holds_.is_full()) return true;  // receive() says so.
+  return !claimer_.is_pausing() && claimer_.has_more();
+}
+
+// Repairs what the dead left: records not committed, and records not acknowledged. Returns how long
+// a sleep may last, 0 for ever.
+inline Result<std::int64_t> MemberCore::look_around() {
+  wake_publishers();
+  const auto holes = claimer_.look_after_holes();
+  if (!holes) return holes.error();
+  std::int64_t limit_ns = 0;
+  for (const std::int64_t ns : {*holes, others_.look_after(), next_event()}) {
+    if (ns != 0) limit_ns = limit_ns == 0 ? ns : std::min(limit_ns, ns);
+  }
+  return limit_ns;
+}
+
+// While there is always something to take: at each tick of the kernel's cheap clock.
+inline void MemberCore::look_now_and_then() noexcept {
+  const std::int64_t tick = tick_ns();
+  if (tick == looked_tick_ns_) return;
+  looked_tick_ns_ = tick;
+  others_.look_after();
+  (void)next_event();
+}
+
+// Takes what has an expired lease. Returns after how many ns something happens by itself: a delayed
+// record becomes visible, a pause or a lease ends. 0: nothing will.
+inline std::int64_t MemberCore::next_event() noexcept {
+  const std::int64_t now = now_ns();
+  std::int64_t next = 0;
+  for (const std::int64_t at :
+       {redelivery_.next_visible_ns(), claimer_.pause_ends_ns(now), others_.end_leases(now)}) {
+    if (at == 0) continue;
+    const std::int64_t ns = std::max<std::int64_t>(at - now, 1000);
+    next = next == 0 ? ns : std::min(next, ns);
+  }
+  return next;
+}
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,131 @@
+// What a member does for the others of its group: settles the dead, and takes records from those that
+// claimed them and stand still, or whose lease ran out. docs/internals/groups.md, "Deaths".
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "leat/group/redelivery.hpp"
+#include "leat/log/participants.hpp"
+
+namespace leat::inline v0::detail {
+
+class OtherMembers {
+ public:
+  OtherMembers(const MemberPlace& place, HoldTable& holds, KeyOrder& keys,
+               Redelivery& redelivery) noexcept
+      : place_{place}, holds_{holds}, keys_{keys}, redelivery_{redelivery} {}
+
+  void reserve() { progress_.resize(place_.geometry().seat_count); }  // Throws bad_alloc.
+
+  // Returns after how many ns to look again, 0 if nobody else has records.
+  std::int64_t look_after() noexcept;
+  // Takes records whose lease ran out. Returns when the next one will, 0 if there is none.
+  std::int64_t end_leases(std::int64_t now) noexcept;
+
+ private:
+  // How many records another member has handed out, and since when.
+  struct Progress {
+    std::uint64_t handed = 0;
+    std::int64_t since_ns = 0;
+  };
+
+  void take_ready_of(std::uint32_t seat) noexcept;
+  void take_away(GroupHold& hold, HoldState state) noexcept;
+  void announce_taken() noexcept;
+
+  const MemberPlace& place_;
+  HoldTable& holds_;
+  KeyOrder& keys_;
+  Redelivery& redelivery_;
+  std::vector<Progress> progress_;  // By seat.
+  bool is_taking_ = false;          // Since the last announce_taken().
+};
+
+inline std::int64_t OtherMembers::look_after() noexcept {
+  bool any = false;
+  const std::int64_t now = now_ns();
+  for (std::uint32_t index = 0; index < place_.group.seat_high(); ++index) {
+    if (index == place_.seat) continue;
+    const GroupSeat& other = place_.group.seat(index);
+    const std::uint64_t identity = load_acquire<Edge::hold>(other.identity);
+    // [hold] acquire: raised before the records it counts were claimed.
+    if (identity == 0 || load_acquire<Edge::hold>(other.in_flight) == 0) continue;
+    if (!byte_is_locked(place_.topic.control_fd(), lock_offset(identity))) {
+      settle_dead_member(place_.topic, place_.group, index, identity);
+      continue;
+    }
+    any = true;
+    Progress& progress = progress_[index];
+    const std::uint64_t handed = load_relaxed<Why::hint>(other.handed);
+    if (handed != progress.handed || progress.since_ns == 0) {
+      progress = {handed, now};
+    } else if (now - progress.since_ns >= kOthersDie) {
+      take_ready_of(index);
+      progress.since_ns = now;
+    }
+  }
+  if (keys_.free_idle_slots(now)) redelivery_.make_due();
+  return any || keys_.others_have_slots() ? kOthersDie : 0;
+}
+
+// What another member has claimed and not handed out.
+inline void OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
+  place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+    const HoldState state = HoldState::unpack(word);
+    if (state.phase != HoldPhase::ready || state.owner != seat + 1) return;
+    take_away(hold, state);
+    LEAT_CRASH_POINT("take:over");
+  });
+  announce_taken();
+  // It may have returned records, and stopped before it said so.
+  place_.group.each_hold([&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t word) {
+    if (phase_of(word) == HoldPhase::returned) redelivery_.make_due();
+  });
+}
+
+inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
+  std::int64_t next = 0;
+  if (place_.geometry().lease_ns == 0) return next;
+  place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
+    const HoldState state = HoldState::unpack(word);
+    if (state.phase != HoldPhase::held || state.owner == place_.owner()) return;
+    const std::int64_t until = load_relaxed<Why::stored_before>(hold.lease_until_ns);
+    if (until > now) {
+      next = next == 0 ? until : std::min(next, until);
+      return;
+    }
+    take_away(hold, state);
+    LEAT_CRASH_POINT("lease:over");
+  });
+  announce_taken();
+  return next;
+}
+
+// Lets everybody have somebody else's record. If this member dies before announce_taken(), others find
+// that it had records in flight, and announce them.
+inline void OtherMembers::take_away(GroupHold& hold, HoldState state) noexcept {
+  // Of a claim that may yet fail there is nothing to take.
+  if (may_be_unmade(place_.group, state)) return;
+  if (!std::exchange(is_taking_, true)) holds_.raise_in_flight(1);
+  std::uint64_t word = state.pack();
+  // At most once, handed out means done.
+  const bool is_done = state.phase == HoldPhase::held && place_.geometry().at_most_once();
+  if (place_.by_key) {
+    keys_.suspect_others();  // The owner may never say that the slot is free.
+    if (!is_done) mark_key(place_.group, load_relaxed<Why::stored_before>(hold.key));
+  }
+  state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
+  state.owner = 0;
+  state.delayed = false;
+  // Fails if its owner goes on just now.
+  compare_exchange<Edge::hold>(hold.state, word, state.pack());
+}
+inline void OtherMembers::announce_taken() noexcept {
+  if (!std::exchange(is_taking_, false)) return;
+  announce_returned(place_.topic, place_.group);
+  holds_.lower_in_flight(1);
+}
+
+}  // namespace leat::inline v0::detail

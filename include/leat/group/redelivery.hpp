@@ -1,0 +1,210 @@
+// Takes records that came back: given back, parked, left by the dead, or taken away from a member that
+// stood still or whose lease ran out.
+//
+//     if (auto any = redelivery.take(64, members); any && *any) …  // they are in `ready`
+//
+// They lie where they were claimed, in any row, so a look walks all holds; it is made only when the
+// group's count of returns says that there is something new. docs/internals/groups.md, "Redelivery".
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "leat/group/lease.hpp"
+#include "leat/group/ready_records.hpp"
+
+namespace leat::inline v0::detail {
+
+class Redelivery {
+ public:
+  Redelivery(const MemberPlace& place, HoldTable& holds, KeyOrder& keys, Lease& lease,
+             ReadyRecords& ready) noexcept
+      : place_{place}, holds_{holds}, keys_{keys}, lease_{lease}, ready_{ready} {}
+
+  void reserve() { found_.reserve(kAtOnce); }  // Throws bad_alloc.
+
+  // Takes about `want` of the records that may be taken now. True: they are in `ready`.
+  //   closed
+  Result<bool> take(std::size_t want, std::size_t members) noexcept {
+    // [hold] acquire: raised after the states of what was returned.
+    const std::uint64_t returned = load_acquire<Edge::hold>(place_.group.header().returned);
+    if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
+        [[likely]]
+      return false;
+    return look(returned, want, members);
+  }
+
+  // Whether a look may find something.
+  bool is_due() const noexcept {
+    return load_acquire<Edge::hold>(place_.group.header().returned) != seen_returned_ ||
+           (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_);
+  }
+  // The next look is made although nobody said that anything came back.
+  void make_due() noexcept { seen_returned_ = ~0ULL; }
+  // When the next delayed record becomes visible; 0: none is known.
+  std::int64_t next_visible_ns() const noexcept { return next_visible_ns_; }
+
+  // By key: how many records lie there, by the last look and what was parked since.
+  std::size_t waiting() const noexcept { return waiting_; }
+  void note_parked(std::size_t count) noexcept { waiting_ += count; }
+
+ private:
+  static constexpr int kManyLooks = 1000;
+
+  Result<bool> look(std::uint64_t returned, std::size_t want, std::size_t members) noexcept;
+  void find_and_take(std::size_t want, std::size_t room, std::size_t members) noexcept;
+  std::int64_t find(const std::optional<ReturnedRecord>& after) noexcept;
+  void note_found(const ReturnedRecord& one) noexcept;
+  void take_found(std::size_t count) noexcept;
+  bool take_one(const ReturnedRecord& one) noexcept;
+
+  const MemberPlace& place_;
+  HoldTable& holds_;
+  KeyOrder& keys_;
+  Lease& lease_;
+  ReadyRecords& ready_;
+  std::vector<ReturnedRecord> found_;  // Those of the lowest offsets that may be taken.
+  std::size_t found_count_ = 0;        // How many there are; found_ has not room for all.
+  std::uint64_t seen_returned_ =
+      ~0ULL;  // The group's count before the last look that took nothing.
+  std::int64_t next_visible_ns_ = 0;
+  std::size_t waiting_ = 0;
+};
+
+// `returned` is the group's count before the look.
+[[gnu::noinline]] inline Result<bool> Redelivery::look(std::uint64_t returned, std::size_t want,
+                                                       std::size_t members) noexcept {
+  const std::size_t room = holds_.room();
+  want = std::min(want, room);
+  if (want == 0) return false;
+  ready_.begin();
+  // Others see that this member may die over what it takes, or over slots.
+  holds_.raise_in_flight(1);
+  find_and_take(want, room, std::max<std::size_t>(members, 1));
+  holds_.lower_in_flight(1);
+  if (ready_.empty()) {
+    seen_returned_ = returned;
+    // Others return them faster than they can be looked at: once more soon.
+    if (!found_.empty()) next_visible_ns_ = now_ns() + kOthersDie;
+    return false;
+  }
+  // Nothing keeps the memory of records of a deleted group that came back.
+  if (place_.group.is_closed()) [[unlikely]] {
+    ready_.begin();
+    return Errc::closed;
+  }
+  return true;
+}
+
+inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
+                                      std::size_t members) noexcept {
+  std::int64_t next_visible = 0;
+  std::optional<ReturnedRecord> after;  // Nothing up to this one can be taken.
+  for (int attempt = 0; attempt < kManyLooks; ++attempt) {
+    const std::int64_t visible = find(after);
+    if (next_visible == 0) next_visible = visible;
+    if (found_.empty()) break;
+    // A look costs the same, however many it finds: of many, some are taken for later calls.
+    const std::size_t ahead = std::min(found_count_ / (4 * members), room);
+    const std::size_t share = (found_count_ + members - 1) / members;
+    const std::size_t count = std::min({found_.size(), std::max(want, ahead), share});
+    // The first ones can be taken, nearly always; if not, all are tried.
+    const std::size_t tried = attempt == 0 ? count : found_.size();
+    std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(tried),
+                      found_.end());
+    found_.resize(tried);
+    take_found(count);
+    if (!ready_.empty()) return;
+    after = found_.back();
+  }
+  next_visible_ns_ = next_visible;
+}
+
+// Fills found_ with records that came back, those of the lowest offsets behind `after`. Returns when
+// the next of the delayed ones becomes visible, 0 if there is none.
+inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after) noexcept {
+  std::int64_t next_visible = 0;
+  const std::int64_t now = now_ns();
+  found_.clear();
+  waiting_ = found_count_ = 0;
+  place_.group.each_hold(
+      [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
+        if (phase_of(word) != HoldPhase::returned) return;
+        if (place_.by_key) ++waiting_;
+        // relaxed, all: stored before the state
+        if (HoldState::unpack(word).delayed) {
+          const std::int64_t visible_at = load_relaxed<Why::stored_before>(hold.visible_at_ns);
+          if (visible_at > now) {
+            if (next_visible == 0 || visible_at < next_visible) next_visible = visible_at;
+            return;
+          }
+        }
+        const std::uint64_t key = place_.by_key ? load_relaxed<Why::stored_before>(hold.key) : 0;
+        const ReturnedRecord one{
+            load_relaxed<Why::stored_before>(hold.offset), key, word, {row, index}};
+        if (after && !(*after < one)) return;
+        if (keys_.may_take(one)) note_found(one);
+      });
+  return next_visible;
+}
+
+// found_ is a heap with the highest offset on top, which goes first when there is no room.
+inline void Redelivery::note_found(const ReturnedRecord& one) noexcept {
+  ++found_count_;
+  if (found_.size() == kAtOnce) {
+    if (!(one < found_.front())) return;
+    std::pop_heap(found_.begin(), found_.end());
+    found_.back() = one;
+  } else {
+    found_.push_back(one);
+  }
+  std::push_heap(found_.begin(), found_.end());
+  LEAT_CRASH_POINT("retake:found");
+}
+
+// Takes the first `count` of found_ that can be taken.
+inline void Redelivery::take_found(std::size_t count) noexcept {
+  if (place_.by_key) keys_.take_slots(found_);
+  for (const ReturnedRecord& one : found_) {
+    if (ready_.size() == count) {
+      keys_.left(one);
+    } else if (take_one(one)) {
+      LEAT_CRASH_POINT("retake:taken");
+    }
+  }
+  if (!place_.by_key || keys_.settle_slots()) return;
+  ready_.give_back();
+  ready_.begin();
+}
+
+// False: it must not be taken now, or somebody else was faster.
+inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
+  if (!keys_.can_take(one)) return false;
+  GroupHold& hold = hold_at(place_.group, one.ref);
+  HoldState state = HoldState::unpack(one.state);
+  state.phase = HoldPhase::ready;
+  state.owner = place_.owner();
+  state.delayed = false;
+  state.retaken = true;
+  ++state.generation;
+  std::uint64_t word = one.state;
+  if (!compare_exchange<Edge::hold>(hold.state, word, state.pack())) {
+    keys_.missed(one);
+    return false;
+  }
+  holds_.raise_in_flight(1);
+  keys_.taken(one);
+  // It may be one that this member lost with its lease, and has not noticed.
+  if (const OwnRecord* old = holds_.find(one.ref); old != nullptr) {
+    lease_.note_lost(one.ref, old->state);
+    holds_.forget(one.ref, HoldPhase::returned);
+  }
+  holds_.keep(one.ref, {state.pack(), 0, one.key});
+  WalkedRecord record;
+  record.position = load_relaxed<Why::own>(hold.position);
+  push_reserved(ready_.records(), {record, one.ref, state.pack()});
+  return true;
+}
+
+}  // namespace leat::inline v0::detail
