@@ -1,7 +1,7 @@
-// Deadlines: when a wait gives up. Monotonic time; never the wall clock.
+// Deadlines: when a wait gives up. Measured on the monotonic clock, never the wall clock.
 //
 //     subscriber->receive(100ms);                       // a duration from now
-//     subscriber->receive(leat::Deadline::never());     // until something comes
+//     subscriber->receive(leat::Deadline::never());     // waits for as long as it takes
 //     subscriber->receive(leat::Deadline::immediate()); // does not wait
 #pragma once
 
@@ -17,7 +17,7 @@ class Deadline {
   static constexpr Deadline never() noexcept { return Deadline{kNever}; }
   static constexpr Deadline immediate() noexcept { return Deadline{kImmediate}; }
 
-  // That long from now; a negative or zero duration does not wait.
+  // `from_now` from now. A zero or negative duration does not wait.
   template <class Rep, class Period>
   Deadline(std::chrono::duration<Rep, Period> from_now) noexcept : at_ns_{kImmediate} {
     const double wanted_ns = std::chrono::duration<double, std::nano>(from_now).count();
@@ -33,10 +33,10 @@ class Deadline {
   bool passed() const noexcept {
     return at_ns_ == kImmediate || (at_ns_ != kNever && detail::now_ns() >= at_ns_);
   }
-  // Monotonic nanoseconds; meaningless for never and immediate.
+  // Nanoseconds on CLOCK_MONOTONIC. Only for deadlines that are neither never() nor immediate().
   std::int64_t at_ns() const noexcept { return at_ns_; }
 
-  // The earlier of this deadline and `delay_ns` from now.
+  // The earlier of this deadline and `delay_ns` nanoseconds from now.
   Deadline at_most_ns(std::int64_t delay_ns) const noexcept {
     if (is_immediate()) return *this;
     const std::int64_t capped = detail::ns_from_now(delay_ns);

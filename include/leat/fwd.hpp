@@ -1,4 +1,4 @@
-// Names of the classes that users meet, for headers that need no more than the name.
+// Forward declarations of the public classes.
 #pragma once
 
 namespace leat::inline v0 {

@@ -3,9 +3,9 @@
 //     auto group = topic->group("workers", {.from = leat::From::beginning});
 //     auto member = group->join();          // in any number of threads and processes
 //
-// Every group sees every record once, whatever other groups and subscribers do. A group lives in the
-// topic: its position outlasts its members and holds room until the group is deleted. A Group may be
-// used by several threads.
+// Every group gets every record once, independently of other groups and subscribers. A group lives
+// in the topic: its position outlives its members, and keeps room from being reused until the group
+// is deleted. A Group may be used by several threads at once.
 #pragma once
 
 #include <chrono>
@@ -26,73 +26,82 @@ class GroupLock;
 class GroupView;
 }  // namespace detail
 
+// When a record counts as done.
 enum class GroupMode : std::uint32_t {
-  at_least_once = 0,  // what is not acknowledged is delivered again
-  at_most_once = 1,   // taken means done: what a dead member was handed is not delivered again
+  at_least_once = 0,  // records that were not acknowledged are delivered again
+  at_most_once = 1,   // records that a dead member had in its hands are not delivered again
 };
 
-// Counts for whoever creates the group.
+// Options of a new group.
 struct GroupOptions {
   From from = From::end;  // an offset beyond the end is an invalid argument
   GroupMode mode = GroupMode::at_least_once;
-  bool by_key = false;             // equal keys to one member at a time, in order
+  bool by_key = false;             // records of one key go to one member at a time, in order
   std::uint32_t members = 64;      // at a time; at most 255
-  std::uint32_t in_flight = 1024;  // records that a member may hold unacknowledged; at most 65,536
-  // Handed out so often, a record goes to topic TOPIC.GROUP.dead (GroupInfo::dead_letter_topic) when it
-  // comes back; at most 65,534. 0 = no limit.
+  std::uint32_t in_flight = 1024;  // unacknowledged records that a member may hold; at most 65,536
+  // A record that comes back after this many deliveries goes to the dead-letter topic
+  // (GroupInfo::dead_letter_topic). At most 65,534; 0 = no limit.
   std::uint32_t max_deliveries = 0;
-  std::chrono::nanoseconds lease{0};  // held for longer, a record goes to another; 0 = never
+  // A record held for longer than this goes to another member; 0 = never.
+  std::chrono::nanoseconds lease{0};
 };
 
+// A living member, as Group::info() shows it.
 struct MemberInfo {
   std::uint32_t pid = 0;
   std::string name;
-  std::uint64_t in_flight = 0;
+  std::uint64_t in_flight = 0;  // records that it holds or has claimed
 };
+// What Group::info() returns: a snapshot, taken while members go on.
 struct GroupInfo {
   std::string name;
   GroupMode mode = GroupMode::at_least_once;
   bool by_key = false;
   std::uint32_t max_deliveries = 0;
   std::chrono::nanoseconds lease{0};
-  std::uint32_t in_flight_limit = 0;  // of each member
-  std::uint64_t lag = 0;              // records that no member has claimed
-  std::uint64_t in_flight = 0;        // claimed, or given back, and not acknowledged
-  std::uint64_t redelivered = 0;      // deliveries beyond the first
-  std::uint64_t returned = 0;         // given back or left, or waiting for their key
-  std::uint64_t returned_limit = 0;   // spare room for such, beyond what members have for their own
-  // redelivery_full if that room is full: then no member claims anything more whose own room is, too.
+  std::uint32_t in_flight_limit = 0;  // for each member
+  std::uint64_t lag = 0;              // records that no member has claimed yet
+  std::uint64_t in_flight = 0;        // claimed or returned, and not acknowledged
+  std::uint64_t redelivered = 0;      // deliveries after the first
+  std::uint64_t returned = 0;         // waiting for redelivery or for their key
+  std::uint64_t returned_limit = 0;   // spare room for returned records, beyond the members' own
+  // redelivery_full if that room is full: members whose own room is also full then
+  // claim nothing new.
   Errc claiming = Errc::ok;
-  std::uint64_t dead_letters = 0;      // records handed out too often, and put aside
-  std::string dead_letter_topic;       // where they are; empty without max_deliveries
-  std::vector<MemberInfo> members;     // the living
+  std::uint64_t dead_letters = 0;      // records that went to the dead-letter topic
+  std::string dead_letter_topic;       // its name; empty without max_deliveries
+  std::vector<MemberInfo> members;     // living members only
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
 };
 
+// A handle of an open group. All member functions may be called by several threads at once.
 class Group {
  public:
-  // A member for the calling thread.
-  //   too_many   every seat of the group, or participant slot of the topic, is taken by somebody alive
-  //   closed     the group was deleted
-  //   no_space   there is no memory for what a member needs; later it needs none
+  // Makes a member, for use by one thread at a time.
+  //   invalid_argument   the name has more than 63 bytes
+  //   too_many           every seat of the group, or participant slot of the topic, is in use
+  //   closed             the group was deleted
+  //   no_space           out of memory; later a member needs memory only for copies (lease)
   //   permission, deleted
   Result<Member> join(const MemberOptions& options = {}) const;
 
+  // A snapshot of the group and its members. Takes no lock and holds up nobody.
   GroupInfo info() const;
 
-  // Moves the position, in all partitions or one. Records that members hold stay theirs.
-  //   invalid_argument   no such partition, an offset beyond the end or in several partitions at once
+  // Moves the position, in all partitions or in one. Records that members hold stay theirs.
+  //   invalid_argument   no such partition; an offset beyond the end or in several partitions
   //   not_allowed        a time on a topic without timestamps
   //   too_many, closed, permission, deleted
   Result<void> seek(From to, std::optional<std::uint32_t> partition = {}) const;
 
   const std::string& name() const noexcept { return name_; }
-  bool was_created() const noexcept { return was_created_; }  // by the call that returned this
+  // Whether the call that returned this object created the group.
+  bool was_created() const noexcept { return was_created_; }
 
-  // Offset of the next record of a partition to be claimed.
+  // Offset of the next record to be claimed in a partition.
   std::uint64_t position(std::uint32_t partition = 0) const noexcept;
-  // How many records of a partition the group is done with at least, counted from offset 0. Never
-  // falls, unless the group is moved back.
+  // A lower bound of the number of records, counted from offset 0, that the group is done with in a
+  // partition. Never decreases, unless the group is moved back.
   std::uint64_t released(std::uint32_t partition = 0) const noexcept;
 
  private:
@@ -100,9 +109,9 @@ class Group {
   Result<Member> make_member(const MemberOptions& options) const;
   Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created);
 
-  // Held until what it returns is gone; given back by the kernel if its owner dies.
+  // Takes the topic's group lock; released by the destructor, or by the kernel if the owner dies.
   static Result<detail::GroupLock> lock(detail::SharedTopic& topic);
-  // Under that lock.
+  // The caller holds the group lock.
   static void finish_deletions(detail::SharedTopic& topic);
   static Result<std::shared_ptr<detail::GroupView>> find(detail::SharedTopic& topic,
                                                          const std::string& name);
@@ -116,7 +125,7 @@ class Group {
                             const GroupOptions* options);
   static Result<void> delete_group(const Topic& topic, const std::string& name, bool force);
 
-  // Where `from` is, while `reader` keeps the room from there on.
+  // The place that `from` means. `reader` keeps the room from there on.
   static Result<detail::CursorValue> place_of(const Topic& topic,
                                               const detail::PartitionReader& reader,
                                               const From& from);

@@ -5,7 +5,8 @@
 //     auto subscriber = topic->subscriber({.from = leat::From::beginning});
 //     std::cout << subscriber->receive(std::chrono::seconds{1})->text();
 //
-// This header is all a program needs. Errors are values (leat/result.hpp), nothing throws.
+// This header is all that a program needs to include. Errors are values (leat/result.hpp),
+// not exceptions.
 #pragma once
 
 #include "leat/group.hpp"

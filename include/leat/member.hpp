@@ -1,4 +1,4 @@
-// A member of a consumer group: takes records that no other member has, and acknowledges them.
+// A member of a consumer group: receives records that no other member has, and acknowledges them.
 //
 //     auto member = topic->group("workers")->join();
 //     while (auto delivery = member->receive()) {
@@ -6,9 +6,10 @@
 //       member->acknowledge(*delivery);
 //     }
 //
-// A Member belongs to one thread at a time; any number of members, in any number of processes, share
-// the records of a group. What a member has taken and not acknowledged when it goes, or dies, others
-// get. docs/guide/groups.md shows the use, docs/internals/groups.md why nothing is lost.
+// A Member belongs to one thread at a time; any number of members, in any number of processes,
+// share the records of a group. Records that a member received and did not acknowledge before it
+// leaves or dies go to other members. How to use groups: docs/guide/groups.md; why nothing is lost:
+// docs/internals/groups.md.
 #pragma once
 
 #include <chrono>
@@ -27,41 +28,42 @@ namespace detail {
 class MemberCore;
 }
 
+// Options of Group::join().
 struct MemberOptions {
-  std::string name = {};                                          // for people; at most 63 bytes
-  std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping
-  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // as for subscribers
+  std::string name = {};                                              // informational; max 63 bytes
+  std::chrono::nanoseconds spin = std::chrono::microseconds{20};      // before a wait sleeps
+  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // as in SubscriberOptions
 };
 
-// A record that a member holds. What `record` points to is in place and stays until the record is
-// acknowledged or given back; in a group with a lease it is a copy of the member's own, and stays
-// until the next call that takes.
+// A record that a member holds. `record` is read in place, and stays valid until the record is
+// acknowledged or given back. In a group with a lease, it is a private copy that stays valid until
+// the member's next receive or poll.
 struct Delivery {
   Record record;
-  std::uint32_t deliveries = 1;  // 1: for the first time. Stands still at 65,535.
+  std::uint32_t deliveries = 1;  // 1: the first delivery. Saturates at 65,535.
 
  private:
   friend class detail::MemberCore;
-  std::uint64_t state_ = 0;  // Of the hold: whether it is still this delivery's.
+  std::uint64_t state_ = 0;  // State of the hold when it was delivered.
   std::uint64_t position_ = 0;
-  std::uint32_t row_ = 0;  // Where the hold is.
+  std::uint32_t row_ = 0;  // Where the hold is: row and index.
   std::uint32_t hold_ = 0;
 };
 
 namespace detail {
 
-// One Member::poll().
+// State of one Member::poll().
 class Polling {
  public:
   Polling(MemberCore& member, std::size_t limit) noexcept : member_{member}, limit_{limit} {}
   Polling(const Polling&) = delete;
   Polling& operator=(const Polling&) = delete;
-  // If the callback throws, the record in hand goes back, and those claimed with it.
+  // If the callback throws, returns its record and those claimed with it to the group.
   ~Polling() {
     if (is_in_hand_) abandon();
   }
 
-  // Acknowledges the last record, and hands out another. Null: there is no more now.
+  // Acknowledges the last record and returns the next. Null: there is no more now.
   const Delivery* next();
   Result<std::size_t> end() const noexcept;
 
@@ -79,36 +81,41 @@ class Polling {
 
 }  // namespace detail
 
+// A participant of the topic that shares the records of one group with its other members.
 class Member {
  public:
   Member(Member&&) noexcept;
   Member& operator=(Member&& other) noexcept;
-  // Gives back what it has not acknowledged (at-most-once: what it was not handed), and leaves.
+  // Leaves the group. Records that were not acknowledged go to other members (at most once: only
+  // those that it had claimed and not received yet).
   ~Member();
 
-  // The next record; waits for it until the deadline. The member holds it until it is acknowledged.
+  // Returns the next record; waits for it until the deadline. The member holds the record until it
+  // is acknowledged or given back.
+  //   in_flight_full   it holds as many records as the group allows
+  //   no_space         no memory for a copy (groups with a lease)
   //   timeout, stopped, closed, deleted, corrupt, forked
-  //   in_flight_full   it holds as many as the group allows
   Result<Delivery> receive(const Deadline& deadline = Deadline::never(),
                            const std::stop_token& stop = {});
 
-  // Appends up to `limit` records that are there, and returns how many; waits for the first until the
-  // deadline. Errors as receive().
+  // Appends up to `limit` available records to `into` and returns how many; waits for the first
+  // until the deadline. Errors as receive().
   Result<std::size_t> receive(std::vector<Delivery>& into, std::size_t limit,
                               const Deadline& deadline = Deadline::never(),
                               const std::stop_token& stop = {});
 
-  // Copies the value of the next record into `buffer`, acknowledges it, and returns its size.
-  //   buffer_too_small   it is the next one again
-  //   lease_lost         its lease ran out meanwhile: another member has it, too
-  //   otherwise as receive()
+  // Copies the value of the next record into `buffer`, acknowledges the record, and
+  // returns its size.
+  //   buffer_too_small   not consumed: the next call returns the same record
+  //   lease_lost         the lease ran out meanwhile: another member also gets the record
+  // Otherwise errors as receive().
   Result<std::size_t> receive_copy(std::span<std::byte> buffer,
                                    const Deadline& deadline = Deadline::never(),
                                    const std::stop_token& stop = {});
 
-  // Calls on_delivery(const Delivery&) for up to `limit` records that are there, and acknowledges each
-  // when the call returns. Returns how many; never waits. If the call throws, that record and those
-  // after it are given back.
+  // Calls on_delivery(const Delivery&) for up to `limit` available records, and acknowledges each
+  // when its call returns. Returns how many. Never sleeps. If a call throws, its record and those
+  // after it are given back. Errors as receive(), except timeout and stopped.
   template <class OnDelivery>
   Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery) {
     detail::Polling polling{*core_, limit};
@@ -116,35 +123,39 @@ class Member {
     return polling.end();
   }
 
+  // Tells the group that the record is done: it is never delivered again.
   //   not_held     acknowledged or given back already, or another member's
   //   lease_lost   held for longer than the group's lease: another member has it, or will
   //   closed, forked
   Result<void> acknowledge(const Delivery& delivery);
-  // The same with everything that this member took before it. Returns how many that were.
+  // Acknowledges the record and all that this member received before it (acknowledge_all: all
+  // that it holds). Returns how many. `lease_lost` only if none was acknowledged; otherwise
+  // errors as above.
   Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
   Result<std::size_t> acknowledge_all();
 
-  // Lets another member, or this one, have the record again, after the delay. Errors as acknowledge().
+  // Makes the record available for redelivery, to any member, after the delay. Errors as
+  // acknowledge().
   Result<void> give_back(const Delivery& delivery,
                          std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
 
   // Waits until receive() or poll() may have something to do.
-  //   timeout, stopped, forked
+  //   timeout, stopped, forked; other errors are reported by receive() and poll()
   Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
-  // The same, ending with `stopped` when a descriptor is readable (an eventfd).
+  // As above; `stopped` when the descriptor (an eventfd, say) is readable.
   Result<void> wait(const Deadline& deadline, int stop_fd);
   // As Subscriber::wait_fd().
   Result<int> wait_fd();
 
-  // Ends the waits of this member with `stopped`, now and later; its calls still take what is there.
-  // Any thread.
+  // stop_waits() makes waits of this member return `stopped`, now and later, until resume_waits().
+  // receive() and poll() still deliver what is available. May be called by any thread.
   void stop_waits() noexcept;
   void resume_waits() noexcept;
   bool waits_are_stopped() const noexcept;
 
-  // How many records it holds, and has claimed for its next calls.
+  // Number of records that it holds or has claimed for its next calls.
   std::size_t in_flight() const noexcept;
-  // How long waits look before they sleep.
+  // How long waits spin before they sleep.
   void set_spin(std::chrono::nanoseconds spin) noexcept;
 
  private:

@@ -5,8 +5,8 @@
 //     auto claim = publisher->try_claim(size);          // write in place
 //     fill(claim->payload()); claim->commit();
 //
-// A Publisher belongs to one thread at a time; any number of publishers, in any number of processes,
-// publish at once. How a claim is made and why nothing is lost: docs/internals/log.md.
+// A Publisher belongs to one thread at a time; any number of publishers, in any number of
+// processes, publish at once. How a claim is made, and why nothing is lost: docs/internals/log.md.
 #pragma once
 
 #include <cstddef>
@@ -28,21 +28,26 @@
 
 namespace leat::inline v0 {
 
+// Options of Topic::publisher().
 struct PublisherOptions {
-  bool exclusive = false;                       // the topic's only publisher; cheaper per record
-  std::optional<std::uint32_t> partition = {};  // for records without a key; else chosen at open
-  // Publishes only offsets below what this returns. Asked again whenever that is reached, and after
-  // Topic::make_publishers_look(); while it says no, the publisher waits as for room. Exact with any
-  // number of publishers that go by it.
+  bool exclusive = false;  // the topic's only publisher; cheaper per record
+  // Partition of records that have no key; by default, publishers are assigned to
+  // partitions in turn.
+  std::optional<std::uint32_t> partition = {};
+  // Only offsets below the returned value are published. Called by the publishing thread when
+  // that value is reached, and after Topic::make_publishers_look(). At the limit the
+  // publisher acts as if the topic were full. The limit is exact for any number of
+  // publishers, if all of them have it.
   Callback<std::uint64_t()> offset_limit = {};
 };
 
 class Publisher;
 
-// Room for one record, to be written in place. commit() publishes it, abort() gives it up; dropping
-// it aborts it, so that an exception cannot leave readers waiting. One open claim per publisher and
-// partition: until it is finished the publisher returns `busy`.
-// The publisher outlives its claim.
+// Room for one record, to be written in place. commit() publishes it, abort() gives it up. Dropping
+// a claim aborts it, so that an exception cannot leave readers waiting. Until the claim is
+// finished, subscribers wait at it, and the publisher returns `busy` for that partition.
+//
+// Belongs to the publisher's thread. The publisher must outlive its claims.
 class [[nodiscard]] Claim {
  public:
   Claim(Claim&& other) noexcept
@@ -57,16 +62,19 @@ class [[nodiscard]] Claim {
     if (writer_ != nullptr) (void)abort();
   }
 
-  // Where to write; uninitialised.
+  // Where to write the value; uninitialised.
   std::span<std::byte> payload() const noexcept {
     return {reinterpret_cast<std::byte*>(room_.header + 1) + extension_, size_};
   }
+  // The record's offset.
   std::uint64_t offset() const noexcept { return room_.offset; }
 
-  // Publishes the whole payload, or its first `size` bytes.
-  //   revoked, deleted   the record is not delivered
-  //   forked             the claim is the parent's, and stays so
-  //   invalid_argument   larger than what was claimed; the claim stays open
+  // Publishes the whole payload, or its first `size` bytes. Returns the record's
+  // offset. Never waits.
+  //   revoked            not delivered: this thread did not run for longer than revoke_after
+  //   deleted            the topic was deleted; subscribers still attached may get the record
+  //   forked             the claim belongs to the parent process, and stays open there
+  //   invalid_argument   `size` is larger than what was claimed; the claim stays open
   Result<std::uint64_t> commit() noexcept { return commit(size_); }
   Result<std::uint64_t> commit(std::size_t size) noexcept {
     LEAT_ASSERT(writer_ != nullptr);  // Published twice.
@@ -76,7 +84,7 @@ class [[nodiscard]] Claim {
           room_.header->detail, static_cast<std::uint32_t>(extension_ + size) | flags_);
     return finish(detail::RecordKind::data);
   }
-  // Gives the room up: readers see a gap.
+  // Gives the room up: subscribers see a gap (`aborted`). Errors as commit().
   Result<std::uint64_t> abort() noexcept {
     LEAT_ASSERT(writer_ != nullptr);
     return finish(detail::RecordKind::aborted);
@@ -109,54 +117,63 @@ class [[nodiscard]] Claim {
   std::uint32_t fork_generation_ = detail::fork_generation();
 };
 
-// Records that become visible all at once, with offsets in a row. Collected in memory of this
-// process: nothing is claimed before commit(). All go to the batch's partition, whatever their keys.
-// The publisher outlives it.
+// Records that become visible together, with consecutive offsets, in one partition. They are
+// collected in memory of this process; commit() claims the room and publishes them. Dropping a
+// batch drops its records.
+//
+// Belongs to the publisher's thread. The publisher must outlive its batches.
 class Batch {
  public:
   Batch(Batch&& other) noexcept;
   Batch& operator=(Batch&&) = delete;
   ~Batch();
 
-  //   too_large          the whole would not fit in half a segment; what was added before stays
+  // Adds a record. Neither waits nor claims; the bytes are copied. The batch's partition is used,
+  // whatever the record's key is.
+  //   too_large          the batch would exceed half a segment; it stays as it was
   //   invalid_argument   the record names another partition
   Result<void> add(Bytes value);
   Result<void> add(const NewRecord& record);
 
+  // Number of records in the batch.
   std::size_t count() const noexcept { return count_; }
 
-  // Publishes all of them and empties the batch. Returns the offset of the first.
+  // Publishes all records and empties the batch. Returns the offset of the first.
   //   invalid_argument   the batch is empty
-  //   otherwise as Publisher::publish; nothing of the batch is visible then
+  // Otherwise errors as Publisher::publish(): none of the records was published, and unless it is
+  // `revoked` or `deleted` the batch keeps them, to be committed again.
   Result<std::uint64_t> commit(Deadline deadline = Deadline::never());
 
  private:
   friend class Publisher;
   Batch(Publisher& publisher, std::uint32_t partition) noexcept;
 
-  // Room for one more frame; null if it would be too much.
+  // Room for one more frame; null if the batch would be too large.
   std::byte* append(std::uint64_t payload, std::uint32_t flags);
   void grow(std::uint64_t at_least);
 
   Publisher* publisher_;
   std::unique_ptr<std::byte[]> frames_;
   std::uint64_t capacity_;
-  std::uint64_t size_ = 0;  // Bytes of frames.
+  std::uint64_t size_ = 0;  // Bytes of frames in frames_.
   std::uint32_t partition_;
   std::uint32_t count_ = 0;
 };
 
+// A participant of the topic that appends records. Destroying it leaves the topic.
 class Publisher {
  public:
   Publisher(Publisher&&) noexcept;
   Publisher& operator=(Publisher&&) noexcept;
   ~Publisher();
 
-  // Appends one record and returns its offset. When the topic is full: waits until the deadline
-  // (policy block), or returns at once.
-  //   too_large, full, timeout, stopped, would_deadlock, deleted, forked   nothing was published
-  //   revoked   not delivered: this thread did not run for longer than the topic's revoke_after
-  //   corrupt   a check on shared memory failed
+  // Appends one record and returns its offset. If the topic is full, waits until the deadline
+  // (policies block and grow; others return `full` at once).
+  //   busy             a claim in this partition is still open
+  //   full, timeout, stopped, would_deadlock, too_large, forked   nothing was published
+  //   revoked          not delivered: this thread did not run for longer than revoke_after
+  //   deleted          the topic was deleted; subscribers still attached may get the record
+  //   corrupt          a check on shared memory failed; whether it was published is unknown
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
                                                        const Deadline& deadline = Deadline::never(),
                                                        const std::stop_token& stop = {}) {
@@ -168,7 +185,9 @@ class Publisher {
                   &stop, [&](std::byte* at) { detail::copy_in(at, value.data(), value.size()); });
   }
 
-  // The same with key, headers, or a partition of the caller's choice.
+  // Publishes a record with a key, headers, or a partition of the caller's choice.
+  // Errors as above, and
+  //   invalid_argument   no such partition
   Result<std::uint64_t> publish(const NewRecord& record,
                                 const Deadline& deadline = Deadline::never(),
                                 const std::stop_token& stop = {}) {
@@ -184,10 +203,13 @@ class Publisher {
                   });
   }
 
-  // Claims room for `size` bytes without waiting. `busy`: the last claim is still open.
+  // Claims room for a value of `size` bytes without waiting.
+  //   full                      no room now
+  //   busy                      the last claim in this partition is still open
+  //   too_large, deleted, forked, corrupt
   Result<Claim> try_claim(std::size_t size) { return claim(size, Deadline::immediate()); }
-  // The same, waiting for room until the deadline, where the topic's policy is to wait.
-  //   timeout, stopped, would_deadlock, deleted
+  // Claims room for a value of `size` bytes. If the topic is full, waits like publish().
+  //   full, timeout, stopped, would_deadlock, busy, too_large, deleted, forked, corrupt
   Result<Claim> claim(std::size_t size, const Deadline& deadline = Deadline::never(),
                       const std::stop_token& stop = {}) {
     const NewRecord record{};
@@ -203,15 +225,17 @@ class Publisher {
     return Claim{writer, room, sizes.flags, sizes.total, size};
   }
 
-  // An empty batch for this publisher's partition, or for the one named.
+  // An empty batch, for this publisher's partition or the given one.
+  //   invalid_argument   no such partition
   Result<Batch> batch(std::optional<std::uint32_t> partition = {}) {
     if (partition && *partition >= writers_.size()) return Errc::invalid_argument;
     return Batch{*this, partition.value_or(home_partition_)};
   }
 
-  // Bytes of key, headers, timestamp and value together.
+  // Largest record in bytes: key, headers, timestamp and value together, encoded.
   std::size_t max_record_size() const noexcept { return max_payload_; }
   bool is_exclusive() const noexcept { return exclusive_; }
+  // The partition of records that have no key.
   std::uint32_t partition() const noexcept { return home_partition_; }
 
  private:
@@ -219,8 +243,8 @@ class Publisher {
   friend class Batch;
   Publisher() noexcept;
 
-  // Claims room for `records` in `payload` bytes, lets write(std::byte*) fill it, and commits. Returns the
-  // first offset.
+  // Claims room for `records` records in `payload` bytes, lets write(std::byte*) fill it, and
+  // commits. Returns the first offset.
   template <class Write>
   [[gnu::always_inline]] static Result<std::uint64_t> append(
       detail::PartitionWriter& writer, detail::RecordKind kind, std::uint32_t records,
@@ -258,10 +282,10 @@ class Publisher {
   }
 
   detail::Participant participant_;
-  std::vector<detail::PartitionWriter> writers_;  // By partition.
+  std::vector<detail::PartitionWriter> writers_;  // Indexed by partition.
   std::unique_ptr<const Callback<std::uint64_t()>> offset_limit_;
-  std::unique_ptr<std::byte[]>
-      spare_frames_;  // The last batch's, so that the next need not allocate.
+  // Buffer of the last batch, so that the next one need not allocate.
+  std::unique_ptr<std::byte[]> spare_frames_;
   std::uint64_t spare_capacity_ = 0;
   std::uint64_t max_payload_ = 0;
   std::uint32_t home_partition_ = 0;
@@ -317,7 +341,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
                           detail::copy_in(at + sizeof(detail::BatchHeader), frames_.get(), size_);
                           is_written = true;
                         });
-  if (is_written) {  // Also if it was revoked.
+  if (is_written) {  // Also if the claim was revoked.
     count_ = 0;
     size_ = 0;
   }

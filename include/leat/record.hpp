@@ -1,4 +1,4 @@
-// What users see of a record.
+// Records as users see them: to publish, and as delivered.
 //
 //     for (leat::Header header : record.headers) …
 //     std::string_view text = record.text();
@@ -17,7 +17,8 @@
 
 namespace leat::inline v0 {
 
-// Bytes to read: a span, a string, a literal, a vector of bytes.
+// A read-only view of bytes, which it does not own. Made from a span, a string, a literal, a vector
+// of bytes, or a pointer and a size.
 class Bytes : public std::span<const std::byte> {
  public:
   Bytes() noexcept = default;
@@ -36,20 +37,21 @@ class Bytes : public std::span<const std::byte> {
   std::string_view text() const noexcept { return {reinterpret_cast<const char*>(data()), size()}; }
 };
 
+// A named value that travels with a record. Names need not be unique.
 struct Header {
   std::string_view name;
   Bytes value;
 };
 
-// What publish() takes beside plain bytes.
+// A record to publish, for publish() and Batch::add(). All views must stay valid during the call.
 struct NewRecord {
-  std::optional<Bytes> key = {};  // also chooses the partition
+  std::optional<Bytes> key = {};  // also selects the partition
   std::span<const Header> headers = {};
   Bytes value = {};
-  std::optional<std::uint32_t> partition = {};  // named by the caller; wins over the key
+  std::optional<std::uint32_t> partition = {};  // overrides the partition that the key selects
 };
 
-// The headers of a record, in place. Valid as long as the record.
+// The headers of a delivered record, in place. Valid as long as the record.
 class Headers {
  public:
   class Iterator {
@@ -69,8 +71,9 @@ class Headers {
 
    private:
     friend class Headers;
-    // Copies the sizes of the header here and checks the copies: whatever somebody writes over the
-    // memory later, nothing is read beyond it. What is not a whole header ends the list.
+    // Copies the sizes of the header at `at_` and checks the copies, so that nothing beyond the
+    // end is read even if another process overwrites the memory later. An incomplete header
+    // ends the list.
     void look() noexcept {
       const auto left = static_cast<std::size_t>(end_ - at_);
       if (left == 0) return;
@@ -103,7 +106,7 @@ class Headers {
     return {end, end};
   }
   bool empty() const noexcept { return encoded_.empty(); }
-  // Whether the bytes are headers to the last one.
+  // Whether the bytes consist of complete headers only.
   bool is_well_formed() const noexcept {
     Iterator at = begin();
     while (at != end()) ++at;
@@ -114,8 +117,9 @@ class Headers {
   Bytes encoded_;
 };
 
-// A record as delivered. Everything in it points into the log (or, for a lossy subscriber, into its
-// buffer): valid in the callback of poll(), or until the next call on the subscriber.
+// A record as delivered. Its views point into the log (for a lossy subscriber, into the
+// subscriber's buffer). They are valid during the callback of poll(), or until the next call on the
+// subscriber; for members of a group see Delivery.
 struct Record {
   std::uint64_t offset = 0;
   std::uint32_t partition = 0;
@@ -123,18 +127,20 @@ struct Record {
   Bytes value;
   Bytes key;
   Headers headers;
-  std::int64_t timestamp_ms = -1;  // -1: the topic has none
+  std::int64_t timestamp_ms = -1;  // when it was published, milliseconds since 1970; -1: none
 
   std::string_view text() const noexcept { return value.text(); }
 };
 
+// Why offsets hold no record for a subscriber.
 enum class GapReason : std::uint8_t {
-  aborted = 1,      // the publisher gave its claim up
-  died = 2,         // the publisher died before it committed
+  aborted = 1,      // the publisher aborted its claim
+  died = 2,         // the publisher died between claim and commit
   revoked = 3,      // the publisher did not run for longer than the topic's revoke_after
-  overwritten = 4,  // this subscriber is lossy and was overtaken, or began below the oldest record
+  overwritten = 4,  // the subscriber is lossy and was overtaken, or began below the oldest record
 };
 
+// The reason's name, as in the enumeration.
 inline const char* name_of(GapReason reason) noexcept {
   switch (reason) {
     case GapReason::aborted: return "aborted";
@@ -145,7 +151,7 @@ inline const char* name_of(GapReason reason) noexcept {
   return "unknown";
 }
 
-// Offsets that no record will be delivered for.
+// A gap: `count` offsets from `first` on, in one partition, that will not be delivered.
 struct Event {
   std::uint64_t first = 0;
   std::uint64_t count = 0;

@@ -1,11 +1,11 @@
-// What every fallible call of Leat returns: a value, or an Error of 8 bytes.
+// Result<T>, the return type of every call that can fail: a value, or an Error of 8 bytes.
 //
 //     leat::Result<leat::Topic> topic = leat::Topic::open("orders");
 //     if (!topic) return report(leat::describe(topic.error()));
 //     topic->publisher();
 //
-// The names are a subset of std::expected's, so that C++23 can make Result an alias. Nothing here
-// allocates or throws; describe() is for the moment a person reads the error.
+// The member names are a subset of std::expected's, so that a later C++ standard can make Result an
+// alias of it. Nothing here allocates or throws, except describe(), which makes text for users.
 #pragma once
 
 #include <cstdint>
@@ -16,38 +16,39 @@
 
 namespace leat::inline v0 {
 
+// Error codes. The comment of each function lists the codes that it returns.
 enum class Errc : std::int32_t {
   ok = 0,
-  invalid_argument,  // a name, size or combination of options that can't be
-  not_found,         // no topic of that name
-  exists,            // a topic of that name is there already
-  busy,              // somebody else holds what only one may hold
-  permission,        // the operating system refused
-  wrong_format,      // not a Leat topic, or of another format version
-  corrupt,           // a check on shared memory failed
-  full,              // no room in the log under policy `fail`, or for try_ calls
-  no_space,          // the file system is full
-  too_large,         // over max_record_size()
+  invalid_argument,  // a name, size or combination of options that is not possible
+  not_found,         // no topic (or group) of that name
+  exists,            // the name is already taken
+  busy,              // another process holds what only one may hold; or a claim is still open
+  permission,        // the operating system denied access
+  wrong_format,      // not a Leat topic, or one of another format version
+  corrupt,           // a check on shared memory failed: it was overwritten
+  full,              // no room in the topic, and the policy or the deadline forbids waiting
+  no_space,          // the file system is full, or there is no memory
+  too_large,         // larger than max_record_size(); Error::system_error is the limit in bytes
   timeout,           // the deadline passed
-  stopped,           // the stop token asked for it
-  deleted,           // the topic was deleted while attached
-  forked,            // this handle was inherited through fork(); open a new one
-  revoked,           // this claim was given up by others while its owner did not run
-  would_deadlock,    // the room is held only by subscribers and members of the calling thread
-  not_allowed,       // the topic's options exclude it
-  too_many,          // every participant slot is taken by a live process
-  unsupported,       // the kernel or file system lacks something
-  in_flight_full,    // this member holds as many records as its group allows
-  redelivery_full,   // the group has no room for more records that come back: it claims none
-  not_held,          // the member does not hold this record (any more)
-  lease_lost,        // the record was held for longer than the group's lease, and taken away
+  stopped,           // a stop token, a descriptor or stop_waits() ended the wait
+  deleted,           // the topic was deleted
+  forked,            // the handle was inherited through fork(); open a new one in the child
+  revoked,           // others gave up this claim because its owner did not run for too long
+  would_deadlock,    // only subscribers and members of the calling thread could make room
+  not_allowed,       // the topic's options do not allow the call
+  too_many,          // all participant slots, groups or seats are in use
+  unsupported,       // the kernel or file system lacks a feature
+  in_flight_full,    // the member holds as many records as its group allows: acknowledge some
+  redelivery_full,   // the group has no room for more returned records, so it claims no new ones
+  not_held,          // the member does not hold this record, or no longer
+  lease_lost,        // the record was held for longer than the group's lease and taken away
   closed,            // the consumer group was deleted
-  buffer_too_small,  // the record stays; Error.system_error is its size
-  io_error,          // any other failed system call
+  buffer_too_small,  // the record was not consumed; Error::system_error is its size in bytes
+  io_error,          // another system call failed; Error::system_error is its errno
 };
 
-// Code and errno (0 where no system call failed). With too_large: how many bytes are allowed; with
-// buffer_too_small: how many are needed.
+// An error code and, if a system call failed, its errno; otherwise 0. With too_large,
+// `system_error` is the number of bytes allowed; with buffer_too_small, the number needed.
 struct Error {
   Errc code = Errc::ok;
   std::int32_t system_error = 0;
@@ -55,17 +56,18 @@ struct Error {
 };
 static_assert(sizeof(Error) == 8);
 
-// The error of the system call that just failed: maps errno to the code that fits best.
+// The error of the system call that just failed: maps errno to the closest code.
 Error last_system_error() noexcept;
 
-// One sentence without a full stop: what happened, for people.
+// Describes an error for users: one sentence, without a full stop.
 std::string describe(Error error);
 
 namespace detail {
-// Ends the process. `file` may be null.
+// Prints the error and aborts. `file` may be null.
 [[noreturn]] void used_without_value(Error error, const char* file, int line) noexcept;
 }  // namespace detail
 
+// A value, or an Error. Move-only; converts implicitly from a value, an Error or an Errc.
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -75,7 +77,7 @@ class [[nodiscard]] Result {
   Result(Error error) noexcept : error_{error}, has_value_{false} {}
   Result(Errc code) noexcept : error_{code, 0}, has_value_{false} {}
 
-  // Trivial for trivial values, so that a Result<std::uint64_t> stays in registers.
+  // Trivially movable for trivial values, so that a Result<std::uint64_t> is returned in registers.
   Result(const Result&) = delete;
   Result& operator=(const Result&) = delete;
   Result(Result&&) noexcept
@@ -100,8 +102,8 @@ class [[nodiscard]] Result {
   bool has_value() const noexcept { return has_value_; }
   explicit operator bool() const noexcept { return has_value_; }
 
-  // Only with a value; asking an error for its value is a bug, and ends the process with the error's
-  // sentence. value() names the caller, too.
+  // Access to the value. Without one this is a bug in the program: prints the error and aborts.
+  // value() also prints the caller's file and line.
   T& value(const char* file = __builtin_FILE(), int line = __builtin_LINE()) noexcept {
     if (!has_value_) [[unlikely]]
       detail::used_without_value(error_, file, line);
@@ -115,11 +117,11 @@ class [[nodiscard]] Result {
   T* operator->() noexcept { return &value(nullptr, 0); }
   const T* operator->() const noexcept { return &value(nullptr, 0); }
 
-  // Errc::ok when there is a value.
+  // The error; Errc::ok if there is a value.
   Error error() const noexcept { return has_value_ ? Error{} : error_; }
 
  private:
-  // Not by assigning values: a Claim, for one, can't be assigned.
+  // By construction, because some values (a Claim, for one) cannot be assigned.
   void take(Result& other) noexcept {
     has_value_ = other.has_value_;
     if (has_value_) {
@@ -139,7 +141,7 @@ class [[nodiscard]] Result {
   bool has_value_;
 };
 
-// Success without a value.
+// Success without a value, or an Error.
 template <>
 class [[nodiscard]] Result<void> {
  public:

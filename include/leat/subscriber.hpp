@@ -4,9 +4,10 @@
 //     subscriber->poll(100, [](const leat::Record& record) { use(record.value); });
 //     auto record = subscriber->receive(1s);
 //
-// A Subscriber belongs to one thread at a time; there may be any number of them, and publishers do
-// not notice how many. A gating subscriber (the default) holds room until it has passed it and loses
-// nothing; a lossy one holds nothing, reads validated copies, and is told exactly what it lost.
+// A Subscriber belongs to one thread at a time. There may be any number of subscribers; publishers
+// do not notice how many. A gating subscriber (the default) keeps the room that it has not read
+// from being reused, and loses nothing. A lossy one keeps nothing, reads validated copies, and is
+// told exactly which offsets it lost.
 #pragma once
 
 #include <initializer_list>
@@ -21,16 +22,19 @@
 
 namespace leat::inline v0 {
 
-// Where a subscriber begins.
+// Where a subscriber or a group begins.
 class From {
  public:
-  static const From beginning;  // the oldest record still there
-  static const From end;        // only what is claimed from now on
-  // In every partition that is read. Below the oldest record: begins there and reports the gap.
+  static const From beginning;  // the oldest record that can be read
+  static const From end;        // only records claimed from now on
+  // The record with this offset. If it is no longer there, begins at the oldest one; a subscriber
+  // reports the gap. If it does not exist yet, a subscriber waits for it and skips what is
+  // published before.
   static From offset(std::uint64_t offset) noexcept {
     return {detail::StartAt::offset, offset, -1};
   }
-  // The first record that is not older; needs a topic with timestamps.
+  // The first record with this timestamp or a later one, in milliseconds since 1970. Needs a topic
+  // with timestamps.
   static From time_ms(std::int64_t epoch_ms) noexcept {
     return {detail::StartAt::beginning, 0, epoch_ms < 0 ? 0 : epoch_ms};
   }
@@ -48,26 +52,33 @@ class From {
 inline constexpr From From::beginning{detail::StartAt::beginning, 0, -1};
 inline constexpr From From::end{detail::StartAt::end, 0, -1};
 
+// Options of Topic::subscriber().
 struct SubscriberOptions {
   From from = From::end;
+  // False: lossy. Never holds up publishers, and may be overtaken.
   bool gating = true;
-  bool in_place = false;  // lossy only: pin segments instead of copying records
-  std::optional<std::uint32_t> partition = {};                    // else all of them
-  std::chrono::nanoseconds spin = std::chrono::microseconds{20};  // before sleeping; 0 on one core
-  std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // see Patience; 0 = none
+  // Lossy only: pins the segment that it reads instead of copying records.
+  bool in_place = false;
+  std::optional<std::uint32_t> partition = {};  // default: all
+  // How long a wait spins before it sleeps. Ignored on a machine with one core.
+  std::chrono::nanoseconds spin = std::chrono::microseconds{20};
+  // After 64 or more records in a row, an empty poll() pauses for this long before it returns, so
+  // as not to take cache lines from under the publisher. 0: never.
+  std::chrono::nanoseconds patience = std::chrono::microseconds{20};
 };
 
+// A participant of the topic that reads records. Destroying it leaves the topic.
 class Subscriber final : private detail::Waiter {
  public:
   Subscriber(Subscriber&&) noexcept;
   Subscriber& operator=(Subscriber&&) noexcept;
   ~Subscriber();
 
-  // Calls on_record(const Record&) for up to `limit` records that are there, oldest first within a
-  // partition, and returns how many. Never waits. The record is valid during the call.
+  // Calls on_record(const Record&) for up to `limit` available records, oldest first within a
+  // partition, and returns how many. Never sleeps. The record is valid during the call.
   //   deleted   the topic was deleted, and everything before that was delivered
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
-  //   forked    this handle was inherited
+  //   forked    the handle was inherited through fork()
   template <class OnRecord>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {
     auto count = poll_and_keep(limit, on_record);
@@ -75,7 +86,8 @@ class Subscriber final : private detail::Waiter {
     return count;
   }
 
-  // The next record; waits for it until the deadline. Valid until the next call on this subscriber.
+  // Returns the next record; waits for it until the deadline. The record is valid until the next
+  // call on this subscriber.
   //   timeout, stopped, deleted, corrupt, forked
   Result<Record> receive(const Deadline& deadline = Deadline::never(),
                          const std::stop_token& stop = {}) {
@@ -90,29 +102,33 @@ class Subscriber final : private detail::Waiter {
     }
   }
 
-  // Waits until poll() has something to do. Spins for `spin`, then sleeps without using the processor.
-  // With a descriptor instead of a stop token it ends with `stopped` when that is readable (an eventfd).
-  // See wait_any for several subscribers, wait_fd for epoll.
-  //   timeout, stopped, forked; deleted and corrupt are left to poll()
+  // wait(deadline, stop_token) waits until poll() has something to do: spins for `spin`, then
+  // sleeps without using the CPU. wait(deadline, fd) ends with `stopped` when the descriptor (an
+  // eventfd, say) is readable. See wait_any for several subscribers, wait_fd for epoll.
+  //   timeout, stopped, forked; deleted and corrupt are reported by poll()
   using Waiter::wait;
 
-  // Ends the waits of this subscriber with `stopped`, now and later, until resume_waits(); its calls still
-  // get what is there. Any thread.
+  // stop_waits() makes waits of this subscriber return `stopped`, now and later, until
+  // resume_waits(). poll() and receive() still deliver what is available. May be called
+  // by any thread.
   using Waiter::resume_waits;
   using Waiter::stop_waits;
   using Waiter::waits_are_stopped;
 
-  // Called from poll() for offsets that will not be delivered.
+  // Sets the callback for gaps: poll() and receive() call it for offsets that will
+  // not be delivered.
   void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
 
-  // A descriptor that is readable when poll() may have something to do; poll until it returns 0.
-  // The first call starts a helper thread in this process (docs/guarantees.md has its cost).
-  //   forked   this handle was inherited
+  // A descriptor that becomes readable when poll() may have something to do; then poll until it
+  // returns 0. Owned by the subscriber. The first call starts a helper thread in this process
+  // (docs/guarantees.md has its cost).
+  //   forked    the handle was inherited through fork()
+  //   io_error  no descriptor could be made
   using Waiter::wait_fd;
 
-  // Offset of the next record of a partition (0 if it is not among those read).
+  // Offset of the next record in a partition; 0 if this subscriber does not read that partition.
   std::uint64_t offset(std::uint32_t partition = 0) const noexcept;
-  // True once it may be overtaken: opened so, or evicted.
+  // Whether it may be overtaken: it was made lossy, or was evicted (TopicOptions::evict_after).
   bool is_lossy() const noexcept;
 
  private:
@@ -122,7 +138,7 @@ class Subscriber final : private detail::Waiter {
                                       const Deadline& deadline, const std::stop_token& stop);
   Subscriber();
 
-  // poll(), but what was delivered in place stays until let_go().
+  // poll(), but records delivered in place stay valid until let_go().
   template <class OnRecord>
   Result<std::size_t> poll_and_keep(std::size_t limit, OnRecord&& on_record) {
     if (participant_.forked()) [[unlikely]]
@@ -138,7 +154,7 @@ class Subscriber final : private detail::Waiter {
     const std::size_t readers = readers_.size();
     for (std::size_t turn = 0; turn < readers && count < limit; ++turn) {
       detail::PartitionReader& reader = readers_[next_reader_];
-      if (++next_reader_ == readers) next_reader_ = 0;  // Also when full or failed: all get a turn.
+      if (++next_reader_ == readers) next_reader_ = 0;  // Even if full or failed: all get a turn.
       auto polled = reader.poll(limit - count, on_record, on_event);
       if (!polled) [[unlikely]] {
         if (count == 0) return polled.error();
@@ -173,10 +189,12 @@ class Subscriber final : private detail::Waiter {
   bool had_event_ = false;
 };
 
+// Most subscribers that wait_any() can wait for.
 inline constexpr std::size_t kMaxWaitAny = detail::kMaxWaiters;
 
-// Waits until one of the subscribers has something to poll; returns its index. At most 64 of them.
-//   timeout, stopped, forked; deleted and corrupt are left to poll()
+// Waits until one of the subscribers has something to poll; returns its index.
+//   invalid_argument   no subscribers, or more than kMaxWaitAny
+//   timeout, stopped, forked; deleted and corrupt are reported by poll()
 Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
                              const Deadline& deadline = Deadline::never(),
                              const std::stop_token& stop = {});

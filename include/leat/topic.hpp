@@ -1,12 +1,13 @@
-// Topics: create, open, look at, delete; and the way to publishers and subscribers.
+// Topics: create, open, inspect, delete; and make publishers, subscribers and groups.
 //
 //     auto topic = leat::Topic::create("orders", {.capacity_bytes = 8 << 20});
-//     auto topic = leat::Topic::open("orders", 5s);     // waits for it to appear
+//     auto topic = leat::Topic::open("orders", 5s);     // waits up to 5 s for it to be created
 //     auto publisher = topic->publisher();
 //     auto subscriber = topic->subscriber({.from = leat::From::beginning});
 //
-// A Topic may be used by several threads; each publisher or subscriber made from it belongs to one.
-// The topic lives in files, not in this object: it stays when all processes are gone.
+// A Topic may be used by several threads at once; each publisher, subscriber or member made from it
+// belongs to one thread at a time. The topic itself lives in files and outlives all processes,
+// until it is deleted or the machine restarts.
 #pragma once
 
 #include <chrono>
@@ -27,60 +28,65 @@ struct NewTopic;
 class SharedTopic;
 }  // namespace detail
 
-class Group;  // group.hpp; the four calls that make one are defined there, too.
+class Group;  // group.hpp, which also defines the functions that return one.
 struct GroupOptions;
 
-// What becomes of a publish() when the topic is full.
-//   block       it waits for room
-//   fail        it returns `full` at once
-//   overwrite   it takes the room of the oldest records
-//   grow        as block, but room is added up to a maximum before anybody waits
+// What publish() does when the topic is full.
+//   block       waits for room
+//   fail        returns `full` at once
+//   overwrite   reuses the room of the oldest records
+//   grow        as block, but adds memory up to a maximum before anybody waits
 enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
 static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 
+// Options of Topic::create(). Sizes in bytes; they are rounded up to whole segments and pages.
 struct TopicOptions {
-  std::uint64_t capacity_bytes = 8 << 20;  // per partition
-  std::uint64_t segment_bytes = 0;         // 0: an eighth of the capacity
+  std::uint64_t capacity_bytes = 8 << 20;  // per partition; at least two segments, at most 1 TiB
+  std::uint64_t segment_bytes = 0;         // 0: an eighth of the capacity; at most 1 GiB
   Policy policy = Policy::block;
-  std::uint64_t max_capacity_bytes = 0;  // policy grow; per partition. 0: 8 times the capacity
-  std::uint64_t grow_below_bytes = 0;  // policy grow: room is added at so little free. 0: a segment
-  bool retain_all = false;             // never reuse room: full means full
+  std::uint64_t max_capacity_bytes = 0;  // policy grow, per partition; 0: 8 times the capacity
+  std::uint64_t grow_below_bytes = 0;    // policy grow: adds memory at so little free; 0: a segment
+  bool retain_all = false;               // never reuse room: publish() returns `full` at the end
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
   bool timestamps = false;
-  bool delete_when_unused = false;  // once used, it goes when the last process lets go of it
-  std::chrono::nanoseconds revoke_after{
-      0};  // give up claims of publishers stopped so long; 0 = never
-  std::chrono::nanoseconds evict_after{
-      0};                            // make gating subscribers that block so long lossy; 0 = never
-  std::uint32_t participants = 256;  // publishers and subscribers at a time
-  std::uint32_t mode = 0600;         // of the files
+  // Once the topic was used, delete it when the last process that has it open closes it.
+  bool delete_when_unused = false;
+  // Revoke a claim that was not committed for this long while a subscriber waits at it; 0 = never.
+  std::chrono::nanoseconds revoke_after{0};
+  // Make a gating subscriber lossy that has kept the topic full for this long; 0 = never.
+  std::chrono::nanoseconds evict_after{0};
+  std::uint32_t participants = 256;  // publishers, subscribers and members at a time; at most 4096
+  std::uint32_t mode = 0600;         // permission bits of the files; 0600 is required
   std::string file_group = {};       // Unix group of the files; empty: the caller's
   std::string directory = {};        // empty: $LEAT_DIR or /dev/shm/leat-<uid>
 };
 
 struct DeleteOptions {
-  bool force = false;  // also while participants live: they get `deleted`
-  std::string directory = {};
+  bool force = false;          // also while it has participants: they get `deleted`
+  std::string directory = {};  // as in TopicOptions
 };
 
+// What Topic::info() returns: a snapshot, taken while others go on. Sizes in bytes.
 struct PartitionInfo {
   std::uint64_t start = 0;           // oldest offset that can be read
   std::uint64_t end = 0;             // offset of the next claim
-  std::uint64_t capacity_bytes = 0;  // now
+  std::uint64_t capacity_bytes = 0;  // current capacity
 };
 struct ParticipantInfo {
-  std::uint32_t pid = 0;
+  std::uint32_t pid = 0;     // in its own PID namespace
   std::string role;          // publisher, exclusive-publisher, subscriber, lossy-subscriber, member
-  std::uint64_t offset = 0;  // subscribers: records read, summed over partitions
-  std::uint64_t lag = 0;     // subscribers: records not read yet
-  bool blocking = false;     // holds the oldest segment of a partition that has no other room
+  std::uint64_t offset = 0;  // subscribers: next offset, summed over partitions
+  std::uint64_t lag = 0;     // subscribers: records not read yet, all partitions
+  // Gating subscribers: holds the oldest segment of a full partition. Publishers: has an open claim
+  // that others have claimed behind, so subscribers wait at it.
+  bool blocking = false;
 };
 struct TopicInfo {
   std::string name;
   Policy policy = Policy::block;
-  std::uint64_t capacity_bytes = 0;      // per partition; policy grow: what the largest one has now
-  std::uint64_t max_capacity_bytes = 0;  // the same unless the policy is grow
+  std::uint64_t capacity_bytes = 0;      // per partition, now; policy grow: of the largest one
+  std::uint64_t max_capacity_bytes = 0;  // equal to capacity_bytes unless the policy is grow
   std::uint64_t segment_bytes = 0;
   bool retain_all = false;
   bool single_writer = false;
@@ -89,86 +95,113 @@ struct TopicInfo {
   std::vector<ParticipantInfo> participants;
 };
 
+// A handle of an open topic. Cheap to copy: copies share one mapping, which publishers, subscribers
+// and members also keep alive. All member functions may be called by several threads at once.
 class Topic {
  public:
-  // Makes a topic and opens it. Exclusive: of several creators one wins, the others get `exists`.
-  //   invalid_argument   name or options
+  // Creates a topic and opens it. Of several processes that create the same name at once exactly
+  // one succeeds, the others get `exists`. Makes the directory if it is missing.
+  //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
   //   no_space           the file system has no room for it; nothing is left behind
+  //   exists, permission, wrong_format, busy, deleted
   static Result<Topic> create(const std::string& name, const TopicOptions& options = {});
 
-  // Opens a topic, waiting until the deadline for it to be created.
-  //   not_found      it does not exist (or did not appear in time)
-  //   stopped        the stop token asked for it; looked at 20 times a second
-  //   wrong_format   something else has that name
+  // Opens a topic in a directory (empty: as in TopicOptions). Waits until the deadline for it
+  // to be created.
+  //   invalid_argument   the name
+  //   not_found          it does not exist, or was not created in time
+  //   stopped            the stop token, which is checked 20 times a second
+  //   wrong_format       the name belongs to something else, or to another format version
+  //   busy               it is being deleted, and that does not finish within 5 s
+  //   permission
   static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
                             const std::string& directory_name = {},
                             const std::stop_token& stop = {});
 
-  // Opens the topic if it exists, with whatever options it has; else creates it.
+  // Opens the topic if it exists, whatever its options are; otherwise creates it. Errors as
+  // create() and open(), except `exists` and `not_found`.
   static Result<Topic> open_or_create(const std::string& name, const TopicOptions& options = {});
 
-  // Deletes a topic. Without `force` only if nobody takes part in it: else `busy`. Participants of a
-  // topic deleted by force get `deleted`; their mappings stay valid, and what they read in place stays.
+  // Deletes a topic and frees its name. Without `force`, returns `busy` if it has
+  // participants. With it, participants get `deleted`; their mappings stay valid, and so does
+  // what they read in place.
+  //   not_found
+  //   busy               it has participants; or another deletion does not finish within 5 s
+  //   invalid_argument, wrong_format, permission
   static Result<void> delete_topic(const std::string& name, const DeleteOptions& options = {});
 
-  // Names of all topics in the directory; none if there is no such directory.
+  // The names of all topics in a directory (empty: as in TopicOptions), in no particular order;
+  // none if the directory is missing.
+  //   permission
   static Result<std::vector<std::string>> list(const std::string& directory_name = {});
 
-  // A publisher for the calling thread.
-  //   busy       an exclusive publisher lives, or (exclusive) any other publisher does
-  //   too_many   every participant slot is taken by a living process
+  // Makes a publisher, for use by one thread at a time.
+  //   busy               an exclusive publisher exists, or (exclusive) any other publisher does
+  //   invalid_argument   no such partition
+  //   too_many           every participant slot is in use by a living process
   //   permission, deleted
   Result<Publisher> publisher(const PublisherOptions& options = {}) const;
 
-  // A subscriber for the calling thread.
-  //   not_allowed        gating on a topic with policy overwrite, or a time on one without timestamps
-  //   invalid_argument   no such partition, or an offset in several partitions at once
-  //   too_many, permission, deleted
+  // Makes a subscriber, for use by one thread at a time.
+  //   not_allowed        gating and the policy is overwrite; a time and the topic has no timestamps
+  //   invalid_argument   no such partition; an offset in several partitions; gating with in_place
+  //   too_many           every participant slot is in use by a living process
+  //   permission, deleted
   Result<Subscriber> subscriber(const SubscriberOptions& options = {}) const;
 
-  // Policy grow: how far each partition may grow from now on, rounded up to whole segments. What it
-  // already has beyond that stays.
-  //   not_allowed        another policy
+  // Policy grow: sets how far each partition may grow from now on, in bytes, rounded up to whole
+  // segments. A lower limit takes nothing away; see shrink().
+  //   not_allowed        the topic has another policy
   //   invalid_argument   less than min_capacity(), or more than max_capacity_limit()
+  //   deleted
   Result<void> set_max_capacity(std::uint64_t bytes) const;
+  // The largest value that set_max_capacity() accepts, in bytes per partition. Fixed at creation.
   std::uint64_t max_capacity_limit() const noexcept;
-  // What it began with, and keeps.
+  // The capacity at creation, in bytes per partition; shrink() does not go below it.
   std::uint64_t min_capacity() const noexcept;
 
-  // What some publisher's `offset_limit` returns has changed: all of them ask it again, also those that are
-  // below its last answer, from their next record on.
+  // To be called after the result of some publisher's PublisherOptions::offset_limit has
+  // changed: wakes publishers that wait, and makes all publishers call offset_limit again before
+  // their next record.
   void make_publishers_look() const noexcept;
 
-  // Policy grow: gives memory back that is beyond what the topic began with and that no gating
-  // subscriber has still to read. Returns how many bytes.
-  //   not_allowed   another policy
-  //   busy          somebody just adds or gives back
+  // Policy grow: gives idle memory beyond min_capacity() back to the system: what no gating
+  // subscriber or group still needs, and publishers would not add again at once. Returns
+  // how many bytes.
+  //   not_allowed   the topic has another policy
+  //   busy          somebody else adds memory or gives it back, for more than 1 s
   //   too_many, permission, deleted
   Result<std::uint64_t> shrink() const;
 
-  // Opens the consumer group of that name, or creates it: then, and only then, the options count.
-  //   invalid_argument   name (1 to 200 of A-Z a-z 0-9 . _ -) or options
-  //   not_allowed        the topic has policy overwrite, or no timestamps to begin at a time
-  //   too_many           the topic has 64 groups, or every participant slot is taken
-  //   busy               another process holds the topic's group lock and does not move on
+  // Opens the consumer group of that name, or creates it; the options apply only to a new group.
+  //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
+  //   not_allowed        the topic has policy overwrite; or no timestamps, and `from` is a time
+  //   too_many           the topic has 64 groups, or every participant slot is in use
+  //   busy               another process that creates, opens or deletes a group blocks it for 5 s
   //   no_space, permission, deleted
   Result<Group> group(const std::string& name, const GroupOptions& options) const;
   Result<Group> group(const std::string& name) const;
-  // Only opens it: `not_found`.
+  // Opens an existing group. `not_found` if there is none; otherwise errors as group().
   Result<Group> find_group(const std::string& name) const;
+  // The names of the topic's groups, in no particular order.
   Result<std::vector<std::string>> group_names() const;
-  // Without `force` only if it has no living member: else `busy`. With it, members get `closed` from
-  // their next call on; what they have in place stays until then. The name is free at once.
+  // Deletes a group. Without `force`, returns `busy` if it has a living member. With it, members
+  // get `closed` from their next call on; what they hold in place stays valid until then. The name
+  // is free at once.
+  //   not_found
+  //   busy        it has a living member; or as group()
+  //   permission, deleted
   Result<void> delete_group(const std::string& name, bool force = false) const;
 
+  // A snapshot of the topic and its participants. Takes no lock and holds up nobody.
   TopicInfo info() const;
 
   const std::string& name() const noexcept { return name_; }
-  // Where the topic is, as it was named when it was opened; empty: the default.
+  // The directory that was given when the topic was opened; empty: the default.
   const std::string& directory() const noexcept { return directory_; }
   std::uint32_t partitions() const noexcept;
   Policy policy() const noexcept;
-  // Of key, headers, timestamp and value together.
+  // Largest record in bytes: key, headers, timestamp and value together, encoded.
   std::size_t max_record_size() const noexcept;
 
  private:

@@ -1,4 +1,4 @@
-// libleat_compiled.a: everything of the library that is not on the way of a record, compiled once.
+// libleat_compiled.a: everything off the per-record path, compiled once.
 #include "leat/base/result_impl.hpp"
 #include "leat/group/impl.hpp"
 #include "leat/log/impl.hpp"

@@ -1,5 +1,5 @@
-// LEAT_ASSERT: a bug in Leat or in its caller ends the process, in every build. Bytes that another
-// process wrote are never asserted on: they are checked and reported as Errc::corrupt.
+// LEAT_ASSERT(condition) aborts the process on a bug in Leat or its caller, in every build. Data
+// written by another process is never asserted on: it is validated and reported as Errc::corrupt.
 #pragma once
 
 #include <cstdio>

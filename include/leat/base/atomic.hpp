@@ -1,15 +1,15 @@
 // Atomic access to words in shared memory, and the names of the edges between them.
 //
-// Shared layouts hold plain integers, so that every language sees the same struct; all access to
-// them goes through the functions here. An operation that orders something names its edge: the
-// pair (or group) of operations that make each other's writes visible. docs/internals/
-// memory-model.md tells for each edge what it makes visible; grep for the name shows its ends.
+// Shared layouts contain plain integers, so that every language sees the same struct; all access
+// goes through the functions below. Every ordered operation names its edge: the pair (or group) of
+// operations that make each other's writes visible. docs/internals/memory-model.md explains each
+// edge; grep for the name to find its ends.
 //
 //     store_release<Edge::record_ready>(header.commit, word);    // publisher
 //     load_acquire<Edge::record_ready>(header.commit);           // subscriber
 //
-// Built with LEAT_MODEL, every operation goes to the deterministic scheduler of tests/interleave
-// instead, which can weaken an edge by name and explores what then goes wrong.
+// With LEAT_MODEL defined, every operation goes to the deterministic scheduler of tests/interleave,
+// which can weaken a named edge and explores what goes wrong without it.
 #pragma once
 
 #include <atomic>
@@ -37,38 +37,40 @@ void __tsan_release(void* address);
 
 namespace leat::inline v0::detail {
 
+// `A, then B -> C`: C, if it sees B, also sees A. `A, then B <-> C, then D`: of two sides running
+// at the same time, at least one sees the other's first step.
 enum class Edge : std::uint8_t {
-  record_ready,  // payload and header before the commit word -> the reader that sees the word
-  claim,     // intent before the claim; one claim before the next -> whoever reads the claim word
-  intent,    // a slot's claim facts before its phase -> whoever judges a hole
-  withdraw,  // a claim's mark before a look at `withdrawn` <-> `withdrawn` before a look at the mark
-  segment_map,   // a segment's base before its map word -> whoever enters the segment
-  segment_open,  // everything about a segment before it is opened -> whoever claims in it
-  retire,  // oldest_segment moves on before the slots are looked at <-> a slot's place before oldest_segment is
-  overwrite,  // oldest_segment moves on before old bytes are overwritten -> a lossy reader's check
-  slot,       // a slot's fields before its state -> whoever looks at participants
-  sleeping,   // the sleeping bit before the last look <-> new data or room before the bit is read
-  cursor,     // reads of a segment before the cursor leaves it -> whoever reuses the segment
-  exclusive,  // the exclusive word <-> the slots of shared publishers
-  group,  // a group's file before its number -> publishers; a seat before a look at `closed` <->
-  group_cursor,  // holds before the cursor passes their records -> publishers, other members
-  hold,          // a hold's facts before its state, reads before it is free -> publishers, members
-  hold_place,    // reads of a record before its hold gets another -> publishers
-  key_slot,      // a hold before its key's slot -> whoever then looks at the holds of that slot
-  segment_memory,  // a segment is marked as without memory <-> the choices of who opens the next one
-  topic_state,     // the deleting mark <-> the slots of participants
+  record_ready,    // header and payload, then the commit word -> readers that find the tag
+  claim,           // the announcement and all earlier claims, then the claim word -> its readers
+  intent,          // a slot's claim facts, then its phase -> repairers, publishers reusing room
+  withdraw,        // claim marked, then `withdrawn` read <-> `withdrawn` set, then the mark read
+  segment_map,     // a segment's base, then its map word -> threads that enter the segment
+  segment_open,    // the segment's setup, then claim and current -> publishers that claim in it
+  retire,          // cursor or pin, then oldest_segment read <-> the latter moved, then cursors
+  overwrite,       // oldest_segment moved, then bytes overwritten -> a lossy reader's check
+  slot,            // a slot's fields, then its state -> scans of the participants
+  sleeping,        // sleeping bit set, then a last check <-> new data or room, then the bit read
+  cursor,          // reads of a segment, then the cursor leaves it -> reuse of the segment
+  exclusive,       // exclusive word set, then slots read <-> slot taken, then the word read
+  group,           // group file, then its number -> publishers; `closed` <-> a seat or a hold
+  group_cursor,    // holds, then the cursor passes their records -> publishers, other members
+  hold,            // a hold's facts, then its state; reads of a record, then its hold freed
+  hold_place,      // reads of a record, then its hold gets another record -> publishers
+  key_slot,        // a hold, then its key's slot -> members that then scan that slot's holds
+  segment_memory,  // segment marked kNoMemory, then choices read <-> a choice, then the mark read
+  topic_state,     // deletion number, then slots and locks read <-> slot or lock, then the number
 };
 
-// Why an access needs no order: load_relaxed<Why::hint>(word).
+// Why an access needs no order, for example load_relaxed<Why::hint>(word).
 enum class Why : std::uint8_t {
-  own,              // nobody but the caller writes it, or has written it last
-  swap_checks,      // a compare-and-swap that follows fails if it was wrong
-  published_later,  // a store that something ordered, or the kernel, makes visible
-  stored_before,    // what was read before, in order, was stored after it
-  constant,         // it does not change while others can see it
-  rechecked,        // what was read is dropped if a look afterwards says so
-  hint,             // any value that it ever had is right: for people, or when to look again
-  test,             // of the tests
+  own,              // only the caller writes it, or wrote it last
+  swap_checks,      // a compare-and-swap that follows fails if the value is stale
+  published_later,  // a later ordered store, or the kernel, makes this store visible
+  stored_before,    // stored before something that the caller has already read with acquire
+  constant,         // does not change while others can see it
+  rechecked,        // the value is discarded if a later check fails
+  hint,             // any past value will do: informational, or only decides when to check again
+  test,             // tests only
 };
 
 #ifdef LEAT_MODEL
@@ -85,7 +87,8 @@ std::uint64_t fetch_or(void* word, std::size_t size, std::uint64_t value, int ed
 bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
                            const std::uint64_t (&desired)[2], int edge) noexcept;
 void fence(std::memory_order order, int edge) noexcept;
-// The model follows the first and the last bytes of a payload only; `step` is how many lie between.
+// The model tracks only the first and last bytes of a payload; `step` is the number of
+// bytes between.
 inline bool is_middle(std::size_t at, std::size_t size, std::size_t& step) noexcept {
   if (at != 16 || size < 48) return false;
   step = (size - 32) & ~std::size_t{7};
@@ -152,7 +155,7 @@ template <Edge E, SharedWord T>
   expected = static_cast<T>(wide);
   return done;
 #else
-  // Not atomic_ref's, which compilers do not always inline.
+  // Not atomic_ref::compare_exchange_strong, which compilers do not always inline.
   return __atomic_compare_exchange_n(&word, &expected, desired, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST);
 #endif
@@ -185,9 +188,10 @@ template <Edge E, SharedWord T>
 #endif
 }
 
-// Compares and swaps two adjacent words at once; `pair` is 16-byte aligned. Used once per segment,
-// where a 64-bit word could not carry a number that never repeats. Other accesses to the two words
-// are 64 bits wide, which x86-64 keeps coherent with the 128-bit one.
+// Compares and swaps two adjacent words at once; `pair` must be 16-byte aligned. Used once per
+// segment (or per claim of a group), where a 64-bit word has no room for a number that never
+// repeats. All other accesses to the two words are 64 bits wide; x86-64 keeps them coherent with
+// the 128-bit one.
 #ifdef LEAT_MODEL
 template <Edge E>
 inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&expected)[2],
@@ -203,7 +207,7 @@ inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&exp
   std::uint64_t high = expected[1];
   bool done = false;
 #if LEAT_THREAD_SANITIZER
-  // The sanitizer does not see what assembly orders: it is told.
+  // The sanitizer does not see the order that the assembly provides, so it is told.
   for (std::uint64_t* word : {pair, pair + 1}) __tsan_release(word);
 #endif
   __asm__ __volatile__("lock cmpxchg16b (%[pair])"
@@ -219,16 +223,16 @@ inline bool compare_exchange_pair(std::uint64_t* pair, const std::uint64_t (&exp
 #error "Leat needs a 16-byte compare-and-swap that keeps 8-byte accesses coherent: x86-64 so far."
 #endif
 
-// A number that was copied out of memory others may scribble on. The compiler does not know of them
-// and could read the memory again later; after this it is the copy that was checked that is used.
+// Returns `copy`, a value that was read from memory which another process may overwrite. Keeps the
+// compiler from reading the memory again after the copy was checked.
 template <SharedWord T>
 [[gnu::always_inline]] inline T as_copied(T copy) noexcept {
   __asm__("" : "+r"(copy));
   return copy;
 }
 
-// Fences order plain payload bytes against words where the two are not in one record. The thread
-// sanitizer does not understand fences; what they protect there is read through atomics anyway.
+// Fences order plain payload bytes against words of another object. The thread sanitizer does not
+// support fences; under it, the bytes concerned are accessed atomically.
 template <Edge E>
 [[gnu::always_inline]] inline void fence_release() noexcept {
 #ifdef LEAT_MODEL
@@ -246,7 +250,8 @@ template <Edge E>
 #endif
 }
 
-// Copies bytes into a record. Plain memory, except under the model, which sees the words.
+// Copies payload bytes into a record: plain stores, except under the model, which
+// sees single words.
 [[gnu::always_inline]] inline void copy_in(std::byte* to, const void* from,
                                            std::size_t size) noexcept {
 #ifdef LEAT_MODEL
@@ -261,7 +266,8 @@ template <Edge E>
     model::store(to + i, step, value, std::memory_order_relaxed, kNoEdge);
   }
 #elif LEAT_THREAD_SANITIZER
-  // A lossy reader may be looking at what is overwritten (copy_racing): no race if both are atomic.
+  // A lossy reader may be reading the old bytes (copy_racing): no data race if both
+  // sides are atomic.
   const auto* source = static_cast<const std::byte*>(from);
   for (std::size_t i = 0; i < size;) {
     if (size - i >= 8 && reinterpret_cast<std::uintptr_t>(to + i) % 8 == 0) {
@@ -276,7 +282,7 @@ template <Edge E>
     }
   }
 #else
-  // Small sizes without a call: two moves that may overlap.
+  // Small sizes without a function call: two moves that may overlap.
   const auto* source = static_cast<const std::byte*>(from);
   if (size > 32) {
     std::memcpy(to, from, size);
@@ -292,9 +298,9 @@ template <Edge E>
 #endif
 }
 
-// Copies bytes that somebody may be overwriting: atomic words, whose mixture the caller discards
-// when its check afterwards fails. `from` is 8-byte aligned and readable up to the next multiple of
-// 8 (records are padded to 16).
+// Copies bytes that may be overwritten at the same time, with atomic word loads; the caller
+// discards the copy if its check afterwards fails. `from` is 8-byte aligned and readable up to the
+// next multiple of 8 (records are padded to 16).
 inline void copy_racing(std::byte* to, const std::byte* from, std::size_t size) noexcept {
 #ifdef LEAT_MODEL
   for (std::size_t i = 0, step = 0; i < size; i += step) {
@@ -316,7 +322,7 @@ inline void copy_racing(std::byte* to, const std::byte* from, std::size_t size) 
 #endif
 }
 
-// Tells the processor that this is a spin loop.
+// Tells the CPU that this is a spin loop.
 inline void spin_pause() noexcept {
 #if defined(LEAT_MODEL)
   model::fence(std::memory_order_relaxed, kNoEdge);  // A scheduling point.

@@ -1,4 +1,4 @@
-// A function of the user's that is kept: std::function for less time of the compiler.
+// A stored user callback: like std::function, but cheaper to compile.
 //
 //     Callback<void(int)> on_number = [&](int number) { … };
 //     if (on_number) on_number(7);
@@ -34,7 +34,7 @@ class Callback<R(Arguments...)> {
   }
 
   explicit operator bool() const noexcept { return call_ != nullptr; }
-  // Only if there is one.
+  // The callback must not be empty.
   R operator()(Arguments... arguments) const {
     return call_(object_.get(), std::forward<Arguments>(arguments)...);
   }

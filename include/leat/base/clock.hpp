@@ -1,4 +1,4 @@
-// The clocks: monotonic nanoseconds for waits, wall-clock milliseconds for records.
+// Clocks: monotonic nanoseconds for waits, wall-clock milliseconds for records.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ inline std::int64_t now_ns() noexcept {
 #endif
 }
 
-// That long from now; as late as can be, if that is later.
+// `ns` nanoseconds from now, saturating at INT64_MAX.
 inline std::int64_t ns_from_now(std::int64_t ns) noexcept {
   const std::int64_t now = now_ns();
   const std::int64_t last = INT64_MAX;
   return ns < last - now ? now + ns : last;
 }
 
-// The same as now_ns(), only as of the kernel's last tick (1 to 10 ms ago), and several times as cheap.
+// now_ns() as of the kernel's last tick (1 to 10 ms ago), at a fraction of the cost.
 inline std::int64_t tick_ns() noexcept {
 #ifdef LEAT_MODEL
   return model::now_ns();
@@ -43,7 +43,7 @@ inline std::int64_t tick_ns() noexcept {
 #endif
 }
 
-// Milliseconds since 1970, for record timestamps.
+// Milliseconds since the epoch (1970), for record timestamps.
 inline std::int64_t wall_clock_ms() noexcept { return read_clock_ns(CLOCK_REALTIME) / 1'000'000; }
 
 }  // namespace leat::inline v0::detail

@@ -1,16 +1,16 @@
-// How this library is compiled into a program.
+// How the library is compiled into a program.
 //
-// Header-only, unless the program says otherwise: then every function is here. With LEAT_COMPILED
-// (CMake: leat::compiled, pkg-config: leat-compiled) all that is not on the way of a record comes from
-// libleat_compiled.a, and the program compiles several times as fast. Files of one program may differ.
+// Header-only by default. With LEAT_COMPILED (CMake: leat::compiled, pkg-config: leat-compiled),
+// everything off the per-record path comes from libleat_compiled.a, and a program compiles several
+// times as fast. Source files of one program may use either.
 #pragma once
 
 #if __cplusplus < 202002L
 #error "Leat needs C++20: compile with -std=c++20"
 #endif
 
-// Before the definition of a function that is declared in a public header and not on the way of a
-// record. Such definitions lie in files named ..._impl.hpp.
+// Precedes the definition of a function that a header declares and that is off the per-record path.
+// Such definitions are in files named ..._impl.hpp.
 #ifdef LEAT_COMPILED
 #define LEAT_INLINE
 #else

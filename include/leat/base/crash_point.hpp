@@ -1,5 +1,5 @@
-// LEAT_CRASH_POINT("name"): a place where a test may stop or kill this process. Nothing in normal builds.
-// tests/crash sweeps every name; grep LEAT_CRASH_POINT lists them.
+// LEAT_CRASH_POINT("name") marks a place where a test may stop or kill the process. Expands to
+// nothing in normal builds. tests/crash covers every name; grep LEAT_CRASH_POINT to list them.
 #pragma once
 
 #ifdef LEAT_TEST_STEPS

@@ -1,4 +1,4 @@
-// What errors are called, by the kernel and by people.
+// Conversion of errno values to error codes, and of errors to sentences.
 #pragma once
 
 #include <cerrno>

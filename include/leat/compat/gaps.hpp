@@ -1,9 +1,10 @@
-// Which offsets of a topic with one partition hold no record: given up, or left by a writer that died.
+// Finds the offsets of a one-partition topic that hold no record, because their claim was aborted,
+// or its publisher died.
 //
 //     gaps.look(topic);
 //     const std::uint64_t places = limit + gaps.count_from(0);
 //
-// For limits that count records: what holds none takes no place. One thread at a time.
+// For limits that count records: a gap does not use up a place. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,8 @@ class Gaps {
   Gaps(const Gaps&) = delete;
   Gaps& operator=(const Gaps&) = delete;
 
-  // Reads what came since the last look, and repairs what the dead left there. Holds no room.
+  // Reads what was published since the last call, and repairs holes of dead publishers on the way.
+  // Holds no room.
   void look(const Topic& topic) {
     if (!reader_) {
       auto reader = topic.subscriber({.from = From::beginning,
@@ -30,7 +32,7 @@ class Gaps {
                                       .in_place = true,
                                       .spin = std::chrono::nanoseconds{0},
                                       .patience = std::chrono::nanoseconds{0}});
-      if (!reader) return;  // No slot is free: then gaps count until there is one.
+      if (!reader) return;  // No participant slot: until there is one, gaps count as records.
       reader_.emplace(std::move(*reader));
       reader_->on_event([this](const Event& event) {
         if (event.reason != GapReason::overwritten) gaps_.push_back({event.first, event.count});
@@ -40,12 +42,12 @@ class Gaps {
       const std::uint64_t before = reader_->offset();
       if (!reader_->poll(1000, [](const Record&) {})) return;
       if (reader_->offset() != before) continue;
-      // At a hole: a look at it fills it if its owner died.
+      // At a hole: waiting repairs it if its owner is dead.
       if (!reader_->wait(std::chrono::nanoseconds{1})) return;
     }
   }
 
-  // How many offsets from `offset` on are known to hold none. What is before it is forgotten.
+  // The number of offsets from `offset` on that are known to be gaps. Forgets those before it.
   std::uint64_t count_from(std::uint64_t offset) {
     while (!gaps_.empty() && gaps_.front().first + gaps_.front().second <= offset)
       gaps_.pop_front();
@@ -56,8 +58,8 @@ class Gaps {
   }
 
  private:
-  std::optional<Subscriber> reader_;                          // Made by the first look.
-  std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;  // First offset and count, rising.
+  std::optional<Subscriber> reader_;                          // Made by the first look().
+  std::deque<std::pair<std::uint64_t, std::uint64_t>> gaps_;  // First offset and count, ascending.
 };
 
 }  // namespace leat::inline v0::compat

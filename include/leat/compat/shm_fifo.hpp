@@ -1,15 +1,16 @@
-// ShmFifo's interface on a topic: programs written for it compile against this header.
+// ShmFifo's interface on a topic: programs written for ShmFifo compile against this header.
 //
 //     ccommons::ShmFifo fifo{"/messages", 1048000016, true};
 //     fifo.write(text, 133);
 //     ccommons::shm_fifo_message message;
 //     while (fifo.read(message)) use(message.content, message.value_length);
 //
-// One object belongs to one thread; any number of processes write and read the same name. What
-// ShmFifo did silently wrong is told here: a message over 1024 bytes and a full log are exceptions,
-// and a read at the end of the log gives an empty message, never the last one again. The log never
-// reuses room (`--retain all`). An object writes until the log holds floor(size / 1048) messages, of any
-// size; reading has no such limit, whatever size the reading object was given.
+// An object belongs to one thread; any number of processes may write and read the same name. What
+// ShmFifo got silently wrong is reported here: a message over 1024 bytes and a full log are
+// exceptions, and reading at the end of the log returns an empty message, never the last one
+// again. The log never reuses room (`--retain all`). An object writes until the log holds
+// floor(size / 1048) messages, of any size. Reading has no such limit, whatever size the reading
+// object was given.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +29,7 @@ namespace ccommons {
 
 inline constexpr int MESSAGE_CONTENT_SIZE = 1024;
 
-// The first as ShmFifo knew it, the others where it said nothing.
+// The first is ShmFifo's own; the others are for errors that it did not report.
 enum ShmExceptionType {
   C_COMMONS_SHM_CREATION_ERROR = 1,
   C_COMMONS_SHM_MESSAGE_TOO_LARGE = 2,
@@ -45,11 +46,12 @@ struct ShmException : std::exception {
   ShmExceptionType id;
 };
 
-// As in ShmFifo: 1048 bytes, content zero-filled past value_length and not terminated when full.
+// As in ShmFifo: 1048 bytes; `content` is zero-filled past value_length, and not
+// terminated when full.
 struct shm_fifo_message {
   std::int64_t value_length = 0;
   std::int64_t message_number = 0;  // counted from 1 by the reading object; 0: no message
-  std::int8_t status = 0;           // always 0: a topic's records do not change
+  std::int8_t status = 0;           // always 0: records do not change
   char content[MESSAGE_CONTENT_SIZE] = {};
 };
 static_assert(sizeof(shm_fifo_message) == 1048);
@@ -58,15 +60,15 @@ inline constexpr std::size_t SIZE_MESSAGE = sizeof(shm_fifo_message);
 
 class ShmFifo {
  public:
-  // Creates the log or attaches to the one of that name. `size_bytes` / 1048 messages fit; room for
-  // that many of the largest is taken at once. Unless `keep_shm_file`, the destructor deletes it.
-  // Throws C_COMMONS_SHM_CREATION_ERROR.
+  // Creates the log, or attaches to it if it exists. `size_bytes` / 1048 messages fit; room for as
+  // many of the largest size is allocated at once. The destructor deletes the log unless
+  // `keep_shm_file`. Throws C_COMMONS_SHM_CREATION_ERROR.
   ShmFifo(const std::string& name, int size_bytes, bool keep_shm_file = false)
       : limit_{size_bytes < 0 ? 0 : static_cast<std::uint64_t>(size_bytes) / SIZE_MESSAGE},
         keep_{keep_shm_file} {
     if (limit_ == 0) throw ShmException{C_COMMONS_SHM_CREATION_ERROR, "the size holds no message"};
-    // Eight segments; each may end with room for less than one message. What writers that died had
-    // claimed takes room, but no place.
+    // There are eight segments; each may end with room for less than one message. Claims of writers
+    // that died take room, but no place.
     constexpr std::uint64_t kLargest =
         leat::detail::granules_for(MESSAGE_CONTENT_SIZE) * leat::detail::kGranule;
     const std::string topic_name = !name.empty() && name[0] == '/' ? name.substr(1) : name;
@@ -83,12 +85,12 @@ class ShmFifo {
     publisher_.reset();
     subscriber_.reset();
     topic_.reset();
-    // Others who have it open can still read what is there, as with an unlinked file.
+    // Others that have it open can still read what is there, as with an unlinked file.
     if (!keep_) (void)leat::Topic::delete_topic(name, {.force = true});
   }
 
-  // Appends a message. Throws C_COMMONS_SHM_MESSAGE_TOO_LARGE for a length below 0 or over 1024 and
-  // C_COMMONS_SHM_FULL when the log holds all it can; the log is as before then.
+  // Appends a message. Throws C_COMMONS_SHM_MESSAGE_TOO_LARGE for a length below 0 or over 1024,
+  // and C_COMMONS_SHM_FULL when the log is full; the log is then unchanged. Never waits.
   void write(const char* message, int length) {
     if (length < 0 || length > MESSAGE_CONTENT_SIZE) {
       throw ShmException{C_COMMONS_SHM_MESSAGE_TOO_LARGE, "a message has 0 to 1024 bytes"};
@@ -106,8 +108,9 @@ class ShmFifo {
     ++written_;
   }
 
-  // The next message for this object, from the oldest on. At the end of the log it returns false and
-  // `buffer` is empty: length and number 0. Never waits for a message.
+  // Reads the next message for this object, beginning with the oldest. At the end of the log
+  // returns false, and `buffer` is empty: length and number 0. Never waits for a message. Throws
+  // C_COMMONS_SHM_FAILED.
   bool read(shm_fifo_message& buffer) {
     if (!subscriber_) {
       auto subscriber = topic_->subscriber({.from = leat::From::beginning, .spin = kNoTime});
@@ -127,7 +130,7 @@ class ShmFifo {
       if (!count && !(count.error() == leat::Errc::deleted)) {
         throw ShmException{C_COMMONS_SHM_FAILED, leat::describe(count.error())};
       }
-      // Nothing, or the place of a writer that died: a look at the latter passes over it.
+      // Nothing, or a hole. Waiting repairs the hole if its writer is dead.
       if (!count || *count != 0 || !subscriber_->wait(kNoTime)) break;
     }
     fill(buffer, nullptr, 0);
@@ -135,23 +138,23 @@ class ShmFifo {
     return false;
   }
 
-  // The same in a new message, which the caller deletes (`delete &message`), as in ShmFifo. Throws
-  // C_COMMONS_SHM_NO_MESSAGE at the end of the log.
+  // Reads the next message into a new one, which the caller deletes (`delete &message`), as in
+  // ShmFifo. Throws C_COMMONS_SHM_NO_MESSAGE at the end of the log.
   shm_fifo_message& read() {
     auto message = std::make_unique<shm_fifo_message>();
     if (!read(*message)) throw ShmException{C_COMMONS_SHM_NO_MESSAGE, "no message"};
     return *message.release();
   }
 
-  // Messages that this object has written.
+  // Number of messages that this object has written.
   long num_messages() const noexcept { return written_; }
 
  private:
   static constexpr std::chrono::nanoseconds kNoTime{1};
   static constexpr std::uint64_t kRoomForTheDead = 1024;  // Claims of the largest size.
 
-  // The first offset that has no place. Asked when the publisher has reached the last answer; so the gaps
-  // are looked for only when there are no places but theirs.
+  // The publisher's offset limit: the first offset that has no place. Called when the publisher has
+  // reached the last result, so gaps are searched only when all other places are taken.
   std::uint64_t offset_limit() {
     if (std::exchange(is_asked_again_, true)) gaps_.look(*topic_);
     return limit_ + gaps_.count_from(0);
@@ -168,7 +171,7 @@ class ShmFifo {
   std::optional<leat::Topic> topic_;
   std::optional<leat::Publisher> publisher_;    // Made by the first write.
   std::optional<leat::Subscriber> subscriber_;  // Made by the first read.
-  leat::compat::Gaps gaps_;                     // After topic_: it reads it.
+  leat::compat::Gaps gaps_;                     // After topic_, which it reads.
   bool is_asked_again_ = false;
   std::int64_t read_ = 0;
   long written_ = 0;

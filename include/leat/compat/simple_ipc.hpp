@@ -1,4 +1,5 @@
-// CSimpleIPC's interface on a topic and a group: programs written for it compile against this header.
+// CSimpleIPC's interface on a topic and a group: programs written for CSimpleIPC compile
+// against this header.
 //
 //     CSimpleIPC writer;
 //     writer.createConnectionPoint(sizeof(number), 256);
@@ -6,10 +7,10 @@
 //     CSimpleIPC reader;  // in any process
 //     if (reader.attachToConnectionPoint(name, 5000)) reader.read(&number, sizeof(number));
 //
-// A connection point is a queue of blocks; each block goes to one reader. Any number of instances, in
-// any number of processes, read and write it, and each instance may be used by any number of threads
-// at once. Nothing throws: calls return false or null, and lastError() says why. What the article left
-// open is decided in docs/guide/simple_ipc.md.
+// A connection point is a queue of blocks; each block goes to one reader. Any number of instances,
+// in any number of processes, write and read it, and each instance may be used by any number of
+// threads at once. Nothing throws: calls return false or null, and lastError() has the reason. What
+// the article left open is decided in docs/guide/simple_ipc.md.
 #pragma once
 
 #include <atomic>
@@ -31,12 +32,12 @@
 #include "leat/leat.hpp"
 
 #ifndef INFINITE
-inline constexpr std::uint32_t INFINITE = 0xffff'ffff;  // A timeout, as Windows spells it.
+inline constexpr std::uint32_t INFINITE = 0xffff'ffff;  // A timeout, with Windows' name.
 #endif
 
 namespace leat::inline v0::compat {
 
-// Ends one wait: a stop token, or a descriptor once it is readable (an eventfd). Null or 0: none.
+// Ends one wait: a stop token, or a descriptor that becomes readable (an eventfd). Null or 0: none.
 class StopOn {
  public:
   StopOn() noexcept = default;
@@ -56,25 +57,25 @@ class StopOn {
 };
 
 enum class BlockStatus {
-  empty,     // holds no block, and never did
+  empty,     // holds no block and never did
   acquired,  // `result` is the block, until releaseLockedBlock()
-  released,  // holds none any more: it was published, or freed for a writer
-  failed,    // the last acquireBlock() found none: timeout, stopped, or an error
-  lost,  // releaseLockedBlock() failed: the written block is not delivered, a read one comes again
+  released,  // holds no block any more: it was published, or freed for writers
+  failed,    // the last acquireBlock() got none: timeout, stopped, or an error
+  lost,      // release failed: a written block is not delivered, a read one is redelivered
 };
 
-// What the descriptors of both directions have in common.
+// Common part of the two descriptors.
 struct BlockDescriptor {
-  void* result = nullptr;  // the block while `acquired`, else null
-  std::size_t size = 0;    // of the block; for readers: of what was written
+  void* result = nullptr;  // the block while `acquired`, otherwise null
+  std::size_t size = 0;    // of the block in bytes; for readers, of what was written
   BlockStatus status = BlockStatus::empty;
   leat::Error error = {};  // why it failed or was lost
 };
 
-// What a thread's last call left.
+// Outcome of a thread's last call.
 struct LastCall {
   leat::Error error = {};
-  const char* text = nullptr;  // Null: what describe() says.
+  const char* text = nullptr;  // Null: the text of describe().
   std::size_t read_size = 0;
 };
 
@@ -82,8 +83,8 @@ struct LastCall {
 
 class CSimpleIPC;
 
-// A block that is written in place. One that is destroyed while acquired is not delivered, so an
-// object that failed to construct need not be published.
+// A block to write in place. A descriptor that is destroyed while acquired does not deliver its
+// block, so an object whose constructor failed need not be published.
 struct BlockWriteDescriptor : leat::compat::BlockDescriptor {
   BlockWriteDescriptor() = default;
   BlockWriteDescriptor(const BlockWriteDescriptor&) = delete;
@@ -93,10 +94,11 @@ struct BlockWriteDescriptor : leat::compat::BlockDescriptor {
   friend class CSimpleIPC;
   leat::compat::ConnectionPoint* point_ = nullptr;
   leat::compat::HandlePool<leat::Publisher>::Lease lease_;
-  std::optional<leat::Claim> claim_;  // Goes before the lease.
+  std::optional<leat::Claim> claim_;  // Destroyed before lease_.
 };
 
-// A block that is read in place. One that is destroyed while acquired goes to the next reader.
+// A block to read in place. A descriptor that is destroyed while acquired returns its block, which
+// goes to the next reader.
 struct BlockReadDescriptor : leat::compat::BlockDescriptor {
   BlockReadDescriptor() = default;
   BlockReadDescriptor(const BlockReadDescriptor&) = delete;
@@ -112,25 +114,28 @@ struct BlockReadDescriptor : leat::compat::BlockDescriptor {
   std::optional<leat::Delivery> delivery_;
 };
 
-// Create or attach, and destroy, while no other thread uses it, and destroy descriptors before it. All
-// other calls: any thread at any time.
+// Create, attach and destroy only while no other thread uses the instance, and destroy its
+// descriptors before it. All other functions: any thread at any time.
 class CSimpleIPC {
  public:
   using BlockWriteDescriptor = ::BlockWriteDescriptor;
   using BlockReadDescriptor = ::BlockReadDescriptor;
   using StopOn = leat::compat::StopOn;
 
-  // What the article did not give a default for.
+  // The article has no default for it.
   static constexpr std::uint32_t kAttachTimeout = 5000;  // ms
 
   CSimpleIPC() = default;
   CSimpleIPC(const CSimpleIPC&) = delete;
   CSimpleIPC& operator=(const CSimpleIPC&) = delete;
 
-  // Makes a connection point; without a name it gets one that nobody else has. blockCount * maxExpansions blocks can be
-  // outstanding; memory is there for blockCount of them, and for as many more each time that no more
-  // than minExpansionDistance are free.
-  //   invalid_argument;  busy   this instance has one already;  exists   the name is taken;  no_space
+  // Creates a connection point; without a name it gets a unique one. At most blockCount *
+  // maxExpansions blocks of blockSize bytes can be outstanding. There is memory for blockCount of
+  // them; memory for as many more is added whenever no more than minExpansionDistance are free.
+  //   invalid_argument
+  //   busy       this instance already has a connection point
+  //   exists     the name is taken
+  //   no_space
   bool createConnectionPoint(std::uint32_t blockSize, std::uint32_t blockCount,
                              std::uint32_t maxExpansions = 1, bool preAllocate = false,
                              std::uint32_t minExpansionDistance = 0,
@@ -154,7 +159,7 @@ class CSimpleIPC {
     });
   }
 
-  // The name for other instances; empty if there is none.
+  // The connection point's name, for other instances; empty if there is none.
   std::wstring getConnectionPoint() const {
     const std::string name = getConnectionPointName();
     return {name.begin(), name.end()};
@@ -163,8 +168,11 @@ class CSimpleIPC {
     return point_ == nullptr ? std::string{} : point_->name();
   }
 
-  // Waits until the connection point appears.
-  //   not_found   not in time;  stopped;  wrong_format   that topic is something else
+  // Attaches to a connection point; waits up to `timeout` ms for it to be created.
+  //   not_found      it was not created in time
+  //   wrong_format   the name belongs to something else
+  //   busy           this instance already has a connection point
+  //   invalid_argument, stopped
   bool attachToConnectionPoint(const std::string& name,
                                std::uint32_t timeout = kAttachTimeout) noexcept {
     return guarded([&] {
@@ -193,8 +201,9 @@ class CSimpleIPC {
     });
   }
 
-  // Copies `size` bytes into the next free block; waits for one up to `timeout` ms.
-  //   too_large   over the block size;  timeout, stopped: nothing was written
+  // Copies `size` bytes into the next free block; waits up to `timeout` ms for one.
+  //   too_large          larger than a block
+  //   timeout, stopped   nothing was written
   bool write(const void* data, std::size_t size, std::uint32_t timeout = INFINITE,
              const StopOn& stopOn = {}) noexcept {
     return guarded([&] {
@@ -210,8 +219,9 @@ class CSimpleIPC {
     });
   }
 
-  // Copies the next block out and frees it; waits for one up to `timeout` ms. See lastReadSize().
-  //   buffer_too_small   the block holds more than `size`: it stays where it is
+  // Copies the next block to `data` and frees the block; waits up to `timeout` ms for one. See
+  // lastReadSize().
+  //   buffer_too_small   the block has more than `size` bytes, and stays where it is
   //   timeout, stopped   nothing was read
   bool read(void* data, std::size_t size, std::uint32_t timeout = INFINITE,
             const StopOn& stopOn = {}) noexcept {
@@ -236,8 +246,9 @@ class CSimpleIPC {
     });
   }
 
-  // A free block of the full block size to be written in place, on 16 bytes, uninitialised; null
-  // without one. Other readers wait for it: be quick.
+  // Returns a free block of the full block size to write in place: aligned to 16 bytes,
+  // uninitialised. Null if there is none within `timeout` ms. Readers of later blocks wait for it:
+  // release it soon.
   void* acquireBlock(BlockWriteDescriptor& descriptor, std::uint32_t timeout = INFINITE,
                      const StopOn& stopOn = {}) noexcept {
     const bool acquired = guarded([&] {
@@ -255,7 +266,7 @@ class CSimpleIPC {
     return acquired ? descriptor.result : nullptr;
   }
 
-  // The next block in place, for reading only; null without one.
+  // Returns the next block in place, read-only. Null if there is none within `timeout` ms.
   void* acquireBlock(BlockReadDescriptor& descriptor, std::uint32_t timeout = INFINITE,
                      const StopOn& stopOn = {}) noexcept {
     const bool acquired = guarded([&] {
@@ -266,15 +277,17 @@ class CSimpleIPC {
       if (!taken) return fail(descriptor, taken.error());
       descriptor.lease_ = std::move(*lease);
       descriptor.delivery_.emplace(*taken);
-      // Not const, as in the article. The memory is mapped for reading: a write ends the process.
+      // Not const, as in the article. The memory is mapped read-only: writing to it
+      // ends the process.
       const leat::Bytes value = taken->record.value;
       return hold(descriptor, const_cast<std::byte*>(value.data()), value.size());
     });
     return acquired ? descriptor.result : nullptr;
   }
 
-  // Publishes the whole block. Any thread of this process, not only the one that acquired it.
-  //   not_held   the descriptor holds no block of this instance
+  // Publishes the whole block. Any thread of this process may call it, not only the one that
+  // acquired the block.
+  //   not_held                   the descriptor holds no block of this instance
   //   deleted, revoked, forked   the block is not delivered
   bool releaseLockedBlock(BlockWriteDescriptor& descriptor) noexcept {
     return guarded([&] {
@@ -284,8 +297,9 @@ class CSimpleIPC {
       return let_go(descriptor, committed.error());
     });
   }
-  // Frees the block for writers.
-  //   not_held;  lease_lost, closed, deleted, forked   somebody else gets the block
+  // Frees the block for writers. Any thread of this process may call it.
+  //   not_held                              the descriptor holds no block of this instance
+  //   lease_lost, closed, deleted, forked   another reader gets the block
   bool releaseLockedBlock(BlockReadDescriptor& descriptor) noexcept {
     return guarded([&] {
       if (!holds(descriptor)) return fail(leat::Errc::not_held, kNotHeld);
@@ -295,8 +309,8 @@ class CSimpleIPC {
     });
   }
 
-  // Waits of this instance end at once, also infinite ones. Later calls do what they can without
-  // waiting, until resumed.
+  // Ends all waits of this instance at once, including infinite ones. Until resumed, calls do what
+  // they can without waiting, or fail with `stopped`. Any thread.
   void requestStopCommunications() noexcept {
     const std::lock_guard guard{stopping_};
     stopped_ = true;  // seq_cst; pairs with Waiting: a wait that is missed below sees this.
@@ -304,17 +318,19 @@ class CSimpleIPC {
   }
   void requestResumeCommunications() noexcept {
     const std::lock_guard guard{stopping_};
-    // Whoever waited when it was stopped has left before waits are possible again.
+    // First let all waits end that were stopped.
     while (stopped_ && waiting_ != 0) std::this_thread::sleep_for(std::chrono::microseconds{50});
     if (point_ != nullptr) point_->resume_waits();
     stopped_ = false;
   }
   bool isCommunicationStopped() const noexcept { return stopped_; }
 
-  // The promise that only one thread uses this instance: a call saves an atomic swap.
+  // Promises that only one thread uses this instance: saves an atomic swap per call.
   void doSingleThread(bool single) noexcept { single_.store(single, std::memory_order_relaxed); }
 
-  // For all instances. False, and nothing changes, with preAllocate (not_allowed).
+  // Sets the number of expansions, for all instances. With preAllocate: false (`not_allowed`), and
+  // nothing changes.
+  //   invalid_argument   0, or more than the connection point can hold
   bool setMaxExpansionsCount(std::uint32_t count) noexcept {
     return guarded([&] {
       if (point_ == nullptr) return fail(leat::Errc::not_found, kNotAttached);
@@ -324,15 +340,15 @@ class CSimpleIPC {
     });
   }
 
-  // Looks before a read sleeps: the default is 20 us of them, 0 none. The second number has no meaning
-  // here: there is no table of expansions to lock.
+  // Sets how long a read spins before it sleeps, in units of about 1.7 us: the default is 20 us, 0
+  // is none. The second parameter has no effect: there is no table of expansions to lock.
   void setMaxSpinLocksCount(std::uint32_t blockAccessSpinLock = 12,
                             std::uint32_t expansionAccessSpinLock = 40) noexcept {
     (void)expansionAccessSpinLock;
     spins_.store(blockAccessSpinLock, std::memory_order_relaxed);
   }
 
-  // What the connection point is made of, as it is now; zeros without one.
+  // The connection point's current settings; zeros without one.
   leat::compat::BlockSettings settings() const noexcept {
     leat::compat::BlockSettings settings{.max_expansions = 0};
     (void)guarded([&] {
@@ -343,18 +359,18 @@ class CSimpleIPC {
     return settings;
   }
 
-  // Of the calling thread's last call on any instance.
+  // The error of the calling thread's last call on any instance, and its text.
   static leat::Error lastError() noexcept { return last_.error; }
   static std::string lastErrorText() {
     return last_.text != nullptr ? last_.text : leat::describe(last_.error);
   }
-  // Bytes that the calling thread's last successful read() copied.
+  // Number of bytes that the calling thread's last successful read() copied.
   static std::size_t lastReadSize() noexcept { return last_.read_size; }
 
  private:
   static constexpr std::int64_t kAttachLookNs = 20'000'000;
   static constexpr std::int64_t kWriteLookNs = 2'000'000;
-  static constexpr std::int64_t kSpinNs = 20'000 / 12;  // Of one try.
+  static constexpr std::int64_t kSpinNs = 20'000 / 12;  // Of one unit.
 
   static constexpr char kAttachedAlready[] =
       "this instance has a connection point already: use another instance";
@@ -399,7 +415,7 @@ class CSimpleIPC {
     return fail(error);
   }
 
-  // Only memory can run out: of this process, for handles.
+  // The only exception is bad_alloc, when handles are made.
   template <class Call>
   static bool guarded(Call&& call) noexcept {
     try {
@@ -416,13 +432,13 @@ class CSimpleIPC {
     if (timeout == INFINITE) return leat::Deadline::never();
     return std::chrono::milliseconds{timeout};
   }
-  // relaxed, both: they only choose between ways that are all right.
+  // relaxed, both: they only choose between ways that are all correct.
   bool is_single() const noexcept { return single_.load(std::memory_order_relaxed); }
   std::chrono::nanoseconds spin() const noexcept {
     return std::chrono::nanoseconds{kSpinNs * spins_.load(std::memory_order_relaxed)};
   }
 
-  // Somebody who may be waiting. seq_cst; made before stopped_ is looked at once more.
+  // A thread that may be waiting. seq_cst: counted before stopped_ is checked once more.
   class Waiting {
    public:
     explicit Waiting(CSimpleIPC& ipc) noexcept : count_{ipc.waiting_} { ++count_; }
@@ -434,7 +450,7 @@ class CSimpleIPC {
     std::atomic<std::uint32_t>& count_;
   };
 
-  // The next block; waits until there is one.
+  // Returns the next block; waits until there is one.
   leat::Result<leat::Delivery> with_block(leat::compat::Reader& reader, std::uint32_t timeout,
                                           const StopOn& stop) {
     auto taken = reader.take();
@@ -452,7 +468,8 @@ class CSimpleIPC {
     }
   }
 
-  // Calls claim(deadline) until it gets room. Publishers without room look every 2 ms anyway.
+  // Calls claim(deadline) until it gets room. Publishers that wait for room recheck
+  // every 2 ms anyway.
   template <class Claim>
   auto with_room(std::uint32_t timeout, const StopOn& stop, Claim&& claim)
       -> decltype(claim(leat::Deadline::never())) {
@@ -470,7 +487,7 @@ class CSimpleIPC {
       if (deadline.passed()) return leat::Errc::timeout;
       claimed = claim(deadline.at_most_ns(kWriteLookNs));
       if (claimed || !is_full(claimed.error())) return claimed;
-      // Only a member of this thread holds the room; another thread may still make some.
+      // Only a member of this thread holds the room, but another thread may release its block.
       if (claimed.error() == leat::Errc::would_deadlock)
         std::this_thread::sleep_for(std::chrono::nanoseconds{kWriteLookNs});
     }
@@ -478,7 +495,7 @@ class CSimpleIPC {
 
   template <class Descriptor>
   bool may_acquire(Descriptor& descriptor) noexcept {
-    // One that is held stays so.
+    // A held block stays held.
     if (descriptor.status == leat::compat::BlockStatus::acquired) {
       return fail(leat::Errc::busy, kHeldAlready);
     }
@@ -512,7 +529,7 @@ class CSimpleIPC {
   }
 
   std::unique_ptr<leat::compat::ConnectionPoint> point_;  // Null until created or attached.
-  std::mutex stopping_;  // Whoever stops or resumes, and who sets point_ meanwhile.
+  std::mutex stopping_;  // Serializes stop and resume, and guards point_ against them.
   std::atomic<bool> stopped_ = false;
   std::atomic<bool> single_ = false;
   std::atomic<std::uint32_t> waiting_ = 0;

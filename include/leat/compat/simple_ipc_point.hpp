@@ -1,13 +1,14 @@
-// What is behind one CSimpleIPC: the topic of the blocks, the group of its readers, the settings.
+// Implementation of one CSimpleIPC: the topic of the blocks, the group of its
+// readers, the settings.
 //
 //     auto point = leat::compat::ConnectionPoint::create({.block_size = 8, .block_count = 256});
 //     auto lease = (*point)->lease_writer(false);
 //     if (lease) lease->handle().publish("x");
 //
-// The blocks are the records of a topic; group `readers` gives each to one reader. How many may be
-// outstanding is counted in records (PublisherOptions::offset_limit), not in bytes. The parameters are
-// the last record of a second, small topic, so that the name is enough to find them and they can
-// change. Both topics go when the last process lets go of them.
+// The blocks are the records of a topic; group `readers` gives each to one reader. The limit of
+// outstanding blocks is counted in records (PublisherOptions::offset_limit), not in bytes. The
+// settings are the last record of a second, small topic, so that the name suffices to find them and
+// they can change. Both topics are deleted when the last process closes them.
 #pragma once
 
 #include <algorithm>
@@ -33,9 +34,9 @@
 
 namespace leat::inline v0::compat {
 
-// The publishers, or the members, of one instance: one for each call that runs at the same time. Any
-// thread leases. A thread gets the handle again that it had last, so that threads that use one
-// instance together do not meet: a lease costs one swap of a word that only this thread touches.
+// The publishers, or the members, of one instance: one for each call that runs at the same time.
+// Any thread may lease. A thread gets the handle that it had last, so that threads that share an
+// instance do not contend: a lease costs one swap of a word that only this thread uses.
 template <class Handle>
 class HandlePool {
   struct alignas(64) Slot {
@@ -45,10 +46,10 @@ class HandlePool {
   };
 
  public:
-  // As many calls at once, blocks held in place included.
+  // Maximum number of simultaneous calls, including blocks held in place.
   static constexpr std::size_t kHandles = 255;
 
-  // The right to use one handle, until it is dropped. The pool outlives it.
+  // The right to use one handle, until destroyed. The pool must outlive it.
   class Lease {
    public:
     Lease() noexcept = default;
@@ -59,7 +60,7 @@ class HandlePool {
       return *this;
     }
     ~Lease() {
-      // release; pairs with the acquire in try_lease(): the next one finds the handle whole.
+      // release; pairs with the acquire in try_lease(): the next user sees the handle's state.
       if (slot_ != nullptr) slot_->leased.store(false, std::memory_order_release);
     }
     Handle& handle() const noexcept { return slot_->handle; }
@@ -72,14 +73,15 @@ class HandlePool {
   HandlePool(const HandlePool&) = delete;
   HandlePool& operator=(const HandlePool&) = delete;
   ~HandlePool() {
-    for (auto& slot : slots_) delete slot.load(std::memory_order_relaxed);  // Nobody else is left.
+    for (auto& slot : slots_) delete slot.load(std::memory_order_relaxed);  // No users are left.
   }
 
-  // A handle that nobody uses; `make` makes one if there is none. `single`: only this thread leases.
-  //   too_many   all are in use; or what `make` returns
+  // Leases an unused handle; calls `make` for a new one if there is none. `single`: only this
+  // thread leases.
+  //   too_many   all are in use; otherwise the errors of `make`
   template <class Make>
   Result<Lease> lease(bool single, Make&& make) {
-    static thread_local std::size_t last = 0;  // A hint: also good for another pool.
+    static thread_local std::size_t last = 0;  // A hint; shared by all pools.
     if (Slot* slot = slots_[last].load(std::memory_order_acquire); try_lease(slot, single))
       return Lease{*slot};
     const std::size_t made = made_.load(std::memory_order_acquire);
@@ -95,14 +97,16 @@ class HandlePool {
     auto handle = make();
     if (!handle) return handle.error();
     auto slot = std::make_unique<Slot>(std::move(*handle));
-    // seq_cst; pairs with for_each(): it sees the handle, or the maker sees what was stored before.
+    // seq_cst; pairs with for_each(): either it sees the handle, or the thread that made the handle
+    // sees earlier stores of for_each()'s caller.
     slots_[next].store(slot.get());
     made_.store(next + 1);
     last = next;
     return Lease{*slot.release()};
   }
 
-  // Calls on_handle for each, also those in use: only for what any thread may do.
+  // Calls on_handle for every handle, including those in use: only for operations that any
+  // thread may perform.
   template <class OnHandle>
   void for_each(OnHandle&& on_handle) {
     const std::size_t made = made_.load();
@@ -111,10 +115,10 @@ class HandlePool {
 
  private:
   static bool try_lease(Slot* slot, bool single) noexcept {
-    // relaxed: only a look, so that the line of a handle in use stays where it is.
+    // relaxed: only a check, which leaves the cache line of a handle in use where it is.
     if (slot == nullptr || slot->leased.load(std::memory_order_relaxed)) return false;
     if (!single) return !slot->leased.exchange(true, std::memory_order_acquire);
-    slot->leased.store(true, std::memory_order_relaxed);  // Nobody else could take it in between.
+    slot->leased.store(true, std::memory_order_relaxed);  // No other thread leases.
     return true;
   }
 
@@ -123,21 +127,21 @@ class HandlePool {
   std::mutex making_;
 };
 
-// What a connection point is made of.
+// A connection point's settings, as stored in its settings topic.
 struct BlockSettings {
   std::uint32_t block_size = 0;              // bytes
-  std::uint32_t block_count = 0;             // that an expansion adds
-  std::uint32_t max_expansions = 1;          // the first one included
-  std::uint32_t min_expansion_distance = 0;  // free blocks at which the next expansion comes
+  std::uint32_t block_count = 0;             // blocks per expansion
+  std::uint32_t max_expansions = 1;          // including the first
+  std::uint32_t min_expansion_distance = 0;  // free blocks at which the next expansion is added
   std::uint32_t pre_allocate = 0;            // 1: max_expansions is fixed
   friend bool operator==(const BlockSettings&, const BlockSettings&) = default;
 
   static constexpr std::uint32_t kMaxBlockSize = 128U << 20;
   static constexpr std::uint64_t kMaxBytes = 128ULL << 30;
 
-  // Blocks that can be outstanding: written and not given back by a reader.
+  // Maximum number of outstanding blocks: written and not released by a reader.
   std::uint64_t limit() const noexcept { return std::uint64_t{block_count} * max_expansions; }
-  // What a block takes in the topic.
+  // Bytes that a block takes in the topic.
   std::uint64_t room() const noexcept {
     return detail::granules_for(block_size) * detail::kGranule;
   }
@@ -148,11 +152,12 @@ struct BlockSettings {
 };
 static_assert(std::is_trivially_copyable_v<BlockSettings>);
 
-// A member that takes one block at a time: what it took ahead would wait for the thread's next read.
+// A member that receives one block at a time: one claimed ahead would wait for the
+// thread's next read.
 struct Reader {
   explicit Reader(Member&& made) : member{std::move(made)} { taken.reserve(1); }
 
-  // The next block, if it is there; else `timeout`.
+  // Returns the next block if there is one, otherwise `timeout`.
   Result<Delivery> take() {
     taken.clear();
     auto count = member.receive(taken, 1, Deadline::immediate());
@@ -164,14 +169,14 @@ struct Reader {
   std::vector<Delivery> taken;
 };
 
-// One instance's part in a connection point. Any thread.
+// One instance's part of a connection point. Any thread.
 class ConnectionPoint {
  public:
   static bool is_valid_name(const std::string& name) noexcept {
-    return name.size() <= 180 && detail::is_valid_topic_name(name);  // The settings add to it.
+    return name.size() <= 180 && detail::is_valid_topic_name(name);  // ".settings" is appended.
   }
 
-  // Without a name: with one that nobody else has.
+  // Creates a connection point; an empty name gives it a unique one.
   //   exists, no_space, permission
   static Result<std::unique_ptr<ConnectionPoint>> create(const BlockSettings& settings,
                                                          std::string name) {
@@ -181,11 +186,11 @@ class ConnectionPoint {
                     static_cast<unsigned long long>(detail::make_random()));
       name = generated;
     }
-    // The blocks last: who finds them finds the settings.
+    // The topic of the blocks last: a process that finds it also finds the settings.
     auto settings_topic = create_settings(name);
     if (settings_topic.error() == Errc::exists &&
         Topic::open(name, kCreatorsPatience).error() == Errc::not_found) {
-      // Its creator died before it made the blocks.
+      // Its creator died before it created the blocks.
       (void)Topic::delete_topic(settings_name(name));
       settings_topic = create_settings(name);
     }
@@ -198,8 +203,9 @@ class ConnectionPoint {
     return assemble(std::move(*topic), std::move(*settings_topic));
   }
 
-  // Waits for it until the deadline.
-  //   not_found   it did not appear;  wrong_format   that name is something else;  stopped
+  // Attaches to a connection point; waits for it until the deadline.
+  //   not_found      it was not created in time
+  //   wrong_format   the name belongs to something else
   static Result<std::unique_ptr<ConnectionPoint>> attach(const std::string& name,
                                                          const Deadline& deadline) {
     auto topic = Topic::open(name, deadline);
@@ -213,20 +219,20 @@ class ConnectionPoint {
   const std::string& name() const noexcept { return topic_.name(); }
   std::uint32_t block_size() const noexcept { return block_size_; }
 
-  // As they are now.
+  // The current settings.
   BlockSettings settings() {
     const std::lock_guard guard{following_};
     follow();
     return settings_;
   }
-  // Tells all instances.
+  // Changes the number of expansions for all instances.
   //   invalid_argument   the topic has no room for so many
   Result<void> set_max_expansions(std::uint32_t count) {
     BlockSettings changed = settings();
     changed.max_expansions = count;
     if (!changed.is_valid() || changed.limit() > most_blocks()) return Errc::invalid_argument;
     if (auto told = tell(settings_topic_, changed); !told) return told.error();
-    topic_.make_publishers_look();  // Also those that have room by what they know.
+    topic_.make_publishers_look();  // Including publishers that are below the limit they know.
     return {};
   }
 
@@ -244,7 +250,7 @@ class ConnectionPoint {
     if (lease) lease->handle().member.set_spin(spin);
     return lease;
   }
-  // Reads that wait end, those that come do not wait.
+  // Ends reads that wait; later ones do not wait until resume_waits().
   void stop_waits() {
     readers_.for_each([](Reader& reader) { reader.member.stop_waits(); });
   }
@@ -255,7 +261,7 @@ class ConnectionPoint {
  private:
   static constexpr std::uint64_t kSettingsBytes = 4096;  // Of a segment; there are two.
   static constexpr std::chrono::milliseconds kCreatorsPatience{500};
-  // Of all instances: a member and a publisher for each thread.
+  // For all instances: a member and a publisher for each thread.
   static constexpr std::uint32_t kParticipants = 1024;
 
   ConnectionPoint(Topic&& topic, Group&& group, Topic&& settings_topic, Subscriber&& subscriber)
@@ -280,11 +286,11 @@ class ConnectionPoint {
     return {};
   }
 
-  // Memory for one expansion, and for more as it is needed. The topic itself may grow as far as it can,
-  // because blocks are counted: a segment that readers hold costs memory, not blocks.
+  // Memory for one expansion, and more as needed. The topic itself may grow as far as possible,
+  // because the limit counts blocks: a segment that readers hold costs memory, not blocks.
   static TopicOptions options_for(const BlockSettings& settings) {
     const std::uint64_t room = settings.room();
-    // Half an expansion to a segment, so that growing is seldom, and few enough segments.
+    // Half an expansion per segment, so that it seldom grows; but a limited number of segments.
     const std::uint64_t wanted =
         std::max<std::uint64_t>(settings.block_count / 2, settings.limit() / 512) * room;
     const std::uint64_t segment = detail::Geometry::round_up(
@@ -307,7 +313,8 @@ class ConnectionPoint {
         kGroup,
         {.from = From::beginning, .members = HandlePool<Reader>::kHandles, .in_flight = kHolds});
     if (!group) return group.error();
-    // So that this process counts as one that used the topic, and deletes it if it is the last.
+    // Makes this process count as one that used the topic, so that it deletes the topic if
+    // it is the last.
     if (auto used = topic.publisher(); !used) return used.error();
     std::unique_ptr<ConnectionPoint> point{new ConnectionPoint{
         std::move(topic), std::move(*group), std::move(settings_topic), std::move(*subscriber)}};
@@ -317,14 +324,14 @@ class ConnectionPoint {
     return point;
   }
 
-  // What the topic has room for. Two segments may be used in part: the first and the last.
+  // Number of blocks that the topic has room for. The first and last segments may be partly unused.
   std::uint64_t most_blocks() const {
     const std::uint64_t segment = topic_.info().segment_bytes;
     const std::uint64_t blocks = segment / BlockSettings{.block_size = block_size_}.room();
     return (topic_.max_capacity_limit() / segment - 2) * blocks;
   }
 
-  // Reads what was told since the last call. The lock is held.
+  // Reads settings that were published since the last call. following_ must be locked.
   void follow() {
     (void)subscriber_.poll(1000, [this](const Record& record) {
       BlockSettings told;
@@ -334,23 +341,24 @@ class ConnectionPoint {
     });
   }
 
-  // The first offset that has no room. Asked by publishers that reached the last answer.
+  // The publishers' offset limit: the first offset that has no room. Called by publishers that have
+  // reached the last result.
   std::uint64_t offset_limit() {
     const std::uint64_t released = group_.released();
     const std::uint64_t position = group_.position();  // Later: gaps before it are released.
     const std::lock_guard guard{following_};
     follow();
     const auto until = [&] { return released + settings_.limit() + gaps_.count_from(position); };
-    // Blocks that were given up are no blocks. They are looked for when there is nothing else: to read
-    // what others write costs more than to count.
+    // Claims that were given up are not blocks. They are looked for only when there is no other
+    // room: reading the records of other writers costs more than counting.
     if (until() <= last_until_) gaps_.look(topic_);
     return last_until_ = until();
   }
 
-  // Of a member: the block it has, and what it gave back and others have.
+  // For each member: the block that it has, and those that it returned and others have.
   static constexpr std::uint32_t kHolds = 16;
   static constexpr char kGroup[] = "readers";
-  static constexpr std::uint64_t kLargestSegment = 256 << 20;  // A topic has 1024 of that size.
+  static constexpr std::uint64_t kLargestSegment = 256 << 20;  // bytes; a topic may have 1024
 
   Topic topic_;
   Group group_;

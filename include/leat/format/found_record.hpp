@@ -1,4 +1,4 @@
-// What lies at a record's header, checked: other processes may write anything.
+// Reading and validating a record header: other processes may write anything there.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace leat::inline v0::detail {
 
-// A header's numbers, in private memory.
+// A header's values, copied to private memory.
 struct FoundRecord {
   std::uint64_t kind = 0;  // RecordKind
   std::uint64_t granules = 0;
@@ -21,12 +21,12 @@ struct FoundRecord {
   bool fits() const noexcept { return kRecordHeaderSize + length() <= granules * kGranule; }
 };
 
-// Reads a header whose tag was found (`found.kind` is set), with `granules_left` up to the end of the
-// segment. False: no publisher wrote it.
+// Reads and checks a header whose tag was found (`found.kind` is set), with `granules_left`
+// granules up to the end of the segment. False if no publisher can have written it.
 [[gnu::always_inline]] inline bool examine_record(const RecordHeader& header,
                                                   std::uint64_t granules_left,
                                                   FoundRecord& found) noexcept {
-  // relaxed, all: stored before the commit word.
+  // relaxed, all: stored before the commit word, which the caller loaded with acquire.
   const std::uint32_t claim = load_relaxed<Why::stored_before>(header.claim);
   found.detail = load_relaxed<Why::stored_before>(header.detail);
   found.granules = claim & kClaimGranules;

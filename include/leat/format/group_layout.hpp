@@ -1,12 +1,13 @@
-// Every byte of a consumer group's file: docs/format.md draws it, docs/internals/groups.md says who
-// may write what and why it is safe.
+// Every byte of a consumer group's file. docs/format.md shows the layout; docs/internals/groups.md
+// explains who may write what, and why that is safe.
 //
 //   | GroupHeader | GroupCursor[partitions] | GroupSeat[seats] |
-//   | GroupHold[seats][holds] | GroupHold[16 * holds], spare | key slots, if the group goes by key |
+//   | GroupHold[seats][holds] | GroupHold[16 * holds], spare | key slots, if by key |
 //
-// A group is a cursor per partition: what lies before it was claimed by some member. A claimed record
-// has a *hold*, in the row of the seat whose member claimed it or in a spare row, from before the
-// cursor passes the record until it is acknowledged; only the hold's state changes hands.
+// A group has one cursor per partition: all records before it were claimed by some member. A
+// claimed record has a *hold*, in the row of the seat whose member claimed it or among the spare
+// holds. The record keeps that hold from before the cursor passes it until it is acknowledged; only
+// the hold's state changes hands.
 #pragma once
 
 #include <algorithm>
@@ -21,25 +22,26 @@
 namespace leat::inline v0::detail {
 
 inline constexpr std::uint64_t kGroupMagic = 0x0032'5052'4754'4145ULL;  // "EATGRP2\0"
-inline constexpr char kGroupPrefix[] = "group-";  // + 16 hexadecimal digits of its number
+inline constexpr char kGroupPrefix[] = "group-";  // and the number in 16 hexadecimal digits
 inline constexpr std::size_t kMaxGroupName = 200;
 
 enum GroupFlags : std::uint32_t { kAtMostOnce = 1, kByKey = 2, kAllGroupFlags = 3 };
 
-// In GroupHeader::closed. A deletion that was announced and not decided is called off by whoever
-// takes the topic's group lock next. A deleted group holds no room but that of records which members
-// have in hand that do not know of it yet; without such members it is taken out of the topic.
+// In GroupHeader::closed. A deletion that was announced and not decided is called off by the next
+// process that takes the topic's group lock. A deleted group holds no room, except for records in
+// the hands of members that have not noticed the deletion yet. Once there are no such members, the
+// group is removed from the topic.
 enum GroupClosing : std::uint64_t { kGroupOpen = 0, kGroupClosing = 1, kGroupClosed = 2 };
 
 struct GroupHeader {
-  // Written before the group is entered in the topic's header; constant afterwards.
+  // Written before the group is entered in the topic's header, constant afterwards.
   std::uint64_t magic;
-  std::uint64_t topic_key;  // of the topic that it belongs to
+  std::uint64_t topic_key;  // TopicHeader::key of its topic
   std::uint64_t number;
   std::uint32_t partition_count;
   std::uint32_t flags;           // GroupFlags
-  std::uint32_t seat_count;      // members at a time
-  std::uint32_t hold_count;      // of each seat
+  std::uint32_t seat_count;      // maximum number of members
+  std::uint32_t hold_count;      // holds per seat
   std::uint32_t max_deliveries;  // 0 = no limit
   std::uint32_t name_size;
   std::int64_t lease_ns;    // 0 = never
@@ -48,22 +50,22 @@ struct GroupHeader {
   std::byte unused[3 * kLine - 64 - kMaxGroupName];
 
   alignas(kLine) std::uint64_t closed;  // GroupClosing; [group]
-  // Rises whenever a record may have become free for others to take.
+  // Increases whenever a record may have become available for redelivery.
   alignas(kLine) std::uint64_t returned;  // [hold]
-  std::uint64_t redelivered;              // deliveries beyond the first
-  std::uint64_t dead_letters;             // records handed out too often, and put aside
-  std::uint32_t seat_high;                // seats ever used: scans stop here; only grows
+  std::uint64_t redelivered;              // deliveries after the first
+  std::uint64_t dead_letters;             // records published to the dead-letter topic
+  std::uint32_t seat_high;                // seats ever used; all scans stop here; only grows
   std::uint32_t spare_high;               // spare holds ever used; the same
 };
 static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<GroupHeader>);
 
-// Where the next claim begins; swapped as a whole. [group-cursor]
+// Where the next claim begins; both words are swapped at once. [group-cursor]
 //
-//   place:   | position of a record, in granules over the life of the partition (56) | claimer (8) |
-//   record:  | records before it in its segment (28) | of its batch (26) | claim number (10) |
+//   place:   | a record's position, in granules over the partition's life (56) | claimer (8) |
+//   record:  | records before it in its segment (28) | in its batch (26) | claim number (10) |
 //
-// The claimer is the seat (counted from 1) whose claim ended here; 0: nobody's, the group was made or
-// moved. The claim number is the low part of that seat's own count.
+// The claimer is the seat (counted from 1) whose claim ended here; 0 if the group was just created
+// or moved. The claim number is the low part of that seat's own counter.
 struct GroupCursor {
   alignas(kLine) std::uint64_t place;
   std::uint64_t record;
@@ -78,7 +80,8 @@ inline constexpr std::uint64_t kClaimNumberMask = (1ULL << kClaimNumberBits) - 1
 inline constexpr unsigned kBatchIndexBits = 26;
 inline constexpr std::uint64_t kBatchIndexMask = (1ULL << kBatchIndexBits) - 1;
 inline constexpr std::uint32_t kMaxHolds = 65536;
-// Spare holds, for whoever finds its own row full of records that came back: so many times hold_count.
+// Number of spare holds, in units of hold_count. Members use them when their own row is full of
+// returned records.
 inline constexpr std::uint32_t kSpareRows = 16;
 inline constexpr std::uint64_t kMaxKeySlots = 1 << 20;
 
@@ -105,53 +108,52 @@ struct CursorValue {
   bool operator==(const CursorValue&) const noexcept = default;
 };
 
-// One member. Its life is that of the participant whose identity it has (participants.hpp).
+// One member's seat. The member is alive as long as the participant with its identity is.
 struct alignas(kLine) GroupSeat {
   std::uint64_t identity;  // 0 = vacant; [hold]
-  // Number of the claim it makes or made last, and of the last one that is known to be made.
-  // Stays with the seat when its member goes. [group-cursor]
+  // Name of the claim that it is making or made last, and of the last one that is known to have
+  // succeeded. They stay in the seat when the member leaves. [group-cursor]
   std::uint64_t claiming;
   std::uint64_t noted;
-  std::uint64_t handed;     // how many records it handed to its user: whether it moves
-  std::uint32_t in_flight;  // records it has claimed and not settled
-  std::uint32_t hold_high;  // holds ever used: scans stop here; only grows
-  std::uint32_t pid;        // for people, as the name
+  std::uint64_t handed;     // records handed to its user; shows whether the member makes progress
+  std::uint32_t in_flight;  // records that it has claimed and not settled
+  std::uint32_t hold_high;  // holds ever used; all scans stop here; only grows
+  std::uint32_t pid;        // informational, as is the name
   std::uint32_t name_size;
   char name[64];
-  std::uint32_t participant;  // its slot in the topic, while `identity` has that
+  std::uint32_t participant;  // its slot in the topic, while that slot has this identity
 };
 static_assert(sizeof(GroupSeat) == kLine);
 
-// A claimed record that is not acknowledged.
+// A claimed record that has not been acknowledged.
 //
 //   state: | generation 36 | retaken 1 | delayed 1 | deliveries 16 | owner 8 | phase 2 |
-//
 enum class HoldPhase : std::uint64_t {
-  free = 0,      // no record; or one that somebody else acknowledged, and its home has not noticed
-  ready = 1,     // claimed by `owner`, not handed out yet
-  held = 2,      // handed out by `owner`
-  returned = 3,  // for whoever takes it
+  free = 0,      // no record; or acknowledged by another member, unnoticed by its home seat
+  ready = 1,     // claimed by `owner`, not delivered yet
+  held = 2,      // delivered by `owner`
+  returned = 3,  // available to any member
 };
 struct alignas(64) GroupHold {
   std::uint64_t state;     // HoldState; [hold]
   std::uint64_t position;  // of the record, or of its batch, in granules
   std::uint64_t offset;
-  std::uint64_t where;          // physical segment (16) | partition (16) | of its batch (32)
+  std::uint64_t where;          // physical segment (16) | partition (16) | index in its batch (32)
   std::uint64_t key;            // hash of its key, if the group goes by key; 0 = none
-  std::int64_t visible_at_ns;   // monotonic; if delayed: nobody takes it before
-  std::int64_t lease_until_ns;  // monotonic; if held and the group has a lease
+  std::int64_t visible_at_ns;   // monotonic clock; if delayed: not redelivered before
+  std::int64_t lease_until_ns;  // monotonic clock; if held and the group has a lease
   std::uint64_t unused;
 };
 static_assert(sizeof(GroupHold) == 64);
 
-// The state of a hold in one word.
+// GroupHold::state, unpacked.
 struct HoldState {
   HoldPhase phase = HoldPhase::free;
-  std::uint32_t owner = 0;       // seat from 1; 0 unless ready or held
-  std::uint32_t deliveries = 0;  // handed out so often; stands still at kMaxDeliveries
-  bool delayed = false;          // visible_at_ns counts; if ready, see reserved()
-  bool retaken = false;          // not by the claim that made the hold
-  std::uint64_t generation = 0;  // of the claim (its number); one more with each time it is retaken
+  std::uint32_t owner = 0;       // seat, counted from 1; 0 unless ready or held
+  std::uint32_t deliveries = 0;  // number of deliveries; saturates at kMaxDeliveries
+  bool delayed = false;          // visible_at_ns is valid; if ready, see reserved()
+  bool retaken = false;          // owned through redelivery, not by the claim that made the hold
+  std::uint64_t generation = 0;  // the claim's number, plus one for each redelivery
 
   static constexpr std::uint32_t kMaxDeliveries = 0xffff;
   static constexpr std::uint64_t kGenerationMask = (1ULL << 36) - 1;
@@ -169,14 +171,14 @@ struct HoldState {
             (word >> 27 & 1) != 0,
             word >> 28};
   }
-  // Of a word: whether nobody had the record in hands, and what it becomes when somebody first has.
+  // Whether the record was never delivered; and what a ready state becomes at its first delivery.
   static constexpr bool is_undelivered(std::uint64_t word) noexcept {
     return (word >> 10 & kMaxDeliveries) == 0;
   }
   static constexpr std::uint64_t hand_over(std::uint64_t ready) noexcept {
     return ready + (1ULL << 10) + 1;
   }
-  // A spare hold that is somebody's, and says nothing yet: its facts are of the record before.
+  // A spare hold that is taken but not filled in yet: its fields are of its previous record.
   constexpr HoldState reserved() const noexcept {
     HoldState state = *this;
     state.phase = HoldPhase::ready;
@@ -187,7 +189,7 @@ struct HoldState {
   static constexpr bool is_reserved(std::uint64_t word) noexcept {
     return (word & (1ULL << 26 | 3)) == (1ULL << 26 | static_cast<std::uint64_t>(HoldPhase::ready));
   }
-  // What it becomes when its owner lets go: free or returned, and nobody's.
+  // The state after its owner lets go: free or returned, without an owner.
   static constexpr std::uint64_t let_go(std::uint64_t word, HoldPhase to) noexcept {
     return (word & ~((std::uint64_t{kSeatMask} << 2) | 3)) | static_cast<std::uint64_t>(to);
   }
@@ -216,7 +218,7 @@ struct HoldPlace {
   }
 };
 
-// A group's constants, copied out of its file and checked once.
+// A group's constants, copied from its file and checked once.
 struct GroupGeometry {
   std::uint64_t topic_key = 0;
   std::uint64_t number = 0;
@@ -242,7 +244,7 @@ struct GroupGeometry {
     return std::uint64_t{seat_count} * hold_count + spare_count();
   }
   std::uint64_t slots_at() const noexcept { return holds_at() + all_holds() * sizeof(GroupHold); }
-  // Many more than records are claimed at a time, so that other keys seldom share a slot.
+  // Many more than there can be claimed records, so that different keys seldom share a slot.
   std::uint64_t slot_count() const noexcept {
     if (!by_key()) return 0;
     return std::min(std::bit_ceil(4 * all_holds()), kMaxKeySlots);

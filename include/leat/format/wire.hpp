@@ -1,9 +1,9 @@
-// How key, headers and timestamp lie in a record's payload.
+// How key, headers and timestamp are encoded in a record's payload.
 //
-// Payload of a record with extensions (flags in RecordHeader::detail; none of it where absent):
+// Payload of a record with extensions (flags in RecordHeader::detail; absent fields take no room):
 //
 //   | timestamp_ms 8 | key_size 4 | headers_size 4 | key | headers | value |
-//   headers: | name_size 4 | value_size 4 | name | value | … with no gaps, in the order given
+//   headers: | name_size 4 | value_size 4 | name | value | … without gaps, in the order given
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ namespace leat::inline v0::detail {
 
 struct ExtensionSizes {
   std::uint32_t flags = 0;
-  std::uint64_t headers = 0;  // encoded
-  std::uint64_t total = 0;    // of everything before the value
+  std::uint64_t headers = 0;  // encoded size, bytes
+  std::uint64_t total = 0;    // everything before the value, bytes
 };
 
 inline ExtensionSizes extension_sizes(const NewRecord& record, bool timestamp) noexcept {
@@ -41,7 +41,7 @@ inline ExtensionSizes extension_sizes(const NewRecord& record, bool timestamp) n
   return sizes;
 }
 
-// Writes one little field and moves on.
+// Writes one field and advances `at`.
 inline void put(std::byte*& at, const void* from, std::size_t size) noexcept {
   copy_in(at, from, size);
   at += size;
@@ -51,6 +51,7 @@ inline void put_u32(std::byte*& at, std::size_t value) noexcept {
   put(at, &narrow, sizeof(narrow));
 }
 
+// Writes everything before the value; returns where the value goes.
 inline std::byte* write_extension(std::byte* at, const NewRecord& record,
                                   const ExtensionSizes& sizes) noexcept {
   if ((sizes.flags & kHasTimestamp) != 0) {
@@ -69,7 +70,7 @@ inline std::byte* write_extension(std::byte* at, const NewRecord& record,
   return at;
 }
 
-// Fills in everything but offset and partition from a payload. False if it is not well formed.
+// Decodes a payload into `record`, except offset and partition. False if it is malformed.
 [[gnu::noinline]] inline bool read_extension(std::uint32_t flags, Bytes payload,
                                              Record& record) noexcept {
   const std::byte* at = payload.data();

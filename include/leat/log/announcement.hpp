@@ -1,7 +1,8 @@
-// What the words of a partition tell about claims: how far they go, and which publisher announced what.
+// Reading claims from a partition's words: how far they go, and which publisher
+// announced which claim.
 //
-// A publisher announces a claim in its slot before it makes it, and marks it as made afterwards; so a
-// hole is matched with its owner. docs/internals/log.md, "The claim word" and "Repair".
+// A publisher announces a claim in its slot before it makes it, and marks it as made afterwards, so
+// that a hole can be matched with its owner. docs/internals/log.md, "The claim word" and "Repair".
 #pragma once
 
 #include <optional>
@@ -19,6 +20,7 @@ struct ClaimsEnd {
   std::uint64_t granules = 0;
 };
 
+// Reads how far the claims in `segment` go.
 //   corrupt   the words contradict each other
 inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const PartitionView& view,
                                          std::uint64_t segment) noexcept {
@@ -28,9 +30,10 @@ inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const Partiti
   if (point->segment < segment) return ClaimsEnd{};
   std::uint64_t word = point->word;
   if (point->segment != segment) {
-    // The claim word with which it was closed lies in the entry of the next one, which is open.
+    // The next segment's entry has the claim word with which this one was closed.
     const SegmentEntry& next = view.entry(segment + 1);
-    // [segment-map] acquire, twice: the entry is the next one's while it is read.
+    // [segment-map] acquire, twice: previous_end belongs to the next segment if map says so
+    // before and after.
     if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1)
       return ClaimsEnd{};
     word = load_acquire<Edge::segment_map>(next.previous_end);
@@ -42,7 +45,7 @@ inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const Partiti
   return ClaimsEnd{true, layout.records(word), layout.granules(word)};
 }
 
-// The room and the offsets that a claim takes.
+// The room and the number of offsets that a claim takes.
 struct ClaimSize {
   std::uint64_t records = 0;
   std::uint64_t granules = 0;
@@ -51,22 +54,24 @@ struct ClaimSize {
 
 // A publisher's last announcement.
 struct ClaimFacts {
-  std::uint64_t phase = kIdle;  // With the claim's number.
+  std::uint64_t phase = kIdle;  // Includes the claim's number.
   std::uint64_t word = 0;
   std::uint64_t increment = 0;
-  std::uint64_t segment = 0;  // In which the claim word was `word` when it was read.
+  std::uint64_t segment = 0;  // Where the claim word was `word` when it was read.
 
   ClaimPhase claim_phase() const noexcept { return static_cast<ClaimPhase>(phase & kPhaseMask); }
   bool is_open() const noexcept { return claim_phase() != kIdle; }
 };
 
-// Consistent: `phase` did not change while the rest was read. (An exclusive publisher's does not
-// change at all; what is read of its next claim can't be mistaken, for its last one is committed.)
-// Nothing if its owner is too busy to be read: then it is alive, and the caller looks again later.
+// Reads an announcement consistently: `phase` did not change meanwhile. (An exclusive publisher's
+// phase never changes; a mixture with its next claim does no harm, because its last claim is
+// committed.) Nothing if the publisher changes it too often to be read: it is then alive, and the
+// caller retries later.
 inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept {
   for (int attempt = 0; attempt < 100; ++attempt) {
     ClaimFacts facts;
-    // [intent] acquire: the facts of this phase, or newer ones, in which case the phase differs.
+    // [intent] acquire: the facts of this phase, or newer ones, in which case the
+    // phase has changed.
     facts.phase = load_acquire<Edge::intent>(slot.phase);
     facts.word = load_acquire<Edge::intent>(slot.claim_word);
     facts.increment = load_acquire<Edge::intent>(slot.claim_increment);
@@ -78,22 +83,23 @@ inline std::optional<ClaimFacts> read_claim(const PartitionSlot& slot) noexcept 
 }
 
 enum class Withdrawal {
-  done,  // the claim has no effect: its owner, if it made it, gives it up itself and claims anew
-  is_owner,  // too late: the claim is marked as made
-  is_over,   // the publisher has gone on to another claim, or none
+  done,      // the claim has no effect: its owner, if it made it, gives it up and claims again
+  is_owner,  // too late: the claim is marked
+  is_over,   // the publisher has moved on to another claim, or none
   refused,   // the kernel has no membarrier(2)
 };
 
-// Withdraws a claim that a living publisher announced and has not marked as made: whether it won
-// can't be told, and must not matter while that publisher does not run.
+// Withdraws a claim that a living publisher announced and has not marked. Whether the claim was
+// made is unknown, and must not matter while the publisher does not run.
 inline Withdrawal withdraw(PartitionSlot& slot, const ClaimFacts& facts) noexcept {
   const std::uint64_t number = facts.phase & ~kPhaseMask;
-  // [withdraw] seq_cst. It only grows: one who was stopped here can't undo a later withdrawal.
+  // [withdraw] seq_cst. The word only grows, so a repairer that was stopped here cannot undo a
+  // later withdrawal.
   std::uint64_t seen = load_acquire<Edge::withdraw>(slot.withdrawn);
   while (seen < number && !compare_exchange<Edge::withdraw>(slot.withdrawn, seen, number)) {
   }
-  // The publisher marks its claim and then looks here, without a fence of its own. Behind this
-  // barrier either its mark is visible, or it will find the withdrawal.
+  // The publisher marks its claim and then reads `withdrawn`, without a fence. After this barrier,
+  // either its mark is visible here, or it will see the withdrawal.
   if (!membarrier_all()) return Withdrawal::refused;
   LEAT_CRASH_POINT("withdraw:barrier");
   const std::uint64_t phase = load_acquire<Edge::withdraw>(slot.phase);

@@ -1,7 +1,7 @@
-// Where topics live: one directory per topic under LEAT_DIR, named like the topic.
+// Where topics are: one directory per topic, with the topic's name, under LEAT_DIR.
 //
-// A topic appears whole, by renaming a finished directory, and disappears by renaming it away; the
-// directory itself is the topic's identity, so nobody ever mixes the files of two topics.
+// A topic appears complete, by renaming a finished directory, and disappears by renaming it away.
+// All its files are opened relative to its directory, so files of two topics are never mixed.
 #pragma once
 
 #include <cstdio>
@@ -16,12 +16,12 @@
 
 namespace leat::inline v0::detail {
 
-// Names of our own; a topic's name has no plus sign.
+// Reserved names; a topic's name has no plus sign.
 inline constexpr char kNewPrefix[] = "+new-";          // being created
 inline constexpr char kDeletedPrefix[] = "+deleted-";  // being deleted
 inline constexpr char kDirectoryLock[] = "+lock";
 
-// Letters, digits, dot, underscore and dash; 1 to 200; not "." or "..".
+// 1 to 200 letters, digits, dots, underscores and dashes; not "." or "..".
 inline bool is_valid_topic_name(std::string_view name) noexcept {
   if (name.empty() || name.size() > 200 || name == "." || name == "..") return false;
   for (const char c : name) {
@@ -36,8 +36,8 @@ inline std::string default_directory_path() {
   return "/dev/shm/leat-" + std::to_string(::geteuid());
 }
 
-// The directory asked for, else $LEAT_DIR, else the default. No slash at the end: that would follow a
-// link.
+// The given directory, or $LEAT_DIR, or the default. Without a slash at the end, which would follow
+// a symbolic link.
 inline std::string directory_path(std::string_view wanted) {
   const char* from_environment = std::getenv("LEAT_DIR");
   if (wanted.empty() && from_environment != nullptr) wanted = from_environment;
@@ -45,7 +45,8 @@ inline std::string directory_path(std::string_view wanted) {
   return wanted.empty() ? default_directory_path() : std::string{wanted};
 }
 
-// The default directory lies where anybody may create names, so it must be the caller's own.
+// Opens the directory of topics. The default one is in a place where anybody may create names, so
+// it must belong to the caller.
 inline Result<Fd> open_directory(std::string_view wanted, bool make) {
   const std::string path = directory_path(wanted);
   return open_directory_path(path, make, path == default_directory_path());
@@ -54,21 +55,22 @@ inline Result<Fd> open_directory(std::string_view wanted, bool make) {
 inline Result<Fd> open_topic_directory(const Fd& directory, const std::string& name) {
   if (!is_valid_topic_name(name)) return Errc::invalid_argument;
   auto found = open_directory_at(directory.get(), name.c_str());
-  // A file or a link of that name: neither a topic nor room for one.
+  // A file or a link has that name: not a topic, but the name is taken.
   if (!found && found.error().system_error == ENOTDIR) return Errc::wrong_format;
   return found;
 }
 
-// The files of the topic of that name, mapped.
+// Attaches to the files of the topic with this name.
 //   not_found
-//   wrong_format   something else has that name, or another format
+//   wrong_format   the name belongs to something else, or the format is another one
 inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
                                                          const std::string& name) {
   auto found = open_topic_directory(directory, name);
   while (found) {
     auto attached = SharedTopic::attach(*found);
     if (attached || attached.error().code != Errc::not_found) return attached;
-    // No control file: if the name still leads here, this is no topic; else it was just deleted.
+    // No control file: if the name still leads to this directory, it is no topic; otherwise the
+    // topic was just deleted.
     auto again = open_topic_directory(directory, name);
     if (again && is_same_file(found->get(), again->get())) return Errc::wrong_format;
     found = std::move(again);
@@ -88,17 +90,17 @@ inline void delete_topic_files(const Fd& directory, const char* name) noexcept {
   delete_directory_at(directory.get(), name);
 }
 
-// What a new topic starts with.
+// A new topic's initial state.
 struct NewTopic {
   Geometry geometry;
   std::uint32_t mode = 0600;
   std::int64_t file_group = -1;     // gid, or -1 to leave it
-  std::uint64_t first_segment = 1;  // tests start just below a wrap-around
+  std::uint64_t first_segment = 1;  // tests begin just below a wrap-around
   std::uint64_t first_offset = 0;
   std::uint32_t max_segments = 0;  // policy grow
 };
 
-// Writes a fresh control file's content. The file is zero and has its final size.
+// Writes the content of a new control file, which is zero and has its final size.
 inline void initialise_control(std::byte* control, const NewTopic& topic) noexcept {
   const Geometry& geometry = topic.geometry;
   auto& header = *reinterpret_cast<TopicHeader*>(control);
@@ -134,7 +136,7 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
   store_relaxed<Why::published_later>(header.magic, kMagic);
 }
 
-// Memory for the segments that a topic begins with.
+// Allocates memory for the segments that a topic begins with.
 inline Result<void> allocate_records(int fd, const Geometry& geometry) noexcept {
   if (!geometry.grows()) return allocate_file(fd, geometry.records_size());
   auto done = set_file_size(fd, geometry.records_size());
@@ -158,7 +160,7 @@ Result<Fd> make_topic_file(int directory, const char* name, const NewTopic& topi
 
 inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   const Geometry& geometry = topic.geometry;
-  // The large one first: when space is short, that is where it shows.
+  // The large file first, because it is the one that can fail for lack of space.
   auto records = make_topic_file(directory, kRecordsFile, topic,
                                  [&](int fd) { return allocate_records(fd, geometry); });
   if (!records) return records.error();
@@ -169,11 +171,12 @@ inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   auto mapping = Mapping::map(control->get(), geometry.control_size(), true);
   if (!mapping) return mapping.error();
   initialise_control(mapping->data(), topic);
-  // Whoever may read a file of the topic may enter its directory.
+  // Users who may read the files may also enter the directory.
   return set_access(directory, topic.mode | ((topic.mode & 0444) >> 2), topic.file_group);
 }
 
-// Makes the topic's directory under a temporary name and renames it. `exists` if the name is taken.
+// Creates the topic's directory under a temporary name and renames it. `exists` if the
+// name is taken.
 inline Result<void> create_topic(const Fd& directory, const std::string& name,
                                  const NewTopic& topic) {
   char temporary[64];
@@ -188,9 +191,9 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
   return result;
 }
 
-// Takes a topic that is marked as deleted out of the directory, so that its name is free. Anybody
-// who meets one may do it.
-//   busy   another process holds the directory's lock and does not move on
+// Removes a topic that is marked as deleted from the directory, so that its name is free. Any
+// process that finds such a topic may do it.
+//   busy   another process holds the directory's lock for 5 s
 inline Result<void> finish_deletion(const Fd& directory, const std::string& name) {
   auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
   if (!lock) return lock.error();
@@ -200,7 +203,7 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;
   }
-  // Under the lock nobody else takes the name away; is it (still) the deleted topic?
+  // Under the lock nobody else removes the name; check that it is still the deleted topic's.
   auto found = open_topic_directory(directory, name);
   if (!found) return found.error() == Errc::not_found ? Result<void>{} : found.error();
   auto topic = SharedTopic::attach(*found);
@@ -216,7 +219,7 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
   return {};
 }
 
-// Names of all topics, in no order.
+// The names of all topics, in no particular order.
 inline Result<std::vector<std::string>> topic_names(const Fd& directory) {
   auto names = names_in(directory.get());
   if (!names) return names.error();

@@ -1,7 +1,7 @@
-// What consumer groups need of one partition, for publishers that look for room.
+// The segments of one partition that consumer groups need, for publishers that need room.
 //
-// Asked after the participants: who makes or moves a group holds the room as a subscriber until the
-// group holds it. docs/internals/groups.md, "Room".
+// To be asked after the participants: a process that creates or moves a group holds the room as a
+// subscriber until the group holds it. docs/internals/groups.md, "Room".
 #pragma once
 
 #include "leat/log/participants.hpp"
@@ -13,15 +13,16 @@ class GroupRoom {
   GroupRoom(SharedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, partition_{partition} {}
 
-  // Whether a group needs `segment`: it has not claimed all of it, or (unless `only_cursors`) a member
-  // still has a record there. An error: some group's file can't be used.
+  // Whether a group needs `segment`: it has not claimed all of it, or (unless `only_cursors`) a
+  // member still has a record there. An error means that a group's file cannot be used.
   Result<bool> is_needed(std::uint64_t segment, bool only_cursors) {
     bool needed = false;
     const std::uint64_t granules = topic_.geometry().segment_granules;
     auto looked = each_group([&](const GroupView& group) {
       if (needed) return;
-      // In this order: a group that closes later still holds all that its cursor and its holds say now.
-      // The cursor before the holds: what it has passed has its holds.
+      // The order matters. `closed` first: a group that closes later still holds all that its
+      // cursor and holds say now. The cursor before the holds: records that it has passed
+      // have their holds.
       const bool closed = group.is_closed();
       needed = !closed && group.is_before(partition_, segment);
       if (needed || only_cursors) return;
@@ -33,15 +34,15 @@ class GroupRoom {
     return needed;
   }
 
-  // Who could make room in a partition that has none: how far the groups stand in the way.
+  // Who could make room in a full partition, as far as groups stand in the way.
   struct Holders {
     bool mine = false;      // members of the calling thread
-    bool others = false;    // anybody else, also somebody who would have to join first
-    bool unpolled = false;  // one that this thread made, and that nobody has used yet
+    bool others = false;    // anybody else, including a member that has yet to join
+    bool unpolled = false;  // a member that this thread made and nobody has used yet
   };
   Holders holders() {
     Holders found;
-    // [retire] seq_cst: what lies before it is passed over because of holds only.
+    // [retire] seq_cst: segments before it are kept by holds only.
     const std::uint64_t start =
         load_seq_cst<Edge::retire>(topic_.partition(partition_).control->oldest_segment);
     (void)each_group([&](const GroupView& group) {
@@ -70,17 +71,17 @@ class GroupRoom {
     return {};
   }
 
-  // Of a deleted group, whether somebody may still be reading the record: its owner, until it has come
-  // to know of the deletion. Then it vacates its seat.
+  // For a deleted group: whether a hold's owner may still be reading the record. Once the owner
+  // notices the deletion, it vacates its seat.
   bool has_reader(const GroupView& group, std::uint64_t word) const noexcept {
     const std::uint32_t owner = owner_of(word);
     if (owner == 0 || owner > group.geometry().seat_count) return false;
-    // [hold] acquire: who vacated it read before.
+    // [hold] acquire: a member that vacated the seat has finished reading.
     const std::uint64_t identity = load_acquire<Edge::hold>(group.seat(owner - 1).identity);
     return identity != 0 && byte_is_locked(topic_.control_fd(), lock_offset(identity));
   }
 
-  // The members of a group; if none is alive, whoever will join.
+  // Adds the members of a group; if none is alive, one that will join.
   void add_members(const GroupView& group, Holders& found) const noexcept {
     bool any = false;
     for (std::uint32_t i = 0; i < group.seat_high() && !found.others; ++i)
@@ -88,11 +89,12 @@ class GroupRoom {
     if (!any) found.others = true;
   }
 
-  // False if nobody alive has the seat.
+  // False if no living member has the seat.
   bool add_member(const GroupSeat& seat, Holders& found) const noexcept {
     const std::uint64_t identity = load_acquire<Edge::hold>(seat.identity);
     if (identity == 0) return false;
-    // relaxed, all: only to name a deadlock. Who is not known by its slot is somebody else.
+    // relaxed, all: only to detect a deadlock. A member that its slot does not identify
+    // counts as another's.
     const std::uint32_t index = load_relaxed<Why::hint>(seat.participant);
     if (index < topic_.participant_high()) {
       const ParticipantSlot& slot = topic_.participant(index);

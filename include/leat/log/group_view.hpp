@@ -1,7 +1,7 @@
-// One process's mapping of one consumer group's file, and what its words say to publishers.
+// One process's mapping of one consumer group's file, and what publishers read from it.
 //
-// What publishers ask before they retire a segment, and again before they reuse its memory, is in
-// group_room.hpp. docs/internals/groups.md, "Room", says why nothing slips through between.
+// What publishers check before they retire a segment, and again before they reuse its memory, is in
+// group_room.hpp. docs/internals/groups.md, "Room", explains why nothing is missed in between.
 #pragma once
 
 #include <algorithm>
@@ -61,11 +61,11 @@ class GroupView {
   GroupHeader& header() const noexcept { return *header_; }
   GroupCursor& cursor(std::uint32_t partition) const noexcept { return cursors_[partition]; }
   GroupSeat& seat(std::uint32_t index) const noexcept { return seats_[index]; }
-  // Rows are those of the seats, then one of all spare holds.
+  // One row for each seat, then one row of all spare holds.
   GroupHold& hold(std::uint32_t row, std::uint32_t index) const noexcept {
     return holds_[std::uint64_t{row} * geometry_.hold_count + index];
   }
-  // The word of a key's slot, or of a slot by its number. Only of groups that go by key.
+  // The word of a key's slot, by key or by slot number. Only in groups that go by key.
   std::uint64_t& key_slot(std::uint64_t key) const noexcept { return slots_[key & slot_mask_]; }
   std::uint64_t slot_of(std::uint64_t key) const noexcept { return key & slot_mask_; }
   std::string name() const {
@@ -73,7 +73,7 @@ class GroupView {
     return {header_->name, size <= kMaxGroupName ? size : 0};
   }
 
-  // How many seats, spare holds, and holds of a row, a scan has to look at.
+  // Number of seats, spare holds, and holds of a row that a scan must visit.
   std::uint32_t seat_high() const noexcept {
     // [hold] acquire: raised before the seat was taken.
     const std::uint32_t high = load_acquire<Edge::hold>(header_->seat_high);
@@ -92,10 +92,12 @@ class GroupView {
   CursorValue load_cursor(std::uint32_t partition) const noexcept {
     const GroupCursor& cursor = cursors_[partition];
     CursorValue value;
-    // Both words of one moment: a claim that leaves the place as it is goes on inside a batch, and then
-    // either record is true. Bounded, for somebody may scribble.
+    // Both words are of one moment if `place` has not changed: a claim that leaves `place`
+    // unchanged continues inside a batch, and then either value of `record` was true. Bounded,
+    // because the words may be corrupted.
     for (int attempt = 0; attempt < 1000; ++attempt) {
-      // [group-cursor] acquire: whoever sees it sees the holds of what lies before.
+      // [group-cursor] acquire: a thread that sees the cursor sees the holds of the
+      // records before it.
       value.place = load_acquire<Edge::group_cursor>(cursor.place);
       value.record = load_acquire<Edge::group_cursor>(cursor.record);
       if (load_acquire<Edge::group_cursor>(cursor.place) == value.place) break;
@@ -104,12 +106,12 @@ class GroupView {
   }
   bool swap_cursor(std::uint32_t partition, const CursorValue& from,
                    const CursorValue& to) noexcept {
-    // [group-cursor] seq_cst, 16 bytes: the holds of what it passes were stored before.
+    // [group-cursor] seq_cst, 16 bytes: the holds of the records that it passes were stored before.
     return compare_exchange_pair<Edge::group_cursor>(
         &cursors_[partition].place, {from.place, from.record}, {to.place, to.record});
   }
 
-  // Calls visit(row, index, hold, state) for every hold that is not free, nor just reserved.
+  // Calls visit(row, index, hold, state) for every hold that is neither free nor just reserved.
   template <class Visit>
   void each_hold(Visit&& visit) const {
     each_used_hold(
@@ -117,7 +119,7 @@ class GroupView {
           if (!HoldState::is_reserved(state)) visit(row, index, one, state);
         });
   }
-  // For every hold that is not free.
+  // As above, for every hold that is not free.
   template <class Visit>
   void each_used_hold(Visit&& visit) const {
     const std::uint32_t seats = seat_high();
@@ -125,29 +127,29 @@ class GroupView {
     each_hold_of(geometry_.seat_count, spare_high(), visit);
   }
 
-  // Whether the group has not claimed everything in this segment and before.
+  // Whether the group has not yet claimed everything up to the end of this segment.
   bool is_before(std::uint32_t partition, std::uint64_t segment) const noexcept {
-    // [retire] seq_cst: oldest_segment was moved before, or is moved if this says no.
+    // [retire] seq_cst: oldest_segment was moved before, or is moved if this returns false.
     return load_seq_cst<Edge::retire>(cursors_[partition].place) >> kSeatBits <
            (segment + 1) * segment_granules_;
   }
-  // Calls visit(state) for every hold of a record of this partition among `count` positions from `first`
-  // on; perhaps for some that are over by now.
+  // Calls visit(state) for every hold of a record of this partition whose position is one of the
+  // `count` positions from `first` on; perhaps also for holds that have ended meanwhile.
   template <class Visit>
   void each_hold_in(std::uint32_t partition, std::uint64_t first, std::uint64_t count,
                     Visit&& visit) const {
     each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& one, std::uint64_t word) {
-      // [hold-place] acquire, both: another record's place, where this state's was, means that whoever
-      // had that record is done with it, as surely as a state that is free.
+      // [hold-place] acquire, both: if the place is already another record's, the former owner is
+      // done with its record, just as if the state were free.
       const std::uint64_t position = load_acquire<Edge::hold_place>(one.position);
       const HoldPlace place = HoldPlace::unpack(load_acquire<Edge::hold_place>(one.where));
       if (position - first < count && place.partition == partition) visit(word);
     });
   }
 
-  // Deleted: see GroupClosing. Publishers ask before they look at its holds.
+  // Whether the group is deleted; see GroupClosing. Publishers ask before they read its holds.
   bool is_closed() const noexcept {
-    // [group] seq_cst: a member has its hold, then looks here, and only then at the record.
+    // [group] seq_cst: a member stores its hold, then reads `closed`, and only then the record.
     return load_seq_cst<Edge::group>(header_->closed) == kGroupClosed;
   }
 
@@ -156,8 +158,8 @@ class GroupView {
   void each_hold_of(std::uint32_t row, std::uint32_t count, Visit& visit) const {
     for (std::uint32_t index = 0; index < count; ++index) {
       GroupHold& one = hold(row, index);
-      // [hold] seq_cst: the facts of this state, or of a later one; then this one is over. Whoever has
-      // looked at `closed` before sees what members did before they looked there.
+      // [hold] seq_cst: the facts of this state, or of a later one, in which case this one is over.
+      // A caller that has read `closed` before sees what members did before they read it.
       const std::uint64_t state = load_seq_cst<Edge::hold>(one.state);
       if (phase_of(state) != HoldPhase::free) visit(row, index, one, state);
     }
@@ -177,7 +179,7 @@ class GroupView {
   }
 
   GroupGeometry geometry_;         // Constant after attach.
-  GroupHeader* header_ = nullptr;  // This and the next four: in mapping_.
+  GroupHeader* header_ = nullptr;  // This and the next four point into mapping_.
   GroupCursor* cursors_ = nullptr;
   GroupSeat* seats_ = nullptr;
   GroupHold* holds_ = nullptr;

@@ -9,7 +9,7 @@ namespace leat::inline v0::detail {
 
 class SharedTopic;
 
-// Where a record would lie: segment number, and records and granules before it in the segment.
+// A place in a segment: its number, and the records and granules before the place.
 struct RecordPlace {
   std::uint64_t segment;
   std::uint64_t records;
@@ -17,19 +17,20 @@ struct RecordPlace {
   bool operator==(const RecordPlace&) const noexcept = default;
 };
 
-// Whoever waits at a hole: since when, and whether it is time to do something.
+// Measures how long a reader has waited at a hole, and repairs the hole when that is allowed.
 class HoleWatch {
  public:
   void clear() noexcept { since_ns_ = kNowhere; }
 
-  // Looks after the hole at `place`, which the caller keeps from being reused.
-  //   corrupt   nobody owns it
+  // Repairs the hole at `place` if its owner is dead, or if the wait has exceeded revoke_after. The
+  // caller keeps the segment from being reused.
+  //   corrupt   nobody owns the hole
   Result<void> look(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                     const RecordPlace& place);
 
  private:
   RecordPlace place_{};
-  static constexpr std::int64_t kNowhere = -1;  // At no hole.
+  static constexpr std::int64_t kNowhere = -1;  // Not at a hole.
   std::int64_t since_ns_ = kNowhere;
 };
 

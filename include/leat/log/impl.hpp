@@ -1,5 +1,5 @@
-// All of the log that is not in the headers above it: what libleat_compiled.a is made of, and what
-// header-only programs get with leat/topic.hpp.
+// The out-of-line parts of the log: compiled into libleat_compiled.a, or included by header-only
+// programs through leat/topic.hpp.
 #pragma once
 
 #include "leat/log/participant_impl.hpp"

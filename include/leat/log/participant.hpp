@@ -1,8 +1,10 @@
-// Being attached to a topic: one slot of the control file, owned by one thread of one process at a time.
+// Participation in a topic: one slot of the control file, owned by one thread of one
+// process at a time.
 //
 //     auto me = Participant::join(topic, ParticipantRole::subscriber, [&](std::uint32_t slot) {…});
 //
-// Its life is proven by a kernel lock (os/lock.hpp): docs/internals/log.md, "Participants".
+// A kernel lock proves that the owner is alive (os/lock.hpp):
+// docs/internals/log.md, "Participants".
 #pragma once
 
 #include <cstdint>
@@ -25,8 +27,9 @@ class Participant {
   Participant& operator=(Participant&& other) noexcept;
   ~Participant();
 
-  // Takes a free slot; `fill(slot)` prepares the participant's lines before others look at them.
-  //   too_many  every slot is taken (some of them maybe by the dead: reap, then try again)
+  // Takes a free slot. `fill(slot)` prepares the participant's lines before others
+  // can see the slot.
+  //   too_many  every slot is taken, perhaps by dead participants: reap, then try again
   //   deleted   the topic is deleted
   static Result<Participant> join(std::shared_ptr<SharedTopic> topic, ParticipantRole role,
                                   const Callback<void(std::uint32_t)>& fill);
@@ -40,12 +43,12 @@ class Participant {
   ParticipantSlot& slot() const noexcept;
   PartitionSlot& partition_slot(std::uint32_t partition) const noexcept;
 
-  // Gives the slot back. The owner has no open claim.
+  // Frees the slot. There must be no open claim.
   void leave() noexcept;
 
  private:
   std::shared_ptr<SharedTopic> topic_;
-  std::unique_ptr<LockFile> lock_;  // Its own file description: holds the life lock.
+  std::unique_ptr<LockFile> lock_;  // A file description of its own, which holds the liveness lock.
   std::uint32_t index_ = 0;
   std::uint64_t state_ = 0;  // 0: empty or moved from.
   std::uint32_t fork_generation_ = 0;

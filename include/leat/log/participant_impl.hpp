@@ -11,12 +11,14 @@
 
 namespace leat::inline v0::detail {
 
-// relaxed stores, but for one: the slot's state makes them visible.
+// Resets the slot's lines for a new owner. relaxed, except the phase: the slot's state
+// publishes them.
 inline void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
   for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
     PartitionSlot& line = topic.partition(i).slots[index];
-    // A withdrawal of its last owner's claims must not be taken for one of the next owner's.
-    // [intent] release: whoever judges a hole of the last owner's by this finds what that committed.
+    // The claim number continues, so that a withdrawal of the last owner's claim cannot apply to
+    // the next owner's. [intent] release: a repairer that judges one of the last owner's holes by
+    // this phase sees what that owner committed.
     store_release<Edge::intent>(line.phase,
                                 (load_relaxed<Why::own>(line.phase) & ~kPhaseMask) | kIdle);
     store_relaxed<Why::published_later>(line.reader_mode,
@@ -27,10 +29,11 @@ inline void clear_lines(SharedTopic& topic, std::uint32_t index) noexcept {
   }
 }
 
-// A deletion that is not decided yet is called off: somebody takes part now. `deleted` if it is.
+// Calls off a deletion that is not decided yet, because somebody participates now. `deleted` if
+// it is decided.
 inline Result<void> cancel_deletion(SharedTopic& topic) noexcept {
-  // [topic-state] seq_cst; a deleter announces itself here and then looks at slots; a joiner fills
-  // its slot and then looks here. At least one sees the other, and one swap decides.
+  // [topic-state] seq_cst: a deleter stores its attempt and then reads slots; a joiner fills its
+  // slot and then reads this word. At least one sees the other, and one swap decides.
   std::uint64_t deleting = load_seq_cst<Edge::topic_state>(topic.header().deleting);
   while (deleting != 0 && deleting != kDeletionDecided) {
     if (compare_exchange<Edge::topic_state>(topic.header().deleting, deleting, 0)) break;
@@ -51,7 +54,7 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
   const std::uint64_t identity = 1 + fetch_add<Edge::slot>(header.next_identity, 1);
   auto locked = me.lock_->try_lock(lock_offset(identity));
   if (!locked) return locked.error();
-  if (!*locked) return Errc::corrupt;  // An identity in use: the counter was scribbled on.
+  if (!*locked) return Errc::corrupt;  // The identity is in use, so the counter was corrupted.
   LEAT_CRASH_POINT("join:locked");
 
   const std::uint64_t reserved = make_state(identity, ParticipantRole::reserved);
@@ -77,8 +80,8 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
     me.topic_ = std::move(topic);
     me.index_ = index;
     me.state_ = make_state(identity, role);
-    // [slot] release, and seq_cst: the lines above are visible to whoever sees the role, and the
-    // role is visible before this participant looks at oldest_segment, exclusive and deleting.
+    // [slot] release, and seq_cst: a thread that sees the role sees the lines above, and the role
+    // is visible before this participant reads oldest_segment, exclusive and deleting.
     (void)exchange<Edge::slot>(slot.state, me.state_);
     LEAT_CRASH_POINT("join:active");
     if (auto state = cancel_deletion(*me.topic_); !state) return state.error();
@@ -102,7 +105,7 @@ LEAT_INLINE Participant::~Participant() { leave(); }
 LEAT_INLINE void Participant::leave() noexcept {
   if (state_ == 0) return;
   if (!forked()) {
-    // [exclusive] Whoever sleeps from now on needs no membarrier.
+    // [exclusive] seq_cst: threads that sleep from now on need no membarrier.
     std::uint64_t expected = identity_of(state_);
     if (role_of(state_) == ParticipantRole::exclusive_publisher) {
       compare_exchange<Edge::exclusive>(topic_->header().exclusive, expected, 0);

@@ -1,4 +1,4 @@
-// Who of those who are attached to a topic is alive.
+// Liveness of participants.
 #pragma once
 
 #include "leat/log/participant.hpp"
@@ -6,7 +6,8 @@
 
 namespace leat::inline v0::detail {
 
-// True only if the kernel says that the owner's lock is gone. About 0.6 us.
+// Whether the owner of a slot with this state is dead: true only if the kernel has dropped its
+// lock. About 0.6 us.
 inline bool is_dead(const SharedTopic& topic, std::uint64_t state) noexcept {
   return !byte_is_locked(topic.control_fd(), lock_offset(identity_of(state)));
 }

@@ -1,5 +1,5 @@
-// Which partition a key belongs to: murmur2 of the key, as Kafka's Java client computes it, so that
-// a topic that moves to Kafka keeps its keys where they are.
+// Maps keys to partitions: murmur2 of the key, as in Kafka's Java client, so that keys stay in
+// their partitions when a topic moves to Kafka.
 //
 // The hash is Austin Appleby's MurmurHash2 (32 bit, public domain) with Kafka's seed.
 #pragma once
@@ -18,7 +18,7 @@ inline std::uint32_t murmur2(std::span<const std::byte> key) noexcept {
   std::size_t i = 0;
   for (; i + 4 <= key.size(); i += 4) {
     std::uint32_t word = 0;
-    std::memcpy(&word, key.data() + i, 4);  // Little endian, as this whole format.
+    std::memcpy(&word, key.data() + i, 4);  // Little endian, like the whole format.
     word *= kMultiplier;
     word ^= word >> 24;
     hash = (hash * kMultiplier) ^ (word * kMultiplier);

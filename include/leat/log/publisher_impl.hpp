@@ -25,13 +25,13 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   if (exclusive) {
     if (auto alone = become_exclusive(*joined); !alone) return alone.error();
   } else {
-    // [exclusive] seq_cst: the slot is visible before the word is looked at.
+    // [exclusive] seq_cst: the slot is visible before the word is read.
     std::uint64_t holder =
         detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
     while (holder != 0) {
       if (detail::byte_is_locked(topic_->control_fd(), detail::lock_offset(holder)))
         return Errc::busy;
-      // Dead: what it left open is repaired by readers, as for any publisher.
+      // It is dead: readers repair what it left open, as for any publisher.
       detail::compare_exchange<detail::Edge::exclusive>(topic_->header().exclusive, holder, 0);
       holder = detail::load_seq_cst<detail::Edge::exclusive>(topic_->header().exclusive);
     }

@@ -1,7 +1,7 @@
-// One subscriber's side of one partition: walks the records, in place or through validated copies.
+// One subscriber's side of one partition: reads the records, in place or through validated copies.
 //
-// docs/internals/log.md, "Reading", says why a gating reader's memory stays and how a lossy one
-// notices that it was overtaken.
+// docs/internals/log.md, "Reading", explains why a gating reader's memory stays, and how a lossy
+// one notices that it was overtaken.
 #pragma once
 
 #include <cstring>
@@ -22,15 +22,15 @@ class SharedTopic;
 
 enum class StartAt : std::uint8_t { beginning, end, offset };
 
-// What one step of a reader came to. Not a Result: this is the hot path.
+// Outcome of one step of a reader. Not a Result: this is the hot path.
 enum class ReadOutcome : std::uint8_t {
   go_on,
   stop,     // nothing more for now
-  advance,  // this segment has nothing more for this reader
-  failed,   // PartitionReader::failed_ says why
+  advance,  // nothing more in this segment
+  failed,   // see PartitionReader::failed_
 };
 
-// What became of a record that a lossy reader looked at.
+// Outcome of copying a record for a lossy reader.
 enum class CopyState : std::uint8_t { whole, overtaken, nonsense };
 
 class PartitionReader {
@@ -38,20 +38,21 @@ class PartitionReader {
   PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                   const std::byte* records, ReaderMode mode, bool pin_in_place) noexcept;
 
-  // First of two steps to join: names a segment in the slot, before others see the slot at all.
+  // First of two steps to join: stores the cursor, before others can see the slot.
   void prepare(StartAt at) noexcept;
 
-  // Second step, once the slot is taken: settles where to begin. With `offset`, records before it
-  // are passed over.
+  // Second step, once the slot is taken: decides where to begin. With StartAt::offset, records
+  // before `offset` are skipped.
   Result<void> settle(StartAt at, std::uint64_t offset);
 
-  // Passes over everything before the first record that is not older.
+  // Skips everything before the first record with this timestamp or a later one.
   void skip_until_time(std::int64_t time_ms) noexcept {
     skip_until_time_ms_ = time_ms;
     skip_until_ = ~0ULL;
   }
 
-  // Delivers up to `limit` records, oldest first, and gaps as they come. Returns how many records.
+  // Delivers up to `limit` records, oldest first, and gaps on the way. Returns the
+  // number of records.
   template <class OnRecord, class OnEvent>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record, OnEvent&& on_event) {
     if (failed_ != Errc::ok) [[unlikely]]
@@ -82,32 +83,33 @@ class PartitionReader {
         if (pending_gap_) on_event(*std::exchange(pending_gap_, std::nullopt));
       }
     }
-    // relaxed: for people. What gates is cursor_segment.
+    // relaxed: informational. What gates is cursor_segment.
     store_relaxed<Why::hint>(slot_->cursor_offset, offset_);
-    // Where a failed partition goes on is not known: it stays failed.
+    // A partition that has failed stays failed: where it would go on is unknown.
     if (outcome == ReadOutcome::failed && count == 0) [[unlikely]]
       return failed_;
     return count;
   }
 
-  // Whether poll() would do something: a record, a gap, or a step to the next segment.
+  // Whether poll() would do something: deliver a record or a gap, or step to the next segment.
   bool is_ready() const noexcept;
 
-  // Whether something is claimed that is not visible yet: then somebody in particular is waited for.
+  // Whether something is claimed and not visible yet, so that this reader waits for its owner.
   bool has_hole() const noexcept;
 
-  // Called now and then while nothing comes: fills the hole ahead if its owner is dead, or stopped
-  // for longer than the topic allows. `corrupt` if nobody owns it.
+  // Called regularly while nothing comes. Fills the hole ahead if its owner is dead, or has not run
+  // for longer than revoke_after. `corrupt` if nobody owns it.
   Result<void> look_after_hole();
 
-  // Lossy, in place: what was delivered is no longer in use.
+  // Lossy, in place: the delivered record is no longer in use.
   void unpin() noexcept;
 
-  // Of the next record to deliver; while a time is looked for, of the next one to look at.
+  // Offset of the next record to deliver; while skipping to a timestamp, of the next
+  // one to examine.
   std::uint64_t offset() const noexcept {
     return offset_ < skip_until_ && !skip_until_time_ms_ ? skip_until_ : offset_;
   }
-  // Where the next record is, or will be.
+  // Place of the next record, or where it will be.
   RecordPlace place() const noexcept {
     return {segment_.number, offset_ - segment_.base_offset, granule_};
   }
@@ -119,7 +121,7 @@ class PartitionReader {
 
   void enter(const SegmentPlace& segment) noexcept;
 
-  // The live segment that holds `offset`, or the oldest, or the newest.
+  // The live segment that contains `offset`; the oldest or the newest if none does.
   Result<std::uint64_t> segment_of_offset(std::uint64_t start, std::uint64_t offset) const noexcept;
 
   [[gnu::noinline, gnu::cold]] ReadOutcome fail(Errc code) noexcept {
@@ -132,7 +134,7 @@ class PartitionReader {
     return examine_record(header, segment_granules_ - granule_, found);
   }
 
-  // Delivers what lies at `header`, in place.
+  // Delivers the record at `header`, in place.
   template <class OnRecord, class OnEvent>
   [[gnu::always_inline]] ReadOutcome deliver(const RecordHeader& header, std::uint64_t kind,
                                              std::size_t& count, OnRecord&& on_record,
@@ -145,11 +147,10 @@ class PartitionReader {
                    on_event);
   }
 
-  // Makes what lies at `header` safe to deliver: copied and known to be whole, or pinned. False if it is
-  // not there any more (`overtaken`), or nonsense.
+  // Makes the record at `header` safe to deliver: copies and validates it, or pins its segment.
   CopyState copy_record(const RecordHeader& header, FoundRecord& found, const std::byte*& payload);
 
-  // Delivers what lies at `header` to a lossy subscriber.
+  // Delivers the record at `header` to a lossy subscriber.
   template <class OnRecord, class OnEvent>
   [[gnu::noinline]] ReadOutcome deliver_copy(const RecordHeader& header, std::uint64_t kind,
                                              std::size_t& count, OnRecord&& on_record,
@@ -235,22 +236,23 @@ class PartitionReader {
     return hand_over(offset_++, frame.detail, payload, count, on_record);
   }
 
-  // Goes to the next segment if this one is read to its end; a lossy reader that was overtaken goes
-  // to the oldest segment. False: nothing more for now.
+  // Steps to the next segment if this one is read to its end. A lossy reader that was overtaken
+  // steps to the oldest segment.
   ReadOutcome advance_segment();
 
-  // [cursor], [retire] seq_cst: all reads of the old segment are done before the cursor leaves it;
-  // and it names the new one before the mode is looked at. Then whoever waits for room is woken.
+  // [cursor], [retire] seq_cst: all reads of the old segment are done before the cursor leaves
+  // it, and the cursor names the new segment before the mode is read. Then wakes publishers that
+  // wait for room.
   void move_cursor() noexcept;
 
-  // Lossy, and what it was going to read is gone.
+  // Lossy, and the next record is gone.
   bool is_overtaken() const noexcept;
-  // Made lossy by a publisher, and not aware of it: only this segment is held for it still.
+  // Made lossy by a publisher and not aware of it yet: only this segment is still held for it.
   bool is_evicted() const noexcept;
 
   void notice_eviction() noexcept;
 
-  // The rest of a batch that was read in place is read again, as a copy, up to where we were.
+  // Rereads the rest of a batch as a copy; it was read in place so far.
   void leave_batch() noexcept;
 
   ReadOutcome skip_to_start();
@@ -261,22 +263,22 @@ class PartitionReader {
 
   SharedTopic* topic_;
   PartitionView view_;
-  PartitionSlot* slot_;                      // Own line in view_.slots.
+  PartitionSlot* slot_;                      // The owner's line in view_.slots.
   const std::byte* records_;                 // First segment of this partition.
-  CurrentSegment<const std::byte> segment_;  // The one being read.
-  std::uint64_t granule_ = 0;                // Next record's place in the segment.
-  std::uint64_t offset_ = 0;                 // Next record's offset.
-  std::uint64_t skip_until_ = 0;  // Offsets below are not delivered, nor their gaps reported.
-  std::optional<std::int64_t> skip_until_time_ms_;  // Set: skip_until_ is infinite until this time.
+  CurrentSegment<const std::byte> segment_;  // The segment being read.
+  std::uint64_t granule_ = 0;                // Place of the next record in the segment.
+  std::uint64_t offset_ = 0;                 // Offset of the next record.
+  std::uint64_t skip_until_ = 0;  // Offsets below are not delivered, nor are their gaps reported.
+  std::optional<std::int64_t> skip_until_time_ms_;  // If set, skip_until_ is infinite until then.
   const std::byte* batch_at_ = nullptr;
   const std::byte* batch_end_ = nullptr;
   std::uint64_t batch_left_ = 0;  // Records of the current batch not delivered yet.
   std::uint64_t batch_granule_ = 0;
   std::uint64_t batch_offset_ = 0;
   std::optional<Event> pending_gap_;
-  Errc failed_ = Errc::ok;       // Set once, then returned by every poll.
-  std::uint64_t pinned_ = 0;     // What slot_->pin holds.
-  std::vector<std::byte> copy_;  // Lossy: the record (or batch) being delivered.
+  Errc failed_ = Errc::ok;       // Once set, every poll returns it.
+  std::uint64_t pinned_ = 0;     // The value of slot_->pin.
+  std::vector<std::byte> copy_;  // Lossy: the record or batch being delivered.
   HoleWatch hole_;
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;
@@ -284,7 +286,7 @@ class PartitionReader {
   std::uint32_t own_slot_;
   ReaderMode mode_;
   bool pin_in_place_;
-  bool may_be_evicted_;  // The topic evicts.
+  bool may_be_evicted_;  // The topic has evict_after.
 };
 
 }  // namespace leat::inline v0::detail

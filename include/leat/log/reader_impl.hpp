@@ -1,4 +1,4 @@
-// What a reader does where it begins, between segments, and at a hole.
+// What a reader does when it joins, between segments, and at a hole.
 #pragma once
 
 #include "leat/base/config.hpp"
@@ -52,8 +52,9 @@ LEAT_INLINE void PartitionReader::prepare(StartAt at) noexcept {
 LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offset) {
   std::uint64_t number = load_relaxed<Why::own>(slot_->cursor_segment);
   for (std::uint32_t moves = 0; moves < kManyMoves; ++moves) {
-    // [retire] seq_cst: the cursor is visible before oldest_segment is looked at. If oldest_segment is not past it
-    // now, whoever moves oldest_segment on sees the cursor, and the segment stays.
+    // [retire] seq_cst: the cursor is visible before oldest_segment is read. If oldest_segment
+    // is not past the cursor now, a publisher that moves it later sees the cursor, and the
+    // segment stays.
     const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     if (start > number || at == StartAt::offset) {
       auto better = at == StartAt::offset ? segment_of_offset(start, offset) : start;
@@ -93,7 +94,7 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
       }
     }
     store_relaxed<Why::hint>(slot_->cursor_offset, this->offset());
-    // [retire] release: the cursor was named before its segment could be retired.
+    // [retire] release: the cursor was stored before its segment could be retired.
     store_release<Edge::retire>(slot_->settled, 1);
     return {};
   }
@@ -116,7 +117,7 @@ LEAT_INLINE bool PartitionReader::has_hole() const noexcept {
 }
 
 LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
-  // In this order: what is claimed is looked at first, then once more what is there.
+  // In this order: first what is claimed, then once more what is visible.
   if (!has_hole() || is_ready()) {
     hole_.clear();
     return {};
@@ -124,9 +125,9 @@ LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
   if (mode_ == ReaderMode::lossy && !pin_for_repair()) return {};
   auto looked = hole_.look(*topic_, partition_, own_slot_, place());
   if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
-  // What was looked at may have been retired meanwhile: no hole of this reader's any more.
+  // The segment may have been retired meanwhile: then this is no longer this reader's hole.
   if (is_evicted() || is_overtaken()) return {};
-  if (!looked) failed_ = looked.error().code;  // The next poll says so.
+  if (!looked) failed_ = looked.error().code;  // The next poll returns it.
   return looked;
 }
 
@@ -148,7 +149,7 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
   if (number < start || number - start >= geometry().segment_count) return start;
   while (number > start) {
     auto segment = find_segment(*topic_, view_, number);
-    if (!segment) return start;  // Reused meanwhile; settle() sees that.
+    if (!segment) return start;  // Reused meanwhile; settle() notices.
     if (segment->base_offset <= offset) break;
     --number;
   }
@@ -166,7 +167,7 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
     copy_racing(copy_.data(), payload, found.length());
     payload = copy_.data();
   }
-  // [overwrite] acquire: whoever overwrites what was just read moved oldest_segment on before.
+  // [overwrite] acquire: a publisher that overwrote these bytes moved oldest_segment before.
   fence_acquire<Edge::overwrite>();
   if (!pin_in_place_ &&
       load_seq_cst<Edge::retire>(view_.control->oldest_segment) > segment_.number) {
@@ -183,7 +184,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   if (load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits < number)
     return ReadOutcome::stop;
   auto segment = find_segment(*topic_, view_, number);
-  // [retire] looked at after the entry was read: until now this segment held, so the next one did.
+  // [retire] seq_cst: read after the entry. If this segment is still live, the entry was valid.
   if (is_overtaken()) return skip_to_start();
   if (is_evicted()) {
     notice_eviction();
@@ -192,12 +193,12 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   if (!segment) return fail(segment.error().code);
   if (segment->base_offset != offset_) {
     if (segment->base_offset < offset_) return fail(Errc::corrupt);
-    return ReadOutcome::stop;  // Something in this segment is not committed yet.
+    return ReadOutcome::stop;  // This segment has an uncommitted record.
   }
   enter(*segment);
   move_cursor();
-  // [retire] looked at after the cursor names the segment: from here on its memory is not given back
-  // (log/shrink.hpp), though a lossy reader's is reused.
+  // [retire] seq_cst: read after the cursor is stored. From here on the segment's memory is not
+  // given back (log/shrink.hpp), although it may be reused under a lossy reader.
   if (is_overtaken()) return skip_to_start();
   return ReadOutcome::go_on;
 }
@@ -223,7 +224,7 @@ LEAT_INLINE bool PartitionReader::is_evicted() const noexcept {
 LEAT_INLINE void PartitionReader::notice_eviction() noexcept {
   if (!is_evicted()) return;
   mode_ = ReaderMode::lossy;
-  // What was handed out of this segment is no longer in use: this is a new call.
+  // Records delivered from this segment are no longer in use: this is a new call.
   (void)exchange<Edge::retire>(slot_->reader_mode, static_cast<std::uint64_t>(ReaderMode::lossy));
   if (batch_left_ != 0) leave_batch();
   SharedTopic::wake(topic_->header().space_wake);
@@ -258,7 +259,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_start() {
 
 LEAT_INLINE bool PartitionReader::pin() noexcept {
   if (pinned_ == segment_.number) return true;
-  // [retire] seq_cst: pin first, then look at oldest_segment.
+  // [retire] seq_cst: stores the pin, then reads oldest_segment.
   (void)exchange<Edge::retire>(slot_->pin, segment_.number);
   pinned_ = segment_.number;
   return load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment_.number;

@@ -1,10 +1,10 @@
-// Finishing what a dead (or, if the topic says so, a stopped) participant left open.
+// Repair: finishing what a dead participant (or, with revoke_after, a stopped one) left open.
 //
-// A hole is a record that was claimed and not committed. Its owner told, in its slot, from which value
-// of the claim word it was going to claim, and how much. Several may have tried from there, so where
-// the next claim begins tells how much was taken. Anybody may repair, several at once: every step is a
-// compare-and-swap, or stores what all others would store. docs/internals/log.md, "Repair", has the
-// proof.
+// A hole is a record that was claimed and not committed. Its owner announced in its slot from which
+// claim word it was going to claim, and how much. Several publishers may have tried from there;
+// where the next claim begins tells how much was taken. Any process may repair, several at once:
+// every step is a compare-and-swap, or stores what all others would store.
+// docs/internals/log.md, "Repair", has the proof.
 #pragma once
 
 #include <algorithm>
@@ -19,24 +19,25 @@ namespace leat::inline v0::detail {
 
 enum class HoleState {
   none,     // nothing is claimed there
-  filled,   // the record is there, or was given up: go on
-  owned,    // its owner lives
-  busy,     // too much is going on there to tell: look again
-  unknown,  // no participant owns it: only scribbled memory does that
-  found,    // within Repair: what was looked for is known
+  filled,   // the record is committed, or was given up: go on
+  owned,    // its owner is alive
+  busy,     // undecidable while others change it: retry
+  unknown,  // no participant owns it: only corrupted memory causes that
+  found,    // within Repair: the search succeeded
 };
 
-// Whether a participant is a subscriber that keeps a segment, and all after it, from being reused.
+// Whether a participant is a gating subscriber that keeps `segment`, and all after it,
+// from being reused.
 inline bool is_gated_by(const PartitionSlot& slot, std::uint64_t state,
                         std::uint64_t segment) noexcept {
-  // [cursor], [retire] seq_cst: what the subscriber read before it moved its cursor is read.
+  // [cursor], [retire] seq_cst: reads before the cursor moved are complete.
   return role_of(state) == ParticipantRole::subscriber &&
          load_seq_cst<Edge::retire>(slot.reader_mode) ==
              static_cast<std::uint64_t>(ReaderMode::gating) &&
          load_seq_cst<Edge::cursor>(slot.cursor_segment) <= segment;
 }
 
-// Whether something is claimed at a reader's place, or the words are nonsense, which Repair tells.
+// Whether something is claimed at a reader's place, or the words are corrupt (Repair then says so).
 inline bool has_hole_at(const Geometry& geometry, const PartitionView& view,
                         const RecordPlace& place) noexcept {
   auto end = find_claims_end(geometry, view, place.segment);
@@ -46,21 +47,21 @@ inline bool has_hole_at(const Geometry& geometry, const PartitionView& view,
 
 class Repair {
  public:
-  // `own_slot` is the slot of whoever repairs; it need not be the one that protects the segment.
+  // `own_slot` is the repairing participant's slot. What protects the segment may be another slot.
   Repair(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot) noexcept
       : topic_{topic},
         view_{topic.partition(partition)},
         partition_{partition},
         own_slot_{own_slot} {}
 
-  // Fills the hole at `place` if its owner is dead, or, with `revoke`, also if it is alive. The
+  // Fills the hole at `place` if its owner is dead, or, with `revoke`, even if it is alive. The
   // caller keeps the segment from being reused (cursor, pin).
   Result<HoleState> fill_hole(const RecordPlace& place, bool revoke) {
     return fill_hole(place, revoke, kNobody, true);
   }
 
-  // Frees the slot of a dead participant after filling its hole, if it left one.
-  // True if the slot is free now; false if the hole may belong to somebody alive.
+  // Frees a dead participant's slot after filling its hole, if it left one. True if the slot is now
+  // free; false if the hole may belong to a living publisher.
   bool reap(std::uint32_t index, std::uint64_t state) {
     if (is_publisher(state)) {
       for (std::uint32_t i = 0; i < topic_.geometry().partition_count; ++i) {
@@ -75,8 +76,9 @@ class Repair {
     return true;
   }
 
-  // The publisher in the own slot made a claim that counts for nothing: it was withdrawn, or a lap of the
-  // truncated segment number lies between it and `from`. What it may have taken becomes a gap.
+  // For the publisher in the own slot: gives up a claim that must not take effect, because it was
+  // withdrawn, or the truncated segment number has wrapped around since `from` was read. If it was
+  // made, its record becomes a gap.
   Result<void> give_up_own(const ClaimPoint& from) {
     for (std::uint32_t i = 0; i < kManyLooks; ++i) {
       if (i != 0) yield_processor();
@@ -87,11 +89,11 @@ class Repair {
     return Errc::corrupt;
   }
 
-  // Keeps a segment's memory from being reused, in the own slot. False if it may be reused already:
-  // then nobody has any use for it.
+  // Pins a segment in the own slot, so that its memory is not reused. False if it may already be
+  // reused: then nobody needs it any more.
   bool pin(std::uint64_t segment) {
-    // [retire] seq_cst: the pin is set before oldest_segment, and whoever still reads, is looked at. Whoever
-    // reuses the segment moves oldest_segment on, then looks at readers, then at pins.
+    // [retire] seq_cst: stores the pin, then reads oldest_segment and the readers. A publisher that
+    // reuses the segment moves oldest_segment, then reads readers, then pins.
     (void)exchange<Edge::retire>(view_.slots[own_slot_].repair_pin, segment);
     LEAT_CRASH_POINT("repair:pinned");
     if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= segment ||
@@ -106,11 +108,11 @@ class Repair {
   static constexpr std::uint32_t kNobody = ~0U;
   static constexpr std::uint32_t kManyLooks = 100'000;
 
-  // Whose announcements count. Of one that is not marked it is not sure that it is still of the segment
-  // that it names.
+  // Which announcements count. An unmarked one may no longer belong to the segment that it names:
+  // it may be a lap old (`any`).
   enum class Laps { this_one, any };
 
-  // Of a hole, what find_claim() came to.
+  // What find_claim() found out about a hole.
   struct HoleClaim {
     HoleState state = HoleState::unknown;  // `found`, or why not
     ClaimSize size;
@@ -122,8 +124,8 @@ class Repair {
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
   const ClaimLayout& layout() const noexcept { return topic_.geometry().claim_layout; }
 
-  // `gone` is a slot whose claims count as those of a dead publisher. `is_place` says that the claim
-  // word once stood at `place`; if that is not known, it is found out.
+  // The claims of slot `gone` count as those of a dead publisher. `is_place`: the claim word is
+  // known to have been at `place`; otherwise that is checked.
   Result<HoleState> fill_hole(const RecordPlace& place, bool revoke, std::uint32_t gone,
                               bool is_place) {
     auto end = find_claims_end(geometry(), view_, place.segment);
@@ -153,14 +155,14 @@ class Repair {
     return position_tag(place.segment * geometry().segment_granules + place.granules,
                         geometry().key);
   }
-  // [record-ready] acquire: whoever sees the tag sees the header.
+  // [record-ready] acquire: a thread that sees the tag sees the header.
   static bool is_committed(const RecordHeader& header, std::uint64_t tag) noexcept {
     return is_record_kind(load_acquire<Edge::record_ready>(header.commit) ^ tag);
   }
 
   Result<RecordHeader*> find_header(std::byte* records, const RecordPlace& place) const noexcept {
     const SegmentEntry& entry = view_.entry(place.segment);
-    // [segment-map] acquire; the segment is protected, so its entry stands.
+    // [segment-map] acquire. The segment is protected, so its entry does not change.
     const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
     if (map >> kPhysicalBits != place.segment ||
         (map & kPhysicalMask) >= geometry().segment_count ||
@@ -172,12 +174,12 @@ class Repair {
                                            place.granules * kGranule);
   }
 
-  // Calls visit(index, state, facts) for every publisher that has announced a claim, until it returns
-  // false. False if some publisher could not be read.
+  // Calls visit(index, state, facts) for every publisher that has announced a claim, until it
+  // returns false. False if some announcement could not be read.
   template <class Visit>
   bool each_announced(Visit&& visit) const {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
-      // [slot] acquire: the lines of whoever holds the slot.
+      // [slot] acquire: the lines of the slot's owner.
       const std::uint64_t state = load_acquire<Edge::slot>(topic_.participant(i).state);
       if (!is_publisher(state)) continue;
       const std::optional<ClaimFacts> facts = read_claim(view_.slots[i]);
@@ -187,8 +189,9 @@ class Repair {
     return true;
   }
 
-  // Whether a publisher announced a claim from `place`. One that is not marked may have been made a lap
-  // of the truncated segment number after it was announced.
+  // Whether a publisher announced a claim from `place`. An unmarked claim may have been made a
+  // lap of the truncated segment number after it was announced, so its full segment number
+  // does not count.
   bool is_announced_at(const RecordPlace& place, const ClaimFacts& facts) const noexcept {
     return facts.word == layout().pack(place.segment, place.records, place.granules) &&
            (facts.claim_phase() == kClaiming || facts.segment == place.segment);
@@ -204,14 +207,16 @@ class Repair {
     return size;
   }
 
-  // How much the hole's claim took, and, if that is marked, whose it is. Of several that announced a
-  // claim from there one made it, and the next claim begins where it ends. So the nearest of their ends
-  // where the claim word once stood is the true one: it never stood inside a claim.
+  // Finds out how much the hole's claim took and, if it is marked, who owns it. Of several
+  // publishers that announced a claim from there one made it, and the next claim begins where it
+  // ends. So of their ends, the nearest one where the claim word has been is the right one: the
+  // claim word was never inside a claim.
   HoleClaim find_claim(std::byte* records, const RecordPlace& place, const ClaimsEnd& end) const {
     HoleClaim found;
     if (end.granules <= place.granules) return found;
     found = find_claim(records, place, end, Laps::this_one);
-    // Whoever claimed behind the hole may have announced that a lap ago, and died before it noticed.
+    // The publisher that claimed behind the hole may have announced that a lap ago and died
+    // before it noticed.
     return found.state == HoleState::unknown ? find_claim(records, place, end, Laps::any) : found;
   }
   HoleClaim find_claim(std::byte* records, const RecordPlace& place, const ClaimsEnd& end,
@@ -246,8 +251,8 @@ class Repair {
     return found;
   }
 
-  // The records before a granule at which the claim word once stood, by an announcement from there.
-  // Nothing if none is seen; `*is_busy` if somebody could not be read.
+  // The number of records before `place`, if some publisher announced a claim from there. Nothing
+  // if none is found; `*is_busy` if some announcement could not be read.
   std::optional<std::uint64_t> announced_at(const RecordPlace& place, Laps laps,
                                             bool* is_busy) const {
     std::optional<std::uint64_t> found;
@@ -264,8 +269,9 @@ class Repair {
     return found;
   }
 
-  // Whether the claim word once stood at a granule behind a hole. The order of the looks matters:
-  // whoever claimed from there was announced before `end` was read, and is until it has committed.
+  // Whether the claim word has been at a granule behind a hole. The order of the checks
+  // matters: a claim from there was announced before `end` was read, and stays announced until
+  // it is committed.
   std::optional<bool> stood_at(std::byte* records, const RecordPlace& place, const ClaimsEnd& end,
                                Laps laps) const {
     if (place.granules == end.granules) return true;
@@ -276,9 +282,9 @@ class Repair {
     return header && is_committed(**header, tag_at(place));
   }
 
-  // The records before a granule at which the claim word once stood: from there on committed records
-  // are counted up to a place that tells. `found`; `busy`: look again; `unknown`: nobody of
-  // those whose announcements count claimed where the committed ones end.
+  // The number of records before `place`, where the claim word has been. Counts committed records
+  // from there on, up to a place whose number is known. `found`; `busy`: retry; `unknown`: where
+  // the committed records end, nobody whose announcement counts has claimed.
   HoleState count_before(std::byte* records, RecordPlace place, const ClaimsEnd& end, Laps laps,
                          std::uint64_t& count) const {
     std::uint64_t counted = 0;
@@ -293,7 +299,7 @@ class Repair {
           break;
         }
         if (is_busy) return HoleState::busy;
-        size = committed_at(records, place, end);  // Meanwhile?
+        size = committed_at(records, place, end);  // Committed meanwhile?
         if (!size) return HoleState::unknown;
       }
       counted += size->records;
@@ -304,7 +310,7 @@ class Repair {
     return HoleState::found;
   }
 
-  // What a record that is committed there takes. Nothing if there is none.
+  // The size of the record that is committed at `place`. Nothing if there is none.
   std::optional<ClaimSize> committed_at(std::byte* records, const RecordPlace& place,
                                         const ClaimsEnd& end) const {
     auto header = find_header(records, place);
@@ -318,8 +324,8 @@ class Repair {
     return ClaimSize{record.records, record.granules};
   }
 
-  // Whether the claim word once stood at `place`, for records and holes tile the segment: `found` if
-  // so, `none` if not.
+  // Whether the claim word has been at `place`: follows records and holes from the start of the
+  // segment, which they tile. `found` if so, `none` if not.
   HoleState reach(std::byte* records, const RecordPlace& place, const ClaimsEnd& end) const {
     RecordPlace at{place.segment, 0, 0};
     while (at.granules < place.granules && at.granules < end.granules) {
@@ -335,9 +341,10 @@ class Repair {
     return at == place ? HoleState::found : HoleState::none;
   }
 
-  // Whether the hole may become a gap, and of which kind: `filled`. A claim that its owner marked
-  // is that publisher's. Of an unmarked one it can't be told which of those that announced it
-  // made it; if one of them is dead, those who live claim anew.
+  // Decides whether the hole may become a gap (`filled`), and of which kind. A marked claim
+  // belongs to the publisher that marked it. Of an unmarked claim it is unknown which of the
+  // publishers that announced it made it; if one of them is dead, the living ones are withdrawn
+  // and claim again.
   HoleState may_give_up(const RecordPlace& place, const HoleClaim& claim, bool revoke,
                         std::uint32_t gone, RecordKind& kind) {
     if (claim.is_marked) {
@@ -369,7 +376,7 @@ class Repair {
         [&](std::uint32_t index, std::uint64_t participant, const ClaimFacts& facts) {
           if (!is_candidate(facts)) return true;
           if (facts.claim_phase() == kClaimed) {
-            state = HoleState::busy;  // It was marked meanwhile.
+            state = HoleState::busy;  // Marked meanwhile.
           } else if (index != gone && !is_dead(topic_, participant)) {
             state = withdraw_candidate(index, participant, facts);
           }
@@ -378,7 +385,7 @@ class Repair {
     return all_read ? state : HoleState::busy;
   }
 
-  // `filled`: done.
+  // `filled` if the claim is withdrawn.
   HoleState withdraw_candidate(std::uint32_t index, std::uint64_t participant,
                                const ClaimFacts& facts) noexcept {
     if (role_of(participant) == ParticipantRole::exclusive_publisher) return HoleState::owned;
@@ -389,8 +396,8 @@ class Repair {
     }
   }
 
-  // Makes the hole a gap. If the owner lives after all (it was stopped), exactly one of the two
-  // compare-and-swaps succeeds, and what both store before is the same.
+  // Turns the hole into a gap. If the owner is alive after all (it was stopped), exactly one of the
+  // two compare-and-swaps succeeds, and both store the same header before.
   void give_up(RecordHeader& header, std::uint64_t tag, const ClaimSize& size,
                RecordKind kind) noexcept {
     std::uint64_t old = load_relaxed<Why::swap_checks>(header.commit);
@@ -403,14 +410,14 @@ class Repair {
       store_relaxed<Why::published_later>(batch.count, static_cast<std::uint32_t>(size.records));
     }
     LEAT_CRASH_POINT("repair:header");
-    // [record-ready] the gap's size before its commit word.
+    // [record-ready] seq_cst: the gap's size before its commit word.
     compare_exchange<Edge::record_ready>(header.commit, old,
                                          tag | static_cast<std::uint64_t>(kind));
     LEAT_CRASH_POINT("repair:filled");
     SharedTopic::wake(topic_.header().data_wake);
   }
 
-  // For a dead publisher: true once no hole of this partition can be its own any more.
+  // For a dead publisher: fills its hole. True once no hole of this partition can be its own.
   bool settle_claim_of(std::uint32_t index) {
     const std::optional<ClaimFacts> facts = read_claim(view_.slots[index]);
     if (!facts) return false;
@@ -418,12 +425,12 @@ class Repair {
     const std::optional<std::uint64_t> segment =
         facts->claim_phase() == kClaimed ? facts->segment : live_segment(facts->word);
     auto state = settle(facts->word, segment, facts->segment, kNobody);
-    // A corrupt place can't be filled by anybody; it must not hold the slot for ever.
+    // Nobody can fill a corrupt place; it must not hold the slot indefinitely.
     return !state || (*state != HoleState::owned && *state != HoleState::busy);
   }
 
-  // Fills what was claimed from `word` in `segment`, if it can still be read. The claim was announced
-  // in the segment `announced`.
+  // Fills the hole of a claim from `word` in `segment`, if that can still be read. The claim was
+  // announced in segment `announced`.
   Result<HoleState> settle(std::uint64_t word, std::optional<std::uint64_t> segment,
                            std::uint64_t announced, std::uint32_t gone) {
     if (!segment || !pin(*segment)) return HoleState::none;
@@ -433,8 +440,8 @@ class Repair {
     return state;
   }
 
-  // The only segment that can be read and has the truncated number of a claim word; there are more
-  // truncated numbers than twice the segments.
+  // The only readable segment with the truncated number of a claim word. There is at most one,
+  // because there are more truncated numbers than twice the segments.
   std::optional<std::uint64_t> live_segment(std::uint64_t word) const noexcept {
     // [segment-open] acquire
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
@@ -444,13 +451,13 @@ class Repair {
     return current - behind;
   }
 
-  // Whether a gating subscriber or a group reads a segment that is retired. Whoever joined while it was
-  // being retired may have been missed then, but not when its memory was to be reused.
+  // Whether a gating subscriber or a group still reads a retired segment. One that joined during
+  // the retirement may have been missed then, but not when the memory is about to be reused.
   bool is_still_read(std::uint64_t segment) {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       // [slot] seq_cst: as in Roller::is_held().
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
-      // [retire] acquire: it named its segment before that was retired.
+      // [retire] acquire: its cursor was stored before the segment was retired.
       if (load_acquire<Edge::retire>(view_.slots[i].settled) != 0 &&
           is_gated_by(view_.slots[i], state, segment) && !is_dead(topic_, state)) {
         return true;

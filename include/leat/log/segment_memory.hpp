@@ -1,20 +1,21 @@
-// Memory for the segments of a topic that grows.
+// Adding memory to a topic with policy grow.
 //
 //     SegmentMemory memory{topic, partition};
 //     std::uint64_t added = memory.add();  // one more physical segment, or kNoSegment
 //
-// Whoever adds holds a shared lock on the records file, whoever takes memory back (log/shrink.hpp) an
-// exclusive one; nobody waits for either. docs/internals/log.md, "Growing".
+// A process that adds memory holds a shared lock on the records file, one that gives memory back
+// (log/shrink.hpp) an exclusive lock. take() never waits for the lock.
+// docs/internals/log.md, "Growing".
 #pragma once
 
 #include "leat/log/participants.hpp"
 
 namespace leat::inline v0::detail {
 
-// The records file of a topic, locked for as long as this lives. A forked child does not keep it.
+// A lock on a topic's records file, held while this object exists. Not inherited by a forked child.
 class RecordsLock {
  public:
-  // `busy` if somebody has a lock that excludes this one; `deleted` if the topic's files are gone.
+  // `busy` if there is a conflicting lock; `deleted` if the topic's files are gone.
   static Result<RecordsLock> take(const SharedTopic& topic, LockKind kind) {
     auto file = topic.open_records_to_lock();
     if (!file) return file.error();
@@ -40,25 +41,25 @@ class SegmentMemory {
   SegmentMemory(SharedTopic& topic, std::uint32_t partition) noexcept
       : topic_{topic}, view_{topic.partition(partition)} {}
 
-  // How many physical segments have memory.
+  // The number of physical segments that have memory.
   std::uint64_t count() const noexcept { return look().count; }
 
-  // One more physical segment gets memory. kNoSegment if the maximum is reached, if there is no memory,
-  // or if somebody is just taking some back: to be asked again.
+  // Gives memory to one more physical segment and returns its index. kNoSegment if the maximum is
+  // reached, there is no memory, or somebody is giving memory back: ask again later.
   std::uint64_t add() {
     if (!may_add(look()) || !topic_.may_ask_for_memory()) return kNoSegment;
     auto lock = RecordsLock::take(topic_, LockKind::shared);
     if (!lock) return kNoSegment;
     LEAT_CRASH_POINT("grow:locked");
-    // Again, since nothing is taken back any more. All who add choose the first segment without
-    // memory, so two that do so at once do not exceed the maximum.
+    // Check again, now that nothing can be given back. All publishers that add choose the first
+    // segment without memory, so two that add at once do not exceed the maximum.
     const Look now = look();
     return may_add(now) && give(lock->fd(), now.first_without) ? now.first_without : kNoSegment;
   }
 
-  // The partition may have as many.
+  // The number of segments that may have memory.
   std::uint64_t maximum() const noexcept {
-    // [sleeping] seq_cst: raised before sleepers are woken.
+    // [sleeping] seq_cst: changed before sleepers are woken.
     const std::uint32_t maximum = load_seq_cst<Edge::sleeping>(topic_.header().max_segments);
     return std::min(maximum, topic_.geometry().segment_count);
   }
@@ -71,7 +72,7 @@ class SegmentMemory {
   Look look() const noexcept {
     Look found;
     for (std::uint64_t i = 0; i < topic_.geometry().segment_count; ++i) {
-      // [segment-open] acquire: whether it has memory, by the word that says so to everybody.
+      // [segment-open] acquire: the memory is there if the mark is gone.
       if ((load_acquire<Edge::segment_open>(view_.physical[i].last_segment) & kNoMemory) == 0) {
         ++found.count;
       } else if (found.first_without == kNoSegment) {
@@ -96,7 +97,8 @@ class SegmentMemory {
     }
     LEAT_CRASH_POINT("grow:allocated");
     topic_.populate_for_writing(offset, size);
-    // [segment-open] the memory before the mark is gone. If the swap fails, others gave it, too.
+    // [segment-open] seq_cst: the memory before the mark goes. If the swap fails, another publisher
+    // has given it memory.
     compare_exchange<Edge::segment_open>(word, seen, seen & ~kNoMemory);
     LEAT_CRASH_POINT("grow:supplied");
     return true;

@@ -1,8 +1,9 @@
-// Moving on to the next segment: finding room, and opening it.
+// Rolling to the next segment: finding room, and opening it.
 //
-// No step holds a lock. Whoever comes to the end of a segment takes every step that is not taken
-// yet; each is a compare-and-swap on a word that only grows, so a helper that was stopped for a week
-// changes nothing when it goes on. docs/internals/log.md, "Rolling".
+// No step takes a lock. A publisher that comes to the end of a segment performs all steps that are
+// not done yet. Each is a compare-and-swap on a word that only grows, so a publisher that was
+// stopped in between, for however long, changes nothing when it continues.
+// docs/internals/log.md, "Rolling".
 #pragma once
 
 #include "leat/log/current_segment.hpp"
@@ -12,8 +13,8 @@
 
 namespace leat::inline v0::detail {
 
-// The entry of a segment that is live (between oldest_segment and current) while this is called. `corrupt`
-// also when it is not.
+// Reads the entry of a segment that the caller knows to be live (between oldest_segment and
+// current). `corrupt` also if it is not.
 inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const PartitionView& view,
                                          std::uint64_t number) noexcept {
   const Geometry& geometry = topic.geometry();
@@ -28,16 +29,16 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
 
 // Why there was no room.
 struct Shortage {
-  bool by_readers = false;   // some gating subscriber holds the oldest segment
-  bool by_groups = false;    // some group needs room that it has, or did not give back
-  bool by_members = false;   // of these, members of the calling thread
-  bool by_others = false;    // not only subscribers and members of the calling thread
-  bool by_unpolled = false;  // one that this thread made, and that nobody has polled yet
+  bool by_readers = false;   // a gating subscriber holds the oldest segment
+  bool by_groups = false;    // a group holds a segment
+  bool by_members = false;   // the groups' holders include members of the calling thread
+  bool by_others = false;    // also somebody other than the calling thread
+  bool by_unpolled = false;  // a reader that this thread made and nobody has polled yet
 };
 
 enum class RollState {
-  moved,  // the claim word has changed: look at it again
-  full,   // the next segment can't be had now; see Shortage
+  moved,  // the claim word has changed: read it again
+  full,   // there is no room for the next segment now; see Shortage
 };
 
 class Roller {
@@ -48,8 +49,7 @@ class Roller {
         partition_{partition},
         own_slot_{own_slot} {}
 
-  // Opens the segment after the one that the claim word is in, if there is room for it and so many
-  // granules do not fit any more.
+  // If `granules` no longer fit in the claim word's segment, opens the next one, if there is room.
   Result<RollState> roll(std::uint64_t granules, Shortage& shortage) {
     const ClaimLayout& layout = geometry().claim_layout;
     const ChoiceEnds choice_ends{view_.slots[own_slot_]};
@@ -76,14 +76,14 @@ class Roller {
     // [segment-map] acquire
     const std::uint64_t base =
         load_acquire<Edge::segment_map>(view_.entry(current).base_offset) + layout.records(claim);
-    // All of the above is of one moment if the segment is still the current one.
+    // Everything read above is of one moment if this segment is still the current one.
     if (load_acquire<Edge::segment_open>(view_.control->current) != current)
       return RollState::moved;
     if (!found.is_mapped) prepare(found, next, base, claim, physical);
     return open({claim, current}, next);
   }
 
-  // Turns the gating subscribers that hold the oldest segment into lossy ones.
+  // Makes the gating subscribers that hold the oldest segment lossy.
   void evict_blockers() noexcept {
     const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
@@ -93,8 +93,8 @@ class Roller {
       }
       PartitionSlot& slot = view_.slots[i];
       if (load_seq_cst<Edge::retire>(slot.cursor_segment) > start) continue;
-      // [retire] seq_cst: after this only the segment that the cursor names is held; the subscriber
-      // names a segment first and then looks at its mode.
+      // [retire] seq_cst: from here on the subscriber holds only the segment that its cursor names;
+      // it stores its cursor first and then reads its mode.
       std::uint64_t mode = static_cast<std::uint64_t>(ReaderMode::gating);
       compare_exchange<Edge::retire>(slot.reader_mode, mode,
                                      static_cast<std::uint64_t>(ReaderMode::evicted));
@@ -109,12 +109,12 @@ class Roller {
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
-  // The entry of the next segment, as it was before room was looked for.
+  // The next segment's entry, as it was before room was searched.
   struct FoundEntry {
     std::uint64_t base = 0;
     std::uint64_t end = 0;
     std::uint64_t map = 0;
-    bool is_mapped = false;  // It is the next segment's: somebody has prepared it.
+    bool is_mapped = false;  // Somebody has already prepared the next segment.
   };
   FoundEntry look_at_entry(std::uint64_t next) const noexcept {
     const SegmentEntry& entry = view_.entry(next);
@@ -135,16 +135,16 @@ class Roller {
     return found;
   }
   RollState why_no_room(std::uint64_t current, Shortage& shortage) {
-    // [segment-open] acquire. Nothing was free for the segment after `current`; if others have
-    // opened that meanwhile, it says nothing about now.
+    // [segment-open] acquire. If others have opened the next segment since, the search result says
+    // nothing about now.
     if (load_acquire<Edge::segment_open>(view_.control->current) != current)
       return RollState::moved;
     if (shortage.by_groups && !shortage.by_others) name_holders(shortage);
     return RollState::full;
   }
 
-  // No claim fits behind this one any more, whoever makes it: the segment's count is final. False if
-  // somebody claimed meanwhile.
+  // Closes the segment: no more claims, so its record count is final. False if somebody
+  // claimed meanwhile.
   bool close(std::uint64_t& claim) noexcept {
     if (ClaimLayout::is_closed(claim)) return true;
     std::uint64_t expected = claim;
@@ -157,11 +157,12 @@ class Roller {
     return true;
   }
 
-  // Says in the entry where the next segment lies, and with which offset it begins.
+  // Stores the next segment's first offset and physical segment in its entry.
   void prepare(const FoundEntry& found, std::uint64_t next, std::uint64_t base, std::uint64_t end,
                std::uint64_t physical) noexcept {
     SegmentEntry& entry = view_.entry(next);
-    // [segment-map] 128 bits, before the map. A base never comes back, so this takes effect once.
+    // [segment-map] seq_cst, 128 bits, before the map. A base never repeats, so this takes
+    // effect at most once.
     if (found.base != base || found.end != end) {
       compare_exchange_pair<Edge::segment_map>(&entry.base_offset, {found.base, found.end},
                                                {base, end});
@@ -172,16 +173,15 @@ class Roller {
     LEAT_CRASH_POINT("roll:mapped");
   }
 
-  // Lets publishers claim in the next segment, which somebody has prepared. `closed`: where the claims
-  // of the last one end.
+  // Opens the next segment, which somebody has prepared. `closed` is the end of the previous one.
   Result<RollState> open(const ClaimPoint& closed, std::uint64_t next) noexcept {
-    // [segment-map] acquire. Whoever won: its choice counts.
+    // [segment-map] acquire. Use the choice of the publisher that prepared it.
     const std::uint64_t map = load_acquire<Edge::segment_map>(view_.entry(next).map);
     if (map >> kPhysicalBits != next) return RollState::moved;
     if ((map & kPhysicalMask) >= geometry().segment_count) return Errc::corrupt;
     raise(view_.physical[map & kPhysicalMask].last_segment, next);
     LEAT_CRASH_POINT("roll:recorded");
-    // [segment-open] seq_cst, 128 bits: only the very segment that was prepared is opened.
+    // [segment-open] seq_cst, 128 bits: opens exactly the segment that was prepared.
     compare_exchange_pair<Edge::segment_open>(&view_.control->claim, {closed.word, closed.segment},
                                               {geometry().claim_layout.pack(next, 0, 0), next});
     LEAT_CRASH_POINT("roll:opened");
@@ -195,7 +195,7 @@ class Roller {
     }
   }
 
-  // From when a publisher has chosen a physical segment until its roll() ends.
+  // Ends this publisher's choice of a physical segment when roll() returns.
   class ChoiceEnds {
    public:
     explicit ChoiceEnds(PartitionSlot& slot) noexcept : choice_{slot.choice} {}
@@ -210,13 +210,14 @@ class Roller {
     std::uint64_t& choice_;
   };
 
-  // Policy grow: finds room or adds some; what is found keeps its memory until roll() ends.
+  // Policy grow: finds room, or adds memory. The segment found keeps its memory until roll() ends.
   Result<std::uint64_t> choose_room(std::uint64_t current, Shortage& shortage) {
     for (std::uint32_t i = 0; i < kManyMoves; ++i) {
       auto found = find_room(current, shortage);
       if (found) *found = grow(current, *found);
       if (!found || *found == kNoRoom) return found;
-      // [segment_memory] seq_cst: named before the mark is looked at; whoever marks looks at choices then.
+      // [segment_memory] seq_cst: stores the choice, then reads the mark; Shrinker marks, then
+      // reads choices.
       (void)exchange<Edge::segment_memory>(view_.slots[own_slot_].choice, *found + 1);
       LEAT_CRASH_POINT("grow:chosen");
       if ((load_seq_cst<Edge::segment_memory>(view_.physical[*found].last_segment) & kNoMemory) ==
@@ -226,7 +227,7 @@ class Roller {
     return Errc::corrupt;
   }
 
-  // Given what find_room() found: adds a segment if there is none, or few are left.
+  // Adds a segment if find_room() found none, or if few are left.
   std::uint64_t grow(std::uint64_t current, std::uint64_t found) {
     SegmentMemory memory{topic_, partition_};
     if (found != kNoRoom && !is_low(current, memory.count())) return found;
@@ -234,10 +235,11 @@ class Roller {
     return found != kNoRoom ? found : added;
   }
 
-  // Whether, of so many segments with memory, at most grow_below are free: not needed by a gating
-  // subscriber, and not the current one.
+  // Whether at most grow_below of `count` segments with memory are free, that is neither needed by
+  // a gating subscriber or group, nor current.
   bool is_low(std::uint64_t current, std::uint64_t count) {
-    // Segments from `oldest` to `current` are needed, so count - (current + 1 - oldest) are free.
+    // If `oldest` is needed, so is everything up to `current`, and at most count - (current + 1 -
+    // oldest) = grow_below segments are free.
     const std::uint64_t full = current + 1 + geometry().grow_below;
     if (full < count) return false;
     const std::uint64_t oldest = full - count;
@@ -247,10 +249,11 @@ class Roller {
     return is_held(oldest, true, unused);
   }
 
-  // A physical segment that nobody needs, retiring the oldest if it must.
+  // Finds a physical segment that nobody needs; retires the oldest segment if necessary.
   Result<std::uint64_t> find_room(std::uint64_t current, Shortage& shortage) {
     for (std::uint32_t round = 0; round <= geometry().segment_count; ++round) {
-      // [retire] seq_cst: oldest_segment was moved before the slots are looked at, here or by who moved it.
+      // [retire] seq_cst: oldest_segment was moved, here or by another publisher, before
+      // slots are read.
       std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
       for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
         const std::uint64_t last = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
@@ -258,21 +261,23 @@ class Roller {
       }
       if ((geometry().flags & kRetainAll) != 0 || start >= current) return kNoRoom;
       if (is_held(start, true, shortage)) return kNoRoom;
-      // [retire] seq_cst. Readers who come now begin behind it; see is_held for who came before.
+      // [retire] seq_cst. Readers that join from now on begin behind it; see is_held
+      // for earlier ones.
       compare_exchange<Edge::retire>(view_.control->oldest_segment, start, start + 1);
       LEAT_CRASH_POINT("roll:retired");
     }
     return kNoRoom;
   }
 
-  // Whether a living participant needs `segment`. With `only_cursors`: whether it may not even be
-  // retired; pins and claims do not prevent that, they only keep the memory from being reused.
+  // Whether a living participant or a group needs `segment`. With `only_cursors`: whether it
+  // may not even be retired. Pins and claims do not prevent that; they only keep the memory
+  // from being reused.
   bool is_held(std::uint64_t segment, bool only_cursors, Shortage& shortage) {
     bool held = false;
-    bool is_announced = false;  // By somebody who may have claimed nothing.
+    bool is_announced = false;  // By a publisher that may not have claimed.
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       ParticipantSlot& participant = topic_.participant(i);
-      // [slot] seq_cst: a joiner names its segment, takes the slot, then looks at oldest_segment.
+      // [slot] seq_cst: a joiner stores its cursor, takes the slot, then reads oldest_segment.
       const std::uint64_t state = load_seq_cst<Edge::slot>(participant.state);
       if (state == 0) continue;
       const Hold hold = hold_of(i, state, segment, only_cursors);
@@ -288,7 +293,7 @@ class Roller {
       held = true;
       if (hold == Hold::by_reader) {
         shortage.by_readers = true;
-        // relaxed: who owns a slot does not change while it is taken.
+        // relaxed: a slot's owner does not change while it is taken.
         const std::uint64_t thread = load_relaxed<Why::stored_before>(participant.thread);
         if (load_relaxed<Why::stored_before>(participant.process) == process_token() &&
             (thread & ~kNotPolledYet) == thread_token()) {
@@ -298,14 +303,14 @@ class Roller {
       }
       shortage.by_others = true;
     }
-    // After the participants: who makes or moves a group holds the room as a subscriber until the
-    // group holds it. [group]
+    // [group] After the participants: a process that creates or moves a group holds the room as a
+    // subscriber until the group holds it.
     auto needed = GroupRoom{topic_, partition_}.is_needed(segment, only_cursors);
     if (!needed) group_error_ = needed.error();
     if (!needed || *needed) held = shortage.by_groups = true;
     if (held || only_cursors) return held;
-    // Pins once more: whoever pinned a segment that is retired has seen somebody who still reads it, and
-    // who may have left since.
+    // Check pins last: a repairer pins a retired segment only if it sees a reader there, and that
+    // reader may have left before the checks above.
     if (is_pinned(segment) || (is_announced && !withdraw_claims(segment))) {
       shortage.by_others = true;
       return true;
@@ -327,8 +332,9 @@ class Roller {
     return false;
   }
 
-  // Withdraws what was announced in a retired segment and is not marked as claimed, so that whoever
-  // stopped there holds nothing. False if some claim is marked meanwhile, or can't be withdrawn.
+  // Withdraws all claims that are announced in a retired segment and not marked, so that a
+  // stopped publisher does not hold the segment. False if a claim was marked meanwhile, or
+  // cannot be withdrawn.
   bool withdraw_claims(std::uint64_t segment) {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
@@ -341,14 +347,14 @@ class Roller {
       const Hold hold = hold_of(index, state, segment, false);
       if (hold != Hold::by_announcement) return hold == Hold::none;
       const std::optional<ClaimFacts> facts = read_claim(view_.slots[index]);
-      if (!facts || facts->claim_phase() != kClaiming) continue;  // It has gone on: look again.
+      if (!facts || facts->claim_phase() != kClaiming) continue;  // It has changed: read it again.
       const Withdrawal withdrawal = withdraw(view_.slots[index], *facts);
       return withdrawal == Withdrawal::done || withdrawal == Withdrawal::is_over;
     }
     return false;
   }
 
-  // Asks who of the groups could make room; only when nobody else stands in the way.
+  // Finds out which members could make room. Only needed if only groups stand in the way.
   void name_holders(Shortage& shortage) {
     const GroupRoom::Holders holders = GroupRoom{topic_, partition_}.holders();
     shortage.by_members = holders.mine;
@@ -361,7 +367,7 @@ class Roller {
     const PartitionSlot& slot = view_.slots[index];
     if (is_gated_by(slot, state, segment)) return Hold::by_reader;
     if (only_cursors) return Hold::none;
-    // [cursor], [retire] seq_cst: what the subscriber read before it moved its cursor is read.
+    // [cursor], [retire] seq_cst: reads before the cursor moved are complete.
     if (role_of(state) == ParticipantRole::subscriber &&
         load_seq_cst<Edge::retire>(slot.reader_mode) ==
             static_cast<std::uint64_t>(ReaderMode::evicted) &&
@@ -374,14 +380,14 @@ class Roller {
     return Hold::none;
   }
 
-  // A marked claim holds its segment until it is committed. A claim that is only announced may be made
-  // or not; it was announced before the segment could be closed.
+  // A marked claim holds its segment until it is committed. A claim that is only announced may not
+  // have been made; it was announced before the segment could be closed.
   Hold hold_of_claim(const PartitionSlot& slot, std::uint64_t state,
                      std::uint64_t segment) const noexcept {
     // [intent] acquire
     const auto phase = static_cast<ClaimPhase>(load_acquire<Edge::intent>(slot.phase) & kPhaseMask);
     if (phase == kIdle) return Hold::none;
-    // An exclusive publisher does not mark its claims: nobody else makes any.
+    // An exclusive publisher does not mark its claims, because nobody else makes any.
     if (phase == kClaimed || role_of(state) == ParticipantRole::exclusive_publisher) {
       return load_acquire<Edge::intent>(slot.claim_segment) == segment ? Hold::by_pin : Hold::none;
     }
@@ -396,7 +402,7 @@ class Roller {
   PartitionView view_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;
-  Error group_error_;  // Some group's file can't be used.
+  Error group_error_;  // A group's file cannot be used.
 };
 
 }  // namespace leat::inline v0::detail

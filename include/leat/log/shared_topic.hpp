@@ -1,7 +1,7 @@
 // One process's mapping of one topic: checked once at attach, shared by all handles of the process.
 //
-// Everything that other processes may write is reached through base/atomic.hpp; everything constant
-// is in `geometry`, a private copy.
+// Everything that other processes may write is accessed through base/atomic.hpp; everything
+// constant is in `geometry`, a private copy.
 #pragma once
 
 #include <array>
@@ -27,7 +27,8 @@ namespace leat::inline v0::detail {
 inline constexpr char kControlFile[] = "control";
 inline constexpr char kRecordsFile[] = "records";
 
-// The sanitizer and the model know memory by address: there, readers use the writable mapping.
+// The thread sanitizer and the model identify memory by address, so under them readers also use the
+// writable mapping.
 #if LEAT_THREAD_SANITIZER || defined(LEAT_MODEL)
 inline constexpr bool kOneMapping = true;
 #else
@@ -39,8 +40,8 @@ inline constexpr std::int64_t kLookAgain = 2'000'000;
 
 class SharedTopic {
  public:
-  // Attaches to the topic in an open directory, and takes the directory if that succeeds.
-  //   not_found     the directory holds no topic
+  // Attaches to the topic in an open directory; takes ownership of the directory if that succeeds.
+  //   not_found     the directory contains no topic
   //   wrong_format  magic, version, sizes or geometry are not what this library writes
   static Result<std::unique_ptr<SharedTopic>> attach(Fd& directory) {
     auto control_fd = open_file_at(directory.get(), kControlFile, O_RDWR);
@@ -70,9 +71,9 @@ class SharedTopic {
   int directory_fd() const noexcept { return directory_.get(); }
 
   ParticipantSlot& participant(std::uint32_t index) const noexcept { return participants_[index]; }
-  // How many slots a scan has to look at.
+  // Number of slots that a scan must visit.
   std::uint32_t participant_high() const noexcept {
-    // [slot] acquire: whoever was counted has its slot reserved before.
+    // [slot] acquire: a counted slot was reserved before.
     const std::uint32_t high = load_acquire<Edge::slot>(header_->participant_high);
     return high < geometry_.participant_capacity ? high : geometry_.participant_capacity;
   }
@@ -83,7 +84,7 @@ class SharedTopic {
 
   // Number of the consumer group in a slot of the header; 0 = none.
   std::uint64_t group_number(std::uint32_t slot) const noexcept {
-    // [group] seq_cst: looked at after the participants; see GroupRoom.
+    // [group] seq_cst: read after the participants; see GroupRoom.
     return load_seq_cst<Edge::group>(header_->groups[slot]);
   }
   // The group in a slot, mapped on first use; null if there is none. Any thread.
@@ -122,7 +123,7 @@ class SharedTopic {
     return static_cast<const std::byte*>(read_mapping_.data());
   }
 
-  // The records, mapped writable on first use: for publishers, and for whoever repairs. Any thread.
+  // The records, mapped writable on first use, for publishers and repairers. Any thread.
   Result<std::byte*> records_for_writing() {
     const std::lock_guard guard{mapping_mutex_};
     if (!write_mapping_) {
@@ -131,26 +132,26 @@ class SharedTopic {
     return write_mapping_.data();
   }
 
-  // `deleted` if the topic's files are gone.
+  // Opens the records file. `deleted` if the topic's files are gone.
   Result<Fd> open_records(int flags) const noexcept {
     auto fd = open_file_at(directory_.get(), kRecordsFile, flags);
     if (!fd) return is_gone(fd.error());
     return fd;
   }
-  // The same, to lock it.
+  // Opens the records file for locking. `deleted` if the topic's files are gone.
   Result<LockFile> open_records_to_lock() const {
     auto file = LockFile::open(directory_.get(), kRecordsFile, O_RDWR);
     if (!file) return is_gone(file.error());
     return file;
   }
 
-  // Makes the page table entries of records that just got memory, if they are mapped for writing.
+  // Populates the page tables of records that just got memory, if they are mapped writable.
   void populate_for_writing(std::uint64_t offset, std::uint64_t size) noexcept {
     const std::lock_guard guard{mapping_mutex_};
     if (write_mapping_) write_mapping_.populate(offset, size, true);
   }
 
-  // Policy grow. After the file system had no memory to give, this process does not ask before then.
+  // Policy grow: whether to ask the file system for memory: not for 100 ms after it had none.
   bool may_ask_for_memory() const noexcept {
     return now_ns() >= no_memory_until_ns_.load(std::memory_order_relaxed);  // relaxed: only a time
   }
@@ -160,7 +161,7 @@ class SharedTopic {
                               std::memory_order_relaxed);  // relaxed: only a time
   }
 
-  // A description of the control file of its own, for one participant's lock.
+  // A new file description of the control file, for one participant's lock.
   Result<LockFile> open_control_to_lock() const {
     auto file = LockFile::open(directory_.get(), kControlFile, O_RDWR);
     if (!file) return is_gone(file.error());
@@ -168,70 +169,73 @@ class SharedTopic {
     return file;
   }
 
-  // Whether this process took part in the topic, or made it for others who did; not if it only looked.
+  // Whether this process participated in the topic, or created it and others have participated.
+  // False if it only inspected the topic.
   bool was_used() const noexcept {
     return used_ || (made_ && load_relaxed<Why::hint>(header_->next_identity) != 0);
   }
   void note_use() noexcept { used_ = true; }
   void note_made() noexcept { made_ = true; }
 
-  // For `deleting`: nobody else has it.
+  // Returns a unique number for a deletion attempt, to be stored in `deleting`.
   std::uint64_t new_deletion_attempt() noexcept {
     return 1 + fetch_add<Edge::slot>(header_->next_identity, 1);
   }
 
-  // Nobody may join any more.
+  // Whether the topic is deleted: nobody may join any more.
   bool is_deleted() const noexcept {
-    // [topic-state] seq_cst: a joiner's slot is visible before it looks here.
+    // [topic-state] seq_cst: a joiner's slot is visible before it reads this word.
     return load_seq_cst<Edge::topic_state>(header_->deleting) == kDeletionDecided;
   }
-  // Tells those who are attached. Whoever finds a deleted topic may do it again.
+  // Tells all participants about the deletion. Any process that finds a deleted topic
+  // may repeat it.
   void announce_deletion() noexcept {
     fetch_or<Edge::sleeping>(header_->data_wake, kDeleted);
     wake_everybody();
   }
 
-  // Wakes whoever sleeps on the word, if anybody does.
+  // Wakes all sleepers on the word, if there are any.
   static void wake(std::uint32_t& word) noexcept {
-    // [sleeping] seq_cst; what the sleeper waits for was stored before, by a read-modify-write or
+    // [sleeping] seq_cst: what the sleepers wait for was stored before, by a read-modify-write or
     // with a membarrier on the sleeper's side.
     std::uint32_t value = load_seq_cst<Edge::sleeping>(word);
     while ((value & (kSleeping | kWaking)) != 0) {
-      // Until the sleepers are woken the word says that somebody is at it: whoever comes after a
-      // waker that died or stopped here wakes them in its place.
+      // kWaking stays set until the sleepers are woken: if this process dies or stops before, the
+      // next waker wakes them in its place.
       std::uint32_t woken = ((value + kWakeStep) & ~kSleeping) | kWaking;
       if (compare_exchange<Edge::sleeping>(word, value, woken)) {
         futex_wake_all(word);
-        // Only if nobody announced a sleep or a wake since.
+        // Fails if a sleep or a wake was announced meanwhile.
         compare_exchange<Edge::sleeping>(word, woken, woken & ~kWaking);
         return;
       }
     }
   }
-  // Announces that somebody is about to sleep on data_wake; returns the value to sleep on. The
-  // caller then looks once more. `*capped` is set if the announcement may be missed.
+  // Sets the sleeping bit of data_wake and returns the value to sleep on; the caller then checks
+  // once more. Sets `*capped` if a publisher may miss the bit: the sleep must then be short.
   std::uint32_t announce_sleep(bool* capped) noexcept {
-    // [sleeping] seq_cst: the bit is set before the last look.
+    // [sleeping] seq_cst: the bit is set before the last check.
     const std::uint32_t value = fetch_or<Edge::sleeping>(header_->data_wake, kSleeping) | kSleeping;
     // [exclusive] seq_cst: an exclusive publisher that is not seen here sees the bit.
     if (load_seq_cst<Edge::exclusive>(header_->exclusive) != 0 && !membarrier_all()) *capped = true;
     LEAT_CRASH_POINT("sleep:announced");
     return value;
   }
-  // What somebody sleeps on.
+  // A topic to sleep on.
   struct Sleep {
     SharedTopic* topic;
-    std::uint32_t expected;  // Of its data_wake.
+    std::uint32_t expected;  // Value of its data_wake.
   };
-  // Sleeps until data_wake of one of the topics is no longer what is expected, or is woken, or a publisher
-  // died over a commit, or the deadline. docs/internals/log.md, "Waiting".
+  // Sleeps until data_wake of one of the topics differs from its expected value or is woken, a
+  // publisher dies between commit and wake-up, or the deadline passes.
+  // docs/internals/log.md, "Waiting".
   static void sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline) noexcept {
     std::array<FutexWait, kMaxFutexWaits> words{};
     const std::size_t count = sleeps.size();
     for (std::size_t i = 0; i < count; ++i) {
       const TopicHeader& header = *sleeps[i].topic->header_;
       words[i] = {&header.data_wake, sleeps[i].expected};
-      // relaxed: 0, unless somebody scribbled; then there is no bell, but no busy loop either.
+      // relaxed: 0, unless it was corrupted; then there is no bell, but no busy loop either.
       words[count + i] = {&header.death_bell, load_relaxed<Why::hint>(header.death_bell)};
     }
     if (!kHasDeathBell || !has_futex_waitv()) {
@@ -239,20 +243,20 @@ class SharedTopic {
       (void)futex_wait_any(std::span{words.data(), count}, deadline);
       return;
     }
-    // The kernel tells one sleeper of a death. Should this one be told and die before it has told the
-    // others, the kernel tells the next; of several topics only of the first.
+    // The kernel tells one sleeper of a death. If this one is told and dies before it has told the
+    // others, the kernel tells the next; with several topics, only that of the first.
     const DeathBellGuard guard{sleeps[0].topic->header_->death_bell};
     const long last = futex_wait_any(std::span{words.data(), 2 * count}, deadline);
-    // Of several bells that rang it is the last one; the others may have rung, too.
+    // Of several bells that rang, only the last is known; earlier ones may also have rung.
     for (long i = last - static_cast<long>(count); i >= 0; --i)
       sleeps[static_cast<std::size_t>(i)].topic->tell_of_death();
   }
-  // After a sleep that found something though data_wake is still `expected`: whoever wrote it is stopped
-  // before it woke the sleepers.
+  // To be called if there is something after a sleep although data_wake is still `expected`: the
+  // publisher was stopped before it woke the sleepers.
   void wake_the_others(std::uint32_t expected) noexcept {
     if (load_seq_cst<Edge::sleeping>(header_->data_wake) == expected) wake(header_->data_wake);
   }
-  // Makes everybody look again who sleeps on the word, for whatever reason.
+  // Makes all sleepers on the word check again, for whatever reason.
   static void raise(std::uint32_t& word) noexcept {
     fetch_add<Edge::sleeping>(word, kWakeStep);
     futex_wake_all(word);
@@ -263,15 +267,15 @@ class SharedTopic {
   }
 
  private:
-  // To be done by whoever the bell woke, whether there is something for it or not: what the dead one left
-  // may be for others. They wake because the word changes, and ring no bell themselves.
+  // Called by the sleeper that the bell woke, whether there is something for it or not: the dead
+  // publisher's record may be for others. They wake because the word changes, and ring no bell.
   void tell_of_death() noexcept {
     const DeathBellGuard guard{header_->death_bell};
     LEAT_CRASH_POINT("sleep:rung");
     wake(header_->data_wake);
   }
 
-  // What it means that one of the topic's files cannot be opened.
+  // A topic whose files are missing was deleted.
   static Error is_gone(Error error) noexcept {
     return error == Errc::not_found ? Error{Errc::deleted, 0} : error;
   }
@@ -289,13 +293,14 @@ class SharedTopic {
     return {};
   }
 
-  // What is given back meanwhile may get memory again by this: harmless, and the next shrink takes it.
+  // Memory that is given back at the same time may be allocated again by this: harmless, and the
+  // next shrink takes it.
   void populate_segments_with_memory(const Mapping& mapping, bool writable) const noexcept {
     for (std::uint32_t i = 0; i < geometry_.partition_count; ++i) {
       const PartitionView view = partition(i);
-      std::uint64_t first = 0;  // Of a run of segments with memory that ends before `at`.
+      std::uint64_t first = 0;  // Of a run of segments with memory, which ends before `at`.
       for (std::uint64_t at = 0; at <= geometry_.segment_count; ++at) {
-        // relaxed: no page is touched here that the kernel does not have.
+        // relaxed: populating never touches a page that the kernel does not have.
         if (at < geometry_.segment_count &&
             (load_relaxed<Why::hint>(view.physical[at].last_segment) & kNoMemory) == 0) {
           continue;
@@ -311,7 +316,7 @@ class SharedTopic {
 
   // The only place that reads the geometry from shared memory.
   static Result<Geometry> read_geometry(const TopicHeader& header, std::size_t file_size) noexcept {
-    // relaxed, all of them: written before the topic had a name, and constant since.
+    // relaxed, all: written before the topic got its name, constant since.
     if (load_relaxed<Why::constant>(header.magic) != kMagic) return Errc::wrong_format;
     if (load_relaxed<Why::constant>(header.format_version) != kFormatVersion)
       return Errc::wrong_format;

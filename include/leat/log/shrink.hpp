@@ -1,11 +1,11 @@
-// Giving idle memory of a topic that grows back to the system.
+// Giving idle memory of a topic with policy grow back to the system.
 //
 //     auto lock = RecordsLock::take(topic, LockKind::exclusive);
 //     Shrinker{topic, partition, own_slot, lock->fd()}.shrink();
 //
-// While everybody works. What is given back must not be touched any more, not even by a reader that
-// would throw away what it read: on a full file system that would be a SIGBUS. docs/internals/log.md,
-// "Growing".
+// Others continue to work. Memory that was given back must not be touched any more, not even by a
+// reader that would discard what it read: on a full file system that would be a SIGBUS.
+// docs/internals/log.md, "Growing".
 #pragma once
 
 #include "leat/log/segments.hpp"
@@ -14,7 +14,7 @@ namespace leat::inline v0::detail {
 
 class Shrinker {
  public:
-  // `own_slot` is the caller's slot; `records` the file, locked exclusively.
+  // `own_slot` is the caller's slot; `records` the records file, locked exclusively.
   Shrinker(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
            int records) noexcept
       : topic_{topic},
@@ -23,18 +23,18 @@ class Shrinker {
         memory_{topic, partition},
         records_{records} {}
 
-  // Gives back what is idle: beyond the segments that the topic began with, read by every gating
-  // subscriber, and so that no publisher would ask for it again at once.
+  // Gives idle memory back: beyond the segments that the topic began with, read by all gating
+  // subscribers and groups, and more than publishers would add again at once.
   Result<void> shrink() {
-    // Somebody may have died between the mark and the hole.
+    // Finish what a process left that died between the mark and the hole.
     for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
       const std::uint64_t word = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
       if ((word & kNoMemory) == 0 || is_needed(i, word)) continue;
       if (auto done = punch(i); !done) return done.error();
     }
-    // One more is retired each time; there are not more unless the words are scribbled on.
+    // Each round retires one more segment; there are no more rounds unless the words are corrupted.
     for (std::uint32_t round = 0; round <= geometry().segment_count; ++round) {
-      // From the highest down, because those who add begin with the lowest.
+      // From the highest down, because publishers add the lowest first.
       for (std::uint64_t i = geometry().segment_count; i-- != 0;) {
         if (!has_surplus()) return {};
         if (auto done = take(i); !done) return done.error();
@@ -56,14 +56,14 @@ class Shrinker {
            (count > memory_.maximum() || !roller_.is_low(current(), count - 1));
   }
 
-  // Gives one segment back, if nobody needs it.
+  // Gives one segment's memory back, if nobody needs it.
   Result<void> take(std::uint64_t physical) {
     std::uint64_t& word = view_.physical[physical].last_segment;
     std::uint64_t last = load_acquire<Edge::segment_open>(word);
     if ((last & kNoMemory) != 0 || is_needed(physical, last)) return {};
     std::uint64_t marked = last | kNoMemory;
-    // [segment_memory] seq_cst: marked before the choices are looked at; a publisher that chooses it from here
-    // on sees the mark.
+    // [segment_memory] seq_cst: marked before choices are read; a publisher that chooses it from
+    // here on sees the mark.
     if (!compare_exchange<Edge::segment_memory>(word, last, marked)) return {};
     LEAT_CRASH_POINT("shrink:marked");
     if (!is_needed(physical, marked)) return punch(physical);
@@ -78,14 +78,14 @@ class Shrinker {
     return done;
   }
 
-  // Whether somebody may still touch that memory, or opens a segment in it. `word` is its
-  // last_segment.
+  // Whether somebody may still touch the memory, or opens a segment in it. `word` is
+  // its last_segment.
   bool is_needed(std::uint64_t physical, std::uint64_t word) {
-    // [retire] seq_cst: oldest_segment has left the segment before slots are looked at.
+    // [retire] seq_cst: oldest_segment has left the segment before slots are read.
     const std::uint64_t last = word & ~kNoMemory;
     if (last >= load_seq_cst<Edge::retire>(view_.control->oldest_segment)) return true;
-    // In this order: a choice ends only when the entry names the segment, and that entry is the next
-    // one's until the segment is opened, which changes the word.
+    // The order matters: a choice ends only after the entry names this memory, and the entry names
+    // it until the segment is opened, which changes the word.
     if (is_chosen(physical)) return true;
     const std::uint64_t next = current() + 1;
     const SegmentEntry& prepared = view_.entry(next);
@@ -113,15 +113,15 @@ class Shrinker {
     return false;
   }
 
-  // Whether a lossy subscriber may be reading there, or a member that has lost its lease meanwhile.
-  // They hold nothing, so any number of segments may have lived there since; but they read only where
-  // the segment that they name was while that could be read.
+  // Whether a lossy subscriber may be reading there, or a member that has lost its lease. They hold
+  // nothing, so the memory may have been reused any number of times; but they read only where the
+  // segment that they name was while it could be read.
   bool is_looked_at(std::uint64_t physical) {
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       const std::uint64_t state = load_seq_cst<Edge::slot>(topic_.participant(i).state);
       if (state == 0) continue;
-      // [retire], [cursor] seq_cst: the reader names a segment, then looks at oldest_segment, or at its hold;
-      // then it reads.
+      // [retire], [cursor] seq_cst: the reader names a segment, then reads oldest_segment (or its
+      // hold's state), and only then the records.
       const PartitionSlot& slot = view_.slots[i];
       std::uint64_t named = 0;
       if (role_of(state) == ParticipantRole::subscriber) {
@@ -133,14 +133,14 @@ class Shrinker {
         if (named == 0) continue;
       }
       const std::uint64_t map = load_acquire<Edge::segment_map>(view_.entry(named).map);
-      // So long ago that its entry is another's: it may be anywhere.
+      // If its entry has been reused since, the reader may be anywhere.
       const bool known = map >> kPhysicalBits == named;
       if ((!known || (map & kPhysicalMask) == physical) && !is_dead(topic_, state)) return true;
     }
     return false;
   }
 
-  // Frees the oldest segment if every gating subscriber has read it.
+  // Retires the oldest segment if all gating subscribers and groups have read it.
   bool retire_oldest() {
     if (!has_surplus()) return false;
     std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);

@@ -11,7 +11,7 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   const detail::Geometry& geometry = topic_->geometry();
   if (options.gating && policy() == Policy::overwrite) return Errc::not_allowed;
   if (options.gating && options.in_place)
-    return Errc::invalid_argument;  // It reads in place anyway.
+    return Errc::invalid_argument;  // A gating subscriber always reads in place.
   if (options.partition && *options.partition >= geometry.partition_count)
     return Errc::invalid_argument;
   const bool by_offset = options.from.at_ == detail::StartAt::offset;
@@ -66,7 +66,7 @@ LEAT_INLINE bool Subscriber::is_lossy() const noexcept {
 
 LEAT_INLINE void Subscriber::note_thread() noexcept {
   thread_ = detail::thread_token();
-  // relaxed: publishers use it only to name a deadlock.
+  // relaxed: publishers use it only to detect a deadlock.
   detail::store_relaxed<detail::Why::hint>(participant_.slot().thread, thread_);
 }
 

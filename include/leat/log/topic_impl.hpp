@@ -1,4 +1,4 @@
-// Topics: making, opening, looking at, deleting.
+// Topics: creating, opening, deleting, joining.
 #pragma once
 
 #include <algorithm>
@@ -48,7 +48,7 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
                                       const std::string& directory_name,
                                       const std::stop_token& stop) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-  // To wait for a topic there must be a directory to watch.
+  // Waiting for a topic requires a directory to watch.
   auto directory = detail::open_directory(directory_name, !deadline.is_immediate());
   if (!directory) return directory.error();
   if (deadline.is_immediate()) return attach(*directory, name, directory_name);
@@ -88,8 +88,8 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
     return Errc::invalid_argument;
   if (options.segment_bytes > detail::Geometry::kMaxSegmentSize) return Errc::invalid_argument;
   if ((options.mode & ~0666U) != 0 || (options.mode & 0600) != 0600)
-    return Errc::invalid_argument;  // The owner must be able to take part.
-  // A topic that keeps everything has nothing to overwrite or to add, and nobody to push aside.
+    return Errc::invalid_argument;  // The owner must be able to participate.
+  // A topic that retains everything has nothing to overwrite or add, and nobody to evict.
   if (options.retain_all && (options.policy == Policy::overwrite ||
                              options.policy == Policy::grow || options.evict_after.count() != 0))
     return Errc::invalid_argument;
@@ -129,9 +129,10 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
   return topic;
 }
 
-// The capacity is only the beginning: control describes as many segments as the maximum may ever be.
+// The capacity is only the initial size: control describes as many segments as the
+// maximum may ever be.
 LEAT_INLINE bool Topic::plan_growth(const TopicOptions& options, detail::NewTopic& topic) {
-  constexpr std::uint64_t kMaxMapped = 1ULL << 44;  // bytes; processes map 2^47 in all
+  constexpr std::uint64_t kMaxMapped = 1ULL << 44;  // bytes; a process can map 2^47 in all
   constexpr std::uint64_t kMaxTimes = 8;
   detail::Geometry& geometry = topic.geometry;
   geometry.first_segments = geometry.segment_count;
@@ -207,7 +208,7 @@ LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::N
     auto topic = attach(*directory, name, directory_name);
     if (topic) topic->topic_->note_made();
     if (topic || topic.error().code != Errc::not_found) return topic;
-    return Errc::deleted;  // Somebody deleted it at once.
+    return Errc::deleted;  // Another process deleted it at once.
   }
 }
 
@@ -227,9 +228,10 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
   return Errc::not_found;
 }
 
-// A topic that is deleted when unused, kept by a lock that all share who have it open, and that nobody
-// takes alone. Who used it and lets go leaves the number of an attempt in `deleting`; whoever is the last to
-// let go finds it there and decides it. docs/internals/log.md, "Deleting".
+// For a topic with delete_when_unused: keeps it while this process has it open, by a lock that all
+// such processes share and nobody takes exclusively. A process that used the topic and closes it
+// leaves the number of a deletion attempt in `deleting`; the last process to close the topic finds
+// the number and decides it. docs/internals/log.md, "Deleting".
 LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
     std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
   using namespace detail;
@@ -237,8 +239,9 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
   if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
   auto locked = lock->try_lock(lock_offset(kOpenLock), LockKind::shared);
   if (!locked) return locked.error();
-  if (!*locked) return Errc::busy;  // A lock that none of us takes.
-  // Whoever is about to decide looked before the lock was there: let it fail. The number stays that of an attempt.
+  if (!*locked) return Errc::busy;  // A foreign lock: none of us takes an exclusive one.
+  // A process that is about to decide may have checked before the lock was taken: replace its
+  // attempt's number with a new one, so that its swap fails.
   std::uint64_t attempt = look_at_attempt(*topic);
   while (attempt != 0 && attempt != kDeletionDecided &&
          !compare_exchange<Edge::topic_state>(topic->header().deleting, attempt,
@@ -246,7 +249,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
   }
   SharedTopic* const whole = topic.get();
   const auto kept = std::make_shared<LockFile>(std::move(*lock));
-  // Runs when the last handle of this process is gone.
+  // Runs when the last handle in this process is gone.
   const auto let_go = [kept, name, topic = std::move(topic)](SharedTopic*) {
     if (kept->is_inherited()) return;
     kept->close();
@@ -256,13 +259,13 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
   return std::shared_ptr<SharedTopic>{whole, let_go};
 }
 
-// Acts on this very topic: its name may be another's by now.
+// Acts on exactly this topic; its name may belong to another one by now.
 LEAT_INLINE void Topic::delete_if_unused(detail::SharedTopic& topic, const std::string& name) {
   using namespace detail;
   std::uint64_t attempt = topic.was_used() ? announce_attempt(topic) : look_at_attempt(topic);
   if (attempt == 0) return;
   if (attempt != kDeletionDecided) {
-    // [topic-state] seq_cst: let go of and announced before this is looked at.
+    // [topic-state] seq_cst: the lock was released and the attempt announced before this check.
     if (byte_is_locked(topic.control_fd(), lock_offset(kOpenLock)) ||
         has_living_participants(topic))
       return;
@@ -279,19 +282,20 @@ LEAT_INLINE void Topic::delete_if_unused(detail::SharedTopic& topic, const std::
     (void)finish_deletion(*directory, name);
 }
 
-// For who has just locked or unlocked the byte of those who have it open.
+// Reads `deleting`, right after locking or unlocking the kOpenLock byte.
 LEAT_INLINE std::uint64_t Topic::look_at_attempt(detail::SharedTopic& topic) noexcept {
-  // [topic-state] a read-modify-write: the kernel's lists of locks are written before this is looked at.
+  // [topic-state] seq_cst: a read-modify-write, so that the read is not ahead of the system call
+  // that changed the lock.
   return detail::fetch_or<detail::Edge::topic_state>(topic.header().deleting, 0);
 }
 
-// Stores the number of an attempt that is not decided yet, and returns it; or kDeletionDecided.
+// Stores the number of a new deletion attempt and returns it; or returns kDeletionDecided.
 LEAT_INLINE std::uint64_t Topic::announce_attempt(detail::SharedTopic& topic) noexcept {
   using namespace detail;
-  // A number of its own, so that the last swap decides about this attempt and no other.
+  // A unique number, so that the final swap decides this attempt and no other.
   const std::uint64_t attempt = topic.new_deletion_attempt();
   std::uint64_t other = load_relaxed<Why::swap_checks>(topic.header().deleting);
-  // [topic-state] seq_cst: announced before the slots are looked at.
+  // [topic-state] seq_cst: announced before slots are read.
   while (other != kDeletionDecided &&
          !compare_exchange<Edge::topic_state>(topic.header().deleting, other, attempt)) {
   }
@@ -301,7 +305,7 @@ LEAT_INLINE std::uint64_t Topic::announce_attempt(detail::SharedTopic& topic) no
 
 LEAT_INLINE bool Topic::has_living_participants(const detail::SharedTopic& topic) {
   for (std::uint32_t i = 0; i < topic.participant_high(); ++i) {
-    // [topic-state] seq_cst: the deleting mark was set before.
+    // [topic-state] seq_cst: the attempt was stored before.
     const std::uint64_t state =
         detail::load_seq_cst<detail::Edge::topic_state>(topic.participant(i).state);
     if (state != 0 && !detail::is_dead(topic, state)) return true;
@@ -340,7 +344,7 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   return detail::finish_deletion(*directory, name);
 }
 
-// Joins; when every slot is taken, frees those of the dead and tries once more.
+// Joins. If every slot is taken, frees those of dead participants and tries once more.
 LEAT_INLINE Result<detail::Participant> Topic::join(
     detail::ParticipantRole role, const Callback<void(std::uint32_t)>& fill) const {
   auto joined = detail::Participant::join(topic_, role, fill);
@@ -353,8 +357,8 @@ LEAT_INLINE Result<detail::Participant> Topic::join(
       if (detail::is_dead(*topic_, state)) detail::Repair{*topic_, 0, own_slot}.reap(i, state);
     }
   };
-  // Only publishers leave holes, which are repaired from a slot of one's own. The others come first:
-  // the slots kept for repairers may be taken by repairers that died.
+  // Only publishers leave holes, whose repair needs a slot of our own. The others are reaped first,
+  // because the slots reserved for repairers may belong to dead repairers.
   constexpr std::uint32_t kNoSlot = 0;  // Not used for those.
   reap_dead(kNoSlot, false);
   if (auto repairer = detail::Participant::join(topic_, detail::ParticipantRole::repairer,
@@ -364,12 +368,13 @@ LEAT_INLINE Result<detail::Participant> Topic::join(
   return detail::Participant::join(topic_, role, fill);
 }
 
-// Makes `me` the one publisher. Records that a dead exclusive publisher left open become gaps.
+// Makes `me` the topic's only publisher. Records that a dead exclusive publisher left
+// open become gaps.
 LEAT_INLINE Result<void> Topic::become_exclusive(const detail::Participant& me) const {
   detail::TopicHeader& header = topic_->header();
   const std::uint64_t identity = detail::identity_of(me.state());
   std::uint64_t holder = 0;
-  // [exclusive] seq_cst: the word is set before the slots are looked at.
+  // [exclusive] seq_cst: the word is set before slots are read.
   while (!detail::compare_exchange<detail::Edge::exclusive>(header.exclusive, holder, identity)) {
     if (detail::byte_is_locked(topic_->control_fd(), detail::lock_offset(holder)))
       return Errc::busy;

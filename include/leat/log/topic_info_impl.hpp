@@ -1,4 +1,4 @@
-// What people may know of a topic.
+// Topic::info(): a snapshot of a topic.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ struct OpenClaim {
   bool operator==(const OpenClaim&) const = default;
 };
 
-// Claims that are open and not the last ones: they keep what was claimed behind them from being read.
+// Open claims with other claims behind them, whose records cannot be read yet.
 inline std::vector<OpenClaim> claims_with_others_behind(const SharedTopic& topic) {
   std::vector<OpenClaim> claims;
   for (std::uint32_t slot = 0; slot < topic.participant_high(); ++slot) {
@@ -37,7 +37,8 @@ inline std::vector<OpenClaim> claims_with_others_behind(const SharedTopic& topic
   return claims;
 }
 
-// What somebody is just publishing is no news; a claim that is still open a moment later is.
+// A record that is just being published is not worth reporting; a claim that is still open a
+// moment later is.
 inline std::vector<OpenClaim> claims_that_block(const SharedTopic& topic) {
   std::vector<OpenClaim> claims = claims_with_others_behind(topic);
   if (claims.empty()) return claims;
@@ -49,7 +50,7 @@ inline std::vector<OpenClaim> claims_that_block(const SharedTopic& topic) {
   return claims;
 }
 
-// Of a partition, at about one moment.
+// Facts about a partition, of approximately one moment.
 struct PartitionFacts {
   PartitionInfo info;
   std::uint64_t oldest_segment = 0;
@@ -64,7 +65,7 @@ inline PartitionFacts facts_of_partition(SharedTopic& topic, std::uint32_t parti
   const ClaimLayout& layout = geometry.claim_layout;
   const PartitionView view = topic.partition(partition);
   PartitionFacts facts;
-  for (int attempt = 0; attempt < 1000; ++attempt) {  // A busy topic may move meanwhile.
+  for (int attempt = 0; attempt < 1000; ++attempt) {  // A busy topic may change meanwhile.
     facts.oldest_segment = load_seq_cst<Edge::retire>(view.control->oldest_segment);
     facts.current = load_acquire<Edge::segment_open>(view.control->current);
     const std::uint64_t claim = load_acquire<Edge::claim>(view.control->claim);
@@ -93,7 +94,7 @@ inline const char* name_of(ParticipantRole role) noexcept {
   }
 }
 
-// Adds what a subscriber's line of one partition tells.
+// Adds a subscriber's state in one partition.
 inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
                        const PartitionFacts& partition, bool retain_all) {
   const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);

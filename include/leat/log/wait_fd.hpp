@@ -1,8 +1,8 @@
 // A file descriptor that tells epoll, asyncio and the like that a topic has something new.
 //
-// The kernel cannot turn a futex into a descriptor, so a helper thread of the waiting process sleeps
-// on the topic's word and writes to an eventfd. It costs one thread, and two system calls and a
-// thread switch per wake-up; nothing while records keep coming.
+// The kernel cannot turn a futex into a descriptor, so a helper thread in the waiting process
+// sleeps on the topic's words and writes to an eventfd. It costs one thread, and two system calls
+// and a thread switch per wake-up; nothing while records keep coming.
 #pragma once
 
 #include <condition_variable>
@@ -43,8 +43,8 @@ class WaitFd {
   // Makes the descriptor unreadable.
   void drain() noexcept { fd_.drain(); }
 
-  // Makes it readable now if `ready`, else when the topic's data word is no longer `value`; with
-  // `look_again` after 2 ms in any case.
+  // Makes the descriptor readable now if `ready`; otherwise when the topic's data word differs from
+  // `value`, and with `look_again` after 2 ms in any case.
   void arm(std::uint32_t value, bool ready, bool look_again) {
     if (ready) {
       fd_.signal();
@@ -59,7 +59,7 @@ class WaitFd {
       is_deaf = look_again && sleeps_for_ever_;
     }
     changed_.notify_one();
-    // It sleeps since there was nothing ahead, and knows of no time: whoever polls this soon need not wait.
+    // The helper sleeps without a timer: wake it, so that it sleeps again with one.
     if (is_deaf) SharedTopic::raise(topic_->header().data_wake);
   }
 
@@ -91,13 +91,13 @@ class WaitFd {
   EventFd fd_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool armed_ = false;  // Protected by mutex_, as the next four.
+  bool armed_ = false;  // Protected by mutex_, as are the next four.
   bool stopping_ = false;
   bool look_again_ = false;
-  bool sleeps_for_ever_ = false;  // The helper does, until the word changes.
+  bool sleeps_for_ever_ = false;  // The helper sleeps without a timer.
   std::uint32_t value_ = 0;
   std::uint32_t fork_generation_ = fork_generation();
-  std::thread helper_;  // Last: it uses the rest.
+  std::thread helper_;  // Last: it uses the members above.
 };
 
 }  // namespace leat::inline v0::detail

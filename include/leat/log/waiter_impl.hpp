@@ -28,7 +28,7 @@ LEAT_INLINE void Patience::look_away(bool yields) noexcept {
   streak_ = 0;
 }
 
-// A forked child has the object, but no helper thread: it leaves the rest of it as it is.
+// A forked child has the object, but not its helper thread: it closes only the descriptor.
 LEAT_INLINE void DeleteWaitFd::operator()(WaitFd* wait_fd) const noexcept {
   if (wait_fd->fork_generation_ == fork_generation()) {
     delete wait_fd;
@@ -52,7 +52,7 @@ LEAT_INLINE void Waiter::begin(Participant participant, std::int64_t spin_ns,
 LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiters,
                                                  const Deadline& deadline,
                                                  const std::stop_token& stop) {
-  constexpr std::int64_t kCapped = 1'000'000;  // ns; where the kernel has no membarrier
+  constexpr std::int64_t kCapped = 1'000'000;  // ns; if the sleeper has no membarrier
   if (waiters.empty() || waiters.size() > kMaxWaiters) return Errc::invalid_argument;
   std::int64_t spin_ns = 0;
   for (const Waiter* waiter : waiters) {
@@ -108,10 +108,10 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
     if (auto ready = first_ready()) return *ready;
     for (std::size_t i = 0; i < waiters.size(); ++i) {
       const auto looked = waiters[i]->look_around();
-      if (!looked) return i;  // poll() will say what is wrong.
+      if (!looked) return i;  // poll() reports what is wrong.
       at_most(*looked);
     }
-    // What was found there may be something to do.
+    // look_around() may have made something ready.
     if (auto ready = first_ready()) return *ready;
     if (is_stopped()) return Errc::stopped;
     if (deadline.passed()) return Errc::timeout;
@@ -166,15 +166,15 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
 
 LEAT_INLINE Result<void> Waiter::note_nothing() {
   patience_.look_away(shares_work_);
-  // Publishers that die leave holes that only readers run into. To look at the claim word more often
-  // would take it from those who publish. With a descriptor each call counts: its helper thread wakes
-  // it every 2 ms for that.
+  // A dead publisher's hole is found only by readers. Checking for one reads the claim word, which
+  // slows publishers down, so this is done once per tick. With a wait_fd, every call counts,
+  // because its helper thread wakes the caller every 2 ms for this purpose.
   if (const std::int64_t tick = tick_ns(); tick != looked_tick_ns_ || wait_fd_ != nullptr) {
     looked_tick_ns_ = tick;
     if (auto looked = look_around(); !looked) return looked.error();
   }
   if (wait_fd_ != nullptr) arm_wait_fd();
-  // relaxed: set for good; seen late, it costs one more empty call.
+  // relaxed: set for good; if it is seen late, that costs one more empty poll.
   if ((load_relaxed<Why::hint>(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
     return Errc::deleted;
   return {};

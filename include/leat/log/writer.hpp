@@ -1,6 +1,6 @@
-// One publisher's side of one partition: claims room, and makes what was written there visible.
+// One publisher's side of one partition: claims room, and makes records visible.
 //
-// docs/internals/log.md, "The claim word", says why nothing is lost on the way.
+// docs/internals/log.md, "The claim word", explains why nothing is lost on the way.
 #pragma once
 
 #include <cstddef>
@@ -21,44 +21,49 @@ namespace leat::inline v0::detail {
 class Roller;
 class SharedTopic;
 
-// Room for a record that is won and not yet visible.
+// Room for a record that was claimed and is not visible yet.
 struct ClaimedRoom {
   RecordHeader* header = nullptr;
   std::uint64_t tag = 0;
-  std::uint64_t old_commit = 0;  // what the commit word held before, for the swap
+  std::uint64_t old_commit = 0;  // value of the commit word before, for the swap
   std::uint64_t offset = 0;
 };
 
-// One publisher's side of one partition.
+// Not thread-safe: belongs to one publisher.
 class PartitionWriter {
  public:
   PartitionWriter(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
                   std::byte* records, bool exclusive) noexcept;
 
-  // Takes `records` offsets and `granules` of room in one step. Waits for room until the deadline if
-  // the policy is block. The header's claim field is written.
+  // Claims `records` offsets and `granules` of room in one step, and writes the header's claim
+  // field. If there is no room and the policy is block or grow, waits until the deadline.
   //   full, timeout, stopped, deleted, would_deadlock   nothing was claimed
+  //   busy      a Claim of this partition is still open
+  //   corrupt   the partition's words contradict each other
   [[gnu::always_inline]] Error claim(ClaimedRoom& room, std::uint64_t records,
                                      std::uint64_t granules, const Deadline& deadline,
                                      const std::stop_token* stop) {
     if (claim_is_open_) [[unlikely]]
       return {Errc::busy};
     if (exclusive_) return claim_exclusive(room, records, granules, deadline, stop);
-    ClaimedRoom won;  // So that no address is taken of `room`: it stays in registers.
+    ClaimedRoom won;  // Not `room`, whose address must not escape: it stays in registers.
     const Error error = claim_shared(won, records, granules, deadline, stop);
     room = won;
     return error;
   }
 
-  // Makes the claimed room visible as `kind`. `revoked` if others gave it up meanwhile.
+  // Commits the claimed room as `kind`. `revoked` if others gave the claim up meanwhile; `deleted`
+  // if the topic was deleted (the record is committed all the same).
   [[gnu::always_inline]] Error commit(const ClaimedRoom& room, RecordKind kind) noexcept {
     const std::uint64_t word = room.tag | static_cast<std::uint64_t>(kind);
-    // Killed between the commit and the wake-up: the kernel wakes a sleeper, which wakes the others.
+    // If this thread is killed between the commit and the wake-up, the kernel wakes a sleeper,
+    // which wakes the others.
     const DeathBellGuard guard{*death_bell_};
     LEAT_CRASH_POINT("commit:before");
     if (exclusive_) {
-      // [record-ready] release; header and payload before the word. No fence before the sleeping bit
-      // is read: whoever sleeps on an exclusive publisher runs a membarrier. [sleeping]
+      // [record-ready] release: header and payload before the word. No fence before the sleeping
+      // bit is read: a thread that sleeps while there is an exclusive publisher runs a
+      // membarrier. [sleeping]
       if (fences_) [[unlikely]] {
         (void)exchange<Edge::record_ready>(room.header->commit, word);
       } else {
@@ -66,11 +71,11 @@ class PartitionWriter {
       }
     } else {
       std::uint64_t expected = room.old_commit;
-      // [record-ready] Header and payload before the word. Fails if the claim was revoked.
+      // [record-ready] seq_cst: header and payload before the word. Fails if the claim was revoked.
       const bool committed =
           compare_exchange<Edge::record_ready>(room.header->commit, expected, word);
       LEAT_CRASH_POINT("commit:swapped");
-      // [intent] release: the record is settled before the slot says so.
+      // [intent] release: the claim is settled before the slot says so.
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
       if (!committed) return {Errc::revoked};
     }
@@ -84,23 +89,24 @@ class PartitionWriter {
 
   void set_claim_open(bool open) noexcept { claim_is_open_ = open; }
 
-  // Offsets from what this returns on are not claimed; it is asked again when that is reached.
+  // Offsets at or above the returned value are not claimed. Called again when that value is
+  // reached, and when space_wake has changed.
   void set_limit(const Callback<std::uint64_t()>* limit) noexcept { limit_ = limit; }
 
-  // Where the kernel has no membarrier(2), each record pays for a fence of its own.
+  // Without membarrier(2), each record needs a fence of its own.
   void use_fences() noexcept { fences_ = true; }
 
  private:
   const Geometry& geometry() const noexcept;
 
-  // An exclusive publisher's phase stays so: which claim is open follows from the claim word.
-  // docs/internals/log.md, "Repair".
+  // An exclusive publisher's phase stays kClaiming; which claim is open follows from the claim
+  // word. docs/internals/log.md, "Repair".
   void announce_exclusive() noexcept;
 
   [[gnu::always_inline]] Error claim_exclusive(ClaimedRoom& room, std::uint64_t records,
                                                std::uint64_t granules, const Deadline& deadline,
                                                const std::stop_token* stop) {
-    // Also before the first claim, and when others closed the segment for it.
+    // Also before the first claim, and after others have closed the segment for this publisher.
     while ((claim_ & granules_or_closed_) + granules > segment_granules_) [[unlikely]] {
       if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
     }
@@ -109,7 +115,7 @@ class PartitionWriter {
       if (error.code != Errc::ok) return error;
     }
     const std::uint64_t increment = layout_.increment(records, granules);
-    // [intent] release, both: what is claimed, before the claim word says that it is.
+    // [intent] release, both: the announcement before the claim word.
     if (increment != announced_increment_) [[unlikely]] {
       store_release<Edge::intent>(slot_->claim_increment, increment);
       announced_increment_ = increment;
@@ -118,7 +124,7 @@ class PartitionWriter {
     LEAT_CRASH_POINT("claim:announced");
     const std::uint64_t word = claim_;
     claim_ += increment;
-    // [claim] release. Alone, so no swap: see Edge::exclusive.
+    // [claim] release. No swap, because nobody else claims: see Edge::exclusive.
     store_release<Edge::claim>(view_.control->claim, claim_);
     LEAT_CRASH_POINT("claim:won");
     place(room, word, records, granules);
@@ -128,10 +134,10 @@ class PartitionWriter {
   Error claim_shared(ClaimedRoom& room, std::uint64_t records, std::uint64_t granules,
                      const Deadline& deadline, const std::stop_token* stop) {
     const std::uint64_t increment = layout_.increment(records, granules);
-    // [intent] release, all: a slot's facts are of the phase that was stored after them.
+    // [intent] release, all: the facts are stored before the phase that they belong to.
     announce(slot_->claim_increment, increment);
     for (std::uint32_t given_up = 0; given_up < kManyMoves;) {
-      // The phase is idle here. The swap below checks what is looked at.
+      // The phase is idle here. The swap below fails if the values read here are stale.
       const std::optional<ClaimPoint> from = claim_point();
       if (!from) [[unlikely]]
         break;
@@ -150,9 +156,9 @@ class PartitionWriter {
       store_release<Edge::intent>(slot_->phase, claim_number_ | kClaiming);
       LEAT_CRASH_POINT("claim:announced");
       std::uint64_t word = from->word;
-      // [claim] seq_cst: the announcement is visible to whoever sees the claim.
+      // [claim] seq_cst: a thread that sees the claim sees the announcement.
       if (!compare_exchange<Edge::claim>(view_.control->claim, word, word + increment)) {
-        // Not claiming while the facts change, so that nobody takes some of the next for this one's.
+        // Idle while the facts change, so that nobody takes a mixture for one announcement.
         store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
         spin_pause();
         continue;
@@ -164,7 +170,8 @@ class PartitionWriter {
           place(room, from->word, records, granules);
           return {};
         }
-        // Unless its entry is another segment's by now, so that nobody reads there any more.
+        // Corrupt, unless the segment was retired meanwhile and its entry reused: then
+        // nobody reads it.
         if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) <= from->segment)
           error = {Errc::corrupt};
       } else {
@@ -172,24 +179,25 @@ class PartitionWriter {
       }
       store_release<Edge::intent>(slot_->phase, claim_number_ | kIdle);
       if (error.code != Errc::ok) return error;
-      ++given_up;  // And claim anew.
+      ++given_up;  // Try again.
     }
     return {Errc::corrupt};
   }
 
-  // A fact that is seldom another than before.
+  // Stores a fact that seldom changes, if it has changed.
   [[gnu::always_inline]] static void announce(std::uint64_t& word, std::uint64_t fact) noexcept {
     if (load_relaxed<Why::own>(word) != fact) [[unlikely]]
       store_release<Edge::intent>(word, fact);
   }
 
-  // What was won from there and must not take effect becomes a gap.
+  // Gives up a claim from `from` that must not take effect: it becomes a gap.
   Error give_up(const ClaimPoint& from);
 
-  // The claim word, and the full number of its segment.
+  // The claim word and the full number of its segment. Nothing if the two contradict each other.
   [[gnu::always_inline]] std::optional<ClaimPoint> claim_point() const noexcept {
-    // [claim] acquire, then [segment-open] acquire. The segment that is entered was opened before, so no
-    // earlier one is meant; nor one a lap later, since it is still the current one.
+    // [claim] acquire, then [segment-open] acquire. If both name the segment that this publisher
+    // has entered, that is the claim word's segment: not an earlier one, because the entered one
+    // was opened before; not one a lap later, because the entered one is still current.
     const std::uint64_t word = load_acquire<Edge::claim>(view_.control->claim);
     if ((word & segment_mask_) == segment_word_ &&
         load_acquire<Edge::segment_open>(view_.control->current) == segment_.number) [[likely]] {
@@ -198,15 +206,15 @@ class PartitionWriter {
     return load_claim_point(*view_.control, layout_);
   }
 
-  // Marks the claim that was just won from `from`. False if it must not take effect: others withdrew it
-  // while this thread did not run, or the truncated segment number has come round since `from` was
-  // read, so that the segment of the claim can't be told.
+  // Marks the claim that was just made from `from`. False if it must not take effect: others
+  // withdrew it while this thread did not run, or the truncated segment number has wrapped around
+  // since `from` was read, so that the claim's segment is unknown.
   [[gnu::always_inline]] bool mark(const ClaimPoint& from) noexcept {
-    // [segment-open] acquire: the claim is in a segment from that of `from` to this one.
+    // [segment-open] acquire: the claim's segment is between that of `from` and this one.
     const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
     if (layout_.is_a_lap_apart(from.segment, current)) [[unlikely]]
       return false;
-    // [withdraw] marked, then looked at `withdrawn`, without a fence in between: see withdraw().
+    // [withdraw] release: marks, then reads `withdrawn` without a fence in between; see withdraw().
     if (fences_) [[unlikely]] {
       (void)exchange<Edge::withdraw>(slot_->phase, claim_number_ | kClaimed);
     } else {
@@ -216,39 +224,44 @@ class PartitionWriter {
     return load_acquire<Edge::withdraw>(slot_->withdrawn) != claim_number_;
   }
 
-  // The room that a claim from `word` took, in the segment that is entered.
+  // Fills in `room` for a claim from `word` in the entered segment, and writes the
+  // header's claim field.
   [[gnu::always_inline]] void place(ClaimedRoom& room, std::uint64_t word, std::uint64_t records,
                                     std::uint64_t granules) noexcept {
     const std::uint64_t granule = layout_.granules(word);
     room.header = &segment_.header(granule);
-    // The lines of the records to come belong to whoever read them last: fetch them early.
+    // The cache lines of the next records are in the caches of their last readers:
+    // fetch them early.
     __builtin_prefetch(reinterpret_cast<const std::byte*>(room.header) + kPrefetchDistance, 1);
     room.tag = segment_.tag(granule, key_);
     room.offset = segment_.base_offset + layout_.records(word);
-    // relaxed: the swap of the commit word checks it, and stores what follows with it.
+    // relaxed: the swap of the commit word fails if it is stale, and publishes what
+    // is stored below.
     if (!exclusive_) {
       room.old_commit = load_relaxed<Why::swap_checks>(room.header->commit);
-      // Revoked already, while this thread did not run: then the swap must fail, so it gets a value
-      // that the word does not hold.
+      // Revoked already, while this thread did not run. The swap must fail, so expect a value that
+      // the word does not hold.
       if (is_record_kind(room.old_commit ^ room.tag)) [[unlikely]]
         room.old_commit = ~room.old_commit;
     }
-    // [overwrite] release: oldest_segment was moved on before this segment was opened; a lossy reader that
-    // sees bytes written from here on also sees that.
+    // [overwrite] release: oldest_segment was moved before this segment was opened, so a lossy
+    // reader that sees bytes written from here on also sees that.
     fence_release<Edge::overwrite>();
     store_relaxed<Why::published_later>(room.header->claim, static_cast<std::uint32_t>(granules) |
                                                                 (records != 1 ? kBatchClaim : 0));
   }
 
-  // Keeps where the segment is. It holds an open claim, or nobody else can move on.
+  // Enters a segment. It is not reused meanwhile: an open claim holds it, or no other
+  // publisher can roll.
   Result<void> enter(std::uint64_t number) noexcept;
 
-  // Called when `granules` do not fit behind the claim word.
+  // Moves to the next segment because `granules` do not fit behind the claim word; waits for
+  // room if necessary.
   Result<void> next_segment(std::uint64_t granules, const Deadline& deadline,
                             const std::stop_token* stop);
 
-  // Whether a claim from there stays below the limit. The offset is that of the claim if its swap
-  // succeeds: then the segment's entry was the current one.
+  // Whether a claim from `from` stays below the limit. The offset is right if the claim's swap
+  // succeeds: then the segment was the current one.
   bool is_below_limit(const ClaimPoint& from, std::uint64_t records);
 
   Error wait_for_limit(ClaimPoint from, std::uint64_t records, const Deadline& deadline,
@@ -256,14 +269,14 @@ class PartitionWriter {
 
   bool waits_for_room() const noexcept;
 
-  // Evicts the subscribers that hold the oldest segment if they have done so for evict_after, counted
-  // from when this publisher first found the topic full because of that segment.
+  // Evicts the subscribers that hold the oldest segment if they have done so for evict_after,
+  // counted from when this publisher first found the topic full because of that segment.
   bool evict_if_late(Roller& roller) noexcept;
 
-  // Writes into each line of the next two records of this size, so that their publication need not
-  // wait until other processors have given the lines up. A store, because prefetching for writing
-  // gains nothing: measured in docs/decisions/0009. It hits room that nobody has claimed, in a segment
-  // where only this publisher can claim, and no commit word.
+  // Writes to each cache line of the next two records of this size, so that publishing them need
+  // not wait for other CPUs to give the lines up. Stores, because prefetching for writing gains
+  // nothing: docs/decisions/0009-an-exclusive-publisher-touches-what-comes-next.md. Only touches
+  // unclaimed room, in a segment where only this publisher claims, and no commit word.
   [[gnu::always_inline]] void touch_ahead(const ClaimedRoom& room) noexcept {
     const std::uint64_t claimed = layout_.granules(claim_) * kGranule;  // Bytes of the segment.
     const auto begin =
@@ -281,38 +294,38 @@ class PartitionWriter {
 
   Error after_commit(std::uint32_t wake) noexcept;
 
-  // ns; for a program to give a subscriber that it made to the thread that will poll it.
+  // ns; how long a program may take to hand a new subscriber to the thread that polls it.
   static constexpr std::int64_t kHandedOver = 1'000'000'000;
   static constexpr std::size_t kCacheLine = 64;          // bytes
   static constexpr std::size_t kTouchAhead = 1024;       // bytes
-  static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured, no matter
+  static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured the same
 
   SharedTopic* topic_;
   PartitionView view_;
-  PartitionSlot* slot_;             // Own line in view_.slots.
+  PartitionSlot* slot_;             // The owner's line in view_.slots.
   std::byte* records_;              // First segment of this partition.
-  const std::uint32_t* data_wake_;  // In the topic's header, as the next.
+  const std::uint32_t* data_wake_;  // In the topic's header, as is the next.
   const std::uint32_t* death_bell_;
   ClaimLayout layout_;  // This and the next three: copies of the geometry.
   std::uint64_t key_;
   std::uint64_t segment_granules_;
-  std::uint64_t granules_or_closed_;   // Mask of the claim word's granules and kClosed.
-  std::uint64_t segment_mask_;         // Mask of the claim word's segment number and kClosed.
-  CurrentSegment<std::byte> segment_;  // The one last claimed in.
+  std::uint64_t granules_or_closed_;   // Mask of the claim word: granules and kClosed.
+  std::uint64_t segment_mask_;         // Mask of the claim word: segment number and kClosed.
+  CurrentSegment<std::byte> segment_;  // The segment last claimed in.
   std::uint64_t segment_word_ = ClaimLayout::kClosed;  // Its first claim word.
-  std::uint64_t touched_ = 0;  // Exclusive only: bytes of the segment that touch_ahead() has seen.
-  std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: what the claim word holds.
-  std::uint64_t announced_increment_ = 0;  // Exclusive only: what the slot's claim_increment holds.
-  std::uint64_t claim_number_;             // << 2; changes with every announcement.
+  std::uint64_t touched_ = 0;  // Exclusive only: how far touch_ahead() has come, in bytes.
+  std::uint64_t claim_ = ClaimLayout::kClosed;  // Exclusive only: the claim word's value.
+  std::uint64_t announced_increment_ = 0;       // Exclusive only: the slot's claim_increment.
+  std::uint64_t claim_number_;                  // << 2; changes with every announcement.
   const Callback<std::uint64_t()>* limit_ = nullptr;
-  std::uint64_t below_ = 0;           // What limit_ returned last,
-  std::uint32_t limit_asked_at_ = 0;  // and where space_wake was then.
-  std::uint64_t blocked_by_ = 0;      // The oldest segment when the topic was full; 0 = it was not.
+  std::uint64_t below_ = 0;           // Last result of limit_,
+  std::uint32_t limit_asked_at_ = 0;  // and the value of space_wake before that call.
+  std::uint64_t blocked_by_ = 0;      // Oldest segment when first found full; 0: not full.
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;
   std::uint32_t own_slot_;
   bool exclusive_;
-  bool claim_is_open_ = false;  // A Claim of this partition is not finished.
+  bool claim_is_open_ = false;  // A Claim of this partition is unfinished.
   bool fences_ = false;
 };
 

@@ -1,4 +1,4 @@
-// What a publisher does once per segment, when there is no room, or when others gave its claim up.
+// What a publisher does once per segment, when there is no room, or when its claim was withdrawn.
 #pragma once
 
 #include "leat/base/config.hpp"
@@ -25,7 +25,7 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       segment_granules_{topic.geometry().segment_granules},
       granules_or_closed_{layout_.granules(~0ULL) | ClaimLayout::kClosed},
       segment_mask_{layout_.pack(~0ULL, 0, 0) | ClaimLayout::kClosed},
-      // relaxed: own word. The numbers go on where the slot's last owner was.
+      // relaxed: own word. Continues the numbers of the slot's last owner.
       claim_number_{load_relaxed<Why::own>(slot_->phase) & ~kPhaseMask},
       partition_{partition},
       own_slot_{own_slot},
@@ -46,7 +46,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 [[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::enter(std::uint64_t number) noexcept {
   auto segment = find_segment(*topic_, view_, number);
   if (!segment) return segment.error();
-  // [intent] release: before the claims of an exclusive publisher in it. The others announce it.
+  // [intent] release: before an exclusive publisher's claims in it. Shared publishers announce it.
   if (exclusive_) store_release<Edge::intent>(slot_->claim_segment, number);
   segment_.enter(*segment, records_, geometry());
   segment_word_ = layout_.pack(number, 0, 0);
@@ -57,7 +57,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 [[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::next_segment(
     std::uint64_t granules, const Deadline& deadline, const std::stop_token* stop) {
   const std::int64_t started_ns = now_ns();
-  // Each move is somebody's progress; scribbled words could pretend that for ever.
+  // Every move is progress by some publisher; corrupted words could fake progress indefinitely.
   for (std::uint32_t moves = 0; moves < kManyMoves;) {
     const std::optional<ClaimPoint> point = load_claim_point(*view_.control, layout_);
     if (!point) return Errc::corrupt;
@@ -76,7 +76,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     }
     moves = 0;
 
-    // Full. Say so on the word that readers wake, look once more, then sleep.
+    // Full. Set the sleeping bit on the word that readers wake, check once more, then sleep.
     if (topic_->is_deleted()) return Errc::deleted;
     if (shortage.by_readers && evict_if_late(roller)) continue;
     if (!waits_for_room()) return Errc::full;
@@ -89,12 +89,12 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     if (stop != nullptr && stop->stop_requested()) return Errc::stopped;
     if (deadline.passed()) return Errc::timeout;
     std::uint32_t& space_wake = topic_->header().space_wake;
-    // [sleeping] seq_cst: the bit is set before the last look.
+    // [sleeping] seq_cst: the bit is set before the last check.
     const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
     LEAT_CRASH_POINT("space:sleeping");
     state = roller.roll(granules, shortage);
     if (!state) return state.error();
-    // Who holds the room may die without a word: look again soon.
+    // A process that holds the room may die silently: recheck soon.
     if (*state == RollState::full)
       futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
   }
@@ -109,7 +109,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     base = load_acquire<Edge::segment_map>(view_.entry(from.segment).base_offset);
   }
   const std::uint64_t end = base + layout_.records(from.word) + records;
-  // [sleeping] acquire: whoever changes what the limit returns moves the word on afterwards.
+  // [sleeping] acquire: space_wake changes after the limit does.
   const std::uint32_t moved = load_acquire<Edge::sleeping>(topic_->header().space_wake);
   if (end > below_ || moved != limit_asked_at_) {
     limit_asked_at_ = moved;
@@ -128,7 +128,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
     if (deadline.passed()) return {Errc::timeout};
     std::uint32_t& space_wake = topic_->header().space_wake;
-    // [sleeping] seq_cst: the bit is set before the last look.
+    // [sleeping] seq_cst: the bit is set before the last check.
     const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
     if (!is_below_limit(from, records))
       futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));

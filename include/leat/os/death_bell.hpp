@@ -1,17 +1,18 @@
-// A word that the kernel rings when a thread dies: it wakes one of those who sleep on it.
+// A word on which the kernel wakes one sleeper when a thread dies.
 //
-//     DeathBellGuard guard{bell};   // if this thread is killed from here on, somebody is woken
+//     DeathBellGuard guard{bell};   // if this thread is killed from here on, one sleeper is woken
 //
-// This is the kernel's help for robust locks (get_robust_list(2); the kernel's documentation,
-// locking/robust-futex-ABI): each thread has a list of the locks it holds, and the one that it is
-// just taking or releasing is "pending". When a thread dies, the kernel looks at the pending lock, and
-// if its word is 0 it wakes one sleeper, for the lock may have been given back and nobody told. Our
-// word is always 0 and nobody's lock.
+// This uses the kernel's support for robust locks (get_robust_list(2); kernel documentation,
+// locking/robust-futex-ABI). Each thread has a list of the locks that it holds; the one that it is
+// taking or releasing is "pending". When a thread dies and the word of its pending lock is 0, the
+// kernel wakes one sleeper on that word, because the lock may have been released without a wake-up.
+// Our word is always 0 and is no lock at all.
 //
-// The C library uses the same pending entry while it locks or unlocks a robust mutex. So the guard puts
-// back what was there before: it may be used in a signal handler that interrupted such a call, or another
-// guard. There is only one entry, so the bell of the interrupted one is silent meanwhile; and a handler
-// that uses a robust mutex silences the bell of what it interrupted.
+// The C library uses the same pending entry while it locks or unlocks a robust mutex. The guard
+// therefore restores the previous value, so it may be used in a signal handler that interrupted
+// such a call, or another guard. There is only one entry per thread: the interrupted guard's bell
+// is silent until the handler returns, and a handler that uses a robust mutex silences the bell of
+// the guard it interrupted.
 #pragma once
 
 #include <linux/futex.h>
@@ -24,12 +25,13 @@
 namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
-inline constexpr bool kHasDeathBell = false;  // Nobody dies in the model but at a step.
+inline constexpr bool kHasDeathBell = false;  // In the model, threads die only at model operations.
 #else
 inline constexpr bool kHasDeathBell = true;
 #endif
 
-// What the kernel knows of this thread, or, where it knows nothing, memory that nobody looks at.
+// The calling thread's robust list head, as registered with the kernel. If there is none, a dummy
+// that nobody reads.
 inline robust_list_head& robust_list_of_thread() noexcept {
   static thread_local robust_list_head unknown{};
   static thread_local robust_list_head* head = nullptr;
@@ -49,7 +51,7 @@ class DeathBellGuard {
     if constexpr (kHasDeathBell) {
       head_ = &robust_list_of_thread();
       before_ = pending();
-      // The kernel adds futex_offset and finds the word.
+      // The kernel adds futex_offset to the entry to find the word.
       const auto entry = reinterpret_cast<std::intptr_t>(&bell) - head_->futex_offset;
       pending() = reinterpret_cast<robust_list*>(entry);
     }
@@ -61,11 +63,11 @@ class DeathBellGuard {
   DeathBellGuard& operator=(const DeathBellGuard&) = delete;
 
  private:
-  // volatile: the kernel reads it, whenever the thread is killed.
+  // volatile: the kernel reads it when the thread is killed, at any instruction.
   robust_list* volatile& pending() const noexcept { return head_->list_op_pending; }
 
   robust_list_head* head_ = nullptr;
-  robust_list* before_ = nullptr;  // Most often null.
+  robust_list* before_ = nullptr;  // Previous pending entry, usually null.
 };
 
 }  // namespace leat::inline v0::detail

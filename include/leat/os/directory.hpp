@@ -1,4 +1,4 @@
-// Directories and names in them, always relative to an open directory.
+// Operations on directories and on names relative to an open directory.
 #pragma once
 
 #include <dirent.h>
@@ -15,14 +15,15 @@
 
 namespace leat::inline v0::detail {
 
-// Opens a name in a directory; never follows a link.
+// Opens a name in a directory. Never follows a symbolic link.
 inline Result<Fd> open_at(int directory, const char* name, int flags, ::mode_t mode = 0) noexcept {
   Fd fd =
       above_standard_streams(Fd{::openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW, mode)});
   if (!fd) return last_system_error();
   return fd;
 }
-// Opens a file. What else may have that name, a FIFO or a device, is `wrong_format` and never waited for.
+// Opens a regular file. Anything else with that name (a FIFO, a device) is `wrong_format`;
+// never blocks on it.
 inline Result<Fd> open_file_at(int directory, const char* name, int flags,
                                ::mode_t mode = 0) noexcept {
   auto file = open_at(directory, name, flags | O_NONBLOCK, mode);
@@ -41,8 +42,9 @@ inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
   return open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }
 
-// A directory by its path; with `make` it is made with mode 0700 if it is missing. With `only_own` it
-// must belong to the caller, not be a link, and nobody else may write there: else `permission`.
+// Opens a directory by path. With `make`, creates it with mode 0700 if it is missing. With
+// `only_own`, returns `permission` unless it belongs to the caller, is not a symbolic link, and
+// nobody else can write to it.
 inline Result<Fd> open_directory_path(const std::string& path, bool make, bool only_own) noexcept {
   if (make && ::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return last_system_error();
   const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (only_own ? O_NOFOLLOW : 0);
@@ -63,7 +65,7 @@ inline Result<void> make_directory_at(int directory, const char* name) noexcept 
   return {};
 }
 
-// `exists` if the new name is taken.
+// Returns `exists` if the new name is taken.
 inline Result<void> rename_at(int directory, const char* from, const char* to) noexcept {
   if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) != 0)
     return last_system_error();
@@ -77,7 +79,7 @@ inline void delete_directory_at(int directory, const char* name) noexcept {
   ::unlinkat(directory, name, AT_REMOVEDIR);
 }
 
-// Sets the mode, whatever the umask, and the group unless it is -1.
+// Sets the mode regardless of the umask, and the group unless it is -1.
 inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexcept {
   const auto same_user = static_cast<::uid_t>(-1);
   if (group >= 0 && ::fchown(fd, same_user, static_cast<::gid_t>(group)) != 0) {

@@ -1,4 +1,4 @@
-// What the kernel offers to wait for besides futexes: an eventfd, and changes of a directory.
+// Things to wait for besides futexes: an eventfd, and changes in a directory.
 #pragma once
 
 #include <poll.h>
@@ -13,7 +13,7 @@
 
 namespace leat::inline v0::detail {
 
-// A counter with a descriptor that is readable while it is not zero.
+// An eventfd: its descriptor is readable while its counter is not zero.
 class EventFd {
  public:
   EventFd() noexcept : fd_{above_standard_streams(Fd{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)})} {}
@@ -33,7 +33,7 @@ class EventFd {
   Fd fd_;
 };
 
-// For poll(2): the time left, at most an hour; -1 for ever.
+// The remaining time as a timeout for poll(2): at most one hour; -1 for no deadline.
 inline int poll_timeout_ms(const Deadline& deadline) noexcept {
   if (deadline.is_never()) return -1;
   if (deadline.is_immediate()) return 0;
@@ -41,13 +41,14 @@ inline int poll_timeout_ms(const Deadline& deadline) noexcept {
   return left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
 }
 
-// Sleeps until one of two descriptors is readable, or the deadline; whether the first one is.
+// Sleeps until one of two descriptors is readable or the deadline passes. Returns whether the first
+// one is readable.
 inline bool wait_readable(int first, int second, const Deadline& deadline) noexcept {
   pollfd entries[2] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
   return ::poll(entries, 2, poll_timeout_ms(deadline)) > 0 && entries[0].revents != 0;
 }
 
-// Sleeps until something appears in a directory. No polling: inotify.
+// Waits for names to appear in a directory, using inotify.
 class DirectoryWatch {
  public:
   explicit DirectoryWatch(const std::string& path) noexcept
@@ -55,10 +56,10 @@ class DirectoryWatch {
     if (fd_) watched_ = ::inotify_add_watch(fd_.get(), path.c_str(), IN_MOVED_TO | IN_CREATE) >= 0;
   }
 
-  // Until a change or the deadline, or for no reason.
+  // Returns after a change, at the deadline, or spuriously.
   void wait(Deadline deadline) noexcept {
     if (deadline.is_immediate()) return;
-    // Where inotify is not to be had, look every 10 ms.
+    // Without inotify, recheck every 10 ms.
     if (!watched_) deadline = deadline.at_most_ns(10'000'000);
     pollfd entry{fd_.get(), POLLIN, 0};
     ::poll(&entry, watched_ ? 1 : 0, poll_timeout_ms(deadline));
@@ -72,7 +73,7 @@ class DirectoryWatch {
   bool watched_ = false;
 };
 
-// Whether somebody signalled an eventfd, or wrote to a pipe. Never waits.
+// Whether a descriptor is readable: an eventfd was signalled, or a pipe written to. Never waits.
 inline bool is_readable(int fd) noexcept {
   pollfd entry{fd, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;

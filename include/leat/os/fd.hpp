@@ -1,4 +1,4 @@
-// A file descriptor that is closed by whoever has it.
+// Owns a file descriptor and closes it.
 #pragma once
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ class Fd {
   }
   int get() const noexcept { return number_; }
   explicit operator bool() const noexcept { return number_ >= 0; }
-  // Gives the number up without closing it.
+  // Releases ownership without closing.
   int release() noexcept { return std::exchange(number_, -1); }
 
  private:

@@ -1,4 +1,4 @@
-// Files and their mappings.
+// File allocation and memory mappings.
 #pragma once
 
 #include <fcntl.h>
@@ -19,16 +19,16 @@
 namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL
-namespace model {  // The model knows one byte of a file by all its addresses.
+namespace model {  // Makes all mappings of a byte one location of the model.
 void mapped(const void* data, std::size_t size, int fd) noexcept;
 void unmapped(const void* data) noexcept;
-// Of a range of a file: whether touching it is allowed from here on.
+// Sets whether a range of a file has memory; the model reports accesses to a range without.
 void has_memory(int fd, std::size_t offset, std::size_t size, bool has) noexcept;
 }  // namespace model
 #endif
 
-// The same description under a number above 2: a program that was started without standard streams
-// still writes to 1 and 2, and must not write into a topic.
+// Duplicates a descriptor below 3 to a higher number: a program that was started without standard
+// streams still writes to 1 and 2, and must not write into a topic.
 inline Fd above_standard_streams(Fd fd) noexcept {
   if (fd.get() < 0 || fd.get() > 2) return fd;
   return Fd{::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3)};
@@ -52,9 +52,9 @@ class Mapping {
     if (data_ != nullptr) ::munmap(data_, size_);
   }
 
-  // Maps `size` bytes of the file and makes their page table entries now, so that no access faults
-  // later. The file's pages exist already (allocate_file), so this is cheap. Without `whole` the file
-  // has holes: populate() is told where it has none.
+  // Maps `size` bytes of the file and populates the page tables, so that no later access faults.
+  // The file's pages exist already (allocate_file), so this is cheap. `whole` = false means that
+  // the file has holes: the caller then calls populate() on the parts that have pages.
   static Result<Mapping> map(int fd, std::size_t size, bool writable, bool whole = true) noexcept {
     const int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
     const int flags = whole ? MAP_SHARED | MAP_POPULATE : MAP_SHARED;
@@ -66,13 +66,13 @@ class Mapping {
     Mapping mapping;
     mapping.data_ = data;
     mapping.size_ = size;
-    // MAP_POPULATE only reads; a first write to each page would still fault. Older kernels refuse
-    // (EINVAL): then the first lap pays for it.
+    // MAP_POPULATE only maps pages for reading; the first write to each page would still fault.
+    // Older kernels refuse MADV_POPULATE_WRITE (EINVAL); there, the first lap takes the faults.
     if (writable && whole) mapping.populate(0, size, true);
     return mapping;
   }
 
-  // Makes the page table entries of a part whose pages exist. Never a signal, whatever is there.
+  // Populates the page tables for a range whose pages exist. Never raises a signal.
   void populate(std::size_t offset, std::size_t size, bool writable) const noexcept {
     (void)::madvise(data() + offset, size, writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
   }
@@ -86,13 +86,13 @@ class Mapping {
   std::size_t size_ = 0;
 };
 
-// Runs a call that changes a file's size or its pages, without signals: on tmpfs a signal undoes what the
-// call has done so far, so a program with a fast timer would never be done with it. Where the limit of
-// file sizes (RLIMIT_FSIZE) refuses, that is an error, and does not end the process by SIGXFSZ.
+// Runs a call that changes a file's size or pages, with signals blocked: on tmpfs a signal undoes
+// the work of an interrupted call, so a program with a fast timer would never finish. Exceeding
+// RLIMIT_FSIZE returns an error and does not end the process by SIGXFSZ.
 template <class Call>
 Result<void> change_file(Call&& call) noexcept {
   const SignalsBlocked blocked;
-  const bool was_pending = is_pending(SIGXFSZ);  // The program's own.
+  const bool was_pending = is_pending(SIGXFSZ);  // Raised by the program itself.
   int result = 0;
   do {
     result = call();
@@ -103,13 +103,13 @@ Result<void> change_file(Call&& call) noexcept {
   return error;
 }
 
-// Gives the file its size and its pages, so that a full file system is an error here and not a
-// SIGBUS later. Pages come zeroed.
+// Extends the file and allocates its pages (zeroed), so that a full file system is an error here
+// and not a SIGBUS later.
 inline Result<void> allocate_range(int fd, std::size_t offset, std::size_t size) noexcept {
-  // Part by part, so that signals need not wait for long. No segment is larger: of one that does not
-  // get all its memory, tmpfs takes back what it got.
+  // In parts, so that signals are not blocked for long. A segment is never larger than a part: if a
+  // call fails, tmpfs takes back what that call allocated.
   constexpr std::size_t kPart = std::size_t{1} << 30;
-  // What cannot fit would take everybody's memory before it fails.
+  // A request that cannot fit would use up all memory before it fails.
   struct ::statvfs space {};
   if (size > kPart && ::fstatvfs(fd, &space) == 0 && space.f_blocks != 0 &&
       size / space.f_frsize > space.f_bavail)
@@ -130,7 +130,7 @@ inline Result<void> allocate_file(int fd, std::size_t size) noexcept {
   return allocate_range(fd, 0, size);
 }
 
-// Gives the file its size and no pages: all of it is a hole.
+// Sets the file's size without allocating pages: the whole file is a hole.
 inline Result<void> set_file_size(int fd, std::size_t size) noexcept {
   auto done = change_file([&] { return ::ftruncate(fd, static_cast<off_t>(size)); });
   if (!done) return done;
@@ -140,7 +140,7 @@ inline Result<void> set_file_size(int fd, std::size_t size) noexcept {
   return {};
 }
 
-// Takes the pages of a range away; the size stays.
+// Frees the pages of a range; the file keeps its size.
 inline Result<void> make_hole(int fd, std::size_t offset, std::size_t size) noexcept {
   auto done = change_file([&] {
     return ::fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
@@ -153,7 +153,7 @@ inline Result<void> make_hole(int fd, std::size_t offset, std::size_t size) noex
   return {};
 }
 
-// Bytes of memory that the file's pages take.
+// Bytes of memory that the file's pages occupy.
 inline Result<std::size_t> file_memory(int fd) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return last_system_error();

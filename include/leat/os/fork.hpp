@@ -1,15 +1,15 @@
-// Knows when this process is a forked child, so that inherited handles can be refused.
+// Detects whether this process is a forked child, so that inherited handles can be refused.
 //
-// A handle keeps the fork_generation() of its making and compares before use: one load of a private
-// global. A child must not go on with its parent's handles, for both would own the same participant.
-// os/fork_state.hpp is what happens at a fork.
+// A handle stores the fork_generation() of its creation and compares it before use: one load of a
+// private global. A child must not use its parent's handles, because both processes would then own
+// the same participant. What happens at a fork is in os/fork_state.hpp.
 #pragma once
 
 #include <cstdint>
 
 namespace leat::inline v0::detail {
 
-inline std::uint32_t fork_generation_value = 1;  // Written only in a new child, before it runs on.
+inline std::uint32_t fork_generation_value = 1;  // Written only in a new child, at the fork.
 
 inline std::uint32_t fork_generation() noexcept { return fork_generation_value; }
 
@@ -19,7 +19,7 @@ std::uint64_t thread_token() noexcept;
 }
 #endif
 
-// Of the calling thread, within its process.
+// Identifies the calling thread within its process.
 inline std::uint64_t thread_token() noexcept {
 #ifdef LEAT_MODEL
   return model::thread_token();

@@ -1,7 +1,8 @@
-// What this process keeps for its forks: the descriptors that a child must close, and a token of its own.
+// Per-process state for fork(): the descriptors that a child must close, and a random
+// process token.
 //
-// A child must not keep its parent's locks alive: it closes its copies of their descriptors at once
-// (os/lock_file.hpp), and from then on has another fork_generation().
+// A child must not keep its parent's locks alive. It closes its copies of their descriptors when it
+// first runs (os/lock_file.hpp); from then on it has another fork_generation().
 #pragma once
 
 #include <pthread.h>
@@ -19,17 +20,17 @@
 namespace leat::inline v0::detail {
 
 struct ForkState {
-  std::mutex mutex;                 // Held by fork() itself, so that the child finds `locks` whole.
-  std::vector<int> locks;           // Descriptors of every LockFile.
-  std::uint64_t process_token = 0;  // Random; remade in a child.
+  std::mutex mutex;                 // Held across fork(), so that the child sees `locks` whole.
+  std::vector<int> locks;           // Descriptor of every LockFile; -1 while it is being opened.
+  std::uint64_t process_token = 0;  // Random; a child gets a new one.
 };
 
 inline ForkState& fork_state() noexcept {
-  static ForkState& state = *new ForkState;  // Never destroyed: handlers may run at any time.
+  static ForkState& state = *new ForkState;  // Never destroyed: fork handlers may run at any time.
   return state;
 }
 
-// A number that no other process on the machine has, not even in another PID namespace.
+// A random number, unique to a process on this machine, across PID namespaces. Never 0.
 inline std::uint64_t make_random() noexcept {
   std::uint64_t value = 0;
   if (::getrandom(&value, sizeof(value), 0) != sizeof(value)) {
@@ -55,14 +56,14 @@ inline const bool fork_handlers_registered = register_fork_handlers();
 
 inline std::uint64_t process_token() noexcept { return fork_state().process_token; }
 
-// While it lives this process does not fork: other threads that want to wait, and this one runs no
-// signal handler that might.
+// While it exists, this process does not fork: fork() in other threads waits, and signal handlers,
+// which might fork, are blocked in this thread.
 class ForkHeld {
  public:
   ForkHeld() : guard_{fork_state().mutex} {}
 
  private:
-  const SignalsBlocked signals_;  // First: before the mutex is taken.
+  const SignalsBlocked signals_;  // First: signals are blocked before the mutex is taken.
   const std::lock_guard<std::mutex> guard_;
 };
 

@@ -1,4 +1,4 @@
-// Sleeping on a word of shared memory until somebody wakes it (futex(2), process-shared).
+// Sleeping on a word of shared memory until another process wakes it (futex(2), process-shared).
 #pragma once
 
 #include <linux/futex.h>
@@ -28,7 +28,7 @@ inline timespec to_timespec(std::int64_t at_ns) noexcept {
   return {.tv_sec = at_ns / 1'000'000'000, .tv_nsec = at_ns % 1'000'000'000};
 }
 
-// Sleeps while `word` is `expected`, until woken or the deadline. May return early for no reason.
+// Sleeps while `word` equals `expected`, until woken or the deadline. May return spuriously.
 inline void futex_wait(const std::uint32_t& word, std::uint32_t expected,
                        Deadline deadline) noexcept {
   if (deadline.is_immediate()) return;
@@ -41,7 +41,7 @@ inline void futex_wait(const std::uint32_t& word, std::uint32_t expected,
 #endif
 }
 
-// Wakes all who sleep on the word.
+// Wakes all sleepers on the word.
 inline void futex_wake_all(const std::uint32_t& word) noexcept {
 #ifdef LEAT_MODEL
   model::futex_wake(&word);
@@ -50,14 +50,14 @@ inline void futex_wake_all(const std::uint32_t& word) noexcept {
 #endif
 }
 
-// A word and the value it is expected to keep while asleep.
+// A word to sleep on, and its expected value.
 struct FutexWait {
   const std::uint32_t* word;
   std::uint32_t expected;
 };
 inline constexpr std::size_t kMaxFutexWaits = 128;  // The kernel's own limit (FUTEX_WAITV_MAX).
 
-// Whether the kernel can sleep on several words (Linux 5.16).
+// Whether the kernel can sleep on several words at once (Linux 5.16).
 inline bool has_futex_waitv() noexcept {
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
   static const bool has =
@@ -68,9 +68,9 @@ inline bool has_futex_waitv() noexcept {
 #endif
 }
 
-// Sleeps until any of the words is woken or differs. Returns the number of the last one that was woken, or
-// -1 where it is not known that any was. Where the kernel cannot, it sleeps on the first word for at most
-// 1 ms, so that callers look at the others in turn.
+// Sleeps until one of the words is woken or differs from its expected value. Returns the index of
+// the last word that was woken, or -1 if that is unknown. On kernels without futex_waitv, sleeps on
+// the first word for at most 1 ms, so that callers check the others in turn.
 inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
   if (deadline.is_immediate() || waits.empty()) return -1;
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)

@@ -1,9 +1,10 @@
-// Kernel facts about who is alive: open-file-description locks on single bytes of a file.
+// Liveness as the kernel knows it: open-file-description locks on single bytes of a file.
 //
-// A participant locks a byte of its own through a file description of its own. The kernel drops the
-// lock when the description goes: at close, exec or any death, in any PID namespace. Others ask with
-// byte_is_locked(). Unlike process-owned locks (F_SETLK), closing another descriptor of the file
-// does not drop it; unlike a PID, a byte that nobody reuses never comes back to life.
+// A participant locks its own byte through its own file description. The kernel drops the lock when
+// the description is closed: by close, exec, or any kind of death, in any PID namespace. Other
+// processes test it with byte_is_locked(). Unlike process-owned locks (F_SETLK), it is not dropped
+// when another descriptor of the file is closed. Unlike a PID, a byte is never reused, so a
+// participant that is dead stays dead.
 #pragma once
 
 #include <fcntl.h>
@@ -24,8 +25,8 @@ bool byte_is_locked(int fd, std::int64_t offset) noexcept;
 
 enum class LockKind : short { exclusive = F_WRLCK, shared = F_RDLCK, none = F_UNLCK };
 
-// True if this description now holds the byte (or, with `none`, has let go of it), false if another one
-// does that excludes it.
+// True if this description now holds the lock (or, with `none`, has released it); false if another
+// description holds a conflicting one.
 inline Result<bool> try_lock_byte(int fd, std::int64_t offset,
                                   LockKind kind = LockKind::exclusive) noexcept {
 #ifdef LEAT_MODEL
@@ -44,8 +45,8 @@ inline Result<bool> try_lock_byte(int fd, std::int64_t offset,
 #endif
 }
 
-// Whether any other description holds the byte. About 0.6 us. When the kernel does not say, the
-// answer is yes: nobody is ever taken for dead without proof.
+// Whether another description holds the byte. About 0.6 us. If the kernel reports an error the
+// answer is yes: a participant is never considered dead without proof.
 inline bool byte_is_locked(int fd, std::int64_t offset) noexcept {
 #ifdef LEAT_MODEL
   return model::byte_is_locked(fd, offset);

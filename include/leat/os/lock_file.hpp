@@ -1,11 +1,12 @@
-// A file that is opened to lock bytes of it, and that no forked child keeps.
+// A file opened for locking, whose locks a forked child does not inherit.
 //
 //     auto file = LockFile::open(directory, "control", O_RDWR);
 //     auto locked = file->try_lock(offset);   // until *file is closed, or its process is dead
 //
-// A child of fork has a copy of every descriptor, and a lock lives for as long as any of them. So the
-// child closes its copies of these at once, and the process does not fork while it opens or closes one:
-// a child finds each of them on the list of os/fork_state.hpp, and no number that is another file's by now.
+// A forked child has a copy of every descriptor, and a lock lives as long as any copy. So the child
+// closes its copies at once (os/fork_state.hpp has the list), and the process does not fork while a
+// LockFile is opened or closed: the child finds every one of them on the list, and no number that
+// already belongs to another file.
 #pragma once
 
 #include <utility>
@@ -28,11 +29,11 @@ class LockFile {
   }
   ~LockFile() { close(); }
 
-  // Opens a file as open_file_at() does.
+  // Opens a file like open_file_at().
   static Result<LockFile> open(int directory, const char* name, int flags, ::mode_t mode = 0) {
     const ForkHeld held;
     std::vector<int>& list = fork_state().locks;
-    list.push_back(-1);  // First: no memory may be had.
+    list.push_back(-1);  // First: it may throw bad_alloc.
     auto fd = open_file_at(directory, name, flags, mode);
     if (!fd) {
       list.pop_back();
@@ -42,21 +43,21 @@ class LockFile {
     return LockFile{std::move(*fd)};
   }
 
-  // As try_lock_byte(). One byte of each file.
+  // Like try_lock_byte(). A LockFile locks at most one byte.
   Result<bool> try_lock(std::int64_t offset, LockKind kind = LockKind::exclusive) noexcept {
     auto locked = try_lock_byte(fd_.get(), offset, kind);
     if (locked && *locked) locked_ = offset;
     return locked;
   }
 
-  // Gives the lock up.
+  // Releases the lock and closes the file.
   void close() noexcept {
     if (!fd_) return;
     if (is_inherited()) {
-      fd_.release();  // Closed at fork; the number may be another file's by now.
+      fd_.release();  // Closed at fork; the number may belong to another file by now.
       return;
     }
-    // A child made without fork (clone(2)) may have a copy still.
+    // A child created by the bare clone(2) may still have a copy.
     if (locked_ >= 0) (void)try_lock_byte(fd_.get(), locked_, LockKind::none);
     const ForkHeld held;
     std::erase(fork_state().locks, fd_.get());
@@ -64,14 +65,14 @@ class LockFile {
   }
 
   int get() const noexcept { return fd_.get(); }
-  // Opened by a parent of this process: it is closed here, and locks nothing.
+  // Whether it was opened by a parent of this process: then it is closed here, and locks nothing.
   bool is_inherited() const noexcept { return fork_generation_ != fork_generation(); }
 
  private:
   explicit LockFile(Fd fd) noexcept : fd_{std::move(fd)} {}
 
   Fd fd_;
-  std::int64_t locked_ = -1;  // The byte; -1 for none.
+  std::int64_t locked_ = -1;  // Offset of the locked byte; -1 for none.
   std::uint32_t fork_generation_ = fork_generation();
 };
 

@@ -1,6 +1,6 @@
-// A full memory barrier on every thread of every registered process, paid by the caller alone
-// (membarrier(2), global expedited). It lets a publisher store a commit word and then read the
-// sleeping bit without a fence of its own: whoever goes to sleep runs the fence for both.
+// A full memory barrier on every running thread of all registered processes, paid for by the caller
+// alone (membarrier(2), global expedited). It lets a publisher store a commit word and read the
+// sleeping bit without a fence of its own: the thread that goes to sleep runs the barrier for both.
 #pragma once
 
 #include <linux/membarrier.h>
@@ -15,7 +15,7 @@ bool membarrier() noexcept;
 }
 #endif
 
-// Makes this process one that membarrier_all() reaches. False if the kernel refuses.
+// Registers this process as a target of membarrier_all(). False if the kernel refuses.
 inline bool membarrier_register() noexcept {
 #ifdef LEAT_MODEL
   return true;
@@ -24,7 +24,7 @@ inline bool membarrier_register() noexcept {
 #endif
 }
 
-// False if the kernel refuses: then the caller must not rely on it.
+// False if the kernel refuses: the caller must then not rely on a barrier.
 inline bool membarrier_all() noexcept {
 #ifdef LEAT_MODEL
   return model::membarrier();

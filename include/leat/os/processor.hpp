@@ -1,4 +1,4 @@
-// The processor that the calling thread runs on.
+// Yielding the CPU.
 #pragma once
 
 #include <sched.h>
@@ -7,7 +7,7 @@
 
 namespace leat::inline v0::detail {
 
-// Lets another thread that is ready have the processor, if there is one. About 0.3 us if not.
+// Lets another runnable thread have the CPU, if there is one; about 0.3 us otherwise.
 inline void yield_processor() noexcept {
 #ifdef LEAT_MODEL
   spin_pause();

@@ -1,4 +1,4 @@
-// Keeping the program's signals out of places where they would do harm.
+// Blocking signals where a handler would do harm.
 #pragma once
 
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 namespace leat::inline v0::detail {
 
-// Blocks all signals of the calling thread while it lives. Threads that are started meanwhile never handle
-// any: those of the library's own leave the program's signals to the program's threads.
+// Blocks all signals in the calling thread while it exists. Threads started meanwhile inherit the
+// mask, so the library's own threads never run the program's signal handlers.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {
@@ -25,12 +25,12 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-// Of the calling thread or of its whole process; blocked, else it would have been handled.
+// Whether a blocked signal is pending, for the calling thread or the process.
 inline bool is_pending(int signal) noexcept {
   sigset_t pending;
   return ::sigpending(&pending) == 0 && ::sigismember(&pending, signal) == 1;
 }
-// Takes a pending signal off, so that nobody ever handles it. It must be blocked.
+// Consumes a pending signal without running its handler. It must be blocked.
 inline void take_pending(int signal) noexcept {
   sigset_t only;
   ::sigemptyset(&only);
