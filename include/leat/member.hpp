@@ -46,8 +46,7 @@ struct Delivery {
   friend class detail::MemberCore;
   std::uint64_t state_ = 0;  // State of the hold when it was delivered.
   std::uint64_t position_ = 0;
-  std::uint32_t row_ = 0;  // Where the hold is: row and index.
-  std::uint32_t hold_ = 0;
+  std::uint64_t hold_ = 0;  // Which hold it is.
 };
 
 namespace detail {

@@ -1,6 +1,6 @@
 // Claims new records of the topic for a member.
 //
-//     if (auto any = claimer.claim(64, HoldPhase::ready); any && *any) …  // they are in `ready`
+//     if (claimer.claim(64, HoldPhase::ready) == Found::some) …  // they are in `ready`
 //
 // A claim walks from the group's cursor, stores a hold for each record, and swaps the cursor to the end
 // of its walk; if the swap fails, all of it is undone. docs/internals/groups.md, "Claiming", has the
@@ -30,9 +30,8 @@ class Claimer {
 
   void reserve();  // Throws bad_alloc.
 
-  // Claims up to `want` records of one partition: the next one that has some. True: they are in `ready`.
-  //   closed, corrupt
-  Result<bool> claim(std::size_t want, HoldPhase phase) noexcept;
+  // Claims up to `want` records of one partition, the next one that has some; they are in `ready` then.
+  Found claim(std::size_t want, HoldPhase phase) noexcept;
   // Something came back and was taken: so there is no reason to wait with the next claim.
   void resume() noexcept;
 
@@ -69,7 +68,7 @@ class Claimer {
   struct Attempt {
     CursorValue from;                 // Where the cursor was,
     ClaimName name;                   // and what the claim is called.
-    HoldState state;                  // Of its holds.
+    std::uint64_t state = 0;          // Of its holds.
     Walk walk = Walk::nothing;        // How the walk ended.
     std::uint64_t first_segment = 0;  // Where it began.
     std::size_t share = 0;            // Records, at most.
@@ -77,9 +76,9 @@ class Claimer {
     bool has_moved = false;  // Gaps were passed, or the end of a segment.
     bool is_late = false;    // By key: another member was faster.
   };
-  enum class End : std::uint8_t { some, none, again, corrupt, closed };
+  enum class End : std::uint8_t { some, none, again, failed };
 
-  Result<bool> claim_of(Lane& lane, std::size_t want, HoldPhase phase) noexcept;
+  Found claim_of(Lane& lane, std::size_t want, HoldPhase phase) noexcept;
   void name_claim(Attempt& claim, std::uint32_t partition, HoldPhase phase) noexcept;
   void hold_records(Attempt& claim, Lane& lane, std::size_t want) noexcept;
   void write_hold(HoldRef ref, const WalkedRecord& record, std::uint64_t state) noexcept;
@@ -104,7 +103,7 @@ class Claimer {
   Redelivery& redelivery_;
   std::vector<Lane> lanes_;
   std::size_t next_lane_ = 0;
-  std::vector<ReadyRecord> parked_;  // By the claim that is just made.
+  FixedList<ReadyRecord> parked_;    // By the claim that is just made.
   std::size_t may_park_ = kAhead;    // Before a pause,
   std::size_t park_run_ = kAhead;    // of so many.
   std::int64_t claim_again_ns_ = 0;  // Nothing is claimed before; 0: at once.
@@ -121,19 +120,19 @@ inline void Claimer::reserve() {
 
 // ---- Which partition, and when -------------------------------------------------------------------
 
-inline Result<bool> Claimer::claim(std::size_t want, HoldPhase phase) noexcept {
+inline Found Claimer::claim(std::size_t want, HoldPhase phase) noexcept {
   if (holds_.free_own() < want) holds_.find_settled();
   if (must_pause()) [[unlikely]]
-    return false;
+    return Found::none;
   for (std::size_t turn = 0; turn < lanes_.size(); ++turn) {
     Lane& lane = lanes_[next_lane_];
     if (++next_lane_ == lanes_.size()) next_lane_ = 0;
-    auto claimed = claim_of(lane, want, phase);
-    has_gained_ = claimed && *claimed;
+    const Found found = claim_of(lane, want, phase);
+    has_gained_ = found == Found::some;
     if (has_gained_) park_run_ = may_park_ = kAhead;
-    if (!claimed || *claimed || claim_again_ns_ != 0) return claimed;
+    if (found != Found::none || claim_again_ns_ != 0) return found;
   }
-  return false;
+  return Found::none;
 }
 
 inline bool Claimer::must_pause() noexcept {
@@ -152,7 +151,8 @@ inline void Claimer::resume() noexcept {
 }
 
 // If there are other members: not more than half of a member's share of what is there.
-inline std::size_t Claimer::fair_share(const Lane& lane, std::size_t want) noexcept {
+[[gnu::always_inline]] inline std::size_t Claimer::fair_share(const Lane& lane,
+                                                              std::size_t want) noexcept {
   if (want <= 1) return want;
   if (claims_until_count_ == 0) {
     claims_until_count_ = 64;
@@ -169,7 +169,7 @@ inline std::size_t Claimer::fair_share(const Lane& lane, std::size_t want) noexc
 
 // ---- The steps of a claim ------------------------------------------------------------------------
 
-inline Result<bool> Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) noexcept {
+inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) noexcept {
   const std::uint32_t partition = lane.partition();
   ready_.begin();
   for (std::uint32_t attempt = 0; attempt < kManyMoves; ++attempt) {
@@ -177,13 +177,13 @@ inline Result<bool> Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase ph
     claim.from = place_.group.load_cursor(partition);
     if (!pins_.pin(partition, claim.from)) {
       pins_.unpin(partition);
-      if (place_.group.is_closed()) return Errc::closed;
+      if (place_.group.is_closed()) return Found::closed;
       continue;  // Others have moved it.
     }
     claim.walk = lane.walker.go_to(claim.from);
     if (claim.walk == Walk::nothing) {
       pins_.unpin(partition);
-      return false;
+      return Found::none;
     }
     name_claim(claim, partition, phase);
     hold_records(claim, lane, want);
@@ -191,45 +191,50 @@ inline Result<bool> Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase ph
     LEAT_CRASH_POINT("take:held");
     const bool is_made = swap_cursor(claim, lane.walker);
     const End end = is_made ? keep_claimed(claim, lane.walker) : drop_claimed(claim, partition);
-    if (end == End::some) return true;
-    if (end == End::none) return false;
+    if (end == End::some) return Found::some;
+    if (end == End::none) return Found::none;
     if (end != End::again) break;
   }
-  return place_.group.is_closed() ? Errc::closed : Errc::corrupt;
+  return place_.group.is_closed() ? Found::closed : Found::corrupt;
 }
 
 // First step: a number that the cursor does not show for this seat now, so that it tells this claim.
-inline void Claimer::name_claim(Attempt& claim, std::uint32_t partition, HoldPhase phase) noexcept {
+[[gnu::always_inline]] inline void Claimer::name_claim(Attempt& claim, std::uint32_t partition,
+                                                       HoldPhase phase) noexcept {
   std::uint64_t number = holds_.claim_number() + 1;
   if (names_claim(claim.from, place_.seat, {number, 0})) ++number;
   claim.name = {number, partition};
   // [group-cursor] release: before the claim's holds.
   store_release<Edge::group_cursor>(place_.own_seat().claiming, claim.name.pack());
-  claim.state = {phase, place_.owner(), phase == HoldPhase::held ? 1U : 0U,
-                 false, false,          number & HoldState::kGenerationMask};
+  claim.state = HoldState{.phase = phase,
+                          .owner = place_.owner(),
+                          .deliveries = phase == HoldPhase::held ? 1U : 0U,
+                          .generation = number & HoldState::kGenerationMask}
+                    .pack();
 }
 
 // Second step: walks from the cursor on, and stores a hold for each record.
-inline void Claimer::hold_records(Attempt& claim, Lane& lane, std::size_t want) noexcept {
+[[gnu::always_inline]] inline void Claimer::hold_records(Attempt& claim, Lane& lane,
+                                                         std::size_t want) noexcept {
   Walker& walker = lane.walker;
-  std::vector<ReadyRecord>& claimed = ready_.records();
+  FixedList<ReadyRecord>& claimed = ready_.records();
   claim.first_segment = walker.segment();
   claim.share = std::min({fair_share(lane, want), holds_.room(), kAtOnce});
-  const std::uint64_t word = claim.state.pack();
   if (claim.share != 0) holds_.show_in_flight(1);
   while (claim.walk != Walk::corrupt && claimed.size() < claim.share &&
          holds_.reserve(claim.holds, claim.state)) {
-    WalkedRecord record;
-    claim.walk = walker.next(record);
+    ReadyRecord& one = claimed.spare();  // Filled in place.
+    claim.walk = walker.next(one.record);
     if (claim.walk == Walk::skipped) {
       claim.has_moved = true;
       if (place_.must_pin && walker.segment() != claim.first_segment) break;
       continue;
     }
     if (claim.walk != Walk::record) break;
-    const HoldRef ref = holds_.use(claim.holds);
-    write_hold(ref, record, word);
-    push_reserved(claimed, {record, ref, word});
+    one.ref = holds_.use(claim.holds);
+    one.state = claim.state;
+    write_hold(one.ref, one.record, claim.state);
+    claimed.push_spare();
   }
   holds_.release_unused(claim.holds, claim.state);
 }
@@ -238,8 +243,8 @@ inline void Claimer::hold_records(Attempt& claim, Lane& lane, std::size_t want) 
                                                        std::uint64_t state) noexcept {
   GroupHold& hold = hold_at(place_.group, ref);
   GroupSeat& seat = place_.own_seat();
-  if (ref.row == place_.seat && load_relaxed<Why::own>(seat.hold_high) <= ref.index)
-    store_release<Edge::hold>(seat.hold_high, ref.index + 1);
+  if (ref.row() == place_.seat && load_relaxed<Why::own>(seat.hold_high) <= ref.index())
+    store_release<Edge::hold>(seat.hold_high, ref.index() + 1);
   // [hold-place] release, two: the reads of this hold's last record are done.
   store_release<Edge::hold_place>(hold.position, record.position);
   store_relaxed<Why::published_later>(hold.offset, record.offset);
@@ -251,7 +256,8 @@ inline void Claimer::hold_records(Attempt& claim, Lane& lane, std::size_t want) 
 }
 
 // Third step, by key: parks what has somebody else's key.
-inline void Claimer::gain_keys(Attempt& claim, std::uint32_t partition) noexcept {
+[[gnu::always_inline]] inline void Claimer::gain_keys(Attempt& claim,
+                                                      std::uint32_t partition) noexcept {
   if (!place_.by_key) return;
   // Who walks the same records at the same time must not find their keys taken for nothing.
   claim.is_late = place_.group.load_cursor(partition) != claim.from;
@@ -263,7 +269,8 @@ inline void Claimer::gain_keys(Attempt& claim, std::uint32_t partition) noexcept
 }
 
 // Fourth step: the claim is made if the cursor is still where the walk began.
-inline bool Claimer::swap_cursor(const Attempt& claim, const Walker& walker) noexcept {
+[[gnu::always_inline]] inline bool Claimer::swap_cursor(const Attempt& claim,
+                                                        const Walker& walker) noexcept {
   const bool has_passed = claim.has_moved || !ready_.empty() || !parked_.empty();
   if (claim.is_late || claim.walk == Walk::corrupt || !has_passed) return false;
   note_claim(place_.group, walker.partition(), claim.from);
@@ -276,13 +283,14 @@ inline bool Claimer::swap_cursor(const Attempt& claim, const Walker& walker) noe
 }
 
 // Last step: the claim was made. What is ready is this member's; what is parked, everybody's.
-inline Claimer::End Claimer::keep_claimed(const Attempt& claim, const Walker& walker) noexcept {
+[[gnu::always_inline]] inline Claimer::End Claimer::keep_claimed(const Attempt& claim,
+                                                                 const Walker& walker) noexcept {
   // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
   if (place_.group.is_closed()) [[unlikely]] {
     ready_.begin();
     parked_.clear();
     pins_.unpin(walker.partition());
-    return End::closed;
+    return End::failed;
   }
   // [group-cursor] release
   store_release<Edge::group_cursor>(place_.own_seat().noted, claim.name.pack());
@@ -297,7 +305,7 @@ inline Claimer::End Claimer::keep_claimed(const Attempt& claim, const Walker& wa
   // Only gaps so far, or keys that others have.
   return claim.has_moved || any ? End::again : End::none;
 }
-inline void Claimer::keep_holds(const Attempt& claim) noexcept {
+[[gnu::always_inline]] inline void Claimer::keep_holds(const Attempt& claim) noexcept {
   holds_.commit(claim.holds);
   holds_.raise_in_flight(ready_.size() + parked_.size());
   for (const ReadyRecord& one : ready_.records()) {
@@ -340,7 +348,7 @@ inline void Claimer::keep_holds(const Attempt& claim) noexcept {
 // Or: it was not made, and never will be.
 inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t partition) noexcept {
   const bool any = !ready_.empty() || !parked_.empty();
-  if (any) drop_holds(claim.state.pack());
+  if (any) drop_holds(claim.state);
   pins_.unpin(partition);
   holds_.show_in_flight();
   if (claim.walk != Walk::corrupt && !any && !claim.has_moved) {
@@ -351,7 +359,7 @@ inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t pa
   }
   // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
   if (claim.walk == Walk::corrupt && place_.group.load_cursor(partition) == claim.from)
-    return End::corrupt;
+    return End::failed;
   spin_pause();
   return End::again;
 }

@@ -1,8 +1,11 @@
-// What never allocates once it has its room: push_reserved(vector, value), and a small table in which a
-// member remembers its records.
+// A list and a table that never allocate once they have their room.
+//
+//     FixedList<ReadyRecord> ready;
+//     ready.reserve(256);             // At most so many at a time.
+//     ready.push_back(record);
 //
 //     FixedMap<Mine> mine;
-//     mine.reserve(1024);             // At most so many at a time.
+//     mine.reserve(1024);             // The same.
 //     mine.insert(key)->order = 1;    // Keys are not ~0.
 //     mine.erase(key);
 //
@@ -12,17 +15,38 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 namespace leat::inline v0::detail {
 
-// There is room: reserve() was called.
 template <class Value>
-[[gnu::always_inline]] inline void push_reserved(std::vector<Value>& vector, Value value) noexcept {
-  if (vector.size() == vector.capacity()) __builtin_unreachable();
-  vector.push_back(value);
-}
+class FixedList {
+ public:
+  void reserve(std::size_t count) { values_ = std::make_unique<Value[]>(count); }
+  // There is room: the caller knows.
+  [[gnu::always_inline]] void push_back(const Value& value) noexcept { values_[size_++] = value; }
+  // The same in two steps: the value behind the last one, and then it belongs to the list.
+  Value& spare() noexcept { return values_[size_]; }
+  void push_spare() noexcept { ++size_; }
+  void resize(std::size_t size) noexcept { size_ = size; }  // Smaller.
+  void clear() noexcept { size_ = 0; }
+  void swap(FixedList& other) noexcept {
+    values_.swap(other.values_);
+    std::swap(size_, other.size_);
+  }
+
+  std::size_t size() const noexcept { return size_; }
+  bool empty() const noexcept { return size_ == 0; }
+  Value& operator[](std::size_t at) noexcept { return values_[at]; }
+  const Value* begin() const noexcept { return values_.get(); }
+  const Value* end() const noexcept { return values_.get() + size_; }
+
+ private:
+  std::unique_ptr<Value[]> values_;
+  std::size_t size_ = 0;
+};
 
 template <class Value>
 class FixedMap {

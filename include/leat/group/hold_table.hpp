@@ -41,7 +41,7 @@ class HoldTable {
     bool has_spare = false;    // The one at `spare` is reserved, and not used.
   };
   // Makes sure that there is one more for a claim whose holds get this state. False: there is none.
-  bool reserve(Reservation& claim, const HoldState& state) noexcept {
+  bool reserve(Reservation& claim, std::uint64_t state) noexcept {
     if (claim.from_own != free_.size() || claim.has_spare) return true;
     return claim.has_spare = reserve_spare(claim, state);
   }
@@ -53,7 +53,7 @@ class HoldTable {
     return {group_.geometry().seat_count, claim.spare++};
   }
   // Lets go of a hold that was reserved and not used.
-  void release_unused(Reservation& claim, const HoldState& state) noexcept;
+  void release_unused(Reservation& claim, std::uint64_t state) noexcept;
   // The claim was made. Each of its records is kept, or forgotten, next.
   void commit(const Reservation& claim) noexcept { free_.resize(free_.size() - claim.from_own); }
   // Neither the own row nor the spare ones had another hold.
@@ -72,7 +72,7 @@ class HoldTable {
   }
   // Tells others so many, and `more` that are about to be. Before the hold, or the cursor, that they
   // find: whoever is about to sleep looks here whether somebody may die over records.
-  void show_in_flight(std::size_t more = 0) noexcept {
+  [[gnu::always_inline]] void show_in_flight(std::size_t more = 0) noexcept {
     // [hold] release
     store_release<Edge::hold>(place_.own_seat().in_flight,
                               static_cast<std::uint32_t>(in_flight_ + more));
@@ -90,7 +90,7 @@ class HoldTable {
   OwnRecord* find(HoldRef ref) noexcept;
   // The same of a hold that is its own for sure.
   OwnRecord& at(HoldRef ref) noexcept {
-    return ref.row == place_.seat ? row_[ref.index].record : *others_.find(ref.word());
+    return ref.row() == place_.seat ? row_[ref.index()].record : *others_.find(ref.word());
   }
   // Calls visit(ref, record) for all of its own. It may forget that one.
   template <class Visit>
@@ -123,7 +123,7 @@ class HoldTable {
     Whose whose = Whose::free;
   };
 
-  bool reserve_spare(Reservation& claim, const HoldState& state) noexcept;
+  bool reserve_spare(Reservation& claim, std::uint64_t state) noexcept;
   void mark_lost(std::uint32_t index) noexcept {
     row_[index].whose = Whose::lost;
     ++lost_;
@@ -133,10 +133,10 @@ class HoldTable {
   const MemberPlace& place_;
   GroupView& group_;
   KeyOrder& keys_;
-  std::vector<RowHold> row_;         // The own row.
-  std::vector<std::uint32_t> free_;  // Its free holds; the next one last.
-  std::size_t lost_ = 0;             // How many of row_ are.
-  FixedMap<OwnRecord> others_;       // In rows of others and spare ones.
+  std::vector<RowHold> row_;       // The own row.
+  FixedList<std::uint32_t> free_;  // Its free holds; the next one last.
+  std::size_t lost_ = 0;           // How many of row_ are.
+  FixedMap<OwnRecord> others_;     // In rows of others and spare ones.
   std::size_t in_flight_ = 0;
   std::uint64_t claim_number_ = 0;  // Of the last claim made, or larger.
   bool has_lost_ = false;
@@ -161,14 +161,15 @@ inline void HoldTable::make() {
 
 // Reserves the first spare hold that is free, from claim.spare on.
 [[gnu::noinline]] inline bool HoldTable::reserve_spare(Reservation& claim,
-                                                       const HoldState& state) noexcept {
+                                                       std::uint64_t state) noexcept {
   const std::uint32_t spare_row = group_.geometry().seat_count;
   for (; claim.spare < group_.geometry().spare_count(); ++claim.spare) {
     GroupHold& hold = group_.hold(spare_row, claim.spare);
     std::uint64_t word = load_acquire<Edge::hold>(hold.state);
     if (phase_of(word) != HoldPhase::free) continue;
     // Others used it, too, perhaps with larger numbers.
-    if (const std::uint64_t last = HoldState::unpack(word).generation; last >= state.generation) {
+    if (const std::uint64_t last = HoldState::unpack(word).generation;
+        last >= HoldState::unpack(state).generation) {
       raise_claim_number(last);
       continue;
     }
@@ -177,7 +178,8 @@ inline void HoldTable::make() {
            !compare_exchange<Edge::hold>(group_.header().spare_high, high, claim.spare + 1)) {
     }
     // [hold] seq_cst: only one gets it. Its facts follow, before the cursor passes the record.
-    if (compare_exchange<Edge::hold>(hold.state, word, state.reserved().pack())) {
+    if (compare_exchange<Edge::hold>(hold.state, word,
+                                     HoldState::unpack(state).reserved().pack())) {
       LEAT_CRASH_POINT("take:spare");
       return true;
     }
@@ -185,12 +187,12 @@ inline void HoldTable::make() {
   return false;
 }
 
-inline void HoldTable::release_unused(Reservation& claim, const HoldState& state) noexcept {
+inline void HoldTable::release_unused(Reservation& claim, std::uint64_t state) noexcept {
   if (!claim.has_spare) return;
   claim.has_spare = false;
   // [hold] release
   store_release<Edge::hold>(group_.hold(group_.geometry().seat_count, claim.spare).state,
-                            HoldState::let_go(state.pack(), HoldPhase::free));
+                            HoldState::let_go(state, HoldPhase::free));
 }
 
 inline void HoldTable::find_settled() noexcept {
@@ -208,9 +210,9 @@ inline void HoldTable::find_settled() noexcept {
 }
 
 inline OwnRecord* HoldTable::find(HoldRef ref) noexcept {
-  if (ref.row != place_.seat) return others_.find(ref.word());
-  if (ref.index >= row_.size() || row_[ref.index].whose != Whose::own) return nullptr;
-  return &row_[ref.index].record;
+  if (ref.row() != place_.seat) return others_.find(ref.word());
+  if (ref.index() >= row_.size() || row_[ref.index()].whose != Whose::own) return nullptr;
+  return &row_[ref.index()].record;
 }
 
 template <class Visit>
@@ -226,26 +228,26 @@ void HoldTable::each(Visit&& visit) noexcept {
 }
 
 inline void HoldTable::keep(HoldRef ref, const OwnRecord& record) noexcept {
-  if (ref.row != place_.seat) [[unlikely]] {
+  if (ref.row() != place_.seat) [[unlikely]] {
     *others_.insert(ref.word()) = record;
     return;
   }
-  if (row_[ref.index].whose == Whose::lost) --lost_;
-  row_[ref.index] = {record, Whose::own};
+  if (row_[ref.index()].whose == Whose::lost) --lost_;
+  row_[ref.index()] = {record, Whose::own};
 }
 
 inline void HoldTable::park(HoldRef ref) noexcept {
-  if (ref.row == place_.seat) mark_lost(ref.index);
+  if (ref.row() == place_.seat) mark_lost(ref.index());
 }
 
 [[gnu::always_inline]] inline void HoldTable::forget(HoldRef ref, HoldPhase now) noexcept {
-  RowHold* const own = ref.row == place_.seat ? &row_[ref.index] : nullptr;
+  RowHold* const own = ref.row() == place_.seat ? &row_[ref.index()] : nullptr;
   if (own == nullptr || now != HoldPhase::free || place_.by_key || is_retaken(own->record.state))
       [[unlikely]] {
     forget_slowly(ref, now);
   } else {
     own->whose = Whose::free;
-    push_reserved(free_, ref.index);
+    free_.push_back(ref.index());
   }
   lower_in_flight(1);
 }
@@ -255,20 +257,20 @@ inline void HoldTable::park(HoldRef ref) noexcept {
     // Before in_flight falls: until then others look after this member, should it die here.
     if (const OwnRecord* record = find(ref); record != nullptr) keys_.drop(record->key);
   }
-  if (ref.row != place_.seat) {
+  if (ref.row() != place_.seat) {
     others_.erase(ref.word());
     return;
   }
   if (now != HoldPhase::free) {
-    mark_lost(ref.index);
+    mark_lost(ref.index());
     return;
   }
-  RowHold& own = row_[ref.index];
+  RowHold& own = row_[ref.index()];
   // Whoever retook it raised the number in its state.
   if (is_retaken(own.record.state))
     raise_claim_number(HoldState::unpack(own.record.state).generation);
   own.whose = Whose::free;
-  free_.push_back(ref.index);
+  free_.push_back(ref.index());
 }
 
 [[gnu::noinline]] inline void HoldTable::lose(HoldRef ref) noexcept {

@@ -29,7 +29,7 @@ class KeyOrder {
   // Hash of the record's key; 0: it has none. Its memory is pinned, or held.
   std::uint64_t hash(const WalkedRecord& walked) const noexcept;
   // Moves what has somebody else's key from `claimed` to `parked`. The holds are stored already.
-  void gain(std::vector<ReadyRecord>& claimed, std::vector<ReadyRecord>& parked) noexcept;
+  void gain(FixedList<ReadyRecord>& claimed, FixedList<ReadyRecord>& parked) noexcept;
   void drop(std::uint64_t key) noexcept;
 
   // Whether it is worth trying to take a record that came back.
@@ -98,8 +98,8 @@ inline std::uint64_t KeyOrder::hash(const WalkedRecord& walked) const noexcept {
   return key;
 }
 
-inline void KeyOrder::gain(std::vector<ReadyRecord>& claimed,
-                           std::vector<ReadyRecord>& parked) noexcept {
+inline void KeyOrder::gain(FixedList<ReadyRecord>& claimed,
+                           FixedList<ReadyRecord>& parked) noexcept {
   std::size_t kept = 0;
   for (const ReadyRecord& one : claimed) {
     GroupHold& hold = hold_at(place_.group, one.ref);
@@ -109,7 +109,7 @@ inline void KeyOrder::gain(std::vector<ReadyRecord>& claimed,
       HoldState state = HoldState::unpack(one.state);
       state.phase = HoldPhase::ready;
       state.deliveries = 0;
-      push_reserved(parked, {one.record, one.ref, state.pack()});
+      parked.push_back({one.record, one.ref, state.pack()});
       // [hold] release: as when it was stored first.
       store_release<Edge::hold>(hold.state, state.pack());
       continue;

@@ -80,8 +80,7 @@ inline bool MemberCore::is_overtaking() noexcept {
                                                       Delivery& delivery, bool is_dead_letter) {
   delivery.state_ = state;
   delivery.position_ = found.position;
-  delivery.row_ = ref.row;
-  delivery.hold_ = ref.index;
+  delivery.hold_ = ref.word();
   delivery.deliveries = HoldState::unpack(state).deliveries;
   Record& record = delivery.record;
   record = {};
@@ -156,15 +155,22 @@ inline Got MemberCore::bury(const Delivery& delivery) {
 // Called when nothing is ready: takes records that came back, or claims new ones.
 [[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, HoldPhase phase) noexcept {
   if (holds_.is_full() && lease_.is_set()) forget_lost_leases();
-  auto got = redelivery_.take(want, claimer_.members());
-  if (got && *got) {
+  Found found = redelivery_.take(want, claimer_.members());
+  if (found == Found::some) {
     claimer_.resume();
     return Got::one;
   }
-  if (got && holds_.is_full()) return fail(Errc::in_flight_full);
-  if (got) got = claimer_.claim(want, phase);
-  if (!got) return fail(got.error());
-  return *got ? Got::one : Got::none;
+  if (found == Found::none) {
+    if (holds_.is_full()) return fail(Errc::in_flight_full);
+    found = claimer_.claim(want, phase);
+  }
+  switch (found) {
+    case Found::some: return Got::one;
+    case Found::none: return Got::none;
+    case Found::closed: return fail(Errc::closed);
+    case Found::corrupt: break;
+  }
+  return fail(Errc::corrupt);
 }
 
 // Called when there was nothing to hand out.

@@ -149,7 +149,7 @@ inline void MemberCore::note_thread() noexcept {
 
 // What this member remembers of a delivery; null if it is not its own, or not any more.
 inline OwnRecord* MemberCore::find_own(const Delivery& delivery) noexcept {
-  OwnRecord* const own = holds_.find({delivery.row_, delivery.hold_});
+  OwnRecord* const own = holds_.find(HoldRef::of(delivery.hold_));
   return own != nullptr && own->state == delivery.state_ ? own : nullptr;
 }
 inline bool MemberCore::is_in_hand(const Delivery& delivery) noexcept {
@@ -157,14 +157,14 @@ inline bool MemberCore::is_in_hand(const Delivery& delivery) noexcept {
   return own != nullptr && own->order != 0;
 }
 inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
-  const HoldRef ref{delivery.row_, delivery.hold_};
+  const HoldRef ref = HoldRef::of(delivery.hold_);
   return lease_.was_lost(ref, delivery.state_) ? Errc::lease_lost : Errc::not_held;
 }
 
 // Moves a hold of this member on: to free, or returned.
 [[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
                                                       HoldPhase to) noexcept {
-  const HoldRef ref{delivery.row_, delivery.hold_};
+  const HoldRef ref = HoldRef::of(delivery.hold_);
   const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = hold_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
@@ -217,8 +217,7 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
     if (own.order == 0 || own.order > last) return;
     const GroupHold& hold = hold_at(group(), ref);
     Delivery delivery;
-    delivery.row_ = ref.row;
-    delivery.hold_ = ref.index;
+    delivery.hold_ = ref.word();
     delivery.state_ = own.state;
     // relaxed, both: what this member wrote, or found
     delivery.position_ = load_relaxed<Why::own>(hold.position);
@@ -238,7 +237,7 @@ inline Result<void> MemberCore::give_back(const Delivery& delivery,
   if (place_.by_key) ready_.give_back();
   Delivery returned = delivery;
   if (delay.count() > 0 && !delay_hold(returned, delay)) {
-    holds_.lose({delivery.row_, delivery.hold_});
+    holds_.lose(HoldRef::of(delivery.hold_));
     return Errc::lease_lost;
   }
   return settle(returned, HoldPhase::returned);
@@ -246,7 +245,7 @@ inline Result<void> MemberCore::give_back(const Delivery& delivery,
 
 // Says in the hold that nobody may take the record before. False: others have it, its lease ran out.
 inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
-  GroupHold& hold = group().hold(delivery.row_, delivery.hold_);
+  GroupHold& hold = hold_at(group(), HoldRef::of(delivery.hold_));
   // Before the state, which says that it counts. Swapped from what it was while the record was this
   // member's: it may be another's by now, with a delay of its own.
   const std::int64_t visible_at = ns_from_now(delay.count());

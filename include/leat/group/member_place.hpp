@@ -27,6 +27,9 @@ inline constexpr std::size_t kAhead = 64;  // Records claimed for later calls of
 // Recheck interval, in ns, while others have records: one of them may die or stop silently.
 inline constexpr std::int64_t kOthersDie = 4'000'000;
 
+// What a look for records came to. Not a Result: this is on the way of records.
+enum class Found : std::uint8_t { some, none, closed, corrupt };
+
 struct MemberPlace {
   SharedTopic& topic;
   GroupView& group;
@@ -43,20 +46,27 @@ struct MemberPlace {
   std::uint32_t owner() const noexcept { return seat + 1; }
 };
 
-// Which hold of the group.
-struct HoldRef {
-  std::uint32_t row = 0, index = 0;
-
-  // In one word, as a key of tables.
-  constexpr std::uint64_t word() const noexcept { return std::uint64_t{row} << 32 | index; }
+// Which hold of the group: its row, and its index there. One word, so that it is stored and loaded whole.
+class HoldRef {
+ public:
+  constexpr HoldRef() noexcept = default;
+  constexpr HoldRef(std::uint32_t row, std::uint32_t index) noexcept
+      : word_{std::uint64_t{row} << 32 | index} {}
   static constexpr HoldRef of(std::uint64_t word) noexcept {
     return {static_cast<std::uint32_t>(word >> 32), static_cast<std::uint32_t>(word)};
   }
+
+  constexpr std::uint32_t row() const noexcept { return static_cast<std::uint32_t>(word_ >> 32); }
+  constexpr std::uint32_t index() const noexcept { return static_cast<std::uint32_t>(word_); }
+  constexpr std::uint64_t word() const noexcept { return word_; }
   bool operator==(const HoldRef&) const noexcept = default;
+
+ private:
+  std::uint64_t word_ = 0;
 };
 
 inline GroupHold& hold_at(const GroupView& group, HoldRef ref) noexcept {
-  return group.hold(ref.row, ref.index);
+  return group.hold(ref.row(), ref.index());
 }
 
 // A record that this member has claimed, or taken of those that came back, and not handed out.

@@ -27,7 +27,7 @@ class ReadyRecords {
     next_ = 0;
     holds_.clear_lost();
   }
-  std::vector<ReadyRecord>& records() noexcept { return records_; }
+  FixedList<ReadyRecord>& records() noexcept { return records_; }
 
   // Returns what was not handed out to the group.
   void give_back() noexcept {
@@ -45,7 +45,7 @@ class ReadyRecords {
  private:
   const MemberPlace& place_;
   HoldTable& holds_;
-  std::vector<ReadyRecord> records_;
+  FixedList<ReadyRecord> records_;
   std::size_t next_ = 0;
 };
 

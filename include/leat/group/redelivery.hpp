@@ -1,7 +1,7 @@
 // Takes records that came back: given back, parked, left by the dead, or taken away from a member that
 // stood still or whose lease ran out.
 //
-//     if (auto any = redelivery.take(64, members); any && *any) …  // they are in `ready`
+//     if (redelivery.take(64, members) == Found::some) …  // they are in `ready`
 //
 // They lie where they were claimed, in any row, so a look walks all holds; it is made only when the
 // group's count of returns says that there is something new. docs/internals/groups.md, "Redelivery".
@@ -24,14 +24,13 @@ class Redelivery {
 
   void reserve() { found_.reserve(kAtOnce); }  // Throws bad_alloc.
 
-  // Takes about `want` of the records that may be taken now. True: they are in `ready`.
-  //   closed
-  Result<bool> take(std::size_t want, std::size_t members) noexcept {
+  // Takes about `want` of the records that may be taken now; they are in `ready` then.
+  Found take(std::size_t want, std::size_t members) noexcept {
     // [hold] acquire: raised after the states of what was returned.
     const std::uint64_t returned = load_acquire<Edge::hold>(place_.group.header().returned);
     if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
         [[likely]]
-      return false;
+      return Found::none;
     return look(returned, want, members);
   }
 
@@ -52,7 +51,7 @@ class Redelivery {
  private:
   static constexpr int kManyLooks = 1000;
 
-  Result<bool> look(std::uint64_t returned, std::size_t want, std::size_t members) noexcept;
+  Found look(std::uint64_t returned, std::size_t want, std::size_t members) noexcept;
   void find_and_take(std::size_t want, std::size_t room, std::size_t members) noexcept;
   std::int64_t find(const std::optional<ReturnedRecord>& after) noexcept;
   void note_found(const ReturnedRecord& one) noexcept;
@@ -73,11 +72,11 @@ class Redelivery {
 };
 
 // `returned` is the group's count before the look.
-[[gnu::noinline]] inline Result<bool> Redelivery::look(std::uint64_t returned, std::size_t want,
-                                                       std::size_t members) noexcept {
+[[gnu::noinline]] inline Found Redelivery::look(std::uint64_t returned, std::size_t want,
+                                                std::size_t members) noexcept {
   const std::size_t room = holds_.room();
   want = std::min(want, room);
-  if (want == 0) return false;
+  if (want == 0) return Found::none;
   ready_.begin();
   // Others see that this member may die over what it takes, or over slots.
   holds_.raise_in_flight(1);
@@ -87,14 +86,14 @@ class Redelivery {
     seen_returned_ = returned;
     // Others return them faster than they can be looked at: once more soon.
     if (!found_.empty()) next_visible_ns_ = now_ns() + kOthersDie;
-    return false;
+    return Found::none;
   }
   // Nothing keeps the memory of records of a deleted group that came back.
   if (place_.group.is_closed()) [[unlikely]] {
     ready_.begin();
-    return Errc::closed;
+    return Found::closed;
   }
-  return true;
+  return Found::some;
 }
 
 inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
@@ -203,7 +202,7 @@ inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
   holds_.keep(one.ref, {state.pack(), 0, one.key});
   WalkedRecord record;
   record.position = load_relaxed<Why::own>(hold.position);
-  push_reserved(ready_.records(), {record, one.ref, state.pack()});
+  ready_.records().push_back({record, one.ref, state.pack()});
   return true;
 }
 
