@@ -1,11 +1,11 @@
-# The front door. Every target installs the Debian packages that it misses (tools/install-deps.sh).
+# Every target installs the Debian packages it needs and does not find (tools/install-deps.sh).
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 600
 SOAK_SECONDS ?= 3600
-# Of bench/peers/run.py: --quick, --only aeron,pipe, …
+# Options for bench/peers/run.py: --quick, --only aeron,pipe, …
 PEERS_OPTIONS ?=
-# Debian's pytest belongs to Debian's python, which another one may hide.
+# Debian's pytest works only with Debian's python, which may not be the first one in PATH.
 PYTHON ?= $(firstword $(wildcard /usr/bin/python3) python3)
 export PYTHONDONTWRITEBYTECODE = 1
 
@@ -48,8 +48,8 @@ bench: bench-build
 	build/leat bench ipc
 	build/leat bench crash
 
-# The results in the repository: on a quiet machine, for half an hour. 10,000 messages in each run of
-# which there are latencies: p99.99 needs as many.
+# Makes the results in the repository. Takes half an hour and needs a quiet machine. Each run that
+# measures latencies sends 10,000 messages, because p99.99 needs that many.
 bench-ipc: SIZES = sizes=1,100,1KiB,16KiB,64KiB
 bench-ipc: SWEEP = build/leat bench ipc --pin 0,1 --out bench/results
 bench-ipc: bench-build

@@ -1,6 +1,6 @@
-# One test executable per folder of tests/, every GoogleTest case a ctest of its own (so that one
-# that hangs or dies takes nothing else down), named <folder>.<Suite>.<Case>. A folder without
-# sources is skipped here; tools/run_tests.py notices when a folder with sources ran nothing.
+# One test executable per folder of tests/. Every GoogleTest case is a ctest case of its own, named
+# <folder>.<Suite>.<Case>, so a case that hangs or crashes does not affect the others. A folder without
+# sources is skipped here; tools/run_tests.py fails when a folder with sources ran nothing.
 include(GoogleTest)
 find_package(GTest REQUIRED)
 
@@ -10,8 +10,8 @@ set(slow_factor 1)
 if(LEAT_SANITIZE)
   set(slow_factor 3)
 endif()
-# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [DEFINITIONS X]). DEFINITIONS change what
-# the library does, so it is compiled once more for such folders.
+# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [DEFINITIONS X]). DEFINITIONS change the
+# behaviour of the library, so it is compiled once more for such folders.
 function(leat_test_folder folder)
   cmake_parse_arguments(arg "RECURSE;SERIAL;UNITY" "TIMEOUT" "DEFINITIONS" ${ARGN})
   set(kind GLOB)
@@ -45,11 +45,11 @@ function(leat_test_folder folder)
     LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}>)
   target_include_directories(${name} PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
-  # Compile time: most of it is the library's templates, over and over. One instantiation for several
-  # files, and as little optimizing as tests of behaviour need.
+  # Most of the compile time goes into the same library templates in every file. A unity build
+  # instantiates them once for several files, and -O1 is enough for tests of behaviour.
   if(arg_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
-    foreach(source IN LISTS sources)  # Those with a list of cases call it by the same names.
+    foreach(source IN LISTS sources)  # Files with a Case of their own would clash.
       file(STRINGS ${source} cases REGEX "^struct Case ")
       if(cases)
         set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
@@ -58,7 +58,7 @@ function(leat_test_folder folder)
   endif()
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <leat/leat.hpp>)
   target_compile_options(${name} PRIVATE -O1)
-  target_link_libraries(${name} PRIVATE GTest::gtest_main)  # Gives way to a main() of the folder.
+  target_link_libraries(${name} PRIVATE GTest::gtest_main)  # A folder's own main() takes precedence.
   if("${sources}" MATCHES "/tests/unit/cli/")
     target_link_libraries(${name} PRIVATE leat_cli_lib)
   endif()
@@ -76,11 +76,12 @@ endif()
 leat_test_folder(crash TIMEOUT 120 UNITY DEFINITIONS LEAT_TEST_STEPS)
 leat_test_folder(storm TIMEOUT 200)
 leat_test_folder(outage TIMEOUT 200 SERIAL UNITY DEFINITIONS LEAT_TEST_STEPS)
-if(NOT LEAT_SANITIZE)  # The scheduler's own stacks and its model of memory are not for sanitizers.
+if(NOT LEAT_SANITIZE)  # Sanitizers do not understand the scheduler's stacks and memory model.
   leat_test_folder(interleave TIMEOUT 300 UNITY DEFINITIONS LEAT_MODEL)
 endif()
 
-# Races put in on purpose: ThreadSanitizer must report each, or its silence elsewhere means nothing.
+# Deliberate races. ThreadSanitizer must report each of them; otherwise a
+# clean run elsewhere proves nothing.
 if(LEAT_SANITIZE STREQUAL "thread")
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/race/*.cpp)
   foreach(source IN LISTS sources)
@@ -90,18 +91,18 @@ if(LEAT_SANITIZE STREQUAL "thread")
     leat_own_target(race_${stem})
     add_test(NAME race.${stem} COMMAND race_${stem})
     set_tests_properties(race.${stem} PROPERTIES LABELS race TIMEOUT 60
-      ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1"  # An abort would hide the report from ctest.
+      ENVIRONMENT "TSAN_OPTIONS=halt_on_error=1"  # After an abort ctest would not see the report.
       PASS_REGULAR_EXPRESSION "WARNING: ThreadSanitizer: data race")
   endforeach()
 endif()
 
-# Examples: run as they are, each in an empty directory of its own.
+# Examples: run without arguments, each in an empty topic directory of its own.
 file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/*.cpp)
 foreach(source IN LISTS sources)
   cmake_path(GET source STEM stem)
   add_executable(example_${stem} ${source})
   leat_own_target(example_${stem})
-  if(NOT LEAT_SANITIZE)  # Built as most users build theirs.
+  if(NOT LEAT_SANITIZE)  # As most users build their programs.
     add_executable(example_${stem}_header_only ${source})
     leat_own_target(example_${stem}_header_only HEADER_ONLY)
   endif()
@@ -112,11 +113,12 @@ foreach(source IN LISTS sources)
 endforeach()
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/topics)
 
-# Fuzzers: clang with its sanitizers only. `ctest` runs each for a few seconds, `make fuzz` for longer.
+# Fuzzers: built only by clang with AddressSanitizer. `ctest` runs each for a
+# few seconds, `make fuzz` for longer.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
   add_custom_target(fuzzers)
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cpp)
-  if(NOT TARGET leat_bench_lib)  # It is made of its sources.
+  if(NOT TARGET leat_bench_lib)  # The fuzzer result_set includes its sources.
     list(FILTER sources EXCLUDE REGEX "/result_set.cpp$")
   endif()
   foreach(source IN LISTS sources)
@@ -136,8 +138,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
   endforeach()
 endif()
 
-# Every header compiles alone; all of them with the other compiler, too. Included twice: #pragma once is
-# checked as well.
+# Every header must compile on its own, and all of them together with the other compiler as well. Each is
+# included twice to check its #pragma once.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
   find_program(LEAT_CLANG clang++-16)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include

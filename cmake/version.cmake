@@ -1,9 +1,9 @@
-# Writes leat_version.hpp; run at every build, rewrites the file only when its text changes.
+# Writes leat_version.hpp. Runs at every build, but rewrites the file only when its text changes.
 #   cmake -DSOURCE=<project> -DVERSION=<x.y.z> -DOUTPUT=<header> -P cmake/version.cmake
 set(COMMIT unknown)
-if(EXISTS "${SOURCE}/.git")  # Otherwise git would name the commit of some repository around us.
-  # safe.directory: a checkout that belongs to another user, as in many CI systems. git compares it
-  # with the path that has no symbolic links.
+if(EXISTS "${SOURCE}/.git")  # Otherwise git would report the commit of an enclosing repository.
+  # safe.directory: in many CI systems the checkout belongs to another user. git compares this value
+  # with the path after symbolic links are resolved.
   file(REAL_PATH "${SOURCE}" SOURCE)
   set(GIT git -c "safe.directory=${SOURCE}" -C "${SOURCE}")
   execute_process(
@@ -11,7 +11,7 @@ if(EXISTS "${SOURCE}/.git")  # Otherwise git would name the commit of some repos
     OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
   if(NOT failed)
     set(COMMIT "${described}")
-    # Nothing is built from results and documents: a build that wrote them is still the commit's.
+    # Changed results and documents do not count as dirty, because no code is built from them.
     execute_process(
       COMMAND ${GIT} diff --quiet HEAD -- . ":(exclude)bench/results" ":(exclude)*.md"
       ERROR_QUIET RESULT_VARIABLE is_changed)

@@ -1,4 +1,4 @@
-// Records that become visible all at once, with keys and headers.
+// A batch: several records that become visible at the same time, with keys and headers.
 #include <array>
 #include <cstdio>
 

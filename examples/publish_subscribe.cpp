@@ -1,4 +1,4 @@
-// One process publishes and reads back: the five lines of the README as a program.
+// The README's five lines as a program: one process publishes a record and reads it back.
 #include <iostream>
 
 #include "leat/leat.hpp"

@@ -1,4 +1,4 @@
-// ShmFifo's producer and consumer, on Leat: shm_fifo [producer|consumer|both] [messages]
+// ShmFifo's producer and consumer, running on Leat: shm_fifo [producer|consumer|both] [messages]
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,7 +24,7 @@ std::string text_message() {
   return text + "adios";
 }
 
-// Fields one after the other, each behind its length.
+// All fields in sequence, each preceded by its length.
 std::string serialize(const CheckImeiReq& request) {
   std::ostringstream archive;
   for (const char* field : {request.imei, request.imsi, request.msisdn}) {

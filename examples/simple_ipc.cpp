@@ -1,6 +1,6 @@
-// CSimpleIPC on Leat: two processes share a queue of blocks, and find it by its name.
+// CSimpleIPC on Leat: two processes share a queue of blocks, which the client finds by name.
 //
-// Started without arguments it is the server, and starts itself once more as the client.
+// Without arguments the program is the server, and starts itself again as the client.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kMessages = 100'000;
 
-// Made in place, in the shared memory of a block.
+// Constructed in place, in the shared memory of a block.
 struct Message {
   Message(int from, int value) : writer{from}, number{value} {}
   int writer;
@@ -47,10 +47,10 @@ int client(const std::string& name) {
 
 int server(const char* program) {
   CSimpleIPC ipc;
-  // 256 blocks; 256 more each time that 16 or fewer are free; 1024 at most.
+  // 256 blocks; 256 more whenever 16 or fewer are free; at most 1024.
   if (!ipc.createConnectionPoint(sizeof(Message), 256, 4, false, 16)) return fail("create");
 
-  // Reads until it is stopped, though its waits are infinite.
+  // Its waits have no timeout; requestStopCommunications() ends them.
   long long sum = 0;
   int count = 0;
   std::jthread reader{[&] {

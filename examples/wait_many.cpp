@@ -1,4 +1,4 @@
-// Waiting: for several topics at once, with epoll, and until another thread says stop.
+// Three ways to wait: for several topics at once, with epoll, and until a stop is requested.
 #include <sys/epoll.h>
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-// Writing and reading in place: no byte of the payload is copied.
+// Writes and reads a payload in place, in shared memory, without copying it.
 #include <cstdio>
 #include <cstring>
 

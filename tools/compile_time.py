@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How long a compiler takes for README's five lines: tools/compile_time.py [--against TREE] [--runs N].
+"""Measures the compile time of README's five lines: tools/compile_time.py [--against TREE] [--runs N].
 
-Seconds of CPU of g++ -O2, the standard headers that leat.hpp includes taken off; header-only and with
-LEAT_COMPILED, in turns with the same of another clone. Medians.
+Prints the median CPU time of g++ -O2, minus the time for the standard headers that leat.hpp includes:
+header-only, with LEAT_COMPILED, and header-only from another clone. The variants run alternately.
 """
 import argparse
 import os
@@ -25,7 +25,7 @@ int main() {
 
 
 def five_lines():
-    """The first C++ of README.md that publishes."""
+    """The first C++ block of README.md that publishes."""
     for code in re.findall(r"```cpp\n(.*?)```", (ROOT / "README.md").read_text(), re.S):
         if "publish(" in code:
             return PROGRAM % code
@@ -42,7 +42,7 @@ def compile_seconds(source, tree, *flags):
 
 
 def standard_headers(tree, flags, directory):
-    """A program of the standard headers that leat.hpp includes, by way of its own or not."""
+    """A program that includes all standard headers that leat.hpp includes directly or indirectly."""
     program = directory / "leat.cpp"
     program.write_text("#include <leat/leat.hpp>\n")
     done = subprocess.run(["g++", "-std=c++20", f"-I{tree}/include", *flags, "-M", program],

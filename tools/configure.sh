@@ -1,8 +1,8 @@
 #!/bin/sh
 # Configures a build: tools/configure.sh PRESET [-DOPTION=… …].
 #
-# A build directory that was copied or moved together with its clone remembers where it was, and CMake
-# refuses it. It is made anew.
+# A build directory that was copied or moved together with its clone still contains the old path, so
+# CMake rejects it. This script then deletes it and configures a new one.
 set -eu
 cd "$(dirname "$0")/.."
 preset=$1

@@ -1,9 +1,9 @@
 #!/bin/sh
-# Runs one libFuzzer executable: tools/fuzz.sh build/asan/fuzz_attach SECONDS
+# Runs one libFuzzer executable: tools/fuzz.sh build/asan/fuzz_topic_files SECONDS
 #
-# Starts from tests/fuzz/corpus/<name> where there is one; what it finds of interest stays beside
-# the executable in corpus/<name>, an input that fails in crash-*; run the executable with that
-# file as its argument to see the failure again.
+# Starts from tests/fuzz/corpus/<name> if it exists. New interesting inputs are kept beside the
+# executable in corpus/<name>, failing inputs in <name>-crash-*. Run the executable with such a file
+# as its argument to reproduce the failure.
 set -eu
 executable=$1
 seconds=$2

@@ -3,8 +3,8 @@
 #
 #     tools/install-deps.sh build|bench|test|lint|peers
 #
-# Says in one line what it installs; silent and fast when nothing is missing. Uses sudo only if not
-# root. LEAT_SKIP_DEPS=1 does nothing, for machines where the packages come from elsewhere.
+# Prints one line that names what it installs; silent and fast when nothing is missing. Uses sudo
+# only if not root. LEAT_SKIP_DEPS=1 does nothing, for machines that get the packages in another way.
 set -eu
 
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
@@ -12,7 +12,7 @@ bench="libboost-dev libzmq3-dev libnng-dev liburing-dev"
 tests="libgtest-dev python3 python3-pytest clang-16 libclang-rt-16-dev chromium"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
-# The cargo of Debian 12 itself is too old for them; one from elsewhere is as good.
+# Debian 12's package cargo is too old for the peers. A cargo that is already installed is used.
 if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
 
 case "${1:-build}" in
@@ -32,8 +32,8 @@ if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
   exit 1
 fi
 
-# dpkg-query complains about packages it never heard of; those are the missing ones.
-# shellcheck disable=SC2086  # The lists are meant to be split.
+# dpkg-query prints an error for unknown packages; they count as missing.
+# shellcheck disable=SC2086  # Word splitting is intended.
 installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' $wanted 2>/dev/null || true)
 missing=""
 for package in $wanted; do
@@ -72,7 +72,7 @@ install() {
     apt-get -q -y --no-install-recommends install $missing >>"$output" 2>&1 </dev/null
 }
 
-# The package lists are fetched only if they are absent, or so old that the install fails.
+# Package lists are fetched only if there are none, or if they are so old that the install fails.
 # shellcheck disable=SC2086
 if apt-cache show $missing >/dev/null 2>&1 && install; then exit 0; fi
 if update && install; then exit 0; fi

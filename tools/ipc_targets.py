@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What was wanted of the log among all ways of talking, and what it is, as tables in Markdown.
+"""Prints Markdown tables that compare Leat's performance targets with the measured results.
 
     tools/ipc_targets.py bench/results
 
-Quotients of the medians that `make bench-ipc` wrote there, and of those of `make bench-peers` in its
-directory peers. docs/ARCHITECTURE.md has the tables, and tools/readme_tables.py keeps them up to date.
+The figures are ratios of medians: of the results that `make bench-ipc` wrote to that directory, and of
+those of `make bench-peers` in its subdirectory peers. docs/ARCHITECTURE.md contains the tables, and
+tools/readme_tables.py keeps them up to date.
 """
 import json
 import sys
@@ -35,7 +36,7 @@ class Rows:
 
 
 def figures_of(trips, one_way, size):
-    """What each line of the table says about one size."""
+    """The cells of one column (a message size), by row title."""
     def trip(figure):
         return trips.one("leat", "spinning", figure)
 
@@ -72,7 +73,7 @@ def figures_of(trips, one_way, size):
 
 
 def rivals_figures_of(results, size):
-    """The same against other systems: a quotient, and whose figure it is."""
+    """The same against other systems: each cell has the ratio and the name of the best rival."""
     def of(pattern, figure, best, in_process):
         here = [row for row in results if row["median"] and row["pattern"] == pattern
                 and (row["size"], row["batch"]) == (size, 1)]

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures again what README.md shows: the output of the demo, and the table of speeds.
+"""Measures the figures in README.md anew: the output of the demo, and the table of speeds.
 
     tools/readme_figures.py [--leat build/leat] [--runs 5] [--busy]
 
-Needs a machine that does nothing else: refuses when it is busy, unless told otherwise. Replaces what
-lies between the lines `<!-- figures … -->` and `<!-- end of figures -->`, and the first output of
-`$ make demo` up to the second workload. Every number comes from a command of Leat.
+Needs an otherwise idle machine, and refuses to run on a busy one unless --busy is given. Replaces the
+text between the lines `<!-- figures … -->` and `<!-- end of figures -->`, and the output shown below
+`$ make demo`: its head, its first workload and its last line. Every number comes from a Leat command.
 """
 import argparse
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 SIZES = [8, 32, 100, 1024]
-BUSY_LOAD = 0.7  # Processes that want to run, over the last minute.
+BUSY_LOAD = 0.7  # Load average of the last minute.
 
 
 def run(leat, *arguments):
@@ -59,7 +59,7 @@ def trip_row(report, title, value_of):
 
 
 def kernel_rows(limits, channel, title):
-    """Through the kernel instead: what a message costs, and a message with its answer."""
+    """Two rows for a kernel channel: time per message, and time for a message and its answer."""
     stream, trip = limits["median"][channel], limits["median"][f"{channel}_round_trip"]
     return ([title, *(rate_text(stream[str(size)]["ns_per_record"]) for size in SIZES)],
             [f"{title}, a message and its answer",
@@ -99,7 +99,7 @@ def figures(leat, runs, pin):
 
 
 def promises(leat, runs, pin):
-    """What is not a rate: many subscribers, waiting, dying."""
+    """The text below the table: cost of many subscribers, of waiting, and of a killed process."""
     many = json.loads(run(leat, "bench", "log", "--size", 100, "--mode", "exclusive", "--subscribers", 8,
                           "--rate", 10_000, "--records", 30_000, "--runs", runs, "--pin", pin, "--json"))
     idle = json.loads(run(leat, "bench", "idle", "--json"))

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes into the documents the tables that commands make of results in the repository.
+"""Updates the tables in the documents that are generated from results in the repository.
 
     tools/readme_tables.py [--leat build/leat] [--check]
 
-A table stands between `<!-- table: COMMAND -->` and `<!-- end of table -->`; the command, `leat …` or
-`tools/…`, prints it. --check changes nothing, and fails if a table is not what its command
+A table is between `<!-- table: COMMAND -->` and `<!-- end of table -->`; the command, `leat …` or
+`tools/…`, prints it. --check changes nothing, and fails if a table differs from what its command
 prints.
 """
 import argparse

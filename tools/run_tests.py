@@ -3,10 +3,11 @@
 
     tools/run_tests.py [--jobs N] [--only STEP ...]
 
-Steps: tidy, release, system, asan, tsan; check, which is a part of the first three for `make check`.
-A step that fails does not stop the others. Every command has a time limit, so nothing can hang a CI machine. Logs: build/test-logs/.
-A part counts as one test where it has no cases of its own (a build, tidy); one that should have
-run cases and ran none is a failure. Skipped cases are shown, and count as neither.
+Steps: tidy, release, system, asan, tsan; and check, a subset of the first three, for `make check`.
+A step that fails does not stop the others. Every command has a time limit, so nothing can hang a CI
+machine. Logs: build/test-logs/. A part without cases of its own (a build, tidy) counts as one test. A
+part that should run cases and runs none counts as a failure. Skipped cases are listed, and count
+neither as passed nor as failed.
 """
 import argparse
 import os
@@ -25,13 +26,13 @@ LOGS = ROOT / "build" / "test-logs"
 BUILD_SECONDS = 1800
 CASES_SECONDS = 1500
 
-# The step "release" is the release build with tests; the others are named like their presets.
+# The step "release" uses the preset "test"; the other steps are named after their presets.
 PRESETS = {"release": "test"}
 
 
 @dataclass
 class Outcome:
-    """Names of cases, by how they ended."""
+    """Names of cases, by result."""
     passed: list = field(default_factory=list)
     failed: list = field(default_factory=list)
     skipped: list = field(default_factory=list)
@@ -43,11 +44,11 @@ class Outcome:
 
 
 def run(name, command, seconds, env=None):
-    """Runs a command with its output in a log. Returns (exit status or None when late, log)."""
+    """Runs a command, writes its output to a log. Returns (exit status, or None on timeout; log)."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name.replace(' ', '-')}.log"
     with open(log, "w", encoding="utf-8") as output:
-        # A session of its own, so that a late command ends together with all it started.
+        # In a new session, so that on a timeout everything the command started is killed with it.
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
                                    stderr=subprocess.STDOUT, start_new_session=True,
                                    env={**os.environ, **(env or {})})
@@ -98,7 +99,7 @@ def read_junit(report):
         if case.find("failure") is not None or case.find("error") is not None:
             outcome.failed.append(name)
         elif case.find("skipped") is not None:
-            # ctest reports a case whose executable is missing as skipped, too.
+            # ctest reports a case whose executable is missing as skipped; count it as failed.
             missing = "Unable to find executable" in ElementTree.tostring(case, "unicode")
             (outcome.failed if missing else outcome.skipped).append(name)
         else:
@@ -114,7 +115,7 @@ def cases(name, command, report, env=None):
     try:
         outcome = read_junit(report)
     except (OSError, ElementTree.ParseError):
-        pass  # Stopped or died before it could report; said below.
+        pass  # The command ended before it wrote a report; handled below.
     if status != 0 and not outcome.failed:
         outcome.failed.append(f"{name}: {'too late' if status is None else f'exit {status}'}")
     if not outcome.passed and not outcome.failed:
@@ -125,7 +126,7 @@ def cases(name, command, report, env=None):
 
 
 def ctest(name, jobs, expected, *options):
-    """The cases of a build. `expected` names the parts that must have run something."""
+    """Runs the cases of a build. Each part named in `expected` must have run at least one."""
     report = LOGS / f"{name}-ctest.xml"
     command = ["ctest", "--preset", PRESETS.get(name, name), "-j", str(jobs),
                "--output-junit", str(report), *options]
@@ -141,7 +142,10 @@ def ctest(name, jobs, expected, *options):
 
 
 def fixed_addresses_work():
-    """GCC 12's sanitizers fail at random where the kernel randomizes addresses with 32 bits."""
+    """Whether address randomization can be turned off (setarch -R).
+
+    The sanitizers fail at random where the kernel randomizes addresses with 32 bits.
+    """
     return (shutil.which("setarch") is not None and
             subprocess.run(["setarch", "-R", "true"], stderr=subprocess.DEVNULL).returncode == 0)
 
@@ -158,7 +162,7 @@ def parts(*patterns):
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
               ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
               ("example", "examples/*.cpp")]
-TOOLS = [("bench", "tests/bench/*.cpp")]  # Not in the build of TSan.
+TOOLS = [("bench", "tests/bench/*.cpp")]  # Not built with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 
 
@@ -181,7 +185,7 @@ def step_system(_jobs, *options):
 
 
 def step_asan(jobs):
-    """By the second compiler, so that it compiles all this, too; the fuzzers are its own."""
+    """Uses the second compiler (clang), so everything is compiled by it as well, with the fuzzers."""
     outcome = build("asan", jobs)
     if not outcome.failed:
         outcome.add(ctest("asan", jobs, parts(*EVERYWHERE, *TOOLS, ("fuzz", "tests/fuzz/*.cpp"))))
@@ -196,7 +200,7 @@ def step_tsan(jobs):
 
 
 def step_check(jobs):
-    """What a change to one source most likely breaks, in a tree that was built before."""
+    """The quick checks after a change in an already built tree: what a change most likely breaks."""
     outcome = step_tidy(jobs)
     outcome.add(build("release", jobs, "leat_cli", "leat_unit_tests"))
     if not outcome.failed:
@@ -207,7 +211,7 @@ def step_check(jobs):
 
 STEPS = {"tidy": step_tidy, "release": step_release, "system": step_system,
          "asan": step_asan, "tsan": step_tsan, "check": step_check}
-EACH = [name for name in STEPS if name != "check"]  # They leave nothing for it to do.
+EACH = [name for name in STEPS if name != "check"]  # The other steps include all of "check".
 
 
 def main():

@@ -1,13 +1,15 @@
 #!/bin/sh
-# Outages of several processes at once for so long, with new seeds: tools/soak.sh SECONDS. After every ten
-# minutes of them, all kill and storm tests once, which is not counted.
+# Long-running test: tools/soak.sh SECONDS. It runs, in this order:
 #
-# Before that, once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite. After it,
-# once: all interleaving tests with three times their executions.
+# 1. once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite;
+# 2. for SECONDS: outages of several processes at once, with new seeds. After every ten minutes, all
+#    kill and storm tests run once; their time is not counted;
+# 3. once: all interleaving tests with three times their usual number of executions.
+#
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
 set -eu
 cd "$(dirname "$0")/.."
-unset SOAK_SECONDS  # make exports it if it was given; each test would take that long then.
+unset SOAK_SECONDS  # make exports it if it was given, and then each test would run that long.
 blocks=${LEAT_SOAK_BLOCKS:-100000000}
 echo "$blocks blocks through a connection point, 1x1, 4x4 and 8x8"
 LEAT_SOAK_BLOCKS=$blocks timeout 7200 build/leat_unit_tests --gtest_brief=1 \
@@ -31,7 +33,7 @@ while [ "$left" -gt 0 ]; do
   seconds=$((left < 600 ? left : 600))
   left=$((left - seconds))
   echo "round $round: outages for $seconds s"
-  # One case after the other: they measure how soon the others go on.
+  # One case at a time, because they measure how soon the surviving processes continue.
   SOAK_SECONDS=$((seconds / cases + 1)) LEAT_KEEP=build \
     timeout 7200 build/leat_outage_tests > build/soak-outage.log 2>&1 || {
     grep -v '^LEAT_SEED' build/soak-outage.log | tail -n 80

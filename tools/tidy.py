@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The house rules, run as a test: tools/tidy.py [TREE]. Prints each problem as path:line: text.
 
-Who may include whom, heads of headers, lengths, white space, names of paths that exist, and that
-every named pair of atomic operations has two ends, an explanation and an interleaving test.
-What it must catch is written down in tests/system/test_tidy.py.
+Checks include directions, head comments, file lengths, white space, that named paths exist, and that
+every named pair of atomic operations (Edge) has two ends, an explanation and an interleaving test.
+tests/system/test_tidy.py has an example of every problem it must catch.
 """
 import os
 import re
@@ -11,13 +11,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-# The rooms of include/leat, from below: each may include itself and those before it.
+# The rooms of include/leat, lowest first: each may include itself and those before it.
 LAYERS = ["base", "os", "format", "log", "group", "compat"]
-# What users include lies above the rooms; each header belongs to one all the same.
+# Public headers are at the top of include/leat, above the rooms, but each belongs to a room.
 PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format",
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
           "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group"}
-# Folder of the executables' sources -> the other folders that it may include.
+# Source folders of the executables -> the other folders that each may include.
 ROOMS = {"src/tool": set(), "src/cli": {"src/tool"}, "bench": {"src/tool"}}
 
 CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
@@ -25,11 +25,11 @@ TEXT = CODE | {".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
 TEXT_NAMES = {"Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore"}
 MAX_LINES = 600
 
-# Directories of somebody's machine. Written in pieces, so that this file passes its own rule.
+# Directories of a particular machine. Split into pieces so that this file passes its own check.
 MACHINE_PATHS = re.compile(r"(?<![\w.$}])/(?:" + "work|root|home/\\w+|Users/\\w+|tmp/build" + r")/")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-# A path in documentation: in backticks or the target of a link that is not a URL.
+# A path in documentation: in backticks, or the target of a link that is not a URL.
 BACKTICKED = re.compile(r"`([^`\s]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SOURCE_NAME = re.compile(r"^[\w.*/-]+\.(?:hpp|cpp|py|sh|md|cmake|json|csv)$")
@@ -112,7 +112,7 @@ class Tidy:
             self.problem(path, 1, "no #pragma once")
 
     def check_docs_in_code(self, path, lines):
-        """Comments point to docs/name.md, "Section": both must be there."""
+        """Comments refer to docs/name.md, "Section": both must exist."""
         for number, line in enumerate(lines, 1):
             for name, section in DOC_IN_CODE.findall(line):
                 text = self.text.get(Path(name))
@@ -129,13 +129,13 @@ class Tidy:
     def check_core(self, path, text):
         code = without_comments_and_strings(text)
         for number, line in enumerate(code.split("\n"), 1):
-            # Elsewhere a program of several files would have it several times.
+            # In any other file, a program of several sources would define it several times.
             if "LEAT_INLINE" in line and "#define" not in line and not path.stem.endswith("_impl"):
                 self.problem(path, number, "LEAT_INLINE belongs into a file named ..._impl.hpp")
             if re.search(r"\b(load|store)_relaxed\(", line) and path.name != "atomic.hpp":
                 self.problem(path, number, "say why it needs no order: …_relaxed<Why::…>(…)")
             if path.parts[2] == "compat":
-                continue  # Throws, as the originals do.
+                continue  # May throw, as the original interfaces do.
             if re.search(r"\bthrow\b", line):
                 self.problem(path, number, "the core throws nothing")
 
@@ -151,7 +151,7 @@ class Tidy:
                 self.problem(path, number, f"may not include {found.group(2)}: {reason}")
 
     def why_not_include(self, path, quoted, name):
-        """None if this file may include that header."""
+        """The reason why this file may not include that header, or None if it may."""
         target = self.resolve(path, quoted, name)
         if path.parts[:2] == ("include", "leat"):
             layer = layer_of(path)
@@ -178,11 +178,11 @@ class Tidy:
         return None
 
     def resolve(self, path, quoted, name):
-        """The file of this tree that an #include means, or None."""
+        """The file in this tree that an #include refers to, or None."""
         bases = [Path("include")]
         if quoted:
             bases = [path.parent, Path("."), Path("include"), Path("src"), Path("tests")]
-            bases += [Path(*path.parts[:2])]  # tests/unit for the files below it.
+            bases += [Path(*path.parts[:2])]  # For example tests/unit, for files in its subfolders.
         for base in bases:
             candidate = Path(os.path.normpath(base / name))
             if candidate in self.text:
@@ -212,17 +212,17 @@ class Tidy:
         if not re.fullmatch(r"[\w.*/+-]+", name) or name.startswith(("/", "-", "*")):
             return False
         if name.split("/")[0] in ("build", "."):
-            return False  # Made by the build.
+            return False  # A build output.
         first_is_folder = "/" in name and any(f.parts[0] == name.split("/")[0]
                                               for f in self.files if len(f.parts) > 1)
         return first_is_folder or SOURCE_NAME.match(name) is not None
 
     def named_path_exists(self, path, name):
-        """From the top, from the document, or as code names headers: leat/…, log/…, bench/…."""
+        """Relative to the root, to the document, or as in an #include: leat/…, log/…, bench/…."""
         bases = [Path("."), path.parent, Path("include"), Path("include/leat"), Path("src")]
         if any(self.exists(base / name) for base in bases):
             return True
-        # A bare file name, in a text that speaks of its folder.
+        # A bare file name, in a text whose context gives the folder.
         return "/" not in name and any(f.match(name) for f in self.files)
 
     def exists(self, path):
@@ -234,7 +234,7 @@ class Tidy:
     # --- Named pairs of atomic operations --------------------------------------------------------
 
     def check_edges(self):
-        """Each enumerator of Edge: two ends in the core, a line in the docs, a test."""
+        """Each enumerator of Edge needs two ends in the core, an entry in the docs, and a test."""
         home = Path("include/leat/base/atomic.hpp")
         docs = Path("docs/internals/memory-model.md")
         core = [p for p in self.text if p.parts[:2] == ("include", "leat")]
@@ -265,7 +265,7 @@ class Tidy:
                 self.problem(home, line, f"edge {name} has no test in tests/interleave")
 
     def check_ends(self, home, line, name, all_core):
-        """store_release<Edge::x>(…) is a writing end, load_acquire a reading one, the rest both."""
+        """store_release<Edge::x>(…) is a writing end, load_acquire a reading end, others are both."""
         uses = re.findall(rf"(\w+)<(?:detail::)?Edge::{name}\b|\bEdge::{name}\b", all_core)
         if len(uses) < 2:
             self.problem(home, line, f"edge {name} has {len(uses)} of its two ends in include/leat")
@@ -276,7 +276,7 @@ class Tidy:
 
 
 def outside_core(layer, name):
-    """Why a core header may not include this header of the system, or None."""
+    """The reason why a core header may not include this system header, or None."""
     if name.startswith("leat/"):
         return "no such file"
     if "/" not in name and not name.endswith(".h"):
@@ -287,7 +287,7 @@ def outside_core(layer, name):
 
 
 def without_comments_and_strings(text):
-    """The code, with line numbers kept."""
+    """The code alone; line numbers stay the same."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"', re.S)
     return pattern.sub(lambda found: re.sub(r"[^\n]", " ", found.group(0)), text)
 
@@ -301,7 +301,7 @@ def read(path):
 
 
 def list_files(tree):
-    """What git would commit; everything but build/ where there is no git."""
+    """The files git would commit; without git, everything but build/."""
     if (tree / ".git").exists():
         command = ["git", "-c", f"safe.directory={tree}", "-C", str(tree), "ls-files", "-coz",
                    "--exclude-standard"]

@@ -1,5 +1,5 @@
-// If this failed, a picture of results would lie: a bar of the wrong length, or labels that hide each
-// other.
+// If this failed, charts of benchmark results would mislead readers: bars of the wrong length, or
+// labels that cover each other.
 #include "bench/report/charts.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ std::size_t count_of(const std::string& text, const std::string& part) {
   return count;
 }
 
-// Every number that stands for a place: none may be "nan" or "inf".
+// No coordinate in the chart may be "nan" or "inf".
 void expect_sound(const Chart& chart) {
   EXPECT_FALSE(std::regex_search(chart.body, std::regex("[\", ]-?(nan|inf)"))) << chart.name;
   EXPECT_GT(chart.height, 50);

@@ -1,4 +1,5 @@
-// If this failed, a benchmark of groups could lose or repeat records and still print a rate.
+// If this failed, a benchmark of consumer groups could lose or repeat records
+// and still print a rate.
 #include "bench/group_run.hpp"
 
 #include <gtest/gtest.h>
@@ -63,7 +64,7 @@ void check(const GroupCost& cost) {
   EXPECT_GT(cost.member_cpu_ns_per_record, 0);
 }
 
-// A record that was wrong, lost or received twice would throw.
+// measure_group() throws if a record is wrong, lost or received twice.
 TEST(MeasureGroup, DeliversEveryRecordToOneMemberWhateverTheSettings) {
   const auto measured = [](const GroupLoad& load) { check(measure_group(load, usable_cpus())); };
   measured({.size = 8, .records = 1000});
@@ -89,7 +90,7 @@ TEST(MeasurePeer, DeliversEveryRecordToOneMember) {
       (void)make_peer_queue(peer, 100);
     } catch (const Failure& failure) {
       std::fprintf(stderr, "%s\n", failure.what());
-      continue;  // This machine has none.
+      continue;  // Not available on this machine.
     }
     const auto measured = [&](const GroupLoad& load) {
       check(measure_peer(peer, load, usable_cpus()));
@@ -110,7 +111,7 @@ TEST(PublisherCpu, IsMeasuredWithAndWithoutAGroup) {
 TEST(BoostQueue, IsFirstInFirstOutAndHasNoNameAnyMore) {
   const auto queue = make_peer_queue(Peer::boost_mq, 8);
   EXPECT_EQ(queue->depth(), 1024u);
-  EXPECT_EQ(make_peer_queue(Peer::boost_mq, 1u << 20)->depth(), 64u);  // Not a gigabyte.
+  EXPECT_EQ(make_peer_queue(Peer::boost_mq, 1u << 20)->depth(), 64u);  // Limited to save memory.
   std::array<std::byte, 8> buffer{};
   for (const char letter : {'a', 'b'}) {
     buffer[0] = static_cast<std::byte>(letter);

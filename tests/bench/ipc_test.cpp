@@ -1,5 +1,5 @@
-// If this failed, `leat bench ipc` would print wrong percentiles, or figures of a method that did not
-// deliver.
+// If this failed, `leat bench ipc` would print wrong percentiles, or figures
+// for a method that lost or damaged messages.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -35,9 +35,9 @@ TEST(LatencyOf, OneSampleIsAllOfThem) {
   EXPECT_EQ(latency.stddev, 0);
 }
 
-// A difference of two large sums would come out below zero, and its root as no number.
+// Computed as the difference of two large sums, the variance could be negative and its root NaN.
 TEST(LatencyOf, LargeAndEqualSamplesHaveNoDeviation) {
-  constexpr std::uint64_t kMinute = 60'000'000'000;  // As behind a rate that is too high.
+  constexpr std::uint64_t kMinute = 60'000'000'000;  // As seen when the requested rate is too high.
   std::vector<std::uint64_t> samples(100'003, kMinute);
   const Latency latency = latency_of(samples);
   EXPECT_EQ(latency.mean, 60e9);
@@ -67,7 +67,7 @@ std::vector<Case> all_cases() {
 
 class EveryMethod : public ::testing::TestWithParam<Case> {
  protected:
-  // Measuring checks every byte of every message, and throws.
+  // Measuring checks every byte of every message, and throws if one is wrong.
   void measure(const Load& load) const {
     try {
       const Cost cost = GetParam().method.measure(load, Placement{usable_cpus()});
@@ -80,7 +80,7 @@ class EveryMethod : public ::testing::TestWithParam<Case> {
       EXPECT_FALSE(std::isnan(cost.latency.stddev));
     } catch (const NotSupported& reason) {
       std::printf("not supported: %s\n", reason.what());
-      // Of the usual sizes all do all; but a container may forbid these two.
+      // All methods support the usual sizes, but a container may forbid these two.
       const std::string name = GetParam().method.name;
       EXPECT_TRUE(load.size > 4096 || name == "io_uring" || name == "vm-readv") << reason.what();
     }
@@ -110,7 +110,7 @@ TEST_P(EveryMethod, SendsOneWay) {
     if (!GetParam().method.batches) continue;
     oneway.batch = size > 65'536 ? 4 : 64;
     measure(oneway);
-    oneway.batch = 7;  // The last one is not full.
+    oneway.batch = 7;  // The last batch is not full.
     measure(oneway);
   }
 }
@@ -145,11 +145,11 @@ TEST(Methods, AreThoseThatWerePromised) {
                 "vm-readv", "zeromq-ipc", "zeromq-tcp"}));
 }
 
-// ---- What a wrong channel comes to ---------------------------------------------------------------
+// ---- Faulty channels are detected ---------------------------------------------------------------
 
 enum class Fault { flips_a_byte, cuts, repeats, never_sends, not_here };
 
-// A topic that does not carry what it was given.
+// A channel over a topic, with a fault of the given kind.
 template <Fault fault>
 class WrongChannel {
  public:

@@ -1,4 +1,4 @@
-// If this failed, `leat bench log` would measure other processes, or another rate, than it says.
+// If this failed, `leat bench log` would run on other CPUs, or at another rate, than it prints.
 #include "bench/log_run.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ TEST(PublisherBits, TellSeveralPublishersApart) {
   EXPECT_EQ(publisher_bits(200), 8u);
 }
 
-// A wrong record would throw.
+// measure_log() throws if a record is wrong.
 TEST(MeasureLog, DeliversEveryRecordWhateverTheSettings) {
   const auto check = [](const LogOptions& options) {
     const LogCost cost = measure_log(options, usable_cpus());
@@ -60,7 +60,7 @@ TEST(MeasureLog, DeliversEveryRecordWhateverTheSettings) {
   check({.size = 100, .records = 100, .subscribers = 2, .rate = 100'000});
 }
 
-// At 1000 records per second 50 of them take 50 ms, whatever the machine.
+// At 1000 records per second, 50 records take 50 ms on any machine.
 TEST(MeasureLog, KeepsToTheRate) {
   const LogCost cost = measure_log({.size = 8, .records = 50, .rate = 1000}, usable_cpus());
   EXPECT_GE(cost.ns_per_record, 1e6);
@@ -91,7 +91,7 @@ TEST(Floors, DeliverEveryRecord) {
       0);
 }
 
-// That the gap is reported and the survivor goes on is checked inside.
+// measure_kill() itself checks that the gap is reported and that the survivor continues.
 TEST(MeasureKill, EverySurvivorGoesOn) {
   for (const Survivor survivor :
        {Survivor::asleep, Survivor::polling, Survivor::beside_publisher, Survivor::publisher}) {

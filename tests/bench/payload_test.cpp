@@ -1,4 +1,4 @@
-// If this failed, a torn or stale record would count as a fast one.
+// If this failed, a benchmark would count torn or stale records as received.
 #include "bench/payload.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// If this failed, a measurement whose process died would hang, or leave processes and directories behind.
+// If this failed, a benchmark in which a process dies would hang, or leave processes behind.
 #include "bench/processes.hpp"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The sentence of the Failure that the roles end with.
+// The message of the Failure that running the roles throws.
 std::string failure_of(const std::vector<Role>& roles, std::chrono::seconds time_limit) {
   try {
     run_roles(roles, time_limit);
@@ -79,7 +79,7 @@ TEST(RunRoles, PinsToTheCpu) {
   EXPECT_EQ(seen->load(), cpu);
 }
 
-// Each role notes the round before it meets the others; afterwards nobody can be a round behind.
+// Each role stores its round before the barrier; after the barrier no role may be a round behind.
 TEST(RunRoles, BarrierHoldsBackWhoIsEarly) {
   constexpr int kRounds = 200;
   const Shared<std::array<std::atomic<int>, 3>> rounds;

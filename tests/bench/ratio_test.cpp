@@ -1,4 +1,4 @@
-// If this failed, noise would be called a change, or a change noise.
+// If this failed, comparing two benchmark reports would call noise a change, or a change noise.
 #include "bench/report/ratio.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace leat::bench {
 namespace {
 
-// By counting: every order of m values of one side and n of the other.
+// The distribution of U by brute force, over all orders of m values of one side and n of the other.
 std::vector<double> distribution_by_counting(std::size_t m, std::size_t n) {
   std::vector<bool> is_first(m + n, false);
   std::fill(is_first.begin() + static_cast<std::ptrdiff_t>(n), is_first.end(), true);
@@ -45,8 +45,8 @@ TEST(MannWhitney, AgreesWithCountingEveryOrder) {
 }
 
 TEST(RatioInterval, HasTheRanksOfTheTables) {
-  // The usual tables of U for two-sided 5 %: 2 for five and five, 0 for four and four, 8 for seven
-  // and seven, 23 for ten and ten.
+  // The published tables of U for two-sided 5 %: 2 for 5 and 5 values, 0 for
+  // 4 and 4, 8 for 7 and 7, 23 for 10 and 10.
   EXPECT_EQ(ranks_outside(5, 5)->count, 2u);
   EXPECT_EQ(ranks_outside(4, 4)->count, 0u);
   EXPECT_EQ(ranks_outside(7, 7)->count, 8u);
@@ -81,7 +81,7 @@ TEST(Ratio, IsTheMedianOfAllPairs) {
 TEST(Ratio, OfFiveRunsLeavesTwoPairsOutAtEachEnd) {
   const Ratio ratio = ratio_of({1, 1, 1, 1, 1}, {1, 2, 3, 4, 5});
   ASSERT_TRUE(ratio.interval);
-  // Each of 1 … 5 five times: the third from either end.
+  // The ratios are 1 to 5, five times each; the interval begins with the third from either end.
   EXPECT_DOUBLE_EQ(ratio.interval->low, 1);
   EXPECT_DOUBLE_EQ(ratio.interval->high, 5);
   EXPECT_DOUBLE_EQ(ratio.ratio, 3);
@@ -96,7 +96,7 @@ TEST(Ratio, TurnsRoundWithItsSides) {
   EXPECT_GT(there.interval->low, 1);
 }
 
-// What an interval of 95 % promises, tried: of many comparisons without a change, few look like one.
+// Checks the 95 % interval by simulation: of many comparisons without a change, few report one.
 TEST(Ratio, FindsAChangeWhereThereIsNoneAboutAsOftenAsItSays) {
   std::mt19937 random(12345);
   std::lognormal_distribution<double> runs(0, 0.1);
@@ -109,7 +109,7 @@ TEST(Ratio, FindsAChangeWhereThereIsNoneAboutAsOftenAsItSays) {
     const Ratio ratio = ratio_of(a, b);
     if (ratio.interval->low > 1 || ratio.interval->high < 1) ++wrong;
   }
-  // 3.2 % for five and five; four standard deviations to either side.
+  // 3.2 % for 5 and 5 values; the tolerance is four standard deviations.
   EXPECT_NEAR(static_cast<double>(wrong) / kTrials, 2 * 4.0 / 252, 0.012);
 }
 

@@ -1,5 +1,5 @@
-// If this failed, the page of results would need the network, hide what was measured, or run what a file
-// says.
+// If this failed, the report page would need network access, leave out measurements, or execute
+// scripts from a file of results.
 #include "bench/report/report_page.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// If this failed, results in JSON would not say where they are from, or take medians of the wrong runs.
+// If this failed, JSON results would not say on which machine they were
+// measured, or would have wrong medians.
 #include "bench/report.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// If this failed, a damaged or foreign file of results would be shown as figures.
+// If this failed, `leat bench report` would show numbers from a damaged or unrelated file.
 #include "bench/report/result_set.hpp"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace leat::bench {
 namespace {
 
-// The sentence and the exit code of a Failure: "1: a.json: …"; empty if there was none.
+// The exit code and message of a Failure, such as "1: a.json: …"; empty if there was none.
 template <class Call>
 std::string failure_of(const Call& call) {
   try {
@@ -28,7 +28,7 @@ std::string failure_of_text(const std::string& text) {
   return failure_of([&] { parse_results(text, "a.json"); });
 }
 
-// What is wrong with a report of one result in which one value was replaced.
+// The failure when reading a report with one result in which one value was replaced.
 std::string failure_with(const std::string& pointer, const Json& value) {
   Json report = sample_report({sample_result("pipe")});
   report[Json::json_pointer(pointer)] = value;

@@ -1,4 +1,4 @@
-// Small reports in the form of `leat bench ipc`, for the tests of what reads them.
+// Small reports in the format of `leat bench ipc`, for testing the code that reads them.
 //
 //     const ResultSet set = sample_set({sample_result("pipe", 7600), sample_result("leat", 150)});
 #pragma once
@@ -25,7 +25,7 @@ inline Json sample_figures(double p50_ns) {
           {"cpu_ns_per_message", p50_ns * 2}};
 }
 
-// A round trip of 100 B, blocking, of five runs; change what a test needs otherwise.
+// A blocking round trip of 100 B in five runs. Tests change what they need to be different.
 inline Json sample_result(const std::string& method, double p50_ns = 1000) {
   Json runs = Json::array();
   for (const double part : {0.98, 0.99, 1.0, 1.01, 1.02})

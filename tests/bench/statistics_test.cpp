@@ -1,4 +1,4 @@
-// If this failed, every median and percentile in our documents would be wrong.
+// If this failed, every median and percentile that the benchmarks print would be wrong.
 #include "bench/statistics.hpp"
 
 #include <gtest/gtest.h>

@@ -1,8 +1,9 @@
-// A publisher dies over a commit, and the one sleeper whom the kernel tells of it has no use for the
-// record: those who have get it all the same, though nobody else does anything.
+// If this failed, subscribers could sleep on although a record is there for them, because its
+// publisher was killed between the commit and the wake-up.
 //
-// The kernel tells whoever has slept longest. So the one without a use for it (the first) lies down
-// before those who wait for the record (the others).
+// The kernel wakes one sleeper when the publisher dies: the one that has slept longest. Here that
+// sleeper does not want the record. It goes to sleep first, before the subscribers that wait for
+// the record, and must wake them.
 #include <poll.h>
 
 #include "scenarios.hpp"
@@ -10,7 +11,7 @@
 namespace leat::testing {
 namespace {
 
-constexpr std::uint32_t kPartition = 0;  // Of the record.
+constexpr std::uint32_t kPartition = 0;  // The record is published here.
 constexpr std::uint32_t kElsewhere = 1;
 
 enum class Wait { receive, wait_any, wait_fd };
@@ -31,7 +32,7 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
       EXPECT_TRUE(created) << describe(created.error());
     }
   }
-  // In children.
+  // Called in children.
   Topic open(const char* name = "topic") const {
     auto opened = Topic::open(name, Deadline::immediate(), directory_.path());
     CHILD_CHECK_OK(opened);
@@ -43,7 +44,8 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
     return std::move(*joined);
   }
 
-  // Counts how often the child lies down; with `dies` it is killed when it is told of a death.
+  // Counts how often the child goes to sleep. With `dies`, the child is
+  // killed when the bell wakes it.
   void watch_sleep(bool dies) const {
     static std::atomic<std::uint32_t>* times;
     static bool dies_of_it;
@@ -54,7 +56,7 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
       if (dies_of_it && std::string_view{name} == kBellStep) ::raise(SIGKILL);
     };
   }
-  // Sleeps for records that never come, and looks at what it waited for whenever it is woken.
+  // Waits for records that never come, and polls whenever it is woken.
   int sleep_elsewhere(Wait wait, bool dies) const {
     watch_sleep(dies);
     const Topic topic = open();
@@ -91,7 +93,7 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
     const std::uint32_t before = *sleeps_;
     Child child{body};
     EXPECT_TRUE(eventually([&] { return *sleeps_ > before; }));
-    ::usleep(20'000);  // The last look comes before the last step into sleep.
+    ::usleep(20'000);  // The child is counted shortly before it really sleeps.
     return child;
   }
   void publish_and_die() {
@@ -132,7 +134,8 @@ TEST_P(DeathBell, IsPassedOnWhenWhoWasToldDies) {
   EXPECT_TRUE(other.succeeded()) << other.describe();
 }
 
-// Many have no use for it: each is woken, lies down again, and wakes nobody for it.
+// Many sleepers that do not want the record: each is woken, goes back to
+// sleep, and wakes nobody else.
 TEST_P(DeathBell, EndsInSilence) {
   constexpr std::uint32_t kSleepers = 5;
   std::vector<Child> sleepers;
@@ -141,8 +144,8 @@ TEST_P(DeathBell, EndsInSilence) {
   const std::uint32_t before = *sleeps_;
   publish_and_die();
   EXPECT_TRUE(eventually([&] { return *sleeps_ >= before + kSleepers; }));
-  ::usleep(50'000);  // Time for what must not happen.
-  // wait_any lies down on two topics, and of both it may be told.
+  ::usleep(50'000);  // Time for wake-ups that must not happen.
+  // wait_any sleeps on two topics, and may be woken through either.
   EXPECT_LE(*sleeps_, before + 8 * kSleepers);
 }
 

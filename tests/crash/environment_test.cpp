@@ -1,4 +1,7 @@
-// Two PID namespaces, two users, a file system that is full. All of it needs root.
+// If this failed, processes in containers could take a living publisher for dead, other users could
+// open private topics, or a full file system could end processes with SIGBUS.
+//
+// All of these tests need root.
 #include <grp.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -16,8 +19,8 @@ namespace {
 
 constexpr ::uid_t kNobody = 65534;
 
-// A test that needs root and has none fails, and says so: a promise that was not checked is no
-// promise.
+// A test that needs root and does not have it fails with a message. It is not skipped, so that a
+// missing check is noticed.
 #define NEEDS_ROOT()                                                                    \
   if (::geteuid() != 0) {                                                               \
     FAIL() << "needs root (run as uid " << ::geteuid() << "): use sudo or a container"; \
@@ -25,7 +28,7 @@ constexpr ::uid_t kNobody = 65534;
 
 // ---- Two PID namespaces -------------------------------------------------------------------------
 
-// Runs `body` as process 1 of a PID namespace of its own; what becomes of it is the child's fate.
+// Runs `body` as process 1 of a new PID namespace. The child ends as that process does.
 Child in_new_pid_namespace(const std::function<int()>& body) {
   return Child{[&]() -> int {
     if (::unshare(CLONE_NEWPID) != 0) {
@@ -42,14 +45,14 @@ Child in_new_pid_namespace(const std::function<int()>& body) {
 }
 
 struct Signals {
-  std::atomic<bool> hurt;   // The victim is about to be at its step.
-  std::atomic<bool> go_on;  // The victim may go on, or die.
+  std::atomic<bool> hurt;   // The victim has reached its step.
+  std::atomic<bool> go_on;  // The victim may continue, or die.
   std::atomic<std::uint64_t> records;
   std::atomic<std::uint64_t> gaps;
 };
 Signals* signals_of_victim;
 
-// Makes this process wait at the step, as a stopped one would; process 1 of a namespace cannot stop
+// Makes this process wait at the step as if it were stopped. Process 1 of a namespace cannot stop
 // or kill itself.
 void wait_at(const char* step) {
   static const char* where;
@@ -79,7 +82,7 @@ TEST(PidNamespaces, SeeWhoLivesAndWhoIsDead) {
         victim.has_ended()) {
       FAIL() << "no PID namespace to be had (unshare needs CAP_SYS_ADMIN): " << victim.describe();
     }
-    // Its namespace's first process has the same number there as the victim in its own.
+    // The reader's PID in its namespace is the same as the victim's PID in the other one.
     Child reader = in_new_pid_namespace([&]() -> int {
       Topic topic = world.open();
       auto subscriber = topic.subscriber({.from = From::beginning});
@@ -99,7 +102,7 @@ TEST(PidNamespaces, SeeWhoLivesAndWhoIsDead) {
     EXPECT_EQ(reader.look(), Child::State::running) << reader.describe();
     EXPECT_EQ(signals->records + signals->gaps, 0U) << "a living publisher was taken for dead";
     if (dies) {
-      victim = Child{[] { return 0; }};  // Kills the namespace's parent, and it with it.
+      victim = Child{[] { return 0; }};  // Kills the old victim's parent, and the victim with it.
     } else {
       signals->go_on = true;
     }
@@ -128,7 +131,7 @@ class TwoUsers : public ::testing::Test {
  protected:
   void SetUp() override {
     NEEDS_ROOT();
-    // As somebody who wants to share would do it.
+    // As a user who wants to share the directory would do.
     ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
   }
   TopicOptions options(std::uint32_t mode, const std::string& group = {}) const {
@@ -142,7 +145,7 @@ class TwoUsers : public ::testing::Test {
   Errc open_error() const {
     auto opened = Topic::open("topic", Deadline::immediate(), directory_.path());
     if (!opened && describe(opened.error()).find("permi") == std::string::npos)
-      return Errc::io_error;  // No sentence that says so.
+      return Errc::io_error;  // The message does not mention permissions.
     return opened.error().code;
   }
 
@@ -202,7 +205,7 @@ TEST_F(TwoUsers, OpenTopicIsSharedAndTheOtherUsersDeathIsRepaired) {
 }
 
 TEST_F(TwoUsers, GroupDecides) {
-  const ::group* group = ::getgrgid(1);  // "daemon" on Debian; any group that root is not in.
+  const ::group* group = ::getgrgid(1);  // "daemon" on Debian; any group without root will do.
   ASSERT_NE(group, nullptr);
   const ::gid_t gid = group->gr_gid;
   auto topic = Topic::create("topic", options(0660, group->gr_name));
@@ -226,9 +229,10 @@ TEST_F(TwoUsers, GroupDecides) {
   EXPECT_EQ(record->text(), "from the group");
 }
 
-// The default directory lies where everybody may make names.
+// The parent of the default directory is writable by everybody, so another
+// user could have created it.
 TEST_F(TwoUsers, DefaultDirectoryOfSomebodyElseIsRefused) {
-  const auto user = static_cast<::uid_t>(300'000 + ::getpid());  // Nobody's.
+  const auto user = static_cast<::uid_t>(300'000 + ::getpid());  // A uid that no user has.
   const std::string path = "/dev/shm/leat-" + std::to_string(user);
   const auto create_as_user = [&](Errc expected) {
     expect_success(as_user(user, user, [&]() -> int {
@@ -257,9 +261,9 @@ TEST_F(TwoUsers, DefaultDirectoryOfSomebodyElseIsRefused) {
   std::filesystem::remove_all(path);
 }
 
-// ---- A small file system that fills ---------------------------------------------------------------
+// ---- A full file system -------------------------------------------------------------------------
 
-// In a child with a tmpfs of its own at the directory, which goes with the child.
+// Runs in a child that mounts its own tmpfs at the directory; it disappears with the child.
 class SmallTmpfs : public ::testing::Test {
  protected:
   void run(const char* mount_options, const std::function<int()>& body) {
@@ -283,7 +287,7 @@ class SmallTmpfs : public ::testing::Test {
             .participants = 4,
             .directory = directory_.path()};
   }
-  // Topics, finished or not. A lock of the directory itself may stay.
+  // Names of topics, complete or not. The directory's own lock file is left out.
   std::vector<std::string> names() const {
     std::vector<std::string> found;
     for (const auto& entry : std::filesystem::directory_iterator{directory_.path()}) {
@@ -299,7 +303,8 @@ TEST_F(SmallTmpfs, CreateSaysThereIsNoSpaceAndLeavesNothing) {
     auto created = Topic::create("topic", {.directory = directory_.path()});  // 8 MiB
     CHILD_CHECK(created.error().code == Errc::no_space);
     CHILD_CHECK(names().empty());
-    // Every size around the limit: it works from the first to the last byte, or is refused whole.
+    // Sizes around the limit: a topic either works from its first to its last
+    // byte, or is not created.
     int refused = 0;
     for (std::uint64_t capacity = 900U << 10; capacity <= 1100U << 10; capacity += 4096) {
       auto topic = Topic::create("topic", options(capacity));
@@ -350,8 +355,8 @@ TEST_F(SmallTmpfs, TopicWorksOnWhenTheRestOfItIsFull) {
   });
 }
 
-// A topic that would grow, on a file system that has no room: publishers wait as at the maximum, and
-// nobody is ended by SIGBUS, whoever reads where memory was given back.
+// A growing topic on a full file system: publishers wait as they do at the maximum, and no process
+// gets SIGBUS, not even one that reads where memory was given back.
 TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
   run("size=1m", [&]() -> int {
     TopicOptions growing = options(16384);
@@ -388,7 +393,7 @@ TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
       CHILD_CHECK(read == published);
       auto given_back = topic->shrink();
       CHILD_CHECK(given_back && *given_back > 256U << 10);
-      // Somebody else takes what was given back; the lossy one goes on where it stood.
+      // Another file takes the memory that was given back; the lossy subscriber continues to read.
       std::ofstream{filler} << std::string(1U << 20, 'x');
       CHILD_CHECK(fill() == Errc::full);
       while (*lossy->poll(100, [](const Record&) {}) != 0) {
@@ -396,13 +401,13 @@ TEST_F(SmallTmpfs, GrowingTopicWaitsForMemory) {
       read_all();
       CHILD_CHECK(read == published);
       std::filesystem::remove(filler);
-      ::usleep(150'000);  // Then this process asks for memory again.
+      ::usleep(150'000);  // After this time the process asks for memory again.
     }
     return 0;
   });
 }
 
-// Few inodes: the second file or the directory itself is what fails.
+// With few inodes, creating the directory, the first or the second file fails.
 TEST_F(SmallTmpfs, CreateWithoutInodesLeavesNothing) {
   for (int inodes = 1; inodes <= 4; ++inodes) {
     SCOPED_TRACE(inodes);

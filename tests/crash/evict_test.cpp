@@ -1,12 +1,12 @@
-// With evict_after, a gating subscriber that does not run is left behind, wherever it is in its
-// segment; when it continues it is told exactly what it lost, and reads on.
+// If this failed, a stopped gating subscriber would block publishers in spite of `evict_after`, or
+// would not learn exactly which records it lost when it continues.
 #include "scenarios.hpp"
 
 namespace leat::testing {
 namespace {
 
 struct Case {
-  std::uint64_t batches;  // or single records, read before it stops running
+  std::uint64_t batches;  // Batches or single records that it reads before it stops.
   bool in_poll;
 };
 std::ostream& operator<<(std::ostream& out, const Case& one) {
@@ -15,7 +15,7 @@ std::ostream& operator<<(std::ostream& out, const Case& one) {
 
 class Evict : public ::testing::TestWithParam<Case> {};
 
-// In a process of its own: `count` batches of `size` records, two of which fill a segment.
+// Publishes from another process: `count` batches of `size` records; two batches fill a segment.
 void publish_batches(const std::string& directory, Ledger& ledger, int count, std::size_t size) {
   Child publisher{[&]() -> int {
     auto opened = Topic::open("topic", Deadline::immediate(), directory);
@@ -45,7 +45,7 @@ TEST_P(Evict, SubscriberThatDoesNotRunIsLeftBehind) {
   const bool in_poll = GetParam().in_poll;
   struct Batch {
     std::size_t size;
-    std::size_t unread;  // of the last one
+    std::size_t unread;  // Records of the last batch that it does not read.
   };
   for (const auto [batch, unread] : {Batch{1, 0}, Batch{5, 0}, Batch{5, 2}}) {
     SCOPED_TRACE("batches of " + std::to_string(batch) + ", unread " + std::to_string(unread));
@@ -66,8 +66,9 @@ TEST_P(Evict, SubscriberThatDoesNotRunIsLeftBehind) {
       publish_batches(directory.path(), *ledger, count, batch);
     };
     publish(7);
-    // It gets so far that it is within, or exactly at the end of, a segment (each holds two records
-    // or batches). Then the others make many laps: between two polls, or while it is in one.
+    // It reads up to a place within a segment, or exactly to the end of one
+    // (each holds two records or batches). Then the others publish many laps:
+    // between two of its polls, or while it is in one.
     const auto on_record = [&](const Record& record) {
       trail.on_record(record);
       if (in_poll && trail.next() == read) publish(100);
@@ -77,7 +78,7 @@ TEST_P(Evict, SubscriberThatDoesNotRunIsLeftBehind) {
     } else {
       for (std::uint64_t i = 0; i < read; ++i) ASSERT_TRUE(subscriber->poll(1, on_record));
       publish(100);
-      EXPECT_FALSE(subscriber->is_lossy());  // It does not know yet.
+      EXPECT_FALSE(subscriber->is_lossy());  // It has not noticed yet.
     }
     const std::uint64_t end = topic->info().partitions.at(0).end;
     const Deadline late{kPatience};

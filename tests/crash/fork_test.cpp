@@ -1,11 +1,14 @@
-// A process forks at some step, goes on, and dies; its child lives and does nothing. The child has a copy
-// of every descriptor that was open at that step, and must keep none of the dead one's locks.
+// If this failed, a child process could keep its killed parent's locks. The parent would then count
+// as alive, and the others would wait for it forever.
+//
+// A process forks at some step, continues, and is killed; its child lives on and does nothing. The
+// child inherits a copy of every descriptor that was open at that step.
 #include "scenarios.hpp"
 
 namespace leat::testing {
 namespace {
 
-// The child that is left behind, and the step at which it is forked.
+// The child that survives its parent, and whether it runs yet.
 struct Left {
   std::atomic<::pid_t> pid;
   std::atomic<bool> runs;
@@ -43,7 +46,7 @@ class Fork : public ::testing::Test {
           return;
         }
         left->runs = true;
-        ::alarm(60);  // In case that the test dies.
+        ::alarm(60);  // In case the test dies.
         while (true) ::pause();
       };
       body();
@@ -52,7 +55,7 @@ class Fork : public ::testing::Test {
     }};
     parent.wait();
     ASSERT_TRUE(parent.was_killed()) << parent.describe();
-    ASSERT_NE(left_->pid, 0) << "never came by " << step;
+    ASSERT_NE(left_->pid, 0) << "never reached " << step;
     ASSERT_TRUE(eventually([&] { return left_->runs.load(); }));
   }
 
@@ -75,7 +78,7 @@ TEST_F(Fork, WhileItJoinsKeepsNobodyAlive) {
     });
     const Topic topic = open();
     EXPECT_TRUE(topic.info().participants.empty());
-    // It does not gate, either.
+    // Nor does it hold room.
     auto publisher = topic.publisher();
     ASSERT_TRUE(publisher);
     for (int i = 0; i < 20; ++i) {

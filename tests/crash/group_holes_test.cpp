@@ -1,5 +1,6 @@
-// What the dead leave behind is no affair of the group's members either: a segment that is prepared and
-// not opened is no hole, and a hole in a segment that is retired while somebody begins there is one.
+// If this failed, a publisher that is killed could stall a consumer group:
+// its members would wait for, or report as corrupt, a segment that was
+// prepared but never opened, or a hole in a segment that was just retired.
 #include "unit/testing.hpp"
 #include "world.hpp"
 
@@ -7,7 +8,7 @@ namespace leat {
 namespace testing {
 namespace {
 
-// Longer than the second after which a member once took it for scribbled memory.
+// Waits longer than one second, after which members once reported such a segment as corrupt.
 TEST(GroupHoles, ADeadOpenerLeavesNothingToWaitFor) {
   for (const char* step : {"roll:mapped", "roll:recorded"}) {
     SCOPED_TRACE(step);
@@ -42,8 +43,9 @@ TEST(GroupHoles, ADeadOpenerLeavesNothingToWaitFor) {
   }
 }
 
-// A publisher that looked at the groups and the cursors before somebody was there moves start on: here
-// the test does it. A dead publisher's hole in that segment is filled all the same.
+// A publisher may retire a segment although a member has just begun there, if it looked at groups
+// and cursors before. Here the test itself advances `oldest_segment`. A dead publisher's hole in
+// that segment must still be filled.
 TEST(GroupHoles, InASegmentThatWasJustRetiredAreFilled) {
   for (const char* step : {"claim:won", "commit:before"}) {
     SCOPED_TRACE(step);

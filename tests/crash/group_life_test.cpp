@@ -1,5 +1,6 @@
-// Somebody dies or stops while it creates or deletes a group. The name is never lost to others, a
-// group that is there is whole, and publishers never wait for one that is gone.
+// If this failed, a process that dies or stops while it creates or deletes a
+// group could make the group's name unusable, leave an incomplete group, or
+// make publishers wait for a group that no longer exists.
 #include <algorithm>
 
 #include "group_scenarios.hpp"
@@ -34,7 +35,7 @@ class GroupLife : public ::testing::TestWithParam<Case> {
     for (int i = 0; i < 3; ++i) EXPECT_TRUE(publisher_->publish("old"));
   }
 
-  // Hurts a child that runs `body` at the step of this case.
+  // A child that runs `body` and is killed or stopped at the step of this case.
   Child hurt(const std::function<int(Topic&)>& body) {
     Child victim{[&]() -> int {
       arm({GetParam().step, 1, GetParam().signal});
@@ -56,7 +57,7 @@ class GroupLife : public ::testing::TestWithParam<Case> {
     EXPECT_TRUE(victim.succeeded()) << victim.describe();
   }
 
-  // Publishes more laps than there is room; a group that holds it stops that.
+  // Publishes several laps. That fails if a group holds the room.
   bool has_room() {
     for (int i = 0; i < 40; ++i) {
       if (!publisher_->publish(std::string(1000, 'x'), Deadline::immediate())) return false;
@@ -104,8 +105,8 @@ TEST_P(CreateGroup, NameIsFreeForOthersOrTheGroupIsThere) {
   });
   const bool is_there = GetParam().step == "group:entered";
   if (is_stopped()) {
-    // Its lock is kept while it is stopped; publishers and members do not need that.
-    EXPECT_EQ(has_room(), false) << "who makes a group holds the room";
+    // It keeps the lock while it is stopped. Publishers and members do not need that lock.
+    EXPECT_EQ(has_room(), false) << "a process that creates a group must hold the room";
     let_end(victim);
   }
   auto group = topic_->group("group", {.from = From::beginning});
@@ -158,7 +159,7 @@ class DeleteGroup : public GroupLife {
 TEST_P(DeleteGroup, OthersFinishOrCallOff) {
   ASSERT_TRUE(topic_->group("group", {.from = From::beginning}));
   Child victim = hurt_deleter(false);
-  EXPECT_EQ(has_room(), is_decided()) << "held until it is decided";
+  EXPECT_EQ(has_room(), is_decided()) << "the group must hold the room until deletion is decided";
   let_end(victim);
   auto group = topic_->group("group", {.from = From::beginning});
   ASSERT_TRUE(group) << describe(group.error());
@@ -170,8 +171,8 @@ TEST_P(DeleteGroup, OthersFinishOrCallOff) {
   EXPECT_TRUE(has_room());
 }
 
-// Members of a group that is deleted by force are told, also while the deleter is stopped. The one that
-// is told last takes the group out.
+// Members of a group that is deleted by force learn of it even while the deleter is stopped. The
+// last one to learn of it removes the group from the topic.
 class CloseGroup : public DeleteGroup {};
 
 TEST_P(CloseGroup, MembersAreTold) {
@@ -193,7 +194,7 @@ TEST_P(CloseGroup, MembersAreTold) {
   if (is_stopped()) {
     EXPECT_EQ(member->receive(Deadline::immediate()).error().code, Errc::closed);
   }
-  // Whoever opens or deletes a group next finishes what the dead began.
+  // The next process that opens or deletes a group finishes the dead one's deletion.
   const auto again = topic_->delete_group("group", true);
   EXPECT_TRUE(again || again.error().code == Errc::not_found) << describe(again.error());
   EXPECT_EQ(member->receive(Deadline::immediate()).error().code, Errc::closed);
@@ -205,7 +206,8 @@ constexpr const char* kCloseGroupSteps[] = {"group:closing", "group:closed", "gr
 INSTANTIATE_TEST_SUITE_P(Each, CloseGroup, ::testing::ValuesIn(cases_of(kCloseGroupSteps)),
                          name_of_case);
 
-// That one dies or stops over it: the group is gone, and its file goes with the next one.
+// That last member dies or stops while removing it: the group is gone, and
+// its file is deleted with the next group.
 class LeaveClosedGroup : public GroupLife {};
 
 TEST_P(LeaveClosedGroup, OthersFinish) {

@@ -1,5 +1,6 @@
-// What others do at one moment of a member's call: a deletion, a look, a death or a stop there. Each
-// was once a record lost, counted for nothing, changed in hand, or waited for in vain.
+// If this failed, a member of a group could lose a record, count a delivery that never happened,
+// see a record change while it holds it, or wait forever for one. Every test reproduces a former
+// bug: somebody deletes, looks, dies or stops at one particular moment of a member's call.
 #include <sys/wait.h>
 
 #include <csignal>
@@ -13,7 +14,7 @@ namespace {
 
 using testing::Moment;
 
-// A record was about to be parked, because another member has its key.
+// A member dies just before it parks a record, which it must do because another member has the key.
 void expect_not_delivered_by_who_dies_parking(GroupOptions options) {
   const TestTopic topic;
   options.by_key = true;
@@ -81,8 +82,9 @@ TEST(GroupMoments, WhatIsReleasedStaysReleased) {
   EXPECT_EQ(during, 10U);
 }
 
-// While somebody looks for what came back, the hold of a record that was found gets another one, which comes
-// back, too: that was not found, and what is behind it of its key must wait.
+// While a member scans for returned records, the hold of a record that it has
+// already found gets another record, which is returned as well. The scan did
+// not find that one, so later records with its key must wait.
 TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true});
@@ -93,7 +95,7 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   ASSERT_EQ(must(member.receive(both, 2)), 2U);
   detail::GroupView& view = *must(topic.shared().group(0));
   const std::uint32_t index_of_x = view.hold(0, 0).offset == both[0].record.offset ? 0 : 1;
-  ASSERT_EQ(index_of_x, 0U) << "the other hold must be looked at later";
+  ASSERT_EQ(index_of_x, 0U) << "the scan must visit the other hold later";
   must(member.acknowledge(both[1]));
   must(member.give_back(both[0]));
 
@@ -115,7 +117,8 @@ TEST(GroupMoments, AHoldThatGotAnotherRecordIsNotTheOneThatWasFound) {
   EXPECT_TRUE(is_reused);
 }
 
-// A claim that was begun holds a key back, for as long as it is stopped; its records are many.
+// A member that is stopped in the middle of a claim of many records holds back their key. Others
+// that wait for the key must still return when their deadline passes.
 TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
   const TestTopic topic{{.capacity_bytes = 1 << 20, .segment_bytes = 1 << 18}};
   const Group group = group_of(*topic, {.by_key = true, .in_flight = 1024});
@@ -141,7 +144,8 @@ TEST(GroupMoments, AStoppedClaimLetsOthersGiveUpInTime) {
   EXPECT_EQ(to_text(take(member)), "0 0");
 }
 
-// Somebody frees a slot whose owner has nothing left of it, and comes no further.
+// A member frees a key slot whose owner has no more records of it, and is hurt before it announces
+// that. False: the lease did not run out as needed; try again.
 bool is_found_though_who_freed_it_was_hurt(int signal) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true, .lease = 20ms});
@@ -174,7 +178,7 @@ TEST(GroupMoments, WhoFreesASlotNeedNotSaySo) {
   }
 }
 
-// A spare hold that is just taken still has the key of the record before.
+// A spare hold that was just reserved still contains the key of its previous record.
 TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true, .in_flight = 1});
@@ -182,7 +186,7 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
   Member claimer = join(group);
   Member other = join(group);
   publish_pairs(publisher, {{"a", "0"}, {"k", "1"}});
-  must(claimer.give_back(take(claimer), 1h));  // Its own hold is in use for long.
+  must(claimer.give_back(take(claimer), 1h));  // Keeps its own hold in use.
   must(claimer.acknowledge(take(claimer)));    // This one was in a spare hold.
   publish_pairs(publisher, {{"k", "2"}});
   const Delivery given = take(other);

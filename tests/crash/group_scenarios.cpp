@@ -1,4 +1,4 @@
-// The operations on groups that a process is killed in: what comes before, and what must hold afterwards.
+// The group operations during which a process is killed or stopped, and how each world is prepared.
 #include "group_scenarios.hpp"
 
 namespace leat::testing {
@@ -18,7 +18,7 @@ void some_records(GroupWorld& world) {
     EXPECT_TRUE(world.publish_batch({16, 200, 40}));
   }
 }
-// Two of them came back.
+// The same, with two of the records returned.
 void returned_records(GroupWorld& world) {
   some_records(world);
   std::vector<Delivery> taken;
@@ -32,7 +32,8 @@ void some_keyed_records(GroupWorld& world) {
   for (std::size_t i = 0; i < 24; ++i) EXPECT_TRUE(world.publish(100 + 30 * (i % 5)));
 }
 
-// Somebody loses records with their lease, and does not come to notice: their keys are others' then.
+// A member loses records when its lease runs out and never notices; their
+// keys become available to others.
 void lost_keys(GroupWorld& world) {
   some_keyed_records(world);
   for (int i = 0; i < 3; ++i) {
@@ -41,12 +42,13 @@ void lost_keys(GroupWorld& world) {
     world.account().taken(*taken, world.mode());
   }
 }
-// The survivor has a key; the victim comes by more of its records.
+// The survivor holds a key; the victim will find more records with that key.
 void held_key(GroupWorld& world) {
   some_keyed_records(world);
   world.take_and_keep();
 }
-// The same, and somebody parked what has that key; then it is let go.
+// The same, but another member has parked the records with that key, and then
+// the survivor lets go of it.
 void parked_records(GroupWorld& world) {
   held_key(world);
   {
@@ -57,7 +59,7 @@ void parked_records(GroupWorld& world) {
   world.let_go_of_kept();
 }
 
-// Somebody takes records and dies without an acknowledgement.
+// A member takes records and dies without acknowledging them.
 void leave_dead_member(GroupWorld& world) {
   Child earlier = world.start(
       [&]() -> int {
@@ -82,12 +84,12 @@ void dead_keyed_member(GroupWorld& world) {
   some_keyed_records(world);
   leave_dead_member(world);
 }
-// The survivor claims some ahead, and does not move.
+// The survivor claims records in advance, and then does nothing.
 void slow_member(GroupWorld& world) {
   some_records(world);
   world.take_and_keep();
 }
-// One who died between a claim's holds and the claim, and one with records.
+// Members that died before their claim was made, and one that died right after it.
 void dead_members(GroupWorld& world) {
   some_records(world);
   for (const char* step : {"take:held", "take:noting", "take:claimed"}) {
@@ -105,13 +107,13 @@ void dead_members(GroupWorld& world) {
 
 // ---- Victims --------------------------------------------------------------------------------------
 
-// What may come of a call of one that was stopped for a while.
+// Whether a call may return this to a member that was stopped for a while.
 template <class T>
 bool is_usual(const Result<T>& result) {
   return result || result.error().code == Errc::timeout || result.error().code == Errc::lease_lost;
 }
 
-// Takes records one by one; acknowledges some, gives some back, leaves with two.
+// Takes records one by one; acknowledges some, gives some back, and leaves the group with two.
 int take_one_by_one(GroupWorld& world) {
   Member member = world.open_member();
   std::vector<Delivery> kept;
@@ -133,7 +135,7 @@ int take_one_by_one(GroupWorld& world) {
   return 0;
 }
 
-// Takes several at once, acknowledges them up to some, and leaves with the rest.
+// Takes several at once, acknowledges all but the last, and leaves the group with the rest.
 int take_several(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 3; ++i) {
@@ -158,7 +160,7 @@ int poll_some(GroupWorld& world) {
   return 0;
 }
 
-// Its callback throws: the record in it goes back, and those claimed with it.
+// The callback throws: its record and those claimed with it are returned.
 int poll_and_throw(GroupWorld& world) {
   struct Thrown {};
   Member member = world.open_member();
@@ -175,7 +177,7 @@ int poll_and_throw(GroupWorld& world) {
   return 0;
 }
 
-// Takes and gives back, until its own row is full of what it gave back.
+// Takes records and gives them back until its row of holds is full of them.
 int give_all_back(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 14; ++i) {
@@ -188,7 +190,7 @@ int give_all_back(GroupWorld& world) {
   return 0;
 }
 
-// As poll_some(), where others have some of the keys.
+// Like poll_some(), by key.
 int poll_keyed(GroupWorld& world) {
   Member member = world.open_member();
   for (int i = 0; i < 4; ++i) {
@@ -202,7 +204,7 @@ int poll_keyed(GroupWorld& world) {
   return 0;
 }
 
-// Looks after the others until there is nothing to wait for.
+// Takes records until nothing is left; while it waits, it looks after dead members.
 int look_after_others(GroupWorld& world) {
   Member member = world.open_member();
   const Deadline end{200ms};
@@ -220,7 +222,7 @@ int seek_to(GroupWorld& world, From from) {
   const Group group = world.open();
   world.account().be_lenient();
   for (int i = 0; i < 3; ++i) CHILD_CHECK_OK(group.seek(from));
-  world.account().be_lenient();  // Others went on while it was stopped.
+  world.account().be_lenient();  // Others may have continued while it was stopped.
   return 0;
 }
 int seek_to_beginning(GroupWorld& world) { return seek_to(world, From::beginning); }

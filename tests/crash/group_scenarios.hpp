@@ -1,5 +1,5 @@
-// What a member of a group does when it dies or stops, and at which labelled steps: the table that
-// group_steps_test.cpp goes through.
+// The table that group_steps_test.cpp goes through: what a member of a group does when it dies or
+// stops, and at which labelled steps.
 #pragma once
 
 #include <ostream>
@@ -12,13 +12,13 @@ namespace leat::testing {
 struct GroupScenario {
   const char* name;
   GroupWorldOptions options;
-  void (*prepare)(GroupWorld&);  // before the victim; may be null
-  int (*victim)(GroupWorld&);    // in a child
+  void (*prepare)(GroupWorld&);  // Runs before the victim starts; may be null.
+  int (*victim)(GroupWorld&);    // Runs in a child.
   std::vector<const char*> steps;
-  // How many records its last call may have been handed, in the eyes of the others, that it did not
-  // come to note.
+  // How many records of its last call may count as handed out although the
+  // victim could not note them.
   std::uint32_t in_call = 1;
-  // How many more it may keep from the others while it is stopped: those with keys that it holds.
+  // How many more records the others may not get while it is stopped, because it holds their keys.
   std::uint32_t keeps = 0;
 };
 
@@ -28,7 +28,7 @@ inline std::ostream& operator<<(std::ostream& out, const GroupScenario& scenario
 
 const std::vector<GroupScenario>& group_scenarios();
 
-// Swept by group_life_test.cpp, where a whole group comes and goes.
+// Steps of creating and deleting a group; covered by group_life_test.cpp.
 inline constexpr const char* kCreateGroupSteps[] = {"group:filled", "group:entered"};
 inline constexpr const char* kDeleteGroupSteps[] = {"group:closing", "group:closed", "group:out",
                                                     "group:unlocked"};

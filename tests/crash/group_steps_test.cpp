@@ -1,11 +1,12 @@
-// A member of a group is killed or stopped at every labelled step; the others go on, and every record
-// is accounted for.
+// If this failed, killing or stopping one member of a group could block the
+// other members, lose records, or deliver acknowledged ones again. A member
+// is killed and stopped at every labelled step in turn.
 #include "group_scenarios.hpp"
 
 namespace leat::testing {
 namespace {
 
-constexpr int kTimesPerStep = 3;  // The first, second and third time it comes by.
+constexpr int kTimesPerStep = 3;  // The first, second and third time the step is reached.
 
 struct Case {
   GroupScenario scenario;
@@ -31,8 +32,8 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
 
 class GroupSweep : public ::testing::TestWithParam<Case> {
  protected:
-  // A new world with a victim that is hurt the nth time it comes by the step. False if it never does;
-  // then it has run to its end.
+  // A new world with a victim that is killed or stopped the nth time it reaches the step. False if
+  // it never does; then it has run to its end.
   bool hurt_victim(int nth, int signal) {
     const auto& [scenario, step] = GetParam();
     victim_.reset();
@@ -41,12 +42,12 @@ class GroupSweep : public ::testing::TestWithParam<Case> {
     victim_.emplace(world_->start([&] { return scenario.victim(*world_); }, {step, nth, signal}));
     victim_->wait();
     if (!victim_->succeeded()) return true;
-    EXPECT_GT(nth, 1) << "the scenario never came by " << step;
+    EXPECT_GT(nth, 1) << "the scenario never reached " << step;
     return false;
   }
 
-  // What was claimed and not handed out comes to others as if for the first time; what was, comes once
-  // more, or at most once is gone.
+  // Records that the victim claimed but was not handed are delivered to others as first deliveries.
+  // Those that it was handed are delivered again or, with at_most_once, are gone.
   void expect_handed_counts() {
     const std::uint32_t in_call = GetParam().scenario.in_call;
     EXPECT_LE(world_->account().unnoted(), in_call);
@@ -69,7 +70,7 @@ TEST_P(GroupSweep, OthersGoOnWhenItIsKilled) {
   }
 }
 
-// What a stopped member was handed stays its own; all else comes to the others meanwhile.
+// A stopped member keeps what it was handed; everything else is delivered to the others meanwhile.
 TEST_P(GroupSweep, OthersGoOnWhileItIsStoppedAndWhenItContinues) {
   for (int nth = 1; nth <= kTimesPerStep && !HasFailure(); ++nth) {
     SCOPED_TRACE("time " + std::to_string(nth));

@@ -1,6 +1,6 @@
-// A consumer group on a topic of a few 4 KiB segments, somebody who dies or stops at a labelled step,
-// and the others, who must go on: a publisher and a member in the thread of the test, and whoever
-// joins later.
+// A consumer group on a topic of a few 4 KiB segments, a victim that dies or stops at a labelled
+// step, and the survivors, which must continue: a publisher and a member in the thread of the test,
+// and members that join later.
 //
 //     GroupWorld world{{.group = {.mode = GroupMode::at_most_once}}};
 //     Child victim = world.start([&]() -> int {…}, {"take:claimed", 1, SIGKILL});
@@ -58,7 +58,7 @@ class GroupWorld {
   const GroupWorldOptions& options() const noexcept { return options_; }
   const std::string& directory() const noexcept { return directory_.path(); }
 
-  // One that takes records and does nothing with them.
+  // A member that takes records and does nothing with them.
   Member& idler() {
     if (!idler_) idler_.emplace(join());
     return *idler_;
@@ -80,7 +80,7 @@ class GroupWorld {
       return body();
     }};
   }
-  // The child's own handle: what it inherited is not for use.
+  // Opens the child's own handle; it must not use what it inherited.
   Group open() const {
     auto opened = Topic::open("topic", Deadline::immediate(), directory_.path());
     CHILD_CHECK_OK(opened);
@@ -94,9 +94,9 @@ class GroupWorld {
     return std::move(*joined);
   }
 
-  // ---- Anybody ------------------------------------------------------------------------------------
+  // ---- In any process ---------------------------------------------------------------------------
 
-  // False: no room.
+  // False if there is no room.
   bool publish(std::size_t size) {
     const Mark mark = account_->begin(0);
     const auto message = make_message(mark, size);
@@ -112,7 +112,7 @@ class GroupWorld {
     account_->published(mark);
     return true;
   }
-  // As many as were published in one record of the log.
+  // One batch, with a record of each of these sizes.
   bool publish_batch(const std::vector<std::size_t>& sizes) {
     auto batch = publisher_->batch();
     EXPECT_TRUE(batch) << describe(batch.error());
@@ -145,7 +145,7 @@ class GroupWorld {
 
   // ---- The survivors ------------------------------------------------------------------------------
 
-  // The member takes one record, and does not move from there.
+  // The member takes one record, and then does nothing.
   void take_and_keep() {
     auto taken = member_->receive(Deadline::immediate());
     ASSERT_TRUE(taken) << describe(taken.error());
@@ -160,7 +160,8 @@ class GroupWorld {
     }
   }
 
-  // Takes and acknowledges what there is; waits up to 3 ms for the first. False: there was nothing.
+  // Takes and acknowledges all available records; waits up to 3 ms for the
+  // first. False if there is none.
   bool take_some(Member& member) {
     bool any = false;
     for (int i = 0; i < 20; ++i) {
@@ -176,7 +177,8 @@ class GroupWorld {
     }
     return any;
   }
-  // Publishes so many records of many sizes, while the member takes them; false if that gets stuck.
+  // Publishes `count` records of various sizes while the member takes them;
+  // false if that gets stuck.
   bool publish_and_take(Member& member, int count) {
     const Deadline late{kPatience};
     for (int done = 0; done < count;) {
@@ -189,7 +191,7 @@ class GroupWorld {
     }
     return true;
   }
-  // Until nothing is to come any more.
+  // Takes records until none are left; false if that gets stuck.
   bool take_to_end(Member& member) {
     const Deadline late{kPatience};
     const auto is_settled = [&] {
@@ -200,15 +202,16 @@ class GroupWorld {
       if (late.passed()) return false;
       take_some(member);
     }
-    // At most once, somebody who died may have taken what is open.
+    // With at_most_once, a dead member may have taken the records that are still open.
     EXPECT_TRUE(mode() == GroupMode::at_most_once || account_->open() == 0) << state();
     return true;
   }
 
-  // While the victim is stopped: all that it was not handed, but for a few records, comes to the others.
+  // While the victim is stopped, the others get everything that it was not
+  // handed, except for up to `may_keep` records.
   void expect_others_take(std::uint32_t may_keep) {
     let_go_of_kept();
-    for (int i = 0; i < 3; ++i) publish(kMinMessage);  // If it does not hold the room.
+    for (int i = 0; i < 3; ++i) publish(kMinMessage);  // May fail, if the victim holds the room.
     const Deadline leases_over{2 * options_.group.lease};
     const Deadline late{kPatience};
     while ((account_->untaken() > may_keep && !late.passed()) || !leases_over.passed())
@@ -217,8 +220,8 @@ class GroupWorld {
     EXPECT_EQ(account_->complaints(), std::vector<std::string>{});
   }
 
-  // The others go on, whatever became of the victim: several laps of all segments, newcomers come and
-  // go, and every record is accounted for.
+  // The others continue whatever happened to the victim: they publish and take several laps of all
+  // segments, new members join and leave, and every record is accounted for.
   void expect_progress() {
     let_go_of_kept();
     EXPECT_TRUE(publish_and_take(*member_, 40)) << "the publisher is stuck; " << state();
@@ -255,7 +258,7 @@ class GroupWorld {
   std::optional<Publisher> publisher_;
   std::optional<Member> member_;
   std::optional<Member> idler_;
-  std::vector<Delivery> kept_;  // By member_.
+  std::vector<Delivery> kept_;  // Held by member_.
 };
 
 }  // namespace leat::testing

@@ -1,6 +1,10 @@
-// The segment number in the claim word is truncated: with segments of 64 MiB it comes round after 65536
-// of them. A publisher stops before its swap, or between swap and mark, until then. Claims of half a
-// segment that are given up write nothing but their headers, so that takes a moment only.
+// If this failed, a publisher that is stopped for a long time could, when it continues, overwrite
+// another publisher's record or make subscribers stop.
+//
+// The segment number in the claim word is truncated. With segments of 64 MiB it
+// repeats after 65536 segments. Here a publisher stops before its swap, or between
+// swap and mark, until the number repeats. Getting there is quick, because the
+// test claims half segments and aborts them, which writes only headers.
 #include "unit/testing.hpp"
 #include "world.hpp"
 
@@ -26,8 +30,8 @@ class Lap : public ::testing::Test {
 
   static constexpr const char* kBetweenCalls = "";
 
-  // A publisher that stops at its first `step`, and perhaps dies at another one later. Before it stops it
-  // may publish so many records.
+  // A publisher that publishes `before` records, then stops at `step`, and, when it continues, dies
+  // at the step `then` if one is given.
   Child start_late(const char* step, const char* then = "", int before = 0) {
     return Child{[&, step, then, before]() -> int {
       auto topic = Topic::open("topic", Deadline::immediate(), directory_.path());
@@ -58,8 +62,8 @@ class Lap : public ::testing::Test {
     CHILD_CHECK_OK(offset);
   }
 
-  // While it stands: up to the end of the last segment before the truncated number of the first one comes
-  // again.
+  // While the late publisher is stopped: claims up to the end of the last segment before the first
+  // one's truncated number repeats.
   void go_round(Child& late) {
     ASSERT_EQ(late.wait(), Child::State::stopped) << late.describe();
     const detail::ClaimLayout layout = TopicTesting::shared(*topic_).geometry().claim_layout;
@@ -81,7 +85,8 @@ class Lap : public ::testing::Test {
     ASSERT_TRUE(offset) << describe(offset.error());
   }
 
-  // It goes on, takes so many offsets, and all that is there arrives. Returns the first of them.
+  // The late publisher continues and must take this number of offsets; then everything must arrive.
+  // Returns the first of these offsets.
   std::uint64_t go_on(Child& late, std::uint64_t offsets) {
     const std::uint64_t first = topic_->info().partitions.at(0).end;
     late.go_on();
@@ -92,7 +97,7 @@ class Lap : public ::testing::Test {
     return first;
   }
 
-  // All that is there arrives as it was published.
+  // Everything in the log arrives as it was published.
   void read_all() {
     auto reader = topic_->subscriber({.from = From::beginning});
     ASSERT_TRUE(reader) << describe(reader.error());
@@ -114,7 +119,7 @@ class Lap : public ::testing::Test {
   std::optional<Publisher> publisher_;
 };
 
-// Where its claim was a lap ago, there is the middle of another record now.
+// The place of its claim, made a lap ago, is now in the middle of another record.
 TEST_F(Lap, AClaimOfTheLapBeforeWritesNothing) {
   Child late = start_late("claim:won");
   go_round(late);
@@ -125,17 +130,19 @@ TEST_F(Lap, AClaimOfTheLapBeforeWritesNothing) {
   read_all();
 }
 
-// The claim word is what it was when the late one announced its claim, so its swap succeeds.
+// The claim word has the same value as when the late publisher announced its
+// claim, so its swap succeeds.
 TEST_F(Lap, AClaimThatWasAnnouncedALapAgoIsMadeAnew) {
   Child late = start_late("claim:announced");
   go_round(late);
   publish(1000);
   publish(200);
-  EXPECT_TRUE(trail_.at(go_on(late, 2)).is_gap);  // And its record follows.
+  EXPECT_TRUE(trail_.at(go_on(late, 2)).is_gap);  // Its record follows the gap.
 }
 
-// It knows the segment of its first record, whose truncated number the claim word has again. Before it
-// looks: it is of a later segment, and nothing is lost.
+// It remembers the segment of its first record, and the claim word has that
+// segment's truncated number again. Stopped before it looks, it must notice
+// that this is a later segment, and loses nothing.
 TEST_F(Lap, WhoPublishedALapAgoClaimsInTheSegmentOfNow) {
   Child late = start_late(kBetweenCalls, "", 1);
   go_round(late);
@@ -143,17 +150,17 @@ TEST_F(Lap, WhoPublishedALapAgoClaimsInTheSegmentOfNow) {
   EXPECT_FALSE(trail_.at(go_on(late, 1)).is_gap);
 }
 
-// And after it has looked and announced: its swap succeeds.
+// The same, but stopped after it has looked and announced, so its swap succeeds.
 TEST_F(Lap, WhoPublishedALapAgoClaimsAnew) {
   Child late = start_late("claim:announced", "", 1);
   go_round(late);
   publish(1000);
   publish(200);
   publish(400);
-  EXPECT_TRUE(trail_.at(go_on(late, 2)).is_gap);  // And its record follows.
+  EXPECT_TRUE(trail_.at(go_on(late, 2)).is_gap);  // Its record follows the gap.
 }
 
-// The same, but it dies before it could tell.
+// Its swap succeeds, but it dies before it can check where its claim is.
 TEST_F(Lap, AClaimOfTheDeadThatWasAnnouncedALapAgoIsOneGap) {
   Child late = start_late("claim:announced", "claim:won");
   go_round(late);
@@ -169,11 +176,12 @@ TEST_F(Lap, AClaimOfTheDeadThatWasAnnouncedALapAgoIsOneGap) {
   EXPECT_EQ(trail_.gaps(GapReason::died), 1U);
 }
 
-// And behind somebody else's hole, whose records are counted by where that claim begins.
+// The same, but its claim follows the hole of another dead publisher. How many records that hole
+// has is computed from where the late claim begins.
 TEST_F(Lap, BehindAHoleOfTheDead) {
   Child late = start_late("claim:announced", "claim:won");
   go_round(late);
-  // It takes what the first record of the first lap took.
+  // Its claim is as large as the first record of the first lap.
   Child dead{[&]() -> int {
     auto topic = Topic::open("topic", Deadline::immediate(), directory_.path());
     CHILD_CHECK_OK(topic);

@@ -1,5 +1,5 @@
-// With revoke_after, a publisher that is stopped in the middle of a claim holds nobody up; when it
-// continues it is told, and it has damaged nothing, however many laps the others made meanwhile.
+// If this failed, a publisher that is stopped in the middle of a claim would block subscribers in
+// spite of `revoke_after`, or would damage newer records or not get an error when it continues.
 #include "scenarios.hpp"
 
 namespace leat::testing {
@@ -54,8 +54,8 @@ class Revoke : public ::testing::TestWithParam<Case> {};
 TEST_P(Revoke, StoppedPublisherIsToldAndDamagesNothing) {
   const auto& [name, step, segments] = GetParam();
   const Scenario& scenario = find_scenario(name);
-  // How many laps the others make: none, a few, and so many that all numbers of segments that the
-  // control file still knows are newer.
+  // How many records the others publish meanwhile: none, a few laps, and so many that the control
+  // file knows only newer segments.
   for (const int others : {0, 30, 250}) {
     for (int nth = 1; nth <= 3 && !HasFailure(); ++nth) {
       SCOPED_TRACE("time " + std::to_string(nth) + ", " + std::to_string(others) + " records");
@@ -74,8 +74,9 @@ TEST_P(Revoke, StoppedPublisherIsToldAndDamagesNothing) {
       victim.go_on();
       victim.wait(kPatience, [&] { world.read_some(false); });
       EXPECT_TRUE(victim.succeeded()) << victim.describe();
-      if (name != "claim" || nth < 3) {  // Those notes are of aborted and dropped claims.
-        // Before its call had room to write to, it claims anew and its caller is not told.
+      if (name != "claim" || nth < 3) {  // Else the claim was aborted or dropped, not committed.
+        // If it is stopped before its call has room to write to, it claims
+        // again and returns no error.
         const std::uint64_t told = count_fates(world, Fate::revoked);
         const bool may_claim_anew = step == "claim:won" || step == "claim:marked";
         EXPECT_TRUE(told == revoked || (may_claim_anew && told == 0)) << told;
@@ -90,8 +91,9 @@ TEST_P(Revoke, StoppedPublisherIsToldAndDamagesNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Each, Revoke, ::testing::ValuesIn(all_cases()), name_of_case);
 
-// Two segments and one of them pinned: there is no room to go on with, but readers read, and all is
-// well once the publisher continues or dies. A claim that is not marked pins nothing.
+// With two segments, of which a marked claim holds one, publishers have no
+// room, but readers can read on. Once the stopped publisher continues or
+// dies, everything works again. An unmarked claim holds nothing.
 TEST(RevokeInTwoSegments, ReadersGoOnAndRoomComesBack) {
   for (const int then : {SIGCONT, SIGKILL}) {
     for (const char* step : {"claim:won", "claim:marked", "commit:before"}) {

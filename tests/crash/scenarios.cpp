@@ -1,4 +1,5 @@
-// The operations on a log that a process is killed in: what comes before, and what must hold afterwards.
+// The operations on a log during which a process is killed or stopped, and
+// how each world is prepared.
 #include "scenarios.hpp"
 
 namespace leat::testing {
@@ -26,13 +27,13 @@ void full_topic(World& world) {
   }
 }
 
-// Grown as far as it may, and read.
+// The topic has grown to its maximum, and everything was read.
 void grown_topic(World& world) {
   full_topic(world);
   EXPECT_TRUE(world.read_to_end());
 }
 
-// Somebody dies with an open claim; with two records behind it, if there is a survivor to make them.
+// A publisher dies at this step, with an open claim.
 void leave_hole(World& world, const char* step) {
   Child earlier = world.start(
       [&]() -> int {
@@ -57,7 +58,8 @@ void marked_hole(World& world) {
   leave_hole(world, "claim:marked");
   EXPECT_TRUE(world.publish(world.publisher(), kSurvivor, 50));
 }
-// Somebody who lives, and stands still, announced the same claim: whose the hole is can't be told.
+// A stopped publisher has announced the same claim as a dead one, so nobody
+// can tell whose the hole is.
 void hole_of_two(World& world) {
   some_records(world);
   Child stopped = world.start(
@@ -74,7 +76,7 @@ void hole_of_two(World& world) {
   leave_hole(world, "claim:won");
   EXPECT_TRUE(world.publish(world.publisher(), kSurvivor, 50));
 }
-// All participant slots that the survivors leave are of the dead, with holes of both kinds.
+// Dead publishers occupy all slots that the survivors do not use, with holes of both kinds.
 void slots_of_the_dead(World& world) {
   leave_hole(world, "claim:won");
   leave_hole(world, "claim:marked");
@@ -89,7 +91,7 @@ int publish_some(World& world, bool exclusive, int count, std::size_t size) {
   CHILD_CHECK_OK(publisher);
   for (int i = 0; i < count; ++i) {
     auto offset = world.publish(*publisher, kVictim, size + static_cast<std::size_t>(i) * 13);
-    // Others may have filled the topic, or given up the claim, while this one was stopped.
+    // Others may have filled the topic, or revoked the claim, while this one was stopped.
     CHILD_CHECK(offset || offset.error().code == Errc::full ||
                 offset.error().code == Errc::revoked);
   }
@@ -111,7 +113,7 @@ int publish_batches(World& world) {
   return 0;
 }
 
-// Claims: committed whole, committed shorter, aborted, dropped.
+// Makes claims: committed in full, committed shorter, aborted, dropped.
 int claim_some(World& world) {
   Topic topic = world.open();
   auto publisher = topic.publisher();
@@ -137,7 +139,7 @@ int claim_some(World& world) {
     } else {
       const Claim dropped = std::move(*claim);
     }
-    // A dropped claim tells nobody whether it was revoked before.
+    // A dropped claim cannot report whether it was revoked before.
     const bool sure = i == 2 && aborted && world.options().revoke_after == 0ns;
     world.ledger().end(mark, sure ? Fate::aborted : Fate::refused, offset);
   }
@@ -156,7 +158,7 @@ int shrink_some(World& world) {
   return 0;
 }
 
-// Reads all that is there, through holes, and leaves.
+// Reads everything in the log, repairs holes, and leaves.
 int read_all(World& world, bool gating) {
   Topic topic = world.open();
   for (int i = 0; i < 3; ++i) {
@@ -180,7 +182,8 @@ int read_all(World& world, bool gating) {
 int read_gating(World& world) { return read_all(world, true); }
 int read_lossy(World& world) { return read_all(world, false); }
 
-// Three times it is overtaken by its own records, and goes on at the start.
+// Three times, the subscriber is overtaken by records that it published
+// itself, and continues at the oldest segment.
 int read_overtaken(World& world) {
   Topic topic = world.open();
   for (int i = 0; i < 3; ++i) {
@@ -243,7 +246,7 @@ const std::vector<Scenario>& scenarios() {
   static const WorldOptions kExclusiveWorld{.exclusive = true};
   static const WorldOptions kExclusiveLaps{.exclusive = true, .gating_from_start = false};
   static const WorldOptions kTwoSegments{.segments = 2, .gating_from_start = false};
-  // The survivors take three slots, the dead the other three.
+  // The survivors use three slots, the dead the other three.
   static const WorldOptions kCrowded{.participants = 6};
   static const std::vector<Scenario> all = {
       {"publish", {}, some_records, publish_shared, kShared, at_hole},

@@ -1,5 +1,5 @@
-// What a victim does when it dies or stops, and at which labelled steps: the table that the sweeps
-// go through. steps_test.cpp checks that no label of the sources is missing from it.
+// The table that the step tests go through: what a victim does when it dies or stops, and at which
+// labelled steps. steps_test.cpp checks that no label in the sources is missing from it.
 #pragma once
 
 #include <ostream>
@@ -10,21 +10,21 @@
 
 namespace leat::testing {
 
-// Who has to wait for a victim that is stopped, not dead.
+// Who has to wait for a victim that is stopped but alive.
 enum class Waits {
   nobody,
-  readers,     // it holds a claim: readers wait at its hole
-  publishers,  // it is a gating subscriber: its room is not reused
+  readers,     // it has a claim; readers wait at its hole
+  publishers,  // it is a gating subscriber; its room is not reused
 };
 
 struct Scenario {
   const char* name;
   WorldOptions options;
-  void (*prepare)(World&);  // before the victim; may be null
-  int (*victim)(World&);    // in a child
+  void (*prepare)(World&);  // Runs before the victim starts; may be null.
+  int (*victim)(World&);    // Runs in a child.
   std::vector<const char*> steps;
   Waits (*waits)(std::string_view step);
-  int died_before = 0;  // gaps `died` that prepare() leaves behind
+  int died_before = 0;  // Number of `died` gaps that prepare() causes.
 };
 
 inline std::ostream& operator<<(std::ostream& out, const Scenario& scenario) {
@@ -33,13 +33,13 @@ inline std::ostream& operator<<(std::ostream& out, const Scenario& scenario) {
 
 const std::vector<Scenario>& scenarios();
 
-// Swept by topic_steps_test.cpp, where a whole topic comes and goes.
+// Steps of creating and deleting a topic; covered by topic_steps_test.cpp.
 inline constexpr const char* kCreateSteps[] = {"create:filled"};
 inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",
                                                "delete:announced", "delete:renamed"};
-// By unused_steps_test.cpp, beside those of a deletion.
+// Covered by unused_steps_test.cpp, together with the steps of a deletion.
 inline constexpr const char* kUnusedSteps[] = {"unused:let_go", "unused:decided"};
-// By death_bell_test.cpp.
+// Covered by death_bell_test.cpp.
 inline constexpr const char* kBellStep = "sleep:rung";
 
 // Whether a publisher at this step has a claim that is not visible yet.

@@ -1,6 +1,8 @@
-// Words that somebody scribbles on again and again, just while a participant looks at them: whoever would
-// try for ever says `corrupt` after many times. docs/internals/cannot-be.md lists the places; those that
-// one scribble shows are in tests/unit/log/cannot_be_test.cpp and tests/unit/group/cannot_be_test.cpp.
+// If this failed, a process that keeps overwriting words of a topic could make other processes loop
+// forever. They must return `corrupt` after a bounded number of attempts.
+//
+// docs/internals/cannot-be.md lists the places. Those that a single overwrite reveals are tested in
+// tests/unit/log/cannot_be_test.cpp and tests/unit/group/cannot_be_test.cpp.
 #include "leat/group.hpp"
 #include "leat/log/announcement.hpp"
 #include "support/moment.hpp"
@@ -11,14 +13,14 @@ namespace leat {
 namespace testing {
 namespace {
 
-// A scribbler that never came by shows nothing.
+// The word must have been overwritten at least this often; otherwise the test shows nothing.
 constexpr std::uint64_t kManyTimes = 1000;
 
 detail::PartitionControl& control_of(World& world) {
   return *TopicTesting::shared(world.topic()).partition(0).control;
 }
 
-// Until it fails.
+// Publishes until it fails, at most 100 records.
 Errc publish_on(Publisher& publisher) {
   const std::string message(1500, 'x');
   for (int i = 0; i < 100; ++i) {
@@ -49,7 +51,7 @@ TEST(ScribbledMeanwhile, MemoryThatIsGivenBackAtOnceIsCorrupt) {
   EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
-// What a publisher made was withdrawn, and nobody can be read who may have made it instead.
+// The publisher's claim was withdrawn, and no announcement is readable, so no owner can be found.
 TEST(ScribbledMeanwhile, AClaimThatCannotBeGivenUpIsCorrupt) {
   World world;
   auto other = world.topic().publisher();
@@ -80,7 +82,7 @@ TEST(ScribbledMeanwhile, AStartThatNeverStandsStillIsCorrupt) {
   World world{{.gating_from_start = false}};
   auto lossy = world.topic().subscriber({.from = From::beginning, .gating = false});
   ASSERT_TRUE(lossy);
-  EXPECT_EQ(publish_on(world.publisher()), Errc::ok);  // Round and round: it is overtaken.
+  EXPECT_EQ(publish_on(world.publisher()), Errc::ok);  // Several laps: the subscriber is overtaken.
   detail::PartitionControl& control = control_of(world);
   const Moment scribbler{"skip:looked", [&] { control.oldest_segment ^= 1; }};
   EXPECT_EQ(lossy->receive(Deadline::immediate()).error().code, Errc::corrupt);

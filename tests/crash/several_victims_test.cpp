@@ -1,4 +1,6 @@
-// Several victims at once: holes behind holes, and claims announced from the same word.
+// If this failed, several publishers that are killed at about the same time
+// could block subscribers, or make gaps of the wrong size: holes behind
+// holes, and claims announced from the same claim word.
 #include <random>
 
 #include "scenarios.hpp"
@@ -6,7 +8,7 @@
 namespace leat::testing {
 namespace {
 
-// Publishes once, one record or a batch, and does not survive it.
+// Publishes one record or batch, and is killed meanwhile.
 int publish_once(World& world, std::uint32_t id, std::size_t size, std::size_t records) {
   Topic topic = world.open();
   auto publisher = topic.publisher();
@@ -19,8 +21,8 @@ int publish_once(World& world, std::uint32_t id, std::size_t size, std::size_t r
   return 0;
 }
 
-// Any number of publishers die one behind the other, some before they claimed, some before they
-// could mark that they had. Every hole is padded exactly.
+// Several publishers die one after the other, some before they claimed, some before they could mark
+// their claim. Every hole becomes a gap of exactly its size.
 TEST(SeveralVictims, LeaveHolesBehindHoles) {
   for (unsigned seed = 1; seed <= 60 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
@@ -30,7 +32,7 @@ TEST(SeveralVictims, LeaveHolesBehindHoles) {
     std::uint64_t holes = 0;
     const auto victims = static_cast<unsigned>(1 + random() % 7);
     for (unsigned i = 0; i < victims; ++i) {
-      // Sizes repeat, so that claims from one word are hard to tell apart.
+      // Sizes repeat, so that claims announced from the same word are hard to tell apart.
       const std::size_t size = random() % 3 == 0 ? 900 : 16 + random() % 3 * 16;
       const std::size_t records = random() % 3 == 0 ? 2 : 1;
       constexpr const char* kSteps[] = {"claim:announced", "claim:won",     "claim:won",
@@ -40,7 +42,7 @@ TEST(SeveralVictims, LeaveHolesBehindHoles) {
       Child victim = world.start([&] { return publish_once(world, kVictim, size, records); },
                                  {step, 1, SIGKILL});
       victim.wait();
-      if (victim.succeeded()) break;  // Full: the readers do not read meanwhile.
+      if (victim.succeeded()) break;  // The topic is full, because nobody reads meanwhile.
       ASSERT_TRUE(victim.was_killed()) << victim.describe();
       if (is_open_claim(step)) holes += world.ledger().count[kVictim] - before;
       if (random() % 4 == 0) (void)world.publish(world.publisher(), kSurvivor, 40);
@@ -50,9 +52,10 @@ TEST(SeveralVictims, LeaveHolesBehindHoles) {
   }
 }
 
-// One dies with an unmarked claim; another one, alive but stopped, had announced to claim from the
-// same word. If both wanted as much, nobody can say whose the hole is: it becomes a gap, and the living
-// one could claim anew. If not, what follows the hole tells.
+// One publisher dies with an unmarked claim. Another one, alive but stopped,
+// has announced a claim from the same word. If both claims have the same
+// size, nobody can tell whose the hole is: it becomes a gap, and the living
+// publisher claims again. Otherwise the end of the hole shows whose it is.
 TEST(SeveralVictims, AtOneClaimWord) {
   for (const bool same_size : {false, true}) {
     for (const auto revoke_after : {0ns, std::chrono::nanoseconds{5ms}}) {
@@ -74,7 +77,7 @@ TEST(SeveralVictims, AtOneClaimWord) {
       stopped.go_on();
       stopped.wait();
       EXPECT_TRUE(stopped.succeeded()) << stopped.describe();
-      // It claimed elsewhere, and lost nothing.
+      // It claimed again elsewhere, and lost nothing.
       EXPECT_EQ(world.ledger().find({kVictim, 0})->fate, Fate::published);
       world.expect_progress();
       EXPECT_EQ(world.gating_trail().gaps(GapReason::died), 1U);

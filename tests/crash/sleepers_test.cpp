@@ -1,5 +1,5 @@
-// Everybody sleeps when somebody dies. Who depends on the dead one notices, though nobody else does
-// anything.
+// If this failed, subscribers and publishers that sleep could sleep forever after a process they
+// depend on is killed, if no other process does anything.
 #include <poll.h>
 
 #include <fstream>
@@ -10,14 +10,14 @@ namespace leat::testing {
 namespace {
 
 struct Seen {
-  std::atomic<std::uint32_t> looked_last;  // Bits: who has had its last look before it sleeps.
-  std::atomic<std::uint32_t> records;      // Of the victim.
+  std::atomic<std::uint32_t> looked_last;  // One bit for each sleeper that is about to sleep.
+  std::atomic<std::uint32_t> records;      // Published by the victim.
   std::atomic<std::uint32_t> gaps;
 };
 
 enum class Wait { receive, wait_any, wait_fd };
 
-// Sleeps for records until the survivor's comes.
+// Waits for records until the survivor's arrives.
 int sleep_until_survivor(World& world, Seen& seen, Wait wait, std::uint32_t bit) {
   Topic topic = world.open();
   auto reader = topic.subscriber({.spin = 0ns});
@@ -78,9 +78,9 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
 
 class Sleepers : public ::testing::TestWithParam<Case> {};
 
-// What it committed and what it left open is there for those who slept meanwhile: at once if it died
-// over the commit, else at the latest when the next record wakes them (docs/guarantees.md, "Killed and
-// stopped").
+// Sleepers get what the dead publisher committed, and gaps for what it left open: at once if it
+// died during the commit, otherwise at the latest when the next record wakes them
+// (docs/guarantees.md, "Killed and stopped").
 TEST_P(Sleepers, GetWhatTheDeadPublisherLeft) {
   const auto& [step, exclusive] = GetParam();
   World world{{.exclusive = exclusive}};
@@ -94,7 +94,7 @@ TEST_P(Sleepers, GetWhatTheDeadPublisherLeft) {
   ASSERT_TRUE(eventually([&] {
     return sleeps(sleepers[0].pid()) && sleeps(sleepers[1].pid()) && sleeps(sleepers[2].pid());
   }));
-  ::usleep(10'000);  // The last look comes before the last step into sleep.
+  ::usleep(10'000);  // The bits are set shortly before the children really sleep.
 
   Child victim = world.start(
       [&]() -> int {
@@ -109,7 +109,7 @@ TEST_P(Sleepers, GetWhatTheDeadPublisherLeft) {
   ASSERT_TRUE(victim.was_killed()) << victim.describe();
   const bool open = is_open_claim(step);
   if (std::string_view{step}.starts_with("commit:")) {
-    // Nobody is left to wake them but the kernel.
+    // Only the kernel can wake them now.
     EXPECT_TRUE(eventually([&] { return seen->records + seen->gaps == 3; }))
         << seen->records << " records, " << seen->gaps << " gaps";
   }
@@ -133,7 +133,7 @@ INSTANTIATE_TEST_SUITE_P(Each, Sleepers,
                                            Case{"commit:before", true}, Case{"commit:done", true}),
                          name_of_case);
 
-// A hole that was there when they fell asleep.
+// The hole was already there when they fell asleep.
 TEST(SleepersAtAHole, NoticeThatItsOwnerDied) {
   World world;
   ASSERT_TRUE(world.publish_and_read(3));
@@ -169,7 +169,7 @@ TEST(SleepersAtAHole, NoticeThatItsOwnerDied) {
   EXPECT_TRUE(first.succeeded()) << first.describe();
 }
 
-// A publisher that waits for room which only the dead held.
+// A publisher waits for room that only the dead subscriber held.
 TEST(SleeperForRoom, NoticesThatTheGatingSubscriberDied) {
   World world{{.gating_from_start = false}};
   Child reader = Child{[&] {

@@ -1,4 +1,5 @@
-// Participant slots and segments that the dead and the stopped leave behind.
+// If this failed, killed processes would use up a topic's participant slots until nobody could
+// join, or a stopped publisher would block others in a topic without gating subscribers.
 #include "scenarios.hpp"
 
 namespace leat::testing {
@@ -13,7 +14,7 @@ int publish_one(World& world, std::uint32_t id, std::size_t size = 100) {
   return 0;
 }
 
-// Those who free the slots of the dead die themselves, in the slots that are kept for them.
+// Repairers that free the slots of the dead die themselves, in the slots reserved for repairers.
 TEST(Slots, AreFreedThoughEveryRepairerDied) {
   World world{{.participants = 4}};
   Child holder =
@@ -30,7 +31,7 @@ TEST(Slots, AreFreedThoughEveryRepairerDied) {
   EXPECT_EQ(world.gating_trail().gaps(GapReason::died), 1U);
 }
 
-// Every role, dead at the moment it has its slot, in a topic with hardly any slots.
+// Participants of every role die right after they got their slot, in a topic with very few slots.
 TEST(Slots, OfTheDeadAreUsedAgainAndAgain) {
   World world{{.participants = 4}};
   for (int i = 0; i < 40; ++i) {
@@ -54,7 +55,7 @@ TEST(Slots, OfTheDeadAreUsedAgainAndAgain) {
   world.expect_progress();
 }
 
-// The living keep their slots, and the next one is told so.
+// The living keep their slots, and the next participant gets an error.
 TEST(Slots, OfTheLivingAreKept) {
   World world{{.participants = 4}};
   Child stopped =
@@ -69,8 +70,8 @@ TEST(Slots, OfTheLivingAreKept) {
   EXPECT_EQ(world.gating_trail().gaps(GapReason::died), 0U);
 }
 
-// Without gating subscribers nobody waits for a stopped publisher: its segment is passed by, and its
-// record is lost to overwriting like any other. When it continues it has damaged nothing.
+// Without gating subscribers, nobody waits for a stopped publisher: its segment is passed over, and
+// its record is overwritten like any other. When it continues, it damages nothing.
 class Unread : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Unread, StoppedPublisherIsPassedBy) {

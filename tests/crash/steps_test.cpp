@@ -1,5 +1,5 @@
-// Somebody is killed or stopped at every labelled step of the protocol; the others go on, and every
-// offset is accounted for.
+// If this failed, killing or stopping one process could block the others, or lose, repeat or damage
+// their records. A process is killed and stopped at every labelled step of the protocol in turn.
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -11,9 +11,9 @@
 namespace leat::testing {
 namespace {
 
-constexpr int kTimesPerStep = 3;  // The first, second and third time it comes by.
+constexpr int kTimesPerStep = 3;  // The first, second and third time the step is reached.
 
-// Labels in the sources, so that a new one cannot be forgotten here.
+// All labels in the sources, so that a new one cannot be forgotten here.
 std::set<std::string> labels_in_sources() {
   std::set<std::string> labels;
   const auto root = std::filesystem::path{__FILE__}.parent_path() / "../../include/leat";
@@ -26,8 +26,8 @@ std::set<std::string> labels_in_sources() {
     for (std::size_t at = source.find(call); at != std::string::npos; at = source.find(call, at)) {
       at += call.size();
       const std::string label = source.substr(at, source.find('"', at) - at);
-      if (label.find(':') != std::string::npos)
-        labels.insert(label);  // Else it is the explanation.
+      // The example in the macro's own comment has no colon.
+      if (label.find(':') != std::string::npos) labels.insert(label);
     }
   }
   return labels;
@@ -48,7 +48,7 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kCreateGroupSteps), std::end(kCreateGroupSteps));
   swept.insert(std::begin(kDeleteGroupSteps), std::end(kDeleteGroupSteps));
   EXPECT_EQ(labels_in_sources(), swept);
-  EXPECT_GE(swept.size(), 25U);  // Else the search itself found nothing.
+  EXPECT_GE(swept.size(), 25U);  // Fewer would mean that the search does not work.
 }
 
 struct Case {
@@ -75,11 +75,11 @@ std::string name_of_case(const ::testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-// What became of the victim's records, as the gating subscriber saw it.
+// What became of the victim's records, as seen by the gating subscriber.
 struct VictimRecords {
   std::uint64_t unacknowledged = 0;
-  std::uint64_t arrived = 0;   // of those
-  std::uint64_t given_up = 0;  // and it lived to note that
+  std::uint64_t arrived = 0;   // Of the unacknowledged ones.
+  std::uint64_t given_up = 0;  // Aborted, as noted by the victim.
 };
 VictimRecords records_of_victim(World& world) {
   VictimRecords records;
@@ -100,8 +100,8 @@ VictimRecords records_of_victim(World& world) {
 
 class StepSweep : public ::testing::TestWithParam<Case> {
  protected:
-  // A new world with a victim that is hurt the nth time it comes by the step. False if it never
-  // does; then it has run to its end.
+  // A new world with a victim that is killed or stopped the nth time it reaches the step. False if
+  // it never does; then it has run to its end.
   bool hurt_victim(int nth, int signal) {
     const auto& [scenario, step] = GetParam();
     victim_.reset();
@@ -110,16 +110,16 @@ class StepSweep : public ::testing::TestWithParam<Case> {
     victim_.emplace(world_->start([&] { return scenario.victim(*world_); }, {step, nth, signal}));
     victim_->wait();
     if (!victim_->succeeded()) return true;
-    EXPECT_GT(nth, 1) << "the scenario never came by " << step;
+    EXPECT_GT(nth, 1) << "the scenario never reached " << step;
     return false;
   }
 
-  // While the victim is stopped: nobody waits for it but those who must.
+  // While the victim is stopped, nobody waits for it except where the guarantees say so.
   void expect_progress_meanwhile() {
     const auto& [scenario, step] = GetParam();
     const Waits waits = scenario.waits(step);
     if (scenario.options.exclusive) {
-      // Alive, so nobody takes over.
+      // The exclusive publisher is alive, so nobody else may publish.
       EXPECT_EQ(world_->topic().publisher().error().code, Errc::busy);
       EXPECT_EQ(world_->topic().publisher({.exclusive = true}).error().code, Errc::busy);
       EXPECT_EQ(world_->read_to_end(waits == Waits::nobody ? kPatience : 200ms),
@@ -132,7 +132,7 @@ class StepSweep : public ::testing::TestWithParam<Case> {
     }
     const std::uint64_t before = world_->end();
     const std::uint64_t read_before = world_->gating_trail().next();
-    EXPECT_FALSE(world_->publish_and_read(60, 200ms)) << "nothing held the room";
+    EXPECT_FALSE(world_->publish_and_read(60, 200ms)) << "the victim did not hold any room";
     if (waits == Waits::readers) {
       EXPECT_GT(world_->end(), before) << "the publisher did not go on behind the hole";
       EXPECT_FALSE(world_->read_to_end(50ms))
@@ -156,10 +156,10 @@ TEST_P(StepSweep, OthersGoOnWhenItIsKilled) {
     if (!hurt_victim(nth, SIGKILL)) break;
     ASSERT_TRUE(victim_->was_killed()) << victim_->describe();
     world_->expect_progress();
-    if (!scenario.options.gating_from_start) continue;  // Nobody saw everything.
+    if (!scenario.options.gating_from_start) continue;  // No subscriber saw everything.
 
-    // An open claim is a gap of exactly its records. What was committed arrives, also when publish()
-    // never returned. What was not claimed leaves no trace.
+    // An open claim becomes a gap of exactly its records. A committed record arrives even if
+    // publish() did not return. What was not claimed leaves no trace.
     const VictimRecords records = records_of_victim(*world_);
     const Trail& trail = world_->gating_trail();
     const std::uint64_t holes = is_open_claim(step) ? records.unacknowledged : 0;

@@ -1,5 +1,5 @@
-// Somebody dies or stops while it creates or deletes a topic. The name is never lost to others, and
-// a topic that is there is whole.
+// If this failed, a process that dies or stops while it creates or deletes a topic could make the
+// topic's name unusable for others, or leave an incomplete topic.
 #include <algorithm>
 
 #include "scenarios.hpp"
@@ -44,7 +44,7 @@ class TopicSteps : public ::testing::TestWithParam<Case> {
     return *listed;
   }
 
-  // Hurts a child that runs `body` at the step of this case.
+  // A child that runs `body` and is killed or stopped at the step of this case.
   Child hurt(const std::function<int()>& body) {
     const Case& one = GetParam();
     Child victim{[&] {
@@ -101,7 +101,7 @@ TEST_P(CreateSteps, NameIsFreeForOthers) {
     victim.go_on();
     victim.wait();
     EXPECT_TRUE(victim.succeeded()) << victim.describe();
-    // The loser cleaned up after itself.
+    // The process that lost the race has cleaned up.
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator{directory_.path()}, {}), 1);
   }
   EXPECT_EQ(names(), std::vector<std::string>{"topic"});
@@ -136,7 +136,7 @@ class DeleteSteps : public TopicSteps {
   Child hurt_deleter() {
     return hurt([this]() -> int {
       auto removed = remove("topic", GetParam().force);
-      // While it was stopped, others finished what it began, or called it off.
+      // While it was stopped, others may have finished or cancelled its deletion.
       CHILD_CHECK(removed || removed.error().code == Errc::busy ||
                   removed.error().code == Errc::not_found);
       return 0;
@@ -171,7 +171,7 @@ TEST_P(DeleteSteps, OthersFinishOrCallOff) {
     victim.wait();
     EXPECT_TRUE(victim.succeeded()) << victim.describe();
   }
-  // What is there now was not touched.
+  // The new topic of that name was not touched.
   EXPECT_EQ(names(), std::vector<std::string>{"topic"});
   EXPECT_EQ(remove("topic", false).error().code, Errc::busy);
   ASSERT_TRUE(publisher->publish("and more"));
@@ -182,8 +182,9 @@ TEST_P(DeleteSteps, OthersFinishOrCallOff) {
   EXPECT_EQ(texts(*again), old);
 }
 
-// Whoever stops while it holds the directory's lock keeps others from deleting, for as long as it is
-// stopped; they are told so (docs/guarantees.md, "Who may hold up whom"). The dead hold nothing.
+// A process that is stopped while it holds the directory's lock prevents
+// others from deleting until it continues; they get `busy`
+// (docs/guarantees.md, "Who may hold up whom"). A dead one holds no lock.
 TEST_P(DeleteSteps, OthersMayDelete) {
   std::vector<std::string> old;
   make_topic(old);
@@ -201,7 +202,8 @@ TEST_P(DeleteSteps, OthersMayDelete) {
   EXPECT_EQ(names(), std::vector<std::string>{});
 }
 
-// Who takes part in a topic that is deleted by force is told, once anybody meets the deleted topic.
+// Participants of a topic that is deleted by force get `deleted` once anybody
+// comes across the deleted topic.
 TEST_P(DeleteSteps, ParticipantsAreTold) {
   if (!GetParam().force) return;  // Participants keep a topic from being deleted.
   std::vector<std::string> old;
@@ -233,7 +235,7 @@ std::vector<Case> delete_cases() {
   std::vector<Case> cases;
   for (const char* step : kDeleteSteps) {
     for (const int signal : {SIGKILL, SIGSTOP}) {
-      // By force there is nothing to attempt: it is decided at once.
+      // With force there is no attempt: the deletion is decided at once.
       if (std::string_view{step} != "delete:attempted") cases.push_back({step, signal, true});
       cases.push_back({step, signal, false});
     }

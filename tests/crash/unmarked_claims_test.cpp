@@ -1,6 +1,9 @@
-// Publishers that die or stop between announcing a claim and marking it as made, alone and beside others
-// that announced the same: gaps are exact, who lives loses nothing, and who has claimed nothing holds
-// nothing. Each victim gets its blows in turn, so that the order of all is given.
+// If this failed, a publisher that dies or stops in the middle of claiming could cause gaps of the
+// wrong size, make a living publisher lose its record, or hold room that it never claimed.
+//
+// Publishers die or stop between announcing a claim and marking it, alone and beside others that
+// announced the same claim. Each victim has a list of steps at which it is hit, in this order, so
+// that the whole sequence is fixed.
 #include "leat/log/announcement.hpp"
 #include "unit/testing.hpp"
 #include "world.hpp"
@@ -11,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kOther = kEarlierVictim;
 
-// Arms this process with blows that fall one after the other, each the next time it comes by its step.
+// Sets this process up to be hit by the blows in this order, each when its step is next reached.
 void arm_in_turn(const std::vector<Blow>& blows) {
   static std::vector<Blow> left;
   left = blows;
@@ -23,7 +26,7 @@ void arm_in_turn(const std::vector<Blow>& blows) {
   };
 }
 
-// One record, or a batch of several, of so many bytes each.
+// A child that publishes one record, or a batch of `records`, of `size` bytes each.
 Child publishing(World& world, std::uint32_t id, std::size_t size, std::size_t records,
                  const std::vector<Blow>& blows) {
   return Child{[&, blows]() -> int {
@@ -58,7 +61,7 @@ void kill(Child& child) {
   ASSERT_TRUE(child.was_killed());
 }
 
-// How much those take who have announced a claim.
+// The sizes of all claims that are announced and open.
 std::vector<std::uint64_t> announced_granules(World& world) {
   const detail::SharedTopic& shared = TopicTesting::shared(world.topic());
   std::vector<std::uint64_t> all;
@@ -70,9 +73,9 @@ std::vector<std::uint64_t> announced_granules(World& world) {
   return all;
 }
 
-// Two want the same word, one of them a batch of two records that takes as many granules as the single
-// record of the other. The latter wins, and both die: the gap is of one record. Either with records
-// behind it, which tell, or with the claim word right behind it.
+// Two publishers want to claim from the same word: one a batch of two records, the other a single
+// record of as many granules. The single record wins, and both die: the gap must have one record.
+// This is found from the records behind the gap or, if there are none, from the claim word.
 TEST(UnmarkedClaims, OfTwoDeadOfOneLengthTheRecordsAreCounted) {
   for (const bool follows : {true, false}) {
     SCOPED_TRACE(follows ? "with records behind" : "last");
@@ -99,8 +102,8 @@ TEST(UnmarkedClaims, OfTwoDeadOfOneLengthTheRecordsAreCounted) {
   }
 }
 
-// The owner is dead, and somebody who announced the same and lost stands still: nobody waits for it,
-// and when it goes on, it publishes.
+// The owner is dead, and a publisher that announced the same claim and lost is stopped. Nobody
+// waits for it, and when it continues, it publishes.
 TEST(UnmarkedClaims, AStoppedLoserHoldsUpNobody) {
   World world;
   ASSERT_TRUE(world.publish_and_read(2));
@@ -120,8 +123,9 @@ TEST(UnmarkedClaims, AStoppedLoserHoldsUpNobody) {
   world.expect_progress();
 }
 
-// A living publisher made the last claim of a segment and stands still before its mark; somebody who
-// announced a shorter one from there has died. However the segment ends, the living one's call succeeds.
+// A living publisher has made the last claim of a segment and is stopped
+// before it marks the claim. Another one that had announced a shorter claim
+// there has died. The living publisher's call must succeed.
 TEST(UnmarkedClaims, ADeadLoserRevokesNobodyAtASegmentsEnd) {
   World world;
   ASSERT_TRUE(world.publish(world.publisher(), kSurvivor, 1500));
@@ -140,8 +144,8 @@ TEST(UnmarkedClaims, ADeadLoserRevokesNobodyAtASegmentsEnd) {
   EXPECT_EQ(world.gating_trail().gaps(GapReason::revoked), 0U);
 }
 
-// Two segments: if one were kept for a publisher that has claimed nothing, or has not marked it, the
-// others would have no room.
+// With two segments, the others would have no room if one were kept for a publisher that has not
+// claimed anything, or has not marked its claim.
 TEST(UnmarkedClaims, HoldNoSegment) {
   for (const Blow& blow : {kStopAnnounced, kStopWon}) {
     SCOPED_TRACE(blow.step);
@@ -155,9 +159,10 @@ TEST(UnmarkedClaims, HoldNoSegment) {
   }
 }
 
-// A publisher stops after it has seen that its record does not fit. Until it goes on, others have moved
-// on to the next segment, where it fits: that is not closed, and nothing is full. Two segments: room
-// for one more there is none, as the reader holds the first.
+// A publisher stops after it has seen that its record does not fit. Meanwhile
+// others have moved on to the next segment, where the record fits. The
+// publisher must neither close that segment nor report `full`. With two
+// segments there is no room for a third, because the reader holds the first.
 TEST(UnmarkedClaims, WhoComesLateToASegmentsEndLooksAgain) {
   for (const std::uint32_t segments : {2U, 4U}) {
     SCOPED_TRACE(std::to_string(segments) + " segments");
@@ -168,7 +173,7 @@ TEST(UnmarkedClaims, WhoComesLateToASegmentsEndLooksAgain) {
       auto publisher = topic.publisher();
       CHILD_CHECK_OK(publisher);
       arm_in_turn({{"roll:begun", 1, SIGSTOP}});
-      CHILD_CHECK_OK(world.publish(*publisher, kVictim, 1500));  // Waits for no room.
+      CHILD_CHECK_OK(world.publish(*publisher, kVictim, 1500));  // Without waiting for room.
       return 0;
     }};
     expect_stopped(late);

@@ -1,5 +1,5 @@
-// The last user of a topic with `delete_when_unused` dies or stops while it lets go of it. Whoever wants
-// a topic of that name has one at once, and what the late one still does touches nobody else's.
+// If this failed, a process that dies or stops while it lets go of a topic with
+// `delete_when_unused` could block that name for others, or delete a topic that is in use again.
 #include <algorithm>
 
 #include "scenarios.hpp"
@@ -33,7 +33,7 @@ class UnusedSteps : public ::testing::TestWithParam<Case> {
     EXPECT_TRUE(listed) << describe(listed.error());
     return listed ? *listed : std::vector<std::string>{};
   }
-  // A user that makes the topic, publishes a record, and is hurt while it lets go.
+  // A user that creates the topic, publishes a record, and is killed or stopped while it lets go.
   Child hurt_last_user() {
     const auto& [step, signal] = GetParam();
     Child victim{[&] {
@@ -43,7 +43,7 @@ class UnusedSteps : public ::testing::TestWithParam<Case> {
       auto publisher = topic->publisher();
       CHILD_CHECK_OK(publisher);
       CHILD_CHECK(publisher->publish("old"));
-      return 0;  // Destructors run.
+      return 0;  // Destructors run here.
     }};
     victim.wait();
     EXPECT_TRUE(signal == SIGKILL ? victim.was_killed() : victim.look() == Child::State::stopped)
@@ -91,7 +91,7 @@ TEST_P(UnusedSteps, OthersHaveTheTopicAtOnceAndKeepIt) {
   EXPECT_EQ(names(), std::vector<std::string>{});
 }
 
-// It does not use it, but had it open when the late one looked.
+// Another process had the topic open, without using it, when the last user checked.
 TEST_P(UnusedSteps, WhoHasItOpenMayStillJoin) {
   Child victim = hurt_last_user();
   auto topic = Topic::open_or_create("topic", options());

@@ -1,12 +1,13 @@
-// A topic of a few 4 KiB segments, somebody who dies or stops at a labelled step, and the others,
-// who must go on: one publisher, a gating and a lossy subscriber, and whoever joins later.
+// A topic of a few 4 KiB segments, a victim that dies or stops at a labelled
+// step, and the survivors, which must continue: a publisher, a gating and a
+// lossy subscriber, and participants that join later.
 //
 //     World world{{.segments = 4}};
 //     Child victim = world.start([&]() -> int {…}, {"claim:won", 1, SIGKILL});
 //     victim.wait();
 //     world.expect_progress();
 //
-// The survivors take turns in the thread of the test, so that a failure comes again.
+// The survivors take turns in the thread of the test, so that failures are reproducible.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ namespace leat::testing {
 
 using Ledger = LedgerOf<6, 3000>;
 
-// Who publishes, in the ledger.
+// Numbers of the publishers in the ledger.
 inline constexpr std::uint32_t kSurvivor = 0;
 inline constexpr std::uint32_t kVictim = 1;
 inline constexpr std::uint32_t kNewcomer = 2;
@@ -36,19 +37,19 @@ struct WorldOptions {
   std::uint32_t segments = 4;
   std::uint32_t participants = 8;
   std::chrono::nanoseconds revoke_after{0};
-  bool exclusive = false;         // publishers are; then the survivor's joins only after the victim
-  bool gating_from_start = true;  // else the gating subscriber joins only after the victim
-  std::uint32_t grow_to = 0;      // segments; not 0: policy grow
+  bool exclusive = false;         // Exclusive publishers; the survivor's joins after the victim.
+  bool gating_from_start = true;  // If false, the gating subscriber joins after the victim.
+  std::uint32_t grow_to = 0;      // Segments; if not 0, the policy is grow.
 };
 
-// Where a child hurts itself: at the `nth` time it comes by `step`.
+// A child sends itself `signal` the `nth` time it reaches `step`.
 struct Blow {
   std::string step;
   int nth = 1;
   int signal = SIGKILL;
 };
 
-// Arms this process. Only for children.
+// Sets this process up for the blow. Only for children.
 inline void arm(const Blow& blow) {
   static Blow armed;
   static int passed;
@@ -93,16 +94,16 @@ class World {
 
   // ---- In children ------------------------------------------------------------------------------
 
-  // A child that arms itself and runs `body`.
+  // A child that runs `body` with this blow.
   Child start(const std::function<int()>& body, const Blow& blow) {
     return Child{[&] {
       arm(blow);
       return body();
     }};
   }
-  // It stays as it is until the end.
+  // Keeps the child in its current state until the end.
   void keep(Child child) { kept_.push_back(std::move(child)); }
-  // The child's own handle: what it inherited is not for use.
+  // Opens the child's own handle; it must not use what it inherited.
   Topic open() const {
     auto opened = Topic::open("topic", Deadline::immediate(), directory_.path());
     CHILD_CHECK_OK(opened);
@@ -148,7 +149,7 @@ class World {
   }
   void join_gating() { gating_.emplace(subscriber({.from = From::beginning}, gating_trail_)); }
 
-  // Reads what is there. With `wait`, up to 3 ms for more, which is when holes are looked after.
+  // Reads what is available. With `wait`, waits up to 3 ms for more; a wait also repairs holes.
   std::size_t read_some(bool wait) {
     std::size_t count = 0;
     for (auto [reader, trail] : {std::pair{&gating_, &gating_trail_}, {&lossy_, &lossy_trail_}}) {
@@ -166,7 +167,8 @@ class World {
     return count;
   }
 
-  // Publishes `count` records of many sizes while the subscribers read; false if that gets stuck.
+  // Publishes `count` records of various sizes while the subscribers read;
+  // false if that gets stuck.
   bool publish_and_read(int count, std::chrono::milliseconds patience = kPatience) {
     return publish_and_read(*publisher_, kSurvivor, count, patience);
   }
@@ -188,7 +190,7 @@ class World {
     }
     return true;
   }
-  // Until the readers have all that was claimed; false if they get stuck.
+  // Reads until the readers have everything that was claimed; false if they get stuck.
   bool read_to_end(std::chrono::milliseconds patience = kPatience) {
     const Deadline late{patience};
     const auto at_end = [&] {
@@ -202,8 +204,8 @@ class World {
     return true;
   }
 
-  // The others go on, whatever became of the victim: several laps of all segments, newcomers come
-  // and go, and what arrived agrees with the ledger.
+  // The others continue whatever happened to the victim: they publish and read several laps of all
+  // segments, newcomers join and leave, and what arrived agrees with the ledger.
   void expect_progress() {
     if (!publisher_) join_publisher();
     if (!gating_) join_gating();
@@ -243,7 +245,7 @@ class World {
            std::to_string(lossy_trail_.next()) + " of " + std::to_string(end());
   }
 
-  // A subscriber whose gaps go to the trail.
+  // A subscriber that reports its gaps to the trail.
   Subscriber subscriber(const SubscriberOptions& options, Trail& trail) {
     auto joined = topic_->subscriber(options);
     if (!joined) {

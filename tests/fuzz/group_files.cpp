@@ -1,6 +1,7 @@
-// Scribbled files of a consumer group: its file and its topic's are overwritten at places and with
-// bytes of the fuzzer's choice while members have records in hand, and again between their calls.
-// Whatever they hold, every call returns: a record or an error, never a crash, never an endless loop.
+// Damaged consumer group files. The fuzzer overwrites bytes of the group's file and of its topic's
+// files while members hold records, and again between their calls. Every call must return a record
+// or an error. If this failed, a process that damages a topic's files could crash other processes
+// or make them loop forever.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +22,7 @@ using leat::fuzz::Input;
 using leat::fuzz::scribble;
 using namespace std::chrono_literals;
 
-std::size_t sum = 0;  // So that every byte is looked at.
+std::size_t sum = 0;  // Makes sure that every byte is read.
 
 void look_at(const leat::Record& record) {
   for (const std::byte byte : record.value) sum += std::to_integer<std::size_t>(byte);
@@ -44,7 +45,7 @@ void fill(leat::Publisher& publisher) {
   }
 }
 
-// What a member does with what it gets, as the input says; some it keeps.
+// Lets a member make calls chosen by the input. It keeps some of the records it gets.
 void work(leat::Member& member, Input& input, const std::string& group_file) {
   std::vector<leat::Delivery> held;
   for (int i = 0; i < 40; ++i) {
@@ -118,7 +119,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto before = group->join({.spin = 0ns, .patience = 0ns});
     if (!publisher || !before) std::abort();
     fill(*publisher);
-    (void)before->receive(Deadline::immediate());  // It holds one, and has claimed more.
+    (void)before->receive(Deadline::immediate());  // Now it holds one record and has claimed more.
     scribble(input, file);
     if ((choices & 32) != 0) scribble(input, (choices & 64) != 0 ? "records" : "control");
     work(*before, input, file);

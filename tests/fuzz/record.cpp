@@ -1,5 +1,6 @@
-// Payloads of records: any bytes are either refused or taken apart without a look beyond them, and
-// what was taken apart makes the same bytes again.
+// Parsing of record payloads. Any bytes are either rejected, or parsed without reading beyond their
+// end; encoding the parsed record again gives the same bytes. If this failed, a damaged record
+// could make a subscriber read foreign memory or crash.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,7 +24,7 @@ bool is_within(Bytes part, Bytes whole) {
          (part.data() >= whole.data() && part.data() + part.size() <= whole.data() + whole.size());
 }
 
-// Headers of bytes that nobody checked: the list ends, and stays inside.
+// Iterating over headers in unchecked bytes ends, and stays within the bytes.
 void walk(Bytes bytes) {
   const leat::Headers headers{bytes};
   std::size_t sum = 0;
@@ -35,7 +36,7 @@ void walk(Bytes bytes) {
   require(headers.is_well_formed() == (sum == bytes.size()));
 }
 
-// The timestamp is the clock's, so it is put back where it was.
+// The encoder takes the timestamp from the clock, so the original one is copied over it.
 std::vector<std::byte> encode_again(const Record& record, bool has_headers) {
   std::vector<leat::Header> headers;
   for (const leat::Header header : record.headers) headers.push_back(header);
@@ -55,7 +56,7 @@ std::vector<std::byte> encode_again(const Record& record, bool has_headers) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  // Exactly as long as it is, so that the sanitizer sees one byte too many.
+  // A buffer of the exact size, so that the sanitizer detects a read of even one byte beyond it.
   const std::unique_ptr<std::byte[]> copy{new std::byte[size - 1]};
   std::memcpy(copy.get(), data + 1, size - 1);
   const Bytes payload{copy.get(), size - 1};
@@ -66,7 +67,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!leat::detail::read_payload(flags, payload, record)) return 0;
   require(is_within(record.value, payload) && is_within(record.key, payload));
   require(record.has_key == ((flags & leat::detail::kHasKey) != 0));
-  // Two spellings that publishers never use: a header list of no bytes, a timestamp of -1.
+  // Two encodings that publishers never produce: an empty header list, and a timestamp of -1.
   const bool has_headers = (flags & leat::detail::kHasHeaders) != 0;
   if (has_headers && record.headers.empty()) return 0;
   if ((flags & leat::detail::kHasTimestamp) != 0 && record.timestamp_ms == -1) return 0;

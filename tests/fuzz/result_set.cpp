@@ -1,7 +1,9 @@
-// Files of results: whatever their bytes, reading them is a set of results or a Failure of one line,
-// and every set of results becomes a page, pictures and a table whose places are numbers.
+// Files of benchmark results. Reading any bytes gives a set of results or a
+// Failure with a one-line message, and every set of results can be rendered
+// as a page, charts and a table with valid coordinates. If this failed, `leat
+// bench report` would crash on a damaged file or draw a broken page.
 //
-// The sources themselves, so that the fuzzer sees which of their lines an input reaches.
+// The sources are included here so that the fuzzer sees which of their lines an input reaches.
 #define FMT_HEADER_ONLY
 #include "../../bench/report/result_set.cpp"
 #include "../../bench/report/chart_style.cpp"
@@ -13,7 +15,7 @@
 
 namespace leat::tool {
 
-// Elsewhere it is in failure.cpp; parsing calls no system.
+// Replaces the one in failure.cpp. Parsing makes no system calls, so it is never called.
 Failure system_failure(const std::string& what, int) { return Failure(what); }
 
 }  // namespace leat::tool

@@ -1,5 +1,5 @@
-// What the fuzzers of files share: a directory of their own, numbers off the input, and words of a
-// file overwritten as the input says.
+// Shared by the fuzzers of topic and group files: a private directory, reading numbers from the
+// fuzzer's input, and overwriting words of a file as the input says.
 #pragma once
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@ inline const std::string& directory() {
   return path;
 }
 
-// Takes little numbers off the input.
+// Reads small numbers from the fuzzer's input.
 class Input {
  public:
   Input(const std::uint8_t* data, std::size_t size) : data_{data}, size_{size} {}

@@ -1,6 +1,6 @@
-// Scribbled files: a small topic whose control and records files are overwritten at places and with
-// bytes of the fuzzer's choice, before or after processes have attached. Whatever they hold, every
-// call returns: data or an error, never a crash, never an endless loop.
+// Damaged topic files. The fuzzer overwrites bytes of a small topic's control and records files,
+// before or after processes have attached. Every call must return data or an error. If this failed,
+// a process that damages a topic's files could crash other processes or make them loop forever.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,7 @@ void fill(leat::Publisher& publisher) {
   }
 }
 
-std::size_t sum = 0;  // So that every byte is looked at.
+std::size_t sum = 0;  // Makes sure that every byte is read.
 
 void read(leat::Subscriber& subscriber) {
   for (int i = 0; i < 2000; ++i) {

@@ -1,5 +1,9 @@
-// Several deaths in one execution: more than one of the dead may have claimed the hole, with other
-// sizes, other numbers of records, single or as a batch; and the living may have wanted the same place.
+// If this failed, the death of several publishers could make subscribers
+// hang, or skip or invent offsets.
+//
+// Several publishers die in one execution, so that more than one of them may own a hole: with
+// claims of different sizes or numbers of records, single or in batches. Living publishers may have
+// announced a claim at the same place.
 #include <gtest/gtest.h>
 
 #include "mortals.hpp"
@@ -24,26 +28,29 @@ TEST(Candidates, OnlyAReaderIsLeft) {
   EXPECT_TRUE(survives("together", {.mortal = 3, .together = true, .survivors = 0}, 6000));
 }
 
-// All claims are alike in size, or nearly, and segments are not left: nothing behind tells them apart
-// but other announcements.
+// All claims have the same or nearly the same size and stay in one segment, so that only other
+// announcements tell them apart.
 TEST(Candidates, SmallClaimsOnly) {
   EXPECT_TRUE(survives("small", {.mortal = 3, .items = 3, .large_one_in = 0}, 12'000));
 }
 
-// Nobody may say of a living publisher that it is dead, however long it stands, whoever else is dead.
+// A stopped publisher must never be taken for dead, however long it is
+// stopped and whoever else is dead.
 TEST(Candidates, TheStoppedAreNotRevoked) {
   EXPECT_TRUE(survives("one", {.mortal = 1, .stopping = 1}, 12'000));
   EXPECT_TRUE(survives("two", {.mortal = 1, .stopping = 2}, 6000));
   EXPECT_TRUE(survives("together", {.together = true, .stopping = 1}, 12'000));
 }
 
-// The hole is the last claim of a closed segment: a short one of a dead loser must not pass for it.
+// The hole is the last claim of a closed segment. It must not be taken for a shorter claim that a
+// dead publisher announced but did not make.
 TEST(Candidates, TheStoppedAreNotRevokedWhereASegmentEnds) {
   EXPECT_TRUE(survives(
       "end", {.mortal = 1, .stopping = 1, .items = 3, .large_one_in = 2, .within = 80}, 12'000));
 }
 
-// Where nothing can be withdrawn, others wait for the stopped one; nothing else changes.
+// Without membarrier nothing can be withdrawn: others wait for the stopped
+// publisher. Nothing else changes.
 TEST(Candidates, WithoutMembarrierTheStoppedAreWaitedFor) {
   EXPECT_TRUE(survives("dead", {.has_membarrier = false}, 6000));
   EXPECT_TRUE(survives("one", {.mortal = 1, .stopping = 1, .has_membarrier = false}, 12'000));

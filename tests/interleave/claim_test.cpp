@@ -1,4 +1,5 @@
-// Claiming and committing: offsets are dense, each record is read once, whole, and in order.
+// If this failed, records could be lost, delivered twice, out of order or half written. Claiming
+// and committing must give dense offsets.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -75,7 +76,7 @@ TEST(Claim, BatchesAppearWhole) {
   })));
 }
 
-// Claims that are given up are gaps of one offset.
+// An aborted claim is a gap of one offset.
 TEST(Claim, AbortedClaimsAreGaps) {
   EXPECT_TRUE(model::holds(model::explore({.name = "abort"}, [](model::Execution& run) {
     SmallTopic topic;
@@ -98,7 +99,7 @@ TEST(Claim, AbortedClaimsAreGaps) {
   })));
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Edge edge, Side side, const PublisherOptions& options) {
   return model::breaks(

@@ -1,4 +1,5 @@
-// Deleting, and becoming the only publisher: of two that exclude each other at most one succeeds.
+// If this failed, a topic could be deleted while somebody uses it, or an exclusive publisher could
+// work beside another publisher and overwrite its records.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -10,7 +11,7 @@ DeleteOptions remove_options(bool force) {
   return {.force = force, .directory = SmallTopic::directory()};
 }
 
-// Somebody opens the topic and joins while another deletes it.
+// One thread opens the topic and joins while another deletes it.
 void delete_and_join(model::Execution& run) {
   SmallTopic topic;
   bool joined = false, left = false, removed = false;
@@ -48,7 +49,8 @@ TEST(Delete, NeverUnderALivingParticipant) {
       model::holds(model::explore({.name = "delete", .executions = 4000}, delete_and_join)));
 }
 
-// By force: everybody learns it, and a new topic of the same name has nothing to do with the old one.
+// With force, all participants get `deleted`, and a new topic of the same
+// name is independent of the old.
 TEST(Delete, ByForceAndMadeAgain) {
   EXPECT_TRUE(model::holds(model::explore({.name = "force"}, [](model::Execution& run) {
     SmallTopic topic;
@@ -104,7 +106,7 @@ TEST(Delete, OfTwoDeletersOneDoesIt) {
   })));
 }
 
-// A deleter that dies half-way blocks nobody, and another one finishes.
+// A deleter that dies halfway blocks nobody, and another one finishes the deletion.
 TEST(Delete, ADeadDeleterBlocksNobody) {
   EXPECT_TRUE(model::holds(model::explore({.name = "dead deleter"}, [](model::Execution& run) {
     SmallTopic topic;
@@ -123,7 +125,8 @@ TEST(Delete, ADeadDeleterBlocksNobody) {
   })));
 }
 
-// A deleter that dies after the mark is set and before the sleepers are woken: the next one wakes them.
+// A deleter dies after the deletion is decided and before it has woken
+// sleepers. The next one wakes them.
 TEST(Delete, ADeadDeleterLeavesNobodyAsleep) {
   EXPECT_TRUE(model::holds(model::explore({.name = "sleepers"}, [](model::Execution& run) {
     SmallTopic topic;
@@ -145,9 +148,10 @@ TEST(Delete, ADeadDeleterLeavesNobodyAsleep) {
   })));
 }
 
-// ---- Exclusive publishers ---------------------------------------------------------------------------
+// ---- Exclusive publishers -----------------------------------------------------------------------
 
-// One wants to be alone, the other does not mind company: never both.
+// An exclusive and a shared publisher, or two exclusive ones, must never be
+// active at the same time.
 void exclude(model::Execution& run, bool both_exclusive) {
   SmallTopic topic;
   bool inside[2] = {};
@@ -181,7 +185,7 @@ TEST(Exclusive, NeverBesideAnother) {
   }
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(const std::vector<std::pair<Edge, Side>>& edges,
                                          const model::Body& body) {

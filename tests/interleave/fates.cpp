@@ -1,4 +1,5 @@
-// How threads die, stop and go on.
+// How threads of the model die, stop and continue. If this were wrong, the tests that kill
+// processes at any operation would prove nothing.
 #include <fcntl.h>
 
 #include <algorithm>
@@ -8,7 +9,7 @@
 namespace leat::inline v0::detail::model {
 namespace {
 
-// One that is stopped goes on at the latest when so many timers of others have run out.
+// A stopped thread continues at the latest after this many timers of other threads have run out.
 constexpr std::uint64_t kPatience = 24;
 
 bool lives(const Fiber& fiber) {
@@ -38,7 +39,8 @@ void meet_fate(Thread self) {
 
 namespace {
 
-// Whether somebody is stopped and due: after some timers of others, or at once.
+// Resumes one stopped thread: one that is due after the timers of others or, with `at_once`, any.
+// False if there is none.
 bool let_one_go_on(bool at_once) {
   Machine& m = machine();
   for (Thread thread = 0; thread < m.fibers.size(); ++thread) {

@@ -1,5 +1,6 @@
-// What publishers find when they ask a group for room: records that are done with, and a group that is
-// deleted by force while members take.
+// If this failed, a publisher could overwrite a record while a member of a
+// group still reads it: because the member's hold moved on to another record,
+// or because the group is being deleted by force.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,29 +10,31 @@
 namespace leat {
 namespace {
 
-// As another process has it: fibers of one thread must not wait for each other in a Topic.
+// A Topic of its own, as in another process: a Topic has a mutex, and fibers
+// of one thread must not block on it.
 Topic open_topic() {
   return must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open");
 }
 constexpr MemberOptions kNoSpin{.spin = 0ns, .patience = 0ns};
 
-// One hold for one record after the other. Who reuses a segment has seen that each of its records is done
-// with, also if all that it saw is that the hold has another record by now.
+// A single hold is used for one record after the other. A publisher that
+// reuses a segment must have seen that each of its records is done with, even
+// if it only saw that the hold has another record by now.
 void reuse_hold(model::Execution& run, std::uint32_t from) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   const GroupOptions options{.from = From::beginning, .members = 2, .in_flight = 1};
   (void)must(topic->group("g", options), "group");
   auto publisher = must(open_topic().publisher(), "publisher");
-  constexpr std::uint32_t kRecords = 4;  // Both segments.
+  constexpr std::uint32_t kRecords = 4;  // These fill both segments.
   for (std::uint32_t i = 0; i < kRecords; ++i)
     (void)must(publisher.publish(payload_of({0, i}, kHalf)), "publish");
   Member member = must(must(open_topic().find_group("g"), "find").join(kNoSpin), "join");
-  // In place of what its user reads: seen as 1, the reads are over.
+  // Stands for the member's reads of a record: whoever sees 1 knows that they are over.
   std::array<std::uint64_t, kRecords> done{};
-  std::uint32_t acknowledged = 0;  // Known to the test only: where it gets interesting.
+  std::uint32_t acknowledged = 0;  // For the test alone: tells the publisher when to begin.
   run.thread("member", [&] {
     for (std::uint32_t i = 0; i < kRecords; ++i) {
-      if (i == from) {  // It may stand still while its hold gets the next record.
+      if (i == from) {  // It may stop while its hold gets the next record.
         model::count_operations();
         run.may_stop(model::current(), 60);
       }
@@ -46,7 +49,7 @@ void reuse_hold(model::Execution& run, std::uint32_t from) {
     for (int attempt = 0; attempt < 4; ++attempt) {
       if (!publisher.publish(payload_of({0, kRecords}, kHalf), Deadline::immediate())) continue;
       for (std::uint32_t i = 0; i < 2; ++i)
-        model::check(detail::load_relaxed(done[i]) == 1, "reused while it is read");
+        model::check(detail::load_relaxed(done[i]) == 1, "a record was overwritten during a read");
       break;
     }
   });
@@ -67,8 +70,9 @@ TEST(GroupRoomEdges, AHoldGetsAnotherRecordAfterTheLastOneIsRead) {
       })));
 }
 
-// Two members take, give back and take again; somebody deletes the group by force; a publisher goes
-// round. What a member has in place is the record until its next call, whether it knows or not.
+// Two members take records, give them back and take them again while the group is deleted by force
+// and a publisher fills the topic again. A record that a member reads in place must not change
+// until the member's next call, whether the member knows of the deletion or not.
 void close_group(model::Execution& run, bool may_die, bool by_key) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   const GroupOptions options{
@@ -113,7 +117,7 @@ void close_group(model::Execution& run, bool may_die, bool by_key) {
   if (may_die) run.kill_at(deleter, model::random(80));
   if (!run.run()) return;
   if (!may_die) {
-    // Nobody is left that had it: its room is free, and the next one to look finds it gone.
+    // No member is left: the group's room is free, and a new group of that name can be made.
     run.thread("last", [&, topic = open_topic()] {
       for (std::uint32_t i = 0; i < 4; ++i)
         (void)must(publisher.publish(payload_of({0, i}, kHalf), Deadline::immediate()), "publish");

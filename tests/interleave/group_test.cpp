@@ -1,4 +1,5 @@
-// Consumer groups: members share records, die at any operation, wait, hold room; groups come and go.
+// If this failed, members of a consumer group could lose records or process one twice, sleep
+// forever, or read memory that publishers overwrite; or a publisher could wait forever for a group.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -8,14 +9,14 @@
 namespace leat {
 namespace {
 
-// What came of the records, by offset. All members of an execution write it: they are fibers of one
-// thread.
+// What happened to each record, by offset. All members of an execution write to it without locks,
+// because they are fibers of one thread.
 class Account {
  public:
   Account(model::Execution& run, const GroupOptions& options) : run_{&run}, options_{options} {}
 
-  // With a lease, others may have taken and acknowledged it before its taker comes to this; but not
-  // before its taker's call began.
+  // With a lease, others may have taken and acknowledged the record before its taker notes it here,
+  // but not before the taker's call began (`call_began`, from now()).
   std::uint64_t now() const { return acknowledged_.size(); }
   void on_taken(model::Thread who, const Delivery& delivery, std::uint64_t call_began) {
     const Record& record = delivery.record;
@@ -26,20 +27,21 @@ class Account {
     const Mark mark = mark_of(bytes, in_place);
     const std::string at = "record " + std::to_string(record.offset);
     const auto [found, is_new] = marks_.try_emplace(record.offset, mark);
-    model::check(is_new || found->second == mark, at + " is two");
+    model::check(is_new || found->second == mark, at + " came with another content");
     const std::uint32_t before = taken_[record.offset]++;
     const auto ended = acknowledged_.find(record.offset);
     model::check(is_lenient_ || ended == acknowledged_.end() ||
                      (options_.lease != 0ns && ended->second >= call_began),
-                 at + " came again after its end");
+                 at + " came again after it was acknowledged");
     if (options_.mode == GroupMode::at_most_once) model::check(before == 0, at + " came twice");
     const bool is_first = delivery.deliveries == 1;
     model::check(is_lenient_ || !is_first || firsts_.insert(record.offset).second,
-                 at + " came twice, and both times first");
-    // One after the other, to each member; unless another had claimed it and did not move.
+                 at + " had two first deliveries");
+    // First deliveries to one member are in order, unless it took the record
+    // over from a slow member.
     if (is_first && is_ordered_) {
       auto& next = next_of_[who];
-      model::check(record.offset >= next, "another order");
+      model::check(record.offset >= next, "out of order");
       next = record.offset + 1;
     }
     if (!record.has_key) return;
@@ -52,11 +54,11 @@ class Account {
     mine.second = mine.first == who ? mine.second + 1 : 1;
     mine.first = who;
     if (is_first) {
-      model::check(record.offset >= next_of_key_[key], "another order by key");
+      model::check(record.offset >= next_of_key_[key], "out of order by key");
       next_of_key_[key] = record.offset + 1;
     }
   }
-  // Before the member lets go of it.
+  // Call it before the member lets go of the record.
   void on_release(const Delivery& delivery) {
     if (!delivery.record.has_key) return;
     const std::string key{delivery.record.key.text()};
@@ -82,13 +84,13 @@ class Account {
   std::map<std::uint64_t, Mark> marks_;
   std::map<std::uint64_t, std::uint32_t> taken_;
   std::set<std::uint64_t> firsts_;
-  std::map<std::uint64_t, std::uint64_t> acknowledged_;  // When: after how many others.
+  std::map<std::uint64_t, std::uint64_t> acknowledged_;  // How many were acknowledged before.
   std::map<model::Thread, std::uint64_t> next_of_;
-  std::map<std::string, std::pair<model::Thread, std::uint32_t>> keys_;  // Who has how many.
+  std::map<std::string, std::pair<model::Thread, std::uint32_t>> keys_;  // Holder, and its records.
   std::map<std::string, std::uint64_t> next_of_key_;
 };
 
-// Takes what comes within a millisecond; acknowledges some at once, some later. False: nothing came.
+// Takes what comes within a millisecond and acknowledges it. False if nothing came.
 bool take_some(Member& member, Account& account, std::size_t at_once) {
   std::vector<Delivery> taken;
   const std::uint64_t began = account.now();
@@ -105,7 +107,7 @@ bool take_some(Member& member, Account& account, std::size_t at_once) {
     account.on_release(one);
     const auto done = member.acknowledge(one);
     if (done) account.on_acknowledged(one);
-    // not_held: it lost the record, and took it again in the same call.
+    // not_held: it lost the record and took it again in the same call.
     const bool is_lost =
         done.error().code == Errc::lease_lost || done.error().code == Errc::not_held;
     model::check(done || (is_lost && account.options().lease != 0ns),
@@ -114,8 +116,8 @@ bool take_some(Member& member, Account& account, std::size_t at_once) {
   return !taken.empty();
 }
 
-// As another process has it: what a Topic keeps to itself is under a mutex, and fibers of one thread
-// must not wait for each other there.
+// A Topic of its own, as in another process: a Topic has a mutex, and fibers
+// of one thread must not block on it.
 Group open_group() {
   const Topic topic =
       must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open");
@@ -125,13 +127,13 @@ Group open_group() {
 struct Case {
   GroupOptions group = {};
   std::uint32_t members = 2;
-  std::uint32_t victims = 0;  // The first of the members.
+  std::uint32_t victims = 0;  // This many of the members may die.
   std::uint32_t records = 6;
   std::size_t size = kThird;
   std::uint32_t segments = 3;
   std::size_t at_once = 1;
   std::uint32_t keys = 0;
-  std::uint64_t operations = 260;  // A victim dies at one of so many.
+  std::uint64_t operations = 260;  // A victim dies at one of its first operations, up to this many.
   bool batches = false;
   bool is_ordered = false;
 };
@@ -154,17 +156,17 @@ void publish_some(Publisher& publisher, const Case& c) {
   }
 }
 
-// One publisher, members of which some die; those who are left take everything.
+// A publisher, and members of which some die. The others must take everything.
 void share(model::Execution& run, Case c) {
   SmallTopic topic{{.capacity_bytes = c.segments * kSegment}};
   c.group.from = From::beginning;
-  c.group.members = c.members + 1;  // and one who comes last
+  c.group.members = c.members + 1;  // One more joins at the end.
   c.group.in_flight = 4;
   const Group group = must(topic->group("g", c.group), "group");
   Account account{run, c.group};
   auto publisher = must(topic->publisher(), "publisher");
   const auto is_done = [&, group = open_group()] {
-    // Who dies over an acknowledgement may have made it, and not noted that.
+    // A member that dies may have acknowledged a record without noting that.
     if (c.victims == 0) return account.acknowledged() >= c.records;
     const GroupInfo info = group.info();
     return info.offsets.at(0) >= c.records && info.in_flight == 0;
@@ -184,7 +186,7 @@ void share(model::Execution& run, Case c) {
   }
   run.thread("publisher", [&] { publish_some(publisher, c); });
   if (!run.run()) return;
-  run.thread("last", [&, group = open_group()] {  // Finds what those left who died last.
+  run.thread("last", [&, group = open_group()] {  // Takes what the last members to die have left.
     Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
     while (take_some(member, account, c.at_once)) {
     }
@@ -243,7 +245,7 @@ TEST(Group, ByKeyOneMemberHasAKeyAtATime) {
   EXPECT_TRUE(shares("keys, a death", {.group = by_key, .victims = 1, .size = 64, .keys = 1}));
 }
 
-// Leases run out all the time, also of members that just acknowledge.
+// Leases run out all the time, even while members acknowledge.
 TEST(Group, EitherTheAcknowledgementOrTheLeaseWins) {
   for (const auto us : {1, 100, 2000}) {
     const std::chrono::microseconds lease{us};
@@ -254,9 +256,9 @@ TEST(Group, EitherTheAcknowledgementOrTheLeaseWins) {
   }
 }
 
-// ---- Room ----------------------------------------------------------------------------------------
+// ---- Room ---------------------------------------------------------------------------------------
 
-// A member keeps its first record while publishers go around the topic, and gives others back.
+// A member keeps its first record while publishers publish several laps, and gives others back.
 void keep_one(model::Execution& run) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   (void)must(topic->group("g", {.from = From::beginning, .members = 3, .in_flight = 4}), "group");
@@ -277,7 +279,7 @@ void keep_one(model::Execution& run) {
         look_at(*first);
         for (int i = 0; i < 3; ++i) model::yield();
         look_at(*first);
-        // For the other one, or this one.
+        // Either member may take it next.
         model::check(member.give_back(*first).has_value(), "give back");
       }
       while (seen.size() < kRecords) {
@@ -296,7 +298,8 @@ void keep_one(model::Execution& run) {
   run.run();
 }
 
-// A member keeps what fills a segment, claimed in one step, while a publisher goes around the topic.
+// A member keeps records that fill a segment and were claimed in one step, while a publisher
+// publishes several laps.
 void keep_segment(model::Execution& run) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
@@ -351,7 +354,7 @@ TEST(Group, MovedBackWhileSegmentsAreRetired) {
           for (int i = 0; i < 2; ++i) model::check(group.seek(From::beginning).has_value(), "seek");
         });
         if (!run.run()) return;
-        run.thread("last", [&, group = open_group()] {  // It may have been moved after all that.
+        run.thread("last", [&, group = open_group()] {  // The group may have been moved at the end.
           Member member = must(group.join({.spin = 0ns, .patience = 0ns}), "join");
           while (take_some(member, account, 1)) {
           }
@@ -364,16 +367,17 @@ TEST(Group, MovedBackWhileSegmentsAreRetired) {
       })));
 }
 
-// ---- Groups come and go --------------------------------------------------------------------------
+// ---- Groups come and go -------------------------------------------------------------------------
 
-// A publisher goes around while a group is made from the beginning: what that was then is there.
+// A group is made from the beginning while a publisher publishes several laps. Every record from
+// where the group begins must be there.
 void create_while_publishing(model::Execution& run) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   auto publisher = must(topic->publisher(), "publisher");
   run.thread("publisher", [&] {
     for (std::uint32_t i = 0; i < 7; ++i) {
       auto offset = publisher.publish(payload_of({0, i}, kHalf), Deadline{5ms});
-      if (!offset) break;  // The group holds the room from now on.
+      if (!offset) break;  // From now on the group holds the room.
     }
   });
   run.thread(
@@ -400,7 +404,7 @@ TEST(Group, MadeWhilePublishersGoAround) {
       model::explore({.name = "create", .max_steps = 60'000}, create_while_publishing)));
 }
 
-// Somebody joins while somebody else deletes the group: one of them is told.
+// One thread joins while another deletes the group: one of them must get an error.
 void delete_while_joining(model::Execution& run, bool may_die) {
   SmallTopic topic;
   (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
@@ -425,7 +429,7 @@ void delete_while_joining(model::Execution& run, bool may_die) {
   if (may_die) run.kill_at(deleter, model::random(60));
   if (!run.run()) return;
   model::check(!(deleted && member), "deleted under a member");
-  // It works: as a member of that group, or because there is none.
+  // Publishing works: a member takes the records, or there is no group.
   auto publisher = must(topic->publisher(), "publisher");
   run.thread("publisher", [&] {
     (void)must(publisher.publish(payload_of({0, 0}, kSmall)), "publish");
@@ -444,9 +448,9 @@ TEST(Group, EitherTheJoinerOrTheDeleterIsTold) {
   }
 }
 
-// ---- Sleeping ------------------------------------------------------------------------------------
+// ---- Sleeping -----------------------------------------------------------------------------------
 
-// Two members sleep; each record wakes one that takes it. The last one ends the waits of both.
+// Two members sleep; each record wakes one that takes it. The last record ends both waits.
 void wake_members(model::Execution& run) {
   SmallTopic topic;
   (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
@@ -465,7 +469,7 @@ void wake_members(model::Execution& run) {
           model::check(one.error().code == Errc::stopped, "take: " + describe(one.error()));
           continue;
         }
-        // The first is given back once: whoever sleeps must come to know.
+        // The first record is given back once: a sleeping member must be woken for it.
         if (one->record.offset == 0 && one->deliveries == 1) {
           model::check(member.give_back(*one).has_value(), "give back");
           continue;
@@ -484,7 +488,7 @@ TEST(Group, NobodySleepsThroughARecord) {
   EXPECT_TRUE(model::holds(model::explore({.name = "wake"}, wake_members)));
 }
 
-// A publisher sleeps for room that an acknowledgement makes.
+// A publisher waits for room that an acknowledgement frees.
 void wake_publisher(model::Execution& run) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   (void)must(topic->group("g", {.from = From::beginning, .members = 2, .in_flight = 4}), "group");
@@ -510,7 +514,7 @@ TEST(Group, AcknowledgementsWakePublishers) {
       model::explore({.name = "room", .needless_timeouts_fail = true}, wake_publisher)));
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Edge edge, const model::Body& body) {
   return model::breaks(model::explore(

@@ -1,5 +1,8 @@
-// Growing and giving back while publishers open segments and readers read. A file's page without
-// memory must not be touched: the model fails at once where a full file system would end the process.
+// If this failed, a process could be ended by SIGBUS on a full file system, because it touched
+// memory that `shrink` has given back; or records could be lost while a topic grows or shrinks.
+//
+// Publishers open segments and readers read while memory is added and given back. The model fails
+// at once if a page of a file without memory is touched.
 #include <gtest/gtest.h>
 
 #include "leat/log/directory.hpp"
@@ -7,7 +10,7 @@
 
 namespace leat::inline v0 {
 
-// The library lets this one name in.
+// The library declares this name as a friend.
 struct TopicTesting {
   static Result<detail::NewTopic> new_topic(const TopicOptions& options) {
     return Topic::new_topic(options);
@@ -20,8 +23,8 @@ struct TopicTesting {
 
 namespace {
 
-// A topic that grows from two segments to `maximum`, of no more than it describes: so that looking
-// at all of them takes few steps.
+// A topic that grows from two segments to `maximum`. It describes no more segments than that, so
+// that a look at all of them takes few steps.
 class GrowingTopic {
  public:
   explicit GrowingTopic(std::uint32_t maximum) {
@@ -61,8 +64,8 @@ struct Case {
   bool exclusive = false;
 };
 
-// Publishers fill several segments each, a gating subscriber follows at its own pace, and somebody
-// gives back again and again.
+// Publishers fill several segments each, a gating subscriber follows at its own pace, and memory is
+// given back again and again.
 void grow_and_shrink(model::Execution& run, const Case& c) {
   GrowingTopic topic{c.maximum};
   constexpr std::uint32_t kRecords = 20;
@@ -118,7 +121,7 @@ TEST(Grow, AnExclusivePublisherGrows) {
   })));
 }
 
-// Who is killed at any of its operations.
+// Which thread is killed at any of its operations.
 enum class Victim { publisher, shrinker };
 
 void with_victim(model::Execution& run, Victim who) {
@@ -170,8 +173,8 @@ TEST(Grow, AShrinkerIsKilled) {
   })));
 }
 
-// Three segments are full, and the oldest is the only one that can be had: for the publisher that
-// needs it, or for who gives it back.
+// Three segments are full, and only the oldest one is available: to the publisher that needs it, or
+// to the thread that gives it back.
 void meet(model::Execution& run) {
   GrowingTopic topic{3};
   std::map<std::uint64_t, Mark> published;
@@ -196,7 +199,8 @@ void meet(model::Execution& run) {
 
 TEST(Grow, AChoiceMeetsAMark) { EXPECT_TRUE(model::holds(model::explore(options("meet"), meet))); }
 
-// The publisher dies or stops on the way: what it prepared is there for whoever opens it.
+// The publisher dies or stops on the way. The segment that it prepared must still have memory when
+// somebody else opens it.
 void meet_and_leave(model::Execution& run, bool stops) {
   GrowingTopic topic{3};
   std::map<std::uint64_t, Mark> published;
@@ -209,7 +213,7 @@ void meet_and_leave(model::Execution& run, bool stops) {
   const model::Thread victim = run.thread("victim", [&] {
     auto publisher = must(topic->publisher(), "publisher");
     model::count_operations();
-    // While it was stopped, others may have gone round.
+    // While it was stopped, others may have published a whole lap.
     publish_revocable(publisher, 7, 2, kThird, of_victim);
   });
   const std::uint64_t when = model::random(90);
@@ -237,7 +241,8 @@ TEST(Grow, AChoiceOfTheStoppedMeetsAMark) {
       options("meet and stop"), [](model::Execution& run) { meet_and_leave(run, true); })));
 }
 
-// Most of what a lossy reader has still to read is given back while it goes on from segment to segment.
+// Most of what a lossy reader still has to read is given back while it moves
+// from segment to segment.
 TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
   EXPECT_TRUE(model::holds(model::explore(options("behind"), [](model::Execution& run) {
     GrowingTopic topic{6};
@@ -258,8 +263,8 @@ TEST(Grow, ALossyReaderIsOvertakenByWhoGivesBack) {
   })));
 }
 
-// A member of a group with leases stops while it takes a record, until others are done with it and its
-// memory is given back.
+// A member of a group with leases stops while it takes a record, until others have processed that
+// record and its memory is given back.
 void stop_in_take(model::Execution& run, bool is_retake) {
   GrowingTopic topic{4};
   (void)must(
@@ -279,13 +284,13 @@ void stop_in_take(model::Execution& run, bool is_retake) {
     if (!one) return false;
     const Mark mark = mark_of(std::string{one->record.text()}, false);
     model::check(mark.number == one->record.offset, "another record's bytes");
-    (void)member.acknowledge(*one);  // Refused if the lease has run out.
+    (void)member.acknowledge(*one);  // Fails if the lease has run out.
     return true;
   };
   Member slow = join();
   Member fast = join();
   std::map<std::uint64_t, Mark> published;
-  publish(publisher, 0, 8, kHalf, published);  // Four segments; two go.
+  publish(publisher, 0, 8, kHalf, published);  // Four segments, of which two will be given back.
   if (is_retake) {
     const Delivery first = must(fast.receive(1ms), "take");
     model::check(fast.give_back(first).has_value(), "give back");
@@ -309,7 +314,7 @@ TEST(Grow, LeasesRunOutWhileSomebodyGivesBack) {
   }
 }
 
-// ---- What the edge is for -------------------------------------------------------------------------
+// ---- Why the edge is needed ---------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Side side) {
   model::Options weakened = options("weakened");

@@ -1,4 +1,5 @@
-// Every operation of the library that another thread could notice.
+// The model's version of every operation of the library that another thread could notice: atomics,
+// futex, membarrier, locks, clock and memory mappings.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,16 +27,17 @@ std::memory_order effective(std::memory_order order, int edge, Side side) {
   return is_weak(edge, side) ? std::memory_order_relaxed : order;
 }
 
-// On a full file system the kernel would end the process.
+// Fails where, on a full file system, the kernel would end the process with SIGBUS.
 void check_memory(const void* word) {
   Machine& m = machine();
   if (m.holes.empty()) return;
   check(!m.holes.contains(m.memory.key_of(word) & ~std::uint64_t{kPageSize - 1}),
-        "memory that the file does not have is touched");
+        "access to a part of the file that has no memory");
 }
 
-// Before a plain load or store. Within a copy of many bytes others seldom get to run: the order of
-// its words is up to the memory, and large records need not drown the rest.
+// Called before a plain load or store. Within a copy of many bytes, other
+// threads rarely get to run: the order of its words is up to the memory
+// model, and copies would otherwise use up most of the steps.
 void schedule_access(const void* word, std::size_t size, std::memory_order order, int edge) {
   Machine& m = machine();
   const bool copies =
@@ -57,8 +59,8 @@ std::uint64_t read_modify_write(const char* what, void* word, std::size_t size, 
   return old;
 }
 
-// What the owner of a lock did before it lost it is visible to whoever finds it free. Who finds it
-// not taken exclusively may share it with some of those who shared it before.
+// A thread that finds a lock free sees everything that former owners did before they lost it. With
+// `shared`, other threads that share the lock may still hold it.
 void meet_former_owners(std::int64_t offset, bool shared = false) {
   Machine& m = machine();
   const auto is_former = [&](const Lock& lock) {
@@ -142,7 +144,7 @@ void fence(std::memory_order order, int edge) noexcept {
   record(spinning ? "spin" : "fence", edge, Side::fence, nullptr, 0, __builtin_return_address(0));
 }
 
-// A full fence on every thread, in no particular order, within this call. False if it is refused.
+// A full fence on every thread, in no particular order. False if the call is refused.
 bool membarrier() noexcept {
   schedule();
   Machine& m = machine();
@@ -166,7 +168,7 @@ void futex_wait(const std::uint32_t* word, std::uint32_t expected, std::int64_t 
   record("futex wait", kNoEdge, Side::all, word, value, __builtin_return_address(0));
   if (value != expected || (!never && deadline_ns <= m.clock_ns)) return;
   if (m.running == kSetup) {
-    check(!never, "the setup would sleep for ever");
+    check(!never, "the setup would sleep forever");
     m.clock_ns = deadline_ns;
     return;
   }
@@ -189,7 +191,7 @@ void futex_wake(const std::uint32_t* word) noexcept {
   }
 }
 
-// The kernel's own locks: what holds one is a file description, dead or alive.
+// Uses real kernel locks. A file description holds a lock, even if its thread is dead in the model.
 bool try_lock_byte(int fd, std::int64_t offset, short kind) noexcept {
   schedule();
   Machine& m = machine();
@@ -225,7 +227,7 @@ std::int64_t now_ns() noexcept {
   return machine().clock_ns;
 }
 
-// Replaces the C library's: a thread that sleeps lets others run, and takes no real time.
+// Replaces the function of the C library: other threads may run, and no real time passes.
 extern "C" int usleep(useconds_t microseconds) {
   machine().clock_ns += std::int64_t{microseconds} * 1000;
   yield();

@@ -1,5 +1,5 @@
-// Joining and leaving while room is reused: a gating subscriber that has joined loses nothing from
-// where it began, wherever the publishers are just then.
+// If this failed, a gating subscriber that joins while publishers reuse room
+// could miss records or read overwritten ones.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -7,7 +7,8 @@
 namespace leat {
 namespace {
 
-// Publishers reuse a topic of few segments; a subscriber joins at some moment, reads, and leaves.
+// Publishers publish several laps of a small topic; a subscriber joins at any
+// moment, reads, and leaves.
 void join_late(model::Execution& run, std::uint32_t publishers, const SubscriberOptions& options) {
   SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
   std::map<std::uint64_t, Mark> published;
@@ -45,7 +46,8 @@ TEST(Join, AtTheEndWhileRoomIsReused) {
   })));
 }
 
-// An offset that may be gone: then it begins at the oldest and reports the gap.
+// The requested offset may be gone; then the subscriber begins at the oldest
+// record and reports the gap.
 TEST(Join, AtAnOffsetWhileRoomIsReused) {
   EXPECT_TRUE(model::holds(model::explore({.name = "offset"}, [](model::Execution& run) {
     SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
@@ -66,7 +68,8 @@ TEST(Join, AtAnOffsetWhileRoomIsReused) {
   })));
 }
 
-// Slots are few: those who leave make room for those who come, and nobody sees a mixture of the two.
+// With few slots, participants that join use the slots of those that left.
+// Nobody may see a mixture of the two.
 TEST(Join, SlotsGoFromHandToHand) {
   EXPECT_TRUE(
       model::holds(model::explore({.name = "slots", .executions = 6000}, [](model::Execution& run) {
@@ -93,8 +96,8 @@ TEST(Join, SlotsGoFromHandToHand) {
       })));
 }
 
-// A subscriber that stops reading holds the publisher up only as long as the topic allows; then it
-// goes on as a lossy one and is told what it lost.
+// A subscriber that stops reading blocks the publisher only for `evict_after`. Then it continues as
+// a lossy subscriber and learns what it lost.
 TEST(Join, BlockersAreEvicted) {
   int evicted = 0;
   EXPECT_TRUE(model::holds(model::explore({.name = "evict"}, [&](model::Execution& run) {
@@ -121,7 +124,7 @@ TEST(Join, BlockersAreEvicted) {
   EXPECT_GT(evicted, 10);
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Edge edge, Side side) {
   return model::breaks(

@@ -1,5 +1,7 @@
-// Groups by key: slots of keys are gained, let go, settled and taken from who stands still, at any
-// operation; no key is with two, and a key's records come in order.
+// If this failed, in a group by key two members could process records with the same key at the same
+// time, or a key's records out of order, or a record could be lost.
+//
+// Key slots are gained, released, settled and taken from stopped members, at any operation.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -17,7 +19,8 @@ Group open_group() {
 }
 Member join(const Group& group) { return must(group.join({.spin = 0ns, .patience = 0ns}), "join"); }
 
-// Who has which key. All members of an execution write it: they are fibers of one thread.
+// Which member holds which key. All members of an execution write to it without locks, because they
+// are fibers of one thread.
 class Keys {
  public:
   explicit Keys(model::Execution& run) : run_{&run} {}
@@ -30,8 +33,8 @@ class Keys {
                  "two have key " + key);
     holder.count = holder.who == self ? holder.count + 1 : 1;
     holder.who = self;
-    // What was done, or is before in these hands, does not come after.
-    model::check(lenient_ || one.record.offset >= holder.next, "another order of key " + key);
+    // No record comes after a later one of its key.
+    model::check(lenient_ || one.record.offset >= holder.next, "out of order: key " + key);
     if (one.deliveries == 1) holder.next = one.record.offset;
   }
   void let_go(const Delivery& one) { --holders_[std::string{one.record.key.text()}].count; }
@@ -58,14 +61,14 @@ class Keys {
 struct Case {
   std::uint32_t members = 2;
   std::uint32_t records = 5;
-  std::uint32_t in_flight = 2;  // And the most that a poll takes.
+  std::uint32_t in_flight = 2;  // Also the limit of a poll.
   bool dies = false;
-  bool stops = false;  // In a callback, until the others have done what they can.
+  bool stops = false;  // In a callback, until the others can do nothing more.
   bool seeks = false;
   std::chrono::nanoseconds lease{0};
 };
 
-// Gives a certain record back the first time. False if it was not that.
+// Gives the record with offset 1 back on its first delivery. False if it is another one.
 bool give_back_once(Member& member, const Delivery& one) {
   if (one.deliveries != 1 || one.record.offset != 1) return false;
   const auto given = member.give_back(one);
@@ -91,7 +94,7 @@ void work(Member& member, Keys& keys, bool polls, std::uint32_t limit) {
   for (const Delivery& one : taken) keys.take(one);
   for (const Delivery& one : taken) {
     keys.let_go(one);
-    // With a later one of its key in hands, it might come after that.
+    // Not if the member has also taken a later one of its key, which would then come first.
     if (taken.size() == 1 && give_back_once(member, one)) continue;
     if (member.acknowledge(one)) keys.done(one);
   }
@@ -139,7 +142,7 @@ void share_keys(model::Execution& run, const Case& c) {
     model::resume(threads[0]);
     if (!run.run()) return;
   }
-  run.thread("last", [&, group = open_group()] {  // Finds what is left by who died or left last.
+  run.thread("last", [&, group = open_group()] {  // Takes what the last members have left.
     Member member = join(group);
     for (int i = 0; !is_done(); ++i) work(member, keys, i % 2 == 0, c.in_flight);
   });
@@ -164,13 +167,13 @@ TEST(Keys, GivenBackComeBeforeWhatIsReady) {
 TEST(Keys, AreSettledWhenTheirMemberDies) { EXPECT_TRUE(shares_keys("death", {.dies = true})); }
 TEST(Keys, AreHeldAlsoAfterASeekBack) { EXPECT_TRUE(shares_keys("seek", {.seeks = true})); }
 
-// Others take what can be taken meanwhile, and who stood still goes on.
+// Others take what they can meanwhile, and then the stopped member continues.
 TEST(Keys, OfWhoStandsStillAreTaken) {
   EXPECT_TRUE(shares_keys("stop", {.members = 3, .stops = true}));
   EXPECT_TRUE(shares_keys("stop, with a lease", {.members = 3, .stops = true, .lease = 1us}));
 }
 
-// ---- What the edge is for --------------------------------------------------------------------------
+// ---- Why the edge is needed ---------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(const Case& c) {
   return model::breaks(model::explore(

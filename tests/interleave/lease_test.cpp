@@ -1,4 +1,5 @@
-// A member of a group with a lease stops in the midst of taking a record, and others go on without it.
+// If this failed, a member of a group with a lease that is stopped while it takes a record could,
+// when it continues, hand out the bytes of another record.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -15,8 +16,8 @@ Member join() {
               "join");
 }
 
-// A member stops while it takes a record that came back, or parks one whose key another one has, until
-// others have acknowledged it and its memory is others'.
+// A member stops while it takes a returned record, or parks one whose key another member holds. It
+// resumes after others have acknowledged that record and its memory was reused.
 void stop_in_take(model::Execution& run, bool by_key) {
   SmallTopic topic{{.capacity_bytes = 3 * kSegment}};
   (void)must(
@@ -42,8 +43,8 @@ void stop_in_take(model::Execution& run, bool by_key) {
     const std::uint64_t offset = one->record.offset;
     const Mark mark = mark_of(std::string{one->record.text()}, false);
     model::check(mark.number == offset, "another record's bytes");
-    model::check(!before.contains(offset), "it came again after its end");
-    if (member.acknowledge(*one)) acknowledged.insert(offset);  // Refused if the lease has run out.
+    model::check(!before.contains(offset), "delivered again after it was acknowledged");
+    if (member.acknowledge(*one)) acknowledged.insert(offset);  // Fails if the lease has run out.
     return true;
   };
   Member slow = join();
@@ -73,7 +74,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
   run.run();
 }
 TEST(Lease, WhoLosesARecordWhileTakingItSeesNoOtherBytes) {
-  // By key, who stops in a claim holds up those with its key, and with them the publisher.
+  // By key, a member that stops in a claim blocks others that need its key, and so the publisher.
   for (const bool by_key : {false, true}) {
     EXPECT_TRUE(
         model::holds(model::explore({.name = by_key ? "by key" : "retake",

@@ -1,6 +1,9 @@
-// The memory model allows what hardware and C++ allow, and forbids what they forbid: the classical
-// litmus tests. Each collects the outcomes of many executions. An outcome that must be possible and
-// is not found would make the protocol tests blind; a forbidden one would make them lie.
+// If this failed, the interleaving tests could miss bugs that occur on real
+// hardware, or report bugs that cannot occur: the model of memory would not
+// allow exactly what C++ and the hardware allow.
+//
+// These are the classical litmus tests. Each collects the outcomes of many executions, and compares
+// them with the outcomes that must be possible.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -20,12 +23,13 @@ struct Variables {
   std::uint64_t x = 0, y = 0;
   alignas(16) std::uint64_t pair[2] = {};
   std::uint64_t result[4] = {};
-  std::uint32_t low = 0, high = 0;  // Neighbours in one word.
+  std::uint32_t low = 0, high = 0;  // Two halves of one word.
 };
 
 using ThreadBody = std::function<void(Variables&)>;
 
-// What the threads' results were, in how many executions: "01" = result[0] is 0, result[1] is 1.
+// The results of the threads, and in how many executions each occurred. "01" means that result[0]
+// is 0 and result[1] is 1.
 Outcomes outcomes_of(
     const std::vector<ThreadBody>& bodies, std::size_t results,
     const std::function<void()>& before = [] {}) {
@@ -63,7 +67,7 @@ TEST(Litmus, StoreBuffersHideStoresFromTheOther) {
                                        v.result[1] = load_acquire<Edge::sleeping>(v.x);
                                      }},
                                     2);
-  EXPECT_EQ(outcomes.size(), 4U);  // Among them 00.
+  EXPECT_EQ(outcomes.size(), 4U);  // Including 00.
 }
 
 TEST(Litmus, SequentiallyConsistentStoresAreNotBuffered) {
@@ -107,7 +111,7 @@ TEST(Litmus, AWeakenedExchangeIsNone) {
   EXPECT_EQ(outcomes.size(), 4U);
 }
 
-// The one that may sleep pays for the fence; the other one has plain stores and loads only.
+// The thread that may sleep pays for the fence; the other one uses only plain stores and loads.
 const std::vector<ThreadBody> kMembarrierOnOneSide = {[](Variables& v) {
                                                         store_release<Edge::sleeping>(v.x, 1);
                                                         v.result[0] = load_relaxed(v.y);
@@ -178,7 +182,7 @@ TEST(Litmus, WithoutFencesTheMessageIsLost) {
       outcomes_of(kFencedMessage, 2, [] { model::weaken(Edge::overwrite); }).contains("10"));
 }
 
-// A read-modify-write in between hands on what the release store before it released.
+// A read-modify-write in between continues the release sequence of the store before it.
 TEST(Litmus, AReleaseSequenceGoesThroughOthersUpdates) {
   const auto outcomes = outcomes_of({[](Variables& v) {
                                        store_relaxed(v.x, 1);
@@ -251,7 +255,8 @@ TEST(Litmus, ReadersNeedNotAgreeOnTheOrderOfOthers) {
   EXPECT_TRUE(outcomes.contains("1010"));
 }
 
-// A load that is sequentially consistent orders nothing before it: what was read before may be newer.
+// A sequentially consistent load does not order earlier operations: a value
+// read before it may be newer.
 const std::vector<ThreadBody> kReadThenCheck = {[](Variables& v) {
                                                   exchange<Edge::retire>(v.x, 1);
                                                   fence_release<Edge::overwrite>();
@@ -283,7 +288,7 @@ TEST(Litmus, HalvesOfAWordAreIndependent) {
   EXPECT_EQ(outcomes.size(), 4U);
 }
 
-// Both words change at once for whoever swaps the pair; a failed swap changes nothing.
+// A swap of a pair changes both words at once; a failed swap changes nothing.
 TEST(Litmus, PairsSwapWhole) {
   const ThreadBody increment = [](Variables& v) {
     for (;;) {

@@ -1,5 +1,5 @@
-// Readers that hold nothing: they may be overtaken at any point of a read, never deliver what is not
-// whole, and know exactly what they lost.
+// If this failed, a lossy subscriber that is overtaken during a read could deliver a damaged
+// record, or report a wrong number of lost ones.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -21,7 +21,7 @@ void overtake(model::Execution& run, std::uint32_t publishers, const SubscriberO
   }
   const auto reader =
       run.thread("subscriber", [&] { read_until(subscriber, ledger, 16, options.in_place); });
-  if (stop_the_reader) {  // Somewhere in a read; all of it is overwritten before it goes on.
+  if (stop_the_reader) {  // During a read; everything is overwritten before it continues.
     run.suspend_at(reader, model::random(200));
     if (!run.run()) return;
     model::resume(reader);
@@ -58,7 +58,7 @@ TEST(Lossy, PinnedRecordsStay) {
   EXPECT_GT(lost, 100U);
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Edge edge, Side side, const SubscriberOptions& options) {
   return model::breaks(

@@ -1,4 +1,5 @@
-// What model.cpp (the scheduler) and hooks.cpp (the operations it schedules) share.
+// Shared by model.cpp (the scheduler), fates.cpp (deaths and stops) and
+// hooks.cpp (the operations that are scheduled).
 #pragma once
 
 #include <setjmp.h>
@@ -36,7 +37,7 @@ struct Fiber {
   std::uint64_t operations = 0;
   std::uint64_t kill_at = kNever;
   std::uint64_t suspend_at = kNever;
-  std::uint64_t timers_until_it_goes_on = kNever;  // While suspended: kNever: until it is resumed.
+  std::uint64_t timers_until_it_goes_on = kNever;  // While suspended. kNever: until resume().
   std::uint64_t futex = 0;                         // Key of the word it sleeps on.
   std::int64_t deadline_ns = 0;
   bool timed = false;
@@ -62,16 +63,16 @@ struct Operation {
   const void* caller;
 };
 
-// How one execution chooses, drawn from its seed.
+// How one execution makes its choices; drawn from its seed.
 struct Strategy {
-  bool by_priority = false;               // Else a random walk.
-  std::uint64_t switch_one_in = 1;        // Random walk.
-  std::set<std::uint64_t> change_points;  // Steps at which the running thread falls to the end.
+  bool by_priority = false;               // If false, a random walk.
+  std::uint64_t switch_one_in = 1;        // For the random walk.
+  std::set<std::uint64_t> change_points;  // Steps at which the running thread gets lowest priority.
   std::uint64_t stale_from = 0;           // Between these steps loads return the oldest store.
   std::uint64_t stale_until = 0;
   std::uint64_t stale_one_in = 0;     // 0: loads return the latest store.
-  std::uint64_t spurious_one_in = 0;  // Wake-ups without reason, and early timers.
-  bool late_timers = false;           // By up to seconds: the machine had something else to do.
+  std::uint64_t spurious_one_in = 0;  // Spurious wake-ups, and timers that run while others could.
+  bool late_timers = false;           // By up to seconds, as on a busy machine.
 };
 
 std::size_t choose_age(std::size_t count);
@@ -82,25 +83,25 @@ struct Machine {
   Memory memory{choose_age};
   std::vector<Fiber> fibers;
   std::vector<void*> stacks;  // Reused by later executions.
-  ucontext_t home{};          // Where run() waits.
-  jmp_buf after_body;         // Where a failure outside of threads goes.
+  ucontext_t home{};          // The context of run().
+  jmp_buf after_body;         // Target of a failure outside of threads.
   Thread running = kSetup;
   ThreadView setup_view;
-  View lock_view;  // What lock calls of one thread pass to those of the next.
+  View lock_view;  // Passed from each lock call to the next ones.
   std::vector<Lock> locks;
-  std::set<std::uint64_t> holes;  // Keys of pages that files have no memory for.
+  std::set<std::uint64_t> holes;  // Keys of file pages without memory.
   Strategy strategy;
   std::uint64_t random_state = 0;
   std::uint64_t seed = 0;
   std::uint64_t steps = 0;
-  std::vector<Thread> doomed;   // They die together,
-  std::uint64_t doom = kNever;  // before this step.
+  std::vector<Thread> doomed;  // These die together, before step `doom`.
+  std::uint64_t doom = kNever;
   std::int64_t clock_ns = 0;
   std::int64_t lowest_priority = 0;
   bool copying = false;
   const void* copy_goes_on = nullptr;  // Where the last load or store ended.
   bool abandoned = false;
-  bool left_behind = false;  // Some fiber will never run its destructors.
+  bool left_behind = false;  // Some fiber ended without running its destructors.
   bool no_membarrier = false;
   bool refuses_membarriers = false;
   bool weak[kEdges][kSides] = {};
@@ -110,13 +111,13 @@ struct Machine {
 };
 Machine& machine();
 
-void schedule(bool yielding = false);  // Before each operation: somebody else may run first.
-Thread choose_next(bool yielding);     // kSetup: the run is over.
+void schedule(bool yielding = false);  // Called before each operation: others may run first.
+Thread choose_next(bool yielding);     // kSetup if the run is over.
 void switch_to(Thread next);
 void wake(Fiber& fiber);
-void meet_fate(Thread self);  // Before its operation: it dies or stops, or others do.
-bool let_stopped_go_on();     // When nobody can run. False: nobody is stopped.
-void count_timer();           // After some, who is stopped goes on.
+void meet_fate(Thread self);  // Called before its operation: it, or others, may die or stop.
+bool let_stopped_go_on();     // Called when nobody can run. False if nobody is stopped.
+void count_timer();           // A timer ran out; stopped threads may continue.
 ThreadView& current_view();
 void record(const char* what, int edge, Side side, const void* word, std::uint64_t value,
             const void* caller);  // For traces.

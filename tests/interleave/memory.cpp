@@ -1,5 +1,5 @@
-// What a load may return in the model: every store that happened and that the loader need not know to be
-// old.
+// The memory of the model (see memory.hpp): a load may return any store that the loading thread
+// does not know to be outdated.
 #include "memory.hpp"
 
 #include <sys/mman.h>
@@ -93,7 +93,7 @@ std::uint64_t Memory::key_of(const void* address) {
   const auto number = reinterpret_cast<std::uintptr_t>(address);
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     if (number < ranges_[i].begin || number >= ranges_[i].end) continue;
-    if (i != 0) std::swap(ranges_[i], ranges_[i - 1]);  // Often used ones come first.
+    if (i != 0) std::swap(ranges_[i], ranges_[i - 1]);  // Frequently used ranges move forward.
     const Range& range = ranges_[i == 0 ? 0 : i - 1];
     return (std::uint64_t{1} << 63) | (range.file << 40) | (number - range.begin);
   }
@@ -140,7 +140,7 @@ Memory::Access Memory::find(const void* address, std::size_t size) {
 
   Location& location = locations_[access.location];
   if (access.extract(real) != access.extract(location.history.back().value)) {
-    append(access, access.extract(real), nullptr, 0);  // Written outside the model.
+    append(access, access.extract(real), nullptr, 0);  // It was written outside the model.
     for (const std::size_t half : {std::size_t{0}, std::size_t{1}}) {
       if (touches_half(bytes, half)) location.floor[half] = location.last();
     }
@@ -160,7 +160,7 @@ std::uint32_t Memory::oldest_for(const ThreadView& thread, const Access& access,
   if (!seq_cst) return oldest;
   for (std::uint32_t time = location.last(); time > oldest; --time) {
     const Message& message = location.history[time - location.first];
-    // A load after this store in the total order does not read an older one.
+    // A load that follows this store in the total order cannot read an older one.
     if (message.sc_place != 0 && message.sc_place <= thread.now.sc_place &&
         (message.bytes & access.bytes) != 0) {
       return time;
@@ -169,7 +169,7 @@ std::uint32_t Memory::oldest_for(const ThreadView& thread, const Access& access,
   return oldest;
 }
 
-// As a full fence does: all that went before in the total order is visible to what follows.
+// Like a full fence: everything before it in the total order is visible to what follows.
 void Memory::enter_sc_order(ThreadView& thread) {
   thread.now.join(seq_cst_);
   thread.now.sc_place = ++sc_last_place_;
@@ -193,7 +193,7 @@ void Memory::meet(View& view, const Access& access, std::uint32_t time) {
   }
 }
 
-// `value` is that of the access's bytes.
+// `value` is the value of the accessed bytes only.
 void Memory::append(const Access& access, std::uint64_t value, SharedView view,
                     std::uint64_t sc_place) {
   Location& location = locations_[access.location];
@@ -202,7 +202,7 @@ void Memory::append(const Access& access, std::uint64_t value, SharedView view,
   location.history.push_back({word, access.bytes, std::move(view), sc_place});
   if (location.history.size() < 2 * kHistory) return;
 
-  // Forget the oldest half. What they released stays reachable through the first one kept.
+  // Forgets the older half. Their views are merged into that of the first store that is kept.
   View forgotten;
   bool any = false;
   for (std::size_t i = 0; i <= kHistory; ++i) {
@@ -241,7 +241,8 @@ std::uint64_t Memory::load(ThreadView& thread, const void* address, std::size_t 
   return access.extract(location.at(time).value);
 }
 
-// The view that a store carries. `continues`: it belongs to the release sequence of the store before.
+// The view that a store carries. `continues` means that it is part of the
+// previous store's release sequence.
 SharedView Memory::view_for_store(ThreadView& thread, const Access* accesses, std::size_t count,
                                   bool release, bool continues) {
   if (!release && !continues) return thread.released;
@@ -254,7 +255,7 @@ SharedView Memory::view_for_store(ThreadView& thread, const Access* accesses, st
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t last = locations_[accesses[i].location].last();
     if (continues) meet(view, accesses[i], last);
-    if (release) see(view, accesses[i], last + 1);  // Its own.
+    if (release) see(view, accesses[i], last + 1);  // The store itself.
   }
   return std::make_shared<const View>(std::move(view));
 }

@@ -1,4 +1,5 @@
-// The scheduler: fibers that change at every operation, as a seed says.
+// The scheduler of the model (see model.hpp): switches between fibers at
+// operations, as a seed determines.
 #include "model.hpp"
 
 #include <dirent.h>
@@ -17,7 +18,7 @@
 #include "leat/base/assert.hpp"
 #include "machine.hpp"
 
-extern "C" const char __executable_start;  // By the linker.
+extern "C" const char __executable_start;  // Defined by the linker.
 
 namespace leat::inline v0::detail::model {
 
@@ -48,13 +49,13 @@ Strategy draw_strategy() {
   strategy.by_priority = random(5) < 2;
   strategy.switch_one_in = std::uint64_t{1} << random(6);
   if (strategy.by_priority) {
-    // Positions spread over all magnitudes, because the length is not known.
+    // Positions of all magnitudes, because the length of the execution is not known.
     for (std::uint64_t i = 1 + random(4); i > 0; --i) {
       strategy.change_points.insert(random(std::uint64_t{8} << random(9)));
     }
   }
-  if (one_in(
-          3)) {  // Stores that all stay invisible for a while, as far as nothing forces them out.
+  if (one_in(3)) {
+    // For a while, stores stay invisible to other threads unless something forces them out.
     strategy.stale_from = random(std::uint64_t{8} << random(9));
     strategy.stale_until = strategy.stale_from + random(std::uint64_t{8} << random(7));
   } else {
@@ -75,13 +76,13 @@ std::size_t choose_age(std::size_t count) {
   return random(count);
 }
 
-// ---- Traces and failures ---------------------------------------------------------------------------
+// ---- Traces and failures ------------------------------------------------------------------------
 
 void record(const char* what, int edge, Side side, const void* word, std::uint64_t value,
             const void* caller) {
   Machine& m = machine();
   if (edge >= 0) ++m.uses[edge][static_cast<std::size_t>(side)];
-  if (m.copying && m.traced > 0) --m.traced;  // Of a copy, the last access only.
+  if (m.copying && m.traced > 0) --m.traced;  // Shows only the last access of a copy.
   m.trace[m.traced++ % kTraceLength] = {m.running, what,
                                         edge,      word == nullptr ? 0 : m.memory.key_of(word),
                                         value,     side == Side::load ? m.memory.last_age() : 0,
@@ -135,11 +136,11 @@ void fail(const std::string& message) {
   record_failure(message);
   if (machine().running == kSetup) ::longjmp(machine().after_body, 1);
   machine().left_behind = true;
-  switch_to(kSetup);  // Never to return.
+  switch_to(kSetup);  // Does not return.
 }
 
-// A thread that crashes, or fails an assertion, is a failure like any other. Elsewhere a crash stays
-// a crash.
+// A crash or a failed assertion in a thread of the model is a failure like any other. Outside of
+// threads, a crash ends the process.
 void on_crash(int number) {
   Machine& m = machine();
   if (m.running == kSetup) {
@@ -164,9 +165,10 @@ void catch_crashes() {
 
 }  // namespace
 
-// ---- The scheduler --------------------------------------------------------------------------------
+// ---- The scheduler ------------------------------------------------------------------------------
 
-// Leaves the current fiber for another one or, with kSetup, for run(); comes back when it is chosen.
+// Switches from the current fiber to another one or, with kSetup, to run(). Returns when the
+// current fiber is chosen again.
 void switch_to(Thread next) {
   Machine& m = machine();
   const Thread previous = m.running;
@@ -198,11 +200,12 @@ void run_timer(Fiber& fiber) {
   m.clock_ns = std::max(m.clock_ns, fiber.deadline_ns);
   if (m.strategy.late_timers && one_in(4)) m.clock_ns += std::int64_t{1} << random(33);
   wake(fiber);
-  m.memory.see_everything(fiber.view);  // Much time has passed since any store that it missed.
+  m.memory.see_everything(fiber.view);  // After so much time no store is still invisible.
   count_timer();
 }
 
-// Nobody can run: the first timer runs out. False: none will; the run is over or has failed.
+// Called when nobody can run: lets the first timer run out. False if there is
+// none; then the run is over or has failed.
 bool wake_somebody() {
   Machine& m = machine();
   if (Fiber* sleeper = first_timer()) {
@@ -219,7 +222,7 @@ bool wake_somebody() {
   }
   if (let_stopped_go_on()) return true;
   std::string sleepers;
-  bool suspended = false;  // Then it may be the one that would wake them.
+  bool suspended = false;  // A suspended thread might be the one that would wake them.
   for (const Fiber& fiber : m.fibers) {
     const bool lives = fiber.state == State::ready || fiber.state == State::asleep;
     suspended = suspended || (lives && fiber.suspended);
@@ -231,7 +234,7 @@ bool wake_somebody() {
   return false;
 }
 
-// A futex may return for no reason, and time may pass while others run.
+// Spurious wake-ups, and timers that run out while others could run.
 void disturb_sleepers() {
   const Machine& m = machine();
   if (m.strategy.spurious_one_in == 0 || m.options.needless_timeouts_fail) return;
@@ -266,7 +269,7 @@ Thread choose_at_random(bool can_stay, bool yielding) {
 
 }  // namespace
 
-// Whoever runs next; kSetup if the run is over.
+// The thread that runs next; kSetup if the run is over.
 Thread choose_next(bool yielding) {
   const Machine& m = machine();
   while (std::none_of(m.fibers.begin(), m.fibers.end(), std::mem_fn(&Fiber::runnable))) {
@@ -323,7 +326,7 @@ void prepare_context(Fiber& fiber) {
   ::makecontext(&fiber.context, fiber_main, 0);
 }
 
-// ---- One execution -------------------------------------------------------------------------------
+// ---- One execution ------------------------------------------------------------------------------
 
 std::set<int> open_descriptors() {
   std::set<int> open;
@@ -342,7 +345,7 @@ void begin_execution(std::uint64_t seed) {
   m.random_state = seed * 0x2545'f491'4f6c'dd1dULL;
   m.memory.reset();
   m.fibers.clear();
-  m.fibers.reserve(64);  // Contexts must not move.
+  m.fibers.reserve(64);  // Contexts must not move in memory.
   m.setup_view = {};
   m.lock_view = {};
   m.locks.clear();
@@ -377,7 +380,7 @@ void end_execution(const std::set<int>& descriptors) {
   m.result.steps += m.steps;
 }
 
-// A failure outside of threads ends it, too: there no destructor runs either.
+// A failure outside of threads ends the execution, too, without running destructors.
 [[gnu::noinline]] void run_body(const Body& body) {
   Machine& m = machine();
   if (setjmp(m.after_body) == 0) {
@@ -390,7 +393,7 @@ void end_execution(const std::set<int>& descriptors) {
 
 }  // namespace
 
-// ---- For tests ------------------------------------------------------------------------------------
+// ---- For tests ----------------------------------------------------------------------------------
 
 Thread Execution::thread(std::string name, std::function<void()> body) {
   Machine& m = machine();
@@ -408,7 +411,7 @@ bool Execution::run() {
   Machine& m = machine();
   if (m.result.failed || m.abandoned) return false;
   for (Fiber& fiber : m.fibers) {
-    if (fiber.started) continue;  // A thread that is resumed knows no more than before.
+    if (fiber.started) continue;  // Resuming a thread makes no new stores visible to it.
     fiber.view.now.join(m.setup_view.now);
     fiber.started = true;
   }

@@ -1,11 +1,12 @@
-// Publishers of single records and batches, of which several die or stop in one execution; then
-// everybody who lives goes on, and the account comes out even.
+// Publishers of single records and batches, of which several die or stop in one execution. Then all
+// living ones must continue, and every offset must be accounted for.
 //
 //     EXPECT_TRUE(survives("two", {.mortal = 2, .survivors = 1}));
 //
-// It asserts what docs/guarantees.md promises, whatever the steps are: nobody gets `corrupt`; what was
-// acknowledged is delivered at the offset that publish() returned, so gaps have exactly the offsets of
-// the dead; only claims of the dead are given up, unless the topic has `revoke_after`; who waits goes on.
+// It asserts what docs/guarantees.md promises, wherever they die or stop: nobody
+// gets `corrupt`; every record is delivered at the offset that publish()
+// returned, so gaps have exactly the offsets of the dead; only claims of the dead
+// become gaps, unless the topic has `revoke_after`; and nobody waits forever.
 #pragma once
 
 #include <functional>
@@ -15,17 +16,17 @@
 namespace leat {
 
 struct MortalCase {
-  std::uint32_t mortal = 2;        // Publishers that may die, each by itself,
-  bool together = false;           // or all at one moment.
-  std::uint32_t stopping = 0;      // Publishers that may stop, and go on when the others are idle.
-  std::uint32_t survivors = 1;     // Publishers.
-  std::uint32_t items = 2;         // Of each: records and batches.
+  std::uint32_t mortal = 2;        // Publishers that may die.
+  bool together = false;           // They die at the same moment, not independently.
+  std::uint32_t stopping = 0;      // Publishers that may stop; they continue when others are idle.
+  std::uint32_t survivors = 1;     // Publishers that neither die nor stop.
+  std::uint32_t items = 2;         // Records and batches of each publisher.
   std::uint32_t large_one_in = 4;  // Items that fill a third of a segment or more; 0: none.
   std::uint32_t segments = 4;
-  std::uint64_t within = 45;  // Operations after joining; steps, if together.
+  std::uint64_t within = 45;  // They die or stop within so many operations; steps, if together.
   std::chrono::nanoseconds revoke_after{0};
-  std::uint64_t reader_looks_away = 0;  // ms at most, now and then.
-  bool has_membarrier = true;           // Else whoever repairs is in a sandbox that refuses it.
+  std::uint64_t reader_looks_away = 0;  // The reader sometimes pauses for up to this many ms.
+  bool has_membarrier = true;           // If false, repairers are in a sandbox that refuses it.
 };
 
 class Mortals {
@@ -38,12 +39,12 @@ class Mortals {
     if (!c.has_membarrier) model::refuse_membarriers();
   }
 
-  // False: the execution has failed, or did not end.
+  // False if the execution has failed or did not end.
   bool operator()() {
     for (std::uint32_t who = 0; who < publishers(); ++who) {
       threads_.push_back(run_.thread(name_of(who), [this, who] { publish_all(who); }));
     }
-    if (!run_.run()) return false;  // All have joined, and stand.
+    if (!run_.run()) return false;  // Now all have joined and are suspended.
     doom();
     for (const model::Thread thread : threads_) model::resume(thread);
     run_.thread("subscriber", [this] { read_meanwhile(); });
@@ -87,7 +88,7 @@ class Mortals {
     for (std::uint32_t i = 0; i < case_.items; ++i) publish_item(publisher, who, number);
   }
 
-  // Sizes are such that a record and a batch often take the same room, and not as many offsets.
+  // Sizes are chosen so that a record and a batch often take the same room but not as many offsets.
   void publish_item(Publisher& publisher, std::uint32_t who, std::uint32_t& number) {
     const std::uint32_t count = static_cast<std::uint32_t>(1 + model::random(3));
     const bool is_large = case_.large_one_in != 0 && model::random(case_.large_one_in) == 0;
@@ -127,8 +128,8 @@ class Mortals {
     }
   }
 
-  // Waits for longer than anybody could take for a reason; then somebody new publishes, who gets room
-  // and a hearing, and the rest is read.
+  // Waits longer than any timeout of the protocol. Then a newcomer publishes,
+  // and everything is read.
   bool go_on() {
     const std::uint32_t newcomer = publishers();
     run_.thread("last", [this, newcomer] {
@@ -145,15 +146,16 @@ class Mortals {
 
   void check() {
     ledger_.check_published(published_);
-    // A claim that its publisher had not marked, and that others withdrew beside one of the dead or after
-    // `revoke_after`, may be given up by that publisher itself, which claims anew and notices nothing.
+    // A claim that was not marked may be withdrawn, beside one of a dead
+    // publisher or after `revoke_after`. Its publisher then makes it a gap
+    // itself and claims again, and its caller does not notice.
     const bool may_revoke = case_.revoke_after != 0ns;
     for (const auto& [offset, reason] : ledger_.gaps()) {
       model::check(reason != GapReason::overwritten && (may_revoke || reason != GapReason::revoked),
-                   "reason of the gap");
-      model::check(!published_.contains(offset), "an acknowledged record is a gap");
+                   "wrong reason of a gap");
+      model::check(!published_.contains(offset), "a published record became a gap");
     }
-    model::check(dead() != 0 || may_revoke || ledger_.gaps().empty(), "a gap, and nobody died");
+    model::check(dead() != 0 || may_revoke || ledger_.gaps().empty(), "a gap although nobody died");
   }
 
   model::Execution& run_;
@@ -166,7 +168,8 @@ class Mortals {
   std::uint32_t revoked_ = 0;
 };
 
-// `seen`: in how many executions at least two died and left a gap; a test that has none shows nothing.
+// `seen`: in how many executions at least two died and left a gap. A test
+// with none of these shows nothing.
 inline testing::AssertionResult survives(const char* name, const MortalCase& c, int executions,
                                          int* seen = nullptr) {
   return model::holds(model::explore(

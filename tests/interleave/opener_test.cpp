@@ -1,5 +1,8 @@
-// Whoever opens a segment dies or stops at it, while readers are there, or have entered already: no
-// wait of theirs becomes `corrupt`, however long it is, and the next publisher goes on.
+// If this failed, a publisher that dies or stops while it opens a segment could make subscribers
+// return `corrupt`, or block all other publishers.
+//
+// Readers wait at that segment, or have already entered it. However long they wait, they get no
+// error, and the next publisher continues.
 #include <gtest/gtest.h>
 
 #include "mortals.hpp"
@@ -59,8 +62,8 @@ TEST(Opener, AStoppedOneIsWaitedForOrHelped) {
                        4000));
 }
 
-// Many segments, and few of them in memory: the stopped find that theirs was left, reused or opened by
-// somebody else long ago.
+// Many segments in few physical ones: the stopped publishers find that their segment was left,
+// reused or opened by others long ago.
 TEST(Opener, ManySegmentsGoByTheStopped) {
   EXPECT_TRUE(survives("many",
                        {.mortal = 0,

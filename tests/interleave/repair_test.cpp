@@ -1,4 +1,5 @@
-// Death at any operation: whoever is left goes on, and its account comes out even.
+// If this failed, a process that dies at the wrong moment could make the others hang, lose records,
+// or skip offsets that were published.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -12,12 +13,12 @@ struct Case {
   bool exclusive = false;
   std::uint32_t segments = 3;
   std::size_t size = kSmall;
-  std::uint64_t operations = 90;  // A victim dies at one of so many.
+  std::uint64_t operations = 90;  // A victim dies at one of its first operations, up to this many.
   bool kill_subscriber = false;   // Another subscriber dies, too.
-  std::uint32_t records = 3;      // Of each publisher.
+  std::uint32_t records = 3;      // Records of each publisher.
 };
 
-// Publishers of which some die; then a reader counts everything that was ever claimed.
+// Publishers of which some die; then a reader accounts for everything that was ever claimed.
 void die_and_repair(model::Execution& run, const Case& c) {
   SmallTopic topic{{.capacity_bytes = c.segments * kSegment}};
   std::map<std::uint64_t, Mark> published;
@@ -29,12 +30,12 @@ void die_and_repair(model::Execution& run, const Case& c) {
     const auto thread =
         run.thread((is_victim ? "victim " : "survivor ") + std::to_string(who), [&, who] {
           auto publisher = topic->publisher({.exclusive = c.exclusive});
-          while (c.exclusive && publisher.error().code == Errc::busy) {  // The other one lives.
+          while (c.exclusive && publisher.error().code == Errc::busy) {  // The other one is alive.
             model::yield();
             publisher = topic->publisher({.exclusive = true});
           }
           model::check(publisher.has_value(), "publisher: " + describe(publisher.error()));
-          // Different sizes, so that claims of several are never told apart by luck.
+          // Different sizes, so that taking one publisher's claim for another's would be noticed.
           for (std::uint32_t i = 0; i < c.records; ++i) {
             publish(*publisher, who, 1, c.size + 16 * ((who + i) % 3), published, i);
           }
@@ -43,7 +44,7 @@ void die_and_repair(model::Execution& run, const Case& c) {
   }
   run.thread("subscriber", [&] {
     read_until(subscriber, ledger, c.survivors * c.records);
-    // Then it still makes room for those who go on.
+    // The reader keeps reading, so that the living publishers have room.
     const auto is_over = [&](model::Thread who) { return run.finished(who) || run.killed(who); };
     for (model::Thread who = 0; who < c.victims + c.survivors; ++who) {
       while (!is_over(who)) read_some(subscriber, ledger, 100, 1ms);
@@ -92,12 +93,12 @@ TEST(Repair, AnExclusivePublisherFollowsADeadOne) {
   EXPECT_TRUE(survives("heir", {.survivors = 1, .exclusive = true}));
 }
 
-// Whoever repairs may die at it.
+// The repairer may die, too.
 TEST(Repair, DeathOfTheRepairer) {
   EXPECT_TRUE(survives("repairer", {.segments = 2, .size = kHalf - 64, .kill_subscriber = true}));
 }
 
-// A dead gating subscriber holds no room, and a dead publisher pins none.
+// Neither a dead gating subscriber nor a dead publisher holds room.
 TEST(Repair, TheDeadHoldNoRoom) {
   EXPECT_TRUE(model::holds(model::explore({.name = "room"}, [](model::Execution& run) {
     SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
@@ -123,8 +124,8 @@ TEST(Repair, TheDeadHoldNoRoom) {
   })));
 }
 
-// After all is done: reads the rest, and everything is a record that was published, or a claim that was
-// revoked, or withdrawn before it was marked: then its publisher gave it up itself.
+// At the end: reads the rest. Everything is a published record, or a revoked claim, or a claim that
+// was withdrawn before it was marked, which its publisher made a gap itself.
 void account_for_all(model::Execution& run, SmallTopic& topic, Subscriber& subscriber,
                      Ledger& ledger, const std::map<std::uint64_t, Mark>& published) {
   const std::uint64_t end = topic->info().partitions.at(0).end;
@@ -137,7 +138,8 @@ void account_for_all(model::Execution& run, SmallTopic& topic, Subscriber& subsc
   }
 }
 
-// A stopped publisher's claim is given up after a while; when it goes on it is told, and does no harm.
+// A stopped publisher's claim is revoked after a while. When it continues, it
+// gets an error and does no harm.
 TEST(Repair, StoppedPublishersAreRevoked) {
   std::uint32_t revoked = 0;
   EXPECT_TRUE(model::holds(
@@ -167,7 +169,7 @@ TEST(Repair, StoppedPublishersAreRevoked) {
   EXPECT_GT(revoked, 10U);
 }
 
-// Claims are given up at once, while their owners are just about to commit them.
+// Claims are revoked at once, while their owners are about to commit them.
 void revoke_at_once(model::Execution& run, std::uint32_t& revoked) {
   SmallTopic topic{{.revoke_after = 1ns}};
   std::map<std::uint64_t, Mark> published;
@@ -194,8 +196,8 @@ TEST(Repair, EitherTheOwnerOrTheRevokerWins) {
   EXPECT_GT(revoked, 100U);
 }
 
-// Whoever looks at a publisher's claim sees the facts of one claim, not of two: record n has a size
-// that follows from n.
+// A look at a publisher's announced claim must return the values of one claim, not a mixture of
+// two. The size of record n is computed from n.
 void look_at_claims(model::Execution& run) {
   SmallTopic topic;
   auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
@@ -224,7 +226,7 @@ TEST(Repair, AClaimIsReadWhole) {
   EXPECT_TRUE(model::holds(model::explore({.name = "facts"}, look_at_claims)));
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 TEST(RepairEdges, TheIntentIsOfItsPhase) {
   for (const Side side : {Side::store, Side::load}) {

@@ -1,6 +1,10 @@
-// A group is made, or moved back to the beginning, at the moment when a publisher that saw nobody there
-// retires that segment. The cursor then lies right before `oldest_segment`, in memory that is kept for it. Members
-// by key, and members of a topic that grows, pin what they read and look at `oldest_segment`: that is no scribble.
+// If this failed, a new group, or one that was moved back, could lose its first records or report
+// `corrupt` for a healthy topic.
+//
+// A group is made, or moved back to the beginning, just when a publisher that saw nobody there
+// retires that segment. The group's cursor is then one segment before `oldest_segment`, in memory
+// that is kept for it. Members by key, and members in a topic that grows, pin what they read and
+// look at `oldest_segment`; they must not take this state for damage.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -11,12 +15,13 @@ namespace {
 struct RetirementCase {
   bool by_key = false;
   bool grows = false;
-  bool seeks = false;  // else the group is made
+  bool seeks = false;  // If false, the group is made instead.
 };
 
 Member join(const Group& group) { return must(group.join({.spin = 0ns, .patience = 0ns}), "join"); }
 
-// Takes until nothing comes. In order, and nothing is missing, wherever it begins.
+// Takes until nothing comes. From the first record on, all must come in
+// order, and none may be missing.
 void take_all(Member& member) {
   std::optional<std::uint64_t> next;
   for (;;) {

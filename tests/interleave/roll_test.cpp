@@ -1,4 +1,5 @@
-// Moving on to the next segment, reusing old ones, and waiting for room.
+// If this failed, publishers that move on to the next segment at the same time could lose or
+// overwrite records, or one that waits for room could wait forever.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -6,8 +7,8 @@
 namespace leat {
 namespace {
 
-// Two publishers go round a topic of `segments` segments more than once; a gating subscriber holds
-// them up when it is slow. Three records fill a segment.
+// Publishers publish more than one lap of a topic with `segments` segments; a gating subscriber
+// blocks them when it is slow. Three records fill a segment.
 void go_round(model::Execution& run, std::uint32_t segments, std::uint32_t publishers,
               const PublisherOptions& options = {}) {
   SmallTopic topic{{.capacity_bytes = segments * kSegment}};
@@ -44,13 +45,13 @@ TEST(Roll, AnExclusivePublisherGoesRound) {
   })));
 }
 
-// Nobody holds anything: the oldest segment is reused while others still claim.
+// Nobody holds room: the oldest segment is reused while other publishers still claim.
 TEST(Roll, WithoutReadersNobodyWaits) {
   EXPECT_TRUE(model::holds(model::explore(
       {.name = "no readers", .needless_timeouts_fail = true}, [](model::Execution& run) {
         SmallTopic topic{{.capacity_bytes = 4 * kSegment}};
         std::map<std::uint64_t, Mark> published;
-        std::uint32_t revoked = 0;  // A slow one's claim may be overwritten before it is made.
+        std::uint32_t revoked = 0;  // Claims that others revoked meanwhile.
         for (std::uint32_t who = 0; who < 2; ++who) {
           run.thread("publisher " + std::to_string(who), [&, who] {
             auto publisher = must(topic->publisher(), "publisher");
@@ -59,7 +60,7 @@ TEST(Roll, WithoutReadersNobodyWaits) {
         }
         if (!run.run()) return;
         model::check(published.size() + revoked == 16, "something is missing");
-        // What is left is whole, and ends with the last record.
+        // The remaining records are complete, and end with the last one.
         auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
         Ledger ledger{subscriber.offset()};
         read_until(subscriber, ledger, 16);
@@ -68,7 +69,7 @@ TEST(Roll, WithoutReadersNobodyWaits) {
       })));
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Edge edge, Side side, std::uint32_t segments = 2) {
   return model::breaks(

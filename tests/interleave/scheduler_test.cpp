@@ -1,5 +1,6 @@
-// The scheduler finds what it is there for: lost wake-ups, deadlocks, what deaths leave behind; and
-// repeats an execution exactly.
+// If this failed, the interleaving tests could pass although the library has
+// a bug, or a failure could not be repeated by its seed. The scheduler must
+// find lost wake-ups, deadlocks and what dead threads leave.
 #include <gtest/gtest.h>
 
 #include <fcntl.h>
@@ -21,8 +22,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// A sleeper says that it sleeps, looks again, sleeps; the other sets the data and wakes it if it
-// sleeps. Correct only if both store-then-load pairs are fenced.
+// A sleeper announces that it sleeps, looks again, and sleeps. The other thread sets the data and
+// wakes the sleeper if one is announced. Correct only if both store-then-load pairs are fenced.
 void naive_sleep(model::Execution& run, bool fenced) {
   std::uint64_t data = 0;
   std::uint32_t sleeping = 0;
@@ -62,7 +63,7 @@ TEST(Scheduler, FindsNoneWithFences) {
                                           [](model::Execution& run) { naive_sleep(run, true); })));
 }
 
-// Two threads take two spin locks in opposite order: an execution that does not end.
+// Two threads take two spin locks in opposite order, so some executions do not end.
 TEST(Scheduler, CountsExecutionsThatDoNotEnd) {
   const auto result =
       model::explore({.name = "livelock", .max_steps = 500}, [](model::Execution& run) {
@@ -101,7 +102,7 @@ TEST(Scheduler, FindsADeadlock) {
   EXPECT_TRUE(model::breaks(result));
 }
 
-// Found only if one thread is preempted at one certain point for very long.
+// The bug shows only if one thread is preempted at one particular point for very long.
 TEST(Scheduler, FindsOneBadPointInALongRun) {
   const auto result =
       model::explore({.name = "long", .executions = 20'000}, [](model::Execution& run) {
@@ -163,7 +164,7 @@ TEST(Scheduler, ATimerCanCountAsALostWakeUp) {
       })));
 }
 
-// A file with a lock byte, opened twice: two participants.
+// A file with a lock byte, opened twice, as by two participants.
 struct LockFile {
   Fd first = open();
   Fd second = open();
@@ -175,8 +176,8 @@ struct LockFile {
   ~LockFile() { ::unlink(("/dev/shm/leat-lock-" + std::to_string(::getpid())).c_str()); }
 };
 
-// The victim is killed at any of its operations: whoever finds its lock free afterwards sees all
-// that it did before.
+// The victim is killed at any of its operations. A thread that then finds its lock free sees
+// everything that it did before.
 TEST(Scheduler, KillReleasesLocksAndShowsTheVictimsStores) {
   int killed = 0, survived = 0;
   const auto result = model::explore({.name = "kill"}, [&](model::Execution& run) {
@@ -227,7 +228,7 @@ TEST(Scheduler, SuspendedThreadsKeepTheirLocksAndGoOn) {
       })));
 }
 
-// Two that may die, each at any of its operations: executions have both dead at any two places.
+// Two threads may die, each at any of its operations. All combinations of two places must occur.
 TEST(Scheduler, TwoMayDieInOneExecution) {
   std::set<std::pair<std::uint64_t, std::uint64_t>> places;
   EXPECT_TRUE(model::holds(model::explore({.name = "two"}, [&](model::Execution& run) {
@@ -246,7 +247,8 @@ TEST(Scheduler, TwoMayDieInOneExecution) {
   EXPECT_EQ(places.size(), 25U);
 }
 
-// A group dies at one moment: nobody does anything after another is dead. Also who is stopped dies.
+// A group dies at one moment: after one of them is dead, the others do
+// nothing more. Stopped ones die, too.
 TEST(Scheduler, AGroupDiesAtOneMoment) {
   int together = 0, stopped = 0;
   EXPECT_TRUE(model::holds(model::explore({.name = "group"}, [&](model::Execution& run) {
@@ -270,7 +272,8 @@ TEST(Scheduler, AGroupDiesAtOneMoment) {
   EXPECT_GT(stopped, 100);
 }
 
-// Who stops goes on when the others have nothing left to do, or have waited a while for it.
+// A stopped thread continues when the others have nothing left to do, or
+// after they have waited for a while.
 TEST(Scheduler, WhoStopsGoesOnAfterTheOthers) {
   int last = 0;
   EXPECT_TRUE(model::holds(model::explore({.name = "stop"}, [&](model::Execution& run) {
@@ -290,7 +293,7 @@ TEST(Scheduler, WhoStopsGoesOnAfterTheOthers) {
   EXPECT_GT(last, 100);
 }
 
-// One file at two addresses is one memory, with one history.
+// A file that is mapped at two addresses is one memory with one history.
 TEST(Scheduler, MappingsOfOneFileAreOneMemory) {
   int stale = 0;
   const auto result = model::explore({.name = "mappings"}, [&](model::Execution& run) {

@@ -1,5 +1,5 @@
-// What the tests of the log's protocol share: a topic of a few 4 KiB segments, records that say who
-// wrote them, and a reader's account that must come out even.
+// Shared by the tests of the log's protocol: a topic of a few 4 KiB segments, records that contain
+// who wrote them, and a ledger in which a reader accounts for every offset.
 #pragma once
 
 #include <unistd.h>
@@ -27,11 +27,11 @@ using model::Side;
 using namespace std::chrono_literals;
 
 inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
-inline constexpr std::size_t kSmall = 8;     // Payload bytes.
-inline constexpr std::size_t kThird = 1344;  // Three records of it fill a segment,
-inline constexpr std::size_t kHalf = 2032;   // two of these.
+inline constexpr std::size_t kSmall = 8;     // Sizes of payloads, in bytes.
+inline constexpr std::size_t kThird = 1344;  // Three of these records fill a segment.
+inline constexpr std::size_t kHalf = 2032;   // Two of these records fill a segment.
 
-// A topic in a directory of this test's own; gone with its directory at the end.
+// A topic in a directory of its own; both are removed at the end.
 class SmallTopic {
  public:
   explicit SmallTopic(TopicOptions options = {}) {
@@ -51,28 +51,28 @@ class SmallTopic {
   static std::string directory() {
     return "/dev/shm/leat-interleave-" + std::to_string(::getpid());
   }
-  // Without what an execution left there that failed.
+  // An empty directory: removes what a failed execution left there.
   static std::string fresh_directory() {
     std::filesystem::remove_all(directory());
     return directory();
   }
 
   Topic* operator->() { return &*topic_; }
-  // For whoever is to let go of it.
+  // Hands the topic over, so that the caller decides when it is closed.
   Topic take() { return std::move(*topic_); }
 
  private:
   std::optional<Topic> topic_;
 };
 
-// Who wrote a record, and which of its records it is.
+// Which publisher wrote a record, and its number among that publisher's records.
 struct Mark {
   std::uint32_t publisher = 0;
   std::uint32_t number = 0;
   friend auto operator<=>(const Mark&, const Mark&) = default;
 };
 
-// A payload that is the mark all over, so that any part that is missing shows.
+// A payload that repeats the mark, so that any missing part is noticed.
 inline std::string payload_of(Mark mark, std::size_t size) {
   std::string bytes(size, '\0');
   for (std::size_t i = 0; i < size; ++i)
@@ -80,8 +80,9 @@ inline std::string payload_of(Mark mark, std::size_t size) {
   return bytes;
 }
 
-// The mark of a payload; fails unless it is whole. The middle of a private copy is not looked at:
-// the model does not follow it, so it may be newer than a copy that is about to be discarded.
+// The mark of a payload; fails unless the payload is complete. The middle of
+// a private copy is not checked, because the model does not track it: it may
+// be newer in a copy that is about to be discarded.
 inline Mark mark_of(std::string payload, bool in_place) {
   Mark mark;
   model::check(payload.size() >= sizeof(mark), "payload too short");
@@ -100,7 +101,7 @@ T must(Result<T> result, const char* what) {
   return std::move(*result);
 }
 
-// One reader's account: records and gaps, in order, without a hole.
+// What one reader got: records and gaps, which must follow each other without a missing offset.
 class Ledger {
  public:
   explicit Ledger(std::uint64_t first = 0) : next_{first} {}
@@ -113,7 +114,7 @@ class Ledger {
                                              " instead of " + std::to_string(next_));
     const Mark mark = mark_of(bytes, in_place);
     const auto [last, is_first] = last_of_.try_emplace(mark.publisher, mark.number);
-    model::check(is_first || last->second < mark.number, "a publisher's records in another order");
+    model::check(is_first || last->second < mark.number, "a publisher's records are out of order");
     last->second = mark.number;
     records_[next_++] = mark;
   }
@@ -128,12 +129,12 @@ class Ledger {
   const std::map<std::uint64_t, Mark>& records() const { return records_; }
   const std::map<std::uint64_t, GapReason>& gaps() const { return gaps_; }
 
-  // What was acknowledged to its publisher is here, where it was said to be.
+  // Every published record is here, at the offset that publish() returned.
   void check_published(const std::map<std::uint64_t, Mark>& published) const {
     for (const auto& [offset, mark] : published) {
       const auto found = records_.find(offset);
       model::check(found != records_.end() && found->second == mark,
-                   "record " + std::to_string(offset) + " was published and is not there");
+                   "record " + std::to_string(offset) + " was published but did not arrive");
     }
   }
 
@@ -144,8 +145,8 @@ class Ledger {
   std::map<std::uint32_t, std::uint32_t> last_of_;
 };
 
-// Publishes `count` records of `size` bytes; what was acknowledged is added to `published`. Returns
-// how many were not delivered because others gave them up meanwhile: only where that may happen.
+// Publishes `count` records of `size` bytes, and adds those that succeed to `published`. Returns
+// how many were revoked by others meanwhile; only for tests in which that may happen.
 inline std::uint32_t publish_revocable(Publisher& publisher, std::uint32_t who, std::uint32_t count,
                                        std::size_t size, std::map<std::uint64_t, Mark>& published,
                                        std::uint32_t first_number = 0) {
@@ -166,10 +167,10 @@ inline std::uint32_t publish_revocable(Publisher& publisher, std::uint32_t who, 
 inline void publish(Publisher& publisher, std::uint32_t who, std::uint32_t count, std::size_t size,
                     std::map<std::uint64_t, Mark>& published, std::uint32_t first_number = 0) {
   model::check(publish_revocable(publisher, who, count, size, published, first_number) == 0,
-               "a claim was given up");
+               "a claim was revoked");
 }
 
-// Reads what is there; if that is nothing, waits.
+// Reads what is available; waits if there is nothing.
 inline void read_some(Subscriber& subscriber, Ledger& ledger, std::uint64_t limit,
                       const Deadline& deadline, bool in_place = true) {
   const std::uint64_t before = ledger.next();
@@ -183,7 +184,7 @@ inline void read_some(Subscriber& subscriber, Ledger& ledger, std::uint64_t limi
                "wait: " + describe(waited.error()));
 }
 
-// Reads until the ledger's next offset is `until`; sleeps while there is nothing.
+// Reads until the ledger's next offset is `until`; waits while there is nothing.
 inline void read_until(Subscriber& subscriber, Ledger& ledger, std::uint64_t until,
                        bool in_place = true) {
   while (ledger.next() < until) {

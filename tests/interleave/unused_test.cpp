@@ -1,4 +1,5 @@
-// Topics that are removed when unused: whoever has one open keeps it, and the last to let go removes it.
+// If this failed, a topic with `delete_when_unused` could be deleted while somebody uses it, or
+// stay after its last user has let go.
 #include <gtest/gtest.h>
 
 #include "leat/log/directory.hpp"
@@ -19,7 +20,8 @@ bool is_there() {
              ->size() != 0;
 }
 
-// A user lets go of the topic while another one comes, maybe a third, and somebody only looks.
+// A user lets go of the topic while one or more others open it to use it, and
+// another one only looks.
 void let_go_and_come(model::Execution& run, int users, bool with_looker) {
   SmallTopic topic{passing()};
   run.thread("first", [&, held = std::make_shared<Topic>(topic.take())]() mutable {

@@ -1,4 +1,5 @@
-// Sleeping and waking: nobody is left asleep, and nobody needs a timer to notice what the living did.
+// If this failed, a subscriber or publisher could sleep although there is a record or room for it,
+// forever or until its next timer.
 #include <gtest/gtest.h>
 
 #include "small_topic.hpp"
@@ -6,7 +7,7 @@
 namespace leat {
 namespace {
 
-// One publisher, one or two subscribers; between any two records all may fall asleep.
+// One publisher, one or two subscribers; the subscribers may fall asleep between any two records.
 void wake_readers(model::Execution& run, bool exclusive, std::uint32_t readers = 1) {
   SmallTopic topic;
   std::map<std::uint64_t, Mark> published;
@@ -24,7 +25,7 @@ void wake_readers(model::Execution& run, bool exclusive, std::uint32_t readers =
   run.run();
 }
 
-// One publisher that needs room, one subscriber that makes it.
+// One publisher that needs room, one subscriber that frees it.
 void wake_writer(model::Execution& run, bool exclusive) {
   SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
   std::map<std::uint64_t, Mark> published;
@@ -65,7 +66,7 @@ TEST(Wait, RoomWakesPublishers) {
   }
 }
 
-// A subscriber that leaves makes room too.
+// A subscriber that leaves also frees room.
 TEST(Wait, LeavingWakesPublishers) {
   EXPECT_TRUE(model::holds(
       model::explore({.name = "leave", .needless_timeouts_fail = true}, [](model::Execution& run) {
@@ -109,7 +110,7 @@ TEST(Wait, DeletionWakesEverybody) {
   })));
 }
 
-// ---- What the edges are for ------------------------------------------------------------------------
+// ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(const std::function<void()>& weaken,
                                          const model::Body& body) {

@@ -1,7 +1,9 @@
-// A claim that was announced and not marked, beside a dead publisher that announced the same: which of the
-// two made it can't be told. If whoever withdraws it and its publisher did not see each other, the
-// publisher would write into room that readers have passed as a gap, and its caller would be told
-// `revoked` by a topic that revokes nothing.
+// If this failed, a publisher could write into room that readers have already passed as a gap, and
+// its caller would get `revoked` from a topic without `revoke_after`.
+//
+// A living publisher has announced a claim and not marked it, and a dead one has announced the same
+// claim, so nobody can tell which of the two made it. The repairer that withdraws the claim and the
+// living publisher must see each other.
 #include <gtest/gtest.h>
 
 #include "leat/log/repair.hpp"
@@ -10,10 +12,10 @@
 namespace leat {
 namespace {
 
-std::uint64_t withdrawn = 0;  // Claims, in all executions of a test.
+std::uint64_t withdrawn = 0;  // Withdrawn claims, in all executions of a test.
 
-// The slot of a publisher that died after it announced a claim, and before anybody could tell that it
-// lost: nobody has its identity's lock.
+// Makes the slot of a publisher that announced a claim, did not get it, and died at once. Nobody
+// holds the lock of its identity.
 void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules) {
   using namespace detail;
   const std::uint64_t identity = 1 + fetch_add<Edge::slot>(shared.header().next_identity, 1);
@@ -28,8 +30,8 @@ void announce_and_die(const detail::SharedTopic& shared, std::uint64_t granules)
   store_relaxed(shared.header().participant_high, index + 1);
 }
 
-// Two look after the hole all the time, also while its publisher stands still, which never notices; a
-// reader finds all.
+// Two repairers examine the hole all the time, even while its publisher is stopped. The publisher
+// must never notice, and a reader must get everything.
 void withdraw_beside_a_death(model::Execution& run) {
   SmallTopic topic;
   auto directory = must(detail::open_directory(SmallTopic::directory(), false), "directory");
@@ -76,10 +78,11 @@ TEST(Withdraw, ALivingPublisherNeverNotices) {
   EXPECT_GT(withdrawn, 50U);
 }
 
-// ---- What the edge is for --------------------------------------------------------------------------
+// ---- Why the edge is needed ---------------------------------------------------------------------
 
-// A publisher's mark and its look, by hand, beside withdraw(): the order comes from the barrier alone. On a
-// slot of its own, because beside a whole topic the model seldom gets to the few operations between.
+// A publisher's mark and its look at `withdrawn`, written out by hand, run beside withdraw(). Only
+// the membarrier orders them. The test uses a slot without a topic, because in a whole topic the
+// model rarely reaches the few operations in between.
 void mark_beside_withdraw(model::Execution& run) {
   using namespace detail;
   constexpr std::uint64_t kNumber = kPhaseMask + 1;
@@ -101,7 +104,7 @@ void mark_beside_withdraw(model::Execution& run) {
   });
   if (!run.run()) return;
   model::check(was_made && (withdrawal != Withdrawal::done || finds_withdrawal),
-               "withdrawn, and its publisher does not know");
+               "a claim was withdrawn without its publisher noticing");
 }
 
 TEST(WithdrawEdges, EitherTheMarkOrTheWithdrawalIsSeen) {
@@ -112,7 +115,7 @@ TEST(WithdrawEdges, EitherTheMarkOrTheWithdrawalIsSeen) {
   })));
 }
 
-// Whoever is refused the barrier may not say that the claim has no effect.
+// If the membarrier is refused, a repairer must not treat the claim as withdrawn.
 TEST(WithdrawEdges, WithoutMembarrierNothingIsWithdrawn) {
   EXPECT_TRUE(model::holds(model::explore({.name = "refused"}, [](model::Execution& run) {
     model::refuse_membarriers();

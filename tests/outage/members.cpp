@@ -1,4 +1,5 @@
-// Members of the group that is never moved: what they take and acknowledge goes into the account.
+// Members of the group that is never moved. Everything they take and
+// acknowledge is noted in the account.
 #include <vector>
 
 #include "leat/group.hpp"
@@ -15,7 +16,7 @@ class Worker {
         account_{self.world.shared->account},
         options_{self.world.options.group} {}
 
-  // Whether it took anything.
+  // Returns whether it took anything.
   bool take_some() {
     const std::uint64_t before = taken_;
     const Deadline deadline{std::chrono::microseconds{self_.below(5000)}};
@@ -39,7 +40,8 @@ class Worker {
     return taken_ != before;
   }
 
-  // With a lease, what was handed out is there until the next call that takes.
+  // Acknowledges its records or gives them back. With a lease that must happen before the next call
+  // that takes records, because they are copies that such a call replaces.
   void let_go(bool of_all) {
     const bool must = of_all || options_.lease != 0ns || held_.size() > kMaxAtOnce;
     if (!must && self_.below(4) == 0) return;
@@ -56,7 +58,7 @@ class Worker {
     }
     held_.clear();
   }
-  // Without its knowing.
+  // Forgets its records; the member leaves without acknowledging them.
   void leave() {
     for (const Delivery& one : held_) let_go_of_key(one);
     held_.clear();
@@ -80,7 +82,7 @@ class Worker {
   }
 
   void poll() {
-    if (options_.by_key && !held_.empty()) return;  // It may hold the key.
+    if (options_.by_key && !held_.empty()) return;  // It may hold the key itself.
     const std::int64_t began = detail::now_ns();
     auto count = member_.poll(1 + self_.below(kMaxAtOnce), [&](const Delivery& one) {
       note(one, began);
@@ -101,7 +103,7 @@ class Worker {
 Group find_group(const World& world, const Topic& topic) {
   auto group = topic.find_group(World::kGroup);
   while (!group) {
-    expect(group.error(), {Errc::busy}, "find group");  // Who has the lock is stopped.
+    expect(group.error(), {Errc::busy}, "find group");  // The process with the lock is stopped.
     if (world.shared->victims_stop) ::_exit(0);
     group = topic.find_group(World::kGroup);
   }
@@ -138,7 +140,7 @@ int work_steadily(Actor& self) {
     if (worker.take_some()) self.goes_on();
     worker.let_go(true);
   }
-  // What there is now is taken by somebody.
+  // All remaining records must be taken, by this member or another.
   const Deadline late{kPatience};
   GroupInfo info = group.info();
   while ((info.lag != 0 || info.in_flight != 0) && !late.passed()) {

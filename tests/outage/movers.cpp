@@ -1,5 +1,6 @@
-// Groups and topics that come and go meanwhile. Nothing is counted there; but nobody may be told
-// nonsense, and what is handed out is whole.
+// Groups and topics that are made and deleted during the outages. Their
+// records are not counted, but every call must return a plausible result, and
+// every record that is handed out must be complete.
 #include <vector>
 
 #include "leat/group.hpp"
@@ -8,11 +9,11 @@
 namespace leat::testing {
 namespace {
 
-constexpr std::uint64_t kGroups = 2;  // That come and go.
+constexpr std::uint64_t kGroups = 2;  // Groups that are made and deleted.
 
 std::string group_name(std::uint64_t number) { return "passing-" + std::to_string(number); }
 
-// What may come of a call on a group that others delete, while the one who does that may be stopped.
+// Checks the error of a call on a group that others delete; the deleting process may be stopped.
 void expect_passing(const Error& error, const char* call) {
   expect(error,
          {Errc::ok, Errc::timeout, Errc::closed, Errc::busy, Errc::not_found, Errc::too_many,
@@ -20,7 +21,8 @@ void expect_passing(const Error& error, const char* call) {
          call);
 }
 
-// The bytes of what is in place may be reused once its group is deleted by force.
+// A record in place may be overwritten once its group was deleted by force. Then its
+// acknowledgement must fail.
 void take_a_few(Actor& self, const Group& group) {
   auto member = group.join();
   expect_passing(member.error(), "join a passing group");
@@ -75,7 +77,8 @@ int move_groups(Actor& self) {
   return 0;
 }
 
-// A group that nobody works for holds room: it is brought up to date, or deleted.
+// A group without working members holds room. The janitor moves such a group
+// to the end, or deletes it.
 int sweep(Actor& self) {
   const Topic topic = self.world.open();
   ++self.world.shared->joined;

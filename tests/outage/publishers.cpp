@@ -1,10 +1,11 @@
-// Publishers: single records, batches and claims in place, small ones of sizes that repeat.
+// The publishers of an outage: single records, batches and claims in place.
+// Most are small, with sizes that repeat.
 #include "world.hpp"
 
 namespace leat::testing {
 namespace {
 
-// Whether the record went, in the ledger and in the account.
+// Notes the result of publishing in the ledger and in the account.
 void note(World& world, Mark mark, const Result<std::uint64_t>& offset) {
   world.shared->ledger.end(mark, offset);
   if (offset) world.shared->account.published(mark);
@@ -49,13 +50,14 @@ class Writer {
   std::uint32_t any_partition() {
     return static_cast<std::uint32_t>(self_.below(self_.world.options.partitions));
   }
-  // Mostly of a few sizes that repeat, so that claims from one word are hard to tell apart.
+  // Mostly a few sizes that repeat, so that claims announced from the same
+  // word are hard to tell apart.
   std::size_t size() {
     if (self_.below(8) != 0) return 16 * (1 + self_.below(5));
     return kMinMessage + self_.below(publisher_.max_record_size() - 64);
   }
 
-  // The account first: it may count one more than the ledger, if the process dies in between.
+  // The account comes first: it may count one more than the ledger if the process dies in between.
   Mark begin(std::uint32_t partition) {
     (void)self_.world.shared->account.begin(number_of(id_, partition));
     return self_.world.shared->ledger.begin(number_of(id_, partition));
@@ -86,7 +88,8 @@ class Writer {
     expect_sane(first.error(), "batch");
   }
 
-  // Written in place: committed whole or shorter, or given up. It has no key, so not for groups by key.
+  // Writes in place, then commits in full, commits less, or aborts. The record has no key, so this
+  // is not for groups by key.
   void claim_one() {
     const std::uint32_t partition = publisher_.partition();
     if (self_.world.options.group.by_key) return publish_batch();
@@ -133,7 +136,7 @@ void fork_a_child(Actor& self) {
   const ::pid_t pid = ::fork();
   CHILD_CHECK(pid >= 0);
   if (pid != 0) return;
-  ::setpgid(0, 0);  // What is done to its parent's group is not done to it.
+  ::setpgid(0, 0);  // Signals to its parent's process group do not reach it.
   obey_nobody();
   if (self.below(3) == 0) publish_from_child(self);
   ::usleep(static_cast<::useconds_t>(self.below(200'000)));

@@ -1,4 +1,5 @@
-// How a process of an outage obeys: it stops or dies when it comes by the label that it was given.
+// A process of an outage stops itself when it reaches the label that the
+// supervisor chose (see steps.hpp).
 #include "steps.hpp"
 
 #include <signal.h>
@@ -16,7 +17,7 @@ Labels* own_labels = nullptr;
 }  // namespace
 
 void Labels::note(const char* name) noexcept {
-  static std::array<const char*, 256> noted;  // By this process; most calls end here.
+  static std::array<const char*, 256> noted;  // A cache of this process; most calls end here.
   const char*& seen = noted[(reinterpret_cast<std::uintptr_t>(name) >> 2) % noted.size()];
   if (seen == name) return;
   seen = name;

@@ -1,10 +1,10 @@
-// Where a process of an outage stops itself: the supervisor arms it, in memory that both share, and
-// kills it there, or lets it go on.
+// Where a process of an outage stops itself. The supervisor chooses a label, in memory that both
+// share, and kills the process there or lets it continue.
 //
-//     obey(blow, labels);                    // the process, once: from now on LEAT_CRASH_POINT looks
-//     blow.arm(labels.pick(random), 3);      // the supervisor: at the third time it comes by
+//     obey(blow, labels);                    // the process, once: checks labels from now on
+//     blow.arm(labels.pick(random), 3);      // the supervisor: stop at the third pass
 //
-// Labels need not be listed anywhere: processes note those that they come by.
+// Labels need not be listed anywhere: processes note those that they reach.
 #pragma once
 
 #include <array>
@@ -16,39 +16,39 @@
 
 namespace leat::testing {
 
-// The labels that one kind of process has come by. Processes are forks of one program, so a literal
-// has the same address in all of them. Starts as zero bytes.
+// The labels that one kind of process has reached. Processes are forks of one program, so a string
+// literal has the same address in all of them. Initially all bytes are zero.
 class Labels {
  public:
   void note(const char* name) noexcept;
-  // One of them, of this family if it has any. Null: any, wherever it is next.
+  // One of them, from the family `of` if that is not empty. Null means whichever label comes next.
   const char* pick(Random& random, std::string_view of = {}) const noexcept;
-  // "claim" of "claim:won".
+  // The part before the colon: "claim" for "claim:won".
   static std::string_view family(const char* label) noexcept;
 
  private:
   std::array<std::atomic<const char*>, 96> names_;
 };
 
-// One process's. Starts as zero bytes.
+// For one process. Initially all bytes are zero.
 class Blow {
  public:
   void arm(const char* label, std::uint32_t passes) noexcept;
   void disarm() noexcept { armed_ = 0; }
   void forget() noexcept { where_ = nullptr; }
-  const char* where() const noexcept { return where_; }  // It stopped itself there; else null.
+  const char* where() const noexcept { return where_; }  // Where it stopped itself, or null.
 
  private:
   friend void obey(Blow& blow, Labels& labels) noexcept;
   void pass(const char* name) noexcept;
 
   std::atomic<std::uint32_t> armed_;
-  std::atomic<const char*> label_;     // Null: any.
-  std::atomic<std::uint32_t> passes_;  // Left.
+  std::atomic<const char*> label_;     // Null: any label.
+  std::atomic<std::uint32_t> passes_;  // Passes that are left until it stops.
   std::atomic<const char*> where_;
 };
 
 void obey(Blow& blow, Labels& labels) noexcept;
-void obey_nobody() noexcept;  // In a child of such a process.
+void obey_nobody() noexcept;  // For children of such a process.
 
 }  // namespace leat::testing

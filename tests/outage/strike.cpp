@@ -1,4 +1,4 @@
-// One strike: who is hit, where, and whether the others go on.
+// One strike: chooses the victims, stops them, and checks that the others continue.
 #include <algorithm>
 #include <string_view>
 
@@ -16,7 +16,7 @@ void Supervisor::strike() {
   const std::vector<Process*> victims = choose_victims();
   if (victims.size() < 2) return;
   ++totals_.strikes;
-  const bool silent = below(random_, 40) == 0;  // Nobody else does what the victims left open.
+  const bool silent = below(random_, 40) == 0;  // Nobody publishes for a while.
   if (silent) world_.shared->silent_until_ns = detail::now_ns() + 1'300'000'000;
   if (below(random_, 3) != 0) stop_at_steps(victims);
   stop_as_group(victims);
@@ -36,7 +36,7 @@ void Supervisor::strike() {
     totals_.at_steps += where != nullptr ? 1 : 0;
     finish(*victim, kill);
   }
-  // A child of theirs that had not left their process group yet was stopped with it.
+  // Continues a child of a victim that had not left the process group yet and was stopped with it.
   ::kill(-victims.front()->child->pid(), SIGCONT);
   history_.push_back(text + (silent ? "; silence" : ""));
   if (history_.size() > kHistory) history_.pop_front();
@@ -57,8 +57,8 @@ std::vector<Supervisor::Process*> Supervisor::choose_victims() {
   return victims;
 }
 
-// Each at a step of its own, half of the time all of one kind, so that they meet there; who does not
-// come by soon is stopped wherever it is.
+// Stops each victim at a labelled step. Half of the time all labels are from one family, so that
+// the victims meet there. A victim that does not reach its label soon is stopped wherever it is.
 void Supervisor::stop_at_steps(const std::vector<Process*>& victims) {
   const auto labels_of = [&](const Process* victim) -> const Labels& {
     return world_.shared->labels[static_cast<std::size_t>(victim->kind)];
@@ -78,7 +78,7 @@ void Supervisor::stop_at_steps(const std::vector<Process*>& victims) {
   for (Process* victim : victims) victim->life->blow.disarm();
 }
 
-// All at one moment: one process group, and one signal.
+// Stops all victims at the same moment: one process group, one signal.
 void Supervisor::stop_as_group(const std::vector<Process*>& victims) {
   const ::pid_t leader = victims.front()->child->pid();
   for (Process* victim : victims) ::setpgid(victim->child->pid(), leader);
@@ -98,7 +98,7 @@ void Supervisor::finish(Process& victim, bool kill) {
   ++totals_.stops;
 }
 
-// Each of those who were spared has got something done since then.
+// Every spared process must have made progress since then.
 void Supervisor::expect_all_go_on(std::int64_t since_ns) {
   const Deadline late{std::chrono::nanoseconds{since_ns - detail::now_ns()} + kPatience};
   std::int64_t longest_ns = 0;
@@ -109,7 +109,7 @@ void Supervisor::expect_all_go_on(std::int64_t since_ns) {
       ::usleep(100);
     }
     if (late.passed()) {
-      ADD_FAILURE() << process.name() << " does not go on after: " << history();
+      ADD_FAILURE() << process.name() << " makes no progress after: " << history();
       return;
     }
     longest_ns = std::max<std::int64_t>(longest_ns, process.life->progress_ns - since_ns);

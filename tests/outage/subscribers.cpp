@@ -1,4 +1,5 @@
-// Subscribers: one that reads everything and compares it with the ledger, and victims.
+// The subscribers of an outage: one that reads everything and compares it
+// with the ledger, and victims.
 #include <vector>
 
 #include "world.hpp"
@@ -18,14 +19,14 @@ int report(const std::vector<std::string>& complaints) {
   return complaints.empty() ? 0 : 1;
 }
 
-// What is wrong with everything that was read of a partition.
+// What is wrong with what was read from a partition.
 std::vector<std::string> judge(const World& world, const Trail& trail, std::uint32_t partition) {
   std::vector<std::string> complaints =
       compare(world.shared->ledger, trail,
               [&](std::uint32_t number) { return number % kMaxPartitions == partition; });
   if (trail.first() != 0) complaints.push_back(trail.name() + " did not begin at 0");
   if (trail.gaps(GapReason::overwritten) != 0)
-    complaints.push_back(trail.name() + " lost records though it is gating");
+    complaints.push_back(trail.name() + " lost records although it is gating");
   if (world.options.revoke_after == 0ns && trail.gaps(GapReason::revoked) != 0)
     complaints.push_back(trail.name() + " saw a claim revoked");
   const std::uint64_t end = world.shared->end[partition];

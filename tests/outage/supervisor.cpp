@@ -1,4 +1,4 @@
-// Whoever starts the processes of an outage, strikes some of them, and looks after the account.
+// Starts the processes of an outage, strikes some of them, and checks the account.
 #include "supervisor.hpp"
 
 #include <poll.h>
@@ -62,7 +62,7 @@ void Supervisor::create() {
   group_.emplace(std::move(*group));
 }
 
-// The number of a publisher is its place in the ledger; the steady one has the first.
+// A publisher's number is its place in the ledger; the steady publisher has the first one.
 void Supervisor::add(Kind kind, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t number = kind == Kind::publisher ? i + 1 : i;
@@ -102,7 +102,7 @@ void Supervisor::wait_for_end(Process& process) {
   }
 }
 
-// Between two strikes nobody stands: also not who was about to stop when all were stopped.
+// Between two strikes no process may be stopped, not even one that stopped itself late.
 void Supervisor::let_go_on(Process& process) {
   while (process.child->look() == Child::State::stopped) process.child->go_on();
 }
@@ -121,7 +121,7 @@ bool Supervisor::is_well() {
 }
 
 void Supervisor::run(std::chrono::milliseconds duration, OutageTotals& totals) {
-  // Those who are spared see everything from the first record on.
+  // The spared processes start first, so that they see everything from the first record on.
   std::uint32_t spared = 0;
   for (Process& process : processes_) {
     if (!is_spared(process.kind)) continue;
@@ -164,7 +164,7 @@ void Supervisor::end() {
   check_account();
 }
 
-// Half of them are killed, the others end by themselves.
+// Half of the victims are killed, the others end by themselves.
 void Supervisor::end_victims() {
   world_.shared->victims_stop = true;
   for (Process& process : processes_) {
@@ -177,7 +177,7 @@ void Supervisor::end_victims() {
   }
 }
 
-// The children of victims outlive them.
+// Waits for children of victims, which may outlive them.
 void Supervisor::wait_for_forks() {
   ::close(std::exchange(forks_[1], -1));
   pollfd end{.fd = forks_[0], .events = POLLIN, .revents = 0};
@@ -185,7 +185,7 @@ void Supervisor::wait_for_forks() {
   EXPECT_EQ(::poll(&end, 1, static_cast<int>(patience)), 1) << "a child of a victim does not end";
 }
 
-// After all that the topic still works: some laps more.
+// At the end the topic must still work: publishes some more laps.
 void Supervisor::publish_in_the_calm() {
   OutageShared& shared = *world_.shared;
   auto publisher = topic_->publisher();
@@ -217,8 +217,8 @@ void Supervisor::check_account() {
   const OutageAccount& account = world_.shared->account;
   EXPECT_EQ(account.complaints(), std::vector<std::string>{});
   if (world_.options.members == 0) return;
-  // Each record was acknowledged by somebody, or by somebody who died over that. At most once, those
-  // who died with records in hand, or in the call that takes them, are the only ones to lose any.
+  // Every record was acknowledged, or its member died while acknowledging it. With at_most_once,
+  // only records are lost that a dead member held or was just taking.
   if (world_.options.group.mode != GroupMode::at_most_once) {
     EXPECT_EQ(account.open(), 0U) << "lost";
   } else {

@@ -1,12 +1,12 @@
-// An outage: processes publish, subscribe, share and move groups on one small topic, while groups of 2
-// to 5 of them are killed or stopped at one moment, where labelled steps say, or anywhere. The spared go
-// on, and the account comes out even.
+// An outage: processes publish, subscribe, and take from and move groups on one small topic.
+// Meanwhile 2 to 5 of them are killed or stopped at a time: at the same moment, at labelled steps,
+// or anywhere. The spared processes must continue, and every record must be accounted for.
 //
 //     Supervisor supervisor{{.members = 2, .movers = 1}, seed};
 //     supervisor.run(4s);           // GoogleTest failures, if any
 //
-// LEAT_SEED repeats an outage as far as the scheduler lets it. LEAT_KEEP=DIRECTORY keeps the topic's
-// files there if it fails.
+// LEAT_SEED repeats an outage as far as the kernel's scheduler permits. LEAT_KEEP=DIRECTORY keeps
+// the topic's files there after a failure.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,16 +21,16 @@
 
 namespace leat::testing {
 
-// Of several outages together.
+// Sums over several outages.
 struct OutageTotals {
   std::uint64_t records = 0;
   std::uint64_t taken = 0;
   std::uint64_t strikes = 0;
   std::uint64_t kills = 0;
   std::uint64_t stops = 0;
-  std::uint64_t at_steps = 0;   // Of these, where a label says.
-  std::int64_t longest_ns = 0;  // After a strike, until all of the spared had gone on.
-  std::uint64_t late = 0;       // How many of these times were longer than is promised.
+  std::uint64_t at_steps = 0;   // How many kills and stops were at a label.
+  std::int64_t longest_ns = 0;  // The longest time from a strike until all spared made progress.
+  std::uint64_t late = 0;       // How many of these times were longer than promised.
 };
 
 class Supervisor {
@@ -53,7 +53,7 @@ class Supervisor {
   void create();
   void add(Kind kind, std::uint32_t count);
   void start(Process& process);
-  bool is_well();  // The spared live, and nothing has failed.
+  bool is_well();  // All spared processes are alive, and nothing has failed.
   void start_missing();
   void let_go_on(Process& process);
   void wait_for_end(Process& process);
@@ -81,9 +81,9 @@ class Supervisor {
   std::optional<Topic> topic_;
   std::optional<Group> group_;
   std::vector<Process> processes_;
-  std::deque<std::string> history_;  // The last strikes.
+  std::deque<std::string> history_;  // The latest strikes.
   OutageTotals totals_;
-  int forks_[2] = {-1, -1};  // A pipe that all processes keep open: its end says that none is left.
+  int forks_[2] = {-1, -1};  // A pipe that all processes keep open; it is closed when none is left.
 };
 
 }  // namespace leat::testing

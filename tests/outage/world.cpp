@@ -1,4 +1,4 @@
-// What the processes of an outage share: the topic, the account, and a life each.
+// Functions that all processes of an outage use (see world.hpp).
 #include "world.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// What the processes of an outage share, and what each of them does. docs/ARCHITECTURE.md, "How it is
-// tested".
+// What the processes of an outage share, and what each kind of process does.
+// docs/ARCHITECTURE.md, "How it is tested".
 #pragma once
 
 #include <atomic>
@@ -16,43 +16,45 @@
 namespace leat::testing {
 
 inline constexpr std::uint32_t kMaxPartitions = 3;
-inline constexpr std::uint32_t kPublishers = 6;     // Processes that publish, at most.
-inline constexpr std::uint32_t kForkPublisher = 5;  // Of these: for the children of others.
-inline constexpr std::uint32_t kMaxAtOnce = 8;      // Records in one call that takes.
+inline constexpr std::uint32_t kPublishers = 6;     // The most processes that publish.
+inline constexpr std::uint32_t kForkPublisher = 5;  // The number for children of other processes.
+inline constexpr std::uint32_t kMaxAtOnce = 8;      // The most records that one call takes.
 inline constexpr std::uint32_t kMaxProcesses = 20;
 
-// A publisher counts its records by partition: each of these numbers stands for one partition.
+// A publisher numbers its records separately in each partition. So the ledger has one publisher
+// number for each pair of a process and a partition.
 constexpr std::uint32_t number_of(std::uint32_t publisher, std::uint32_t partition) noexcept {
   return publisher * kMaxPartitions + partition;
 }
-inline constexpr std::size_t kRecords = 200'000;  // Of each such number.
+inline constexpr std::size_t kRecords = 200'000;  // The most records for each such number.
 using OutageLedger = LedgerOf<kPublishers * kMaxPartitions, kRecords>;
 using OutageAccount = AccountOf<kPublishers * kMaxPartitions, kRecords>;
 
 enum class Kind : std::uint32_t {
-  // The spared. One of each; their progress is watched, and they say at the end what was wrong.
+  // Spared processes, one of each. Their progress is watched, and at the end
+  // they report what was wrong.
   steady_publisher,
   reader,
   worker,   // a member of the group that is never moved
-  janitor,  // ends what groups were left that hold room for nobody
-  // The victims.
+  janitor,  // moves or deletes groups that hold room without working members
+  // Victims.
   publisher,
   subscriber,
   member,
   mover,   // makes, moves, joins and deletes groups
-  renewer  // makes and deletes topics beside
+  renewer  // makes and deletes other topics
 };
 inline constexpr std::size_t kKinds = 9;
 constexpr bool is_spared(Kind kind) noexcept { return kind < Kind::publisher; }
 
 struct OutageOptions {
   std::uint32_t partitions = 1;
-  std::uint32_t segments = 5;  // of 4 KiB
+  std::uint32_t segments = 5;  // 4 KiB each.
   Policy policy = Policy::block;
   std::chrono::nanoseconds revoke_after{0};
   std::uint32_t publishers = 3;
   std::uint32_t subscribers = 2;
-  std::uint32_t members = 0;  // 0: nor is there a group
+  std::uint32_t members = 0;  // 0: there is no group either.
   GroupOptions group = {};
   std::uint32_t movers = 0;
   std::uint32_t renewers = 0;
@@ -60,22 +62,22 @@ struct OutageOptions {
 
 struct Life {
   Blow blow;
-  alignas(64) std::atomic<std::int64_t> progress_ns;  // When it last got something done.
+  alignas(64) std::atomic<std::int64_t> progress_ns;  // When it last made progress.
 };
 
-// Starts as zero bytes.
+// Initially all bytes are zero.
 struct OutageShared {
   OutageLedger ledger;
   OutageAccount account;
   std::array<Life, kMaxProcesses> lives;
   std::array<Labels, kKinds> labels;
-  std::atomic<std::uint32_t> joined;          // of the spared
-  std::atomic<std::int64_t> silent_until_ns;  // Nobody publishes before.
+  std::atomic<std::uint32_t> joined;          // How many of the spared processes have joined.
+  std::atomic<std::int64_t> silent_until_ns;  // Nobody publishes until then.
   std::atomic<bool> victims_stop;
   std::atomic<bool> publishing_stops;
   std::atomic<bool> all_stop;
-  std::array<std::atomic<std::uint64_t>, kMaxPartitions> end;  // Of the partitions, at the end.
-  std::atomic<std::uint32_t> fork_publishes;                   // Somebody uses kForkPublisher.
+  std::array<std::atomic<std::uint64_t>, kMaxPartitions> end;  // Final end of each partition.
+  std::atomic<std::uint32_t> fork_publishes;                   // kForkPublisher is in use.
   std::atomic<std::uint64_t> taken;
 };
 
@@ -93,19 +95,19 @@ struct World {
 struct Actor {
   World& world;
   Kind kind;
-  std::uint32_t number;  // Of its kind.
+  std::uint32_t number;  // Among the processes of its kind.
   Life& life;
   Random random;
 
   int run();
   std::uint64_t below(std::uint64_t limit) { return testing::below(random, limit); }
-  // Once in a while; half of the time not at all.
+  // Sometimes pauses: one call in `one_in`, for up to `at_most_us`.
   void pause(std::uint32_t one_in, std::uint64_t at_most_us);
   void goes_on() noexcept { life.progress_ns = detail::now_ns(); }
   bool must_end() const noexcept { return world.shared->victims_stop; }
 };
 
-// What each kind does. In publishers.cpp, subscribers.cpp, members.cpp, movers.cpp.
+// What each kind of process does: in publishers.cpp, subscribers.cpp, members.cpp and movers.cpp.
 int publish_steadily(Actor& self);
 int publish(Actor& self);
 int read_everything(Actor& self);
@@ -116,13 +118,13 @@ int sweep(Actor& self);
 int move_groups(Actor& self);
 int renew_topics(Actor& self);
 
-// A child that outlives its parent for a while: it touches nothing, or uses handles of its own.
+// Forks a child that outlives its parent for a while. It uses nothing, or only handles of its own.
 void fork_a_child(Actor& self);
 
-// Ends the process with status 1 unless the error is one of those that may come of `call`.
+// Exits with status 1 unless the error is one of those that `call` may return.
 void expect(const Error& error, std::initializer_list<Errc> allowed, const char* call);
 
-// Until there is a slot; those of the dead are freed when all others are taken.
+// Tries to join until a slot is free. Slots of the dead are freed when all others are taken.
 template <class Join>
 auto join_at_last(Join&& join) {
   auto joined = join();

@@ -1,9 +1,10 @@
-// A race put in on purpose: a publisher that makes its record visible with a relaxed store of the
-// commit word. ThreadSanitizer must report that the subscriber reads the payload too early; or its
-// silence about the real publisher would mean nothing.
+// A deliberate race: a publisher that makes its record visible with a relaxed store of the commit
+// word. ThreadSanitizer must report that the subscriber reads the payload without synchronization.
+// If it did not, its silence about the real publisher would prove nothing.
 //
 // Everything else is real: the topic, the claim, the layout, and the subscriber in another thread.
-// First the same with the store that the real publisher makes: there nothing may be reported.
+// The same program runs first with the release store of the real publisher,
+// and must cause no report.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -17,14 +18,14 @@
 
 namespace leat::inline v0 {
 
-// The library's friend for tests: lets them see the mapping behind a Topic.
+// A friend of the library that gives tests access to the mapping behind a Topic.
 struct TopicTesting {
   static detail::SharedTopic& shared(const Topic& topic) noexcept { return *topic.topic_; }
 };
 
 namespace {
 
-// What PartitionWriter does for one record, in the topic's first segment.
+// Does what PartitionWriter does for one record, in the topic's first segment.
 void publish(const Topic& topic, std::string_view text, bool release) {
   detail::SharedTopic& shared = TopicTesting::shared(topic);
   const detail::Geometry& geometry = shared.geometry();
@@ -51,8 +52,8 @@ void publish(const Topic& topic, std::string_view text, bool release) {
   if (release) {
     detail::store_release<detail::Edge::record_ready>(header.commit, commit);
   } else {
-    detail::store_relaxed(header.commit,
-                          commit);  // The race: nothing orders the payload before it.
+    // The race: nothing orders the payload before this store.
+    detail::store_relaxed(header.commit, commit);
   }
 }
 
@@ -83,8 +84,8 @@ int run(bool release) {
 }  // namespace leat::inline v0
 
 int main() {
-  // A report about the right program ends it here (halt_on_error), unseen: then the one that is
-  // waited for never comes.
+  // A report about the correct program ends the process here (halt_on_error), with its text hidden.
+  // Then ctest does not find the expected report, and the test fails.
   const int errors = ::dup(STDERR_FILENO);
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
   ::dup2(nowhere, STDERR_FILENO);

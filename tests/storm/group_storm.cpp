@@ -1,4 +1,5 @@
-// Members of a group that are killed at random, and the account of what each got.
+// A storm over a consumer group: kills, stops and restarts processes at random (see
+// group_storm.hpp).
 #include "group_storm.hpp"
 
 #include <array>
@@ -63,8 +64,8 @@ void GroupStorm::run(std::chrono::milliseconds duration) {
               static_cast<unsigned long long>(kills_), static_cast<unsigned long long>(stops_));
   EXPECT_EQ(account.complaints(), std::vector<std::string>{});
   EXPECT_GT(account.acknowledged(), 0U);
-  // Each record was acknowledged by somebody, or by somebody who died over that. At most once, those
-  // who died with records in hand, or in the call that takes them, are the only ones to lose any.
+  // Every record was acknowledged, or its member died while acknowledging it. With at_most_once,
+  // only records are lost that a dead member held or was just taking.
   const bool is_once = options_.group.mode == GroupMode::at_most_once;
   if (!is_once) {
     EXPECT_EQ(account.open(), 0U) << "lost";
@@ -89,14 +90,14 @@ void GroupStorm::start(Process& process) {
 void GroupStorm::hurt_somebody() {
   Process& process = processes_[below(random_, processes_.size())];
   const bool is_spared = process.kind == Process::Kind::subscriber;
-  if (process.child->look() == Child::State::exited) {  // It left by itself.
+  if (process.child->look() == Child::State::exited) {  // It ended by itself.
     EXPECT_TRUE(process.child->succeeded()) << process.name() << " " << process.child->describe();
     if (!is_spared) start(process);
     return;
   }
   if (!is_spared && below(random_, 2) == 0) {
     process.child->signal(SIGKILL);
-    process.child->wait();  // Also from the stopped state.
+    process.child->wait();  // Returns at once if it is stopped.
     if (!process.child->has_ended()) process.child->go_on();
     process.child->wait();
     EXPECT_TRUE(process.child->was_killed() || process.child->succeeded())
@@ -120,14 +121,15 @@ void GroupStorm::continue_stopped(bool all) {
   }
 }
 
-// All of that kind end by themselves; every second publisher and member is killed instead.
+// All processes of that kind end by themselves, but every second publisher
+// and member is killed instead.
 void GroupStorm::end(Process::Kind kind) {
   for (Process& process : processes_) {
     if (process.kind != kind) continue;
     const bool kill = kind != Process::Kind::subscriber && process.number % 2 == 0;
     if (kill) process.child->signal(SIGKILL);
     process.child->wait();
-    if (process.child->look() == Child::State::stopped) {  // The stop came late.
+    if (process.child->look() == Child::State::stopped) {  // An earlier SIGSTOP took effect late.
       process.child->go_on();
       process.child->wait();
     }
@@ -136,7 +138,7 @@ void GroupStorm::end(Process::Kind kind) {
   }
 }
 
-// A member that comes after all that finds what is left, and the topic works on.
+// At the end a new member takes what is left, and the topic still works.
 void GroupStorm::take_the_rest() {
   auto member = group_->join();
   ASSERT_TRUE(member) << describe(member.error());
@@ -187,7 +189,7 @@ int GroupStorm::publish(std::uint32_t id, Random random) {
   while (!joined || !*joined) {
     joined.emplace(topic.publisher());
     if (*joined) break;
-    CHILD_CHECK(joined->error().code == Errc::too_many);  // Just being freed.
+    CHILD_CHECK(joined->error().code == Errc::too_many);  // A slot will be free soon.
     ::usleep(500);
   }
   Publisher& publisher = **joined;
@@ -214,7 +216,7 @@ void GroupStorm::note(const Delivery& delivery, std::int64_t call_began_ns) {
   if (options_.group.by_key) shared_->account.take_key(delivery);
 }
 
-// Acknowledges what it holds, or gives it back; the oldest first.
+// Acknowledges the held records or gives them back, oldest first.
 void GroupStorm::let_go(Member& member, std::vector<Delivery>& held, Random& random) {
   for (const Delivery& one : held) {
     if (options_.group.by_key) shared_->account.let_go_of_key(one);
@@ -231,14 +233,14 @@ int GroupStorm::work(Random random) {
   Topic topic = open();
   auto group = topic.find_group("group");
   if (!group) {
-    CHILD_CHECK(group.error().code == Errc::busy);  // Whoever has the lock is stopped.
+    CHILD_CHECK(group.error().code == Errc::busy);  // The process with the lock is stopped.
     return 0;
   }
   std::optional<Result<Member>> joined;
   while (!joined || !*joined) {
     joined.emplace(group->join({.spin = std::chrono::microseconds{below(random, 2) * 20}}));
     if (*joined) break;
-    CHILD_CHECK(joined->error().code == Errc::too_many);  // Just being freed.
+    CHILD_CHECK(joined->error().code == Errc::too_many);  // A seat will be free soon.
     ::usleep(500);
   }
   Member& member = **joined;
@@ -257,11 +259,11 @@ int GroupStorm::work(Random random) {
     }
     for (std::size_t i = before; i < held.size(); ++i) note(held[i], began);
     if (below(random, 32) == 0) ::usleep(static_cast<::useconds_t>(below(random, 5000)));
-    // With a lease, what was handed out is there until the next call that takes.
+    // With a lease, records are copies that are valid only until the next call that takes records.
     if (options_.group.lease != 0ns || held.size() > kMaxAtOnce || below(random, 4) != 0)
       let_go(member, held, random);
   }
-  // It leaves with the rest.
+  // It leaves the group while it holds the rest.
   for (const Delivery& one : held) {
     if (options_.group.by_key) shared_->account.let_go_of_key(one);
   }
@@ -274,7 +276,7 @@ int GroupStorm::subscribe() {
   CHILD_CHECK_OK(joined);
   std::uint64_t next = joined->offset();
   const auto on_record = [&](const Record& record) {
-    CHILD_CHECK(record.offset >= next);  // Whoever dies over a record leaves a gap.
+    CHILD_CHECK(record.offset >= next);  // There may be gaps of dead publishers.
     CHILD_CHECK(read_message(record.value));
     next = record.offset + 1;
     ++shared_->read;

@@ -1,11 +1,11 @@
-// A storm over a consumer group: members and publishers work at random on one small topic while they
-// are killed, stopped, continued and started again at random. The account in shared memory says at the
-// end whether each record reached somebody, and none came again after it was acknowledged.
+// A storm over a consumer group: members and publishers do random work on one small topic while
+// they are killed, stopped, continued and restarted at random. At the end the account in shared
+// memory shows whether every record was delivered, and none again after it was acknowledged.
 //
 //     GroupStorm storm{{.group = {.mode = GroupMode::at_most_once}}, seed};
 //     storm.run(4s);           // GoogleTest failures, if any
 //
-// LEAT_SEED repeats a storm as far as the scheduler lets it.
+// LEAT_SEED repeats a storm as far as the kernel's scheduler permits.
 #pragma once
 
 #include <optional>
@@ -20,13 +20,13 @@ namespace leat::testing {
 inline constexpr std::uint32_t kGroupPublishers = 3;
 using GroupStormAccount = AccountOf<kGroupPublishers, 300'000>;
 
-inline constexpr std::uint32_t kMaxAtOnce = 8;  // Records in one call that takes.
+inline constexpr std::uint32_t kMaxAtOnce = 8;  // The most records that one call takes.
 
 struct GroupStormOptions {
   GroupOptions group = {};
   std::uint32_t publishers = 2;
   std::uint32_t members = 3;
-  bool subscriber = false;  // A gating one reads beside the group, and is spared.
+  bool subscriber = false;  // A gating subscriber that is not killed reads beside the group.
   bool stops = true;
   std::uint32_t partitions = 1;
 };
@@ -35,7 +35,7 @@ struct GroupStormShared {
   GroupStormAccount account;
   std::atomic<bool> publishers_stop;
   std::atomic<bool> members_stop;
-  std::atomic<std::uint64_t> read;  // by the subscriber
+  std::atomic<std::uint64_t> read;  // Records read by the subscriber.
   std::atomic<std::uint64_t> taken;
 };
 
@@ -49,7 +49,7 @@ class GroupStorm {
     enum class Kind { publisher, member, subscriber } kind;
     std::uint32_t number;
     std::optional<Child> child;
-    std::optional<std::chrono::steady_clock::time_point> continue_at;  // It is stopped.
+    std::optional<std::chrono::steady_clock::time_point> continue_at;  // Set while it is stopped.
     std::string name() const;
   };
 

@@ -1,5 +1,8 @@
-// Random kill storms over consumer groups. Each takes a few seconds; SOAK_SECONDS makes it that many,
-// in rounds of fresh topics. The seed is printed; LEAT_SEED gives it back.
+// If this failed, killing or stopping members at random could lose records of a consumer group,
+// deliver acknowledged ones again, or make the others hang.
+//
+// Each storm takes a few seconds; SOAK_SECONDS makes it that many, in rounds with new topics. The
+// seed is printed; LEAT_SEED=seed repeats it.
 #include "group_storm.hpp"
 
 #include <cstdlib>

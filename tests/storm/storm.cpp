@@ -1,4 +1,4 @@
-// Publishers and subscribers that are killed at random, and the account of what each read.
+// A storm: kills, stops and restarts publishers and subscribers at random (see storm.hpp).
 #include "storm.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ std::size_t random_size(Random& random, std::size_t max) {
   }
 }
 
-// The key that the record of this mark has, if it has one.
+// The key of this mark's record, if the record has one.
 std::string key_of(Mark mark) { return "key " + std::to_string(mark.sequence % 17); }
 
 }  // namespace
@@ -56,7 +56,7 @@ Storm::Storm(const StormOptions& options, std::uint64_t seed) : options_{options
 // ---- The supervisor -----------------------------------------------------------------------------
 
 void Storm::run(std::chrono::milliseconds duration) {
-  // Those who are spared see everything from the first record on.
+  // The spared processes start first, so that they see everything from the first record on.
   for (Process& process : processes_) {
     if (process.spared) start(process);
   }
@@ -77,7 +77,7 @@ void Storm::run(std::chrono::milliseconds duration) {
   end_subscribers();
   if (options_.policy == Policy::grow && !::testing::Test::HasFailure()) {
     give_back();
-    EXPECT_GT(given_back_, 0U) << "it never grew, or kept what nobody needs";
+    EXPECT_GT(given_back_, 0U) << "the topic never grew, or kept memory that nobody needs";
   }
   std::printf("%llu records, %llu kills, %llu stops\n",
               static_cast<unsigned long long>(topic_->info().partitions.at(0).end),
@@ -96,7 +96,7 @@ void Storm::start(Process& process) {
 void Storm::hurt_somebody() {
   Process& process = processes_[below(random_, processes_.size())];
   if (process.spared && !options_.stops) return;
-  if (process.child->look() == Child::State::exited) {  // It left by itself.
+  if (process.child->look() == Child::State::exited) {  // It ended by itself.
     EXPECT_TRUE(process.child->succeeded()) << process.name() << " " << process.child->describe();
     if (!process.spared) start(process);
     return;
@@ -105,7 +105,7 @@ void Storm::hurt_somebody() {
       !process.spared && options_.kills && (!options_.stops || below(random_, 2) == 0);
   if (kill) {
     process.child->signal(SIGKILL);
-    process.child->wait();  // Also from the stopped state.
+    process.child->wait();  // Returns at once if it is stopped.
     if (!process.child->has_ended()) process.child->go_on();
     process.child->wait();
     EXPECT_TRUE(process.child->was_killed() || process.child->succeeded())
@@ -122,7 +122,7 @@ void Storm::hurt_somebody() {
 
 void Storm::give_back() {
   auto given_back = topic_->shrink();
-  // Somebody stopped while it added memory: that holds up nobody else.
+  // A process was stopped while it added memory; that blocks nobody else.
   if (given_back.error().code == Errc::busy) return;
   EXPECT_TRUE(given_back) << describe(given_back.error());
   if (given_back) given_back_ += *given_back;
@@ -146,7 +146,7 @@ bool Storm::all_spared_live() {
 void Storm::wait_for(Process& process) {
   process.child->go_on();
   process.child->wait();
-  if (process.child->look() == Child::State::stopped) {  // The stop came late.
+  if (process.child->look() == Child::State::stopped) {  // An earlier SIGSTOP took effect late.
     process.child->go_on();
     process.child->wait();
   }
@@ -172,8 +172,8 @@ void Storm::end_publishers() {
   }
 }
 
-// After all that the topic still works: some laps more. A topic that grows takes them all while
-// nobody reads; what was published in the storm is read before, so that the maximum holds them.
+// At the end the topic must still work: publishes some more laps. A growing topic must take them
+// all while nobody reads; so the records of the storm are read before, to stay below its maximum.
 void Storm::publish_in_the_calm() {
   const auto all_is_read = [&] {
     const std::vector<ParticipantInfo> participants = topic_->info().participants;
@@ -197,7 +197,7 @@ void Storm::publish_in_the_calm() {
     shared_->ledger.end(mark, offset);
     if (offset) {
       --left;
-    } else if (offset.error().code != Errc::revoked) {  // This process may not run for long, too.
+    } else if (offset.error().code != Errc::revoked) {  // This process may be delayed, too.
       ADD_FAILURE() << describe(offset.error());
       break;
     }
@@ -226,7 +226,7 @@ int Storm::publish(std::uint32_t id, Random random) {
   while (!shared_->publishers_stop) {
     auto publisher = topic.publisher({.exclusive = options_.exclusive});
     if (!publisher) {
-      // The slots are just being freed, or another one is exclusive.
+      // Either a slot will be free soon, or another publisher is exclusive.
       CHILD_CHECK(publisher.error().code == Errc::too_many || publisher.error().code == Errc::busy);
       ::usleep(500);
       continue;
@@ -244,7 +244,7 @@ int Storm::publish(std::uint32_t id, Random random) {
   return 0;
 }
 
-// What may come of a call in a storm.
+// Checks that the result is one that a call may return during a storm.
 void check(const Result<std::uint64_t>& offset) {
   if (offset) return;
   const Errc code = offset.error().code;
@@ -286,7 +286,7 @@ void Storm::publish_batch(Publisher& publisher, std::uint32_t id, Random& random
   check(first);
 }
 
-// Written in place: committed whole or shorter, aborted, or dropped.
+// Writes in place, then commits in full, commits less, aborts, or drops the claim.
 void Storm::claim_one(Publisher& publisher, std::uint32_t id, Random& random) {
   const Mark mark = shared_->ledger.begin(id);
   const std::size_t size = random_size(random, publisher.max_record_size());
@@ -308,7 +308,7 @@ void Storm::claim_one(Publisher& publisher, std::uint32_t id, Random& random) {
       break;
     }
     case 1:
-      // It tells nobody whether it was revoked; nothing arrives in either case.
+      // A dropped claim does not report whether it was revoked; nothing arrives in either case.
       claim = Errc::ok;
       shared_->ledger.end(mark, Fate::refused, offset);
       break;
@@ -333,7 +333,7 @@ int Storm::subscribe(const Process& process, Random random) {
          .in_place = lossy && options_.in_place,
          .spin = std::chrono::microseconds{below(random, 2) * 20}}));
     if (!*joined) {
-      CHILD_CHECK(joined->error().code == Errc::too_many);  // Just being freed.
+      CHILD_CHECK(joined->error().code == Errc::too_many);  // A slot will be free soon.
       ::usleep(500);
     }
   } while (!*joined);

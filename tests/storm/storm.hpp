@@ -1,11 +1,11 @@
-// A storm: processes publish and subscribe at random on one small topic while others are killed,
-// stopped, continued and started again at random; an oracle in every subscriber that is spared
-// checks at the end that the account comes out even.
+// A storm: processes publish and subscribe on one small topic while they are killed, stopped,
+// continued and restarted at random. At the end every subscriber that was spared compares what it
+// got with what was published.
 //
 //     Storm storm{{.revoke_after = 3ms, .stops = true}, seed};
 //     storm.run(4s);           // GoogleTest failures, if any
 //
-// LEAT_SEED repeats a storm as far as the scheduler lets it.
+// LEAT_SEED repeats a storm as far as the kernel's scheduler permits.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,21 +24,21 @@
 namespace leat::testing {
 
 inline constexpr std::uint32_t kMaxPublishers = 6;
-using StormLedger =
-    LedgerOf<kMaxPublishers + 1, 400'000>;  // The last one publishes when all is calm.
+// The last publisher publishes after the storm.
+using StormLedger = LedgerOf<kMaxPublishers + 1, 400'000>;
 
 struct StormOptions {
   std::uint32_t publishers = 3;
-  std::uint32_t gating = 2;  // spared
+  std::uint32_t gating = 2;  // Spared.
   std::uint32_t gating_victims = 1;
-  std::uint32_t lossy = 1;  // spared
+  std::uint32_t lossy = 1;  // Spared.
   std::uint32_t lossy_victims = 1;
-  std::uint32_t segments = 5;  // of 4 KiB
+  std::uint32_t segments = 5;  // 4 KiB each.
   Policy policy = Policy::block;
-  bool exclusive = false;  // each publisher is the only one, and the others wait for its end
+  bool exclusive = false;  // Each publisher is exclusive, and the others wait until it ends.
   bool kills = true;
   bool stops = false;
-  bool in_place = false;  // lossy subscribers pin what they read
+  bool in_place = false;  // Lossy subscribers read in place.
   std::chrono::nanoseconds revoke_after{0};
   std::chrono::nanoseconds evict_after{0};
 };
@@ -48,7 +48,7 @@ struct StormShared {
   std::atomic<std::uint32_t> spared_joined;
   std::atomic<bool> publishers_stop;
   std::atomic<bool> victims_stop;
-  std::atomic<std::uint64_t> final_end;  // 0: not known yet
+  std::atomic<std::uint64_t> final_end;  // 0 while it is not known.
 };
 
 class Storm {
@@ -62,7 +62,7 @@ class Storm {
     std::uint32_t number;
     bool spared;
     std::optional<Child> child;
-    std::optional<std::chrono::steady_clock::time_point> continue_at;  // It is stopped.
+    std::optional<std::chrono::steady_clock::time_point> continue_at;  // Set while it is stopped.
     std::string name() const;
   };
 
@@ -92,7 +92,7 @@ class Storm {
   std::vector<Process> processes_;
   std::uint64_t kills_ = 0;
   std::uint64_t stops_ = 0;
-  std::uint64_t given_back_ = 0;  // bytes
+  std::uint64_t given_back_ = 0;  // In bytes.
 };
 
 }  // namespace leat::testing

@@ -1,5 +1,8 @@
-// Random kill storms. Each takes a few seconds; SOAK_SECONDS makes it that many, in rounds of fresh
-// topics. The seed is printed; LEAT_SEED gives it back.
+// If this failed, killing or stopping processes at random could lose, repeat, reorder or damage
+// records, or make the others hang.
+//
+// Each storm takes a few seconds; SOAK_SECONDS makes it that many, in rounds with new topics. The
+// seed is printed; LEAT_SEED=seed repeats it.
 #include <cstdlib>
 
 #include "storm.hpp"

@@ -1,12 +1,13 @@
-// The oracle of the tests of consumer groups: who took which record, and who acknowledged it, in memory
-// that the members of all processes share.
+// The oracle of the consumer group tests: records in shared memory which process took and which
+// acknowledged each record. If it failed, lost or duplicated deliveries would go unnoticed.
 //
 //     account->published(mark);                                 // a publisher, after publish()
 //     account->taken(delivery, mode);                           // a member, for each that it takes
 //     auto done = account->acknowledge(member, delivery);       // instead of member.acknowledge()
 //     EXPECT_EQ(account->complaints(), std::vector<std::string>{});
 //
-// A process may be killed between a call and the note of it: then both outcomes are right.
+// A process may be killed after a call and before it is noted here. Then both
+// outcomes are accepted.
 #pragma once
 
 #include <signal.h>
@@ -28,7 +29,7 @@
 
 namespace leat::testing {
 
-// Whether nothing of the process runs any more. Its locks are given back a little before that.
+// Whether the process has ended completely. The kernel releases its locks shortly before that.
 inline bool is_gone(::pid_t pid) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/stat", static_cast<int>(pid));
@@ -51,7 +52,8 @@ class AccountOf {
 
   // ---- Publishers ---------------------------------------------------------------------------------
 
-  // The next record of this publisher. It is claimed by then, perhaps, and delivered.
+  // Starts the next record of this publisher. Call it before publishing: once published, the record
+  // may be delivered at any time.
   Mark begin(std::uint32_t publisher) noexcept { return {publisher, count_[publisher]++}; }
   void take_back(Mark mark) noexcept { count_[mark.publisher] = mark.sequence; }
   void published(Mark mark) noexcept { entry(mark).published = 1; }
@@ -60,7 +62,7 @@ class AccountOf {
 
   // ---- Members ------------------------------------------------------------------------------------
 
-  // Nothing if the record is not one of those that were begun.
+  // Nothing, and a complaint, if no publisher has begun this record.
   std::optional<Mark> mark_of(const Delivery& delivery) noexcept {
     const auto mark = read_message(delivery.record.value);
     if (!mark || mark->publisher >= kPublishers || mark->sequence >= count_[mark->publisher]) {
@@ -71,22 +73,23 @@ class AccountOf {
     return mark;
   }
 
-  // With a lease, somebody may be stopped until others have taken and acknowledged what it was just
-  // handed: then `call_began_ns` says when its call began.
+  // With a lease, a member may be stopped just after it was handed a record,
+  // until others have taken and acknowledged that record. Pass the start of
+  // its call as `call_began_ns`, so that this is accepted.
   void taken(const Delivery& delivery, GroupMode mode,
              std::int64_t call_began_ns = std::numeric_limits<std::int64_t>::max()) noexcept {
     const auto mark = mark_of(delivery);
     if (!mark) return;
     Entry& one = entry(*mark);
     const std::uint32_t before = one.taken++;
-    if (one.lenient != 0) return;  // The group was moved back or forth.
+    if (one.lenient != 0) return;  // The group was moved by a seek.
     const std::int64_t acknowledged_at = one.acknowledged_at_ns;
     if (acknowledged_at != 0 && acknowledged_at < call_began_ns)
       complain_of(*mark, delivery, "taken after it was acknowledged");
     if (mode == GroupMode::at_most_once && before > one.given_back)
-      complain_of(*mark, delivery, "taken twice, at most once");
+      complain_of(*mark, delivery, "taken twice in a group with at_most_once");
     if (delivery.deliveries == 1 && one.firsts++ != 0)
-      complain_of(*mark, delivery, "taken twice, and both times as the first");
+      complain_of(*mark, delivery, "two first deliveries");
     if (before == 0 && delivery.deliveries != 1) ++unnoted_;
     if (before != 0) ++again_;
   }
@@ -113,19 +116,20 @@ class AccountOf {
     if (const auto mark = mark_of(delivery)) ++entry(*mark).given_back;
     return member.give_back(delivery, delay);
   }
-  // For what poll() hands over, and acknowledges when the callback has returned.
+  // For a record that poll() hands out, and acknowledges after the callback has returned.
   void acknowledge_later(const Delivery& delivery) noexcept {
     if (const auto mark = mark_of(delivery)) ++entry(*mark).unsure;
   }
 
-  // By key: from when it takes the first record with a key until it is about to let go of the last. With
-  // a lease, somebody may be stopped until others have the key: then `call_began_ns` is as for taken().
+  // By key: a member has a key from taking its first record with that key until just before it lets
+  // go of the last. With a lease, a member may be stopped until others have the key;
+  // `call_began_ns` as in taken().
   void take_key(const Delivery& delivery,
                 std::int64_t call_began_ns = std::numeric_limits<std::int64_t>::max()) noexcept {
     const auto mark = mark_of(delivery);
     if (!mark) return;
     if (!delivery.record.has_key || delivery.record.key.text() != key_of(*mark)) {
-      complain_of(*mark, delivery, "another key");
+      complain_of(*mark, delivery, "wrong key");
       return;
     }
     Key& key = keys_[mark->sequence % kKeys];
@@ -133,7 +137,8 @@ class AccountOf {
     if (call_began_ns == std::numeric_limits<std::int64_t>::max()) hold_key(*mark, delivery, key);
     check_order(*mark, delivery, key, call_began_ns);
   }
-  // Before it gives back a record by key, without a lease: nobody has a later one first.
+  // Call before giving back a record by key, without a lease: until the record is taken again,
+  // nobody may take a later one with its key for the first time.
   void comes_back(const Delivery& delivery) noexcept {
     const auto mark = mark_of(delivery);
     if (mark && entry(*mark).is_back.exchange(1) == 0) ++keys_[mark->sequence % kKeys].back;
@@ -147,21 +152,21 @@ class AccountOf {
 
   // ---- The end ------------------------------------------------------------------------------------
 
-  // From now on what was begun so far may come again, or never.
+  // From now on, any record begun so far may be delivered again or not at all.
   void be_lenient() noexcept {
     for (std::uint32_t publisher = 0; publisher < kPublishers; ++publisher) {
       for (std::uint32_t i = 0; i < count_[publisher]; ++i) entries_[publisher][i].lenient = 1;
     }
   }
 
-  // Records that are still to come, if they are delivered at least once: neither acknowledged, nor did
-  // anybody die over that.
+  // Records that must still be delivered (at least once): not acknowledged, and no process died
+  // while acknowledging them.
   std::uint64_t open() const noexcept {
     return count_those([](const Entry& one) {
       return one.published != 0 && one.lenient == 0 && one.acknowledged == 0 && one.unsure == 0;
     });
   }
-  // Records that nobody noted to have taken.
+  // Records that nobody has noted as taken.
   std::uint64_t untaken() const noexcept {
     return count_those(
         [](const Entry& one) { return one.published != 0 && one.lenient == 0 && one.taken == 0; });
@@ -172,7 +177,7 @@ class AccountOf {
   std::uint64_t acknowledged() const noexcept {
     return count_those([](const Entry& one) { return one.acknowledged != 0; });
   }
-  // Records that came as if taken before, though nobody had noted that.
+  // Records whose first noted delivery was already counted as a redelivery.
   std::uint64_t unnoted() const noexcept { return unnoted_; }
   std::uint64_t again() const noexcept { return again_; }
 
@@ -195,32 +200,32 @@ class AccountOf {
 
  private:
   struct Entry {
-    std::atomic<std::int64_t> acknowledged_at_ns;  // 0: not noted
+    std::atomic<std::int64_t> acknowledged_at_ns;  // 0: not acknowledged
     std::atomic<std::uint8_t> published;
     std::atomic<std::uint8_t> lenient;
     std::atomic<std::uint8_t> taken;
-    std::atomic<std::uint8_t> firsts;  // of these, as the first delivery
+    std::atomic<std::uint8_t> firsts;  // Of those, first deliveries.
     std::atomic<std::uint8_t> acknowledged;
     std::atomic<std::uint8_t> given_back;
     std::atomic<std::uint8_t> is_back;  // Given back by key, and not taken again.
-    std::atomic<std::uint8_t> unsure;   // Acknowledgements begun and not ended.
+    std::atomic<std::uint8_t> unsure;   // Acknowledgements begun and not finished.
   };
   struct Key {
     std::atomic<::pid_t> holder;
-    std::atomic<std::uint32_t> count;      // How many records with it the holder has.
-    std::atomic<std::uint64_t> next;       // Offset behind the last one that was taken first,
-    std::atomic<std::int64_t> next_at_ns;  // and when that was noted, or a little before.
-    std::atomic<std::uint32_t> back;       // Records that were given back and not taken again.
+    std::atomic<std::uint32_t> count;      // Records with this key that the holder has.
+    std::atomic<std::uint64_t> next;       // Offset after that of the latest first delivery.
+    std::atomic<std::int64_t> next_at_ns;  // When `next` was stored, or slightly before.
+    std::atomic<std::uint32_t> back;       // Records given back and not taken again.
   };
 
-  // Nobody else may have it.
+  // Complains if another living process holds the key.
   void hold_key(Mark mark, const Delivery& delivery, Key& key) noexcept {
     const ::pid_t self = ::getpid();
     ::pid_t holder = key.holder;
-    // Its locks may be given back, and it not quite gone.
+    // A dying process may have lost its locks and still exist for a moment.
     for (int i = 0; holder != 0 && holder != self && !is_gone(holder); ++i) {
       if (key.holder != holder || i == 20'000) {
-        complain_of(mark, delivery, "its key is held by two");
+        complain_of(mark, delivery, "two members have its key");
         break;
       }
       ::usleep(100);
@@ -233,8 +238,8 @@ class AccountOf {
                    std::int64_t call_began_ns) noexcept {
     if (delivery.deliveries != 1) return;
     if (key.next > delivery.record.offset && key.next_at_ns < call_began_ns)
-      complain_of(mark, delivery, "not in order by key");
-    if (key.back != 0) complain_of(mark, delivery, "before one of its key that was given back");
+      complain_of(mark, delivery, "out of order by key");
+    if (key.back != 0) complain_of(mark, delivery, "came before a returned record with its key");
     key.next_at_ns = detail::now_ns();
     key.next = delivery.record.offset + 1;
   }

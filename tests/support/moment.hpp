@@ -1,9 +1,10 @@
-// What a test does whenever its process comes by a labelled step. For tests with LEAT_TEST_STEPS.
+// Runs a function whenever the process reaches a labelled step. For tests
+// built with LEAT_TEST_STEPS.
 //
 //     const Moment moment{"take:claimed", [] { ::raise(SIGKILL); }};
 //     (void)member.receive(kPatience);
 //
-// One at a time; what it does may come by the step again.
+// Only one may exist at a time. The function may reach the same step again.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ class Moment {
   Moment(const Moment&) = delete;
   Moment& operator=(const Moment&) = delete;
 
-  // How often it came by.
+  // How often the step was reached.
   std::uint64_t times() const noexcept { return times_; }
 
  private:

@@ -1,10 +1,10 @@
-// Children, shared memory and directories for tests with several processes.
+// Child processes, shared memory and temporary directories for tests with several processes.
 //
 //     Child child{[&]() -> int { CHILD_CHECK(work()); return 0; }};
 //     EXPECT_EQ(child.wait(5s), Child::Ended{0});
 //
-// A child begins as a copy of the test without its threads; it must open its own handles. It dies
-// with the test, and never returns into GoogleTest.
+// A child is a fork of the test, without its other threads; it must open its own topics. It is
+// killed if the test dies, and never returns into GoogleTest.
 #pragma once
 
 #include <fcntl.h>
@@ -28,11 +28,11 @@ namespace leat::testing {
 
 using namespace std::chrono_literals;
 
-// How long anything may take before a test calls it stuck. The promises are in milliseconds; the
-// machine may be busy with something else.
+// How long anything may take before a test considers it stuck. The promised times are milliseconds,
+// but the machine may be busy.
 inline constexpr std::chrono::seconds kPatience{10};
 
-// In a child: says what failed and ends it with status 1.
+// In a child: if the condition is false, prints it and exits with status 1.
 #define CHILD_CHECK(condition)                                                              \
   do {                                                                                      \
     if (!(condition)) {                                                                     \
@@ -41,7 +41,7 @@ inline constexpr std::chrono::seconds kPatience{10};
     }                                                                                       \
   } while (false)
 
-// The same with the error of a leat::Result.
+// The same for a leat::Result; prints its error.
 #define CHILD_CHECK_OK(result)                                                    \
   do {                                                                            \
     if (!(result)) {                                                              \
@@ -74,12 +74,12 @@ class Child {
   ::pid_t pid() const noexcept { return pid_; }
   void signal(int number) const noexcept { ::kill(pid_, number); }
   void go_on() noexcept {
-    if (has_ended()) return;  // Perhaps by itself, just before it was to be stopped.
+    if (has_ended()) return;  // It may have ended just before the SIGSTOP.
     state_ = State::running;
     signal(SIGCONT);
   }
 
-  // Looks what became of it: running, stopped, exited or killed. Never waits.
+  // The child's current state: running, stopped, exited or killed. Does not wait.
   State look() {
     if (has_ended()) return state_;
     int status = 0;
@@ -96,7 +96,7 @@ class Child {
     return state_;
   }
 
-  // Until it stops or ends; `meanwhile` is called between looks.
+  // Waits until it stops or ends; calls `meanwhile` repeatedly.
   State wait(
       std::chrono::milliseconds patience = kPatience,
       const std::function<void()>& meanwhile = [] {}) {
@@ -124,7 +124,7 @@ class Child {
   }
 
  private:
-  // Of a file in /proc that says what the kernel knows of it.
+  // The first line of a file in the child's /proc directory.
   std::string first_line(const char* name) const {
     std::string line;
     std::getline(std::ifstream{"/proc/" + std::to_string(pid_) + "/" + name}, line);
@@ -137,7 +137,7 @@ class Child {
     const ::pid_t pid = ::fork();
     if (pid != 0) return pid;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // 0: the parent is in another PID namespace, and alive for all we can tell.
+    // 0 means that the parent is in another PID namespace; then assume that it is alive.
     if (const ::pid_t seen = ::getppid(); seen != parent && seen != 0) ::_exit(1);
     ::_exit(run());
   }
@@ -163,12 +163,12 @@ class Shared {
     void* at =
         ::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (at == MAP_FAILED) std::abort();
-    return new (at) T;  // Zero already; T must not say otherwise.
+    return new (at) T;  // The memory is zero; T must have no initializers of its own.
   }
   T* value_;
 };
 
-// A directory of this test's own, removed at the end by the process that made it.
+// A directory for one test; the process that made it removes it at the end.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() : owner_{::getpid()} {
@@ -189,7 +189,7 @@ class TemporaryDirectory {
   ::pid_t owner_;
 };
 
-// Calls `done` until it returns true. False if that takes longer than the patience of tests.
+// Calls `done` until it returns true. Returns false if that takes longer than `patience`.
 inline bool eventually(const std::function<bool()>& done,
                        std::chrono::milliseconds patience = kPatience) {
   const auto until = std::chrono::steady_clock::now() + patience;

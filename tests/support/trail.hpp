@@ -1,12 +1,12 @@
-// The oracle of the crash tests and storms: what was published, what arrived, and whether the two
-// agree.
+// The oracle of the crash tests and storms: compares what was published with what arrived. If it
+// failed, lost, duplicated or damaged records would go unnoticed.
 //
-//     Ledger   in shared memory: every publisher notes each record before and after it publishes it
-//     Trail    one subscriber's records and gaps in the order they came; checks as they come
-//     compare(ledger, trail)   the complaints; empty if nothing is lost, twice, or out of order
+//     Ledger   in shared memory: every publisher notes each record before and after publishing it
+//     Trail    one subscriber's records and gaps in order of arrival; checks each when it arrives
+//     compare(ledger, trail)   the complaints; empty if nothing is lost, duplicated or out of order
 //
-// A record's value says who published it, as its how manieth, and fills up with bytes that follow
-// from that.
+// A record's value contains its publisher and sequence number; the other
+// bytes are computed from these.
 #pragma once
 
 #include <array>
@@ -45,7 +45,7 @@ inline std::vector<std::byte> make_message(Mark mark, std::size_t size) {
   write_message(message, mark);
   return message;
 }
-// Nothing if a single byte is not what write_message() wrote.
+// Nothing if any byte differs from what write_message() wrote.
 inline std::optional<Mark> read_message(std::span<const std::byte> value) noexcept {
   if (value.size() < kMinMessage) return std::nullopt;
   Mark mark{};
@@ -61,11 +61,11 @@ inline std::optional<Mark> read_message(std::span<const std::byte> value) noexce
 
 enum class Fate : std::uint32_t {
   none = 0,
-  started,    // publish() was called; without more: it died there
-  published,  // it returned the offset
-  aborted,    // given up by the publisher; its offset is known
-  revoked,    // it returned `revoked`: not delivered
-  refused,    // it returned full, timeout or the like: never claimed
+  started,    // publish() was called; if this is the final state, the publisher died there
+  published,  // publish() returned the offset
+  aborted,    // the publisher aborted the claim; its offset is known
+  revoked,    // publish() returned `revoked`: not delivered
+  refused,    // publish() returned `full`, `timeout` or similar: nothing was claimed
 };
 
 struct LedgerEntry {
@@ -78,7 +78,7 @@ struct LedgerOf {
   std::array<std::array<LedgerEntry, kRecords>, kPublishers> entries;
   std::array<std::atomic<std::uint32_t>, kPublishers> count;  // Entries begun, per publisher.
 
-  // The next record of `publisher`, which is about to be published.
+  // Starts the next record of `publisher`. Call it before publishing.
   Mark begin(std::uint32_t publisher) noexcept {
     const std::uint32_t sequence = count[publisher].load();
     entries[publisher][sequence] = {~0ULL, Fate::started};
@@ -95,7 +95,7 @@ struct LedgerOf {
       end(mark, offset.error().code == Errc::revoked ? Fate::revoked : Fate::refused);
     }
   }
-  // As if begin() had not been called: nothing was claimed. Of the latest only.
+  // Undoes begin(), if nothing was claimed. Only for the publisher's latest record.
   void take_back(Mark mark) noexcept { count[mark.publisher].store(mark.sequence); }
   bool is_full(std::uint32_t publisher) const noexcept { return count[publisher] >= kRecords; }
   std::optional<LedgerEntry> find(Mark mark) const noexcept {
@@ -160,7 +160,7 @@ class Trail {
   }
 
   void check_order(Mark mark, std::uint64_t offset) {
-    if (mark.publisher >= 64) return;  // compare() complains.
+    if (mark.publisher >= 64) return;  // compare() reports it.
     if (mark.publisher >= last_.size()) last_.resize(mark.publisher + 1, -1);
     if (mark.sequence <= last_[mark.publisher]) {
       complaints_.push_back(name_ + ": record " + std::to_string(mark.sequence) + " of publisher " +
@@ -173,12 +173,12 @@ class Trail {
   std::string name_;
   std::optional<std::uint64_t> first_;
   std::vector<Step> steps_;
-  std::vector<std::int64_t> last_;  // By publisher: its latest sequence number.
+  std::vector<std::int64_t> last_;  // The latest sequence number of each publisher.
   std::vector<std::string> complaints_;
 };
 
-// What is wrong with the trail, given what was published; at most a few lines. Publishers are done.
-// `is_of_it`: which publishers write to the trail's partition.
+// What is wrong with the trail, given what was published; at most 10 lines. Call it when all
+// publishers are done. `is_of_it`: which publishers write to the trail's partition.
 template <class Ledger>
 std::vector<std::string> compare(
     const Ledger& ledger, const Trail& trail,
@@ -189,7 +189,8 @@ std::vector<std::string> compare(
                          " of publisher " + std::to_string(mark.publisher) + " at offset " +
                          std::to_string(offset) + ": " + what);
   };
-  // What arrived was published, and there. (Once and in order: the trail looked itself.)
+  // Every record that arrived was published, at that offset. The trail itself has checked that it
+  // arrived once and in order.
   for (std::uint64_t offset = trail.first(); offset < trail.next(); ++offset) {
     const Trail::Step& step = trail.at(offset);
     if (step.is_gap) continue;
@@ -202,9 +203,10 @@ std::vector<std::string> compare(
     if (entry->fate == Fate::published && entry->offset != offset)
       complain(step.mark, offset, "publish returned another offset");
     if (entry->fate != Fate::published && entry->fate != Fate::started)
-      complain(step.mark, offset, "arrived though it was given up, revoked or refused");
+      complain(step.mark, offset, "arrived though it was aborted, revoked or refused");
   }
-  // What was acknowledged arrived, unless this subscriber is lossy and was told.
+  // Every record whose publish() succeeded arrived, unless the subscriber is
+  // lossy and got a gap instead.
   for (std::uint32_t publisher = 0; publisher < ledger.entries.size(); ++publisher) {
     if (!is_of_it(publisher)) continue;
     for (std::uint32_t sequence = 0; sequence < ledger.count[publisher].load(); ++sequence) {
@@ -214,9 +216,10 @@ std::vector<std::string> compare(
       const Trail::Step& step = trail.at(entry.offset);
       if (step.is_gap && step.reason == GapReason::overwritten) continue;
       if (entry.fate == Fate::published && step.is_gap)
-        complain(mark, entry.offset, "acknowledged, but " + std::string{name_of(step.reason)});
+        complain(mark, entry.offset,
+                 "publish succeeded, but the gap says " + std::string{name_of(step.reason)});
       if (entry.fate == Fate::aborted && (!step.is_gap || step.reason != GapReason::aborted))
-        complain(mark, entry.offset, "given up by its publisher, but no such gap");
+        complain(mark, entry.offset, "aborted by its publisher, but there is no such gap");
     }
   }
   if (complaints.size() > 10) complaints.resize(10);

@@ -1,4 +1,4 @@
-"""A headless Chromium, driven through pipes by its DevTools protocol: no port, no network.
+"""A headless Chromium, controlled over pipes with the DevTools protocol: uses no port and no network.
 
     with Browser(tmp_path / "profile") as browser:
         page = browser.open("file:///…", width=390, height=844, dark=True)
@@ -19,7 +19,7 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 
 
 def find_executable():
-    """The program, or None."""
+    """The path of the program, or None."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
@@ -31,7 +31,8 @@ class Browser:
         self.events = []
         read_commands, self.commands = os.pipe()
         self.answers, write_answers = os.pipe()
-        # Chromium reads from 3 and writes to 4. Moved out of the way first: they may be in use.
+        # Chromium reads from descriptor 3 and writes to 4. These may be in use, so the pipes get high
+        # numbers first.
         high = [os.dup(read_commands), os.dup(write_answers)]
         script = 'exec 3<&"$1" 4>&"$2"; shift 2; exec "$@"'
         self.process = subprocess.Popen(
@@ -55,7 +56,7 @@ class Browser:
         os.close(self.answers)
 
     def call(self, method, session=None, **parameters):
-        """Sends a command and returns its result; what happens meanwhile is kept in events."""
+        """Sends a command and returns its result; stores events that arrive meanwhile in `events`."""
         self.next_id += 1
         message = {"id": self.next_id, "method": method, "params": parameters}
         if session:
@@ -110,7 +111,7 @@ class Page:
             self.browser.events.append(self.browser.receive())
 
     def complaints(self):
-        """What a person would see in the console, and what could not be loaded."""
+        """All messages in the browser's console, and everything that could not be loaded."""
         return [event for event in self.seen("Runtime.exceptionThrown", "Runtime.consoleAPICalled",
                                              "Log.entryAdded", "Network.loadingFailed")]
 
@@ -118,7 +119,7 @@ class Page:
         return [event["request"]["url"] for event in self.seen("Network.requestWillBeSent")]
 
     def value(self, expression):
-        """Of JavaScript, as it comes through JSON."""
+        """The value of a JavaScript expression, converted through JSON."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in result, result["exceptionDetails"]
         return result["result"].get("value")

@@ -1,11 +1,11 @@
-"""What the tests of real processes share: the executable, a directory of its own for each test's
-topics, and processes that never outlive their test.
+"""Fixtures of the system tests: the executable, a topic directory for each test, and processes that
+never outlive their test.
 
     def test_says_what_it_wrote(leat):
         leat("pub", "news", input="hello\n", check=True)
         assert leat("sub", "news", "--from", "beginning", "--exit").stdout == "hello\n"
 
-The executable is build/leat, or what LEAT_BIN names.
+The executable is build/leat, or the one that LEAT_BIN names.
 """
 import os
 import shutil
@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXECUTABLE = Path(os.environ.get("LEAT_BIN", ROOT / "build" / "leat")).resolve()
 LIMIT_SECONDS = 300  # For one test.
 
-# A shell that starts the tests in the background lets them ignore these; what the tests start would
-# inherit that.
+# A shell that starts the tests in the background makes them ignore these signals, and the processes that
+# the tests start would inherit that.
 for _number in (signal.SIGINT, signal.SIGHUP):
     if signal.getsignal(_number) == signal.SIG_IGN:
         signal.signal(_number, signal.SIG_DFL)
@@ -41,20 +41,20 @@ def time_limit():
 
 @pytest.fixture
 def root():
-    """The top of the source tree."""
+    """The root of the source tree."""
     return ROOT
 
 
 @pytest.fixture
 def leat_dir():
-    """An empty directory in shared memory, and gone after the test."""
+    """An empty directory in shared memory, removed after the test."""
     path = Path(tempfile.mkdtemp(prefix="leat-test-", dir="/dev/shm"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
 
 class Leat:
-    """Runs the executable on this test's directory of topics."""
+    """Runs the executable on this test's topic directory."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -63,7 +63,7 @@ class Leat:
         self.started = []
 
     def __call__(self, *arguments, input=None, timeout=60, check=False, text=True):
-        """Runs to the end; returns subprocess.CompletedProcess. check: exit 0 is demanded."""
+        """Runs to the end; returns subprocess.CompletedProcess. check: requires exit code 0."""
         done = subprocess.run([self.executable, *map(str, arguments)], env=self.environment,
                               input=input, stdin=subprocess.DEVNULL if input is None else None,
                               capture_output=True, text=text, timeout=timeout)
@@ -72,7 +72,7 @@ class Leat:
         return done
 
     def start(self, *arguments, text=True, **options):
-        """Starts in the background, pipes on all three; killed at the end of the test."""
+        """Starts in the background with pipes for all three streams; killed at the end of the test."""
         options = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
                    "stderr": subprocess.PIPE, "env": self.environment, **options}
         process = subprocess.Popen([self.executable, *map(str, arguments)], text=text,
@@ -83,7 +83,7 @@ class Leat:
     def stop_all(self):
         for process in self.started:
             try:
-                os.killpg(process.pid, signal.SIGKILL)  # Also what it started; also if stopped.
+                os.killpg(process.pid, signal.SIGKILL)  # With its children, and even if stopped.
             except ProcessLookupError:
                 pass
             process.wait()
@@ -97,7 +97,7 @@ class Leat:
 
 @pytest.fixture
 def leat(leat_dir):
-    """`leat(…)` runs it, `leat.start(…)` leaves it running; both on `leat_dir`."""
+    """`leat(…)` runs the executable, `leat.start(…)` leaves it running; both use `leat_dir`."""
     assert EXECUTABLE.exists(), f"{EXECUTABLE} is missing: run `make build` first"
     runner = Leat(leat_dir)
     yield runner
@@ -106,6 +106,6 @@ def leat(leat_dir):
 
 @pytest.fixture
 def as_root():
-    """For tests that need a second user, a namespace or a mount: fails, with the reason."""
+    """For tests that need a second user, a namespace or a mount: fails with the reason if not root."""
     if os.geteuid() != 0:
         pytest.fail("this test needs root (a second user, a namespace or a mount): run as root")

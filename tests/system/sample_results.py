@@ -1,13 +1,13 @@
-"""Results as `leat bench ipc` writes them, for tests of what reads them: plausible, but made up.
+"""Makes up plausible results in the format of `leat bench ipc`, for tests of the commands that read them.
 
-    python3 tests/system/sample_results.py DIRECTORY   # one file of a machine, with all methods
+    python3 tests/system/sample_results.py DIRECTORY   # one file with all methods
 """
 import json
 import random
 import sys
 from pathlib import Path
 
-# Round trip in ns of 100 B, spinning and blocking; None where there is no such variant.
+# Round trip of 100 B in ns, spinning and blocking; None where there is no such variant.
 METHODS = {
     "tcp": (19800, 31200), "domain": (9400, 14100), "seqpacket": (9700, 14500),
     "dgram": (9900, 14800), "socketpair": (9200, 13900), "udp": (17500, 28600),
@@ -67,7 +67,7 @@ def result(method, variant, pattern, size, batch, rate, runs, note=""):
 
 def sample(sizes=SIZES, patterns=("pingpong", "oneway", "rate"), methods=None, runs=5, seed=1,
            slower=None):
-    """A whole report. slower: {method: factor}, for reports that differ."""
+    """A complete report. slower: {method: factor} makes methods slower, for reports that differ."""
     dice = random.Random(seed)
 
     def noise():

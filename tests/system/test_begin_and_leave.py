@@ -1,4 +1,5 @@
-"""`leat sub`: where it begins, how it waits for its topic, and when it leaves."""
+"""If these tests failed, `leat sub` would begin at the wrong record, not wait for its topic, or not end
+when it should."""
 import os
 import pty
 import time
@@ -67,7 +68,7 @@ def test_from_a_time_without_dashes_and_colons(leat):
         assert leat("sub", "t", "--from", "@" + place, "--exit", check=True).stdout == "x\n", place
     for place in ("29990101T000000Z", "29990101T0000-0100"):
         assert leat("sub", "t", "--from", "@" + place, "--exit", check=True).stdout == "", place
-    # Digits only are milliseconds: of the year 1970, and of 2611.
+    # Digits alone are milliseconds since 1970: here a time in 1970 and one in 2611.
     assert leat("sub", "t", "--from", "@20240501", "--exit", check=True).stdout == "x\n"
     assert leat("sub", "t", "--from", "@20240501120000", "--exit", check=True).stdout == ""
     for place in ("2001-0101T000000Z", "200101-01T000000Z", "20010101T00000Z", "20010101T00:0000Z",
@@ -140,4 +141,4 @@ def test_waiting_costs_no_processor_time(leat):
         return used
     before = ticks()
     time.sleep(3)
-    assert ticks() - before <= 1  # Of 300.
+    assert ticks() - before <= 1  # Of 300 ticks.

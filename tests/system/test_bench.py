@@ -1,6 +1,7 @@
-"""leat bench: every command runs, says what it should in JSON and refuses what it can't do.
+"""If these tests failed, a command of `leat bench` would not run, print inconsistent figures, accept bad
+options, or leave files behind.
 
-Nothing here looks at how fast anything was.
+Nothing here checks how fast anything is.
 """
 import json
 import os
@@ -17,7 +18,7 @@ LATENCY = {"round_trip_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"}
 
 
 def run_json(leat, *arguments):
-    """The report on stdout, of which the head is checked; and that nothing is left behind."""
+    """The report on stdout. Checks its head, and that nothing is left behind."""
     done = leat("bench", *arguments, "--json", check=True, timeout=240)
     report = json.loads(done.stdout)
     for field in ("machine", "version", "commit", "parameters"):
@@ -28,13 +29,13 @@ def run_json(leat, *arguments):
 
 
 def check_costs(report, runs):
-    """runs, median, floor and ratio fit together."""
+    """Checks that runs, median, floor and ratio are consistent."""
     assert len(report["runs"]) == runs
     for run in [*report["runs"], report["median"]]:
         assert set(run) == COST
         assert all(value >= 0 for value in run.values())
         assert run["ns_per_record"] > 0
-        # Of the median this is true with an odd number of runs.
+        # For the median this holds only with an odd number of runs.
         assert run["records_per_second"] == pytest.approx(1e9 / run["ns_per_record"])
     assert report["floor"] > 0 and report["floor_in_place"] > 0
     assert report["ratio"] == pytest.approx(report["median"]["ns_per_record"] / report["floor"])
@@ -141,7 +142,7 @@ def test_idle_reports_the_cpu_time_of_waiting_subscribers(leat):
 
 
 def check_kernel_channels(report, stream_sizes, round_trip_sizes):
-    """Pipe and Unix socket, in every run and in the median."""
+    """Checks pipe and Unix socket in every run and in the median."""
     for run in [*report["runs"], report["median"]]:
         for channel in ("pipe", "unix_socket"):
             assert set(run[channel]) == stream_sizes
@@ -166,8 +167,8 @@ def test_limits_reports_the_floors(leat):
 
 
 def test_limits_sends_any_size_through_the_kernel(leat, tmp_path):
-    """Messages that do not fill a read evenly, are larger than one or than a pipe; and empty ones,
-    which a stream does not know. All of them also in the table."""
+    """Messages that do not divide a read evenly, that are larger than a read or a pipe, and empty ones,
+    which streams cannot transfer. All of them appear in the table as well."""
     file = tmp_path / "limits.json"
     table = leat("bench", "limits", "--runs", "1", "--sync-dir", leat.directory,
                  "--size", "0,7,4097,300001", f"--json={file}", check=True, timeout=240).stdout
@@ -239,10 +240,10 @@ def test_a_measurement_that_was_killed_leaves_what_doctor_removes(leat):
     wait_until(lambda: list(leat.directory.glob("+bench-*/idle")))
     assert leat("doctor", "--clean", check=True).stdout.count("removed") == 0
     left, = [path.name for path in leat.directory.iterdir()]
-    assert leat("topic", "list", check=True).stdout == ""  # It is not taken for a topic.
+    assert leat("topic", "list", check=True).stdout == ""  # It is not listed as a topic.
     running.kill()
     running.wait()
-    wait_until(lambda: left in leat("doctor", check=True).stdout)  # Once its children are dead, too.
+    wait_until(lambda: left in leat("doctor", check=True).stdout)  # After its children have died.
     assert f"removed  {left} (of a measurement that was killed" in leat(
         "doctor", "--clean", check=True).stdout
     assert list(leat.directory.iterdir()) == []
@@ -254,7 +255,7 @@ def test_nothing_is_left_of_a_measurement_that_was_stopped(leat, how):
     deadline = time.monotonic() + 20
     while not any(leat.directory.glob("+bench-*/idle")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.killpg(running.pid, how)  # As Ctrl-C does: to the whole group.
+    os.killpg(running.pid, how)  # Like Ctrl-C, to the whole process group.
     assert running.wait(timeout=20) == 128 + how
     assert list(leat.directory.iterdir()) == []
     assert len(running.stderr.read().splitlines()) == 1

@@ -1,7 +1,7 @@
-"""leat bench group: it runs, says what it should in JSON, refuses what it can't do and leaves nothing
-behind.
+"""If these tests failed, `leat bench group` would not run, print inconsistent figures, accept bad options,
+or leave files or queues behind.
 
-Nothing here looks at how fast anything was.
+Nothing here checks how fast anything is.
 """
 import json
 import os
@@ -28,7 +28,7 @@ def check_costs(results, runs):
 
 
 def check_case(results, runs, peers=PEERS):
-    """runs, median, floor, and the queues of others fit together."""
+    """Checks that runs, median, floor and the other queues' results are consistent."""
     check_costs(results, runs)
     ns = results["median"]["ns_per_record"]
     assert results["ratio"] == pytest.approx(ns / results["floor"])
@@ -152,7 +152,7 @@ def test_nothing_is_left_of_a_measurement_that_was_stopped(leat, how):
     running = leat.start("bench", "group", "--size", "8", "--records", "50000000", "--runs", "1000",
                          "--peers")
     wait_until(lambda: list(leat.directory.glob("+bench-*/log")))
-    os.killpg(running.pid, how)  # As Ctrl-C does: to the whole group.
+    os.killpg(running.pid, how)  # Like Ctrl-C, to the whole process group.
     assert running.wait(timeout=20) == 128 + how
     assert list(leat.directory.iterdir()) == []
     assert left_in_shared_memory(running.pid) == []
@@ -162,11 +162,12 @@ def test_nothing_is_left_of_a_measurement_that_was_stopped(leat, how):
 
 
 def test_a_queue_of_others_has_no_name_while_it_is_used(leat):
-    """So it can't be left behind, not even by a kill."""
+    """So the queue cannot be left behind, not even by a kill."""
     running = leat.start("bench", "group", "--size", "8", "--records", "3000000", "--runs", "1",
                          "--peers", "--members", "2", "--publishers", "2")
     wait_until(lambda: list(leat.directory.glob("+bench-*/log")))
-    wait_until(lambda: not list(leat.directory.glob("+bench-*")), seconds=120)  # The group is done.
+    # Wait until the measurement of the group is done.
+    wait_until(lambda: not list(leat.directory.glob("+bench-*")), seconds=120)
     assert left_in_shared_memory(running.pid) == []
     running.kill()
     running.wait()

@@ -1,7 +1,7 @@
-"""leat bench ipc: every method runs, says what it should, refuses what it can't do, disturbs no other
-and leaves nothing behind.
+"""If these tests failed, `leat bench ipc` would print wrong or missing figures for a method, accept bad
+options, or leave files, queues or processes behind.
 
-Nothing here looks at how fast anything was.
+Nothing here checks how fast anything is.
 """
 import json
 import os
@@ -18,7 +18,7 @@ from test_cli import one_line, wait_until
 METHODS = set("""tcp domain seqpacket dgram socketpair udp pipe fifo shm mmap mq-sysv mq-posix eventfd
               signal futex condvar sem-posix sem-sysv zeromq-ipc zeromq-tcp nng boost-mq io_uring
               splice vm-readv leat leat-group""".split())
-FORBIDDEN = {"io_uring", "vm-readv"}  # In some containers.
+FORBIDDEN = {"io_uring", "vm-readv"}  # Some containers forbid these.
 LATENCIES = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "min_ns", "max_ns", "mean_ns",
              "stddev_ns"}
 FIGURES = LATENCIES | {"elapsed_ns", "messages_per_second", "cpu_ns_per_message",
@@ -63,7 +63,7 @@ def check_results(report, runs, pattern):
 
 
 def kernel_objects():
-    """Names that a process could leave behind."""
+    """Names of all objects that a process could leave behind."""
     found = {str(path) for pattern in ("leat-bench-*",)
              for place in ("/dev/shm", "/tmp", "/dev/mqueue") for path in Path(place).glob(pattern)}
     for kind in ("msg", "sem", "shm"):
@@ -97,7 +97,7 @@ def test_every_method_answers(leat):
 @pytest.mark.parametrize("pattern", ["pingpong", "oneway", "rate"])
 def test_any_size_passes_or_says_why_not(leat, pattern, size):
     how = ["--rate", "1000"] if pattern == "rate" else ["--pattern", pattern]
-    # 64 MiB at a time take half a minute, most of it for memory that nobody has touched before.
+    # Batches of 64 MiB take half a minute, mostly for page faults in new memory.
     has_batches = pattern == "oneway" and size != "1MiB"
     if pattern == "oneway" and not has_batches:
         how += ["--batch", "1"]
@@ -131,7 +131,7 @@ def test_a_batch_that_was_asked_for_is_refused_by_name(leat):
 
 
 def test_chooses_how_many_messages_one_way(leat):
-    """As many as take some time: far more of the log's than of a signal's."""
+    """It sends enough messages to take some time: far more through the log than by signals."""
     report = run_json(leat, "ipc", "--pattern", "oneway", "--runs", "1", "--batch", "1", "--method",
                       "leat,signal")
     counts = {(result["method"], result["variant"]): result["count"] for result in report["results"]}
@@ -144,7 +144,7 @@ def test_latency_at_a_rate_counts_from_when_a_message_was_due(leat):
     check_results(report, 1, "rate")
     for result in report["results"]:
         assert result["rate"] == 2000
-        # 200 messages at 2000 a second take a tenth of a second, however fast the method is.
+        # 200 messages at 2000 per second take 0.1 s, however fast the method is.
         assert result["median"]["elapsed_ns"] > 0.09e9
         assert result["median"]["sender_cpu_ns_per_message"] is None
 
@@ -162,20 +162,20 @@ def test_who_cannot_keep_up_is_named(leat):
 
 
 def test_a_pause_of_the_receiver_makes_all_that_were_due_late(leat):
-    """No coordinated omission: who waits for a stopped receiver counts, too."""
+    """No coordinated omission: messages that wait for a stopped receiver count, too."""
     running = leat.start("bench", "ipc", "-c", "6000", "--rate", "1000", "--runs", "1", "--warmup",
                          "0", "--method", "pipe", "--block", "--json")
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children")
     wait_until(lambda: len(children.read_text().split()) == 2)
     receiver = int(children.read_text().split()[0])
-    # It is on its way once it has used the clock for a while.
+    # After this time the measurement has certainly started.
     subprocess.run(["sleep", "1.5"], check=True)
     os.kill(receiver, signal.SIGSTOP)
     subprocess.run(["sleep", "1.5"], check=True)
     os.kill(receiver, signal.SIGCONT)
     out, _ = running.communicate(timeout=60)
     median = json.loads(out)["results"][0]["median"]
-    # About 1500 of 6000 were due while it did not run, the first of them 1.5 s long.
+    # About 1500 of the 6000 messages were due while the receiver was stopped, the first for 1.5 s.
     assert median["max_ns"] > 1e9
     assert median["p90_ns"] > 100e6
 
@@ -216,7 +216,7 @@ def test_table_has_a_row_for_each(leat):
 
 
 def test_two_at_once_from_anywhere_leave_nothing(leat, tmp_path):
-    """No fixed name, no fixed port, nothing in the working directory."""
+    """It uses no fixed names or ports, and nothing in the working directory."""
     before = kernel_objects()
     command = ["bench", "ipc", "-c", "200", "--runs", "2", "--json"]
     running = [leat.start(*command, cwd=where) for where in ("/", tmp_path, "/")]
@@ -277,8 +277,8 @@ def test_sweep_leaves_a_file_for_each_step_and_goes_on(leat, tmp_path):
         check_results(report, 1, name.split("-")[0])
 
     (tmp_path / "results/oneway-32.json").unlink()
-    (tmp_path / "results/oneway-8.json").write_text('{"half of')  # Nobody's: measured again.
-    failed = tmp_path / "results/pingpong-8.json"  # As if a row had failed.
+    (tmp_path / "results/oneway-8.json").write_text('{"half of')  # Damaged, so measured again.
+    failed = tmp_path / "results/pingpong-8.json"  # Changed as if a row had failed.
     failed.write_text(failed.read_text().replace('"note":""', '"note":"failed: for once"', 1))
     stamps = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "results").iterdir()}
     second = leat(*command, check=True)
@@ -287,7 +287,7 @@ def test_sweep_leaves_a_file_for_each_step_and_goes_on(leat, tmp_path):
              if stamps.get(path.name) != path.stat().st_mtime_ns}
     assert again == {"oneway-32.json", "oneway-8.json", "pingpong-8.json"}
 
-    other = leat(*command[:-1], "pipe", check=True)  # Other parameters are another measurement.
+    other = leat(*command[:-1], "pipe", check=True)  # Other parameters mean another measurement.
     assert "is there" not in other.stdout
 
 

@@ -1,7 +1,8 @@
-"""bench/peers/run.py: rivals of Debian's own packages run and are checked, those that can't are
-listed with the reason, and nothing hangs or is left behind. Nothing here looks at how fast it was.
+"""If these tests failed, bench/peers/run.py would count wrong or lost records as received, hide a rival
+that does not run, hang, or leave processes or files behind. Nothing here checks how fast anything is.
 
-The rivals on the JVM and in Rust need their registries, so `make bench-peers` alone runs them.
+Only rivals from Debian packages are run. Those on the JVM and in Rust need package registries, so only
+`make bench-peers` runs them.
 """
 import array
 import glob
@@ -43,7 +44,7 @@ def directories_of(process):
 
 
 def processes_in(directory):
-    """Those that have it on their command line or in their environment."""
+    """Processes that have the directory on their command line or in their environment."""
     found = []
     for process in glob.glob("/proc/[0-9]*"):
         try:
@@ -57,12 +58,12 @@ def processes_in(directory):
 
 def check_run(run, pattern):
     assert set(run) == RUN_KEYS | ({"line_ns"} if pattern == "oneway" else set())
-    assert run.get("line_ns", 1) > 0  # Null only if it failed.
+    assert run.get("line_ns", 1) > 0  # It is null only if the run failed.
     assert run["messages_per_second"] > 0
     latencies = [run[key] for key in ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns",
                                       "max_ns") if run[key] is not None]
     assert latencies == sorted(latencies)
-    # A quick run has not the 10,000 round trips that p99.99 takes.
+    # A quick run does not make the 10,000 round trips that p99.99 needs.
     assert {key for key in LATENCIES if run[key] is not None} == (
         LATENCIES - {"p9999_ns"} if pattern == "pingpong" else set())
     assert run["cpu_ns_per_message"] > 0 and run["context_switches_per_message"] >= 0
@@ -114,7 +115,7 @@ def test_the_table_in_the_repository_is_that_of_its_results():
 
 def test_a_rival_that_cannot_be_built_is_listed_with_the_reason(tmp_path):
     (tmp_path / "bin").mkdir()
-    for tool in ("as", "ld"):  # What the compiler of Leat's own side needs.
+    for tool in ("as", "ld"):  # Needed to compile Leat's own side.
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
     file = tmp_path / "peers.json"
     done = run_peers("--only", "iceoryx2", "--quick", "--patterns", "group", "--json", file,

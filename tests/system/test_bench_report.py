@@ -1,5 +1,5 @@
-"""leat bench report and compare: what they make of results, what they refuse, and the page as a real
-browser shows it."""
+"""If these tests failed, `leat bench report` or `compare` would show wrong figures, accept damaged files,
+or make a page that a browser does not show correctly."""
 import json
 import re
 import xml.etree.ElementTree as xml
@@ -13,7 +13,7 @@ from test_cli import one_line
 
 @pytest.fixture
 def results(tmp_path):
-    """A directory of results, two files with all methods in all sizes."""
+    """A directory of results: two files with all methods in all sizes."""
     directory = tmp_path / "results"
     directory.mkdir()
     write(directory / "a.json", sample(sizes=SIZES[:3]))
@@ -22,7 +22,7 @@ def results(tmp_path):
 
 
 def refused(leat, *arguments, code):
-    """The one line that a command says instead of working."""
+    """Runs a command that must be refused; returns its one line of error."""
     done = leat("bench", *arguments)
     one_line(done, code)
     assert done.stdout == ""
@@ -117,7 +117,7 @@ def test_what_is_not_json_is_refused(leat, tmp_path):
 
 @pytest.fixture
 def pair(tmp_path):
-    """pipe becomes slower, leat faster, eventfd stays; tcp and udp are only in one each."""
+    """Two reports: pipe becomes slower, leat faster, eventfd stays; tcp and udp are in one each."""
     a = write(tmp_path / "a.json", sample(sizes=(100,), seed=1,
                                           methods={"pipe", "leat", "eventfd", "tcp"}))
     b = write(tmp_path / "b.json", sample(sizes=(100,), seed=2,
@@ -193,18 +193,18 @@ def test_compare_refuses_bad_usage(leat, pair, tmp_path):
 
 PHONE, DESKTOP = (390, 844), (1280, 900)
 
-# Of each chart: its width and height and how many shapes and words it has; of what is shown only.
+# For each visible chart: its width, its height, and how many shapes and visible texts it has.
 CHARTS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).map(svg => {
   const box = svg.getBoundingClientRect();
   return [box.width, box.height, svg.querySelectorAll('rect,circle,polyline').length,
           [...svg.querySelectorAll('text')].filter(t => t.getBBox().width > 0).length]; })"""
-# Words of charts that stick out of the window, or lie outside their picture.
+# Texts of charts that are partly outside the window or outside their chart.
 STRAYS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).flatMap(svg => {
   const area = svg.getBoundingClientRect();
   return [...svg.querySelectorAll('text')].filter(t => { const box = t.getBoundingClientRect();
     return box.left < area.left - 1 || box.right > Math.min(innerWidth, area.right + 12) ||
            box.top < area.top - 1 || box.bottom > area.bottom + 1; }).map(t => t.textContent); })"""
-# Words of one chart that cover each other by more than their edges.
+# Pairs of texts in one chart that overlap by more than their edges.
 COLLISIONS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).flatMap(svg => {
   const all = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBBox()]);
   return all.flatMap(([name, a], i) => all.slice(i + 1).filter(([, b]) =>
@@ -237,7 +237,7 @@ def test_page_is_right_in_a_browser(leat, results, browser, tmp_path):
             ink = luminance(shown.value("getComputedStyle(document.body).color"))
             assert (paper < 60 and ink > 180) if dark else (paper > 230 and ink < 80)
             charts = shown.value(CHARTS)
-            assert len(charts) == 6  # Of the usual size; the others are folded.
+            assert len(charts) == 6  # Those of the usual size; the others are folded.
             for chart_width, chart_height, shapes, words in charts:
                 assert chart_width >= 300 and chart_height >= 200
                 assert shapes >= 10 and words >= 10

@@ -1,4 +1,5 @@
-"""`leat topic`, help, version, and how every command answers bad input: one line, the right code."""
+"""If these tests failed, `leat topic`, help or version would be wrong, or a command would answer bad input
+with anything but one line and the right exit code."""
 import json
 import os
 import re
@@ -17,7 +18,7 @@ NOBODY = 65534
 
 
 def one_line(done, code, *words):
-    """The command failed with `code` and one line on stderr that contains each of `words`."""
+    """Checks that the command failed with `code` and one line on stderr that contains all `words`."""
     assert done.returncode == code, f"exit {done.returncode}: {done.stderr}"
     assert done.stderr.count("\n") == 1 and done.stderr.endswith("\n"), done.stderr
     assert done.stderr.startswith("leat: "), done.stderr
@@ -38,11 +39,11 @@ def wait_until(condition, seconds=20):
 
 
 def run_as(leat, user, *arguments, directory=None):
-    """Runs as another user, in that directory (None: the user's default one)."""
+    """Runs as another user, on that topic directory (None: the user's default)."""
     environment = {key: value for key, value in leat.environment.items() if key != "LEAT_DIR"}
     if directory is not None:
         environment["LEAT_DIR"] = str(directory)
-    # The executable may lie where only its owner can reach it: hand it over open.
+    # The executable may be where only its owner has access, so its open descriptor is passed on.
     executable = os.open(leat.executable, os.O_RDONLY)
     try:
         return subprocess.run([f"/proc/self/fd/{executable}", *map(str, arguments)], user=user,
@@ -147,7 +148,7 @@ def test_bad_input_gets_one_line_and_a_code(leat, arguments, code, words):
     done = leat(*arguments)
     one_line(done, code, *words)
     assert done.stdout == ""
-    assert list(leat.directory.glob("*")) == []  # Nothing was made on the way.
+    assert list(leat.directory.glob("*")) == []  # Nothing was created.
 
 
 def test_output_that_cannot_be_written_is_an_error(leat):
@@ -159,14 +160,14 @@ def test_output_that_cannot_be_written_is_an_error(leat):
 
 
 def without_streams(leat, streams, *arguments):
-    """Runs it with those standard streams closed: ">&-" and the like; the others are pipes."""
+    """Runs the executable with some standard streams closed (such as ">&-"); the others are pipes."""
     return subprocess.run(["sh", "-c", f'exec "$0" "$@" {streams}', leat.executable, *arguments],
                           env=leat.environment, capture_output=True, text=True, timeout=60,
                           stdin=subprocess.DEVNULL)
 
 
 def test_closed_streams_never_become_a_topic(leat):
-    """The next file that is opened takes a closed stream's number, and may be a topic's."""
+    """The next file that is opened gets the number of a closed stream, and may be a topic's file."""
     leat("pub", "t", "--generate", "100", "--count", "1000", check=True)
     control = (leat.directory / "t" / "control").stat()
     read = ["sub", "t", "--from", "beginning", "--exit"]
@@ -392,7 +393,7 @@ def test_topic_of_the_dead_can_be_deleted(leat):
     leat("topic", "delete", "t", check=True)
 
 
-# The second is what it was called.
+# The second is its former name.
 @pytest.mark.parametrize("option", ["--delete-when-unused", "--remove-when-unused"])
 def test_topic_made_with_delete_when_unused_goes_with_its_last_user(leat, option):
     leat("topic", "create", "t", option, check=True)

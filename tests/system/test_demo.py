@@ -1,4 +1,5 @@
-"""`leat demo`: its table, its JSON, that it notices what is wrong, and that it leaves nothing behind."""
+"""If these tests failed, `leat demo` would print a wrong table or JSON, call lost or changed records
+verified, or leave processes or files behind."""
 import json
 import mmap
 import os
@@ -29,7 +30,7 @@ def children_of(pid):
                 if int(stat.read().rpartition(")")[2].split()[1]) == pid:
                     found.append(int(name))
         except OSError:
-            pass  # It ended meanwhile.
+            pass  # The process has ended meanwhile.
     return found
 
 
@@ -44,7 +45,7 @@ def is_alive(pid):
 def test_table_has_three_workloads_in_three_phases_beside_shmfifo(leat):
     done = leat("demo", *SMALL, check=True)
     text = done.stdout
-    assert done.stderr == ""  # No progress bar where nobody looks.
+    assert done.stderr == ""  # No progress bar without a terminal.
     for title in ("text, 133 bytes", "structured CheckImeiReq, 51 bytes", "serialized CheckImeiReq"):
         assert text.count(f"\n{title}") == 1
     for phase in ("sequential:", "concurrent:", "broadcast:"):
@@ -95,20 +96,20 @@ def test_progress_is_shown_on_a_terminal(leat):
 
 
 def test_records_that_were_changed_on_the_way_are_noticed(leat):
-    """Writes into the records of the running demo, as nobody may: it must not call that verified."""
+    """Changes records of the running demo, which must not call them verified."""
     demo = leat.start("demo", "--records", "1000000", "--runs", "3", "--json")
     changed = 0
     while demo.poll() is None:
         for records in leat.directory.glob("+demo-*/text/records"):
             try:
                 with open(records, "r+b") as file, mmap.mmap(file.fileno(), 0) as memory:
-                    # A payload in the middle; only its content, so that nothing looks torn.
+                    # Changes only the content of a payload in the middle, and no header.
                     at = memory.find(b"holahola", len(memory) // 3)
                     if at > 0:
                         memory[at:at + 4] = b"HOLA"
                         changed += 1
             except (OSError, ValueError):
-                pass  # Gone, or just being made.
+                pass  # The file is gone, or just being created.
     output, errors = demo.communicate(timeout=60)
     assert changed > 0
     assert demo.returncode == 1, output
@@ -120,7 +121,7 @@ def test_records_that_were_changed_on_the_way_are_noticed(leat):
 
 
 def test_topic_deleted_under_it_is_noticed(leat):
-    """The table's last line says it, too."""
+    """The last line of the table says so, too."""
     demo = leat.start("demo", "--records", "1000000", "--runs", "5")
     wait_until(lambda: list(leat.directory.glob("+demo-*/text/control")))
     while demo.poll() is None:
@@ -154,7 +155,7 @@ def test_too_little_shared_memory_says_how_much_is_needed(leat, as_root):
         needed = float(re.search(r"([\d.]+) MiB needed", done.stderr).group(1))
         assert 133 < needed < 250  # 1,000,000 times 133 bytes and headers.
         assert [path.name for path in mount.iterdir() if path.name != "+lock"] == []
-        # What fits is done.
+        # A smaller demo fits, and runs.
         leat("--dir", mount, "demo", *SMALL, check=True)
     finally:
         subprocess.run(["umount", mount], check=True)

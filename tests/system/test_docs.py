@@ -1,15 +1,15 @@
-"""README.md and docs/ say what is true: commands run and print what is shown, C++ compiles, and the
-numbers of docs/format.md are those of layout.hpp.
+"""If these tests failed, README.md or docs/ would be wrong: a command would not run or print something
+else than is shown, C++ code would not compile, or numbers in docs/format.md would differ from layout.hpp.
 
 In fenced blocks:
 
-    ```console             $ lines are run, the lines after each are what it prints (both streams);
-                           … stands for anything within a line, a line of … for any lines
-    ```console figures     the same, but any number may stand for any other
-    ```console terminal=1  left running while the rest of the document goes on
+    ```console             lines with $ are run; the lines after each are its output (both streams).
+                           … matches anything within a line, a line with only … matches any lines
+    ```console figures     the same, but any number matches any other number
+    ```console terminal=1  keeps running during the rest of the document
     ```sh                  each line that calls leat is run and must exit 0, unless it says "# not run"
     ```cpp                 whole programs (with main) are compiled and run; others are compiled as the
-                           body of a function, with the names of PRELUDE
+                           body of a function that can use the names of PRELUDE
 """
 import os
 import re
@@ -26,7 +26,7 @@ FORMAT = ROOT / "docs" / "format.md"
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.S | re.M)
 CALLS_LEAT = re.compile(r"(?:^|[|;&(]\s*)(?:build/)?leat\b")
-# What a test can't do, or does elsewhere: installing, building, being another user or a container.
+# Not run, because a test cannot do it, or other tests do: install, build, change the user, containers.
 NOT_RUN = {"apt-get", "cd", "cmake", "docker", "git", "make", "sudo", "tools/run_tests.py"}
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 
@@ -64,7 +64,7 @@ def with_blocks(*languages):
 
 
 class Shell:
-    """Runs the commands of one document, all on the same directory of topics."""
+    """Runs the commands of one document, all on the same topic directory."""
 
     def __init__(self, leat, directory):
         bin_directory = directory / "bin"
@@ -79,7 +79,7 @@ class Shell:
         self.printed = directory / "printed by the waiting terminal"
 
     def run(self, command):
-        # make demo is make build, and then this.
+        # `make demo` is `make build` and then this command.
         command = re.sub(r"^make demo$", "leat demo --records 20000", command)
         done = subprocess.run(["bash", "-c", command], cwd=self.directory, env=self.environment,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -89,13 +89,13 @@ class Shell:
         return done.returncode, done.stdout
 
     def let_terminal_catch_up(self):
-        """Until it printed all that it must, or for a while: more may come with a later command."""
+        """Waits until the terminal printed what it should, or for 5 s: a later command may cause more."""
         _, expected, _ = self.waiting
         until = time.monotonic() + 5
         while (self.printed.read_text().count("\n") < expected.count("\n") and
                time.monotonic() < until):
             time.sleep(0.02)
-        time.sleep(0.2)  # What it does behind that, like acknowledging.
+        time.sleep(0.2)  # Time for what follows the output, such as acknowledging.
 
     def start(self, command, expected, where):
         self.stop()
@@ -109,7 +109,7 @@ class Shell:
         wait_until(lambda: process.poll() is not None or sleeps(process.pid), f"{where}: asleep")
 
     def stop(self):
-        """Ends what was left running, and looks at what it printed."""
+        """Ends the command that was left running, and checks its output."""
         if self.waiting is None:
             return
         process, expected, where = self.waiting
@@ -123,7 +123,7 @@ class Shell:
 
 
 def sleeps(pid):
-    """Asleep for some time, so no longer starting."""
+    """Whether the process has been asleep for some time, so that it is no longer starting."""
     state = Path(f"/proc/{pid}/stat")
     for _ in range(10):
         if state.read_text().rsplit(")", 1)[1].split()[0] != "S":
@@ -154,7 +154,7 @@ def matches(expected, printed, any_numbers=False):
 
 
 def commands_of_console(text, line):
-    """(command, what it prints, line) for each `$ `."""
+    """(command, expected output, line number) for each `$ `."""
     found = []
     for number, content in enumerate(text.split("\n")[:-1], line):
         if content.startswith("$ "):
@@ -264,13 +264,13 @@ def test_cpp_compiles(document, leat_dir, tmp_path):
 
 
 def table_rows(text):
-    """Cells of the first table in a text, without head and rule."""
+    """The cells of the first table in a text, without its header rows."""
     lines = [line for line in text.split("\n") if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def section(heading):
-    """What follows a heading of docs/format.md, up to the next one; without pictures."""
+    """The text below a heading of docs/format.md, up to the next heading, without drawings."""
     found = re.search(rf"^#+ {heading}\n(.*?)(?=^#)", FORMAT.read_text() + "\n#", re.S | re.M)
     assert found, f"docs/format.md has no section {heading}"
     return FENCE.sub("", found.group(1))
@@ -281,7 +281,7 @@ STRUCTS = re.findall(r"^#+ `(\w+)`, (\d+) bytes$", FORMAT.read_text(), re.M)
 
 @pytest.mark.parametrize("name,size", STRUCTS)
 def test_format_draws_every_byte(name, size):
-    """Field after field, up to the end of the struct."""
+    """Fields follow each other without a hole, up to the end of the struct."""
     at = 0
     for offset, length, *_ in table_rows(section(rf"`{name}`, {size} bytes")):
         assert int(offset) == at, f"{name}: after {at}"
@@ -312,7 +312,7 @@ def claim_word_checks():
     return checks
 
 
-# Sentences of docs/format.md, each with what it says; `topic` is one with default options.
+# Sentences of docs/format.md, each with the equivalent C++ expression. `topic` has default options.
 SENTENCES = {
     "Version 3.": "kFormatVersion == 3",
     "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",

@@ -1,4 +1,5 @@
-"""`leat doctor`: what it says of a sound machine, of leftovers and damage, and what it removes."""
+"""If these tests failed, `leat doctor` would report problems on a healthy machine, miss leftovers or
+damage, or remove something that is in use."""
 import json
 import os
 import subprocess
@@ -79,7 +80,7 @@ def test_dead_participants_are_named(leat):
 def test_leftovers_are_found_and_removed_on_request_only(leat):
     (leat.directory / "+deleted-0123456789abcdef").mkdir()
     (leat.directory / "+deleted-0123456789abcdef" / "records").write_bytes(b"x" * 100_000)
-    finished = subprocess.Popen(["true"])  # Its pid is of a process that was, and is no more.
+    finished = subprocess.Popen(["true"])  # Its PID is that of a process that no longer exists.
     finished.wait()
     old = leat.directory / f"+new-{finished.pid}-0123456789abcdef"
     of_the_living = leat.directory / f"+new-{os.getpid()}-0123456789abcdef"

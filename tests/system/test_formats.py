@@ -1,4 +1,5 @@
-"""How `leat sub` writes records: --format as kcat's, and --json."""
+"""If these tests failed, `leat sub --format` (kcat's format strings) or `--json` would print records
+wrongly."""
 import base64
 import os
 import random

@@ -1,5 +1,5 @@
-"""`leat group create | list | info | seek | delete`, the group options of `leat sub`, and what the
-doctor says about groups."""
+"""If these tests failed, `leat group create | list | info | seek | delete`, the group options of `leat sub`
+or what `leat doctor` says about groups would be wrong."""
 import json
 import re
 
@@ -72,7 +72,7 @@ def test_bad_input_gets_one_line_and_a_code(leat, arguments, code, words):
     done = leat(*arguments)
     one_line(done, code, *words)
     assert done.stdout == ""
-    assert list(leat.directory.glob("*")) == []  # Nothing was made on the way.
+    assert list(leat.directory.glob("*")) == []  # Nothing was created.
 
 
 @pytest.mark.parametrize("command", [["group", "info", "t", "g"], ["group", "delete", "t", "g"],
@@ -324,7 +324,7 @@ def test_members_take_part_in_the_topic(leat):
 def test_doctor_names_groups_that_hold_room_and_have_no_members(leat):
     make(leat, name="idle")
     make(leat, name="busy")
-    assert "idle groups" not in examine(leat)  # Nothing is held yet.
+    assert "idle groups" not in examine(leat)  # They hold nothing yet.
     leat.start("sub", "t", "--group", "busy")
     wait_until(lambda: group_info(leat, name="busy")["members"] == 1)
     leat("pub", "t", input="1\n2\n", check=True)

@@ -1,5 +1,5 @@
-"""`leat sub TOPIC --group NAME` in several terminals: lines are shared, and none is lost, whoever is
-killed, stopped or has nobody to write to."""
+"""If these tests failed, `leat sub TOPIC --group NAME` in several terminals would lose lines, or print one
+twice, when a terminal is killed, stopped, or has a closed or full output."""
 import fcntl
 import os
 import random
@@ -28,7 +28,7 @@ def lines_of(count, first=0):
 
 
 class Terminal:
-    """One `leat sub --group` that writes into a file, as into a terminal."""
+    """One `leat sub --group` that writes into a file, standing for a terminal."""
 
     def __init__(self, leat, place, *options, topic="t", group="g"):
         self.place = place
@@ -43,18 +43,18 @@ class Terminal:
         self.process.wait()
 
     def lines(self):
-        """Whole lines: a kill may come in the middle of one."""
+        """The complete lines; a kill may have cut the last one."""
         return self.text().split("\n")[:-1]
 
 
 def is_full(process):
-    """Nobody reads the pipe that it writes to, and hardly anything fits in any more."""
+    """Whether the pipe that it writes to, which nobody reads, is nearly full."""
     waiting = struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"    "))[0]
     return waiting > 60_000
 
 
 def whole_numbers(output):
-    """Those of whole lines: the last one may be cut."""
+    """The numbers in complete lines; the last line may be cut."""
     text = output if isinstance(output, str) else output.decode()
     return [int(line) for line in text.split("\n")[:-1]]
 
@@ -65,7 +65,7 @@ def is_idle(leat, topic="t", group="g"):
 
 
 def settled(leat):
-    """Nothing moves."""
+    """Whether the group has stopped changing."""
     before = group_info(leat)
     time.sleep(0.2)
     return group_info(leat) == before
@@ -90,7 +90,7 @@ def test_many_lines_are_spread_over_all_terminals(leat):
     make(leat)
     subs = [leat.start("sub", "t", "--group", "g", text=False) for _ in range(4)]
     wait_until(lambda: group_info(leat)["members"] == 4)
-    # More than all pipes and batches together: who has room takes, until nobody has.
+    # More than fits into all pipes and batches: members take lines until no pipe has room.
     leat("pub", "t", "--generate", "1000", "--count", "2000", check=True)
     wait_until(lambda: all(is_full(sub) for sub in subs))
     everything = []
@@ -110,12 +110,12 @@ def test_terminal_that_stands_still_leaves_the_lines_to_the_others(leat, tmp_pat
     wait_until(lambda: is_full(stuck))
     terminal = Terminal(leat, tmp_path / "other")
     wait_until(lambda: group_info(leat)["lag"] == 0)
-    stuck.terminate()  # What it could not write goes to the other one.
+    stuck.terminate()  # The lines that it could not write go to the other one.
     output, errors = stuck.communicate(timeout=20)
     assert stuck.returncode == 0 and errors == b""
     wait_until(lambda: is_idle(leat))
     written = whole_numbers(output)
-    assert 0 < len(written) < 300  # What fits into the pipe, and what it was writing.
+    assert 0 < len(written) < 300  # What fits into the pipe, and the lines it was just writing.
     assert sorted(written + whole_numbers(terminal.text())) == list(range(3000))
 
 
@@ -123,7 +123,7 @@ def test_equal_keys_go_to_one_terminal_at_a_time_in_order(leat, tmp_path):
     make(leat, "--by-key")
     out = tmp_path / "out"
     terminals = []
-    with open(out, "a", encoding="utf-8") as shared:  # Appended in the order of writing.
+    with open(out, "a", encoding="utf-8") as shared:  # Lines are appended in the order of writing.
         for _ in range(3):
             terminals.append(leat.start("sub", "t", "--group", "g", "--format", "%k %s\\n",
                                         stdout=shared))
@@ -161,7 +161,7 @@ def test_exit_waits_for_what_others_hold(leat, tmp_path):
     other = Terminal(leat, tmp_path / "other", "--exit")
     wait_until(lambda: group_info(leat)["lag"] == 0)
     time.sleep(0.1)
-    assert other.process.poll() is None  # Should the holder die, there would be work.
+    assert other.process.poll() is None  # It waits: if the holder dies, it must take its lines.
     holder.kill()
     assert other.process.wait(20) == 0
     output, _ = holder.communicate(timeout=20)
@@ -198,7 +198,7 @@ def test_closed_output_gives_back_what_was_not_written(leat):
 
 
 def test_stopped_while_nobody_reads_it_keeps_what_was_written(leat):
-    """A line that is in the pipe as a whole counts as written; one that was cut goes to another."""
+    """A line that is completely in the pipe counts as written; a cut one goes to another member."""
     make(leat)
     sub = leat.start("sub", "t", "--group", "g", text=False)
     wait_until(lambda: group_info(leat)["members"] == 1)
@@ -233,7 +233,7 @@ def test_at_most_once_writes_nothing_twice(leat, tmp_path):
     assert pub.wait(60) == 0
     wait_until(lambda: is_idle(leat))
     for one in terminals[1:]:
-        one.process.terminate()  # Not before it has written what it took.
+        one.process.terminate()  # It ends only after writing the lines that it took.
         assert one.process.wait(20) == 0
     counts = Counter(line for one in terminals for line in one.lines())
     assert set(counts.values()) == {1}
@@ -268,7 +268,7 @@ def test_member_that_holds_lines_longer_than_the_lease_loses_them(leat):
     leat("pub", "t", "--generate", "1000", "--count", "500", check=True)
     wait_until(lambda: is_full(slow))
     taken = whole_numbers(drain(leat))
-    # The reader comes back: the rest is written, and that it was too late is said.
+    # The output is read again: the rest is written, and a message says that it was too late.
     output = b""
     while not select.select([slow.stderr], [], [], 0)[0]:
         assert select.select([slow.stdout, slow.stderr], [], [], 20)[0]
@@ -294,8 +294,8 @@ def test_lines_of_a_killed_member_go_to_another(leat):
 
 
 def test_five_terminals_share_the_lines_and_survive_any_kill(leat, tmp_path):
-    """Five terminals of one group, one publisher; terminals are killed at random moments and opened
-    anew. Every line is written by one of them, and a subscriber beside them sees every line once."""
+    """Five terminals of one group, one publisher; terminals are killed at random moments and restarted.
+    Every line is written by one of them, and a subscriber outside the group sees every line once."""
     count = 100_000
     seed = int(os.environ.get("LEAT_SEED") or random.randrange(1 << 32))
     print(f"LEAT_SEED={seed}")
@@ -327,7 +327,7 @@ def test_five_terminals_share_the_lines_and_survive_any_kill(leat, tmp_path):
             kills += 1
     pub.stdin.close()
     assert pub.wait(60) == 0 and kills > 5
-    for victim in rng.sample(range(5), 3):  # Three of them for good.
+    for victim in rng.sample(range(5), 3):  # Three are killed and not restarted.
         terminals[victim].kill()
     wait_until(lambda: is_idle(leat, "orders", "workers"), 60)
     assert subscriber.wait(60) == 0
@@ -336,7 +336,7 @@ def test_five_terminals_share_the_lines_and_survive_any_kill(leat, tmp_path):
     written = Counter(line for one in opened for line in one.lines())
     missing = [number for number in numbers(count) if number not in written]
     assert missing == []
-    # A killed terminal had written up to one batch that it did not come to acknowledge.
+    # A killed terminal may have written up to one batch that it could not acknowledge.
     again = sum(written.values()) - count
     assert again <= 64 * (kills + 3)
-    assert len([one for one in opened if one.lines()]) >= 5  # The load was spread.
+    assert len([one for one in opened if one.lines()]) >= 5  # The lines were shared.

@@ -1,4 +1,5 @@
-"""Topics that grow: `leat topic create --policy grow`, `set`, `shrink`, and what `info` says of them."""
+"""If these tests failed, a topic with `--policy grow` would not grow or shrink, or `leat topic create`,
+`set`, `shrink` or `info` would be wrong about it."""
 import subprocess
 import time
 
@@ -10,7 +11,7 @@ MIB = 1 << 20
 
 
 def memory_of(leat, name):
-    """Bytes that the records of a topic take."""
+    """The memory of a topic's records file, in bytes."""
     return (leat.directory / name / "records").stat().st_blocks * 512
 
 
@@ -22,7 +23,7 @@ def topic(leat):
 
 
 def behind(leat, name, count):
-    """Publishes while somebody who reads nothing holds the room; returns that one, stopped."""
+    """Publishes while a stopped subscriber holds the room; returns that subscriber."""
     reader = leat.start("sub", name, "--from", "beginning", stdout=subprocess.DEVNULL)
     wait_until(lambda: info(leat, name)["participants"])
     reader.send_signal(19)  # SIGSTOP

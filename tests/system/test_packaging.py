@@ -1,4 +1,5 @@
-"""`make install`, and a ten-line program built on what it installed: by CMake and by pkg-config."""
+"""If these tests failed, a user could not build a program with an installed Leat (by CMake or pkg-config),
+or a moved clone would not build."""
 import os
 import re
 import shutil
@@ -6,7 +7,7 @@ import subprocess
 
 import pytest
 
-# Also shows that the installed headers are clean for users with strict compilers.
+# Also checks that the installed headers cause no warnings with strict options.
 WARNINGS = ["-O2", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror"]
 
 PROGRAM = """\
@@ -31,7 +32,7 @@ add_executable(user user.cpp)
 target_link_libraries(user leat::leat)
 """
 
-# Two files of one program: each does its part with the topic of the other.
+# Two files of one program: one opens the topic and publishes, the other receives from it.
 PUBLISHES = """\
 #include <leat/leat.hpp>
 
@@ -54,7 +55,7 @@ std::size_t receive(leat::Subscriber& subscriber) {
   return record ? record->value.size() : 0;
 }
 """
-# The same across two versions of the library: by the name of the topic.
+# The same with two versions of the library, which share only the name of the topic.
 OLD_VERSION = """\
 #include <leat/leat.hpp>
 
@@ -126,7 +127,7 @@ def test_destdir_goes_before_the_prefix(root, tmp_path):
     make_install(root, DESTDIR=tmp_path, PREFIX="/usr")
     assert (tmp_path / "usr/bin/leat").exists()
     assert (tmp_path / "usr/include/leat/leat.hpp").exists()
-    # Nothing that is installed may remember where it was built or staged.
+    # No installed file may contain the path where it was built or staged.
     for path in (tmp_path / "usr/share").rglob("*"):
         if path.is_file():
             text = path.read_text()
@@ -172,7 +173,7 @@ def test_header_only_and_compiled_files_in_one_program(prefix, tmp_path, leat_di
 
 
 def test_two_versions_in_one_process(root, tmp_path, leat_dir):
-    """As when a program and a plugin of it were built at different times."""
+    """As with a program and a plugin that were built with different versions."""
     old = tmp_path / "old/include"
     shutil.copytree(root / "include", old)
     renamed = 0
@@ -190,12 +191,12 @@ def test_two_versions_in_one_process(root, tmp_path, leat_dir):
 
 
 def test_a_clone_that_was_moved_is_built_anew(root, tmp_path):
-    """CMake refuses a build directory that was made elsewhere."""
+    """CMake rejects a build directory that was made at another path."""
     clone = tmp_path / "clone"
     (clone / "build").mkdir(parents=True)
     for name in ("CMakeLists.txt", "CMakePresets.json", "cmake", "include", "src", "tools"):
         (clone / name).symlink_to(root / name)
-    (clone / "tools").unlink()  # It goes by its own place.
+    (clone / "tools").unlink()  # Scripts in tools find the clone by their own path, so copy them.
     shutil.copytree(root / "tools", clone / "tools")
     (clone / "build/CMakeCache.txt").write_text("CMAKE_HOME_DIRECTORY:INTERNAL=/nowhere/else\n")
     (clone / "build/old").touch()
@@ -206,7 +207,7 @@ def test_a_clone_that_was_moved_is_built_anew(root, tmp_path):
 
 
 def test_user_builds_with_add_subdirectory(root, user, leat_dir):
-    """As with FetchContent: the library only, none of our executables, tests or flags."""
+    """As with FetchContent: only the library is built, without our executables, tests or flags."""
     lists = CMAKE_LISTS.replace("find_package(leat 0.1 REQUIRED)",
                                 f"add_subdirectory({root} leat)")
     (user / "CMakeLists.txt").write_text(lists)

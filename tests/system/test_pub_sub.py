@@ -1,5 +1,5 @@
-"""`leat pub` and `leat sub` as in two terminals: lines, keys, headers, and what happens when one of
-them is killed."""
+"""If these tests failed, `leat pub` and `leat sub` would lose or change lines, keys or headers, or not
+continue when the other one is killed."""
 import json
 import os
 import re
@@ -21,7 +21,7 @@ class Reader:
         self.text = ""
 
     def until(self, wanted, seconds=20):
-        """All that came so far, once `wanted` (a string or a function of the text) is in it."""
+        """Waits for `wanted` (a string, or a function of the text); returns everything read so far."""
         is_there = wanted if callable(wanted) else lambda text: wanted in text
         end = time.monotonic() + seconds
         while not is_there(self.text):
@@ -35,7 +35,7 @@ class Reader:
 
 
 def attached(leat, topic, count=1):
-    """Waits until so many take part in the topic."""
+    """Waits until the topic has `count` participants."""
     def look():
         done = leat("topic", "info", topic, "--json")
         return done.returncode == 0 and len(json.loads(done.stdout)["participants"]) == count
@@ -125,7 +125,7 @@ def test_line_that_is_too_large_is_refused_with_the_limit(leat):
     leat("pub", "t", input="a\n" + "x" * limit + "\n", check=True)
     done = leat("pub", "t", input="b\n" + "x" * (limit + 1) + "\nc\n")
     one_line(done, 2, "524,272 bytes", "1 record was sent")
-    # Also one that never ends, and one whose key and value are too large together.
+    # The same for a line without an end, and for a key and value that are too large together.
     one_line(leat("pub", "t", input="x" * 3_000_000), 2, "524,272 bytes", "0 records were sent")
     done = leat("pub", "t", "--key-separator", ":", input="k:" + "x" * limit + "\n")
     one_line(done, 2, "524,272 bytes", "key")
@@ -204,7 +204,7 @@ def test_publisher_without_key_stays_in_one_partition(leat):
 
 
 def heeds_signals(process):
-    """Waits until the thread that takes the signals is there."""
+    """Waits until the thread that handles signals has started."""
     wait_until(lambda: len(os.listdir(f"/proc/{process.pid}/task")) == 2)
 
 
@@ -270,7 +270,7 @@ def test_output_that_is_full_is_an_error(leat):
 @pytest.mark.parametrize("options", [["--retain", "all"], ["--policy", "fail"]], ids=" ".join)
 def test_full_topic_that_does_not_wait(leat, options):
     leat("topic", "create", "t", "--capacity", "64KiB", *options, check=True)
-    sub = leat.start("sub", "t")  # Holds all the room, as it is stopped.
+    sub = leat.start("sub", "t")  # Will be stopped, and then holds all the room.
     attached(leat, "t")
     sub.send_signal(signal.SIGSTOP)
     done = leat("pub", "t", "--generate", "1000", "--count", "1000")
@@ -313,14 +313,14 @@ def test_overwriting_topic_is_read_lossy_with_a_note(leat):
 def test_records_and_gaps_of_a_lossy_reader_tile_the_offsets(leat, policy, tmp_path):
     count = 200_000
     leat("topic", "create", "t", "--policy", policy, "--capacity", "64KiB", check=True)
-    # Into files: it waits for whoever reads a pipe, and may have a thousand gaps to tell of.
+    # Output goes to files, because with pipes it would wait for their readers; there may be many gaps.
     with open(tmp_path / "out", "w", encoding="utf-8") as out, \
             open(tmp_path / "gaps", "w", encoding="utf-8") as gaps:
         sub = leat.start("sub", "t", "--lossy", "--count", "10000000", "--format", "%o %s\\n",
                          stdout=out, stderr=gaps)
     attached(leat, "t")
     pub = leat.start("pub", "t", "--generate", "50", "--count", count)
-    while pub.poll() is None:  # Now and then it misses some.
+    while pub.poll() is None:  # Each stop may make it miss records.
         sub.send_signal(signal.SIGSTOP)
         time.sleep(0.02)
         sub.send_signal(signal.SIGCONT)
@@ -393,7 +393,7 @@ def test_publisher_killed_in_full_flight_loses_nothing_that_came_before(leat, tm
             re.findall(r"gap of (\d+) records? at offset (\d+) \(partition 0\): died",
                        sub.stderr.read())}
     expected = 0
-    number = 0  # What the publisher at work sends next.
+    number = 0  # What the current publisher sends next.
     with open(tmp_path / "out", encoding="utf-8") as lines:
         for line in lines:
             offset, value = line.rstrip("\n").split(" ", 1)
@@ -463,8 +463,8 @@ def test_input_that_cannot_be_read_is_an_error(leat):
                            "0 records were sent before\n")
 
 
-# As if somebody always made the topic just after it was missing, and deleted it just before it was
-# opened: the finished directory never gets its name.
+# Simulates somebody who always creates the topic just after it was missing and deletes it just before it
+# is opened: the call that gives a finished topic directory its name always fails.
 ALWAYS_TOO_LATE = r"""
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-"""tools/tidy.py finds what it must: each case breaks one rule in a small clean tree."""
+"""If these tests failed, tools/tidy.py would let a violation of the house rules pass. Each case breaks one
+rule in a small clean tree."""
 import subprocess
 import sys
 from pathlib import Path
@@ -149,7 +150,7 @@ def test_finds(name, tmp_path):
     path, text, expected = BAD[name]
     status, output = tidy(tmp_path, {path: text})
     assert status == 1
-    # Exactly this: a problem, in this file or (edges) about it, and no others beside it.
+    # Only this problem is reported, in this file or (for edges) about it.
     problems = output.splitlines()[:-1]
     assert problems and all(expected in line for line in problems), output
 

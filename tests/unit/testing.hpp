@@ -1,5 +1,4 @@
-// What the unit tests share: topics in a directory of the test's own, and short ways to fill and
-// read them.
+// Shared by the unit tests: topics in a private directory, and short ways to fill and read them.
 //
 //     TestTopic topic{{.capacity_bytes = 4 * kSegment}};
 //     auto publisher = must(topic->publisher());
@@ -33,23 +32,23 @@ namespace leat::inline v0 {
 
 using namespace std::chrono_literals;
 
-// The smallest segment. Records of kThird bytes fill one with three, those of kHalf with two.
+// The smallest segment. Three records of kThird bytes fill one, or two of kHalf bytes.
 inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
 inline constexpr std::size_t kThird = 1344;
 inline constexpr std::size_t kHalf = 2032;
 inline const std::string kHalfText(kHalf, 'h');
 
-// For polls that only count.
+// A callback for polls that only count records.
 inline constexpr auto kIgnore = [](const Record&) {};
 
-// The value of a Result; without one the test fails with its error.
+// The value of a Result. If it has none, the test fails with its error.
 template <class T>
 T must(Result<T> result) {
   if (!result) throw std::runtime_error{describe(result.error())};
   if constexpr (!std::is_void_v<T>) return std::move(*result);
 }
 
-// So that failed comparisons show words and not bytes.
+// Make failed comparisons print text instead of bytes.
 inline void PrintTo(const Error& error, std::ostream* out) { *out << describe(error); }
 inline void PrintTo(Errc code, std::ostream* out) { *out << describe({code, 0}); }
 
@@ -59,7 +58,7 @@ Errc code(const Result<T>& result) {
   return result.error().code;
 }
 
-// A fresh directory in shared memory, removed at the end.
+// A new directory in shared memory, removed at the end.
 class TestDirectory {
  public:
   TestDirectory() {
@@ -76,7 +75,7 @@ class TestDirectory {
   std::filesystem::path operator/(const std::string& name) const {
     return std::filesystem::path{path_} / name;
   }
-  // Opened, and made if it is missing.
+  // Opens the file; creates it if it does not exist.
   detail::Fd open_file(const char* name) const {
     return detail::Fd{::open((*this / name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
   }
@@ -89,23 +88,23 @@ class TestDirectory {
 
  private:
   std::string path_;
-  pid_t owner_ = ::getpid();  // A forked child leaves it alone.
+  pid_t owner_ = ::getpid();  // A forked child does not remove it.
 };
 
 inline constexpr char kTopicName[] = "topic";
 
-// A topic of small segments in a directory of its own. Its directory is filled in.
+// A topic of small segments in a directory of its own; options.directory is set to that.
 class TestTopic {
  public:
   explicit TestTopic(TopicOptions options = {}) : topic_{must(create(options))} {}
-  // For tests of wrap-arounds: a topic that begins anywhere.
+  // For tests of wrap-around: a topic that begins at any segment and offset.
   TestTopic(const TopicOptions& options, std::uint64_t first_segment, std::uint64_t first_offset);
 
   const Topic* operator->() const { return &topic_; }
   const Topic& operator*() const { return topic_; }
   const std::string& directory() const { return directory_.path(); }
   Topic open_again() const { return must(Topic::open(kTopicName, 0s, directory())); }
-  // What only tests of internals need.
+  // Only for tests of internals.
   detail::SharedTopic& shared() const;
 
  private:
@@ -124,7 +123,7 @@ class TestTopic {
   Topic topic_;
 };
 
-// The library lets this one name in.
+// The library declares this name as a friend.
 struct TopicTesting {
   static Result<detail::NewTopic> new_topic(const TopicOptions& options) {
     return Topic::new_topic(options);
@@ -161,7 +160,7 @@ inline std::string to_text(const Record& record) {
   return std::to_string(record.offset) + " " + std::string{record.text()};
 }
 
-// Everything that is there, in calls of poll(limit).
+// Everything that is available, read in calls of poll(limit).
 inline Log drain(Subscriber& subscriber, std::size_t limit = 1000) {
   Log log;
   bool had_event = false;
@@ -180,7 +179,7 @@ inline Log drain(Subscriber& subscriber, std::size_t limit = 1000) {
   return log;
 }
 
-// The same, waiting until everything below the offset `end` of the partition is accounted for.
+// The same, but waits until everything below the offset `end` of the partition was read.
 inline Log read_until(Subscriber& subscriber, std::uint64_t end, std::uint32_t partition = 0) {
   Log log = drain(subscriber);
   while (subscriber.offset(partition) < end) {
@@ -195,14 +194,14 @@ inline Subscriber from_beginning(const Topic& topic) {
   return must(topic.subscriber({.from = From::beginning}));
 }
 
-// "0 x", "1 x", …: what `count` records with the same text look like.
+// "0 x", "1 x", …: the log of `count` records with the same text.
 inline Log repeated(std::uint64_t count, const std::string& text, std::uint64_t first = 0) {
   Log log;
   for (std::uint64_t i = 0; i < count; ++i) log.push_back(std::to_string(first + i) + " " + text);
   return log;
 }
 
-// The seed of a randomized test: printed, and passed back with LEAT_SEED.
+// The seed of a randomized test. It is printed; LEAT_SEED=seed repeats the run.
 inline std::uint64_t test_seed() {
   const char* given = std::getenv("LEAT_SEED");
   const std::uint64_t seed =
@@ -232,7 +231,7 @@ class Child {
   }
 
   pid_t pid() const { return pid_; }
-  // Its exit status, or minus the signal that ended it.
+  // Its exit status, or the negated number of the signal that ended it.
   int join() {
     int status = -1;
     ::waitpid(std::exchange(pid_, -1), &status, 0);

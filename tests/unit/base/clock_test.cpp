@@ -1,4 +1,4 @@
-// If this failed, a wait with a long deadline would end at once, or one with none never.
+// If this failed, a wait with a long deadline could end at once, or a wait with a short one never.
 #include "leat/base/clock.hpp"
 
 #include "testing.hpp"

@@ -1,4 +1,4 @@
-// If this failed, an error would be taken for a value, or a value be destroyed twice.
+// If this failed, a program could use an error as a value, or destroy a value twice.
 #include "leat/result.hpp"
 
 #include <memory>
@@ -9,7 +9,7 @@
 namespace leat {
 namespace {
 
-// Counts how many of it live.
+// Counts its live objects.
 struct Counted {
   explicit Counted(int& alive) : alive_{&alive} { ++*alive_; }
   Counted(Counted&& other) noexcept : alive_{other.alive_} { ++*alive_; }

@@ -1,4 +1,4 @@
-// If this failed, `leat pub` would tear a line, hold one back, or hang at Ctrl-C.
+// If this failed, `leat pub` would split a line, publish one late, or not react to Ctrl-C.
 #include "cli/line_reader.hpp"
 
 #include "testing.hpp"
@@ -8,7 +8,7 @@ namespace {
 
 using Ended = LineReader::Ended;
 
-// A pipe that is fed by the test.
+// A pipe that the test writes to.
 class Feed {
  public:
   Feed() {
@@ -44,13 +44,13 @@ TEST(LineReader, GivesEachLineAsSoonAsItHasCome) {
   EXPECT_EQ(reader.next(kGoOn), "two");
   EXPECT_EQ(reader.next(kGoOn), "");
   feed.end();
-  EXPECT_EQ(reader.next(kGoOn), "four");  // Without a newline.
+  EXPECT_EQ(reader.next(kGoOn), "four");  // The last line has no newline.
   EXPECT_EQ(reader.next(kGoOn), std::nullopt);
   EXPECT_EQ(reader.ended(), Ended::at_end);
 }
 
 TEST(LineReader, LongestLineIsWholeAndALongerOneEndsIt) {
-  const std::string longest(300'000, 'x');  // More than it reads at once.
+  const std::string longest(300'000, 'x');  // More than the reader reads at once.
   for (const bool newline : {true, false}) {
     for (const std::size_t more : {0u, 1u}) {
       Feed feed;

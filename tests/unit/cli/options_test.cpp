@@ -1,4 +1,5 @@
-// If this failed, `8MiB` would be another size than a person meant.
+// If this failed, an option such as `8MiB` or `10s` would mean something else
+// than the user expects.
 #include "cli/cli.hpp"
 #include "testing.hpp"
 

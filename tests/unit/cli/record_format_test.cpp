@@ -1,4 +1,4 @@
-// If this failed, `leat sub -f` and `--json` would print other bytes than were published.
+// If this failed, `leat sub -f` or `--json` would not print what was published.
 #include "cli/record_format.hpp"
 
 #include "cli/cli.hpp"

@@ -1,4 +1,5 @@
-// If this failed, a program written for ShmFifo would hold more, lose some, or not compile.
+// If this failed, a program written for ShmFifo would not compile, lose
+// messages, or get another capacity.
 #include "leat/compat/shm_fifo.hpp"
 
 #include <sys/mman.h>
@@ -12,7 +13,7 @@
 
 #include "testing.hpp"
 
-// The example's output is checked below.
+// The example's functions are called, and their output is checked, below.
 #define main shm_fifo_main
 #include "../../../examples/shm_fifo.cpp"
 #undef main
@@ -24,7 +25,7 @@ using ccommons::shm_fifo_message;
 using ccommons::ShmException;
 using ccommons::ShmFifo;
 
-constexpr int kFullSize = 1'048'000'016;  // ShmFifo's own programs: one million messages.
+constexpr int kFullSize = 1'048'000'016;  // As in ShmFifo's own programs: one million messages.
 constexpr int size_for(int messages) { return messages * 1048 + 16; }
 const std::string kText = text_message();
 
@@ -64,7 +65,6 @@ TEST_F(ShmFifoTest, MessageIsLaidOutAsBefore) {
   EXPECT_EQ(fresh.value_length + fresh.message_number + fresh.status + fresh.content[1023], 0);
 }
 
-// P1
 TEST_F(ShmFifoTest, HoldsExactlyAsManyAsItsSizeAllows) {
   ShmFifo fifo{"/full", kFullSize, false};
   ASSERT_EQ(kText.size(), 133u);
@@ -92,7 +92,6 @@ TEST_F(ShmFifoTest, HoldsAsManyOfTheLargest) {
   }
 }
 
-// P2
 TEST_F(ShmFifoTest, EveryReaderGetsAllFromTheFirstWheneverItCame) {
   ShmFifo writer{"/fifo", size_for(1000), false};
   ShmFifo early{"/fifo", size_for(1000), true};
@@ -108,7 +107,7 @@ TEST_F(ShmFifoTest, EveryReaderGetsAllFromTheFirstWheneverItCame) {
       ASSERT_TRUE(std::all_of(message.content + message.value_length, message.content + 1024,
                               [](char c) { return c == 0; }));
     }
-    // At the end there is nothing: not the last message again.
+    // At the end a read finds nothing; it does not return the last message again.
     ASSERT_FALSE(reader.read(message));
     ASSERT_EQ(message.value_length, 0);
     ASSERT_EQ(message.message_number, 0);
@@ -134,7 +133,6 @@ TEST_F(ShmFifoTest, ReadIntoANewMessageSaysWhenThereIsNone) {
   EXPECT_EQ(exception_of([&] { (void)fifo.read(); }), ccommons::C_COMMONS_SHM_NO_MESSAGE);
 }
 
-// P3
 TEST_F(ShmFifoTest, LargerThan1024IsRefusedAndTheLogIntact) {
   ShmFifo fifo{"/fifo", size_for(10), false};
   const std::string large(2000, 'x');
@@ -155,7 +153,7 @@ TEST_F(ShmFifoTest, LargerThan1024IsRefusedAndTheLogIntact) {
   EXPECT_FALSE(fifo.read(message));
 }
 
-// A message that says which writer wrote it and as its how manieth, all through.
+// A message consists of copies of this: its writer, and its number among that writer's messages.
 struct Mark {
   int writer;
   int number;
@@ -173,7 +171,8 @@ Mark mark_of(const shm_fifo_message& message) {
   return mark;
 }
 
-// P4. Kills one writer after the other anywhere; each next one goes on where the last one ended.
+// Kills one writer after the other at any moment; each new writer continues
+// where the last one ended.
 TEST_F(ShmFifoTest, KilledWritersLeaveWholeMessagesAndTheNextOneGoesOn) {
   constexpr int kWriters = 300;
   constexpr int kEach = 60;
@@ -223,7 +222,6 @@ TEST_F(ShmFifoTest, KilledWritersLeaveWholeMessagesAndTheNextOneGoesOn) {
   ::munmap(shared, sizeof(Shared));
 }
 
-// P5
 TEST_F(ShmFifoTest, FourWritersLoseNothingAndNumberNothingTwice) {
   constexpr int kWriters = 4;
   constexpr int kEach = 250'000;
@@ -281,7 +279,7 @@ TEST_F(ShmFifoTest, ReadersOfASmallerSizeReadAll) {
   shm_fifo_message message;
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(reader.read(message)) << i;
   EXPECT_FALSE(reader.read(message));
-  // As the original: it is the writing object's size that counts.
+  // As in the original, the size of the object that writes counts.
   EXPECT_EQ(exception_of([&] { reader.write("y", 1); }), ccommons::C_COMMONS_SHM_FULL);
 }
 
@@ -313,7 +311,6 @@ TEST_F(ShmFifoTest, WritersThatDieTakeNoPlaces) {
   EXPECT_FALSE(late.read(message));
 }
 
-// P6
 TEST_F(ShmFifoTest, ExampleProgramsPrintTheLinesOfTheOriginals) {
   const auto lines_of = [](std::string role) {
     std::string program = "shm_fifo";
@@ -342,7 +339,6 @@ TEST_F(ShmFifoTest, ExampleProgramsPrintTheLinesOfTheOriginals) {
           R"( - msisdn: 123456987412547896)"});
 }
 
-// P7
 TEST_F(ShmFifoTest, IsDeletedWithItsObjectUnlessKept) {
   {
     ShmFifo fifo{"/kept", size_for(10), true};

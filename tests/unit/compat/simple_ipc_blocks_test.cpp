@@ -1,4 +1,5 @@
-// Blocks in place: descriptors, and what becomes of a block whose holder is killed.
+// If this failed, a program that writes and reads blocks of CSimpleIPC in place could lose one, get
+// one that is not finished, or wait forever after the holder of a block was killed.
 #include <array>
 #include <cstring>
 #include <deque>
@@ -12,7 +13,8 @@ namespace {
 
 class SimpleIpcBlocks : public SimpleIpcTest {};
 
-// A queue of at most 30 blocks, of which the readers hold up to 6 in place.
+// A queue of at most 30 blocks, of which readers hold up to 6 in place;
+// compared with a naive model.
 TEST_F(SimpleIpcBlocks, BehavesLikeAModel) {
   std::mt19937_64 random{test_seed()};
   constexpr std::size_t kLimit = 30;
@@ -80,7 +82,6 @@ struct Measurement {
   double sum() const { return values[0] + values[1]; }
 };
 
-// C6
 TEST_F(SimpleIpcBlocks, ObjectIsConstructedAndReadInPlace) {
   CSimpleIPC ipc;
   ASSERT_TRUE(ipc.createConnectionPoint(sizeof(Measurement), 2));
@@ -93,7 +94,7 @@ TEST_F(SimpleIpcBlocks, ObjectIsConstructedAndReadInPlace) {
   EXPECT_EQ(block.size, sizeof(Measurement));
   EXPECT_EQ(block.status, BlockStatus::acquired);
   new (place) Measurement{20};
-  EXPECT_EQ(read_number(ipc), ~0ULL);  // Not before it is released.
+  EXPECT_EQ(read_number(ipc), ~0ULL);  // Nothing before the block is released.
   ASSERT_TRUE(ipc.releaseLockedBlock(block));
   EXPECT_EQ(block.result, nullptr);
   EXPECT_EQ(block.status, BlockStatus::released);
@@ -126,7 +127,7 @@ TEST_F(SimpleIpcBlocks, BlockHeldInPlaceCountsUntilItIsReleased) {
     EXPECT_EQ(read_number(ipc), 2u);
     EXPECT_EQ(read_number(ipc), 10u);
   }
-  EXPECT_EQ(read_number(ipc), 0u);  // Destroyed without a release: the next reader gets it.
+  EXPECT_EQ(read_number(ipc), 0u);  // Its reader ended without a release: the next reader gets it.
   EXPECT_EQ(fill_up(ipc), 3u);
 }
 
@@ -137,7 +138,7 @@ TEST_F(SimpleIpcBlocks, ReaderThatHoldsBlocksHoldsUpNobody) {
   for (std::uint64_t round = 0; round < 50; ++round) {
     ASSERT_TRUE(write_number(ipc, round));
     ASSERT_NE(ipc.acquireBlock(held.emplace_back(), 0), nullptr);
-    for (std::uint64_t i = 0; i < 200; ++i) {  // More than a segment.
+    for (std::uint64_t i = 0; i < 200; ++i) {  // More than one segment.
       ASSERT_TRUE(write_number(ipc, i)) << round << ' ' << i;
       ASSERT_EQ(read_number(ipc), i);
     }
@@ -156,7 +157,7 @@ TEST_F(SimpleIpcBlocks, BlockThatIsNotReleasedByItsWriterIsNotDelivered) {
   {
     BlockWriteDescriptor dropped;
     ASSERT_NE(ipc.acquireBlock(dropped), nullptr);
-    EXPECT_TRUE(write_number(ipc, 1));  // Behind it.
+    EXPECT_TRUE(write_number(ipc, 1));  // Follows the open block.
     EXPECT_EQ(read_number(ipc), ~0ULL);
   }
   EXPECT_EQ(read_number(ipc), 1u);
@@ -172,13 +173,13 @@ TEST_F(SimpleIpcBlocks, BlocksThatTheirWritersDropAreNotOutstanding) {
       ASSERT_NE(ipc.acquireBlock(dropped, 0), nullptr) << i << CSimpleIPC::lastErrorText();
     }
   };
-  drop(200);  // Nobody reads: nothing else passes over them.
+  drop(200);  // There is no reader that would pass over them.
   ASSERT_TRUE(write_number(ipc, 0));
   drop(200);
   ASSERT_TRUE(write_number(ipc, 1));
   drop(200);
   EXPECT_EQ(fill_up(ipc), 62u);
-  Attached other{ipc};  // Which has seen none of it.
+  Attached other{ipc};  // It has seen none of these blocks.
   EXPECT_EQ(fill_up(other), 0u);
   EXPECT_EQ(read_number(other), 0u);
   EXPECT_EQ(read_number(other), 1u);
@@ -237,7 +238,7 @@ TEST_F(SimpleIpcBlocks, KilledWriterDropsItsBlockAndTheQueueGoesOn) {
     }};
     ASSERT_EQ(read_number(ready, INFINITE), 0u);
     ASSERT_TRUE(write_number(ipc, round));
-    EXPECT_EQ(read_number(ipc, 20), ~0ULL);  // Everything waits for the open block,
+    EXPECT_EQ(read_number(ipc, 20), ~0ULL);  // Readers wait for the open block
     EXPECT_EQ(writer.kill(SIGKILL), -SIGKILL);
     EXPECT_EQ(read_number(ipc, INFINITE), 100u);  // until its writer is dead.
     EXPECT_EQ(read_number(ipc, INFINITE), round);
@@ -283,9 +284,9 @@ TEST_F(SimpleIpcBlocks, DescriptorSaysWhatItHolds) {
   EXPECT_EQ(block.result, nullptr);
   ASSERT_TRUE(write_number(ipc, 1));
   ASSERT_TRUE(write_number(ipc, 2));
-  ASSERT_NE(ipc.acquireBlock(block), nullptr);  // One that failed may be used again.
+  ASSERT_NE(ipc.acquireBlock(block), nullptr);  // A descriptor may be used again after a failure.
   EXPECT_EQ(block.error.code, Errc::ok);
-  // One that holds a block keeps it.
+  // A descriptor that holds a block keeps it.
   EXPECT_EQ(ipc.acquireBlock(block), nullptr);
   EXPECT_EQ(last_error(), Errc::busy);
   EXPECT_EQ(block.status, BlockStatus::acquired);
@@ -295,7 +296,7 @@ TEST_F(SimpleIpcBlocks, DescriptorSaysWhatItHolds) {
   EXPECT_FALSE(ipc.releaseLockedBlock(block));
   EXPECT_EQ(last_error(), Errc::not_held);
   EXPECT_EQ(block.status, BlockStatus::released);
-  ASSERT_NE(ipc.acquireBlock(block), nullptr);  // And one that was released.
+  ASSERT_NE(ipc.acquireBlock(block), nullptr);  // It may be used again after a release.
   EXPECT_TRUE(ipc.releaseLockedBlock(block));
 }
 

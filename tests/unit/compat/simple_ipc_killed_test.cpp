@@ -1,5 +1,8 @@
-// Readers and writers of a connection point are killed anywhere, again and again. No block is lost that
-// was written, none comes twice but those that a killed reader held, and nobody waits for ever.
+// If this failed, killing readers or writers of a CSimpleIPC connection point could lose written
+// blocks, deliver some twice, or make others wait forever.
+//
+// Readers and writers are killed at any moment, again and again. Only blocks that a killed reader
+// held may be delivered twice.
 #include <sys/mman.h>
 
 #include <array>
@@ -12,11 +15,11 @@
 namespace leat {
 namespace {
 
-constexpr std::uint32_t kWriters = 60;  // One after the other; two live at a time.
+constexpr std::uint32_t kWriters = 60;  // One after the other; two are alive at a time.
 constexpr std::uint32_t kMostEach = 100'000;
 
 struct KilledTally {
-  std::array<std::atomic<std::uint32_t>, kWriters> written;  // Writes that returned.
+  std::array<std::atomic<std::uint32_t>, kWriters> written;  // Counts writes that have returned.
   std::array<std::array<std::atomic<std::uint8_t>, kMostEach>, kWriters> read;
   std::atomic<std::uint32_t> wrong;
 
@@ -24,7 +27,7 @@ struct KilledTally {
     void* at = ::mmap(nullptr, sizeof(KilledTally), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) throw std::runtime_error{"no memory for the tally"};
-    return static_cast<KilledTally*>(at);  // Zero, as the atomics are to begin with.
+    return static_cast<KilledTally*>(at);  // The memory is zero; so are the atomics.
   }
   static void unmap(KilledTally* tally) { ::munmap(tally, sizeof(KilledTally)); }
 };
@@ -56,7 +59,7 @@ int write_until_killed(KilledTally& tally, std::uint32_t writer) {
   return 0;
 }
 
-// Until nothing comes within the timeout.
+// Reads until no block arrives within the timeout.
 int read_until_empty(KilledTally& tally, CSimpleIPC& ipc, std::uint32_t timeout) {
   while (true) {
     BlockReadDescriptor place;
@@ -106,7 +109,7 @@ TEST_F(SimpleIpcKilled, NothingIsLostAndNobodyWaitsForEver) {
       readers[which] = new_reader();
       ++killed_readers;
     }
-    // Now and then all that is there gets through: nobody was left waiting.
+    // Sometimes checks that blocks still get through, so nobody is left waiting.
     if (random() % 8 == 0) {
       const std::uint32_t last = next_writer - 1;
       const std::uint32_t before = tally->written[last];
@@ -134,7 +137,7 @@ TEST_F(SimpleIpcKilled, NothingIsLostAndNobodyWaitsForEver) {
       if (number < written) {
         ASSERT_GE(times, 1u) << "writer " << writer << " lost block " << number << " of "
                              << written;
-      } else if (number > written) {  // The one that it was writing may have come.
+      } else if (number > written) {  // The block that it was just writing may have arrived.
         ASSERT_EQ(times, 0u);
       }
     }

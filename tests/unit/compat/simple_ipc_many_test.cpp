@@ -1,5 +1,7 @@
-// Many blocks through one connection point, all waits infinite: none is lost, none comes twice, and
-// nobody waits for ever. LEAT_SOAK_BLOCKS raises their number (tools/soak.sh).
+// If this failed, a CSimpleIPC connection point with many readers and writers could lose a block,
+// deliver one twice, or let somebody wait forever. All waits are infinite.
+//
+// LEAT_SOAK_BLOCKS sets a larger number of blocks (tools/soak.sh).
 #include <sys/mman.h>
 
 #include <atomic>
@@ -23,12 +25,12 @@ std::uint64_t blocks_to_send() {
 #endif
 }
 
-constexpr std::uint64_t kEnd = ~0ULL;  // As a number: the reader may go.
+constexpr std::uint64_t kEnd = ~0ULL;  // The number that tells a reader to end.
 
 struct NumberedBlock {
   std::uint64_t writer = 0;
   std::uint64_t number = 0;
-  std::uint64_t check = 0;  // Of the two.
+  std::uint64_t check = 0;  // Checksum of the other two.
 
   std::uint64_t right_check() const { return (writer << 48 ^ number) * 0x9e37'79b9'7f4a'7c15ULL; }
 };
@@ -46,7 +48,7 @@ class Tally {
   Tally& operator=(const Tally&) = delete;
   ~Tally() { ::munmap(bits_, words_ * 8); }
 
-  // Whether it came for the first time.
+  // Returns whether the block came for the first time.
   bool note(std::uint64_t block) {
     const std::uint64_t bit = 1ULL << block % 64;
     return (std::atomic_ref{bits_[block / 64]}.fetch_or(bit) & bit) == 0;
@@ -77,12 +79,12 @@ class SimpleIpcMany : public testing::TestWithParam<Shape> {
   const std::uint64_t each_ = blocks_to_send() / shape_.writers;
   Tally tally_{each_ * shape_.writers};
 
-  // These return 0, or say what was wrong.
+  // These return 0, or print what was wrong and return another number.
   int write_all(CSimpleIPC& ipc, std::uint64_t writer) const {
     NumberedBlock block{.writer = writer};
     for (; block.number < each_; ++block.number) {
       block.check = block.right_check();
-      if (block.number % 16 == 0) {  // In place now and then.
+      if (block.number % 16 == 0) {  // Some blocks are written in place.
         BlockWriteDescriptor place;
         if (ipc.acquireBlock(place) == nullptr) return failed("acquire");
         std::memcpy(place.result, &block, sizeof(block));
@@ -94,7 +96,7 @@ class SimpleIpcMany : public testing::TestWithParam<Shape> {
     return 0;
   }
   int read_all(CSimpleIPC& ipc) {
-    std::vector<std::uint64_t> next(shape_.writers, 0);  // Of each writer in the order it wrote.
+    std::vector<std::uint64_t> next(shape_.writers, 0);  // Each writer's blocks come in order.
     for (std::uint64_t turn = 0;; ++turn) {
       NumberedBlock block;
       if (turn % 16 == 0) {
@@ -183,8 +185,9 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SimpleIpcMany,
                                   std::to_string(test.param.readers);
                          });
 
-// The article's bug 2: the writer did not always wake the reader, which then waited for ever at the
-// last block. Here every block is the last one, and no wait has a deadline but the one that tells.
+// Bug 2 of the article that describes SimpleIPC: the writer did not always wake the reader, which
+// then waited forever for the last block. Here every block is the last one. Only the wait that
+// detects the bug has a deadline.
 class SimpleIpcLastBlock : public testing::TestWithParam<int> {};
 
 TEST_P(SimpleIpcLastBlock, WakesItsReader) {
@@ -194,7 +197,7 @@ TEST_P(SimpleIpcLastBlock, WakesItsReader) {
   CSimpleIPC there;
   CSimpleIPC back;
   for (CSimpleIPC* ipc : {&there, &back}) {
-    ipc->setMaxSpinLocksCount(0);  // Sleeps at once.
+    ipc->setMaxSpinLocksCount(0);  // Sleeps without spinning.
     ASSERT_TRUE(ipc->createConnectionPoint(8, 4));
   }
   std::vector<std::jthread> readers;
@@ -213,7 +216,7 @@ TEST_P(SimpleIpcLastBlock, WakesItsReader) {
     EXPECT_TRUE(back.read(&answer, sizeof(answer), 20'000)) << CSimpleIPC::lastErrorText();
     if (answer == i) continue;
     ADD_FAILURE() << "round " << i << ": " << answer;
-    there.requestStopCommunications();  // So that the readers end.
+    there.requestStopCommunications();  // Makes the readers end.
     break;
   }
   for (int i = 0; i < GetParam(); ++i) (void)there.write(&kEnd, sizeof(kEnd), 1000);

@@ -1,4 +1,5 @@
-// If this failed, a program written for CSimpleIPC would hold another number of blocks, or wait for ever.
+// If this failed, a program written for CSimpleIPC would get another capacity, not find its
+// connection point, or wait forever.
 #include <sys/eventfd.h>
 
 #include <array>
@@ -12,7 +13,6 @@
 namespace leat {
 namespace {
 
-// C1
 TEST_F(SimpleIpcTest, HoldsBlocksOfAllExpansionsAndNotOneMore) {
   CSimpleIPC ipc;
   ASSERT_TRUE(ipc.createConnectionPoint(8, 256, 4, false, 16)) << CSimpleIPC::lastErrorText();
@@ -21,7 +21,7 @@ TEST_F(SimpleIpcTest, HoldsBlocksOfAllExpansionsAndNotOneMore) {
   EXPECT_EQ(last_error(), Errc::timeout);
   EXPECT_FALSE(write_number(ipc, 1024, 20));
   EXPECT_EQ(last_error(), Errc::timeout);
-  // It waits for a reader.
+  // The next write waits for a reader.
   const auto [written, error] = ended_by([&] { return write_number(ipc, 1024, INFINITE); },
                                          [&] { EXPECT_EQ(read_number(ipc), 0u); });
   EXPECT_TRUE(written);
@@ -65,7 +65,6 @@ TEST_F(SimpleIpcTest, WritersThatRaceForTheLastBlocksFillItExactly) {
   }
 }
 
-// C2
 TEST_F(SimpleIpcTest, AttachWaitsUntilThePointAppears) {
   CSimpleIPC early;
   EXPECT_FALSE(early.attachToConnectionPoint("point", 0));
@@ -99,14 +98,13 @@ TEST_F(SimpleIpcTest, NameIsEnoughToFindEverything) {
   EXPECT_NE(another.getConnectionPoint(), creator.getConnectionPoint());
 }
 
-// C3
 TEST_F(SimpleIpcTest, OthersGoOnWhenTheCreatorIsGone) {
   {
     Child creator{[] {
       CSimpleIPC ipc;
       if (!ipc.createConnectionPoint(8, 10, 2, false, 0, "there")) return 1;
       if (!ipc.createConnectionPoint(8, 10) && last_error() != Errc::busy) return 2;
-      return read_number(ipc, INFINITE) == 1 ? 0 : 3;  // Stays until somebody writes.
+      return read_number(ipc, INFINITE) == 1 ? 0 : 3;  // Waits until somebody writes.
     }};
     Child echo{[] {
       CSimpleIPC there;
@@ -130,7 +128,7 @@ TEST_F(SimpleIpcTest, OthersGoOnWhenTheCreatorIsGone) {
     }
     EXPECT_EQ(echo.join(), 0);
   }
-  EXPECT_TRUE(directory().is_empty());  // Removed by the last one.
+  EXPECT_TRUE(directory().is_empty());  // The last user has removed it.
 }
 
 TEST_F(SimpleIpcTest, LeavesNothingBehindEvenIfNobodyUsedIt) {
@@ -163,7 +161,6 @@ TEST_F(SimpleIpcTest, RemovalByForceEndsInfiniteWaits) {
   }
 }
 
-// C4
 TEST_F(SimpleIpcTest, InfiniteReadIsEndedByAWrite) {
   CSimpleIPC ipc;
   ASSERT_TRUE(ipc.createConnectionPoint(8, 10));
@@ -201,7 +198,7 @@ TEST_F(SimpleIpcTest, RequestedStopEndsAllInfiniteWaitsOfTheInstance) {
         ++ended;
       });
     }
-    // Another instance of the same point is not concerned.
+    // Another instance of the same connection point is not affected.
     std::jthread undisturbed{[&] { EXPECT_EQ(read_number(other, INFINITE), 9u); }};
     std::this_thread::sleep_for(50ms);
     EXPECT_EQ(ended, 0);
@@ -253,7 +250,7 @@ TEST_F(SimpleIpcTest, StopThatIsResumedAtOnceStillEndsTheWait) {
   }
 }
 
-// The article's bug 1.
+// Bug 1 of the article that describes SimpleIPC: an infinite wait could not be ended.
 TEST_F(SimpleIpcTest, StopOnEndsAnInfiniteWait) {
   CSimpleIPC empty;
   ASSERT_TRUE(empty.createConnectionPoint(8, 1));
@@ -282,13 +279,12 @@ TEST_F(SimpleIpcTest, StopOnEndsAnInfiniteWait) {
   source = {};
   expect_stopped(ended_by(write_until(source.get_token()), stop));
   expect_stopped(ended_by(write_until(event.get()), signal));
-  // They concern that wait only, and a call that need not wait does not notice.
+  // A stop affects only the wait it was given to, and not a call that need not wait.
   EXPECT_TRUE(write_number(empty, 3, INFINITE, event.get()));
   EXPECT_EQ(read_number(empty, INFINITE, source.get_token()), 3u);
   EXPECT_EQ(read_number(full, INFINITE, nullptr), 0u);
 }
 
-// C7
 TEST_F(SimpleIpcTest, ExpansionsAreChangedForAllInstances) {
   CSimpleIPC ipc;
   ASSERT_TRUE(ipc.createConnectionPoint(8, 10, 4));
@@ -297,17 +293,17 @@ TEST_F(SimpleIpcTest, ExpansionsAreChangedForAllInstances) {
   ASSERT_TRUE(ipc.setMaxExpansionsCount(2)) << CSimpleIPC::lastErrorText();
   EXPECT_EQ(other.settings().max_expansions, 2u);
   EXPECT_EQ(read_number(other), 0u);
-  EXPECT_FALSE(write_number(other, 40));  // 39 are there, 20 may be.
+  EXPECT_FALSE(write_number(other, 40));  // There are 39 blocks; 20 are allowed.
   for (int i = 1; i <= 20; ++i) EXPECT_EQ(read_number(other), static_cast<std::uint64_t>(i));
   EXPECT_EQ(fill_up(other), 1u);
   ASSERT_TRUE(other.setMaxExpansionsCount(3));
   EXPECT_EQ(fill_up(ipc), 10u);
-  // Also for a writer that waits already.
+  // It takes effect for a writer that is already waiting, too.
   const auto [written, error] = ended_by([&] { return write_number(other, 1, INFINITE); },
                                          [&] { EXPECT_TRUE(ipc.setMaxExpansionsCount(4)); });
   EXPECT_TRUE(written);
   EXPECT_EQ(fill_up(ipc), 9u);
-  // Far beyond what it was made with.
+  // Far more than it was created with.
   ASSERT_TRUE(ipc.setMaxExpansionsCount(400)) << CSimpleIPC::lastErrorText();
   EXPECT_EQ(fill_up(other), 3960u);
 }
@@ -317,7 +313,7 @@ TEST_F(SimpleIpcTest, FewerExpansionsCountAtOnceForWritersThatHadRoom) {
   ASSERT_TRUE(ipc.createConnectionPoint(8, 256, 4, false, 16));
   Attached other{ipc};
   ASSERT_TRUE(write_number(ipc, 0));
-  ASSERT_TRUE(write_number(other, 1));  // Both know of 1024.
+  ASSERT_TRUE(write_number(other, 1));  // Both instances know the limit of 1024.
   ASSERT_TRUE(ipc.setMaxExpansionsCount(1));
   EXPECT_EQ(fill_up(other), 254u);
   EXPECT_EQ(fill_up(ipc), 0u);
@@ -336,7 +332,7 @@ TEST_F(SimpleIpcTest, TakesMemoryForExpansionsAsTheyAreNeeded) {
   const std::uint64_t full = topic.info().capacity_bytes;
   EXPECT_GE(full, 62 * kMiB);
   EXPECT_LE(full, 66 * kMiB);
-  // Not more, however many go through it.
+  // It takes no more memory, however many blocks go through.
   std::string read(4000, '\0');
   for (std::uint64_t i = 0; i < count; ++i) {
     ASSERT_TRUE(ipc.read(read.data(), read.size(), 0));
@@ -417,7 +413,7 @@ TEST_F(SimpleIpcTest, BadCallsSayWhatWasWrong) {
   expect(ipc.setMaxExpansionsCount(0), Errc::invalid_argument);
   expect(ipc.setMaxExpansionsCount(~0U), Errc::invalid_argument);
 
-  // A buffer that is too small leaves the block where it is.
+  // If the buffer is too small, the block stays in the queue.
   ASSERT_TRUE(write_number(ipc, 77));
   expect(ipc.read(&number, 7), Errc::buffer_too_small);
   EXPECT_EQ(CSimpleIPC::lastError().system_error, 8);

@@ -1,4 +1,4 @@
-// What the tests of CSimpleIPC share: a directory of their own, and blocks that hold one number.
+// Shared by the tests of CSimpleIPC: a private directory, and blocks that hold one number.
 #pragma once
 
 #include <atomic>
@@ -18,7 +18,7 @@ class SimpleIpcTest : public testing::Test {
   ~SimpleIpcTest() override { ::unsetenv("LEAT_DIR"); }
   const TestDirectory& directory() const { return directory_; }
 
-  // An instance attached to the point of another one.
+  // An instance attached to the connection point of another one.
   struct Attached : CSimpleIPC {
     explicit Attached(const CSimpleIPC& other) {
       EXPECT_TRUE(attachToConnectionPoint(other.getConnectionPoint())) << lastErrorText();
@@ -33,7 +33,7 @@ inline bool write_number(CSimpleIPC& ipc, std::uint64_t number, std::uint32_t ti
                          const CSimpleIPC::StopOn& stop = {}) {
   return ipc.write(&number, sizeof(number), timeout, stop);
 }
-// The next number, or ~0.
+// The next number, or ~0 if there is none.
 inline std::uint64_t read_number(CSimpleIPC& ipc, std::uint32_t timeout = 0,
                                  const CSimpleIPC::StopOn& stop = {}) {
   std::uint64_t number = 0;
@@ -49,7 +49,8 @@ inline std::uint64_t fill_up(CSimpleIPC& ipc) {
   return count;
 }
 
-// Calls `call` on another thread, `end` once it surely waits, and returns what the call did.
+// Runs `call` on another thread, calls `end` once it is certainly waiting,
+// and returns the results of `call`.
 template <class Call, class End>
 auto ended_by(Call call, End end) {
   decltype(call()) result{};

@@ -1,5 +1,5 @@
-// What becomes of records that members hold: acknowledged, given back, left behind, delivered too
-// often, held too long.
+// If this failed, a member's records could be delivered again after they were acknowledged, or lost
+// when it gives them back, leaves, exceeds its lease or fails too often.
 #include "group/group_testing.hpp"
 
 namespace leat {
@@ -14,7 +14,7 @@ TEST(Acknowledge, EndsARecord) {
     Member member = join(group);
     std::vector<Delivery> taken = take_all(member);
     must(member.acknowledge(taken[0]));
-    must(member.acknowledge(taken[2]));  // In any order.
+    must(member.acknowledge(taken[2]));  // Any order is allowed.
     EXPECT_EQ(member.in_flight(), 1u);
   }
   Member next = join(group);
@@ -31,7 +31,7 @@ TEST(Acknowledge, TwiceIsNotHeld) {
   EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);
   EXPECT_EQ(code(member.give_back(first)), Errc::not_held);
   const Delivery second = take(member);
-  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);  // Its place may be used again.
+  EXPECT_EQ(code(member.acknowledge(first)), Errc::not_held);  // Even if its hold was reused.
   EXPECT_EQ(member.in_flight(), 1u);
   must(member.acknowledge(second));
 }
@@ -90,7 +90,7 @@ TEST(Acknowledge, UpToOneIsInTheOrderOfTakingNotOfOffsets) {
   publish_numbers(publisher, 3);
   std::vector<Delivery> taken = take_all(member);
   must(member.give_back(taken[0]));
-  const Delivery again = take(member);  // Taken last now, though its offset is the first.
+  const Delivery again = take(member);  // Now taken last, although its offset is the lowest.
   EXPECT_EQ(to_text(again), "0 0");
   EXPECT_EQ(must(member.acknowledge_up_to(taken[2])), 2u);
   EXPECT_EQ(member.in_flight(), 1u);
@@ -179,7 +179,7 @@ TEST(GiveBack, WithADelayComesNotBefore) {
   const Delivery taken = take(member);
   const auto until = std::chrono::steady_clock::now() + 100ms;
   must(member.give_back(taken, 100ms));
-  const Delivery again = take(member);  // Sleeps until then.
+  const Delivery again = take(member);  // Sleeps until the delay has passed.
   EXPECT_GE(std::chrono::steady_clock::now(), until);
   EXPECT_EQ(to_text(again), "0 x");
   EXPECT_EQ(again.deliveries, 2u);
@@ -215,7 +215,7 @@ TEST(Leaving, GivesBackWhatIsUnacknowledged) {
   Member other = join(group);
   const std::vector<Delivery> taken = take_all(other);
   EXPECT_EQ(to_log(taken), numbers(9, 1));
-  EXPECT_EQ(taken[0].deliveries, 2u);  // It was handed out once.
+  EXPECT_EQ(taken[0].deliveries, 2u);  // It had been handed out once.
   EXPECT_EQ(taken[1].deliveries, 1u);
 }
 
@@ -245,7 +245,7 @@ TEST(Leaving, MovedMemberKeepsWhatItHolds) {
 
 // ---- max_deliveries ------------------------------------------------------------------------------
 
-// Takes and gives back until nothing comes any more.
+// Takes a record and gives it back, `times` times; then nothing more may come.
 void fail_always(Member& member, int times) {
   for (int i = 0; i < times; ++i) must(member.give_back(take(member)));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
@@ -298,7 +298,7 @@ TEST(MaxDeliveries, OthersGoOn) {
     }
   }
   EXPECT_EQ(done, (Log{"0 good", "2 fine"}));
-  while (true) {  // What is left of the bad one's deliveries.
+  while (true) {  // The remaining deliveries of the bad record.
     auto delivery = member.receive(kNothingFor);
     if (!delivery) break;
     must(member.give_back(*delivery));
@@ -401,12 +401,12 @@ TEST(Lease, RecordThatIsHeldTooLongGoesToAnother) {
   publish_all(publisher, {"x"});
   const auto start = std::chrono::steady_clock::now();
   const Delivery held = take(slow);
-  const Delivery again = take(other);  // Sleeps until then.
+  const Delivery again = take(other);  // Sleeps until the lease has run out.
   EXPECT_GE(std::chrono::steady_clock::now() - start, 100ms);
   EXPECT_EQ(to_text(again), "0 x");
   EXPECT_EQ(again.deliveries, 2u);
   EXPECT_EQ(code(slow.acknowledge(held)), Errc::lease_lost);
-  EXPECT_EQ(held.record.text(), "x");  // A copy of its own.
+  EXPECT_EQ(held.record.text(), "x");  // With a lease, a member has a copy.
   EXPECT_EQ(slow.in_flight(), 0u);
 }
 
@@ -418,7 +418,7 @@ TEST(Lease, WithinItAllIsAsUsual) {
   Member other = join(group);
   publish_numbers(publisher, 10);
   std::vector<Delivery> taken;
-  for (std::uint64_t i = 0; i < 10; ++i) {  // What it points to stays until the next one is taken.
+  for (std::uint64_t i = 0; i < 10; ++i) {  // Each copy is valid until the next record is taken.
     taken.push_back(take(member));
     EXPECT_EQ(to_text(taken.back()), numbers(1, i)[0]);
   }
@@ -469,7 +469,7 @@ TEST(Lease, AtMostOnceItOnlyFreesTheRoom) {
   EXPECT_EQ(code(slow.acknowledge(held)), Errc::lease_lost);
 }
 
-// Those behind a record whose callback takes long were not delivered yet.
+// While a callback takes long, the records after its own count as not delivered yet.
 TEST(Lease, PolledRecordsBeginTheirsWhenTheirTurnComes) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -482,7 +482,7 @@ TEST(Lease, PolledRecordsBeginTheirsWhenTheirTurnComes) {
   must(slow.poll(4, [&](const Delivery& one) {
     if (++polled != 1) return;
     EXPECT_EQ(one.record.offset, 0u);
-    while (auto taken = other.receive(200ms)) {  // The lease of the first, and the others' turn.
+    while (auto taken = other.receive(200ms)) {  // The first, after its lease, and the rest.
       deliveries[taken->record.offset] = taken->deliveries;
       must(other.acknowledge(*taken));
     }

@@ -1,6 +1,8 @@
-// Words of a group's file, or of the records that its members read, hold what no participant writes:
-// each is told as `corrupt` or `wrong_format`, soon, and nobody crashes. docs/internals/cannot-be.md
-// lists the places; the log's are in tests/unit/log/cannot_be_test.cpp.
+// If this failed, a process that writes nonsense into a group's file, or into records, could make
+// members crash or hang. They must return `corrupt` or `wrong_format` soon.
+//
+// docs/internals/cannot-be.md lists the places; those of the log are tested in
+// tests/unit/log/cannot_be_test.cpp.
 #include <fstream>
 
 #include "group/group_testing.hpp"
@@ -10,9 +12,9 @@ namespace {
 
 using namespace detail;
 
-constexpr auto kSoon = 10s;  // Only to end a test that fails.
+constexpr auto kSoon = 10s;  // Only ends a test that fails.
 
-// A topic with a group, and what the tests write into.
+// A topic with a group, and access to the words that the tests overwrite.
 class ScribbledGroup {
  public:
   explicit ScribbledGroup(const TopicOptions& topic = {}, const GroupOptions& group = {})
@@ -36,7 +38,8 @@ class ScribbledGroup {
   }
   std::uint64_t first_position() { return topic_.shared().geometry().segment_granules; }
 
-  // What each way to take says. A new member for each: it is of no use afterwards.
+  // Every way to take records must return `corrupt`. Each uses a new member,
+  // which is useless afterwards.
   void expect_corrupt() {
     {
       Member member = join(group_);
@@ -72,7 +75,7 @@ TEST(GroupCannotBe, EveryWrongHeaderFieldIsRefused) {
     file.write(reinterpret_cast<const char*>(&value), sizeof(value)).flush();
     const Topic again = scribbled.topic().open_again();
     const Errc found = code(again.find_group(kGroupName));
-    // Publishers can't know what it holds.
+    // Publishers cannot know which room such a group holds.
     auto publisher = must(again.publisher());
     Errc published = Errc::ok;
     for (int i = 0; i < 20 && published == Errc::ok; ++i)
@@ -116,7 +119,7 @@ TEST(GroupCannotBe, ACursorInsideARecordIsCorrupt) {
   must(scribbled.publisher().publish(std::string(100, 'x')));
   must(scribbled.publisher().publish("y"));
   scribbled.set_cursor(CursorValue::make(scribbled.first_position() + 1, 0, 0, 0, 0));
-  // Nothing is committed there, so it is a hole, and nobody's.
+  // Nothing is committed there, so it is a hole without an owner.
   Member member = join(scribbled.group());
   EXPECT_EQ(code(member.receive(kSoon)), Errc::corrupt);
 }
@@ -160,8 +163,8 @@ TEST(GroupCannotBe, ASegmentInMemoryThatIsNoneIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-// A position that is nobody's waits for a segment that may never come; nothing tells it from one that
-// is about to be opened. A new seek mends it.
+// A cursor far ahead waits for a segment that may never come; it cannot be told from one that is
+// about to be opened. A seek repairs it.
 TEST(GroupCannotBe, ACursorFarAheadIsMendedByASeek) {
   ScribbledGroup scribbled;
   must(scribbled.publisher().publish("x"));
@@ -285,7 +288,7 @@ TEST(GroupCannotBe, AnOwnerThatIsNoSeatBelongsToNobody) {
     ASSERT_EQ(code(scribbled.publisher().publish(kHalfText, kSoon)), Errc::ok);
 }
 
-// ---- What is bounded, and says nothing --------------------------------------------------------------
+// ---- Wrong values that are bounded without an error ----------------------------------------------
 
 TEST(GroupCannotBe, CountsThatAreTooHighAreBounded) {
   ScribbledGroup scribbled;
@@ -319,7 +322,7 @@ TEST(GroupCannotBe, AClaimOfNoPartitionWasNotMade) {
   }
   store_relaxed(scribbled.view().seat(0).claiming, std::uint64_t{1} << 16 | 0xffff);
   store_relaxed(scribbled.view().cursor(0).place,
-                load_relaxed(scribbled.view().cursor(0).place) | 0xff);  // No seat's.
+                load_relaxed(scribbled.view().cursor(0).place) | 0xff);  // No such seat.
   Member member = join(scribbled.group());
   (void)member.receive(kNothingFor);
   must(scribbled.publisher().publish("y"));

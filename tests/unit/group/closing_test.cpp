@@ -1,5 +1,6 @@
-// A group, or a topic, is deleted by force while members live: what they read in place stays until their
-// next call tells them, and publishers go on.
+// If this failed, deleting a group or topic by force could change a record
+// while a member reads it, or block publishers. Records in place must stay
+// until the member's next call, which returns `closed` or `deleted`.
 #include <sys/wait.h>
 
 #include <atomic>
@@ -9,7 +10,7 @@
 namespace leat {
 namespace {
 
-// Several times around a topic of a few segments.
+// Publishes several laps of a topic of a few segments.
 void go_round(Publisher& publisher, int times = 100) {
   for (int i = 0; i < times; ++i) {
     const Errc published = code(publisher.publish(kHalfText, kPatience));
@@ -36,7 +37,7 @@ TEST(GroupClosing, WhatAMemberReadsInPlaceStaysUntilItsNextCall) {
   EXPECT_EQ(code(member.acknowledge(read)), Errc::closed);
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::closed);
   EXPECT_EQ(code(member.acknowledge_all()), Errc::closed);
-  EXPECT_EQ(group_files(topic), 0u);  // The last one took it out.
+  EXPECT_EQ(group_files(topic), 0u);  // The last member has removed it.
 }
 
 TEST(GroupClosing, WhatItTookOverStaysToo) {
@@ -163,7 +164,7 @@ TEST(GroupClosing, AStoppedMemberKeepsWhatItReadsAndADeadOneNothing) {
   const TestTopic topic{{.capacity_bytes = 8 * kSegment, .policy = Policy::fail}};
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
-  for (int i = 0; i < 2; ++i) must(publisher.publish(kHalfText));  // One segment.
+  for (int i = 0; i < 2; ++i) must(publisher.publish(kHalfText));  // Fills one segment.
   Child reader{[&] {
     Member member = join(must(topic.open_again().find_group(kGroupName)));
     const Delivery read = take(member);
@@ -186,7 +187,7 @@ TEST(GroupClosing, TheDeadHoldNothing) {
   const TestTopic topic{{.capacity_bytes = 2 * kSegment, .policy = Policy::fail}};
   auto publisher = must(topic->publisher());
   const Group group = group_of(*topic);
-  for (int i = 0; i < 4; ++i) must(publisher.publish(kHalfText));  // Both segments.
+  for (int i = 0; i < 4; ++i) must(publisher.publish(kHalfText));  // Fills both segments.
   Child reader{[&] {
     Member member = join(must(topic.open_again().find_group(kGroupName)));
     const std::vector<Delivery> taken = take_all(member);
@@ -199,7 +200,7 @@ TEST(GroupClosing, TheDeadHoldNothing) {
   EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::full);
   EXPECT_EQ(reader.kill(SIGKILL), -SIGKILL);
   EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
-  // Nobody was left to take it out: whoever opens a group next does.
+  // No member was left to remove it; the next process that opens a group does.
   EXPECT_EQ(group_files(topic), 1u);
   (void)group_of(*topic);
   EXPECT_EQ(group_files(topic), 1u);
@@ -234,7 +235,7 @@ TEST(TopicClosing, WhatASubscriberReadsInPlaceStays) {
   EXPECT_EQ(two.text(), "read");
 }
 
-// A publisher in a process that had never looked at the group finds its file gone.
+// A publisher in a process that has not mapped the group yet finds its file gone.
 TEST(TopicClosing, APublisherThatNeverSawTheGroupIsToldOfTheDeletion) {
   const TestTopic topic;
   const Topic other = topic.open_again();

@@ -1,5 +1,5 @@
-// Records that come back: what poll has not handed out, what was given back or waits for its key; and
-// the limits that count or do not count them.
+// If this failed, returned records (not handed out by poll, given back, or parked for their key)
+// could be lost, come out of order by key, or use up a member's limit so that the group stalls.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -47,7 +47,7 @@ TEST(MemberPoll, CountsOnlyWhatItHandedOut) {
     poll_and_die(topic);
     Member member = join(group);
     for (const Delivery& one : take_what_comes(member, 49)) EXPECT_EQ(one.deliveries, 1u);
-    EXPECT_EQ(dead_values(dead_topic(topic)).size(), 1u);  // Only one was seen.
+    EXPECT_EQ(dead_values(dead_topic(topic)).size(), 1u);  // Only one was handed out.
   }
 }
 
@@ -61,7 +61,7 @@ TEST(MemberPoll, AtMostOnceLosesOnlyWhatItHandedOut) {
   EXPECT_EQ(sorted(to_log(take_what_comes(member, 49))), sorted(numbers(49, 1)));
 }
 
-// Somebody's callback does not return: whoever else is there gets all but that record; by key, all but
+// While a callback does not return, other members get all records but that one; by key, all but
 // those with its key.
 TEST(MemberPoll, CallbackThatBlocksHoldsBackItsOwnRecordOnly) {
   for (const bool by_key : {false, true}) {
@@ -81,7 +81,7 @@ TEST(MemberPoll, CallbackThatBlocksHoldsBackItsOwnRecordOnly) {
     }};
     while (!blocks) std::this_thread::yield();
     Member other = join(group);
-    const std::size_t count = by_key ? 54 : 59;  // Six have its key.
+    const std::size_t count = by_key ? 54 : 59;  // Six records have the blocked key.
     EXPECT_EQ(drain(other, count).size(), count);
     EXPECT_EQ(code(other.receive(kNothingFor)), Errc::timeout);
     EXPECT_EQ(group.info().redelivered, 0u);
@@ -92,7 +92,8 @@ TEST(MemberPoll, CallbackThatBlocksHoldsBackItsOwnRecordOnly) {
   }
 }
 
-// By key, too, the lease of each record runs from when the callback gets it: nobody else has it then.
+// By key, too, a record's lease begins when the callback gets it; until it
+// ends, nobody else gets the record.
 TEST(MemberPoll, LeaseRunsFromTheHandOver) {
   constexpr auto kLease = 100ms;
   const TestTopic topic;
@@ -100,7 +101,7 @@ TEST(MemberPoll, LeaseRunsFromTheHandOver) {
   const Group group = group_of(*topic, {.by_key = true, .lease = kLease});
   publish_keyed(publisher, "a", 4);
   Member member = join(group);
-  std::optional<Member> other;  // Joins when the batch is claimed.
+  std::optional<Member> other;  // Joins after the batch is claimed.
   std::uint64_t seen = 0;
   while (seen < 4) {
     must(member.poll(4, [&](const Delivery& mine) {
@@ -129,7 +130,7 @@ TEST(ComeBack, RetakenRecordsCountAgainstTheLimit) {
     Member earlier = join(group);
     for (int k = 0; k < 3; ++k) (void)take(earlier);
   }
-  EXPECT_EQ(group.info().in_flight, 3u);  // Each took what the one before had left.
+  EXPECT_EQ(group.info().in_flight, 3u);  // Each member took what the previous one had left.
   std::vector<Delivery> taken;
   while (taken.size() < 3) must(member.receive(taken, 10, kPatience));
   EXPECT_EQ(taken.size(), 3u);
@@ -155,12 +156,13 @@ TEST(ComeBack, GivenBackRecordsUseUpNoPlaces) {
   EXPECT_EQ(info.returned_limit, 64u);
   EXPECT_EQ(info.claiming, Errc::redelivery_full);
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
-  Member other = join(group);  // With a row of its own.
+  Member other = join(group);  // It has a row of holds of its own.
   EXPECT_EQ(drain(other, 12), numbers(12, kRoom));
   EXPECT_EQ(group.info().lag, 0u);
 }
 
-// What others took of the records that a member gave back is in its row.
+// Records that a member gave back and others took lie in its row, but do not
+// count against its limit.
 TEST(ComeBack, WhatOthersHoldUsesUpNoPlaces) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -194,7 +196,7 @@ TEST(ComeBack, HotKeyDoesNotStopOtherKeys) {
   EXPECT_EQ(code(fast.receive(kNothingFor)), Errc::timeout);
   must(slow.acknowledge(held));
   std::uint64_t next = 1;
-  while (next <= 100) {  // In order, whoever takes them.
+  while (next <= 100) {  // In order, whichever member takes them.
     const Delivery one = take(next % 2 == 0 ? fast : slow);
     EXPECT_EQ(one.record.offset, next++);
     must((next % 2 == 0 ? slow : fast).acknowledge(one));
@@ -221,8 +223,8 @@ TEST(ComeBack, SeekBackLeavesHeldKeysAlone) {
   }
 }
 
-// Many members, batches, keys, polls, records given back: the records of a key are done one at a time
-// and in order.
+// With many members, batches, keys, polls and returned records, the records of a key are still
+// processed one at a time and in order.
 TEST(ComeBack, OrderByKeyHoldsInBatches) {
   constexpr std::size_t kKeys = 5;
   constexpr std::size_t kRecords = 4000;
@@ -232,7 +234,7 @@ TEST(ComeBack, OrderByKeyHoldsInBatches) {
   for (std::size_t i = 0; i < kRecords; ++i)
     must(publisher.publish({.key = std::to_string(i % kKeys), .value = std::to_string(i / kKeys)}));
   std::vector<std::atomic<int>> owner(kKeys);
-  std::vector<std::size_t> done(kKeys, 0);  // Only whoever has the key touches it.
+  std::vector<std::size_t> done(kKeys, 0);  // Accessed only by the member that has the key.
   std::atomic<std::size_t> left{kRecords};
   std::atomic<int> wrong{0};
   {
@@ -276,7 +278,7 @@ TEST(ComeBack, OrderByKeyHoldsInBatches) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
-// ---- Times that end never --------------------------------------------------------------------------
+// ---- Infinite times ------------------------------------------------------------------------------
 
 constexpr auto kForEver = std::chrono::nanoseconds::max();
 

@@ -1,5 +1,5 @@
-// Records that were handed out too often: where they go, what is told about them, and what is counted.
-// That they go at all: acknowledge_test.cpp.
+// If this failed, records that failed too often would go to a wrong or full topic, or be counted
+// wrongly. acknowledge_test.cpp tests that they are moved there at all.
 #include "leat/group/dead_letters.hpp"
 
 #include <map>
@@ -11,7 +11,7 @@ namespace {
 
 using detail::dead_letter_topic_name;
 
-// The next record fails once too often. The group has max_deliveries 1.
+// Makes the next record a dead letter. The group has max_deliveries 1.
 void fail_once(Member& member) {
   must(member.give_back(take(member)));
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
@@ -25,7 +25,7 @@ TEST(DeadLetters, TheNameIsPlainForAPlainGroup) {
 }
 
 TEST(DeadLetters, NoTwoGroupsShareATopic) {
-  // Every place where the topic's name may end gives another name.
+  // Every way to split a name into topic and group must give another name for the dead letters.
   std::map<std::string, std::pair<std::string, std::string>> owners;
   const auto add = [&](const std::string& topic, const std::string& group) {
     const std::pair owner{topic, group};
@@ -58,7 +58,8 @@ TEST(DeadLetters, OfAGroupWithDotsHaveATopicOfTheirOwn) {
 
 TEST(DeadLetters, TheNameMustBeATopicsName) {
   const TestTopic topic;
-  const std::string dots = "g" + std::string(185, '.') + "g";  // The 185 makes it too long.
+  // ".dead185" makes the name too long.
+  const std::string dots = "g" + std::string(185, '.') + "g";
   EXPECT_EQ(code(topic->group(dots, {.max_deliveries = 1})), Errc::invalid_argument);
   EXPECT_EQ(code(topic->group(dots, {})), Errc::ok);
 }
@@ -76,7 +77,7 @@ TEST(DeadLetters, OfAGrowingTopicBeginAsSmallAndGrow) {
   EXPECT_EQ(dead.policy(), Policy::grow);
   EXPECT_EQ(dead.info().capacity_bytes, 8 * kSegment);
   EXPECT_EQ(dead.info().max_capacity_bytes, 64 * kSegment);
-  // Whoever holds its room gets all of them, beyond what it began with.
+  // A group that holds room gets all of them, more than fit into the initial capacity.
   const Group readers = group_of(dead);
   constexpr std::size_t kLetters = 40;
   for (std::size_t i = 0; i < kLetters; ++i) {
@@ -146,7 +147,7 @@ TEST(DeadLetters, AreCountedAndAreNoRedeliveries) {
   }
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(group.info().dead_letters, 2u);
-  EXPECT_EQ(group.info().redelivered, 2u);  // Each of them once more.
+  EXPECT_EQ(group.info().redelivered, 2u);  // Each was redelivered once.
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 

@@ -1,10 +1,11 @@
-// A publisher whose own thread has the only members that could make room is told, as with subscribers.
+// If this failed, a publisher could wait forever for members of its own thread, or get
+// `would_deadlock` although another thread could free room.
 #include "group/group_testing.hpp"
 
 namespace leat {
 namespace {
 
-// Publishes until there is no room, which it waits for.
+// Publishes until it gets an error; waits for room until the deadline.
 Errc fill(Publisher& publisher, const Deadline& deadline = kPatience) {
   for (int i = 0; i < 1000; ++i) {
     auto published = publisher.publish(kHalfText, deadline);
@@ -20,7 +21,7 @@ TEST(GroupDeadlock, TheOnlyMemberIsThePublishersOwn) {
   Member member = join(group);
   EXPECT_EQ(code(member.receive(Deadline::immediate())), Errc::timeout);  // It is this thread's.
   EXPECT_EQ(fill(publisher), Errc::would_deadlock);
-  // It may go on as soon as it makes room.
+  // It may continue as soon as the member frees room.
   const std::size_t count = drain(member).size();
   EXPECT_EQ(count, 8u);
   EXPECT_EQ(code(publisher.publish(kHalfText, kPatience)), Errc::ok);
@@ -62,7 +63,7 @@ TEST(GroupDeadlock, SeveralGroupsAndSubscribersOfOneThread) {
   EXPECT_EQ(fill(publisher), Errc::would_deadlock);
   (void)drain(one);
   (void)drain(two);
-  EXPECT_EQ(fill(publisher), Errc::would_deadlock);  // Because of the subscriber.
+  EXPECT_EQ(fill(publisher), Errc::would_deadlock);  // Because of this thread's subscriber.
 }
 
 TEST(GroupDeadlock, AnotherThreadsMemberCouldMakeRoom) {
@@ -85,7 +86,7 @@ TEST(GroupDeadlock, AnotherGroupsMemberCouldMakeRoom) {
   const TestTopic topic;
   Member mine = join(group_of(*topic, {}, "mine"));
   (void)mine.receive(Deadline::immediate());
-  const Group others = group_of(*topic, {}, "others");  // Has none yet; somebody may join.
+  const Group others = group_of(*topic, {}, "others");  // No members yet, but somebody may join.
   auto publisher = must(topic->publisher());
   EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
   std::jthread{[&] {
@@ -126,7 +127,7 @@ TEST(GroupDeadlock, AMemberThatWentToAnotherThreadIsThatOnes) {
   (void)member.receive(Deadline::immediate());
   std::jthread{[&] { (void)member.receive(Deadline::immediate()); }}.join();
   EXPECT_EQ(fill(publisher, kNothingFor), Errc::timeout);
-  (void)member.acknowledge_all();  // And back.
+  (void)member.acknowledge_all();  // Now it is this thread's member again.
   EXPECT_EQ(fill(publisher), Errc::would_deadlock);
 }
 

@@ -1,4 +1,5 @@
-// Members that are killed, and members that a child inherited.
+// If this failed, a killed member's records could be lost or never go to another member, or a
+// forked child could use its parent's member.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -9,7 +10,7 @@
 namespace leat {
 namespace {
 
-// A child that joined the group, was handed so many records, and is stopped.
+// A child that joined the group, took a number of records, and is stopped.
 class Holder {
  public:
   Holder(const TestTopic& topic, int handed_out)
@@ -163,8 +164,8 @@ TEST(MemberDeath, RoomThatItHeldIsFreed) {
   EXPECT_EQ(sorted(drain(member, count + 50)), sorted(repeated(count + 50, kHalfText)));
 }
 
-// Members of several processes are killed in the middle of their work, again and again: in the end
-// every record was done at least once, and nothing is left over.
+// Members in several processes are killed during their work, again and again. In the end every
+// record was processed at least once, and nothing is left.
 TEST(MemberDeath, AgainAndAgainLosesNothing) {
   constexpr std::uint64_t kRecords = 3000;
   const TestTopic topic{{.capacity_bytes = 16 * kSegment}};
@@ -232,7 +233,7 @@ TEST(MemberFork, InheritedHandlesSayForked) {
                      code(member.give_back(held)) == Errc::forked &&
                      code(member.wait(Deadline::immediate())) == Errc::forked &&
                      code(member.wait_fd()) == Errc::forked;
-    { const Member dropped = std::move(member); }  // Is the parent's, and stays so.
+    { const Member dropped = std::move(member); }  // Must not end the parent's membership.
     return all ? 0 : 1;
   }};
   EXPECT_EQ(child.join(), 0);
@@ -258,7 +259,8 @@ TEST(MemberFork, ChildThatOpensAgainIsAMemberOfItsOwn) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
-// The child has the parent's place in the code, and nothing of the parent's.
+// A callback forks. The child continues at the same place in the code, but
+// must not get the parent's records.
 TEST(GroupFork, AChildOfACallbackGetsNoRecords) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());

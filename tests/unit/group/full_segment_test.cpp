@@ -1,12 +1,12 @@
-// If this failed, a group at the end of a segment that is full to its last granule would call the topic
-// corrupt.
+// If this failed, a group would report `corrupt` for a healthy topic when its cursor is at the end
+// of a segment that is full to its last granule.
 #include "testing.hpp"
 
 namespace leat {
 namespace {
 
-// Segments of 4096 bytes hold exactly 128 records of 8 bytes. A cursor behind the last of them lies where
-// the next segment begins, and counts records from there.
+// A segment of 4096 bytes holds exactly 128 records of 8 bytes. A cursor behind the last one is at
+// the start of the next segment, and counts records from there.
 TEST(GroupCursor, OffsetsAreRightWhereRecordsFillTheirSegment) {
   const TestTopic topic{{.capacity_bytes = 8 * kSegment}};
   const Group group = must(topic->group("workers", {.from = From::beginning}));
@@ -25,8 +25,8 @@ TEST(GroupCursor, OffsetsAreRightWhereRecordsFillTheirSegment) {
   }
 }
 
-// A member that has long not taken anything stands in an old segment while the cursor is at the end of a
-// full one, where nothing is yet. It once looked for a hole at its old place, and called that corrupt.
+// A member that has not taken anything for long still knows an old segment, while the cursor is at
+// the end of a full one. It once looked for a hole at its old place, and reported `corrupt`.
 TEST(GroupCursor, AMemberThatFellBehindFindsNothingWrong) {
   const TestTopic topic{{.capacity_bytes = 8 * kSegment}};
   const Group group = must(topic->group("workers", {.from = From::beginning}));
@@ -40,7 +40,7 @@ TEST(GroupCursor, AMemberThatFellBehindFindsNothingWrong) {
   for (int i = 0; i < 2 * 128; ++i) must(publisher.publish("12345678"));
   while (taken < 3 * 128) must(busy.poll(128, count));
   for (int i = 0; i < 5; ++i) {
-    std::this_thread::sleep_for(12ms);  // It looks around once a tick of the kernel's clock.
+    std::this_thread::sleep_for(12ms);  // It looks for holes once per tick of the kernel's clock.
     EXPECT_EQ(code(idle.receive(Deadline::immediate())), Errc::timeout);
   }
 }

@@ -1,4 +1,5 @@
-// Groups as things: made, found, listed, looked at, moved and deleted.
+// If this failed, a program could not rely on making, finding, listing, inspecting, moving or
+// deleting groups: for example, a group could begin at a wrong record, or its name stay in use.
 #include "group/group_testing.hpp"
 
 namespace leat {
@@ -173,7 +174,7 @@ TEST(GroupInfo, CountsWhatIsAheadInFlightAndAgain) {
   EXPECT_EQ(member.in_flight(), 10u);
 
   must(member.give_back(taken[4]));
-  EXPECT_EQ(group.info().in_flight, 10u);  // Given back is not done.
+  EXPECT_EQ(group.info().in_flight, 10u);  // A record that was given back is still in flight.
   const Delivery again = take(member);
   EXPECT_EQ(to_text(again), "4 4");
   EXPECT_EQ(group.info().redelivered, 1u);

@@ -1,8 +1,9 @@
-// What the unit tests of groups share: groups that begin at the beginning, and short ways to take.
+// Shared by the unit tests of groups: groups that begin at the beginning, and
+// short ways to take records.
 //
 //     const Group group = group_of(*topic, {.max_deliveries = 2});
 //     Member member = must(group.join());
-//     EXPECT_EQ(drain(member), (Log{"0 a", "1 b"}));   // takes and acknowledges what is there
+//     EXPECT_EQ(drain(member), (Log{"0 a", "1 b"}));   // takes and acknowledges all there are
 #pragma once
 
 #include <algorithm>
@@ -14,9 +15,9 @@
 
 namespace leat {
 
-// How long anything may take before a test calls it stuck.
+// How long anything may take before a test considers it stuck.
 inline constexpr auto kPatience = 30s;
-// For what must not come. Too short would only let a failure pass, never make one up.
+// How long to wait for something that must not come. Too short a time could only hide a failure.
 inline constexpr auto kNothingFor = 30ms;
 
 inline constexpr char kGroupName[] = "g";
@@ -43,7 +44,7 @@ inline std::string header_of(const Record& record, std::string_view name) {
   return "(none)";
 }
 inline Delivery take(Member& member) { return must(member.receive(kPatience)); }
-// Not only by the last look, when the time is over: somebody or a timer woke it.
+// Fails if the member was not woken but found the record only when its deadline passed.
 inline Delivery take_in_time(Member& member) {
   const Deadline half{kPatience / 2};
   Delivery one = take(member);
@@ -51,7 +52,7 @@ inline Delivery take_in_time(Member& member) {
   return one;
 }
 
-// Everything that is there, left unacknowledged.
+// Takes all available records without acknowledging them.
 inline std::vector<Delivery> take_all(Member& member) {
   std::vector<Delivery> taken;
   while (true) {
@@ -67,7 +68,7 @@ inline Log drain(Member& member) {
   return to_log(taken);
 }
 
-// `count` records, waited for and acknowledged.
+// Waits for `count` records and acknowledges them.
 inline Log drain(Member& member, std::size_t count) {
   Log log;
   while (log.size() < count) {
@@ -78,8 +79,9 @@ inline Log drain(Member& member, std::size_t count) {
   return log;
 }
 
-// By key, with a lease: `other` takes away what somebody else has, and sees that its slot is that one's.
-// False: it came too far, and had the record.
+// By key, with a lease: `other` takes away a record of another member whose
+// lease ran out, and finds that the key's slot still belongs to that member.
+// False if it got further and received the record.
 inline bool takes_lease_away(const Group& group, Member& other) {
   do {
     if (other.receive(Deadline::immediate())) return false;
@@ -87,7 +89,7 @@ inline bool takes_lease_away(const Group& group, Member& other) {
   return !other.receive(Deadline::immediate());
 }
 
-// Of each pair the key and the value.
+// Publishes a record for each pair of key and value.
 inline void publish_pairs(Publisher& publisher,
                           std::initializer_list<std::pair<const char*, std::string>> pairs) {
   for (const auto& [key, value] : pairs) must(publisher.publish({.key = key, .value = value}));
@@ -95,7 +97,7 @@ inline void publish_pairs(Publisher& publisher,
 inline void publish_all(Publisher& publisher, std::initializer_list<const char*> values) {
   for (const char* value : values) must(publisher.publish(value));
 }
-// The values are "0", "1", …
+// Publishes records with the values "0", "1", …
 inline void publish_numbers(Publisher& publisher, std::uint64_t count, std::uint64_t first = 0) {
   for (std::uint64_t i = 0; i < count; ++i) must(publisher.publish(std::to_string(first + i)));
 }
@@ -115,7 +117,7 @@ inline Log operator+(Log left, const Log& right) {
   return left;
 }
 
-// The records of the topic that takes what failed too often.
+// The values of all records in a topic of dead letters.
 inline std::vector<std::string> dead_values(const Topic& dead) {
   std::vector<std::string> values;
   auto reader = must(dead.subscriber({.from = From::beginning, .gating = false}));

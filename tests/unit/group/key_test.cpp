@@ -1,4 +1,5 @@
-// Groups by key: records of one key go to one member at a time, in order.
+// If this failed, in a group by key two members could process records with the same key at the same
+// time or out of order, or other keys would wait without a reason.
 #include <atomic>
 #include <map>
 #include <memory>
@@ -52,7 +53,7 @@ TEST(ByKey, GivenBackRecordHoldsItsKeyBack) {
   EXPECT_EQ(of_others, (Log{"2 3"}));
 }
 
-// The same for ever: the other keys do not wait for it.
+// One key is held forever; the other keys must not wait for it.
 TEST(ByKey, OtherKeysGoOnMeanwhile) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -127,7 +128,8 @@ TEST(ByKey, HolderThatLeavesLetsItsKeyGo) {
   EXPECT_EQ(drain(b, 2), (Log{"0 1", "1 2"}));
 }
 
-// Records of one key that came back; of those behind the first some are ready in the member then.
+// A member that has given back `count` records of one key. When it takes the first again, some of
+// those behind it become ready in that member.
 std::optional<Member> with_records_ready(Publisher& publisher, const Group& group, int count = 16) {
   std::optional<Member> member = join(group);
   for (int i = 0; i < count; ++i) must(publisher.publish({.key = "k", .value = std::to_string(i)}));
@@ -152,7 +154,8 @@ TEST(ByKey, WhatWasTakenWithItsLeaseComesBeforeWhatIsReady) {
   auto member = with_records_ready(publisher, group, 1000);
   const Delivery first = take(*member);
   Member other = join(group);
-  // The member goes on, and does nothing about the first record, until the other one has taken it.
+  // The member processes others, but not the first record, until the other
+  // member has taken that away.
   std::uint64_t returned = group.info().returned;
   for (bool is_back = false; !is_back;) {
     auto next = other.receive(1ms);
@@ -177,7 +180,8 @@ TEST(ByKey, WhatDidNotFitKeepsItsPlace) {
   EXPECT_EQ(drain(*member, 16), numbers(16));
 }
 
-// What has the key of a record that comes back in an hour waits with it; what is behind them does not.
+// Records with the key of one that is delayed for an hour wait with it; a
+// record behind them must not wait.
 void expect_one_behind(std::size_t members, int keys) {
   const TestTopic topic{{.capacity_bytes = 256 * kSegment, .participants = 128}};
   const Group group = group_of(*topic, {.by_key = true, .members = 64, .in_flight = 16384});
@@ -208,7 +212,7 @@ TEST(ByKey, WhatIsBehindManyKeysThatWaitIsFound) {
   expect_one_behind(60, 6000);
 }
 
-// The timer of somebody who waits for nothing would wake it for ever.
+// A member that can take nothing must sleep, and not be woken by a timer again and again.
 TEST(ByKey, WhoeverHasNothingToDoSleeps) {
   const TestTopic topic{{.capacity_bytes = 64 * kSegment}};
   const Group group = group_of(*topic, {.by_key = true});
@@ -223,7 +227,8 @@ TEST(ByKey, WhoeverHasNothingToDoSleeps) {
   EXPECT_LT(used() - before, 250'000'000);
 }
 
-// Another member has taken the record away, and found that its slot is somebody's.
+// Another member has taken the record away, and found that its key's slot still belongs to the
+// first. False if that did not happen; try again.
 bool is_found_after_its_owner_left() {
   const TestTopic topic;
   const Group group = group_of(*topic, {.by_key = true, .lease = 20ms});
@@ -242,15 +247,15 @@ TEST(ByKey, WhoLeavesAfterItLostARecordSaysThatItsSlotIsFree) {
   while (!is_found_after_its_owner_left()) ASSERT_LT(++tries, 100);
 }
 
-// Three members on threads of their own, some of which give back: each key's records are done one at
-// a time, in order.
+// Three members on threads of their own; some give records back. Each key's records are processed
+// one at a time, in order.
 TEST(ByKey, OrderHoldsAmongThreads) {
   constexpr std::size_t kKeys = 7;
   constexpr std::size_t kRecords = 700;
   const TestTopic topic{{.capacity_bytes = 64 * kSegment}};
   const Group group = group_of(*topic, {.by_key = true});
   std::vector<std::atomic<int>> busy(kKeys);
-  std::vector<std::size_t> done(kKeys, 0);  // Only whoever has the key touches it.
+  std::vector<std::size_t> done(kKeys, 0);  // Accessed only by the member that has the key.
   std::atomic<std::size_t> left{kRecords};
   std::atomic<int> wrong{0};
   {

@@ -1,5 +1,8 @@
-// A member that gets no memory. This file replaces operator new: on the thread of a test it fails after
-// so many allocations as the test says.
+// If this failed, a member that runs out of memory could lose a record, count
+// it as delivered, or crash.
+//
+// This file replaces operator new: on the thread of a test it fails after a
+// given number of allocations.
 #include <cstdlib>
 #include <memory>
 #include <new>
@@ -19,7 +22,7 @@ struct Allocations {
 }  // namespace
 }  // namespace leat
 
-// Not inlined: where both are seen, GCC takes new and free for a mismatch.
+// Not inlined, because GCC would warn about a mismatch of new and free.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (leat::allocations_left == 0) throw std::bad_alloc{};
   if (leat::allocations_left > 0) --leat::allocations_left;
@@ -84,7 +87,7 @@ TEST(MemberMemory, WorkingNeedsNone) {
   }
 }
 
-// The record is not lost, nor counted as delivered.
+// The record is neither lost nor counted as delivered.
 TEST(MemberMemory, RecordThatCannotBeCopiedGoesBack) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -104,7 +107,7 @@ TEST(MemberMemory, RecordThatCannotBeCopiedGoesBack) {
   EXPECT_EQ(sorted(log), numbers(2));
 }
 
-// Nor is one that was handed out too often taken for one that may be handed out once more.
+// A record that was handed out too often must not be handed out once more.
 TEST(MemberMemory, DeadLetterThatCannotBeCopiedStaysOne) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());

@@ -1,5 +1,5 @@
-// A group against a naive model: whatever its members do, in any order, each record is done once,
-// nobody gets what another holds, and the counts are right.
+// If this failed, some sequence of calls could make a group deliver a record twice at the same
+// time, lose one, or show wrong counts. Random calls are compared with a naive model.
 #include <map>
 #include <memory>
 #include <random>
@@ -41,7 +41,7 @@ class ModelRun {
     }
   }
 
-  // One member does what is left.
+  // All members leave, and a new one processes the rest.
   void finish() {
     for (Seat& seat : seats_) leave(seat);
     for (std::size_t i = 1; i < kSeats; ++i) seats_[i].member.reset();
@@ -66,7 +66,7 @@ class ModelRun {
   };
   struct Seat {
     std::unique_ptr<Member> member;
-    std::vector<Delivery> held;  // In the order of taking.
+    std::vector<Delivery> held;  // In the order in which it took them.
   };
 
   std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
@@ -97,7 +97,7 @@ class ModelRun {
     const std::uint32_t partition = batch_partition(*first, texts.size());
     for (std::size_t i = 0; i < texts.size(); ++i) note(partition, *first + i, texts[i]);
   }
-  // The partition whose end moved: where a publisher without keys writes.
+  // The partition of a batch without keys: the one whose end moved.
   std::uint32_t batch_partition(std::uint64_t first, std::size_t count) {
     if (!batches_in_) {
       const TopicInfo info = topic_->info();
@@ -140,7 +140,7 @@ class ModelRun {
     if (seat.held.empty()) return;
     const auto at = seat.held.begin() + static_cast<std::ptrdiff_t>(below(seat.held.size()));
     if (in_place_) {
-      ASSERT_EQ(at->record.text(), known_[place_of(*at)].text);  // It is still there.
+      ASSERT_EQ(at->record.text(), known_[place_of(*at)].text);  // It has not changed.
     }
     ASSERT_EQ(code(seat.member->acknowledge(*at)), Errc::ok);
     ASSERT_EQ(code(seat.member->acknowledge(*at)), Errc::not_held);
@@ -175,7 +175,7 @@ class ModelRun {
 
   void check_counts() {
     const GroupInfo info = group_.info();
-    EXPECT_GE(info.lag + info.in_flight, open_);  // A gap that nobody has passed yet counts as lag.
+    EXPECT_GE(info.lag + info.in_flight, open_);  // Gaps not passed yet count as lag.
     EXPECT_EQ(info.redelivered, redelivered_);
     EXPECT_EQ(info.members.size(), kSeats);
     std::size_t held = 0;
@@ -192,7 +192,7 @@ class ModelRun {
   std::map<Place, Known> known_;
   std::optional<std::uint32_t> batches_in_;
   std::uint64_t next_ = 0;
-  std::uint64_t open_ = 0;  // Published and not acknowledged.
+  std::uint64_t open_ = 0;  // Records published and not acknowledged.
   std::uint64_t redelivered_ = 0;
 };
 

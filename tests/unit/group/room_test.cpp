@@ -1,4 +1,5 @@
-// Room in the topic: who holds it, and for how long.
+// If this failed, a publisher could overwrite records that a group has not finished, or wait for a
+// group that holds no room.
 #include "group/group_testing.hpp"
 
 namespace leat {
@@ -153,7 +154,7 @@ TEST(GroupReleased, NeverFallsAndEndsAtTheEnd) {
   for (std::uint64_t i = 0; i < 50; ++i) {
     publish_numbers(publisher, 1, i);
     const Delivery delivery = take(member);
-    EXPECT_LE(group.released(), i);  // The one in flight is not released.
+    EXPECT_LE(group.released(), i);  // The record in flight is not released.
     if (i % 10 == 3) {
       must(member.give_back(delivery));
       must(member.acknowledge(take(member)));
@@ -167,8 +168,7 @@ TEST(GroupReleased, NeverFallsAndEndsAtTheEnd) {
   EXPECT_EQ(group.released(), 50u);
 }
 
-// A publisher that keeps the group's backlog short: nothing is published that is more than four
-// records ahead of what the group has done.
+// A publisher uses released() to stay at most four records ahead of what the group has processed.
 TEST(GroupReleased, BoundsAPublisher) {
   const TestTopic topic;
   const Group group = group_of(*topic);

@@ -1,4 +1,5 @@
-// Members on threads of their own: every record is done once, and the work is shared.
+// If this failed, a record could be processed twice or not at all when several threads share a
+// group, or one member would do nearly all the work.
 #include <atomic>
 #include <random>
 
@@ -12,7 +13,8 @@ struct Shares {
   std::vector<int> of_record;
 };
 
-// `work` is done for each record by each of `count` members, until all `records` are.
+// `count` members on threads of their own call `work` for each record they
+// take, until all `records` are done.
 template <class Work>
 Shares share(const Topic& topic, const Group& group, std::size_t count, std::uint64_t records,
              Work work) {
@@ -30,7 +32,7 @@ Shares share(const Topic& topic, const Group& group, std::size_t count, std::uin
           if (!delivery) continue;
           const auto number = std::stoull(std::string{delivery->record.text()});
           if (!work(member, *delivery)) continue;
-          ++shares.of_record[number];  // Only whoever holds a record touches its count.
+          ++shares.of_record[number];  // Accessed only by the member that holds the record.
           ++shares.of_member[i];
           --left;
         }
@@ -43,7 +45,7 @@ Shares share(const Topic& topic, const Group& group, std::size_t count, std::uin
   return shares;
 }
 
-// The margin is for a machine that is busy with something else.
+// The wide margin allows for a busy machine.
 TEST(Share, MembersWithEqualWorkGetEqualShares) {
   constexpr std::uint64_t kRecords = 2000;
   const TestTopic topic{{.capacity_bytes = 64 * kSegment}};
@@ -90,7 +92,7 @@ TEST(Share, RandomGivingBackAndLeavingLosesNothing) {
           case 1:
             must(member.give_back(delivery, std::chrono::microseconds{random() % 3000}));
             return false;
-          case 2: member = join(group); return false;  // Leaves, holding it.
+          case 2: member = join(group); return false;  // Leaves while it holds the record.
           default: must(member.acknowledge(delivery)); return true;
         }
       });

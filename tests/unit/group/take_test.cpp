@@ -1,4 +1,4 @@
-// What members take: which records, in what order, how many.
+// If this failed, members would get wrong records, in a wrong order, or more than they asked for.
 #include <stdexcept>
 
 #include "group/group_testing.hpp"
@@ -23,7 +23,7 @@ TEST(Member, SharesWithTheOthers) {
   Member b = join(group);
   Log of_a;
   Log of_b;
-  for (std::uint64_t i = 0; i < 20; ++i) {  // One after the other: there is nothing to take ahead.
+  for (std::uint64_t i = 0; i < 20; ++i) {  // One at a time: none is claimed in advance.
     publish_numbers(publisher, 1, i);
     Member& who = i % 2 == 0 ? a : b;
     (i % 2 == 0 ? of_a : of_b).push_back(to_text(take(who)));
@@ -50,7 +50,7 @@ TEST(Member, EachRecordGoesToOneAndKeepsItsOrder) {
     ASSERT_LT(turn, 100'000u);
     Member& member = members[turn % 3];
     auto taken = member.receive(Deadline::immediate());
-    if (!taken) continue;  // The others hold what is left.
+    if (!taken) continue;  // The other members hold the rest.
     const std::uint64_t offset = taken->record.offset;
     ASSERT_EQ(taken->record.text(), std::to_string(offset));
     ASSERT_FALSE(seen[offset]);
@@ -92,7 +92,7 @@ TEST(Member, WhatItHoldsStaysInPlace) {
   Member other = join(group);
   publish_all(publisher, {"held"});
   const Delivery held = take(member);
-  for (int i = 0; i < 50; ++i) {  // Several times round the topic.
+  for (int i = 0; i < 50; ++i) {  // Several laps of the topic.
     must(publisher.publish(kHalfText));
     EXPECT_EQ(drain(other).size(), 1u);
   }
@@ -129,7 +129,8 @@ TEST(Member, HandsTheRestOfABatchToAnother) {
   Member other = join(group);
   const std::vector<Delivery> rest = take_all(other);
   EXPECT_EQ(to_log(rest), numbers(3, 2));
-  for (const Delivery& delivery : rest) EXPECT_EQ(delivery.deliveries, 1u);  // Never handed out.
+  // They had never been handed out.
+  for (const Delivery& delivery : rest) EXPECT_EQ(delivery.deliveries, 1u);
 }
 
 TEST(Member, PassesOverGaps) {

@@ -1,4 +1,5 @@
-// How members wait: deadlines, stops, descriptors.
+// If this failed, a member could sleep although there is a record for it, or not return at its
+// deadline, on a stop, or when its descriptor becomes readable.
 #include <poll.h>
 #include <sys/eventfd.h>
 
@@ -51,7 +52,7 @@ TEST(MemberWait, EveryoneOfManySleepersIsWokenInTheEnd) {
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&] {
       Member member = join(group);
-      (void)take(member);  // Holds it, and takes no more.
+      (void)take(member);  // Holds one record, and takes no more.
       ++got;
       while (got < 4) std::this_thread::sleep_for(1ms);
       must(member.acknowledge_all());
@@ -105,10 +106,10 @@ TEST(MemberWait, StopWaitsEndsItFromAnotherThread) {
     EXPECT_EQ(code(member.receive(kPatience)), Errc::stopped);
   }
   EXPECT_TRUE(member.waits_are_stopped());
-  EXPECT_EQ(code(member.receive(kPatience)), Errc::stopped);  // It stays so.
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::stopped);  // Until resume_waits().
   EXPECT_EQ(code(member.wait(kPatience)), Errc::stopped);
   publish_numbers(publisher, 1);
-  EXPECT_EQ(drain(member, 1), numbers(1));  // What is there is still handed out.
+  EXPECT_EQ(drain(member, 1), numbers(1));  // Available records are still handed out.
   member.resume_waits();
   EXPECT_FALSE(member.waits_are_stopped());
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
@@ -140,7 +141,7 @@ TEST(MemberWait, DescriptorThatBecomesReadableStopsIt) {
   }
   EXPECT_EQ(code(member.wait(kPatience, event.get())), Errc::stopped);
   eventfd_t value = 0;
-  EXPECT_EQ(::eventfd_read(event.get(), &value), 0);  // Nobody else has read it.
+  EXPECT_EQ(::eventfd_read(event.get(), &value), 0);  // The wait has not read it.
   publish_numbers(publisher, 1);
   EXPECT_EQ(code(member.wait(kPatience, event.get())), Errc::ok);
   EXPECT_EQ(drain(member, 1), numbers(1));
@@ -174,7 +175,7 @@ TEST(MemberWaitFd, IsReadableWhenThereIsSomethingToTake) {
   EXPECT_EQ(must(member.wait_fd()), fd);
   const auto patience = std::chrono::milliseconds{kPatience};
   for (std::uint64_t i = 0; i < 5; ++i) {
-    EXPECT_TRUE(take_all(member).empty());  // Arms it.
+    EXPECT_TRUE(take_all(member).empty());  // An empty poll arms the descriptor.
     publish_numbers(publisher, 1, i);
     ASSERT_TRUE(is_readable(fd, patience));
     EXPECT_EQ(drain(member, 1), numbers(1, i));
@@ -196,13 +197,13 @@ TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
   EXPECT_EQ(drain(b, 1), numbers(1));
 }
 
-// As WaitFd.TellsOfAHoleThatCameWhileItsHelperSlept.
+// Like WaitFd.TellsOfAHoleThatCameWhileItsHelperSlept, for a member.
 TEST(MemberWaitFd, IsReadableForAHoleThatCameWhileItsHelperSlept) {
   const TestTopic topic;
   Member member = join(group_of(*topic));
   const int fd = must(member.wait_fd());
-  while (is_readable(fd, kNothingFor))
-    EXPECT_TRUE(take_all(member).empty());  // Until it is asleep.
+  // Polls until the helper is asleep.
+  while (is_readable(fd, kNothingFor)) EXPECT_TRUE(take_all(member).empty());
   Child child{[&] {
     auto publisher = must(topic.open_again().publisher());
     auto claim = must(publisher.try_claim(1));
@@ -219,7 +220,8 @@ TEST(MemberWaitFd, IsReadableForAHoleThatCameWhileItsHelperSlept) {
   }
   ::kill(child.pid(), SIGKILL);
   EXPECT_EQ(child.join(), -SIGKILL);
-  // It is settled without a record behind it: with the hole gone nothing is claimed, and it is quiet.
+  // No record follows the hole. Once it is filled, nothing is claimed, and
+  // the descriptor becomes quiet.
   const Deadline deadline{kPatience};
   while (is_readable(fd, kNothingFor) && !deadline.passed()) EXPECT_TRUE(take_all(member).empty());
   EXPECT_FALSE(deadline.passed());

@@ -1,4 +1,5 @@
-// Batches: several records published as one.
+// If this failed, subscribers could see part of a batch, or a batch's records
+// could be lost or mixed with others.
 #include "testing.hpp"
 
 namespace leat {
@@ -67,7 +68,7 @@ TEST(Batch, TooLargeKeepsWhatWasAdded) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
   auto batch = must(publisher.batch());
-  EXPECT_EQ(code(batch.add(kHalfText)), Errc::too_large);  // Its frame needs room, too.
+  EXPECT_EQ(code(batch.add(kHalfText)), Errc::too_large);  // The record's frame needs room, too.
   std::uint64_t added = 0;
   while (batch.add("0123456789")) ++added;
   EXPECT_EQ(added, (kHalf - sizeof(detail::BatchHeader)) / 16);

@@ -1,6 +1,8 @@
-// Words that all participants share, or bytes of records, hold what no participant writes: readers and
-// publishers say `corrupt`, soon, and nobody crashes. docs/internals/cannot-be.md lists the places; those
-// of groups are in tests/unit/group/cannot_be_test.cpp.
+// If this failed, a process that writes nonsense into a topic's shared words or records could make
+// readers or publishers crash or hang. They must return `corrupt` soon.
+//
+// docs/internals/cannot-be.md lists the places; those of groups are tested in
+// tests/unit/group/cannot_be_test.cpp.
 #include "testing.hpp"
 
 namespace leat {
@@ -8,7 +10,7 @@ namespace {
 
 using namespace detail;
 
-constexpr auto kSoon = 10s;  // Only to end a test that fails.
+constexpr auto kSoon = 10s;  // Only ends a test that fails.
 
 class ScribbledTopic {
  public:
@@ -28,7 +30,7 @@ class ScribbledTopic {
     return reinterpret_cast<std::byte*>(&header(granule) + 1);
   }
 
-  // What every kind of subscriber says in the end. It delivers nothing more then.
+  // Every kind of subscriber must end with `corrupt`, and deliver nothing more after that.
   void expect_corrupt() {
     for (const SubscriberOptions& options :
          {SubscriberOptions{.from = From::beginning},
@@ -46,7 +48,7 @@ class ScribbledTopic {
       }
     }
   }
-  // The same of a publisher.
+  // Publishes until an error; returns its code.
   Errc publish_on() {
     for (int i = 0; i < 100; ++i) {
       auto published = publisher_.publish(kHalfText, kSoon);
@@ -187,7 +189,7 @@ TEST(CannotBe, ACurrentSegmentThatIsNoneIsCorrupt) {
   (void)scribbled.topic()->info();
 }
 
-// A hole of nobody, in the open segment and in a closed one.
+// A hole without an owner, in the open segment and in a closed one.
 TEST(CannotBe, ARecordThatWasClaimedAndIsNobodysIsCorrupt) {
   ScribbledTopic scribbled;
   must(scribbled.publisher().publish(kHalfText));
@@ -205,7 +207,7 @@ TEST(CannotBe, AClosedSegmentsEndThatIsNoneIsCorrupt) {
   scribbled.expect_corrupt();
 }
 
-// ---- What is bounded, and says nothing --------------------------------------------------------------
+// ---- Wrong values that are bounded without an error ---------------------------------------------
 
 TEST(CannotBe, AParticipantOfNoRoleIsTakenForOneThatHoldsNothing) {
   ScribbledTopic scribbled{{.policy = Policy::fail}};

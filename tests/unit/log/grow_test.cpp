@@ -1,5 +1,5 @@
-// Policy grow: memory is added segment by segment while publishers and subscribers work, up to a
-// maximum, and given back when it is idle.
+// If this failed, a topic with policy `grow` would lose records, not reach or exceed its maximum,
+// or keep memory that nobody needs.
 #include <sys/stat.h>
 
 #include <atomic>
@@ -10,7 +10,7 @@
 namespace leat {
 namespace {
 
-// Three segments from the start, at most eight; one is added when at most one is free.
+// Starts with three segments, grows to at most eight; one is added when at most one is free.
 TopicOptions growing(std::uint64_t segments = 3, std::uint64_t maximum = 8) {
   return {.capacity_bytes = segments * kSegment,
           .policy = Policy::grow,
@@ -30,13 +30,13 @@ std::uint64_t segments_in_info(const TestTopic& topic) {
   return topic->info().capacity_bytes / kSegment;
 }
 
-// A record that tells its number, and fills a third of a segment.
+// A record that contains its number and fills a third of a segment.
 std::string numbered(std::uint64_t number) {
   std::string text = std::to_string(number) + " ";
   text.resize(kThird, 'x');
   return text;
 }
-// Publishes numbered records from `first` on until that fails; returns how many.
+// Publishes numbered records from `first` on until an error; returns how many.
 std::uint64_t fill(Publisher& publisher, std::uint64_t first, Errc expected) {
   for (std::uint64_t i = 0;; ++i) {
     auto offset = publisher.publish(numbered(first + i), 0s);
@@ -47,7 +47,7 @@ std::uint64_t fill(Publisher& publisher, std::uint64_t first, Errc expected) {
     EXPECT_EQ(*offset, first + i);
   }
 }
-// Reads what is there and checks that it is the records from `next` on.
+// Reads all available records and checks that they are those from `next` on.
 void read_numbered(Subscriber& subscriber, std::uint64_t& next) {
   while (must(subscriber.poll(100, [&](const Record& record) {
            EXPECT_EQ(record.offset, next);
@@ -71,7 +71,7 @@ TEST(Grow, BeginsWithItsCapacityAndNoMore) {
 TEST(Grow, GrowsToItsMaximumAndThenBlocks) {
   const TestTopic topic{growing()};
   auto subscriber = from_beginning(*topic);
-  EXPECT_EQ(must(subscriber.poll(1, kIgnore)), 0U);  // So that it is known to be this thread's.
+  EXPECT_EQ(must(subscriber.poll(1, kIgnore)), 0U);  // Makes it known as this thread's.
   auto publisher = must(topic->publisher());
   EXPECT_EQ(fill(publisher, 0, Errc::full), 8 * 3U);
   EXPECT_EQ(segments_in_file(topic), 8U);
@@ -81,7 +81,7 @@ TEST(Grow, GrowsToItsMaximumAndThenBlocks) {
   std::uint64_t next = 0;
   read_numbered(subscriber, next);
   EXPECT_EQ(next, 24U);
-  // From here on it goes round like any topic.
+  // From now on it reuses its segments like any topic.
   for (std::uint64_t lap = 0; lap < 5; ++lap) {
     const std::uint64_t more = fill(publisher, next, Errc::full);
     EXPECT_GE(more, 7 * 3U);
@@ -134,7 +134,7 @@ TEST(Grow, KeepsTheDistanceAskedFor) {
   const TestTopic topic{options};
   auto subscriber = from_beginning(*topic);
   auto publisher = must(topic->publisher());
-  std::uint64_t used = 0;  // Segments.
+  std::uint64_t used = 0;  // Used segments.
   for (std::uint64_t i = 0; i < 3 * 12; ++i) {
     must(publisher.publish(numbered(i), 0s));
     used = i / 3 + 1;
@@ -232,8 +232,8 @@ TEST(GrowMaximum, LoweredBelowWhatIsThereStopsGrowing) {
   read_numbered(subscriber, next);
   EXPECT_EQ(next, count);
   EXPECT_EQ(must(topic->shrink()), 3 * kSegment);
-  EXPECT_EQ(fill(publisher, count, Errc::full),
-            3U);  // The rest was read: one more segment is free.
+  // Everything was read, so one more segment is free.
+  EXPECT_EQ(fill(publisher, count, Errc::full), 3U);
 }
 
 TEST(GrowMaximum, HasLimits) {
@@ -258,7 +258,7 @@ TEST(GrowMaximum, LargeSegmentsHaveFewer) {
   EXPECT_EQ(created->geometry.first_segments, 4U);
   EXPECT_EQ(created->geometry.segment_count, 128U);
   EXPECT_EQ(created->max_segments, 32U);
-  // What processes can map is shared by the partitions.
+  // All partitions share the limit of what a process can map.
   created = TopicTesting::new_topic({.capacity_bytes = 2ULL << 30,
                                      .segment_bytes = 1ULL << 30,
                                      .policy = Policy::grow,
@@ -296,7 +296,7 @@ TEST(Shrink, GivesBackWhatWasRead) {
   auto subscriber = from_beginning(*topic);
   auto publisher = must(topic->publisher());
   const std::uint64_t count = fill(publisher, 0, Errc::full);
-  EXPECT_EQ(must(topic->shrink()), 0U);  // Somebody has still to read all of it.
+  EXPECT_EQ(must(topic->shrink()), 0U);  // A subscriber still has to read all of it.
   EXPECT_EQ(segments_in_file(topic), 8U);
   std::uint64_t next = 0;
   read_numbered(subscriber, next);
@@ -318,11 +318,12 @@ TEST(Shrink, KeepsWhatIsNotReadYet) {
   auto publisher = must(topic->publisher());
   const std::uint64_t count = fill(publisher, 0, Errc::full);
   std::uint64_t next = 0;
-  while (next < 10) {  // Into the fourth segment: five of eight are still needed.
+  while (next < 10) {  // Up to the fourth segment: five of eight are still needed.
     next += must(subscriber.poll(
         1, [&](const Record& record) { EXPECT_EQ(record.text(), numbered(next)); }));
   }
-  // Of the three that are free it gives one back: with fewer a publisher would ask again at once.
+  // Of the three free segments only one is given back: with fewer free ones,
+  // a publisher would add one again at once.
   EXPECT_EQ(must(topic->shrink()), kSegment);
   EXPECT_EQ(segments_in_file(topic), 7U);
   read_numbered(subscriber, next);
@@ -343,7 +344,7 @@ TEST(Shrink, RepeatedWhileEverybodyWorks) {
     std::uint64_t next = 0;
     for (int round = 0; next < kRecords; ++round) {
       must(subscriber.wait(30s));
-      if (round % 50 == 0) ::usleep(1000);  // Falls behind now and then.
+      if (round % 50 == 0) ::usleep(1000);  // Falls behind sometimes.
       read_numbered(subscriber, next);
     }
     done = true;
@@ -380,7 +381,7 @@ TEST(Shrink, WhatALossySubscriberReadsStays) {
   EXPECT_EQ(must(topic->shrink()), 5 * kSegment);
   EXPECT_EQ(segments_in_file(topic), 3U);
   EXPECT_FALSE((topic.shared().partition(0).physical[0].last_segment & detail::kNoMemory) != 0);
-  // It goes on where the topic now begins.
+  // It continues where the topic begins now.
   std::uint64_t lost = 0;
   lossy.on_event([&](const Event& event) { lost += event.count; });
   std::uint64_t got = 0;
@@ -388,7 +389,8 @@ TEST(Shrink, WhatALossySubscriberReadsStays) {
   EXPECT_EQ(lost + got, next);
 }
 
-// Between mark and hole somebody was killed: the next shrink gives that memory back, too.
+// A process was killed after it marked a segment and before it made the hole in the file. The next
+// shrink gives that memory back, too.
 TEST(Shrink, FinishesWhatADeadOneBegan) {
   const TestTopic topic{growing(3, 8)};
   auto publisher = must(topic->publisher());
@@ -408,7 +410,8 @@ TEST(Shrink, FinishesWhatADeadOneBegan) {
   EXPECT_EQ(segments_in_file(topic), 3U);
 }
 
-// What a publisher chose to open keeps its memory until it is opened, or until the publisher is dead.
+// A segment that a publisher chose to open keeps its memory until it is
+// opened or the publisher is dead.
 TEST(Shrink, WhatAPublisherChoseStays) {
   const TestTopic topic{growing()};
   auto publisher = must(topic->publisher());
@@ -435,7 +438,8 @@ TEST(Shrink, WaitsForNobodyWhoAdds) {
 
 // ---- Without memory --------------------------------------------------------------------------------
 
-// Somebody who is just giving memory back, or a full file system: as at the maximum.
+// While memory is being given back, or the file system is full, publishing
+// blocks as at the maximum.
 TEST(Grow, WithoutMemoryItBlocks) {
   const TestTopic topic{growing()};
   auto subscriber = from_beginning(*topic);

@@ -1,5 +1,5 @@
-// If this failed, two processes would disagree on where a word lies, or a claim would carry into its
-// neighbour.
+// If this failed, programs built with different versions could disagree on the layout of shared
+// memory, or a field of the claim word could overflow into the next one.
 #include "leat/format/layout.hpp"
 
 #include <set>
@@ -24,7 +24,8 @@ TEST(ClaimLayout, UsesAllBitsBelowTheClosedBit) {
   for (const std::uint64_t granules : {256ULL, 257ULL, 1ULL << 16, (1ULL << 26) - 1, 1ULL << 26}) {
     const ClaimLayout layout = ClaimLayout::for_segment(granules);
     EXPECT_EQ(layout.granule_bits + layout.record_bits + layout.segment_bits, 63u);
-    // A full segment and twice as many records (a batch packs two in a granule) can be told.
+    // There are enough bits for a full segment, and for twice as many records
+    // (a batch packs two per granule).
     EXPECT_GE(1ULL << layout.granule_bits, granules + 1);
     EXPECT_GE(1ULL << layout.record_bits, 2 * granules + 1);
   }
@@ -60,7 +61,7 @@ TEST(ClaimLayout, StepAddsWithoutCarryingIntoTheNextField) {
   EXPECT_FALSE(ClaimLayout::is_closed(word));
 }
 
-// --- Sizes, which the format fixes -------------------------------------------------------------
+// --- Sizes that the format defines -------------------------------------------------------------
 
 TEST(Layout, SizesAreThoseOfTheFormat) {
   EXPECT_EQ(sizeof(RecordHeader), 16u);
@@ -78,8 +79,9 @@ TEST(Layout, WordsOfDifferentWritersAreApart) {
   EXPECT_NE(offsetof(TopicHeader, data_wake) / kLine, offsetof(TopicHeader, space_wake) / kLine);
   EXPECT_NE(offsetof(TopicHeader, space_wake) / kLine, offsetof(TopicHeader, exclusive) / kLine);
   EXPECT_GE(offsetof(TopicHeader, data_wake), kLine);
-  EXPECT_NE(offsetof(PartitionControl, claim) / kLine, offsetof(PartitionControl, oldest_segment) / kLine);
-  // Swapped together.
+  EXPECT_NE(offsetof(PartitionControl, claim) / kLine,
+            offsetof(PartitionControl, oldest_segment) / kLine);
+  // These are swapped together.
   EXPECT_EQ(offsetof(PartitionControl, claim) % 16, 0u);
   EXPECT_EQ(offsetof(PartitionControl, current), offsetof(PartitionControl, claim) + 8);
 }
@@ -124,7 +126,7 @@ TEST(PositionTag, DiffersForEveryPosition) {
   std::set<std::uint64_t> seen;
   for (std::uint64_t position = 0; position < 100'000; ++position) {
     const std::uint64_t tag = position_tag(position, key);
-    EXPECT_EQ(tag & 0xff, 0u);  // Room for the kind.
+    EXPECT_EQ(tag & 0xff, 0u);  // The low byte is for the kind.
     EXPECT_TRUE(seen.insert(tag).second) << position;
   }
 }
@@ -175,7 +177,7 @@ TEST(Geometry, LimitsAreChecked) {
   EXPECT_FALSE(growing(2, kRetainAll));
   EXPECT_FALSE(with([](Geometry& g) { g.revoke_after_ns = -1; }));
   EXPECT_FALSE(with([](Geometry& g) { g.evict_after_ns = -1; }));
-  // Many large segments: the claim word could not tell their numbers apart.
+  // So many large segments that the claim word could not distinguish their numbers.
   EXPECT_FALSE(with([](Geometry& g) {
     g.segment_size = 1ULL << 30;
     g.segment_count = 1024;

@@ -1,4 +1,5 @@
-// Lossy subscribers: validated copies, exact losses, and pins for those who read in place.
+// If this failed, a lossy subscriber could deliver a damaged record, report a wrong number of lost
+// ones, or have a record overwritten that it reads in place.
 #include "testing.hpp"
 
 namespace leat {
@@ -104,7 +105,7 @@ TEST(LossySubscriber, PinKeepsWhatIsReadInPlace) {
   auto subscriber = lossy(*topic, true);
   must(publisher.publish("pinned"));
   must(subscriber.poll(1, [&](const Record& record) {
-    // Laps around while the record is looked at.
+    // Several laps are published while the record is read.
     for (int i = 0; i < 100; ++i) must(publisher.publish(kHalfText));
     EXPECT_EQ(record.text(), "pinned");
   }));
@@ -135,7 +136,7 @@ TEST(LossySubscriber, PinCostsOneSegmentAndNoMore) {
     EXPECT_GE(info.end - info.start, 4u);
     EXPECT_LE(info.end - info.start, 6u);
   }));
-  // Let go: all four segments hold records again.
+  // Without the pin, all four segments hold records again.
   (void)drain(subscriber);
   for (int i = 0; i < 100; ++i) must(publisher.publish(kHalfText));
   const PartitionInfo info = topic->info().partitions[0];
@@ -147,7 +148,8 @@ TEST(LossySubscriber, InPlaceIsForLossyOnesOnly) {
   EXPECT_EQ(code(topic->subscriber({.in_place = true})), Errc::invalid_argument);
 }
 
-// A publisher laps the reader all the time; every record read must be whole and all must add up.
+// A publisher overtakes the reader all the time. Every record it gets must be complete, and records
+// and gaps must cover all offsets.
 TEST(LossySubscriber, NeverSeesHalfARecordThoughOvertakenAllTheTime) {
   for (const bool in_place : {false, true}) {
     const TestTopic topic{{.policy = Policy::overwrite}};

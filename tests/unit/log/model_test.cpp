@@ -1,6 +1,8 @@
-// Random operations of several publishers and subscribers on a tiny topic, compared step by step
-// with a naive model: what is published where, who holds which segment, what each reader is told.
-// A failure prints its seed: LEAT_SEED=… repeats it.
+// If this failed, some sequence of calls could give a record a wrong offset, reuse a segment too
+// early, or deliver the wrong records or gaps.
+//
+// Random operations of several publishers and subscribers on a tiny topic are compared step by step
+// with a naive model. A failure prints its seed; LEAT_SEED=seed repeats it.
 #include <deque>
 #include <map>
 #include <set>
@@ -17,10 +19,10 @@ struct Entry {
   enum class State { open, record, aborted } state = State::open;
   std::string text;
   std::uint64_t segment = 0;
-  std::uint64_t batch = 1;  // Records from here to the end of its batch.
+  std::uint64_t batch = 1;  // Number of records from this one to the end of its batch.
 };
 
-// The topic as one would write it without any concurrency.
+// A topic as it could be written without concurrency.
 class Model {
  public:
   explicit Model(bool retain_all) : retain_all_{retain_all} { live_.push_back({1, 0, 0}); }
@@ -150,7 +152,7 @@ class Model {
 
   bool retain_all_;
   std::deque<Segment> live_;
-  std::set<std::uint64_t> retired_;  // Whose memory may still be held by a claim.
+  std::set<std::uint64_t> retired_;  // An open claim may still hold their memory.
   std::vector<Entry> entries_;
   std::map<int, std::uint64_t> open_claims_;  // Publisher -> segment.
   std::map<int, Reader> readers_;
@@ -273,7 +275,7 @@ class Driver {
     const auto at = any(writers_);
     std::optional<Claim>& open = at->second.claim;
     if (!open) {
-      if (pick(8) != 0) return;  // Seldom, or else nobody is free to publish.
+      if (pick(8) != 0) return;  // Rarely, so that publishers are free to publish.
       const std::size_t size = text().size();
       auto made = at->second.publisher.try_claim(size);
       const auto expected = model_.claim(1, granules(size), at->first);
@@ -283,7 +285,7 @@ class Driver {
       open.emplace(std::move(*made));
       return;
     }
-    if (pick(8) != 0) return;  // Open for long, so that its segment is retired under it.
+    if (pick(8) != 0) return;  // Stays open for long, so that its segment is retired meanwhile.
     if (pick(3) == 0) {
       model_.abort(open->offset());
       if (pick(2) == 0) must(open->abort());

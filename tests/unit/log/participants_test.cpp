@@ -1,4 +1,5 @@
-// If this failed, two processes would share a slot, or the dead be taken for the living.
+// If this failed, two participants could share a slot, or a dead participant could count as alive,
+// or a living one as dead.
 #include "leat/log/participants.hpp"
 
 #include <atomic>
@@ -63,7 +64,7 @@ TEST(Participant, LeavesOnceThoughMoved) {
   const std::uint32_t index = one.index();
   Participant two = std::move(one);
   EXPECT_FALSE(one);
-  one.leave();  // Nothing left to give up.
+  one.leave();  // Has no effect.
   EXPECT_EQ(shared(topic)->participant(index).state, two.state());
   two.leave();
   EXPECT_EQ(shared(topic)->participant(index).state, 0u);
@@ -85,10 +86,10 @@ TEST(Participant, LivesUntilItsProcessDies) {
   ::waitpid(child.pid(), &status, WUNTRACED);
   const std::uint64_t state = shared(topic)->participant(0).state;
   ASSERT_NE(state, 0u);
-  EXPECT_FALSE(is_dead(*shared(topic), state));  // Stopped is alive.
+  EXPECT_FALSE(is_dead(*shared(topic), state));  // A stopped process is alive.
   EXPECT_EQ(child.kill(SIGKILL), -SIGKILL);
   EXPECT_TRUE(is_dead(*shared(topic), state));
-  EXPECT_EQ(shared(topic)->participant(0).state, state);  // Nobody has tidied up yet.
+  EXPECT_EQ(shared(topic)->participant(0).state, state);  // Nobody has freed the slot yet.
 }
 
 TEST(Participant, LastSlotsAreKeptForRepairers) {
@@ -106,7 +107,7 @@ TEST(Participant, LinesAreFilledBeforeOthersLook) {
   const TestTopic topic{{.partitions = 2}};
   {
     auto before = join(topic);
-    before.partition_slot(1).pin = 7;  // What one left behind…
+    before.partition_slot(1).pin = 7;  // What one participant leaves behind…
     before.partition_slot(1).phase = kClaimed;
   }
   std::uint64_t pin = 1;
@@ -114,7 +115,7 @@ TEST(Participant, LinesAreFilledBeforeOthersLook) {
   auto after =
       must(Participant::join(shared(topic), ParticipantRole::subscriber, [&](std::uint32_t index) {
         const PartitionView view = shared(topic)->partition(1);
-        pin = view.slots[index].pin;  // …the next does not find.
+        pin = view.slots[index].pin;  // …must be gone for the next one.
         phase = view.slots[index].phase;
         const auto state = shared(topic)->participant(index).state;
         EXPECT_EQ(role_of(state), ParticipantRole::reserved);
@@ -151,7 +152,7 @@ TEST(Participant, ScribbledHighMarkIsBounded) {
   EXPECT_EQ(shared(topic)->participant_high(), shared(topic)->geometry().participant_capacity);
 }
 
-// A counter that somebody set back gives out an identity whose owner lives.
+// If the counter was set back, it gives out an identity whose owner is alive.
 TEST(Participant, IdentityInUseIsRefused) {
   const TestTopic topic;
   auto one = join(topic);

@@ -1,4 +1,5 @@
-// If this failed, a topic that moves to Kafka would find its keys in other partitions.
+// If this failed, keys would be in different partitions than in Kafka, so
+// that a topic could not be moved between the two.
 #include "leat/log/partitioner.hpp"
 
 #include "testing.hpp"
@@ -10,7 +11,7 @@ std::int32_t hash(std::string_view key) {
   return static_cast<std::int32_t>(detail::murmur2(Bytes{key}));
 }
 
-// The values that Kafka's own tests demand of its Java client.
+// The expected values are from the tests of Kafka's Java client.
 TEST(Partitioner, HashesAsKafkasJavaClient) {
   EXPECT_EQ(hash("21"), -973932308);
   EXPECT_EQ(hash("foobar"), -790332482);

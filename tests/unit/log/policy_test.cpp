@@ -1,4 +1,5 @@
-// What publishers do when the topic is full.
+// If this failed, a publisher on a full topic would wait, fail or overwrite
+// records where its policy says otherwise.
 #include <atomic>
 #include <utility>
 
@@ -7,7 +8,8 @@
 namespace leat {
 namespace {
 
-// Publishes half segments until something stops it; returns what and how many.
+// Publishes half segments until an error or the limit; returns the error, and
+// how many were published.
 std::pair<Errc, int> fill_up(Publisher& publisher, const Deadline& deadline, int limit = 1000) {
   for (int i = 0; i < limit; ++i) {
     const Errc result = code(publisher.publish(kHalfText, deadline));
@@ -150,7 +152,7 @@ TEST(Policy, WaitingForOnesOwnSubscriberIsADeadlock) {
   EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
 }
 
-// A subscriber is often made by one thread and polled by another, which may take its time.
+// A subscriber is often created by one thread and polled by another, which may start late.
 TEST(Policy, SubscriberThatIsGivenAwayIsNoDeadlock) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -162,7 +164,7 @@ TEST(Policy, SubscriberThatIsGivenAwayIsNoDeadlock) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
 }
 
-// The thread that polls counts, not the one that made the subscriber.
+// The thread that polls counts, not the one that created the subscriber.
 TEST(Policy, SubscriberOfAnotherThreadIsNoDeadlock) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -185,8 +187,6 @@ TEST(Policy, PartitionsFillUpApart) {
   EXPECT_EQ(fill_up(first, Deadline::never()), (std::pair{Errc::full, 8}));
   EXPECT_EQ(fill_up(second, Deadline::never()), (std::pair{Errc::full, 8}));
 }
-
-// --- Handles -----------------------------------------------------------------------------------
 
 }  // namespace
 }  // namespace leat

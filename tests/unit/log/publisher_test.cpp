@@ -1,4 +1,5 @@
-// If this failed, offsets would have holes, or a record be read before it is whole.
+// If this failed, offsets could be missing, a subscriber could read a record before it is complete,
+// or two exclusive publishers could work at the same time.
 #include "leat/publisher.hpp"
 
 #include <array>
@@ -171,7 +172,7 @@ TEST(Publisher, AssignedPublisherTakesTheOthersPlace) {
 }
 
 TEST(PublisherDeathTest, PublishingAClaimTwiceIsABug) {
-  const TestTopic topic;  // Out here, where somebody is left to remove it.
+  const TestTopic topic;  // Declared outside of EXPECT_DEATH, so that it is removed.
   EXPECT_DEATH(
       {
         auto publisher = must(topic->publisher());
@@ -370,8 +371,8 @@ TEST(Publisher, InheritedHandleIsRefused) {
     auto batch = must(publisher.batch());
     must(batch.add("b"));
     if (code(batch.commit()) != Errc::forked) return 4;
-    must(must(topic->publisher()).publish("child"));  // A handle of its own.
-    { const auto dropped = std::move(publisher); }    // Does not take the parent's place away.
+    must(must(topic->publisher()).publish("child"));  // The child's own handle.
+    { const auto dropped = std::move(publisher); }    // Must not free the parent's slot.
     return 0;
   }};
   EXPECT_EQ(child.join(), 0);
@@ -381,7 +382,7 @@ TEST(Publisher, InheritedHandleIsRefused) {
   EXPECT_EQ(drain(subscriber), (Log{"0 a", "1 child", "2 c"}));
 }
 
-// A child that lives on must not keep its dead parent's lock.
+// A child that survives must not keep its dead parent's lock.
 TEST(Publisher, DeadParentIsDeadThoughItsChildLives) {
   const TestTopic topic;
   int ends[2];
@@ -392,7 +393,7 @@ TEST(Publisher, DeadParentIsDeadThoughItsChildLives) {
     if (::fork() == 0) {
       ::close(ends[1]);
       char byte = 0;
-      (void)!::read(ends[0], &byte, 1);  // Until the test lets go.
+      (void)!::read(ends[0], &byte, 1);  // Waits until the test closes the pipe.
       ::_exit(0);
     }
     ::_exit(0);

@@ -1,5 +1,5 @@
-// If this failed, keys, headers or timestamps would come back changed, or a bad payload be read beyond its
-// end.
+// If this failed, keys, headers or timestamps would arrive changed, or a
+// damaged payload could be read beyond its end.
 #include "leat/record.hpp"
 
 #include <array>
@@ -15,7 +15,7 @@ using detail::kHasHeaders;
 using detail::kHasKey;
 using detail::kHasTimestamp;
 
-// Bytes on the heap of exactly their size, so that AddressSanitizer sees a read beyond them.
+// Bytes in a heap block of exactly their size, so that AddressSanitizer detects a read beyond them.
 class Exact {
  public:
   explicit Exact(Bytes bytes) : size_{bytes.size()}, data_{new std::byte[bytes.size()]} {
@@ -117,7 +117,7 @@ TEST(RecordPayload, SizesBeyondItAreRefused) {
   };
   EXPECT_TRUE(with_sizes(0, 0));
   EXPECT_TRUE(with_sizes(8, 0));
-  EXPECT_TRUE(with_sizes(0, 8));  // One header, empty name and value.
+  EXPECT_TRUE(with_sizes(0, 8));  // One header with an empty name and value.
   EXPECT_FALSE(with_sizes(9, 0));
   EXPECT_FALSE(with_sizes(0, 9));
   EXPECT_FALSE(with_sizes(4, 5));

@@ -1,5 +1,8 @@
-// Repair on states made by hand: slots of publishers that are dead, with just the facts that a death
-// at one instruction or another leaves.
+// If this failed, subscribers could wait forever at a dead publisher's hole, skip records of living
+// ones, or see a gap of the wrong size.
+//
+// The states are made by hand: slots of dead publishers with the values that
+// a death at some instruction leaves.
 #include "leat/log/repair.hpp"
 
 #include "testing.hpp"
@@ -19,7 +22,7 @@ class Wreck {
   const ClaimLayout& layout() const { return shared().geometry().claim_layout; }
   std::uint64_t claim_word() const { return load_relaxed(partition().control->claim); }
 
-  // A slot whose owner nobody is: its lock is free.
+  // A slot of a dead participant: nobody holds the lock of its identity.
   struct Dead {
     std::uint32_t index;
     std::uint64_t state;
@@ -42,7 +45,7 @@ class Wreck {
       return {index, make_state(identity, role)};
     }
   }
-  // Moves the claim word, as the winner of a claim does.
+  // Moves the claim word, as a successful claim does.
   void claim(std::uint64_t records, std::uint64_t granules) const {
     store_relaxed(partition().control->claim, claim_word() + layout().increment(records, granules));
   }
@@ -54,7 +57,7 @@ class Wreck {
                                      ParticipantRole::repairer, [](std::uint32_t) {}));
     return Repair{shared(), 0, me.index()}.reap(dead.index, dead.state);
   }
-  // What a reader gets up to the present end.
+  // What a reader gets up to the current end.
   Log read() const {
     auto subscriber = from_beginning(*topic_);
     return read_until(subscriber, topic_->info().partitions[0].end);
@@ -110,13 +113,14 @@ TEST(Repair, CommittedBeforeItDiedIsDelivered) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
   const std::uint64_t word = wreck.claim_word();
-  must(publisher.publish("a"));  // Takes two granules.
+  must(publisher.publish("a"));  // The record takes two granules.
   const auto dead = wreck.dead_publisher(kClaimed, word, wreck.layout().increment(1, 2));
   EXPECT_TRUE(wreck.reap(dead));
   EXPECT_EQ(wreck.read(), Log{"0 a"});
 }
 
-// Several announced a claim from one word; one won. The next claim's place tells which.
+// Several publishers announced a claim from the same word, and one made it.
+// The place of the next claim shows which.
 TEST(Repair, OfSeveralThatTriedTheOneThatWonIsFound) {
   for (const std::uint64_t won : {1U, 3U, 9U}) {
     const Wreck wreck;
@@ -226,7 +230,8 @@ TEST(Repair, ExclusivePublisherIsNeverRevoked) {
   must(claim.commit(0));
 }
 
-// A claim word that was moved by nobody: waiting for ever would hide it.
+// The claim word was moved, but nobody announced a claim. A reader must
+// report that instead of waiting forever.
 TEST(Repair, HoleThatNobodyOwnsIsCorruptAtOnce) {
   const Wreck wreck;
   wreck.claim(1, 5);
@@ -234,8 +239,8 @@ TEST(Repair, HoleThatNobodyOwnsIsCorruptAtOnce) {
   EXPECT_EQ(code(subscriber.receive(20s)), Errc::corrupt);
 }
 
-// The next segment is mapped and not open, because who opens it died or stands still: a reader that went
-// on into it waits for nobody.
+// The next segment is mapped but not open, because its opener died or is stopped. A reader that has
+// entered it has nobody to wait for.
 TEST(Repair, NothingIsMissingInASegmentThatIsNotOpen) {
   const Wreck wreck;
   auto publisher = must(wreck->publisher());
@@ -264,7 +269,7 @@ TEST(Repair, ClaimsThatCannotBeAreNotBelieved) {
     (void)wreck.dead_publisher(kClaiming, word, increment);
     (void)wreck.dead_publisher(kClaimed, word, increment);
   }
-  (void)wreck.dead_publisher(kClaimed, word, layout.increment(1, 9), 77);  // Another segment.
+  (void)wreck.dead_publisher(kClaimed, word, layout.increment(1, 9), 77);  // In another segment.
   (void)wreck.dead_publisher(kClaiming, word, layout.increment(1, 5));
   wreck.claim(1, 5);
   auto publisher = must(wreck->publisher());
@@ -277,7 +282,7 @@ TEST(Repair, PlaceOutsideASegmentIsCorrupt) {
   auto me = must(Participant::join(TopicTesting::shared_pointer(wreck.topic()),
                                    ParticipantRole::repairer, [](std::uint32_t) {}));
   Repair repair{wreck.shared(), 0, me.index()};
-  // Nothing is claimed yet in what is not open.
+  // In a segment that is not open, nothing is claimed yet.
   EXPECT_EQ(must(repair.fill_hole({2, 0, 0}, false)), HoleState::none);
   EXPECT_EQ(must(repair.fill_hole({~0ULL >> 16, 0, 0}, false)), HoleState::none);
   EXPECT_EQ(code(repair.fill_hole({1, 0, 256}, false)), Errc::corrupt);

@@ -1,4 +1,5 @@
-// Something else in the place of a topic's files: a FIFO, say, which must not be waited for.
+// If this failed, a FIFO in the place of a topic's file could make a process hang, or a limit of
+// file sizes could end it.
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -12,7 +13,7 @@ void put_fifo(const std::filesystem::path& path) {
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
 }
 
-// Runs `body` in a child that would be ended if it waited.
+// Runs `body` in a child that is killed if it hangs.
 int in_time(const std::function<int()>& body) {
   Child child{[&] {
     ::alarm(10);
@@ -68,7 +69,7 @@ TEST(StrangeFiles, FifoInPlaceOfTheDirectorysLock) {
             0);
 }
 
-// `ulimit -f`: the program is not ended by a signal, and nothing is left behind.
+// With `ulimit -f`, the program is not ended by a signal, and nothing is left behind.
 TEST(StrangeFiles, LimitOfFileSizes) {
   const TestDirectory directory;
   for (const Policy policy : {Policy::block, Policy::grow}) {

@@ -1,4 +1,4 @@
-// If this failed, a subscriber would miss records, get some twice, or sleep through one.
+// If this failed, a subscriber could miss records, get some twice, or begin at the wrong one.
 #include "leat/subscriber.hpp"
 
 #include <poll.h>
@@ -60,7 +60,7 @@ TEST(Subscriber, FromEndGetsOnlyWhatIsClaimedLater) {
   auto publisher = must(topic->publisher());
   auto other = must(topic->publisher());
   for (int i = 0; i < 20; ++i) must(publisher.publish(kHalfText));
-  auto claim = must(other.try_claim(3));  // Claimed before: not ours, though committed later.
+  auto claim = must(other.try_claim(3));  // Claimed before; committed later.
   auto subscriber = must(topic->subscriber());
   EXPECT_EQ(subscriber.offset(), 21u);
   must(claim.commit());
@@ -223,7 +223,7 @@ TEST(Subscriber, RecordsStayInPlaceUntilTheNextCall) {
   auto publisher = must(topic->publisher());
   auto subscriber = from_beginning(*topic);
   must(publisher.publish(std::string(kHalf, 'a')));
-  must(publisher.publish(std::string(kHalf, 'b')));  // Ends the segment.
+  must(publisher.publish(std::string(kHalf, 'b')));  // Fills the segment.
   (void)must(subscriber.receive(0s));
   const Record record = must(subscriber.receive(0s));
   while (publisher.publish(std::string(kHalf, 'c'))) {
@@ -238,7 +238,7 @@ TEST(Subscriber, RoomIsReusedOnceItHasPassed) {
   for (int i = 0; i < 4; ++i) must(publisher.publish(kHalfText));
   EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::full);
   EXPECT_EQ(must(subscriber.poll(2, kIgnore)), 2u);
-  EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::full);  // Still in the first segment.
+  EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::full);  // It still reads the first segment.
   EXPECT_EQ(must(subscriber.poll(1, kIgnore)), 1u);
   EXPECT_EQ(must(publisher.publish(kHalfText)), 4u);
   EXPECT_EQ(drain(subscriber), repeated(2, kHalfText, 3));
@@ -264,7 +264,7 @@ TEST(Subscriber, EvictedOneIsToldAndReadsOn) {
   const TestTopic topic{{.evict_after = 20ms}};
   auto publisher = must(topic->publisher());
   std::optional<Subscriber> slow;
-  std::jthread{[&] { slow = from_beginning(*topic); }}.join();  // Not of the publisher's thread.
+  std::jthread{[&] { slow = from_beginning(*topic); }}.join();  // Not the publisher's thread.
   must(publisher.publish("first"));
   EXPECT_EQ(must(slow->poll(1, kIgnore)), 1u);
   EXPECT_FALSE(slow->is_lossy());
@@ -349,7 +349,7 @@ TEST(Subscriber, DescriptorOfAParentIsRefusedAndLeftAlone) {
   EXPECT_EQ(drain(subscriber), Log{"0 a"});
 }
 
-// Whoever asks now and then finds the hole of a dead publisher as well as who waits does.
+// A subscriber that only polls now and then also gets past a dead publisher's hole.
 TEST(Subscriber, SlowPollsPassTheHoleOfADeadPublisher) {
   const TestTopic topic;
   auto subscriber = from_beginning(*topic);

@@ -1,4 +1,5 @@
-// Publishers and subscribers in several threads of one process: what ThreadSanitizer looks at.
+// If this failed, publishers and subscribers in several threads of one process would have a data
+// race, or lose, repeat or damage records. ThreadSanitizer checks this test for races.
 #include <algorithm>
 #include <atomic>
 #include <map>
@@ -14,7 +15,7 @@ constexpr std::uint32_t kRecords = 3000;
 constexpr std::uint32_t kRecords = 20'000;
 #endif
 
-// Where nobody gates, a publisher that did not run for a whole lap finds its claim overwritten.
+// Without a gating subscriber, a publisher that does not run for a whole lap may get `revoked`.
 enum class Gated { always, not_always };
 
 void must_unless_overwritten(const Result<std::uint64_t>& published, Gated gated) {
@@ -22,7 +23,8 @@ void must_unless_overwritten(const Result<std::uint64_t>& published, Gated gated
   throw std::runtime_error{describe(published.error())};
 }
 
-// One thread's records: its number, then 0, 1, 2 …, in records of many sizes, batches and aborts.
+// Publishes one thread's records: each contains the thread's number and 0, 1, 2 …; of various
+// sizes, some in batches, with aborted claims in between.
 void publish_all(const Topic& topic, std::uint32_t who, Gated gated,
                  const PublisherOptions& options = {}) {
   auto publisher = must(topic.publisher(options));
@@ -49,7 +51,7 @@ void publish_all(const Topic& topic, std::uint32_t who, Gated gated,
   }
 }
 
-// Checks that each publisher's records come in order and that records and gaps tile the offsets.
+// Checks that each publisher's records come in order, and that records and gaps cover all offsets.
 class Account {
  public:
   void on_record(const Record& record) {
@@ -83,7 +85,7 @@ class Account {
   bool losses_allowed_ = false;
 };
 
-// Reads until all is accounted for, that is: until `done` was set and nothing more comes.
+// Reads until `done` is set and nothing more comes.
 void read_all(Subscriber subscriber, const std::atomic<bool>& done, Account& account) {
   subscriber.on_event([&](const Event& event) { account.on_event(event); });
   while (true) {

@@ -1,4 +1,5 @@
-// What Topic::info() tells people.
+// If this failed, Topic::info(), and so `leat topic info`, would show wrong offsets or
+// participants, or the wrong one as blocking.
 #include "testing.hpp"
 
 namespace leat {
@@ -73,7 +74,7 @@ TEST(TopicInfo, NamesThePublisherThatOthersWaitFor) {
   auto first = must(topic->publisher());
   auto second = must(topic->publisher());
   auto claim = must(first.try_claim(1));
-  EXPECT_FALSE(topic->info().participants.at(0).blocking);  // Nobody is behind it.
+  EXPECT_FALSE(topic->info().participants.at(0).blocking);  // Nothing is behind its claim yet.
   (void)must(second.publish("x"));
   EXPECT_TRUE(topic->info().participants.at(0).blocking);
   EXPECT_FALSE(topic->info().participants.at(1).blocking);

@@ -1,4 +1,5 @@
-// If this failed, a topic would appear half made, be opened with nonsense, or go while somebody uses it.
+// If this failed, a process could open a half-created or damaged topic, or a
+// topic could be deleted while it is in use.
 #include <grp.h>
 #include <sys/stat.h>
 
@@ -178,8 +179,8 @@ TEST(Topic, RemoveIsRefusedWhileSomebodyTakesPart) {
     const auto subscriber = must(topic->subscriber());
     EXPECT_EQ(code(Topic::delete_topic(kTopicName, options)), Errc::busy);
   }
-  EXPECT_EQ(code(Topic::delete_topic(kTopicName, options)),
-            Errc::ok);  // A Topic alone takes no part.
+  // A Topic object alone is no participant.
+  EXPECT_EQ(code(Topic::delete_topic(kTopicName, options)), Errc::ok);
   EXPECT_EQ(code(topic->publisher()), Errc::deleted);
   EXPECT_EQ(code(topic->subscriber()), Errc::deleted);
 }
@@ -198,7 +199,7 @@ TEST(Topic, RemoveTakesNoNoticeOfTheDead) {
   Child child{[&] {
     auto publisher = must(topic.open_again().publisher());
     must(publisher.publish("a"));
-    ::_exit(0);  // Without leaving.
+    ::_exit(0);  // Exits without destructors, as if killed.
     return 1;
   }};
   EXPECT_EQ(child.join(), 0);
@@ -213,7 +214,7 @@ TEST(Topic, RemovedByForceTellsItsParticipants) {
   must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
 
   EXPECT_EQ(code(publisher.publish("b")), Errc::deleted);
-  // What was there is still delivered; then the reason why nothing more comes.
+  // Earlier records are still delivered, then the error that explains why nothing more comes.
   const auto ignore = [](const Record&) {};
   EXPECT_EQ(must(subscriber.poll(1, ignore)), 1u);
   while (true) {
@@ -272,8 +273,9 @@ TEST(Topic, NameIsFreeAfterRemovalAndTheOldOneStaysApart) {
   EXPECT_EQ(code(topic->publisher()), Errc::deleted);
 }
 
-// Topics of one name come and go; each holds its own generation in every record. Whoever attaches
-// must see one generation only, or `deleted`, or no topic.
+// Topics of the same name are created and deleted; every record contains its
+// topic's generation. A process that opens the topic must see records of one
+// generation only, or get `deleted`, or find no topic.
 TEST(Topic, AttachNeverMixesTwoTopicsOfOneName) {
   const TestDirectory directory;
   std::atomic<bool> done = false;
@@ -385,7 +387,7 @@ TEST(Topic, WithoutTheRightItIsPermission) {
   const TestDirectory directory;
   (void)must(Topic::create("a", small(directory)));
   Child child{[&] {
-    if (::geteuid() == 0) {  // Root may do anything; somebody else may not.
+    if (::geteuid() == 0) {  // Root may do anything, so the test continues as another user.
       fs::permissions(directory.path(), fs::perms::all);
       if (::setuid(65534) != 0) return 1;
     } else {
@@ -423,7 +425,7 @@ TEST(Topic, WhatIsNotATopicIsRefusedAndLeftAlone) {
   EXPECT_NE(code(Topic::open("link", 0s, directory.path())), Errc::ok);
 }
 
-// One wrong field at a time, in an otherwise good header.
+// One wrong field at a time, in an otherwise valid header.
 TEST(Topic, EveryWrongHeaderFieldIsRefused) {
   const TestTopic topic;
   const std::string path = topic.directory() + "/topic/control";
@@ -447,7 +449,7 @@ TEST(Topic, EveryWrongHeaderFieldIsRefused) {
   for (const std::uint64_t size : {0ULL, 1ULL, 4097ULL, 8192ULL, 1ULL << 31, ~0ULL}) {
     EXPECT_EQ(with(offsetof(TopicHeader, segment_size), size),
               size == 8192 ? Errc::ok : Errc::wrong_format)
-        << size;  // Twice the segment: noticed where the records are mapped, below.
+        << size;  // A doubled segment size is noticed when the records are mapped, below.
   }
   for (const std::uint32_t count : {0U, 1U, 1024U, 1025U, ~0U}) {
     EXPECT_EQ(with(offsetof(TopicHeader, segment_count), count), Errc::wrong_format) << count;
@@ -457,7 +459,7 @@ TEST(Topic, EveryWrongHeaderFieldIsRefused) {
     EXPECT_EQ(with(offsetof(TopicHeader, participant_capacity), count), Errc::wrong_format);
   }
   EXPECT_EQ(with(offsetof(TopicHeader, policy), std::uint32_t{4}), Errc::wrong_format);
-  // grow, without a word of how large it is at first.
+  // Policy grow, without the initial capacity.
   EXPECT_EQ(with(offsetof(TopicHeader, policy), std::uint32_t{3}), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(TopicHeader, revoke_after_ns), std::int64_t{-1}), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(TopicHeader, evict_after_ns), std::int64_t{-1}), Errc::wrong_format);

@@ -1,4 +1,5 @@
-// Topics with `delete_when_unused`: they go with their last user.
+// If this failed, a topic with `delete_when_unused` would stay after its last user, or be deleted
+// while somebody still has it open.
 #include <signal.h>
 
 #include "testing.hpp"
@@ -55,7 +56,7 @@ TEST(UnusedTopic, IsNotRemovedByLookingAtIt) {
     const Topic opened = must(Topic::open("a", 0s, directory.path()));
     auto publisher = must(opened.publisher());
     (void)must(publisher.publish("x"));
-    ::_exit(0);  // Without a destructor: as if it were killed.
+    ::_exit(0);  // Exits without destructors, as if killed.
   }
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);
   for (int i = 0; i < 2; ++i)
@@ -83,7 +84,8 @@ TEST(UnusedTopic, StaysUntilItWasUsed) {
   EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::ok);
 }
 
-// Who only looks is no user. While it has the topic open nobody can know that, so it goes when it lets go.
+// A process that has only opened the topic is no user. But others cannot know that, so the topic is
+// deleted only when that process closes it.
 TEST(UnusedTopic, GoesWithWhoeverLookedLast) {
   const TestDirectory directory;
   std::optional<Topic> used = must(Topic::create("a", passing(directory)));
@@ -114,7 +116,8 @@ TEST(UnusedTopic, StaysForAUserThatCameWhileSomebodyLooked) {
   EXPECT_TRUE(directory.is_empty());
 }
 
-// Killed while it looks: the next one that looks removes it.
+// A process that only had the topic open is killed; the next one that opens
+// and closes the topic deletes it.
 TEST(UnusedTopic, GoesThoughWhoeverLookedWasKilled) {
   const TestDirectory directory;
   std::optional<Topic> used = must(Topic::create("a", passing(directory)));
@@ -134,7 +137,8 @@ TEST(UnusedTopic, GoesThoughWhoeverLookedWasKilled) {
   EXPECT_TRUE(directory.is_empty());
 }
 
-// A forked child has copies of its parent's handles: to destroy them is no letting go.
+// A forked child has copies of its parent's handles. Destroying these copies
+// must not delete the topic.
 TEST(UnusedTopic, IsNotRemovedByAForkedChild) {
   const TestDirectory directory;
   std::optional<Topic> used = must(Topic::create("a", passing(directory)));

@@ -1,4 +1,6 @@
-// Waiting: deadlines, stop tokens, several subscribers at once, descriptors for epoll.
+// If this failed, a subscriber could sleep although there is a record, use
+// processor time while it waits, or not return at its deadline or on a stop.
+// This includes wait_any and descriptors for epoll.
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -17,7 +19,7 @@ TEST(Wait, ReturnsAtOnceWhenSomethingIsThere) {
   EXPECT_EQ(code(subscriber.wait(0s)), Errc::timeout);
   must(publisher.publish("x"));
   EXPECT_EQ(code(subscriber.wait(0s)), Errc::ok);
-  EXPECT_EQ(code(subscriber.wait(0s)), Errc::ok);  // Until it is polled.
+  EXPECT_EQ(code(subscriber.wait(0s)), Errc::ok);  // Still true until it is polled.
   EXPECT_EQ(drain(subscriber), Log{"0 x"});
   EXPECT_EQ(code(subscriber.wait(0s)), Errc::timeout);
 }
@@ -37,7 +39,7 @@ TEST(Wait, GapsEndItToo) {
   auto subscriber = from_beginning(*topic);
   { auto claim = must(publisher.try_claim(1)); }
   EXPECT_EQ(code(subscriber.wait(0s)), Errc::ok);
-  EXPECT_EQ(code(subscriber.receive(0s)), Errc::timeout);  // Passes over the gap, finds no record.
+  EXPECT_EQ(code(subscriber.receive(0s)), Errc::timeout);  // Passes the gap, finds no record.
   EXPECT_EQ(subscriber.offset(), 1u);
 }
 
@@ -55,7 +57,7 @@ TEST(Wait, IsEndedByEachKindOfPublisher) {
     }};
     for (int i = 0; i < 200; ++i) {
       must(publisher.publish(std::to_string(i)));
-      // Most of the time the reader is asleep when the next one comes.
+      // The reader is usually asleep when the next record comes.
       while (received <= i) std::this_thread::sleep_for(20us);
     }
   }
@@ -102,7 +104,7 @@ TEST(Wait, UsesNoProcessorWhileNothingComes) {
   const auto before = switches();
   const auto cpu_before = cpu();
   EXPECT_EQ(code(subscriber.wait(300ms)), Errc::timeout);
-  EXPECT_LE(switches() - before, 5);  // One sleep, no timer in between.
+  EXPECT_LE(switches() - before, 5);  // One sleep, without timers in between.
   EXPECT_LT(cpu() - cpu_before, 100'000);
 }
 
@@ -117,7 +119,7 @@ TEST(Wait, HoleOfADeadPublisherEndsIt) {
   }};
   int status = 0;
   ::waitpid(child.pid(), &status, WUNTRACED);
-  EXPECT_EQ(code(subscriber.wait(10ms)), Errc::timeout);  // Stopped is not dead.
+  EXPECT_EQ(code(subscriber.wait(10ms)), Errc::timeout);  // A stopped process is not dead.
   std::jthread killer{[&] {
     std::this_thread::sleep_for(10ms);
     ::kill(child.pid(), SIGKILL);
@@ -219,7 +221,7 @@ class Epoll {
     event.data.u32 = number;
     ASSERT_EQ(::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, fd, &event), 0);
   }
-  // The number of one that is readable, or -1.
+  // The number of a readable descriptor, or -1.
   int wait(std::chrono::milliseconds timeout) const {
     epoll_event event{};
     const int count = ::epoll_wait(fd_.get(), &event, 1, static_cast<int>(timeout.count()));
@@ -250,7 +252,7 @@ TEST(WaitFd, IsReadableWhenThereIsSomethingToPoll) {
       (void)drain(subscriber);
     }
   }
-  // What a late wake-up left behind goes with one more empty poll; then it is quiet.
+  // A late wake-up may have made it readable once more; after one more empty poll it is quiet.
   std::this_thread::sleep_for(20ms);
   EXPECT_EQ(drain(subscriber), Log{});
   EXPECT_EQ(epoll.wait(30ms), -1);
@@ -324,14 +326,15 @@ TEST(WaitFd, TellsOfADeadPublishersHole) {
   EXPECT_EQ(log, (Log{"0+1 died", "1 x"}));
 }
 
-// Nothing was ahead when the helper thread lay down, so it has no timer; then somebody claims, and the
-// next poll finds the hole. Whoever polls whenever the descriptor is readable notices the owner's death.
+// When the helper thread fell asleep there was no hole, so it has no timer. Then a publisher
+// claims, and the next poll finds the hole. A program that polls whenever the descriptor is
+// readable must notice that the owner dies.
 TEST(WaitFd, TellsOfAHoleThatCameWhileItsHelperSlept) {
   const TestTopic topic;
   auto subscriber = from_beginning(*topic);
   const Epoll epoll;
   epoll.add(must(subscriber.wait_fd()), 0);
-  EXPECT_EQ(epoll.wait(20ms), -1);  // Asleep by now.
+  EXPECT_EQ(epoll.wait(20ms), -1);  // The helper is asleep by now.
   Child child{[&] {
     auto publisher = must(topic.open_again().publisher());
     auto claim = must(publisher.try_claim(1));
@@ -342,7 +345,7 @@ TEST(WaitFd, TellsOfAHoleThatCameWhileItsHelperSlept) {
   ASSERT_EQ(::waitpid(child.pid(), &status, WUNTRACED), child.pid());
   EXPECT_EQ(drain(subscriber), Log{});
   for (int i = 0; i < 10; ++i) {
-    ASSERT_EQ(epoll.wait(30s), 0) << i;  // Every 2 ms.
+    ASSERT_EQ(epoll.wait(30s), 0) << i;  // It is readable every 2 ms.
     EXPECT_EQ(drain(subscriber), Log{});
   }
   ::kill(child.pid(), SIGKILL);
@@ -353,7 +356,7 @@ TEST(WaitFd, TellsOfAHoleThatCameWhileItsHelperSlept) {
     log = drain(subscriber);
   }
   EXPECT_EQ(log, Log{"0+1 died"});
-  // Quiet again, but for what a late wake-up left behind.
+  // It is quiet again, except that a late wake-up may have made it readable once more.
   (void)epoll.wait(20ms);
   EXPECT_EQ(drain(subscriber), Log{});
   EXPECT_EQ(epoll.wait(30ms), -1);

@@ -1,12 +1,14 @@
-// Counters that come round (docs/format.md lists how far away each is): topics that begin just below
-// the turn, and traffic of every kind over it.
+// If this failed, a topic that is in use for a very long time would lose or damage records when one
+// of its counters wraps around (docs/format.md says how far away each is).
+//
+// The topics begin just below such a point, and all kinds of operations cross it.
 #include "testing.hpp"
 
 namespace leat {
 namespace {
 
-// Over `segments` segments: two publishers, single records, batches and aborts; a gating reader, a
-// lossy one that keeps up, and newcomers, who all must see the same.
+// Crosses `segments` segments with two publishers, single records, batches and aborts. A gating
+// reader, a lossy one that keeps up, and readers that join later must all see the same.
 void run_over(const TestTopic& topic, std::uint64_t first_offset, std::uint64_t segments) {
   auto one = must(topic->publisher());
   auto two = must(topic->publisher());
@@ -44,7 +46,7 @@ void run_over(const TestTopic& topic, std::uint64_t first_offset, std::uint64_t 
   EXPECT_EQ(next, offset);
 }
 
-// Small records, so that many lie in each segment; then full, and woken by the reader.
+// Many small records in each segment; the reader reads after every 100 of them.
 void run_small(const TestTopic& topic, std::uint64_t first_offset) {
   auto publisher = must(topic->publisher());
   auto subscriber = from_beginning(*topic);
@@ -61,7 +63,7 @@ void run_small(const TestTopic& topic, std::uint64_t first_offset) {
   }
 }
 
-// A publisher that dies leaves a hole on either side of the turn.
+// Publishers die and leave holes on both sides of the wrap-around.
 void run_deaths(const TestTopic& topic, std::uint64_t first_offset, int deaths) {
   auto subscriber = from_beginning(*topic);
   std::uint64_t offset = first_offset;
@@ -81,7 +83,7 @@ void run_deaths(const TestTopic& topic, std::uint64_t first_offset, int deaths) 
   }
 }
 
-constexpr std::uint64_t kTruncatedBits = 44;  // Of the claim word, with 4 KiB segments.
+constexpr std::uint64_t kTruncatedBits = 44;  // In the claim word, with segments of 4 KiB.
 
 TEST(WrapAround, TruncatedSegmentNumberOfTheClaimWord) {
   const std::uint64_t first = (1ULL << kTruncatedBits) - 10;
@@ -100,7 +102,8 @@ TEST(WrapAround, TruncatedSegmentNumberOfTheClaimWord) {
   }
 }
 
-// 2^56 granules, here with segments of 64 KiB, whose numbers are still small then.
+// The position repeats after 2^56 granules. With segments of 64 KiB their
+// numbers are still small then.
 TEST(WrapAround, PositionOfTheRecordTag) {
   const TestTopic topic{{.segment_bytes = 1 << 16}, (1ULL << 44) - 3, 0};
   ASSERT_EQ(topic.shared().geometry().segment_granules, 1u << 12);
@@ -134,7 +137,7 @@ TEST(WrapAround, OffsetsOver63Bits) {
   run_over(topic, first, 20);
 }
 
-// The number of wakes comes round after 2^29; the lowest three bits must not be touched by that.
+// The number of wake-ups wraps around after 2^29; that must not change the lowest three bits.
 TEST(WrapAround, WakeWords) {
   const TestTopic topic;
   detail::TopicHeader& header = topic.shared().header();
@@ -146,7 +149,7 @@ TEST(WrapAround, WakeWords) {
   }};
   while (topic->info().participants.empty()) std::this_thread::yield();
   auto publisher = must(topic->publisher());
-  for (int i = 0; i < 100; ++i) {  // Mostly to a reader that sleeps.
+  for (int i = 0; i < 100; ++i) {  // The reader is usually asleep.
     must(publisher.publish("x"));
     std::this_thread::sleep_for(100us);
   }
@@ -169,7 +172,7 @@ TEST(WrapAround, WakeWordsByHandMadeWakes) {
   EXPECT_EQ(detail::load_relaxed(header.data_wake), 0u);
 }
 
-// Lock bytes know 55 bits of an identity.
+// The position of a lock byte has 55 bits of the identity.
 TEST(WrapAround, Identities) {
   const TestTopic topic;
   detail::store_relaxed(topic.shared().header().next_identity, (1ULL << 55) - 5);
@@ -202,8 +205,8 @@ TEST(WrapAround, PartitionsHandedOut) {
   }
 }
 
-// Segment numbers have 48 bits in the map: with the smallest segments that is 1 EiB. Past it nothing
-// can be published; what is there stays readable.
+// Segment numbers have 48 bits in the map, which is 1 EiB with the smallest segments. After that
+// nothing can be published, but existing records stay readable.
 TEST(WrapAround, SegmentNumbersEnd) {
   const std::uint64_t first = (1ULL << 48) - 20;
   const TestTopic topic{{.policy = Policy::fail}, first, 0};

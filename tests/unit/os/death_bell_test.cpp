@@ -1,4 +1,5 @@
-// If this failed, a robust mutex of the program would be lost in a signal handler that publishes.
+// If this failed, a signal handler that publishes could make a program's robust mutex unusable
+// after the program is killed, or let sleepers miss the death of a publisher.
 #include "leat/os/death_bell.hpp"
 
 #include <signal.h>
@@ -10,8 +11,8 @@ namespace {
 
 const void* named() { return robust_list_of_thread().list_op_pending; }
 
-// A signal handler that publishes comes between a commit and its wake-up, or between the steps of a robust
-// mutex: what was named before is named again when it returns.
+// A signal handler that publishes may interrupt a commit before its wake-up, or the locking of a
+// robust mutex. When it returns, the kernel's list must name the same word as before.
 TEST(DeathBell, PutsBackWhatWasNamedBefore) {
   const std::uint32_t outer_bell = 0;
   static const std::uint32_t inner_bell = 0;

@@ -1,4 +1,5 @@
-// If this failed, a link or another user's directory would lead us to write where we must not.
+// If this failed, a symbolic link or another user's directory could make a
+// program write to a wrong place.
 #include "leat/os/directory.hpp"
 
 #include <fstream>
@@ -40,7 +41,8 @@ TEST(Directory, LinksAreNotFollowed) {
   EXPECT_NE(code(open_at(directory.get(), "link", O_RDONLY)), Errc::ok);
 }
 
-// Whoever opens a FIFO to read waits for a writer, and opening a device may do anything: neither is waited for.
+// Opening a FIFO for reading waits for a writer, and opening a device may do
+// anything. Neither must happen.
 TEST(Directory, OnlyFilesAreOpenedAsFiles) {
   const TestDirectory path;
   const Fd directory = must(open_directory_path(path.path(), false, false));

@@ -1,4 +1,5 @@
-// If this failed, `wait_fd` would be silent, and nobody notice a new topic.
+// If this failed, the descriptor of `wait_fd` would never become readable, or waiting for a topic
+// to be created would not end.
 #include "leat/os/event.hpp"
 
 #include "testing.hpp"

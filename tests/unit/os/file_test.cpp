@@ -1,4 +1,5 @@
-// If this failed, a full file system would end a process by SIGBUS, or output be written over a topic.
+// If this failed, a full file system could end a process with SIGBUS, or a
+// program's output could overwrite a topic.
 #include "leat/os/file.hpp"
 
 #include <signal.h>
@@ -11,7 +12,8 @@
 namespace leat::detail {
 namespace {
 
-// A program may be started without standard streams, and print all the same.
+// A program that was started without standard streams may still print, which
+// must not go into a topic's file.
 TEST(File, IsNeverAStandardStream) {
   TestDirectory path;
   Child child{[&] {
@@ -32,12 +34,12 @@ TEST(File, IsAllocatedWholeAndZero) {
   const auto mapping = must(Mapping::map(file.get(), 10'000, true));
   for (std::size_t i = 0; i < 10'000; ++i) ASSERT_EQ(mapping.data()[i], std::byte{0});
   EXPECT_EQ(code(allocate_file(file.get(), std::size_t{1} << 50)), Errc::no_space);
-  EXPECT_LE(must(file_memory(file.get())), 10'000U + 4096U) << "it has taken all there was";
+  EXPECT_LE(must(file_memory(file.get())), 10'000U + 4096U) << "the failed call kept memory";
   EXPECT_NE(code(allocate_file(-1, 1)), Errc::ok);
 }
 
-// A limit on the size of files (ulimit -f) is an error and does not end the process; the program's own
-// handling of the signal, and one that it has pending, stay as they are.
+// A limit on the size of files (ulimit -f) causes an error and does not end the process. The
+// program's own handler for that signal, and a pending one, stay as they are.
 TEST(File, BeyondTheLimitOfSizesIsAnError) {
   const TestDirectory directory;
   Child child{[&] {
@@ -56,13 +58,14 @@ TEST(File, BeyondTheLimitOfSizesIsAnError) {
     ::raise(SIGXFSZ);
     if (allocate_file(file.get(), 8193) || !is_pending(SIGXFSZ)) return 4;
     ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    return 5;  // Ended by its own signal.
+    return 5;  // Not reached: its own pending signal ends the child.
   }};
   EXPECT_EQ(child.join(), -SIGXFSZ);
 }
 
-// On tmpfs of older kernels any signal undoes what fallocate has done so far, so that with a timer that is
-// faster than the allocation it would never end. Such a call is played here: refused while a signal may come.
+// On tmpfs of older kernels, any signal undoes what fallocate has done so
+// far. With a timer that is faster than the allocation, it would never end.
+// This test simulates such a call: it fails while signals can come.
 TEST(File, IsAllocatedWhateverSignalsCome) {
   int calls = 0;
   const auto is_refused_while_signals_come = [&] {

@@ -1,4 +1,5 @@
-// If this failed, a child would go on with its parent's handles.
+// If this failed, a forked child could use its parent's handles, or use the
+// same random numbers as its parent.
 #include "leat/os/fork.hpp"
 
 #include "testing.hpp"

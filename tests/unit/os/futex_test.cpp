@@ -1,4 +1,4 @@
-// If this failed, a sleeper in another process would not wake.
+// If this failed, a process could sleep on although another one has woken it.
 #include "leat/os/futex.hpp"
 
 #include "leat/os/file.hpp"

@@ -1,4 +1,5 @@
-// If this failed, a child would keep its dead parent's locks, so that it seems alive.
+// If this failed, a forked child could keep its dead parent's locks, so that
+// the parent counts as alive.
 #include "leat/os/lock_file.hpp"
 
 #include <atomic>
@@ -22,7 +23,7 @@ TEST_F(LockFileTest, IsClosedInAChild) {
   const int number = moved.get();
   Child child{[&] {
     if (::fcntl(number, F_GETFD) != -1 || ::fcntl(kept.get(), F_GETFD) == -1) return 1;
-    // Its number is the next file's; to close the inherited one leaves that alone.
+    // The next file has the same number; closing the inherited one must not affect it.
     const Fd other = directory_.open_file("g");
     if (other.get() != number || !moved.is_inherited()) return 2;
     moved.close();
@@ -31,7 +32,7 @@ TEST_F(LockFileTest, IsClosedInAChild) {
   EXPECT_EQ(child.join(), 0);
   moved.close();
   EXPECT_EQ(::fcntl(number, F_GETFD), -1);
-  // The number is another file's by now, which a child keeps.
+  // By now the number belongs to another file, which a child must keep.
   const Fd other = directory_.open_file("g");
   ASSERT_EQ(other.get(), number);
   Child later{[&] { return ::fcntl(number, F_GETFD) != -1 ? 0 : 1; }};
@@ -54,7 +55,8 @@ TEST_F(LockFileTest, OneThatIsNotThereLeavesNothingBehind) {
   EXPECT_EQ(fork_state().locks.size(), before + 1);
 }
 
-// A thread opens, locks and closes without a pause while another forks: no child has the file.
+// A thread opens, locks and closes a file all the time while another one
+// forks. No child may have the file.
 TEST_F(LockFileTest, NoForkComesBetween) {
   std::atomic<bool> done = false;
   std::jthread locker{[&] {
@@ -65,7 +67,7 @@ TEST_F(LockFileTest, NoForkComesBetween) {
   }};
   const Fd mine = directory_.open_file("f");
   for (int i = 0; i < 300; ++i) {
-    // Which files it has open, by their names.
+    // Looks at the names of all files that it has open.
     Child child{[&] {
       for (int fd = 3; fd < 64; ++fd) {
         if (fd == mine.get() || ::fcntl(fd, F_GETFD) == -1) continue;

@@ -1,4 +1,4 @@
-// If this failed, the living would be taken for dead, or the dead for living.
+// If this failed, living processes could count as dead, or dead ones as alive.
 #include "leat/os/lock.hpp"
 
 #include "leat/format/layout.hpp"
@@ -25,7 +25,7 @@ TEST(Lock, OfADescriptionEndsWithIt) {
   {
     const Fd mine = directory.open_file("f");
     EXPECT_TRUE(must(try_lock_byte(mine.get(), 7)));
-    { const Fd third = directory.open_file("f"); }  // Closing another one changes nothing.
+    { const Fd third = directory.open_file("f"); }  // Closing another description has no effect.
     EXPECT_TRUE(byte_is_locked(other.get(), 7));
   }
   EXPECT_FALSE(byte_is_locked(other.get(), 7));

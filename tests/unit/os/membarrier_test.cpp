@@ -1,4 +1,5 @@
-// If this failed, an exclusive publisher's last record would be slept through.
+// If this failed, a subscriber could sleep although an exclusive publisher
+// has just published a record.
 #include "leat/os/membarrier.hpp"
 
 #include "testing.hpp"
