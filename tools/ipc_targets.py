@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Prints Markdown tables that compare Leat's performance targets with the measured results.
+"""Prints Leat's speed targets beside other methods and systems, and what was measured, in Markdown.
 
     tools/ipc_targets.py bench/results
 
-The figures are ratios of medians: of the results that `make bench-ipc` wrote to that directory, and of
-those of `make bench-peers` in its subdirectory peers. docs/ARCHITECTURE.md contains the tables, and
-tools/readme_tables.py keeps them up to date.
+Ratios of the medians that `make bench-ipc` wrote there, and `make bench-peers` into the directory
+peers below. bench/results/README.md has the tables; tools/readme_tables.py keeps them up to date.
 """
 import json
 import sys
@@ -36,7 +35,7 @@ class Rows:
 
 
 def figures_of(trips, one_way, size):
-    """The cells of one column (a message size), by row title."""
+    """A column of the table: the cell of each line for one size."""
     def trip(figure):
         return trips.one("leat", "spinning", figure)
 
@@ -54,26 +53,27 @@ def figures_of(trips, one_way, size):
     rate = "messages_per_second"
     fastest_other = max(one_way.others(rate, False) + one_way.others(rate, True))
     return {
-        "spinning round trip, p50: times the best baseline": f"1.6 / {against('p50_ns', True):.2f}",
-        "the same, p99": f"1.6 / {against('p99_ns', True):.2f}",
-        "the same, p99.9": f"1.6 / {against('p999_ns', True):.2f}",
-        "spinning p50: times a spinning POSIX semaphore, one slot, which is among the baselines here":
+        "spinning round trip, p50 ÷ best baseline": f"1.6 / {against('p50_ns', True):.2f}",
+        "spinning round trip, p99 ÷ best baseline": f"1.6 / {against('p99_ns', True):.2f}",
+        "spinning round trip, p99.9 ÷ best baseline": f"1.6 / {against('p999_ns', True):.2f}",
+        "spinning round trip, p50 ÷ spinning POSIX semaphore (one of the baselines)":
             f"1 / {trip('p50_ns') / trips.one('sem-posix', 'spinning', 'p50_ns'):.2f}",
-        "spinning p50 and p99: times the best that is no baseline":
+        "spinning round trip, p50 and p99 ÷ best other method":
             f"1 / {against('p50_ns', False):.2f}, {against('p99_ns', False):.2f}",
-        "spinning p99.9: likewise": f"1 / {against('p999_ns', False):.2f}",
-        "one way, one at a time: times the best other":
+        "spinning round trip, p99.9 ÷ best other method":
+            f"1 / {against('p999_ns', False):.2f}",
+        "one way, one message at a time, messages/s ÷ best of all others":
             f"1 / {one_way.one('leat', 'spinning', rate) / fastest_other:.1f}",
-        "blocking round trip: mean, times the bare futex": f"1.1 / {blocking('mean_ns'):.2f}",
-        "blocking CPU time: times the bare futex": f"1.1 / {blocking('cpu_ns_per_message'):.2f}",
-        "batches of 64, one way: times the pipe":
+        "blocking round trip, mean ÷ bare futex": f"1.1 / {blocking('mean_ns'):.2f}",
+        "blocking round trip, CPU time ÷ bare futex": f"1.1 / {blocking('cpu_ns_per_message'):.2f}",
+        "one way, batches of 64, messages/s ÷ pipe":
             f"2 / {batched('spinning'):.1f} spinning, {batched('blocking'):.1f} blocking"
             if size == 100 else "",
     }
 
 
 def rivals_figures_of(results, size):
-    """The same against other systems: each cell has the ratio and the name of the best rival."""
+    """The same beside other systems: the ratio, and whose figure it is."""
     def of(pattern, figure, best, in_process):
         here = [row for row in results if row["median"] and row["pattern"] == pattern
                 and (row["size"], row["batch"]) == (size, 1)]
@@ -87,17 +87,17 @@ def rivals_figures_of(results, size):
         return f"1 / {ours[0] / value:.2f} ({name})"
 
     figures = {}
-    for in_process, where in ((False, ""), (True, ", within one process")):
+    for in_process, where in ((False, ""), (True, ", threads of one process")):
         for figure in ("p50", "p99", "p99.9"):
-            figures[f"spinning round trip, {figure}: times the best rival{where}"] = \
+            figures[f"spinning round trip, {figure} ÷ best rival{where}"] = \
                 of("pingpong", f"{figure.replace('.', '')}_ns", min, in_process)
-        figures[f"one way, one at a time, records/s: times the best rival{where}"] = \
+        figures[f"one way, one record at a time, records/s ÷ best rival{where}"] = \
             of("oneway", "messages_per_second", max, in_process)
     return figures
 
 
-def print_table(sizes, commits, columns):
-    print(f"Wanted / measured at commit {', '.join(sorted(commits))}:\n")
+def print_table(beside, sizes, commits, columns):
+    print(f"Beside other {beside}. Wanted / measured at commit {', '.join(sorted(commits))}:\n")
     print(f"| | {' | '.join(sizes.values())} |")
     print("|---|" + "---|" * len(sizes))
     for title in columns[0]:
@@ -113,10 +113,11 @@ def main():
         trips, one_way = (Rows(directory, pattern, size) for pattern in ("pingpong", "oneway"))
         commits |= {trips.commit, one_way.commit}
         columns.append(figures_of(trips, one_way, size))
-    print_table(SIZES, commits, columns)
+    print_table("methods, Leat divided by the other", SIZES, commits, columns)
     peers = json.loads((directory / "peers" / "results.json").read_text(encoding="utf-8"))
-    print("\nAgainst other systems, a latency is to be at most 1 and a rate at least 1. ", end="")
-    print_table(RIVALS_SIZES, {peers["commit"]},
+    print()
+    print_table("systems, Leat divided by the best of them, which is named in brackets",
+                RIVALS_SIZES, {peers["commit"]},
                 [rivals_figures_of(peers["results"], size) for size in RIVALS_SIZES])
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the figures in README.md anew: the output of the demo, and the table of speeds.
+"""Measures again what the documents show: lines of the demo's output, and the log's own speed.
 
     tools/readme_figures.py [--leat build/leat] [--runs 5] [--busy]
 
-Needs an otherwise idle machine, and refuses to run on a busy one unless --busy is given. Replaces the
-text between the lines `<!-- figures … -->` and `<!-- end of figures -->`, and the output shown below
-`$ make demo`: its head, its first workload and its last line. Every number comes from a Leat command.
+Needs a machine that does nothing else: refuses when it is busy, unless told otherwise. Replaces the
+output of `$ make demo` in README.md, and in bench/results/README.md what lies between the lines
+`<!-- figures … -->` and `<!-- end of figures -->`. Every number comes from a command of Leat.
 """
 import argparse
 import json
@@ -15,7 +15,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-README = Path(__file__).resolve().parent.parent / "README.md"
+ROOT = Path(__file__).resolve().parent.parent
+# Document, what comes before the figures, what comes after them.
+DEMO = (ROOT / "README.md", r"\$ make demo\n", r"\n```")
+SPEED = (ROOT / "bench" / "results" / "README.md",
+         r"<!-- figures[^\n]*-->\n", r"\n<!-- end of figures -->")
 SIZES = [8, 32, 100, 1024]
 BUSY_LOAD = 0.7  # Load average of the last minute.
 
@@ -28,10 +32,12 @@ def run(leat, *arguments):
 
 
 def demo_text(leat, runs):
-    """Head, first workload and verdict."""
+    """Four lines: the head, both sides of the first workload at the same time, the verdict."""
     lines = run(leat, "demo", "--runs", runs).rstrip("\n").split("\n")
-    second = next(i for i, line in enumerate(lines) if line.startswith("structured"))
-    return "\n".join(lines[:second - 1] + ["…", lines[-1]])
+    concurrent = next(i for i, line in enumerate(lines) if line.startswith("  concurrent"))
+    sides = [line for line in lines[concurrent:]
+             if line.startswith(("    publisher", "    subscriber"))][:2]
+    return "\n".join([lines[0], "…", *sides, "…", lines[-1]])
 
 
 def log_row(report, title, mode, batch):
@@ -105,24 +111,28 @@ def promises(leat, runs, pin):
     idle = json.loads(run(leat, "bench", "idle", "--json"))
     crash = json.loads(run(leat, "bench", "crash", "--json"))
     worst_us = max(kind["release_to_progress_us"] for kind in crash["median"].values())
-    return (f"Eight awake subscribers cost the publisher {many['publisher_cpu_ratio_to_one']:.2f} times what one does "
-            f"(`leat bench log --subscribers 8\n--rate 10000`); eight that wait use "
-            f"{idle['median']['cpu_ms']:.1f} ms of processor time in "
-            f"{idle['parameters']['seconds']:.0f} s (`leat bench idle`).\nAfter a `kill -9` the others go on "
-            f"{worst_us / 1000:.1f} ms after the kernel has let go of the victim's lock (`leat bench crash`,\n"
-            f"the slowest of {len(crash['median'])} kinds, median of {crash['parameters']['kills']}).")
+    return (f"With eight subscribers awake, publishing costs {many['publisher_cpu_ratio_to_one']:.2f} times the CPU time "
+            f"that it costs with one\n(`leat bench log --subscribers 8 --rate 10000`). Eight subscribers that wait use "
+            f"{idle['median']['cpu_ms']:.1f} ms of CPU time in\n{idle['parameters']['seconds']:.0f} s "
+            f"(`leat bench idle`). After a `kill -9` the others go on {worst_us / 1000:.1f} ms after the kernel has released "
+            f"the\nvictim's lock (`leat bench crash`, the slowest of {len(crash['median'])} kinds, "
+            f"median of {crash['parameters']['kills']}).")
 
 
-def replace(pattern, text, readme):
-    changed, count = re.subn(pattern, lambda found: found.group(1) + text + found.group(2), readme,
-                             count=1, flags=re.S)
+def put(place, text):
+    """Writes figures into their document."""
+    document, before, after = place
+    old = document.read_text(encoding="utf-8")
+    new, count = re.subn(f"({before}).*?({after})",
+                         lambda found: found.group(1) + text + found.group(2), old,
+                         count=1, flags=re.S)
     if count != 1:
-        sys.exit(f"README.md has no place for this: {pattern}")
-    return changed
+        sys.exit(f"{document.relative_to(ROOT)} has no place for this: {before}")
+    document.write_text(new, encoding="utf-8")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Measures again what README.md shows.")
+    parser = argparse.ArgumentParser(description="Measures again what the documents show.")
     parser.add_argument("--leat", default="build/leat")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--pin", default="0,1")
@@ -134,10 +144,8 @@ def main():
 
     table = figures(arguments.leat, arguments.runs, arguments.pin)
     demo = demo_text(arguments.leat, arguments.runs)
-    readme = README.read_text(encoding="utf-8")
-    readme = replace(r"(<!-- figures[^\n]*-->\n).*?(\n<!-- end of figures -->)", table, readme)
-    readme = replace(r"(\$ make demo\n).*?(\n\$ make test)", demo, readme)
-    README.write_text(readme, encoding="utf-8")
+    put(SPEED, table)
+    put(DEMO, demo)
     print(table)
 
 

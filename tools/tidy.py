@@ -77,7 +77,7 @@ class Tidy:
                 self.check_core(path, text)
             if path.parts[0] == "examples" and path.suffix == ".cpp":
                 self.check_public_only(path, lines)
-            if path.suffix == ".md" and (path.parts[0] == "docs" or len(path.parts) == 1):
+            if path.suffix == ".md":
                 self.check_paths_in_docs(path, lines)
         for path in self.files:
             if {"common", "utils", "util"} & set(path.parts[:-1]):

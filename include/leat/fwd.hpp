@@ -1,6 +1,8 @@
 // Forward declarations of the public classes.
 #pragma once
 
+#include "leat/base/config.hpp"
+
 namespace leat::inline v0 {
 
 class Batch;

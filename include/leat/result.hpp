@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "leat/base/config.hpp"
+
 namespace leat::inline v0 {
 
 // Error codes. The comment of each function lists the codes that it returns.

@@ -176,9 +176,11 @@ class Subscriber final : private detail::Waiter {
   }
 
   void note_thread() noexcept;
+  // Nothing was there: calls look_around(), at each tick of the kernel's cheap clock.
   Result<std::size_t> after_empty_poll();
 
   bool is_ready() noexcept override;
+  // Calls PartitionReader::look_after_hole() of each reader.
   Result<std::int64_t> look_around() override;
 
   std::vector<detail::PartitionReader> readers_;

@@ -1,27 +1,35 @@
 """If these tests failed, README.md or docs/ would be wrong: a command would not run or print something
 else than is shown, C++ code would not compile, or numbers in docs/format.md would differ from layout.hpp.
 
+All documents run in one directory, on the same topics, as somebody reads them one after the other.
+
 In fenced blocks:
 
-    ```console             lines with $ are run; the lines after each are its output (both streams).
-                           … matches anything within a line, a line with only … matches any lines
-    ```console figures     the same, but any number matches any other number
-    ```console terminal=1  keeps running during the rest of the document
+    ```console             $ lines are run, the lines after each are what it prints (both streams);
+                           … stands for anything within a line, a line of … for any lines
+    ```console table       the same, but columns may be of other widths
+    ```console figures     the same, and any number may stand for any other, k and M for 1000 and 10^6
+    ```console terminal=1  left running while the rest of the document goes on
     ```sh                  each line that calls leat is run and must exit 0, unless it says "# not run"
     ```cpp                 whole programs (with main) are compiled and run; others are compiled as the
                            body of a function that can use the names of PRELUDE
 """
 import os
 import re
+import runpy
+import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
+from conftest import Leat
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted(["README.md", *(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))])
+DOCUMENTS = ["README.md", "bench/results/README.md",
+             *sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("docs/**/*.md"))]
 FORMAT = ROOT / "docs" / "format.md"
 
 FENCE = re.compile(r"^```([^\n`]*)\n(.*?)^```$", re.S | re.M)
@@ -64,9 +72,11 @@ def with_blocks(*languages):
 
 
 class Shell:
-    """Runs the commands of one document, all on the same topic directory."""
+    """Runs the commands of the documents, all on the same directory of topics."""
 
-    def __init__(self, leat, directory):
+    def __init__(self, directory):
+        self.topics = Path(tempfile.mkdtemp(prefix="leat-test-", dir="/dev/shm"))
+        leat = Leat(self.topics)
         bin_directory = directory / "bin"
         bin_directory.mkdir()
         (bin_directory / "leat").symlink_to(leat.executable.resolve())
@@ -121,6 +131,15 @@ class Shell:
         printed = self.printed.read_text()
         assert matches(expected, printed), f"{where}: printed\n{printed}"
 
+    def end(self):
+        """Ends what a document that failed has left running."""
+        self.leat.stop_all()
+        self.waiting = None
+
+    def remove(self):
+        self.end()
+        shutil.rmtree(self.topics, ignore_errors=True)
+
 
 def sleeps(pid):
     """Whether the process has been asleep for some time, so that it is no longer starting."""
@@ -139,7 +158,9 @@ def wait_until(is_true, what):
         time.sleep(0.02)
 
 
-def matches(expected, printed, any_numbers=False):
+def matches(expected, printed, info=""):
+    any_numbers = "figures" in info
+    any_widths = any_numbers or "table" in info
     pattern = ""
     for line in expected.rstrip("\n").split("\n") if expected else []:
         if line.strip() == "…":
@@ -147,8 +168,9 @@ def matches(expected, printed, any_numbers=False):
             continue
         escaped = re.sub(r"(?:\\ )*…", "[^\n]*", re.escape(line))
         if any_numbers:
-            escaped = re.sub(r"\d(?:[\d,.]*\d)?", r"\\d[\\d,.]*", escaped.replace(r"\.", "."))
-            escaped = re.sub(r"(?:\\ )+", r"\\s+", escaped)
+            escaped = re.sub(r"\d(?:[\d,.]*\d)?[kM]?", r"\\d[\\d,.]*[kM]?", escaped.replace(r"\.", "."))
+        if any_widths:
+            escaped = re.sub(r"(?:\\ )+", "[ ]+", escaped)
         pattern += escaped + "\n"
     return re.fullmatch(pattern, printed) is not None
 
@@ -177,7 +199,7 @@ def run_console(shell, document, info, text, line):
             continue
         status, printed = shell.run(command)
         if expected:
-            assert matches(expected, printed, "figures" in info), f"{where}: printed\n{printed}"
+            assert matches(expected, printed, info), f"{where}: printed\n{printed}"
         else:
             assert (status, printed) == (0, ""), f"{where}: exit {status}, printed\n{printed}"
 
@@ -205,9 +227,17 @@ def check_make_target(command):
         assert done.returncode == 0, f"{command}: {done.stderr}"
 
 
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory):
+    """One for all documents, so that none needs what another one has used up."""
+    shell = Shell(tmp_path_factory.mktemp("reader"))
+    yield shell
+    shell.remove()
+
+
 @pytest.mark.parametrize("document", with_blocks("console", "sh"))
-def test_commands(document, leat, tmp_path):
-    shell = Shell(leat, tmp_path)
+def test_commands(document, shell):
+    shell.end()
     for info, text, line in blocks(document):
         if info.split(" ")[0] == "console":
             run_console(shell, document, info, text, line)
@@ -225,8 +255,12 @@ def test_demo_of_the_makefile_is_what_is_run_here():
 def test_output_is_compared():
     assert matches("a …\n…\nz\n", "a b\nc\nd\nz\n")
     assert not matches("a …\nz\n", "a b\nc\nz\n")
-    assert matches("x  12.5 M/s\n", "x 3 M/s\n", any_numbers=True)
-    assert not matches("x  12.5 M/s\n", "x 3 k/s\n", any_numbers=True)
+    assert matches("x  12.5 M/s\n", "x 3 M/s\n", "figures")
+    assert not matches("x  12.5 M/s\n", "x 3 k/s\n", "figures")
+    assert matches("x  12.5k 3\n", "x 987   1.5M\n", "figures")
+    assert matches("x  12\ny   3\n", "x 12\ny  3\n", "table")
+    assert not matches("x  12\n", "x 13\n", "table")
+    assert not matches("x  12\n", "x 12\n")
     assert not matches("12\n", "13\n")
 
 
@@ -240,7 +274,7 @@ def compile_cpp(source, *arguments):
 
 
 @pytest.mark.parametrize("document", with_blocks("cpp"))
-def test_cpp_compiles(document, leat_dir, tmp_path):
+def test_cpp_compiles(document, shell, tmp_path):
     fragments = PRELUDE
     for number, (info, text, line) in enumerate(blocks(document)):
         if info != "cpp":
@@ -251,7 +285,7 @@ def test_cpp_compiles(document, leat_dir, tmp_path):
             source.write_text(placed)
             compile_cpp(source, "-pthread", "-o", source.with_suffix(""))
             done = subprocess.run([source.with_suffix("")], capture_output=True, timeout=60,
-                                  env={**os.environ, "LEAT_DIR": str(leat_dir)})
+                                  env=shell.environment)
             assert done.returncode == 0, f"{document}:{line}: {done}"
         else:
             fragments += f"void snippet_{number}() {{\n{placed}}}\n"
@@ -317,8 +351,8 @@ SENTENCES = {
     "Version 3.": "kFormatVersion == 3",
     "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",
     "Lines of\n128 bytes": "kLine == 128",
-    "1 retain all, 2 single writer, 4 timestamps, 8 remove when unused":
-        "kRetainAll == 1 && kSingleWriter == 2 && kTimestamps == 4 && kRemoveWhenUnused == 8 && "
+    "1 retain all, 2 single writer, 4 timestamps, 8 delete when unused":
+        "kRetainAll == 1 && kSingleWriter == 2 && kTimestamps == 4 && kDeleteWhenUnused == 8 && "
         "kAllTopicFlags == 15",
     "a multiple of 4096; 4096 to 2^30":
         "kPage == 4096 && Geometry::kMinSegmentSize == 4096 && Geometry::kMaxSegmentSize == 1 << 30",
@@ -411,3 +445,19 @@ def test_tables_are_what_their_commands_print():
                            os.environ.get("LEAT_BIN", ROOT / "build" / "leat")],
                           capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_figures_have_a_place_in_their_documents():
+    """So that tools/readme_figures.py, which measures for minutes, can write them."""
+    tool = runpy.run_path(str(ROOT / "tools/readme_figures.py"))
+    for document, before, after in (tool["DEMO"], tool["SPEED"]):
+        assert len(re.findall(f"{before}.*?{after}", document.read_text(), re.S)) == 1, document
+
+
+def test_readme_names_the_files_to_read():
+    """The way from publish() to poll() and to what happens when the publisher dies."""
+    readme = (ROOT / "README.md").read_text()
+    listed = re.search(r"^## Read the code in this order\n(.*?)^## ", readme, re.S | re.M).group(1)
+    files = re.findall(r"^\d+\. `(include/[\w./]+)`", listed, re.M)
+    assert files[0] == "include/leat/publisher.hpp" and files[-1] == "include/leat/log/repair.hpp"
+    assert len(files) <= 8 and all((ROOT / name).exists() for name in files)

@@ -206,6 +206,23 @@ def test_a_clone_that_was_moved_is_built_anew(root, tmp_path):
     assert run(clone / "tools/configure.sh", "release") == ""
 
 
+@pytest.mark.parametrize("compiler", ["g++", "clang++-16"])
+def test_an_older_standard_gets_one_error_that_says_what_to_do(root, tmp_path, compiler):
+    """Before anything else that it does not understand, whichever public header comes first."""
+    include = root / "include"
+    headers = sorted([*include.glob("leat/*.hpp"), *include.glob("leat/compat/*.hpp")])
+    assert include / "leat/leat.hpp" in headers
+    for header in headers:
+        source = tmp_path / "old.cpp"
+        source.write_text(f"#include <{header.relative_to(include)}>\n")
+        done = subprocess.run([compiler, "-std=c++17", "-fsyntax-only", "-Wfatal-errors",
+                               f"-I{include}", source], capture_output=True, text=True, timeout=60)
+        errors = re.findall(r"error: (.*)", done.stderr)
+        assert len(errors) == 1, f"{header}: {done.stderr}"
+        assert errors[0].endswith('"Leat needs C++20: compile with -std=c++20"'), header
+        assert done.returncode != 0
+
+
 def test_user_builds_with_add_subdirectory(root, user, leat_dir):
     """As with FetchContent: only the library is built, without our executables, tests or flags."""
     lists = CMAKE_LISTS.replace("find_package(leat 0.1 REQUIRED)",

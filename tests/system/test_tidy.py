@@ -122,6 +122,7 @@ BAD = {
     "docs name a missing path": ("docs/x.md", "`src/cli/none.cpp`\n", "no such path"),
     "docs name a missing file": ("docs/x.md", "`none_test.cpp`\n", "no such path"),
     "docs link to nothing": ("docs/x.md", "[x](none.md)\n", "link to nothing"),
+    "results link to nothing": ("bench/results/README.md", "[x](../none.md)\n", "link to nothing"),
     "glob without a file": ("README.md", "`tests/crash/*.cpp`\n", "no such path"),
     "comment names missing docs": ("src/cli/x.cpp", "// docs/none.md\n", "no such file"),
     "comment names a missing section": (

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "leat/base/config.hpp"
+
 namespace leat::inline v0::detail {
 
 [[noreturn]] inline void assertion_failed(const char* expression, const char* file,

@@ -18,6 +18,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "leat/base/config.hpp"
+
 #if defined(__SANITIZE_THREAD__)
 #define LEAT_THREAD_SANITIZER 1
 #elif defined(__has_feature)

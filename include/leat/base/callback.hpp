@@ -10,6 +10,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "leat/base/config.hpp"
+
 namespace leat::inline v0 {
 
 template <class Signature>

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <ctime>
 
+#include "leat/base/config.hpp"
+
 namespace leat::inline v0::detail {
 
 #ifdef LEAT_MODEL

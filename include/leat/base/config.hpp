@@ -5,6 +5,8 @@
 // times as fast. Source files of one program may use either.
 #pragma once
 
+// Public headers include this one, directly or not, before anything that an older standard does not
+// know: so this is the first error.
 #if __cplusplus < 202002L
 #error "Leat needs C++20: compile with -std=c++20"
 #endif
