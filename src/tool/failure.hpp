@@ -1,8 +1,8 @@
-// How our executables end: one sentence for a person on stderr, and an exit code that means something.
+// How the executables report an error: one sentence on stderr, and an exit code.
 //
 //     if (!topic) throw Failure{exit_code_for(topic.error().code), "there is no topic 'news'"};
 //
-// Whatever ends a command early throws; only program.cpp prints it.
+// Every error that ends a command early is thrown; only program.cpp prints it.
 #pragma once
 
 #include <cerrno>
@@ -33,10 +33,11 @@ class Failure : public std::runtime_error {
 
 int exit_code_for(Errc code) noexcept;
 
-// From errno, about a file, a stream or a call: "cannot read 'x': No such file or directory".
+// For a failed system call: `what`, then the system's message for the error number, such as "cannot
+// read 'x': No such file or directory".
 [[nodiscard]] Failure system_failure(const std::string& what, int error_number = errno);
 
-// One line on stderr, "leat: …". That nobody can read it is no reason to fail.
+// Prints one line on stderr, "leat: …". Ignores errors.
 void tell(std::string sentence);
 
 }  // namespace leat::tool

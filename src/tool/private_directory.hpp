@@ -1,10 +1,10 @@
-// A directory of one command's own among the topics; removed with the object.
+// A private directory of one command, among the topics; the destructor deletes it.
 //
 //     auto directory = PrivateDirectory::make(parent, kBenchPrefix);
 //     auto topic = Topic::create("log", {.directory = directory->path()});
 //
-// It is locked while in use, so that `leat doctor` knows what a killed command left behind. Children
-// of a fork share the lock; they must not run the destructor.
+// It is locked while in use, so that `leat doctor` recognizes what a killed command left behind.
+// Forked children share the lock; they must not run the destructor.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace leat::tool {
 
-// With a plus sign, which no topic's name has.
+// With a plus sign, which topic names cannot have.
 inline constexpr char kDemoPrefix[] = "+demo-";
 inline constexpr char kBenchPrefix[] = "+bench-";
 
@@ -25,7 +25,7 @@ class PrivateDirectory {
 
   const std::string& path() const noexcept { return path_; }
 
-  // Whether it is locked by nobody: whoever made it has gone.
+  // Whether nobody has it locked any more: the command that made it has ended.
   static bool is_abandoned(const std::string& path);
 
  private:
@@ -33,7 +33,7 @@ class PrivateDirectory {
       : path_{std::move(path)}, lock_{std::move(lock)} {}
 
   std::string path_;
-  detail::Fd lock_;  // None once moved from.
+  detail::Fd lock_;  // Empty once moved from.
 };
 
 }  // namespace leat::tool

@@ -30,7 +30,7 @@ std::string lower_first(std::string text) {
   return text;
 }
 
-// The innermost command that was named, and its full name: "leat topic create".
+// The innermost command on the command line; below, its full name, such as "leat topic create".
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : chosen_command(*chosen.front());
@@ -40,7 +40,7 @@ std::string full_name(const CLI::App& command) {
   return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
 }
 
-// Says which commands there are, if one is missing or unknown; else what CLI11 says.
+// Lists the commands if one is missing or unknown; otherwise says what CLI11 says.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const CLI::App& command = chosen_command(app);
   const auto commands = command.get_subcommands(std::function<bool(const CLI::App*)>{});
@@ -48,7 +48,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
   std::string known;
   for (const CLI::App* one : commands) known += (known.empty() ? "" : ", ") + one->get_name();
-  const auto rest = app.remaining(true);  // fallthrough() leaves them with the outermost one.
+  const auto rest = app.remaining(true);  // With fallthrough(), the outermost one has them.
   if (rest.empty()) return fmt::format("`{}` needs a command: {}", full_name(command), known);
   return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(),
                      known);
@@ -70,13 +70,13 @@ void add_common_options(CLI::App& app) {
                        "Print version and commit");
   app.set_help_flag("-h,--help", "Print this help");
   app.require_subcommand(1);
-  app.fallthrough();  // --dir is understood behind the command, too.
+  app.fallthrough();  // --dir may also follow the command.
   app.add_option_function<std::string>(
          "--dir",
          [](const std::string& path) {
            if (path.empty())
              throw CLI::ValidationError("--dir", "the name of a directory is needed");
-           ::setenv("LEAT_DIR", path.c_str(), 1);  // All below ask the environment.
+           ::setenv("LEAT_DIR", path.c_str(), 1);  // The library reads the environment.
          },
          "Where topics live; else $LEAT_DIR, else /dev/shm/leat-<uid>")
       ->type_name("DIRECTORY");
@@ -94,7 +94,7 @@ int run(CLI::App& app, int argc, char** argv) {
   } catch (const std::exception& error) {  // Out of memory, or a bug.
     return complain(kExitFailed, error.what());
   }
-  // Some commands flush before; what they could not write then is gone, but noted.
+  // Some commands flush earlier. What they could not write then is gone, but ferror() still tells.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain(errno == ENOSPC ? kExitFull : kExitFailed, "cannot write to standard output");
   }

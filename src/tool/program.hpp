@@ -1,10 +1,10 @@
-// An executable of ours from main() to its exit code.
+// What every executable does, from main() to its exit code.
 //
 //     int main(int argc, char** argv) {
 //       leat::tool::open_missing_streams();
 //       CLI::App app{"What it is for", "leat"};
 //       leat::tool::add_common_options(app);
-//       add_commands(app);  // Each does its work in a callback, and throws what ends it early.
+//       add_commands(app);  // Each does its work in a callback, and throws on errors.
 //       return leat::tool::run(app, argc, argv);
 //     }
 #pragma once
@@ -15,16 +15,16 @@ class App;
 
 namespace leat::tool {
 
-// Started without one of the standard streams, the next file opened would take its number, and what
-// is meant for the stream would be written into that file. A stream that fails takes its place: 0
-// can't be read, 1 can't be written; what is said on 2 is lost.
+// Opens /dev/null for each standard stream that the process was started without. Otherwise the next
+// file to be opened would get the stream's number, and the stream's output would go into that file.
+// Reading from such a 0 and writing to such a 1 fail; what is written to such a 2 is lost.
 void open_missing_streams();
 
-// --help, --version and --dir; exactly one command is required.
+// Adds --help, --version and --dir, and requires exactly one command.
 void add_common_options(CLI::App& app);
 
-// Parses the arguments, which runs the chosen command. Whatever goes wrong becomes one line on stderr.
-// Returns the exit code: failure.hpp.
+// Parses the arguments, which runs the chosen command. Prints errors as one line on stderr. Returns
+// the exit code; see failure.hpp.
 int run(CLI::App& app, int argc, char** argv);
 
 }  // namespace leat::tool

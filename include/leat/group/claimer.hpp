@@ -1,10 +1,10 @@
-// Claims new records of the topic for a member.
+// Claims new records for a member.
 //
 //     if (claimer.claim(64, HoldPhase::ready) == Found::some) …  // they are in `ready`
 //
-// A claim walks from the group's cursor, stores a hold for each record, and swaps the cursor to the end
-// of its walk; if the swap fails, all of it is undone. docs/internals/groups.md, "Claiming", has the
-// proof.
+// A claim walks the records from the group's cursor on, stores a hold for each, and swaps the
+// cursor to the end of the walk. If the swap fails, all of it is undone.
+// docs/internals/groups.md, "Claiming", has the proof.
 #pragma once
 
 #include <algorithm>
@@ -30,24 +30,27 @@ class Claimer {
 
   void reserve();  // Throws bad_alloc.
 
-  // Claims up to `want` records of one partition, the next one that has some; they are in `ready` then.
+  // Claims up to `want` records of one partition, the next one that has some. `phase` is the
+  // initial phase of their holds. If there are some, they are in `ready`.
   Found claim(std::size_t want, HoldPhase phase) noexcept;
-  // Something came back and was taken: so there is no reason to wait with the next claim.
+  // Ends a pause in claiming. Called when returned records were retaken.
   void resume() noexcept;
 
-  // Whether there is a record to claim, or a step to the next segment.
+  // Whether there is a record to claim, a gap to pass, or a next segment to enter.
   bool has_more() noexcept;
   bool is_pausing() const noexcept { return claim_again_ns_ != 0 && now_ns() < claim_again_ns_; }
-  // When a pause ends that has something to wait for; 0: there is none.
+  // When the pause ends; 0 if there is none, or if it is over and there is nothing to claim.
   std::int64_t pause_ends_ns(std::int64_t now) noexcept {
     return claim_again_ns_ > now || (claim_again_ns_ != 0 && has_more()) ? claim_again_ns_ : 0;
   }
-  // Repairs what a dead publisher left in the way. Returns how long a sleep may last, 0 for ever.
+  // Repairs holes that dead publishers left at the cursors. Returns how long a sleep may last, in
+  // ns; 0: no limit.
   Result<std::int64_t> look_after_holes();
 
-  // Members of the group, as last counted.
+  // Number of members of the group, as last counted.
   std::size_t members() const noexcept { return members_; }
-  // Publishers gain nothing by reusing what lies before this position.
+  // Whether `position` is in a segment before the one being claimed from, which publishers may be
+  // able to reuse once the records there are settled.
   bool is_behind(std::uint32_t partition, std::uint64_t position) const noexcept {
     return position < lanes_[partition].walker.segment_position();
   }
@@ -56,7 +59,7 @@ class Claimer {
   static constexpr std::size_t kMaxParkRun = 1024;
   static constexpr std::size_t kEnoughWaiting = 256;
 
-  // One partition.
+  // The state for one partition.
   struct Lane {
     Lane(SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
         : walker{topic, partition, records} {}
@@ -66,15 +69,15 @@ class Claimer {
   };
   // One attempt to claim.
   struct Attempt {
-    CursorValue from;                 // Where the cursor was,
-    ClaimName name;                   // and what the claim is called.
-    std::uint64_t state = 0;          // Of its holds.
+    CursorValue from;                 // The cursor where the walk begins.
+    ClaimName name;                   // The claim's number and partition.
+    std::uint64_t state = 0;          // Initial state of its holds.
     Walk walk = Walk::nothing;        // How the walk ended.
-    std::uint64_t first_segment = 0;  // Where it began.
-    std::size_t share = 0;            // Records, at most.
+    std::uint64_t first_segment = 0;  // Segment where the walk began.
+    std::size_t share = 0;            // Maximum number of records.
     HoldTable::Reservation holds = {};
-    bool has_moved = false;  // Gaps were passed, or the end of a segment.
-    bool is_late = false;    // By key: another member was faster.
+    bool has_moved = false;  // The walk passed a gap or the end of a segment.
+    bool is_late = false;    // By key: another member moved the cursor first.
   };
   enum class End : std::uint8_t { some, none, again, failed };
 
@@ -103,11 +106,11 @@ class Claimer {
   Redelivery& redelivery_;
   std::vector<Lane> lanes_;
   std::size_t next_lane_ = 0;
-  FixedList<ReadyRecord> parked_;    // By the claim that is just made.
-  std::size_t may_park_ = kAhead;    // Before a pause,
-  std::size_t park_run_ = kAhead;    // of so many.
-  std::int64_t claim_again_ns_ = 0;  // Nothing is claimed before; 0: at once.
-  bool has_gained_ = false;          // By the last claim.
+  FixedList<ReadyRecord> parked_;    // Parked by the current claim.
+  std::size_t may_park_ = kAhead;    // Records to park before the next pause.
+  std::size_t park_run_ = kAhead;    // Records to park between two pauses.
+  std::int64_t claim_again_ns_ = 0;  // No claims before this time; 0: no pause.
+  bool has_gained_ = false;          // Whether the last claim gained a record.
   std::uint32_t members_ = 1;
   std::uint32_t claims_until_count_ = 0;
 };
@@ -118,7 +121,7 @@ inline void Claimer::reserve() {
   parked_.reserve(kAtOnce);
 }
 
-// ---- Which partition, and when -------------------------------------------------------------------
+// ---- Which partition, and when ------------------------------------------------------------------
 
 inline Found Claimer::claim(std::size_t want, HoldPhase phase) noexcept {
   if (holds_.free_own() < want) holds_.find_settled();
@@ -136,7 +139,7 @@ inline Found Claimer::claim(std::size_t want, HoldPhase phase) noexcept {
 }
 
 inline bool Claimer::must_pause() noexcept {
-  // By key: enough waits for everybody; what is claimed now is parked, too.
+  // By key: many records are waiting and the last claim gained none. More would be parked, too.
   if (claim_again_ns_ == 0 && redelivery_.waiting() >= kEnoughWaiting && !has_gained_) [[unlikely]]
     pause();
   if (claim_again_ns_ == 0) return false;
@@ -150,7 +153,7 @@ inline void Claimer::resume() noexcept {
   claim_again_ns_ = 0;
 }
 
-// If there are other members: not more than half of a member's share of what is there.
+// With other members: at most half of a member's equal share of the backlog.
 [[gnu::always_inline]] inline std::size_t Claimer::fair_share(const Lane& lane,
                                                               std::size_t want) noexcept {
   if (want <= 1) return want;
@@ -167,7 +170,7 @@ inline void Claimer::resume() noexcept {
   return std::min<std::size_t>(want, std::max<std::uint64_t>(1, backlog / (2 * members_)));
 }
 
-// ---- The steps of a claim ------------------------------------------------------------------------
+// ---- The steps of a claim -----------------------------------------------------------------------
 
 inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) noexcept {
   const std::uint32_t partition = lane.partition();
@@ -178,7 +181,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
     if (!pins_.pin(partition, claim.from)) {
       pins_.unpin(partition);
       if (place_.group.is_closed()) return Found::closed;
-      continue;  // Others have moved it.
+      continue;  // The cursor was moved meanwhile.
     }
     claim.walk = lane.walker.go_to(claim.from);
     if (claim.walk == Walk::nothing) {
@@ -198,13 +201,14 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   return place_.group.is_closed() ? Found::closed : Found::corrupt;
 }
 
-// First step: a number that the cursor does not show for this seat now, so that it tells this claim.
+// First step: picks a claim number whose low bits the cursor does not show for this seat now. A
+// cursor that shows them later then names this claim.
 [[gnu::always_inline]] inline void Claimer::name_claim(Attempt& claim, std::uint32_t partition,
                                                        HoldPhase phase) noexcept {
   std::uint64_t number = holds_.claim_number() + 1;
   if (names_claim(claim.from, place_.seat, {number, 0})) ++number;
   claim.name = {number, partition};
-  // [group-cursor] release: before the claim's holds.
+  // [group-cursor] release: visible before the claim's holds.
   store_release<Edge::group_cursor>(place_.own_seat().claiming, claim.name.pack());
   claim.state = HoldState{.phase = phase,
                           .owner = place_.owner(),
@@ -213,7 +217,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
                     .pack();
 }
 
-// Second step: walks from the cursor on, and stores a hold for each record.
+// Second step: walks the records from the cursor on and stores a hold for each.
 [[gnu::always_inline]] inline void Claimer::hold_records(Attempt& claim, Lane& lane,
                                                          std::size_t want) noexcept {
   Walker& walker = lane.walker;
@@ -245,30 +249,31 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   GroupSeat& seat = place_.own_seat();
   if (ref.row() == place_.seat && load_relaxed<Why::own>(seat.hold_high) <= ref.index())
     store_release<Edge::hold>(seat.hold_high, ref.index() + 1);
-  // [hold-place] release, two: the reads of this hold's last record are done.
+  // [hold-place] release, both: the reads of this hold's previous record are complete.
   store_release<Edge::hold_place>(hold.position, record.position);
   store_relaxed<Why::published_later>(hold.offset, record.offset);
   store_release<Edge::hold_place>(hold.where, record.where.pack());
   if (place_.by_key) store_relaxed<Why::published_later>(hold.key, keys_.hash(record));
   lease_.begin(hold);
-  // [hold] release
+  // [hold] release: after the facts above.
   store_release<Edge::hold>(hold.state, state);
 }
 
-// Third step, by key: parks what has somebody else's key.
+// Third step, by key: moves records whose keys this member may not have now to parked_.
 [[gnu::always_inline]] inline void Claimer::gain_keys(Attempt& claim,
                                                       std::uint32_t partition) noexcept {
   if (!place_.by_key) return;
-  // Who walks the same records at the same time must not find their keys taken for nothing.
+  // If the cursor has moved, this claim will fail. It then gains no keys: a member that claims the
+  // same records would find them taken, and park its records in vain.
   claim.is_late = place_.group.load_cursor(partition) != claim.from;
   if (claim.is_late) {
-    parked_.swap(ready_.records());  // No key was gained.
+    parked_.swap(ready_.records());  // They gained no keys.
   } else {
     keys_.gain(ready_.records(), parked_);
   }
 }
 
-// Fourth step: the claim is made if the cursor is still where the walk began.
+// Fourth step: swaps the cursor. True if it was still where the walk began: the claim is made.
 [[gnu::always_inline]] inline bool Claimer::swap_cursor(const Attempt& claim,
                                                         const Walker& walker) noexcept {
   const bool has_passed = claim.has_moved || !ready_.empty() || !parked_.empty();
@@ -282,17 +287,19 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   return true;
 }
 
-// Last step: the claim was made. What is ready is this member's; what is parked, everybody's.
+// Last step of a claim that was made: records in ready_ become this member's, those in parked_
+// become available to all members.
 [[gnu::always_inline]] inline Claimer::End Claimer::keep_claimed(const Attempt& claim,
                                                                  const Walker& walker) noexcept {
-  // Deleted meanwhile: then nothing may have kept what was walked. If not, the holds will.
+  // If the group was deleted meanwhile, the walked memory may have been reused. If not, the holds
+  // keep it from now on.
   if (place_.group.is_closed()) [[unlikely]] {
     ready_.begin();
     parked_.clear();
     pins_.unpin(walker.partition());
     return End::failed;
   }
-  // [group-cursor] release
+  // [group-cursor] release: after the cursor was moved.
   store_release<Edge::group_cursor>(place_.own_seat().noted, claim.name.pack());
   LEAT_CRASH_POINT("take:noted");
   holds_.raise_claim_number(claim.name.number);
@@ -302,7 +309,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   pins_.unpin(walker.partition());
   if (!ready_.empty()) return End::some;
   if (claim_again_ns_ != 0) return End::none;
-  // Only gaps so far, or keys that others have.
+  // Only gaps, or records with keys that others have: try again.
   return claim.has_moved || any ? End::again : End::none;
 }
 [[gnu::always_inline]] inline void Claimer::keep_holds(const Attempt& claim) noexcept {
@@ -316,26 +323,28 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   if (!parked_.empty()) park();
 }
 
-// Puts what was just claimed and has somebody else's key among the records that came back.
+// Returns the records of this claim whose keys it could not gain.
 [[gnu::noinline]] inline void Claimer::park() noexcept {
   bool announces = false;
   for (const ReadyRecord& one : parked_) {
     GroupHold& hold = hold_at(place_.group, one.ref);
     const std::uint64_t key = load_relaxed<Why::own>(hold.key);
     std::uint64_t word = one.state;
-    // [hold] Fails if others have taken it away with its lease: then they returned it.
+    // [hold] seq_cst. Fails if another member has taken the record away, and thereby returned it.
     compare_exchange<Edge::hold>(hold.state, word,
                                  HoldState::let_go(one.state, HoldPhase::returned));
     LEAT_CRASH_POINT("park:returned");
     holds_.park(one.ref);
-    // [key_slot] seq_cst: after the state. Whoever lets go of the slot later, sees its mark.
+    // [key-slot] seq_cst: read after the state is stored. An owner that releases the slot later
+    // sees its mark.
     const auto slot = KeySlot::unpack(load_seq_cst<Edge::key_slot>(place_.group.key_slot(key)));
     announces = announces || slot.owner == 0 || slot.owner == place_.owner();
   }
   if (announces) announce_returned(place_.topic, place_.group);
   redelivery_.note_parked(parked_.size());
   holds_.lower_in_flight(parked_.size());
-  // The more of others' keys there are, the less is gained by going on; but in the end it passes them.
+  // Pauses after a run of parked records, because claiming more gains little while others have the
+  // keys. Each run is longer than the last, so that the claims get past these records in the end.
   may_park_ -= std::min(may_park_, parked_.size());
   if (may_park_ == 0) {
     park_run_ = std::min(2 * park_run_, kMaxParkRun);
@@ -345,19 +354,19 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   parked_.clear();
 }
 
-// Or: it was not made, and never will be.
+// Last step of a claim that was not made, and will not be: undoes it.
 inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t partition) noexcept {
   const bool any = !ready_.empty() || !parked_.empty();
   if (any) drop_holds(claim.state);
   pins_.unpin(partition);
   holds_.show_in_flight();
   if (claim.walk != Walk::corrupt && !any && !claim.has_moved) {
-    // There are spare holds, for larger numbers.
+    // Spare holds may be usable with a larger claim number: try again.
     if (holds_.claim_number() >= claim.name.number) return End::again;
     if (claim.share != 0 && holds_.was_short(claim.holds)) pause();
     return End::none;
   }
-  // Nonsense, unless it was overwritten meanwhile: then the cursor has moved.
+  // Corrupt, unless the cursor has moved: then the walked memory may have been overwritten.
   if (claim.walk == Walk::corrupt && place_.group.load_cursor(partition) == claim.from)
     return End::failed;
   spin_pause();
@@ -368,7 +377,7 @@ inline void Claimer::drop_holds(std::uint64_t word) noexcept {
   for (const ReadyRecord& one : ready_.records()) {
     GroupHold& hold = hold_at(place_.group, one.ref);
     const std::uint64_t key = place_.by_key ? load_relaxed<Why::own>(hold.key) : 0;
-    // [hold] seq_cst: before the slot is looked at.
+    // [hold] seq_cst: stored before the slot is read.
     (void)exchange<Edge::hold>(hold.state, dropped);
     keys_.drop(key);
   }
@@ -378,7 +387,7 @@ inline void Claimer::drop_holds(std::uint64_t word) noexcept {
     const std::uint64_t key = load_relaxed<Why::own>(hold.key);
     (void)exchange<Edge::hold>(hold.state, dropped);
     if (key == 0) continue;
-    // Who looked for what came back of this key found the hold in its way.
+    // The hold may have blocked a member that tried to retake returned records of this slot.
     const std::uint64_t slot = load_seq_cst<Edge::key_slot>(place_.group.key_slot(key));
     announces = announces || KeySlot::unpack(slot).marked;
   }
@@ -387,7 +396,7 @@ inline void Claimer::drop_holds(std::uint64_t word) noexcept {
   parked_.clear();
 }
 
-// ---- Waiting -------------------------------------------------------------------------------------
+// ---- Waiting ------------------------------------------------------------------------------------
 
 inline bool Claimer::has_more() noexcept {
   return std::any_of(lanes_.begin(), lanes_.end(), [&](Lane& lane) { return has_next(lane); });
@@ -405,9 +414,9 @@ inline Result<std::int64_t> Claimer::look_after_holes() {
   for (Lane& lane : lanes_) {
     const std::uint32_t partition = lane.partition();
     const CursorValue cursor = place_.group.load_cursor(partition);
-    // The hole first, then once more what comes: see PartitionReader::look_after_hole(). There is no
-    // hole where the walker has not come to the cursor: its segment is not there yet, or the cursor has
-    // moved on.
+    // In this order: first what is claimed, then once more what is visible, as in
+    // PartitionReader::look_after_hole(). If the walker is not at the cursor, there is no hole: the
+    // segment is not mapped yet, or the cursor has moved.
     if (has_next(lane) || !lane.walker.has_hole() || has_next(lane) || !lane.walker.is_at(cursor)) {
       lane.hole.clear();
       continue;
@@ -418,7 +427,7 @@ inline Result<std::int64_t> Claimer::look_after_holes() {
       looked = lane.hole.look(place_.topic, partition, own_slot, lane.walker.hole());
       repair.unpin();
     }
-    // Nonsense, unless others went on, or nothing kept it: as in claim_of().
+    // Corrupt, unless the cursor has moved or the group was deleted, as in claim_of().
     if (!looked && place_.group.load_cursor(partition) == cursor && !place_.group.is_closed())
       return looked.error();
     limit_ns = kLookAgain;

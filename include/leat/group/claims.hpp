@@ -1,7 +1,7 @@
-// What members of a group do for each other: settle whose claim moved the cursor, and give what a
-// dead member left to the others. docs/internals/groups.md, "Deaths", has the proof.
+// Finding out whether a member's claim was made, and settling dead members: their records go to the
+// others. docs/internals/groups.md, "Deaths", has the proof.
 //
-// Anybody may do this, several at once: every step is a compare-and-swap.
+// Any member may do this, several at once: every step is a compare-and-swap.
 #pragma once
 
 #include "leat/group/key_slots.hpp"
@@ -9,9 +9,9 @@
 
 namespace leat::inline v0::detail {
 
-// In GroupSeat::claiming and noted: which claim, and in which partition.
+// Names a claim of a seat, in GroupSeat::claiming and GroupSeat::noted.
 struct ClaimName {
-  std::uint64_t number = 0;  // counts the claims of a seat; some numbers are left out
+  std::uint64_t number = 0;  // counts the seat's claims; some numbers are skipped
   std::uint32_t partition = 0;
 
   constexpr std::uint64_t pack() const noexcept { return number << 16 | partition; }
@@ -20,37 +20,38 @@ struct ClaimName {
   }
 };
 
-// Whether the cursor says that this claim of `seat` was made last.
+// Whether the cursor names this claim of `seat` as the last one made.
 inline bool names_claim(const CursorValue& cursor, std::uint32_t seat,
                         const ClaimName& claim) noexcept {
   return cursor.claimer() == seat + 1 && cursor.claim_number() == (claim.number & kClaimNumberMask);
 }
 
-// Called before the cursor is moved on from this value: notes in the seat it names that that seat's
-// claim was made, for the cursor will not tell any more. The claimer itself does so, too.
+// Called before the cursor is moved away from `cursor`. Notes in the seat that `cursor` names that
+// its claim was made, because the moved cursor will not show it. The claimer also notes it itself.
 inline void note_claim(const GroupView& group, std::uint32_t partition,
                        const CursorValue& cursor) noexcept {
   if (cursor.claimer() == 0 || cursor.claimer() > group.geometry().seat_count) return;
   const auto index = static_cast<std::uint32_t>(cursor.claimer() - 1);
   GroupSeat& seat = group.seat(index);
-  // [group-cursor] acquire. If it has gone on to another claim, it noted this one before.
+  // [group-cursor] acquire. A member that has begun another claim noted this one before.
   std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
   const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
   const ClaimName claim = ClaimName::unpack(claiming);
   if (noted == claiming || claim.partition != partition || !names_claim(cursor, index, claim))
     return;
-  // Unchanged: then it is this claim that the cursor names, not one of 1024 claims ago.
+  // If the cursor is unchanged, it names this claim, not the one 1024 numbers before it.
   if (group.load_cursor(partition) != cursor) return;
   compare_exchange<Edge::group_cursor>(seat.noted, noted, claiming);
 }
 
-// Whether the claim that a member, alive or dead, was making was made; while it lives, by now.
+// Whether the last claim that a member began was made. The member may be alive or dead; if it is
+// alive, the claim may still be made later.
 inline bool claim_was_made(const GroupView& group, std::uint32_t index) noexcept {
   GroupSeat& seat = group.seat(index);
   const std::uint64_t claiming = load_acquire<Edge::group_cursor>(seat.claiming);
   const ClaimName claim = ClaimName::unpack(claiming);
   if (claim.partition >= group.geometry().partition_count) return false;
-  // [group-cursor] The cursor first: whoever moved it on has noted the claim before.
+  // [group-cursor] acquire: first the cursor. A member that has moved it on noted the claim before.
   const CursorValue cursor = group.load_cursor(claim.partition);
   std::uint64_t noted = load_acquire<Edge::group_cursor>(seat.noted);
   if (noted == claiming) return true;
@@ -59,8 +60,8 @@ inline bool claim_was_made(const GroupView& group, std::uint32_t index) noexcept
   return true;
 }
 
-// Whether a hold belongs to the claim that its owner, alive or dead, is just making, and that may yet
-// fail. The state was read before.
+// Whether a hold belongs to a claim of its owner that is not made yet, and may still fail. The
+// owner may be alive or dead. `state` was read before the call.
 inline bool may_be_unmade(const GroupView& group, const HoldState& state) noexcept {
   if (state.owner == 0 || state.owner > group.geometry().seat_count || state.retaken) return false;
   const std::uint32_t owner = state.owner - 1;
@@ -70,14 +71,14 @@ inline bool may_be_unmade(const GroupView& group, const HoldState& state) noexce
          !claim_was_made(group, owner);
 }
 
-// Tells members that a record may be free for them.
+// Tells members that a record may have become available.
 inline void announce_returned(SharedTopic& topic, GroupView& group) noexcept {
-  // [hold] seq_cst: after the state of what was returned, before the sleeping bit is looked at.
+  // [hold] seq_cst: after the state of the returned record, before the sleeping bit is read.
   fetch_add<Edge::hold>(group.header().returned, 1);
   SharedTopic::wake(topic.header().data_wake);
 }
 
-// Gives everything that the dead member of a seat owned to the others, and vacates the seat.
+// Returns everything that a seat's dead member owned to the group, and vacates the seat.
 inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32_t dead,
                                std::uint64_t identity) noexcept {
   const bool was_made = claim_was_made(group, dead);
@@ -88,8 +89,8 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
   group.each_used_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     HoldState state = HoldState::unpack(word);
     if (state.owner != dead + 1 || state.phase == HoldPhase::returned) return;
-    // [hold] acquire: if others are done with this already, and a new member has the seat, then what
-    // was just read may be that one's.
+    // [hold] acquire: if others have settled the dead member already and a new member has the seat,
+    // the state just read may be the new member's.
     if (load_acquire<Edge::hold>(group.seat(dead).identity) != identity) return;
     const bool is_of_last =
         !state.retaken && state.generation == (last.number & HoldState::kGenerationMask);
@@ -99,7 +100,7 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
     state.phase = is_done || (is_of_last && !was_made) ? HoldPhase::free : HoldPhase::returned;
     if (by_key && state.phase == HoldPhase::returned)
       mark_key(group, load_relaxed<Why::stored_before>(hold.key));
-    // Fails only if another one was faster at the same.
+    // Fails only if another member did the same first.
     compare_exchange<Edge::hold>(hold.state, word, state.pack());
     LEAT_CRASH_POINT("settle:returned");
   });
@@ -107,10 +108,10 @@ inline void settle_dead_member(SharedTopic& topic, GroupView& group, std::uint32
     free_slots_of(group, dead, identity);
     LEAT_CRASH_POINT("settle:freed");
   }
-  // Always, and before the seat is vacated: what is there may have been returned by somebody who died,
-  // here or in that seat, before it could say so.
+  // Always, and before the seat is vacated: the dead member, or another one that settled it, may
+  // have returned records and died before it could announce them.
   announce_returned(topic, group);
-  // Vacated last: until then a new member can't be taken for the dead one.
+  // Vacated last, so that a new member cannot be mistaken for the dead one.
   compare_exchange<Edge::hold>(group.seat(dead).identity, identity, 0);
   LEAT_CRASH_POINT("settle:vacated");
   SharedTopic::wake(topic.header().space_wake);

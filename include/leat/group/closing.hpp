@@ -1,9 +1,10 @@
-// How a consumer group that was deleted leaves its topic.
+// Removing a deleted consumer group from its topic.
 //
-// By force it is closed while members live. It holds no more room then but that of the records which
-// they have in hand, until their next call tells them (or they die): what is read in place stays. The
-// last one to let go takes the group out; if it dies over that, whoever next makes, opens or deletes a
-// group of the topic does. docs/internals/groups.md, "Groups come and go".
+// A group that is deleted by force is closed while members are alive. From then on it holds only
+// the room of records in their hands, so that what they read in place stays valid, until they
+// notice with their next call, or die. The last member to let go removes the group; if it dies
+// before that is done, the next process that creates, opens or deletes a group of the topic does
+// it. docs/internals/groups.md, "Groups come and go".
 #pragma once
 
 #include <new>
@@ -16,14 +17,15 @@ namespace leat::inline v0::detail {
 
 inline bool has_living_members(const SharedTopic& topic, const GroupView& group) noexcept {
   for (std::uint32_t i = 0; i < group.seat_high(); ++i) {
-    // [group] seq_cst: `closed` was set before; a member takes its seat, then looks at it.
+    // [group] seq_cst: `closed` was stored before. A member takes its seat, then reads `closed`.
     const std::uint64_t identity = load_seq_cst<Edge::group>(group.seat(i).identity);
     if (identity != 0 && byte_is_locked(topic.control_fd(), lock_offset(identity))) return true;
   }
   return false;
 }
 
-// Publishers do not look at it any more. Under the topic's group lock, as the next one.
+// Removes the group from the topic's header, where publishers find it, and deletes its file. The
+// caller holds the topic's group lock.
 inline void take_group_out(SharedTopic& topic, std::uint32_t slot) {
   const std::uint64_t number = exchange<Edge::group>(topic.header().groups[slot], 0);
   LEAT_CRASH_POINT("group:out");
@@ -31,13 +33,14 @@ inline void take_group_out(SharedTopic& topic, std::uint32_t slot) {
   topic.wake_everybody();
 }
 
-// Closed, and nobody alive has a seat.
+// Whether the group in this slot is closed and has no living members.
 inline bool is_left(SharedTopic& topic, std::uint32_t slot) {
   if (topic.group_number(slot) == 0) return false;
   auto group = topic.group(slot);
   return group && *group != nullptr && (*group)->is_closed() && !has_living_members(topic, **group);
 }
 
+// The caller holds the topic's group lock.
 inline void take_closed_groups_out(SharedTopic& topic) {
   for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
     if (is_left(topic, slot)) take_group_out(topic, slot);
@@ -51,22 +54,22 @@ inline bool has_group_to_take_out(SharedTopic& topic) {
   return false;
 }
 
-// Called by a member that has let go of a closed group, and by whoever has let go of the group lock: a
-// member that could not get it has let go of its group before.
+// Removes closed groups without living members. Called by each member that has left a closed group,
+// and after each release of the group lock, on behalf of members that could not get it.
 inline void finish_closing(SharedTopic& topic) noexcept {
   try {
     while (has_group_to_take_out(topic)) {
       auto file = topic.open_control_to_lock();
       if (!file) return;
       auto locked = file->try_lock(kGroupLock);
-      if (!locked || !*locked) return;  // Whoever has it looks after that.
+      if (!locked || !*locked) return;  // Its owner does this after releasing it.
       take_closed_groups_out(topic);
     }
-  } catch (const std::bad_alloc&) {  // Left to who takes the lock next.
+  } catch (const std::bad_alloc&) {  // Left to the next owner of the lock.
   }
 }
 
-// The topic's group lock, as long as this lives.
+// Holds the topic's group lock during its lifetime.
 class GroupLock {
  public:
   GroupLock(SharedTopic& topic, LockFile file) noexcept : topic_{&topic}, file_{std::move(file)} {}

@@ -1,5 +1,5 @@
-// Where a group's records go that were handed out too often: a topic of their own, with headers that
-// say where each came from. docs/guide/groups.md, "Options of a group".
+// The dead-letter topic of a group: gets the records that were delivered too often, with headers
+// that say where each came from. docs/guide/groups.md, "Options of a group".
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace leat::inline v0::detail {
 
-// TOPIC.GROUP.dead. If the group's name has dots, their number follows, for where the topic's name
-// ends must be plain: `a` with group `b.c` has a.b.c.dead1, `a.b` with group `c` has a.b.c.dead.
+// TOPIC.GROUP.dead. If the group's name has dots, their number follows, to show where the topic's
+// name ends: group `b.c` of topic `a` has a.b.c.dead1, group `c` of topic `a.b` has a.b.c.dead.
 inline std::string dead_letter_topic_name(std::string_view topic, std::string_view group) {
   std::string name{topic};
   name.append(".").append(group).append(".dead");
@@ -24,11 +24,11 @@ inline std::string dead_letter_topic_name(std::string_view topic, std::string_vi
   return dots == 0 ? name : name + std::to_string(dots);
 }
 
-// As large as the topic they come from was when it was made. One that grows has one that grows.
+// The dead-letter topic has the initial size of its source, and grows if the source grows.
 inline TopicOptions dead_letter_topic_options(const Topic& source) {
   const TopicInfo info = source.info();
   TopicOptions options;
-  // Larger segments, so that every record fits with what is added to it.
+  // Larger segments, so that every record fits with its additional headers.
   options.segment_bytes = std::min(2 * info.segment_bytes, Geometry::kMaxSegmentSize);
   options.capacity_bytes = std::max(source.min_capacity(), 2 * options.segment_bytes);
   options.directory = source.directory();
@@ -41,7 +41,7 @@ inline TopicOptions dead_letter_topic_options(const Topic& source) {
   return options;
 }
 
-// What is told about a dead letter, and kept here for as long as its headers are needed.
+// A dead letter to be published. Owns the strings that its headers point to.
 class DeadLetter {
  public:
   DeadLetter(const Record& record, std::string topic, std::string group, std::uint32_t deliveries)
@@ -58,14 +58,14 @@ class DeadLetter {
                 {"leat-partition", partition_},
                 {"leat-offset", offset_},
                 {"leat-deliveries", deliveries_}};
-    // The letter's own time, if it has one, is when it was put aside.
+    // The original time: the dead letter's own timestamp, if any, is when it is published.
     if (record.timestamp_ms >= 0) headers_.push_back({"leat-timestamp", timestamp_});
     for (const Header header : record.headers) headers_.push_back(header);
   }
   DeadLetter(const DeadLetter&) = delete;
   DeadLetter& operator=(const DeadLetter&) = delete;
 
-  // Points into this, and into the record.
+  // The result points into this object and into the record.
   NewRecord letter() const {
     NewRecord letter{.headers = headers_, .value = record_.value};
     if (record_.has_key) letter.key = record_.key;
@@ -78,13 +78,13 @@ class DeadLetter {
   std::vector<Header> headers_;
 };
 
-// The topic of a group's dead letters, made and opened with the first of them.
+// A group's dead-letter topic. Opened, and created if missing, for the first dead letter.
 class DeadLetterTopic {
  public:
   DeadLetterTopic(const Topic& source, const GroupView& group) noexcept
       : source_{source}, group_{group} {}
 
-  // False: it can't be made, has no room now, or there is no memory.
+  // False if the topic cannot be opened or has no room now, or if there is no memory.
   bool publish(const Record& record, std::uint32_t deliveries) noexcept {
     try {
       if (!publisher_ && !open()) return false;

@@ -1,15 +1,15 @@
-// A list and a table that never allocate once they have their room.
+// Containers that do not allocate once their room is reserved: a list and a small hash table.
 //
 //     FixedList<ReadyRecord> ready;
-//     ready.reserve(256);             // At most so many at a time.
+//     ready.reserve(256);             // For at most 256 records.
 //     ready.push_back(record);
 //
-//     FixedMap<Mine> mine;
-//     mine.reserve(1024);             // The same.
-//     mine.insert(key)->order = 1;    // Keys are not ~0.
+//     FixedMap<OwnRecord> mine;
+//     mine.reserve(1024);             // For at most 1024 keys.
+//     mine.insert(key)->order = 1;    // Any key but ~0.
 //     mine.erase(key);
 //
-// Open addressing; erasing moves what follows up, so that no marks stay behind. One thread.
+// Open addressing; erase() moves later entries up, so there are no tombstones. For one thread.
 #pragma once
 
 #include <algorithm>
@@ -25,9 +25,9 @@ template <class Value>
 class FixedList {
  public:
   void reserve(std::size_t count) { values_ = std::make_unique<Value[]>(count); }
-  // There is room: the caller knows.
+  // The caller has reserved the room.
   [[gnu::always_inline]] void push_back(const Value& value) noexcept { values_[size_++] = value; }
-  // The same in two steps: the value behind the last one, and then it belongs to the list.
+  // The same in two steps, to fill the new value in place.
   Value& spare() noexcept { return values_[size_]; }
   void push_spare() noexcept { ++size_; }
   void resize(std::size_t size) noexcept { size_ = size; }  // Smaller.
@@ -60,7 +60,7 @@ class FixedMap {
     Entry& entry = entries_[place_of(key)];
     return entry.key == key ? &entry.value : nullptr;
   }
-  // The value of a key that is there, or a new one; null if there is no room.
+  // The value of the key, which is inserted if it is missing; null if there is no room.
   Value* insert(std::uint64_t key) noexcept {
     Entry& entry = entries_[place_of(key)];
     if (entry.key != key) {
@@ -76,7 +76,7 @@ class FixedMap {
     --count_;
     const std::size_t mask = entries_.size() - 1;
     for (std::size_t at = (hole + 1) & mask; entries_[at].key != kNone; at = (at + 1) & mask) {
-      // What would be found sooner in the hole goes there.
+      // Moves up, unless its home lies behind the hole: a search from its home would end there.
       if (((at - home_of(entries_[at].key)) & mask) < ((at - hole) & mask)) continue;
       entries_[hole] = entries_[at];
       hole = at;
@@ -89,13 +89,14 @@ class FixedMap {
   }
   std::size_t size() const noexcept { return count_; }
 
-  // Calls visit(key, value) for each; visit may erase that one, and may then be called for one twice.
+  // Calls visit(key, value) for each entry. visit may erase its entry; another entry may then be
+  // visited twice.
   template <class Visit>
   void each(Visit&& visit) {
     for (std::size_t at = 0; at < entries_.size();) {
       const std::uint64_t key = entries_[at].key;
       if (key != kNone) visit(key, entries_[at].value);
-      if (entries_[at].key == key) ++at;  // Else another one is here now.
+      if (entries_[at].key == key) ++at;  // Otherwise another entry moved here.
     }
   }
 

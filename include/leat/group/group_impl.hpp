@@ -1,4 +1,4 @@
-// Groups: making, finding, moving, looking at, deleting.
+// Group: creating, finding, moving, inspecting and deleting groups.
 #pragma once
 
 #include <algorithm>
@@ -23,9 +23,10 @@ LEAT_INLINE Group::Group(Topic topic, std::shared_ptr<detail::GroupView> view, b
       name_{view_->name()},
       was_created_{was_created} {}
 
-// ---- The topic's group lock: creating, finding and deleting ---------------------------------------
+// ---- The topic's group lock: creating, finding and deleting -------------------------------------
 
-// Groups of one topic are made and deleted by one process at a time. Nobody else waits for them.
+// One process at a time creates, finds or deletes groups of a topic. Members at work and publishers
+// never wait for it.
 LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
   auto lock = topic.open_control_to_lock();
   if (!lock) return lock.error();
@@ -39,8 +40,8 @@ LEAT_INLINE Result<detail::GroupLock> Group::lock(detail::SharedTopic& topic) {
   return detail::GroupLock{topic, std::move(*lock)};
 }
 
-// What others did not finish, because they died: a deletion that was decided is carried out, one that
-// was not is called off; a file that no slot names is deleted.
+// Finishes what dead processes left: carries out decided deletions, calls off undecided ones, and
+// deletes files that no slot names.
 LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
   std::vector<std::string> known;
   for (std::uint32_t slot = 0; slot < detail::kMaxGroups; ++slot) {
@@ -50,7 +51,7 @@ LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
     auto group = topic.group(slot);
     if (!group || *group == nullptr) continue;
     std::uint64_t closing = detail::kGroupClosing;
-    // [group] seq_cst; nobody else changes it while this process has the lock.
+    // [group] seq_cst. Nobody else changes it while this process has the lock.
     detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
                                                   detail::kGroupOpen);
   }
@@ -70,7 +71,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::Share
     if (topic.group_number(slot) == 0) continue;
     auto group = topic.group(slot);
     if (!group) return group.error();
-    // One that is closed has members that do not know of it yet. Its name is free.
+    // A closed group is still there for members that have not noticed yet. Its name is free.
     if (*group != nullptr && !(*group)->is_closed() && (*group)->name() == name) return group;
   }
   return Errc::not_found;
@@ -100,7 +101,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   if (::fstat(topic.control_fd(), &status) != 0) made = last_system_error();
   if (made) made = allocate_file(fd->get(), geometry.file_size());
   if (made && ::geteuid() != status.st_uid && (status.st_mode & 0060) == 0)
-    made = Errc::permission;  // Its owner could not use it.
+    made = Errc::permission;  // The topic's owner could not use it.
   if (made) {
     const bool other_group = status.st_gid != ::getegid();
     made = set_access(fd->get(), status.st_mode & 0666,
@@ -136,8 +137,8 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   if (made) {
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic.group_number(slot) != 0) continue;
-      // [group] seq_cst: everything in the file before; and before whoever holds the room for the new
-      // group lets go of it.
+      // [group] seq_cst: after everything in the file, and before the subscriber that keeps the
+      // room for the new group leaves.
       (void)exchange<Edge::group>(topic.header().groups[slot], geometry.number);
       LEAT_CRASH_POINT("group:entered");
       return topic.group(slot);
@@ -148,7 +149,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   return made.error();
 }
 
-// Where `from` is, while `reader` keeps the room from there on.
+// The cursor for `from`. `reader` keeps the room from there on.
 LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
                                                         const detail::PartitionReader& reader,
                                                         const From& from) {
@@ -157,7 +158,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   auto records = shared.records_for_reading();
   if (!records) return records.error();
   const RecordPlace begin = reader.place();
-  // Behind a segment that is full to its last granule: that is where the next one begins.
+  // The end of a segment that is full to its last granule is the beginning of the next one.
   const bool is_at_end = begin.granules == shared.geometry().segment_granules;
   CursorValue cursor =
       CursorValue::make(begin.segment * shared.geometry().segment_granules + begin.granules, 0,
@@ -191,11 +192,11 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
 LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& topic,
                                                                      const std::string& name,
                                                                      const GroupOptions& options) {
-  // The name of its topic for dead letters must be one, too.
+  // The name of the dead-letter topic must be valid, too.
   if (options.max_deliveries != 0 &&
       !detail::is_valid_topic_name(detail::dead_letter_topic_name(topic.name(), name)))
     return Errc::invalid_argument;
-  // Holds the room until the group does.
+  // Keeps the room until the group does.
   auto reader = topic.subscriber({.from = options.from});
   if (!reader) return reader.error();
   std::vector<detail::CursorValue> cursors;
@@ -240,11 +241,11 @@ LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::stri
   (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
   LEAT_CRASH_POINT("group:closed");
   take_closed_groups_out(shared);
-  shared.wake_everybody();  // Members are told; publishers may have room.
+  shared.wake_everybody();  // Members must notice; publishers may have room.
   return {};
 }
 
-// ---- Topic's calls -------------------------------------------------------------------------------
+// ---- Topic's calls ------------------------------------------------------------------------------
 
 LEAT_INLINE Result<Group> Topic::group(const std::string& name, const GroupOptions& options) const {
   return Group::open(*this, name, &options);
@@ -267,7 +268,7 @@ LEAT_INLINE Result<std::vector<std::string>> Topic::group_names() const {
   return names;
 }
 
-// ---- Group ---------------------------------------------------------------------------------------
+// ---- Group --------------------------------------------------------------------------------------
 
 LEAT_INLINE Result<Member> Group::join(const MemberOptions& options) const {
   try {
@@ -285,11 +286,11 @@ LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) cons
   if (!joined) return joined.error();
   auto core = std::make_unique<MemberCore>(topic_, view_, std::move(*joined), *records, options);
   if (auto seated = core->take_seat(options.name); !seated) return seated.error();
-  // [group] seq_cst: the seat is taken before this is looked at.
+  // [group] seq_cst: the seat is taken before `closed` is read.
   const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);
   if (closed == kGroupOpen) return Member{std::move(core)};
   if (closed == kGroupClosing) {
-    // Somebody is just about to delete it, and has seen the seat or will; or died over it.
+    // A process is deleting the group, or died while it did. With the lock, this is decided.
     auto locked = lock(*shared);
     if (!locked) return locked.error();
     if (load_seq_cst<Edge::group>(view_->header().closed) == kGroupOpen)
@@ -298,8 +299,8 @@ LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) cons
   return Errc::closed;
 }
 
-// Offset of the next record to be claimed. Nothing is claimed that is not published: where the cursor
-// is at the end of a segment, that is where the next one begins.
+// Offset of the next record to be claimed. If the cursor is in a segment that is not mapped yet, it
+// is at the end of the one before, and has passed all records there.
 LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& topic,
                                                   const detail::GroupView& view,
                                                   std::uint32_t partition) noexcept {
@@ -311,7 +312,7 @@ LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& top
     const CursorValue cursor = view.load_cursor(partition);
     const std::uint64_t segment = cursor.position() / geometry.segment_granules;
     const SegmentEntry& entry = words.entry(segment);
-    // [segment-map] acquire: the base of a mapped segment.
+    // [segment-map] acquire: base_offset was stored before.
     const bool is_mapped = load_acquire<Edge::segment_map>(entry.map) >> kPhysicalBits == segment;
     if (is_mapped) {
       offset = load_relaxed<Why::stored_before>(entry.base_offset) + cursor.records_before() +
@@ -335,11 +336,11 @@ LEAT_INLINE std::uint64_t Group::position(std::uint32_t partition) const noexcep
 LEAT_INLINE std::uint64_t Group::released(std::uint32_t partition) const noexcept {
   using namespace detail;
   if (partition >= view_->geometry().partition_count) return 0;
-  // [group-cursor] The cursor first: what it has passed has its holds.
+  // [group-cursor] acquire: first the cursor. Records that it has passed have their holds.
   const std::uint64_t offset = offset_of_cursor(*topic_.topic_, *view_, partition);
   std::uint64_t held = 0;
   view_->each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t) {
-    // What is claimed meanwhile lies behind.
+    // Records that are claimed meanwhile have offsets beyond it.
     if (HoldPlace::unpack(load_relaxed<Why::stored_before>(hold.where)).partition == partition &&
         load_relaxed<Why::stored_before>(hold.offset) < offset)
       ++held;
@@ -392,7 +393,7 @@ LEAT_INLINE GroupInfo Group::info() const {
 
 LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> partition) const {
   using namespace detail;
-  // Holds the room from there on until the cursors do.
+  // Keeps the room from there on until the cursors do.
   auto reader = topic_.subscriber({.from = to, .partition = partition});
   if (!reader) return reader.error();
   std::vector<CursorValue> targets;

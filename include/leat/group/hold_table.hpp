@@ -1,14 +1,14 @@
-// Which holds of the group are this member's, and what it remembers of their records.
+// The holds that a member owns, and what it remembers of their records.
 //
 //     HoldTable::Reservation claim;
 //     if (holds.reserve(claim, state)) hold_at(group, holds.use(claim)) …
 //     holds.commit(claim);                       // the claim was made
-//     holds.keep(ref, {state, 0, key});          // now the record is this member's
-//     holds.forget(ref, HoldPhase::free);        // and now it is not
+//     holds.keep(ref, {state, 0, key});          // the record is now this member's
+//     holds.forget(ref, HoldPhase::free);        // and now it no longer is
 //
-// A member's own row has as many holds as it may have records in flight. A record that it lets others
-// have stays in its hold, so the row can run short; then a claim uses spare holds, which the members of
-// the group share. Nothing here allocates once the table is made. docs/internals/groups.md, "Claiming".
+// A member's own row has as many holds as it may have records in flight. A record that it returns
+// stays in its hold, so the row can run short. Claims then use spare holds, which all members of
+// the group share. Only make() allocates. docs/internals/groups.md, "Claiming".
 #pragma once
 
 #include <algorithm>
@@ -25,53 +25,56 @@ class HoldTable {
   HoldTable(const MemberPlace& place, KeyOrder& keys) noexcept
       : place_{place}, group_{place.group}, keys_{keys} {}
 
-  // Called when the seat is taken: finds out which holds of its row are free. Throws bad_alloc.
+  // Called after the seat is taken: finds the free holds of its row. Throws bad_alloc.
   void make();
 
-  // Numbers of claims only rise in each hold, so that no state of a hold ever comes again.
+  // At least the number of the last claim. Claim numbers only increase in each hold, so that no
+  // state of a hold ever recurs.
   std::uint64_t claim_number() const noexcept { return claim_number_; }
   void raise_claim_number(std::uint64_t number) noexcept {
     claim_number_ = std::max(claim_number_, number);
   }
 
-  // Holds for one claim that may yet fail: those of the own row first, then spare ones.
+  // The holds of one claim, which may still fail: first holds of the own row, then spare ones.
   struct Reservation {
-    std::size_t from_own = 0;  // From the end of free_.
-    std::uint32_t spare = 0;   // Spare holds that were looked at.
-    bool has_spare = false;    // The one at `spare` is reserved, and not used.
+    std::size_t from_own = 0;  // Number of holds used from the end of free_.
+    std::uint32_t spare = 0;   // Number of spare holds examined.
+    bool has_spare = false;    // The spare hold at `spare` is reserved and not used.
   };
-  // Makes sure that there is one more for a claim whose holds get this state. False: there is none.
+  // Makes sure that the claim can use() one more hold. Its holds will get `state`. False if there
+  // is none left.
   bool reserve(Reservation& claim, std::uint64_t state) noexcept {
     if (claim.from_own != free_.size() || claim.has_spare) return true;
     return claim.has_spare = reserve_spare(claim, state);
   }
-  // The hold that was reserved last.
+  // Returns the hold that reserve() has found.
   HoldRef use(Reservation& claim) noexcept {
     if (claim.from_own != free_.size())
       return {place_.seat, free_[free_.size() - ++claim.from_own]};
     claim.has_spare = false;
     return {group_.geometry().seat_count, claim.spare++};
   }
-  // Lets go of a hold that was reserved and not used.
+  // Frees a spare hold that was reserved and not used.
   void release_unused(Reservation& claim, std::uint64_t state) noexcept;
-  // The claim was made. Each of its records is kept, or forgotten, next.
+  // Called when the claim was made. keep() or park() follows for each of its holds.
   void commit(const Reservation& claim) noexcept { free_.resize(free_.size() - claim.from_own); }
-  // Neither the own row nor the spare ones had another hold.
+  // Whether the claim found no further hold, in the own row or among the spare ones.
   bool was_short(const Reservation& claim) const noexcept {
     return claim.from_own == free_.size() && claim.spare == group_.geometry().spare_count();
   }
   std::size_t free_own() const noexcept { return free_.size(); }
-  // Finds holds of the own row that others have settled meanwhile.
+  // Finds holds of the own row that others have freed meanwhile.
   void find_settled() noexcept;
 
-  // Records that are claimed or taken back, and not settled.
+  // Number of records that are claimed or retaken, and not settled.
   std::size_t in_flight() const noexcept { return in_flight_; }
   bool is_full() const noexcept { return in_flight_ >= group_.geometry().hold_count; }
   std::size_t room() const noexcept {
     return is_full() ? 0 : group_.geometry().hold_count - in_flight_;
   }
-  // Tells others so many, and `more` that are about to be. Before the hold, or the cursor, that they
-  // find: whoever is about to sleep looks here whether somebody may die over records.
+  // Stores in the seat how many records are in flight, plus `more` that are about to be. Called
+  // before the hold is stored or the cursor is moved: a member that is about to sleep reads the
+  // seats to find out whether another member may die with records.
   [[gnu::always_inline]] void show_in_flight(std::size_t more = 0) noexcept {
     // [hold] release
     store_release<Edge::hold>(place_.own_seat().in_flight,
@@ -88,35 +91,36 @@ class HoldTable {
 
   // What this member remembers of a hold; null if the hold is not its own.
   OwnRecord* find(HoldRef ref) noexcept;
-  // The same of a hold that is its own for sure.
+  // The same for a hold that is known to be its own.
   OwnRecord& at(HoldRef ref) noexcept {
     return ref.row() == place_.seat ? row_[ref.index()].record : *others_.find(ref.word());
   }
-  // Calls visit(ref, record) for all of its own. It may forget that one.
+  // Calls visit(ref, record) for each hold of its own. visit may forget that hold.
   template <class Visit>
   void each(Visit&& visit) noexcept;
 
-  // The hold is this member's from now on. It is counted as in flight already.
+  // Makes the hold this member's own. The caller has counted it as in flight.
   void keep(HoldRef ref, const OwnRecord& record) noexcept;
-  // The hold is no longer this member's; `now` is what it is instead.
+  // Called when the hold is no longer this member's, but in phase `now`. Lowers in_flight().
   void forget(HoldRef ref, HoldPhase now) noexcept;
-  // The record was parked: it waits for a member that may have its key. Not counted as in flight.
+  // Called when the record was parked: it waits for a member that may have its key. The caller
+  // corrects in_flight().
   void park(HoldRef ref) noexcept;
-  // The record came back without this member's doing.
+  // Called when another member has taken the record away, or it could not be handed out.
   void lose(HoldRef ref) noexcept;
-  // Whether that happened since the flag was cleared.
+  // Whether lose() was called since clear_lost().
   bool has_lost() const noexcept { return has_lost_; }
   void clear_lost() noexcept { has_lost_ = false; }
 
-  // Returns a record that nobody got to the group, if it is still in this state. `is_counted`: it was
-  // counted as handed out, and was not.
+  // Returns to the group a record that was not handed out, if its hold is still in `state`.
+  // `is_counted`: the state counts a delivery that did not happen, which is subtracted.
   void put_back(HoldRef ref, std::uint64_t state, bool is_counted) noexcept;
 
  private:
   enum class Whose : std::uint8_t {
     free,  // in free_
-    own,   // this member has a record there
-    lost,  // others have it, or had it
+    own,   // has a record of this member
+    lost,  // has, or had, a record of others
   };
   struct RowHold {
     OwnRecord record;
@@ -133,12 +137,12 @@ class HoldTable {
   const MemberPlace& place_;
   GroupView& group_;
   KeyOrder& keys_;
-  std::vector<RowHold> row_;       // The own row.
-  FixedList<std::uint32_t> free_;  // Its free holds; the next one last.
-  std::size_t lost_ = 0;           // How many of row_ are.
-  FixedMap<OwnRecord> others_;     // In rows of others and spare ones.
+  std::vector<RowHold> row_;       // The holds of the own row.
+  FixedList<std::uint32_t> free_;  // Free holds of the own row; the last one is used next.
+  std::size_t lost_ = 0;           // Number of `lost` holds in row_.
+  FixedMap<OwnRecord> others_;     // Own records in other rows and in spare holds.
   std::size_t in_flight_ = 0;
-  std::uint64_t claim_number_ = 0;  // Of the last claim made, or larger.
+  std::uint64_t claim_number_ = 0;  // At least that of the last claim made.
   bool has_lost_ = false;
 };
 
@@ -147,7 +151,7 @@ inline void HoldTable::make() {
   row_.resize(count);
   free_.reserve(count);
   for (std::uint32_t index = count; index-- > 0;) {
-    // [hold] acquire: whoever had the record is done with it.
+    // [hold] acquire: the record's former owner is done with it.
     const std::uint64_t state = load_acquire<Edge::hold>(group_.hold(place_.seat, index).state);
     if (phase_of(state) == HoldPhase::free) {
       free_.push_back(index);
@@ -159,7 +163,7 @@ inline void HoldTable::make() {
   others_.reserve(count);
 }
 
-// Reserves the first spare hold that is free, from claim.spare on.
+// Reserves the first free spare hold from claim.spare on.
 [[gnu::noinline]] inline bool HoldTable::reserve_spare(Reservation& claim,
                                                        std::uint64_t state) noexcept {
   const std::uint32_t spare_row = group_.geometry().seat_count;
@@ -167,7 +171,7 @@ inline void HoldTable::make() {
     GroupHold& hold = group_.hold(spare_row, claim.spare);
     std::uint64_t word = load_acquire<Edge::hold>(hold.state);
     if (phase_of(word) != HoldPhase::free) continue;
-    // Others used it, too, perhaps with larger numbers.
+    // Other members use it, too, perhaps with larger claim numbers.
     if (const std::uint64_t last = HoldState::unpack(word).generation;
         last >= HoldState::unpack(state).generation) {
       raise_claim_number(last);
@@ -177,7 +181,8 @@ inline void HoldTable::make() {
     while (high <= claim.spare &&
            !compare_exchange<Edge::hold>(group_.header().spare_high, high, claim.spare + 1)) {
     }
-    // [hold] seq_cst: only one gets it. Its facts follow, before the cursor passes the record.
+    // [hold] seq_cst: only one member gets it. Its facts are stored later, before the cursor passes
+    // the record.
     if (compare_exchange<Edge::hold>(hold.state, word,
                                      HoldState::unpack(state).reserved().pack())) {
       LEAT_CRASH_POINT("take:spare");
@@ -198,11 +203,11 @@ inline void HoldTable::release_unused(Reservation& claim, std::uint64_t state) n
 inline void HoldTable::find_settled() noexcept {
   for (std::uint32_t index = 0; index < row_.size() && lost_ != 0; ++index) {
     if (row_[index].whose != Whose::lost) continue;
-    // [hold] acquire: whoever had the record is done with it.
+    // [hold] acquire: the record's former owner is done with it.
     const std::uint64_t state = load_acquire<Edge::hold>(group_.hold(place_.seat, index).state);
     if (phase_of(state) != HoldPhase::free) continue;
-    raise_claim_number(
-        HoldState::unpack(state).generation);  // Others raised it with each retaking.
+    // Each redelivery raised the generation.
+    raise_claim_number(HoldState::unpack(state).generation);
     row_[index] = {};
     --lost_;
     free_.push_back(index);
@@ -254,7 +259,7 @@ inline void HoldTable::park(HoldRef ref) noexcept {
 
 [[gnu::noinline]] inline void HoldTable::forget_slowly(HoldRef ref, HoldPhase now) noexcept {
   if (place_.by_key) {
-    // Before in_flight falls: until then others look after this member, should it die here.
+    // Before in_flight is lowered: until then, others settle this member if it dies here.
     if (const OwnRecord* record = find(ref); record != nullptr) keys_.drop(record->key);
   }
   if (ref.row() != place_.seat) {
@@ -266,7 +271,7 @@ inline void HoldTable::park(HoldRef ref) noexcept {
     return;
   }
   RowHold& own = row_[ref.index()];
-  // Whoever retook it raised the number in its state.
+  // Each redelivery raised the generation.
   if (is_retaken(own.record.state))
     raise_claim_number(HoldState::unpack(own.record.state).generation);
   own.whose = Whose::free;
@@ -284,7 +289,7 @@ inline void HoldTable::put_back(HoldRef ref, std::uint64_t word, bool is_counted
   if (is_counted) --state.deliveries;
   state.phase = HoldPhase::returned;
   state.owner = 0;
-  // Before it is returned: what is claimed now must not come before it.
+  // Before it is returned, so that no record that is claimed from now on overtakes it.
   if (place_.by_key) mark_key(group_, load_relaxed<Why::stored_before>(hold.key));
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
 }

@@ -1,5 +1,5 @@
-// All of the groups that is not in the headers above it: what libleat_compiled.a is made of, and what
-// header-only programs get with leat/group.hpp.
+// The out-of-line parts of consumer groups: compiled into libleat_compiled.a, or included by
+// header-only programs through leat/group.hpp.
 #pragma once
 
 #include "leat/group/group_impl.hpp"

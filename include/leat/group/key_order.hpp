@@ -1,10 +1,10 @@
-// How a member of a group that goes by key keeps equal keys together, and in order.
+// Keeps the records of a key with one member at a time, and in order, in a group that goes by key.
 //
-//     keys.gain(claimed, parked);  // moves what has somebody else's key to `parked`
-//     keys.drop(key);              // a record with this key is not this member's any more
+//     keys.gain(claimed, parked);  // moves records whose keys others have to `parked`
+//     keys.drop(key);              // a record with this key is no longer this member's
 //
-// It counts this member's records per key slot (key_slots.hpp): the slot is released with the last one.
-// docs/internals/groups.md, "By key", has the proof.
+// Counts this member's records for each key slot (key_slots.hpp), and releases the slot with the
+// last one. docs/internals/groups.md, "By key", has the proof.
 #pragma once
 
 #include <algorithm>
@@ -23,46 +23,48 @@ class KeyOrder {
  public:
   explicit KeyOrder(const MemberPlace& place) noexcept : place_{place} {}
 
-  // Room for everything later, for so many holds. Throws bad_alloc.
+  // Allocates all memory, for `holds` records of this member. Throws bad_alloc.
   void reserve(std::size_t holds);
 
-  // Hash of the record's key; 0: it has none. Its memory is pinned, or held.
+  // Hash of the record's key; 0 if it has none. The caller has pinned or holds the record's memory.
   std::uint64_t hash(const WalkedRecord& walked) const noexcept;
-  // Moves what has somebody else's key from `claimed` to `parked`. The holds are stored already.
+  // Gains the keys of the claimed records. Moves records whose keys this member may not have now
+  // from `claimed` to `parked`. The holds were stored before.
   void gain(FixedList<ReadyRecord>& claimed, FixedList<ReadyRecord>& parked) noexcept;
   void drop(std::uint64_t key) noexcept;
 
-  // Whether it is worth trying to take a record that came back.
+  // Whether a returned record's slot is free or this member's, so that retaking it may succeed.
   bool may_take(const ReturnedRecord& one) noexcept;
 
-  // A look for records that came back: take_slots() of what was found; then for each record, in order,
-  // can_take() and one of taken(), missed() and left(); then settle_slots().
+  // To retake returned records: take_slots() for those found; then for each of them, in order,
+  // left(), or can_take() and, if that is true, taken() or missed(); then settle_slots().
   void take_slots(std::span<const ReturnedRecord> found) noexcept;
   bool can_take(const ReturnedRecord& one) noexcept;
   void taken(const ReturnedRecord& one) noexcept;
-  void missed(const ReturnedRecord& one) noexcept;  // Somebody else was faster.
-  void left(const ReturnedRecord& one) noexcept;    // It stays where it is.
-  // False: a slot was freed meanwhile by somebody who thought that this member had nothing of it. All
-  // that was taken must go back.
+  void missed(const ReturnedRecord& one) noexcept;  // Another member took it first.
+  void left(const ReturnedRecord& one) noexcept;    // It stays returned.
+  // False if another member freed one of the slots meanwhile, because it found no records of this
+  // member in it. The caller must then return all that it took.
   bool settle_slots() noexcept;
 
-  // Others may have slots and nothing left of them, because it was taken away: they may never say so.
+  // Whether other members own slots that returned records wait for. A member whose last record of a
+  // slot was taken away may never release the slot.
   bool others_have_slots() const noexcept { return others_have_slots_; }
   void suspect_others() noexcept { others_have_slots_ = true; }
-  // Frees such slots, at most every 4 ms. True: a record came back whose slot is free, which perhaps
-  // nobody has announced.
+  // Frees slots whose owners have no records left in them; at most every 4 ms. True if the slot of
+  // a returned record was free already, which perhaps nobody has announced.
   bool free_idle_slots(std::int64_t now) noexcept;
 
  private:
-  // A slot of keys during a look for records that came back.
+  // One slot, while returned records are retaken or idle slots are freed.
   struct SlotLook {
     std::uint64_t key = 0;
-    std::uint64_t taken_word = 0;  // The slot's word when it was taken; 0: it is somebody else's.
-    std::uint64_t up_to = ~0ULL;   // Nothing behind this offset can be taken,
+    std::uint64_t taken_word = 0;  // Its word after this member changed it; 0: another's.
+    std::uint64_t up_to = ~0ULL;   // Records with larger offsets cannot be taken.
     std::uint32_t taken = 0;
-    bool is_blocked = false;  // or nothing at all.
-    bool was_own = false;
-    bool is_all = true;
+    bool is_blocked = false;  // No record can be taken.
+    bool was_own = false;     // This member had records in it before.
+    bool is_all = true;       // No returned record stays behind.
   };
 
   SlotLook* look_of(std::uint64_t key) noexcept {
@@ -75,12 +77,12 @@ class KeyOrder {
   void free_asked() noexcept;
 
   const MemberPlace& place_;
-  FixedMap<std::uint32_t> own_records_;  // How many this member has, by slot.
+  FixedMap<std::uint32_t> own_records_;  // Number of this member's records, by slot.
   FixedMap<SlotLook> looks_;
-  FixedMap<std::uint64_t> found_state_;  // Of what was found, by its hold.
-  std::uint64_t in_the_way_ = 0;         // Print of what others have of the slots just taken.
-  bool others_have_slots_ = false;       // Something came back whose slot is somebody else's.
-  std::int64_t freed_idle_ns_ = 0;       // When free_idle_slots() last looked.
+  FixedMap<std::uint64_t> found_state_;  // States of the records found, by hold.
+  std::uint64_t in_the_way_ = 0;         // Sum of print() of others' records in the slots taken.
+  bool others_have_slots_ = false;       // See others_have_slots().
+  std::int64_t freed_idle_ns_ = 0;       // When free_idle_slots() last checked.
 };
 
 inline void KeyOrder::reserve(std::size_t holds) {
@@ -94,7 +96,7 @@ inline std::uint64_t KeyOrder::hash(const WalkedRecord& walked) const noexcept {
   const Bytes payload{walked.payload, walked.detail & kDetailLength};
   if (!read_payload(walked.detail, payload, record) || !record.has_key) return 0;
   const std::uint64_t key = murmur2(record.key) | 1ULL << 63;
-  __builtin_prefetch(&place_.group.key_slot(key), 1);  // Used soon, with those of other records.
+  __builtin_prefetch(&place_.group.key_slot(key), 1);  // gain() needs it soon.
   return key;
 }
 
@@ -105,12 +107,12 @@ inline void KeyOrder::gain(FixedList<ReadyRecord>& claimed,
     GroupHold& hold = hold_at(place_.group, one.ref);
     const std::uint64_t key = load_relaxed<Why::own>(hold.key);
     if (key != 0 && !gain_key(place_.group, key, place_.seat)) {
-      // This claim hands it to nobody, whatever becomes of this member.
+      // Not handed out by this claim: if this member dies, the record must not count as delivered.
       HoldState state = HoldState::unpack(one.state);
       state.phase = HoldPhase::ready;
       state.deliveries = 0;
       parked.push_back({one.record, one.ref, state.pack()});
-      // [hold] release: as when it was stored first.
+      // [hold] release: as in Claimer::write_hold().
       store_release<Edge::hold>(hold.state, state.pack());
       continue;
     }
@@ -131,14 +133,14 @@ inline void KeyOrder::drop(std::uint64_t key) noexcept {
 
 inline bool KeyOrder::may_take(const ReturnedRecord& one) noexcept {
   if (one.key == 0) return true;
-  // [key_slot] acquire: what is looked at next is at least as new.
+  // [key-slot] acquire: what is read next is at least as new.
   const auto slot = KeySlot::unpack(load_acquire<Edge::key_slot>(place_.group.key_slot(one.key)));
   if (slot.owner == 0 || slot.owner == place_.owner()) return true;
   others_have_slots_ = true;
   return false;
 }
 
-// Makes the slots of what was found this member's, and finds out how far each may be taken.
+// Takes the slots of the records found, and finds out which records of each slot may be taken.
 inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept {
   looks_.clear();
   found_state_.clear();
@@ -155,11 +157,11 @@ inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept
     look.is_blocked = look.taken_word == 0;
   }
   LEAT_CRASH_POINT("retake:slots");
-  // Whatever was claimed before these has its hold by now. What others still have comes first, and so
-  // does what came back earlier.
+  // All records that were claimed before these have their holds by now. Records that others still
+  // have come first, and so do earlier ones that were returned.
   each_in_taken_slots([&](SlotLook& look, const ReturnedRecord& one) {
     const bool is_returned = phase_of(one.state) == HoldPhase::returned;
-    // Known by its state: the hold may have got another record since, which came back, too.
+    // Recognized by its state: the hold may have got another record since, which was returned, too.
     const std::uint64_t* const state = found_state_.find(one.ref.word());
     if (is_returned && state != nullptr && *state == one.state) return;
     look.is_all = false;
@@ -172,8 +174,8 @@ inline void KeyOrder::take_slots(std::span<const ReturnedRecord> found) noexcept
   });
 }
 
-// Calls visit(look, record) for every hold of the slots just taken, but for what this member has.
-// [hold] seq_cst: after the slots were changed.
+// Calls visit(look, record) for every hold in the slots taken, except those that this member owns.
+// [hold] seq_cst: the states are read after the slots were changed.
 template <class Visit>
 void KeyOrder::each_in_taken_slots(Visit&& visit) noexcept {
   place_.group.each_hold(
@@ -217,7 +219,8 @@ inline bool KeyOrder::settle_slots() noexcept {
     if (!confirm_slot(place_.group, slot, place_.seat, look.taken_word, is_all)) kept_all = false;
   });
   if (in_the_way_ == 0) return kept_all;
-  // What was in the way, and came back before the slot was free again: nobody has said so.
+  // If the records in the way have changed, perhaps nobody has announced it: a member that returned
+  // one meanwhile found the slot in use.
   std::uint64_t in_the_way = 0;
   each_in_taken_slots([&](const SlotLook&, const ReturnedRecord& one) {
     if (phase_of(one.state) != HoldPhase::returned) in_the_way += one.print();
@@ -226,8 +229,8 @@ inline bool KeyOrder::settle_slots() noexcept {
   return kept_all;
 }
 
-// The question is asked first, then the owner's holds are looked at. An owner that gets another record
-// of the slot stores the hold first, then takes the question back.
+// First sets `asked` in the slots, then reads the owners' holds. An owner that gains another record
+// of the slot stores the hold first, then clears `asked`.
 inline bool KeyOrder::free_idle_slots(std::int64_t now) noexcept {
   if (!others_have_slots_ || now - freed_idle_ns_ < kOthersDie) return false;
   freed_idle_ns_ = now;
@@ -240,8 +243,9 @@ inline bool KeyOrder::free_idle_slots(std::int64_t now) noexcept {
   return is_any_free;
 }
 
-// Asks the owner of each slot of which a record came back. True: one of them has no owner. Whoever
-// freed it may have died, or stopped, before it could say so.
+// Sets `asked` in each slot that has a returned record and belongs to another member. True if some
+// slot with a returned record has no owner: the member that freed it may have died or stopped
+// before it announced that.
 inline bool KeyOrder::ask_owners() noexcept {
   bool is_any_free = false;
   looks_.clear();
@@ -253,7 +257,7 @@ inline bool KeyOrder::ask_owners() noexcept {
         if (seen.owner == 0) is_any_free = true;
         if (seen.owner == 0 || seen.owner == place_.owner()) return;
         SlotLook* const look = looks_.insert(place_.group.slot_of(key));
-        if (look == nullptr) return;  // No room: the next time.
+        if (look == nullptr) return;  // No room: left to a later call.
         look->key = key;
         change_slot(place_.group.key_slot(key), [&](KeySlot& now) {
           if (now.owner != seen.owner) return false;
@@ -286,7 +290,7 @@ inline void KeyOrder::free_asked() noexcept {
     free.asked = false;
     ++free.version;
     std::uint64_t word = look.taken_word;
-    // Fails if it has been anybody's in between, or more came back: then it is asked again.
+    // Fails if the slot was changed meanwhile: then its owner is asked again.
     if (compare_exchange<Edge::key_slot>(place_.group.key_slot(slot), word, free.pack())) {
       any = true;
     } else {

@@ -1,12 +1,13 @@
-// Who may have the records of a key: one word per slot of keys in the group's file.
+// Key slots: which member may have the records of a key. One word each, in the group's file.
 //
 //     if (gain_key(group, key, seat)) …   // a hold with this key was stored before
 //     if (release_key(group, key, seat)) announce_returned(topic, group);
 //
-// A slot has at most one owner, the only member that may hand out its records, and a mark: records
-// of it were parked or came back, so what is claimed now must queue behind them. Keys that share a
-// slot wait for each other. Every change is a swap that raises the word's version; anybody may free
-// the slots of the dead. docs/internals/groups.md, "By key", has the proof.
+// A slot has at most one owner, the only member that may hand out its records. A slot is marked
+// when records of it were parked or returned, so that records claimed later must queue behind them.
+// Keys that share a slot wait for each other. Every change is a swap that increments the word's
+// version; any member may free the slots of a dead one. docs/internals/groups.md, "By key", has the
+// proof.
 #pragma once
 
 #include "leat/log/group_view.hpp"
@@ -15,9 +16,9 @@ namespace leat::inline v0::detail {
 
 // | version 54 | asked 1 | marked 1 | owner 8 |
 struct KeySlot {
-  std::uint32_t owner = 0;  // seat from 1
+  std::uint32_t owner = 0;  // seat, counted from 1; 0 = none
   bool marked = false;
-  bool asked = false;  // somebody is finding out whether the owner has any of it left
+  bool asked = false;  // a member checks whether the owner still has records in it
   std::uint64_t version = 0;
 
   constexpr std::uint64_t pack() const noexcept {
@@ -29,22 +30,22 @@ struct KeySlot {
   }
 };
 
-// Changes the word by `change`, which gets the value and may refuse; true if it was changed.
+// Applies `change`, which may refuse by returning false. True if the word was changed.
 template <class Change>
 bool change_slot(std::uint64_t& word, Change&& change) noexcept {
-  // [key_slot] acquire: what others did before they changed it.
+  // [key-slot] acquire: sees what others did before they changed the word.
   std::uint64_t seen = load_acquire<Edge::key_slot>(word);
   while (true) {
     KeySlot slot = KeySlot::unpack(seen);
     if (!change(slot)) return false;
     ++slot.version;
-    // [key_slot] seq_cst: after the hold that it is about, before the holds that are looked at next.
+    // [key-slot] seq_cst: after the hold concerned is stored, before holds are read next.
     if (compare_exchange<Edge::key_slot>(word, seen, slot.pack())) return true;
   }
 }
 
-// Called when a hold with this key is there. True: its record is this seat's to hand out. False: it
-// must be returned, and the slot says so already.
+// Called after a hold with this key was stored. True if this seat may hand out its record. False if
+// the record must be returned; the slot is marked already.
 inline bool gain_key(const GroupView& group, std::uint64_t key, std::uint32_t seat) noexcept {
   bool gained = false;
   change_slot(group.key_slot(key), [&](KeySlot& slot) {
@@ -62,16 +63,16 @@ inline bool gain_key(const GroupView& group, std::uint64_t key, std::uint32_t se
 
 // Called before a record with this key is returned.
 inline void mark_key(const GroupView& group, std::uint64_t key) noexcept {
-  if (key == 0) return;  // It has none.
+  if (key == 0) return;  // The record has no key.
   change_slot(group.key_slot(key), [](KeySlot& slot) { return slot.marked = true; });
 }
 
-// Called when this seat has no more records of the slot. True: others may have some to take now.
+// Called when this seat has no more records of the slot. True if others may now retake some.
 inline bool release_key(const GroupView& group, std::uint64_t key, std::uint32_t seat) noexcept {
   bool marked = false;
   return change_slot(group.key_slot(key),
                      [&](KeySlot& slot) {
-                       if (slot.owner != seat + 1) return false;  // Somebody freed it.
+                       if (slot.owner != seat + 1) return false;  // Another member freed it.
                        slot.owner = 0;
                        slot.asked = false;
                        marked = slot.marked;
@@ -80,8 +81,8 @@ inline bool release_key(const GroupView& group, std::uint64_t key, std::uint32_t
          marked;
 }
 
-// Makes a slot that is nobody's this seat's, to look at what came back of it. 0: it is somebody else's.
-// Else the word then; `was_mine`: it was this seat's already.
+// Makes this seat the owner of a slot, to retake returned records of it. Returns the new word, or 0
+// if another seat owns the slot. `was_mine`: this seat owned it before.
 inline std::uint64_t take_slot(const GroupView& group, std::uint64_t key, std::uint32_t seat,
                                bool& was_mine) noexcept {
   std::uint64_t taken = 0;
@@ -97,8 +98,8 @@ inline std::uint64_t take_slot(const GroupView& group, std::uint64_t key, std::u
   return changed ? taken : 0;
 }
 
-// Called when records of a slot that was taken became this seat's: true if the slot still is. If they
-// are `all` that there were while the word was `taken`, the mark goes.
+// Called after records of a taken slot were retaken. True if this seat still owns the slot. Clears
+// the mark if they were `all` returned records of the slot and the word is still `taken`.
 inline bool confirm_slot(const GroupView& group, std::uint64_t key, std::uint32_t seat,
                          std::uint64_t taken, bool all) noexcept {
   return change_slot(group.key_slot(key), [&](KeySlot& slot) {
@@ -109,14 +110,14 @@ inline bool confirm_slot(const GroupView& group, std::uint64_t key, std::uint32_
   });
 }
 
-// Frees all slots of a seat whose member leaves, or is dead and had this identity. False: there are none.
+// Frees the slots of a seat whose member, with this identity, leaves or is dead. False if none.
 inline bool free_slots_of(const GroupView& group, std::uint32_t seat,
                           std::uint64_t identity) noexcept {
   bool any = false;
   for (std::uint64_t index = 0; index < group.geometry().slot_count(); ++index) {
     any |= change_slot(group.key_slot(index), [&](KeySlot& slot) {
       if (slot.owner != seat + 1) return false;
-      // [hold] acquire: if the seat is another's by now, so may be what was just read.
+      // [hold] acquire: if the seat has a new member by now, the slot may be the new member's.
       if (load_acquire<Edge::hold>(group.seat(seat).identity) != identity) return false;
       slot.owner = 0;
       slot.asked = false;

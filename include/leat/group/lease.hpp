@@ -1,10 +1,10 @@
-// How long a member may keep a record before others take it, in a group with a lease.
+// Leases: how long a member may keep a record before others take it.
 //
 //     lease.begin(hold);                     // before the record is this member's
-//     if (lease.may_be_over()) …             // look which records were taken away
+//     if (lease.may_be_over()) …             // check which records were taken away
 //     if (lease.was_lost(ref, state)) …      // `lease_lost` instead of `not_held`
 //
-// What the user gets is a copy, for the record may be overwritten once the lease is over.
+// The user gets a copy, because the record may be overwritten after the lease has run out.
 // docs/internals/groups.md, "Handing out".
 #pragma once
 
@@ -23,17 +23,17 @@ class Lease {
  public:
   explicit Lease(const MemberPlace& place) noexcept : place_{place} {}
 
-  // Room for what was lost. Throws bad_alloc.
+  // Allocates the memory for note_lost(). Throws bad_alloc.
   void reserve() { lost_.resize(is_set() ? place_.geometry().hold_count : 0); }
 
   bool is_set() const noexcept { return place_.geometry().lease_ns != 0; }
 
-  // Called before the hold's state says that the record is this member's.
+  // Starts a lease. Called before the hold's state says that the record is this member's.
   void begin(GroupHold& hold) noexcept {
     if (!is_set()) return;
     store_relaxed<Why::published_later>(hold.lease_until_ns, begin_now());
   }
-  // The same for a hold that may be another member's by now: never shortens a lease.
+  // The same for a hold that may be another member's by now: never shortens its lease.
   void extend(GroupHold& hold) noexcept {
     if (!is_set()) return;
     const std::int64_t until = begin_now();
@@ -42,21 +42,21 @@ class Lease {
     }
   }
 
-  // Whether one of this member's leases may have run out: then all are looked at, with
-  // begin_look() and, for each that has not, still_runs().
+  // Whether one of this member's leases may have run out. If so, the caller checks all its holds:
+  // begin_look(), then still_runs() for each one that was not taken away.
   bool may_be_over() const noexcept { return is_set() && now_ns() >= ends_ns_; }
   void begin_look() noexcept { ends_ns_ = std::numeric_limits<std::int64_t>::max(); }
   void still_runs(const GroupHold& hold) noexcept {
     ends_ns_ = std::min(ends_ns_, load_relaxed<Why::own>(hold.lease_until_ns));
   }
 
-  // Remembers for a while that a delivery was taken away, for when the user still asks about it.
+  // Remembers for a while that a delivery was taken away, for was_lost().
   void note_lost(HoldRef ref, std::uint64_t state) noexcept {
     if (lost_.empty()) return;
     lost_[next_lost_] = {ref, state};
     if (++next_lost_ == lost_.size()) next_lost_ = 0;
   }
-  // Once for each.
+  // Whether this delivery was noted as lost. Forgets it.
   bool was_lost(HoldRef ref, std::uint64_t state) noexcept {
     for (Lost& one : lost_) {
       if (one.state == 0 || one.ref != ref || one.state != state) continue;
@@ -66,7 +66,7 @@ class Lease {
     return false;
   }
 
-  // Memory for a copy of what is handed out, until clear_copies(). Null: there is none.
+  // Memory for a copy of a record that is handed out, until clear_copies(). Null: out of memory.
   std::vector<std::byte>* new_copy(std::size_t size) noexcept {
     try {
       return &copies_.emplace_back(size);
@@ -82,7 +82,7 @@ class Lease {
  private:
   struct Lost {
     HoldRef ref;
-    std::uint64_t state = 0;  // 0: none.
+    std::uint64_t state = 0;  // 0: unused.
   };
 
   std::int64_t begin_now() noexcept {
@@ -92,8 +92,8 @@ class Lease {
   }
 
   const MemberPlace& place_;
-  std::int64_t ends_ns_ = 0;  // No lease of this member ends sooner.
-  std::vector<Lost> lost_;    // A ring.
+  std::int64_t ends_ns_ = 0;  // No lease of this member ends before this time.
+  std::vector<Lost> lost_;    // A ring buffer.
   std::size_t next_lost_ = 0;
   std::vector<std::vector<std::byte>> copies_;
 };

@@ -1,7 +1,7 @@
-// A member at work: what a Member of leat/member.hpp stands for. Its parts are in member_place.hpp.
+// The implementation of Member (leat/member.hpp). member_place.hpp lists its parts.
 //
-// The functions are in member_hand.hpp (handing records out) and member_life.hpp (coming and
-// going, letting records go, waiting). docs/internals/groups.md says why nothing is lost.
+// The functions are in member_hand.hpp (handing out records) and member_life.hpp (joining and
+// leaving, settling records, waiting). docs/internals/groups.md explains why nothing is lost.
 #pragma once
 
 #include <chrono>
@@ -21,7 +21,7 @@
 
 namespace leat::inline v0::detail {
 
-// What a look for a record came to; if it failed, error_ says why. Not a Result: this is the hot path.
+// Outcome of a search for a record; if it failed, see error_. Not a Result: this is the hot path.
 enum class Got : std::uint8_t { one, none, failed };
 
 class MemberCore final : public Waiter {
@@ -34,7 +34,7 @@ class MemberCore final : public Waiter {
   //   too_many, invalid_argument
   Result<void> take_seat(const std::string& name);
 
-  // As those of Member, which calls them.
+  // The functions of Member, which calls these.
   Result<Delivery> receive(const Deadline& deadline, const std::stop_token& stop);
   Result<std::size_t> receive(std::vector<Delivery>& into, std::size_t limit,
                               const Deadline& deadline, const std::stop_token& stop);
@@ -50,20 +50,21 @@ class MemberCore final : public Waiter {
   // The steps of Member::poll().
   Errc begin_poll();
   Got poll_next(Delivery& delivery, std::size_t count, std::size_t limit);
-  // The callback is done with it. False: in a child that the callback forked.
+  // Called when the callback has returned. False in a child process that the callback forked.
   bool settle_polled(const Delivery& delivery) noexcept;
   void give_back_polled(const Delivery& delivery) noexcept;
   Error end_poll(std::size_t count, Got last);
 
  private:
-  static constexpr std::uint64_t kWakeEvery = 64;  // Acknowledgements.
+  // Number of acknowledgements between two wake-ups of publishers.
+  static constexpr std::uint64_t kWakeEvery = 64;
   static constexpr Error kNoMemory{Errc::no_space, ENOMEM};
 
   GroupView& group() const noexcept { return place_.group; }
   const GroupGeometry& geometry() const noexcept { return place_.geometry(); }
   bool is_closed() const noexcept { return group().is_closed(); }
 
-  // Coming and going.
+  // Joining and leaving.
   bool try_seat(std::uint32_t index, std::uint64_t identity) noexcept;
   void introduce(const std::string& name) noexcept;
   void make_tables();
@@ -92,7 +93,7 @@ class MemberCore final : public Waiter {
   Got nothing_now();
   static bool make_room(std::vector<Delivery>& into) noexcept;
 
-  // Letting go.
+  // Settling records.
   OwnRecord* find_own(const Delivery& delivery) noexcept;
   bool is_in_hand(const Delivery& delivery) noexcept;
   Errc why_not_held(const Delivery& delivery) noexcept;
@@ -102,7 +103,7 @@ class MemberCore final : public Waiter {
   void forget_lost_leases() noexcept;
   void wake_publishers() noexcept { SharedTopic::wake(shared().header().space_wake); }
 
-  // Waiting, and looking after the others.
+  // Waiting, and looking after other members.
   bool is_ready() noexcept override;
   Result<std::int64_t> look_around() override;
   void look_now_and_then() noexcept;
@@ -122,11 +123,11 @@ class MemberCore final : public Waiter {
   DeadLetterTopic dead_letters_{topic_, group()};
 
   bool is_seated_ = false;
-  std::uint64_t thread_ = 0;  // Who used it last.
-  Error error_;               // Of the last call.
+  std::uint64_t thread_ = 0;  // The thread that used it last.
+  Error error_;               // Error of the last call.
   std::uint64_t takes_ = 0;
-  std::uint64_t order_ = 0;   // Of what was handed out last.
-  std::uint64_t handed_ = 0;  // As in the seat.
+  std::uint64_t order_ = 0;   // OwnRecord::order of the last record handed out.
+  std::uint64_t handed_ = 0;  // Copy of GroupSeat::handed.
   std::uint64_t acknowledged_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// How a member hands records out: takes, polls, copies. Included by member_life.hpp only.
+// How a member hands out records. Included by member_life.hpp only.
 // docs/internals/groups.md, "Handing out".
 #pragma once
 
@@ -10,9 +10,9 @@
 
 namespace leat::inline v0::detail {
 
-// ---- One record ----------------------------------------------------------------------------------
+// ---- One record ---------------------------------------------------------------------------------
 
-// The next one that is ready.
+// Hands out the next record of ready_.
 [[gnu::always_inline]] inline Got MemberCore::hand_out(Delivery& delivery) {
   while (!ready_.empty()) {
     if (place_.by_key && is_overtaking()) [[unlikely]] {
@@ -37,7 +37,8 @@ namespace leat::inline v0::detail {
   return Got::none;
 }
 
-// Changes a record's state from ready to held. False: others took it, because this member stood still.
+// Changes a record's state from ready to held. False if another member took the record away,
+// because this one made no progress.
 [[gnu::always_inline]] inline bool MemberCore::hand_over(HoldRef ref, std::uint64_t& state,
                                                          bool& is_dead_letter) noexcept {
   GroupHold& hold = hold_at(group(), ref);
@@ -46,7 +47,7 @@ namespace leat::inline v0::detail {
   std::uint64_t held = HoldState::hand_over(state);
   if (!is_first) [[unlikely]]
     held = hand_over_again(state, is_dead_letter);
-  // [hold] seq_cst: it is handed out, or taken away.
+  // [hold] seq_cst: the record is either handed out or taken away.
   if (!compare_exchange<Edge::hold>(hold.state, state, held)) [[unlikely]] {
     holds_.lose(ref);
     return false;
@@ -56,7 +57,7 @@ namespace leat::inline v0::detail {
   return true;
 }
 
-// The same for a record that was handed out before.
+// Returns the new state of a record that was handed out before.
 [[gnu::noinline]] inline std::uint64_t MemberCore::hand_over_again(
     std::uint64_t ready, bool& is_dead_letter) const noexcept {
   HoldState state = HoldState::unpack(ready);
@@ -68,13 +69,13 @@ namespace leat::inline v0::detail {
   return state.pack();
 }
 
-// By key: whether a record came back that must come before what is ready.
+// By key: whether a record was taken away that must be delivered before those in ready_.
 inline bool MemberCore::is_overtaking() noexcept {
   if (lease_.may_be_over()) forget_lost_leases();
   return holds_.has_lost();
 }
 
-// Builds what the user gets of a record that this member holds. None: the lease ran out meanwhile.
+// Builds the Delivery of a record that this member holds. `none` if the lease ran out meanwhile.
 [[gnu::always_inline]] inline Got MemberCore::deliver(const WalkedRecord& found,
                                                       std::uint64_t state, HoldRef ref,
                                                       Delivery& delivery, bool is_dead_letter) {
@@ -96,7 +97,8 @@ inline bool MemberCore::is_overtaking() noexcept {
   return Got::one;
 }
 
-// With a lease the user gets a copy. If there is no memory for it, the record goes back.
+// Replaces `payload` by a copy, which the user gets if the group has a lease. If there is no memory
+// for it, the record goes back to the group.
 [[gnu::noinline]] inline Got MemberCore::copy_payload(HoldRef ref, std::uint64_t state,
                                                       Bytes& payload,
                                                       bool is_dead_letter) noexcept {
@@ -109,7 +111,7 @@ inline bool MemberCore::is_overtaking() noexcept {
     return fail(kNoMemory);
   }
   for (std::size_t i = 0; read.is_own() && i < payload.size(); ++i) {
-    // relaxed: if it is overwritten meanwhile, the hold was lost before, and that is looked at next.
+    // relaxed: if the payload is overwritten meanwhile, the hold was lost before: checked next.
     (*copy)[i] = static_cast<std::byte>(
         load_relaxed<Why::rechecked>(reinterpret_cast<const std::uint8_t&>(payload[i])));
   }
@@ -121,7 +123,7 @@ inline bool MemberCore::is_overtaking() noexcept {
   return Got::one;
 }
 
-// A record that came back: its hold says where it is.
+// Delivers a retaken record. Its hold says where it is.
 [[gnu::noinline]] inline Got MemberCore::deliver_returned(std::uint64_t state, HoldRef ref,
                                                           bool is_dead_letter, Delivery& delivery) {
   const GroupHold& hold = hold_at(group(), ref);
@@ -139,20 +141,20 @@ inline bool MemberCore::is_overtaking() noexcept {
   return got == Got::one && is_dead_letter ? bury(delivery) : got;
 }
 
-// Puts a record aside that was handed out too often.
+// Moves a record that was handed out too often to the dead-letter topic.
 inline Got MemberCore::bury(const Delivery& delivery) {
   if (dead_letters_.publish(delivery.record, delivery.deliveries)) {
     fetch_add<Edge::hold>(group().header().dead_letters, 1);
     (void)settle(delivery, HoldPhase::free);
   } else {
-    (void)give_back(delivery, std::chrono::seconds{1});  // Nothing is lost: tried again later.
+    (void)give_back(delivery, std::chrono::seconds{1});  // Tried again later.
   }
   return Got::none;
 }
 
-// ---- More of them --------------------------------------------------------------------------------
+// ---- Getting records to hand out ----------------------------------------------------------------
 
-// Called when nothing is ready: takes records that came back, or claims new ones.
+// Called when nothing is ready: retakes returned records, or claims new ones.
 [[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, HoldPhase phase) noexcept {
   if (holds_.is_full() && lease_.is_set()) forget_lost_leases();
   Found found = redelivery_.take(want, claimer_.members());
@@ -180,15 +182,16 @@ inline Got MemberCore::bury(const Delivery& delivery) {
   return Got::none;
 }
 
-// Of a call that hands nothing out. Records in the user's hands stay readable until then.
+// The error of a call that handed out nothing. If the group was closed during the call, the seat is
+// vacated only here: until then, records in the user's hands stay readable.
 inline Error MemberCore::what_failed() noexcept {
   if (error_.code == Errc::closed) (void)know_of_closing();
   return error_;
 }
 
-// ---- The calls -----------------------------------------------------------------------------------
+// ---- The calls ----------------------------------------------------------------------------------
 
-// One record, whichever is next for this member.
+// Hands out one record: one that is ready, else a returned one, else a new one.
 inline Got MemberCore::take_now(Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return fail(wrong);
@@ -197,7 +200,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
   while (true) {
     Got got = hand_out(delivery);
     if (got != Got::none) return got;
-    // By key nothing is taken ahead: it would hold back the others' share of its keys.
+    // By key, nothing is claimed ahead: that would keep the records' keys from other members.
     got = place_.by_key ? get_ready(1, HoldPhase::held) : get_ready(kAhead, HoldPhase::ready);
     if (got != Got::one) return got == Got::failed ? got : nothing_now();
     patience_.note(ready_.size());
@@ -223,7 +226,7 @@ inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, st
       continue;
     }
     if (got == Got::failed || (count != 0 && claimer_.members() > 1))
-      break;  // The rest is the others' share.
+      break;  // Leaves the rest to other members.
     got = get_ready(limit - count, HoldPhase::held);
     if (got != Got::one) break;
   }
@@ -285,8 +288,9 @@ inline Result<std::size_t> MemberCore::receive_copy(std::span<std::byte> buffer,
   return size;
 }
 
-// The callbacks of poll() may take long. So what is claimed for them stays ready until it is its turn:
-// others take it if this member stands still, no lease runs for it, and it does not count as delivered.
+// The callbacks of poll() may take long. So records that are claimed for it stay ready until their
+// turn: others can take them if this member makes no progress, their leases have not begun, and
+// they do not count as delivered.
 inline Errc MemberCore::begin_poll() {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
@@ -295,12 +299,12 @@ inline Errc MemberCore::begin_poll() {
   return Errc::ok;
 }
 
-// `count` have been handed out, of at most `limit`.
+// Hands out the next record of a poll, after `count` of at most `limit`.
 inline Got MemberCore::poll_next(Delivery& delivery, std::size_t count, std::size_t limit) {
   while (true) {
     Got got = hand_out(delivery);
     if (got != Got::none) return got;
-    if (count != 0 && claimer_.members() > 1) return got;  // The rest is the others' share.
+    if (count != 0 && claimer_.members() > 1) return got;  // Leaves the rest to other members.
     got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
     if (got != Got::one) return got;
   }
@@ -308,7 +312,7 @@ inline Got MemberCore::poll_next(Delivery& delivery, std::size_t count, std::siz
 
 inline bool MemberCore::settle_polled(const Delivery& delivery) noexcept {
   if (participant_.forked()) return false;
-  // Unless the callback did. If the lease is over, it is others' by now.
+  // Unless the callback has settled it. If the lease has run out, others have it: no error.
   if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
   return true;
 }
@@ -318,7 +322,7 @@ inline void MemberCore::give_back_polled(const Delivery& delivery) noexcept {
   ready_.give_back();
 }
 
-// After the last one: `count` were handed out.
+// Called after the last record of a poll; `count` were handed out.
 inline Error MemberCore::end_poll(std::size_t count, Got last) {
   patience_.note(count);
   if (count != 0) return {};

@@ -1,4 +1,4 @@
-// What a Member passes on to the MemberCore that it stands for.
+// The functions of Member, which call its MemberCore.
 #pragma once
 
 #include <utility>

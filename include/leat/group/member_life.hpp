@@ -1,4 +1,4 @@
-// How a member comes and goes, lets records go, and waits. docs/internals/groups.md.
+// How a member joins and leaves, settles records, and waits. docs/internals/groups.md.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace leat::inline v0::detail {
 
-// ---- Coming and going ----------------------------------------------------------------------------
+// ---- Joining and leaving ------------------------------------------------------------------------
 
 inline MemberCore::MemberCore(Topic topic, std::shared_ptr<GroupView> group,
                               Participant participant, const std::byte* records,
@@ -48,14 +48,14 @@ inline bool MemberCore::try_seat(std::uint32_t index, std::uint64_t identity) no
          !compare_exchange<Edge::hold>(group().header().seat_high, high, index + 1)) {
   }
   std::uint64_t vacant = 0;
-  // [hold] seq_cst: only one gets it; whatever its last member left was settled before. [group]:
-  // taken before `closed` is looked at.
+  // [hold] seq_cst: only one member gets the seat; what its last member left was settled before.
+  // [group] seq_cst: the seat is taken before `closed` is read.
   if (!compare_exchange<Edge::hold>(group().seat(index).identity, vacant, identity)) return false;
   place_.seat = index;
   return true;
 }
 
-// Fills in the seat. All of it is for people, but for what it has in flight.
+// Fills in the seat. All but in_flight is informational, or only helps to detect deadlocks.
 inline void MemberCore::introduce(const std::string& name) noexcept {
   GroupSeat& seat = place_.own_seat();
   store_relaxed<Why::hint>(seat.pid, static_cast<std::uint32_t>(::getpid()));
@@ -65,13 +65,14 @@ inline void MemberCore::introduce(const std::string& name) noexcept {
   store_relaxed<Why::hint>(seat.name_size, static_cast<std::uint32_t>(name.size()));
   store_relaxed<Why::hint>(seat.participant, participant_.index());
   store_relaxed<Why::published_later>(seat.in_flight, 0);
-  // These go on where the seat's last member stopped.
+  // These numbers continue those of the seat's last member.
   handed_ = load_relaxed<Why::own>(seat.handed);
   holds_.raise_claim_number(
       ClaimName::unpack(load_acquire<Edge::group_cursor>(seat.claiming)).number);
 }
 
-// All memory that handing out and settling need. May throw bad_alloc: there is nothing to lose yet.
+// Allocates all memory that handing out and settling need. May throw bad_alloc, because there is
+// nothing to lose yet.
 inline void MemberCore::make_tables() {
   holds_.make();
   lease_.reserve();
@@ -82,7 +83,7 @@ inline void MemberCore::make_tables() {
   if (place_.by_key) keys_.reserve(geometry().hold_count);
 }
 
-// What is not acknowledged goes back; the seat becomes vacant.
+// Returns all records that were not acknowledged, and vacates the seat.
 inline void MemberCore::leave() noexcept {
   if (!std::exchange(is_seated_, false) || participant_.forked()) return;
   bool any = false;
@@ -90,7 +91,8 @@ inline void MemberCore::leave() noexcept {
     std::uint64_t word = own.state;
     HoldState state = HoldState::unpack(word);
     const bool is_done = own.order != 0 && geometry().at_most_once();
-    if (own.order == 0 && state.phase == HoldPhase::held) --state.deliveries;  // It was not.
+    // Its delivery was counted, but it was not handed out.
+    if (own.order == 0 && state.phase == HoldPhase::held) --state.deliveries;
     state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
     state.owner = 0;
     state.delayed = false;
@@ -98,11 +100,11 @@ inline void MemberCore::leave() noexcept {
     any = compare_exchange<Edge::hold>(hold_at(group(), ref).state, word, state.pack()) || any;
     LEAT_CRASH_POINT("leave:returned");
   });
-  // Others wait for the slots, though they have taken away all that was in them.
+  // Announced even if no record was returned: others may wait for slots that they have emptied.
   if (place_.by_key)
     any = free_slots_of(group(), place_.seat, identity_of(participant_.state())) || any;
   LEAT_CRASH_POINT("leave:freed");
-  // Before the seat is vacant: until then others see that somebody may have died over this.
+  // Before the seat is vacated: until then, others settle this member if it dies here.
   if (any) announce_returned(shared(), group());
   vacate();
 }
@@ -111,14 +113,14 @@ inline void MemberCore::vacate() noexcept {
   GroupSeat& seat = place_.own_seat();
   store_relaxed<Why::published_later>(seat.in_flight, 0);
   std::uint64_t identity = identity_of(participant_.state());
-  // [hold] seq_cst: what this member read is read.
+  // [hold] seq_cst: all reads of this member are complete.
   compare_exchange<Edge::hold>(seat.identity, identity, 0);
   LEAT_CRASH_POINT("leave:vacated");
   SharedTopic::wake(shared().header().space_wake);
   if (is_closed()) finish_closing(shared());
 }
 
-// Begins a call.
+// Called at the beginning of each call.
 inline Errc MemberCore::check() noexcept {
   error_ = {};
   if (participant_.forked()) [[unlikely]]
@@ -128,7 +130,8 @@ inline Errc MemberCore::check() noexcept {
   return is_closed() ? know_of_closing() : Errc::ok;
 }
 
-// From here on publishers may reuse the memory of what this member had in hand.
+// Called when the member has noticed that the group is closed. From here on, publishers may reuse
+// the memory of the records that it had in its hands.
 [[gnu::cold]] inline Errc MemberCore::know_of_closing() noexcept {
   if (std::exchange(is_seated_, false)) vacate();
   return Errc::closed;
@@ -136,7 +139,7 @@ inline Errc MemberCore::check() noexcept {
 
 inline void MemberCore::note_thread() noexcept {
   thread_ = thread_token();
-  // relaxed: publishers use it only to name a deadlock.
+  // relaxed: publishers use it only to detect a deadlock.
   store_relaxed<Why::hint>(participant_.slot().thread, thread_);
 }
 
@@ -145,9 +148,9 @@ inline void MemberCore::note_thread() noexcept {
   return Got::failed;
 }
 
-// ---- Letting go ----------------------------------------------------------------------------------
+// ---- Settling records ---------------------------------------------------------------------------
 
-// What this member remembers of a delivery; null if it is not its own, or not any more.
+// What this member remembers of a delivery; null if it is not, or no longer, its own.
 inline OwnRecord* MemberCore::find_own(const Delivery& delivery) noexcept {
   OwnRecord* const own = holds_.find(HoldRef::of(delivery.hold_));
   return own != nullptr && own->state == delivery.state_ ? own : nullptr;
@@ -161,19 +164,19 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
   return lease_.was_lost(ref, delivery.state_) ? Errc::lease_lost : Errc::not_held;
 }
 
-// Moves a hold of this member on: to free, or returned.
+// Frees or returns a hold of this member.
 [[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
                                                       HoldPhase to) noexcept {
   const HoldRef ref = HoldRef::of(delivery.hold_);
   const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = hold_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
-  // Before it is returned: what is claimed now must not come before it.
+  // Before it is returned, so that no record that is claimed from now on overtakes it.
   if (to == HoldPhase::returned && place_.by_key)
     mark_key(group(), load_relaxed<Why::stored_before>(hold.key));
   if (!lease_.is_set()) [[likely]] {
-    // [hold] release: all reads of the record are done. No swap: nobody takes a record away from
-    // somebody alive.
+    // [hold] release: all reads of the record are complete. No swap is needed: without a lease,
+    // nobody takes a held record away from a living member.
     store_release<Edge::hold>(hold.state, settled);
   } else if (std::uint64_t word = delivery.state_;
              !compare_exchange<Edge::hold>(hold.state, word, settled)) {
@@ -181,7 +184,7 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
     return Errc::lease_lost;
   }
   LEAT_CRASH_POINT("settle:done");
-  // Before in_flight falls: until then others look after this member, should it die here.
+  // Before in_flight is lowered: until then, others settle this member if it dies here.
   if (to == HoldPhase::returned) [[unlikely]]
     announce_returned(shared(), group());
   holds_.forget(ref, to);
@@ -219,7 +222,7 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
     Delivery delivery;
     delivery.hold_ = ref.word();
     delivery.state_ = own.state;
-    // relaxed, both: what this member wrote, or found
+    // relaxed, both: the hold is this member's own.
     delivery.position_ = load_relaxed<Why::own>(hold.position);
     delivery.record.partition = HoldPlace::unpack(load_relaxed<Why::own>(hold.where)).partition;
     if (delivery.record.partition >= geometry().partition_count) return;
@@ -233,7 +236,7 @@ inline Result<void> MemberCore::give_back(const Delivery& delivery,
                                           std::chrono::nanoseconds delay) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
   if (!is_in_hand(delivery)) return why_not_held(delivery);
-  // What is not handed out yet and has the same key must not come before it.
+  // Records that are not handed out yet and have the same key must not overtake it.
   if (place_.by_key) ready_.give_back();
   Delivery returned = delivery;
   if (delay.count() > 0 && !delay_hold(returned, delay)) {
@@ -243,17 +246,18 @@ inline Result<void> MemberCore::give_back(const Delivery& delivery,
   return settle(returned, HoldPhase::returned);
 }
 
-// Says in the hold that nobody may take the record before. False: others have it, its lease ran out.
+// Stores in the hold how long nobody may retake the record. False if others have it, because its
+// lease ran out.
 inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
   GroupHold& hold = hold_at(group(), HoldRef::of(delivery.hold_));
-  // Before the state, which says that it counts. Swapped from what it was while the record was this
-  // member's: it may be another's by now, with a delay of its own.
+  // Stored before the state, which makes it valid. By a swap from the value that it had while the
+  // record was this member's, because the record may be another's by now, with a delay of its own.
   const std::int64_t visible_at = ns_from_now(delay.count());
   for (std::int64_t seen = load_acquire<Edge::hold>(hold.visible_at_ns);;) {
     if (load_acquire<Edge::hold>(hold.state) != delivery.state_) return false;
     if (compare_exchange<Edge::hold>(hold.visible_at_ns, seen, visible_at)) break;
   }
-  // Marked while it is still held: who takes it away with the lease clears the mark.
+  // `delayed` is set while the record is held. A member that takes it away by its lease clears it.
   HoldState state = HoldState::unpack(delivery.state_);
   state.delayed = true;
   if (!compare_exchange<Edge::hold>(hold.state, delivery.state_, state.pack())) return false;
@@ -261,8 +265,8 @@ inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds 
   return true;
 }
 
-// Forgets records that were taken away with their lease. Those that are not handed out yet are looked
-// at when they are.
+// Forgets records that were taken away because their lease had run out. Records that are not handed
+// out yet are checked when they are.
 inline void MemberCore::forget_lost_leases() noexcept {
   lease_.begin_look();
   holds_.each([&](HoldRef ref, const OwnRecord& own) {
@@ -277,16 +281,16 @@ inline void MemberCore::forget_lost_leases() noexcept {
   });
 }
 
-// ---- Waiting, and looking after the others -------------------------------------------------------
+// ---- Waiting, and looking after other members ---------------------------------------------------
 
 inline bool MemberCore::is_ready() noexcept {
   if (!ready_.empty() || is_closed() || redelivery_.is_due()) return true;
-  if (holds_.is_full()) return true;  // receive() says so.
+  if (holds_.is_full()) return true;  // receive() returns in_flight_full.
   return !claimer_.is_pausing() && claimer_.has_more();
 }
 
-// Repairs what the dead left: records not committed, and records not acknowledged. Returns how long
-// a sleep may last, 0 for ever.
+// Repairs what dead publishers and members left: uncommitted and unacknowledged records. Returns
+// how long a sleep may last, in ns; 0: no limit.
 inline Result<std::int64_t> MemberCore::look_around() {
   wake_publishers();
   const auto holes = claimer_.look_after_holes();
@@ -298,7 +302,8 @@ inline Result<std::int64_t> MemberCore::look_around() {
   return limit_ns;
 }
 
-// While there is always something to take: at each tick of the kernel's cheap clock.
+// Looks after the other members while this one always finds records: once per tick of the kernel's
+// coarse clock.
 inline void MemberCore::look_now_and_then() noexcept {
   const std::int64_t tick = tick_ns();
   if (tick == looked_tick_ns_) return;
@@ -307,8 +312,8 @@ inline void MemberCore::look_now_and_then() noexcept {
   (void)next_event();
 }
 
-// Takes what has an expired lease. Returns after how many ns something happens by itself: a delayed
-// record becomes visible, a pause or a lease ends. 0: nothing will.
+// Takes away records whose lease has run out. Returns the time in ns until the next timed event: a
+// delayed record becomes visible, or a pause or a lease ends. 0: there is none.
 inline std::int64_t MemberCore::next_event() noexcept {
   const std::int64_t now = now_ns();
   std::int64_t next = 0;

@@ -1,14 +1,15 @@
-// What the parts of a member share: its place in the group, and how they pass records to each other.
+// What the parts of a member share: its place in the group, and the types in which they pass
+// records.
 //
-// A member (member_core.hpp) is made of parts with one job each; each part may use those above it:
+// A member (member_core.hpp) consists of parts with one job each; each part may use those above it:
 //
-//   key_order.hpp      by key: whose records it may have now
-//   hold_table.hpp     which holds are this member's
-//   lease.hpp          when others may take its records, and copies of these
-//   ready_records.hpp  what it has claimed or taken back, and not handed out yet
-//   redelivery.hpp     takes records that came back
+//   key_order.hpp      by key: which records it may have now
+//   hold_table.hpp     the holds that it owns
+//   lease.hpp          when others may take its records; copies of these for the user
+//   ready_records.hpp  records that it has claimed or retaken and not handed out yet
+//   redelivery.hpp     retakes returned records
 //   claimer.hpp        claims new records
-//   other_members.hpp  settles the dead, and takes from those that stand still
+//   other_members.hpp  settles dead members, takes records from those that make no progress
 #pragma once
 
 #include <cstdint>
@@ -21,9 +22,8 @@
 namespace leat::inline v0::detail {
 
 // Limits of one step of a member.
-inline constexpr std::size_t kAtOnce =
-    256;                                   // Records claimed, or looked at of those that came back.
-inline constexpr std::size_t kAhead = 64;  // Records claimed for later calls of receive().
+inline constexpr std::size_t kAtOnce = 256;  // Records claimed, or considered for retaking.
+inline constexpr std::size_t kAhead = 64;    // Records claimed for later calls of receive().
 // Recheck interval, in ns, while others have records: one of them may die or stop silently.
 inline constexpr std::int64_t kOthersDie = 4'000'000;
 
@@ -34,19 +34,19 @@ struct MemberPlace {
   SharedTopic& topic;
   GroupView& group;
   Participant& participant;
-  const std::byte* records = nullptr;  // The topic's records in memory, mapped for reading.
-  std::uint32_t seat = 0;              // Constant once it is taken.
+  const std::byte* records = nullptr;  // The topic's records, mapped for reading.
+  std::uint32_t seat = 0;              // Constant after the seat is taken.
   bool by_key = group.geometry().by_key();
-  // Whether walked memory must be pinned: see SegmentPins.
+  // Whether walked memory must be pinned; see SegmentPins.
   bool must_pin = by_key || topic.geometry().grows();
 
   const GroupGeometry& geometry() const noexcept { return group.geometry(); }
   GroupSeat& own_seat() const noexcept { return group.seat(seat); }
-  // This member in the states of holds, and in key slots.
+  // How the states of holds and the key slots name this member.
   std::uint32_t owner() const noexcept { return seat + 1; }
 };
 
-// Which hold of the group: its row, and its index there. One word, so that it is stored and loaded whole.
+// Identifies a hold of the group: row and index, in one word that is stored and loaded whole.
 class HoldRef {
  public:
   constexpr HoldRef() noexcept = default;
@@ -69,14 +69,14 @@ inline GroupHold& hold_at(const GroupView& group, HoldRef ref) noexcept {
   return group.hold(ref.row(), ref.index());
 }
 
-// A record that this member has claimed, or taken of those that came back, and not handed out.
+// A record that this member has claimed or retaken, and not handed out.
 struct ReadyRecord {
-  WalkedRecord record;  // Of one that came back only the position: the rest is found by its hold.
+  WalkedRecord record;  // If retaken, only its position: its hold has the rest.
   HoldRef ref;
   std::uint64_t state;
 };
 
-// A record that came back, as a look at its hold found it.
+// A returned record, as read from its hold.
 struct ReturnedRecord {
   std::uint64_t offset, key, state;
   HoldRef ref;
@@ -84,16 +84,16 @@ struct ReturnedRecord {
   bool operator<(const ReturnedRecord& other) const noexcept {
     return std::tuple{offset, ref.word()} < std::tuple{other.offset, other.ref.word()};
   }
-  // The sum of the prints tells two sets of records apart.
+  // A hash, to tell sets of records apart by the sums of their hashes.
   std::uint64_t print() const noexcept {
     return (state ^ ref.word() * 0x9e37'79b9'7f4a'7c15ULL) * 0xff51'afd7'ed55'8ccdULL;
   }
 };
 
-// What a member remembers of a record that is its own: claimed or taken back, and not settled.
+// What a member remembers of a record that is its own: claimed or retaken, and not settled.
 struct OwnRecord {
-  std::uint64_t state = 0;  // Of its hold.
-  std::uint64_t order = 0;  // When it was handed out; 0: it is not in the user's hands.
+  std::uint64_t state = 0;  // State of its hold.
+  std::uint64_t order = 0;  // Increases with each record handed out; 0: not handed out.
   std::uint64_t key = 0;    // As in the hold.
 };
 

@@ -1,5 +1,6 @@
-// What a member does for the others of its group: settles the dead, and takes records from those that
-// claimed them and stand still, or whose lease ran out. docs/internals/groups.md, "Deaths".
+// Looking after the other members of a group: settles dead ones, and takes records away from
+// members that claimed them and make no progress, or whose lease ran out.
+// docs/internals/groups.md, "Deaths".
 #pragma once
 
 #include <algorithm>
@@ -19,13 +20,13 @@ class OtherMembers {
 
   void reserve() { progress_.resize(place_.geometry().seat_count); }  // Throws bad_alloc.
 
-  // Returns after how many ns to look again, 0 if nobody else has records.
+  // Returns the time in ns after which it must be called again; 0 if nobody else has records.
   std::int64_t look_after() noexcept;
-  // Takes records whose lease ran out. Returns when the next one will, 0 if there is none.
+  // Takes away records whose lease ran out. Returns when the next lease will; 0 if there is none.
   std::int64_t end_leases(std::int64_t now) noexcept;
 
  private:
-  // How many records another member has handed out, and since when.
+  // How many records another member has handed out, and since when that number has not changed.
   struct Progress {
     std::uint64_t handed = 0;
     std::int64_t since_ns = 0;
@@ -40,7 +41,7 @@ class OtherMembers {
   KeyOrder& keys_;
   Redelivery& redelivery_;
   std::vector<Progress> progress_;  // By seat.
-  bool is_taking_ = false;          // Since the last announce_taken().
+  bool is_taking_ = false;          // take_away() was called since the last announce_taken().
 };
 
 inline std::int64_t OtherMembers::look_after() noexcept {
@@ -50,7 +51,7 @@ inline std::int64_t OtherMembers::look_after() noexcept {
     if (index == place_.seat) continue;
     const GroupSeat& other = place_.group.seat(index);
     const std::uint64_t identity = load_acquire<Edge::hold>(other.identity);
-    // [hold] acquire: raised before the records it counts were claimed.
+    // [hold] acquire: in_flight was raised before the records that it counts were claimed.
     if (identity == 0 || load_acquire<Edge::hold>(other.in_flight) == 0) continue;
     if (!byte_is_locked(place_.topic.control_fd(), lock_offset(identity))) {
       settle_dead_member(place_.topic, place_.group, index, identity);
@@ -70,7 +71,7 @@ inline std::int64_t OtherMembers::look_after() noexcept {
   return any || keys_.others_have_slots() ? kOthersDie : 0;
 }
 
-// What another member has claimed and not handed out.
+// Takes away what another member has claimed and not handed out.
 inline void OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
@@ -79,7 +80,7 @@ inline void OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
     LEAT_CRASH_POINT("take:over");
   });
   announce_taken();
-  // It may have returned records, and stopped before it said so.
+  // That member may have returned records, and stopped before it announced them.
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t word) {
     if (phase_of(word) == HoldPhase::returned) redelivery_.make_due();
   });
@@ -103,23 +104,23 @@ inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
   return next;
 }
 
-// Lets everybody have somebody else's record. If this member dies before announce_taken(), others find
-// that it had records in flight, and announce them.
+// Returns another member's record to the group. If this member dies before announce_taken(), others
+// find that it had records in flight, and announce it.
 inline void OtherMembers::take_away(GroupHold& hold, HoldState state) noexcept {
-  // Of a claim that may yet fail there is nothing to take.
+  // A claim that may still fail has no records to take.
   if (may_be_unmade(place_.group, state)) return;
   if (!std::exchange(is_taking_, true)) holds_.raise_in_flight(1);
   std::uint64_t word = state.pack();
-  // At most once, handed out means done.
+  // At most once: a record that was handed out is done.
   const bool is_done = state.phase == HoldPhase::held && place_.geometry().at_most_once();
   if (place_.by_key) {
-    keys_.suspect_others();  // The owner may never say that the slot is free.
+    keys_.suspect_others();  // The owner may never release the slot.
     if (!is_done) mark_key(place_.group, load_relaxed<Why::stored_before>(hold.key));
   }
   state.phase = is_done ? HoldPhase::free : HoldPhase::returned;
   state.owner = 0;
   state.delayed = false;
-  // Fails if its owner goes on just now.
+  // Fails if the owner has changed the state meanwhile.
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
 }
 inline void OtherMembers::announce_taken() noexcept {

@@ -1,4 +1,4 @@
-// What a member has claimed or taken back, and not handed out yet: oldest first.
+// The records that a member has claimed or retaken and not handed out yet, oldest first.
 #pragma once
 
 #include <vector>
@@ -16,12 +16,12 @@ class ReadyRecords {
 
   bool empty() const noexcept { return next_ == records_.size(); }
   std::size_t size() const noexcept { return records_.size() - next_; }
-  // The next one; it is handed out.
+  // Removes the next record, to be handed out.
   const ReadyRecord& take() noexcept { return records_[next_++]; }
-  // The one that was taken last is the next one again; it is in the state `held` already.
+  // Puts the last record taken back in front. Its hold is in state `held` by now.
   void untake(std::uint64_t held) noexcept { records_[--next_].state = held; }
 
-  // All were handed out: others follow, which the caller puts into records().
+  // Empties the list. The caller then adds new records to records().
   void begin() noexcept {
     records_.clear();
     next_ = 0;
@@ -29,7 +29,7 @@ class ReadyRecords {
   }
   FixedList<ReadyRecord>& records() noexcept { return records_; }
 
-  // Returns what was not handed out to the group.
+  // Returns to the group what was not handed out.
   void give_back() noexcept {
     if (empty() || place_.participant.forked()) return;
     for (std::size_t i = next_; i != records_.size(); ++i) {

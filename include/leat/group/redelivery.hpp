@@ -1,10 +1,10 @@
-// Takes records that came back: given back, parked, left by the dead, or taken away from a member that
-// stood still or whose lease ran out.
+// Retakes returned records: those that were given back, parked, left by a dead member, or taken
+// away from a member that made no progress or whose lease ran out.
 //
 //     if (redelivery.take(64, members) == Found::some) …  // they are in `ready`
 //
-// They lie where they were claimed, in any row, so a look walks all holds; it is made only when the
-// group's count of returns says that there is something new. docs/internals/groups.md, "Redelivery".
+// Returned records stay in their holds, in any row, so a scan visits all holds. It is made only
+// when the group's counter `returned` shows something new. docs/internals/groups.md, "Redelivery".
 #pragma once
 
 #include <algorithm>
@@ -24,9 +24,10 @@ class Redelivery {
 
   void reserve() { found_.reserve(kAtOnce); }  // Throws bad_alloc.
 
-  // Takes about `want` of the records that may be taken now; they are in `ready` then.
+  // Retakes about `want` of the records that may be taken now. If there are some, they are in
+  // `ready`.
   Found take(std::size_t want, std::size_t members) noexcept {
-    // [hold] acquire: raised after the states of what was returned.
+    // [hold] acquire: raised after the states of the returned records were stored.
     const std::uint64_t returned = load_acquire<Edge::hold>(place_.group.header().returned);
     if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
         [[likely]]
@@ -34,17 +35,17 @@ class Redelivery {
     return look(returned, want, members);
   }
 
-  // Whether a look may find something.
+  // Whether a scan may find something.
   bool is_due() const noexcept {
     return load_acquire<Edge::hold>(place_.group.header().returned) != seen_returned_ ||
            (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_);
   }
-  // The next look is made although nobody said that anything came back.
+  // Makes the next take() scan, even if nobody has announced a returned record.
   void make_due() noexcept { seen_returned_ = ~0ULL; }
   // When the next delayed record becomes visible; 0: none is known.
   std::int64_t next_visible_ns() const noexcept { return next_visible_ns_; }
 
-  // By key: how many records lie there, by the last look and what was parked since.
+  // By key: number of returned records in the last scan, plus those parked since.
   std::size_t waiting() const noexcept { return waiting_; }
   void note_parked(std::size_t count) noexcept { waiting_ += count; }
 
@@ -63,32 +64,31 @@ class Redelivery {
   KeyOrder& keys_;
   Lease& lease_;
   ReadyRecords& ready_;
-  std::vector<ReturnedRecord> found_;  // Those of the lowest offsets that may be taken.
-  std::size_t found_count_ = 0;        // How many there are; found_ has not room for all.
-  std::uint64_t seen_returned_ =
-      ~0ULL;  // The group's count before the last look that took nothing.
+  std::vector<ReturnedRecord> found_;    // Those with the lowest offsets that may be taken.
+  std::size_t found_count_ = 0;          // How many there are; found_ has room for kAtOnce.
+  std::uint64_t seen_returned_ = ~0ULL;  // `returned` before the last scan that took nothing.
   std::int64_t next_visible_ns_ = 0;
   std::size_t waiting_ = 0;
 };
 
-// `returned` is the group's count before the look.
+// `returned` is the group's counter, read before the scan.
 [[gnu::noinline]] inline Found Redelivery::look(std::uint64_t returned, std::size_t want,
                                                 std::size_t members) noexcept {
   const std::size_t room = holds_.room();
   want = std::min(want, room);
   if (want == 0) return Found::none;
   ready_.begin();
-  // Others see that this member may die over what it takes, or over slots.
+  // Before anything is taken: others must settle this member if it dies with records or slots.
   holds_.raise_in_flight(1);
   find_and_take(want, room, std::max<std::size_t>(members, 1));
   holds_.lower_in_flight(1);
   if (ready_.empty()) {
     seen_returned_ = returned;
-    // Others return them faster than they can be looked at: once more soon.
+    // Others return records faster than they can be tried here: scan again soon.
     if (!found_.empty()) next_visible_ns_ = now_ns() + kOthersDie;
     return Found::none;
   }
-  // Nothing keeps the memory of records of a deleted group that came back.
+  // If the group is deleted, nothing keeps the memory of returned records.
   if (place_.group.is_closed()) [[unlikely]] {
     ready_.begin();
     return Found::closed;
@@ -99,16 +99,16 @@ class Redelivery {
 inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
                                       std::size_t members) noexcept {
   std::int64_t next_visible = 0;
-  std::optional<ReturnedRecord> after;  // Nothing up to this one can be taken.
+  std::optional<ReturnedRecord> after;  // No record up to this one can be taken.
   for (int attempt = 0; attempt < kManyLooks; ++attempt) {
     const std::int64_t visible = find(after);
     if (next_visible == 0) next_visible = visible;
     if (found_.empty()) break;
-    // A look costs the same, however many it finds: of many, some are taken for later calls.
+    // A scan costs the same however many records it finds. Of many, some are taken for later calls.
     const std::size_t ahead = std::min(found_count_ / (4 * members), room);
     const std::size_t share = (found_count_ + members - 1) / members;
     const std::size_t count = std::min({found_.size(), std::max(want, ahead), share});
-    // The first ones can be taken, nearly always; if not, all are tried.
+    // Nearly always the first ones can be taken. If not, all are tried.
     const std::size_t tried = attempt == 0 ? count : found_.size();
     std::partial_sort(found_.begin(), found_.begin() + static_cast<std::ptrdiff_t>(tried),
                       found_.end());
@@ -120,8 +120,8 @@ inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
   next_visible_ns_ = next_visible;
 }
 
-// Fills found_ with records that came back, those of the lowest offsets behind `after`. Returns when
-// the next of the delayed ones becomes visible, 0 if there is none.
+// Fills found_ with the records after `after` that may be taken, those with the lowest offsets.
+// Returns when the next delayed record becomes visible; 0 if there is none.
 inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after) noexcept {
   std::int64_t next_visible = 0;
   const std::int64_t now = now_ns();
@@ -131,7 +131,7 @@ inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after)
       [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
         if (phase_of(word) != HoldPhase::returned) return;
         if (place_.by_key) ++waiting_;
-        // relaxed, all: stored before the state
+        // relaxed, all: stored before the state.
         if (HoldState::unpack(word).delayed) {
           const std::int64_t visible_at = load_relaxed<Why::stored_before>(hold.visible_at_ns);
           if (visible_at > now) {
@@ -148,7 +148,7 @@ inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after)
   return next_visible;
 }
 
-// found_ is a heap with the highest offset on top, which goes first when there is no room.
+// Adds to found_, a heap with the highest offset on top, which is replaced when there is no room.
 inline void Redelivery::note_found(const ReturnedRecord& one) noexcept {
   ++found_count_;
   if (found_.size() == kAtOnce) {
@@ -162,7 +162,7 @@ inline void Redelivery::note_found(const ReturnedRecord& one) noexcept {
   LEAT_CRASH_POINT("retake:found");
 }
 
-// Takes the first `count` of found_ that can be taken.
+// Takes the first `count` records of found_ that can be taken.
 inline void Redelivery::take_found(std::size_t count) noexcept {
   if (place_.by_key) keys_.take_slots(found_);
   for (const ReturnedRecord& one : found_) {
@@ -177,7 +177,7 @@ inline void Redelivery::take_found(std::size_t count) noexcept {
   ready_.begin();
 }
 
-// False: it must not be taken now, or somebody else was faster.
+// False if the record must not be taken now, or another member took it first.
 inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
   if (!keys_.can_take(one)) return false;
   GroupHold& hold = hold_at(place_.group, one.ref);
@@ -194,7 +194,7 @@ inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
   }
   holds_.raise_in_flight(1);
   keys_.taken(one);
-  // It may be one that this member lost with its lease, and has not noticed.
+  // This member may have lost the same hold because of its lease, and not noticed yet.
   if (const OwnRecord* old = holds_.find(one.ref); old != nullptr) {
     lease_.note_lost(one.ref, old->state);
     holds_.forget(one.ref, HoldPhase::returned);

@@ -1,8 +1,9 @@
 // Walks the records of a partition from a group's cursor on, without holding anything.
 //
-// What it sees counts only once the cursor was swapped from where the walk began: until then the
-// cursor itself keeps the memory, and if it has moved, the swap fails and all of this is dropped. So
-// every look is atomic and every number is checked. docs/internals/groups.md, "Claiming".
+// What it reads counts only if the cursor is then swapped from the place where the walk began. The
+// cursor itself keeps the memory until it moves; if it has moved, the swap fails and everything
+// that was read is discarded. So all reads are atomic and all numbers are checked.
+// docs/internals/groups.md, "Claiming".
 #pragma once
 
 #include "leat/format/found_record.hpp"
@@ -10,7 +11,7 @@
 
 namespace leat::inline v0::detail {
 
-// A record (perhaps one of a batch) as the walk found it.
+// A record, perhaps of a batch, as the walk found it.
 struct WalkedRecord {
   std::uint64_t position = 0;  // of the record, or of its batch, in granules
   std::uint64_t offset = 0;
@@ -22,8 +23,8 @@ struct WalkedRecord {
 enum class Walk : std::uint8_t {
   record,
   skipped,  // a gap, or the step to the next segment
-  nothing,  // no more for now
-  corrupt,  // no publisher wrote this; or it was overwritten meanwhile
+  nothing,  // nothing more for now
+  corrupt,  // no publisher wrote this, or it was overwritten meanwhile
 };
 
 class Walker {
@@ -36,8 +37,8 @@ class Walker {
         key_{topic.geometry().key},
         partition_{partition} {}
 
-  // Goes to a cursor. `nothing`: its segment is not there yet; `corrupt`: nor will it be, unless the
-  // cursor has moved since; else `skipped`.
+  // Goes to a cursor. `nothing` if its segment is not mapped yet; `corrupt` if no cursor can be
+  // there, unless it has moved since; otherwise `skipped`.
   Walk go_to(const CursorValue& cursor) noexcept {
     const std::uint64_t position = cursor.position();
     if (position - segment_.position >= segment_granules_ || segment_.data == nullptr) {
@@ -56,12 +57,12 @@ class Walker {
   }
 
   CursorValue cursor(std::uint64_t claimer, std::uint64_t claim_number) const noexcept {
-    // Behind a segment that is full to its last granule: that is where the next one begins.
+    // The end of a segment that is full to its last granule is the beginning of the next one.
     const bool is_at_end = granule_ == segment_granules_;
     return CursorValue::make(segment_.position + granule_, claimer, is_at_end ? 0 : records_before_,
                              batch_index(), claim_number);
   }
-  // Whether go_to() has come to this cursor, in a segment that is there.
+  // Whether the walker is at this cursor, in a segment that is mapped.
   bool is_at(const CursorValue& at) const noexcept {
     return granule_ < segment_granules_ && cursor(at.claimer(), at.claim_number()) == at;
   }
@@ -71,7 +72,7 @@ class Walker {
   std::uint64_t segment() const noexcept { return segment_.number; }
   std::uint64_t segment_position() const noexcept { return segment_.position; }
   std::uint32_t partition() const noexcept { return partition_; }
-  // Where the next record would be, for whoever repairs it.
+  // Place of the next record, or of the hole there.
   RecordPlace hole() const noexcept { return {segment_.number, records_before_, granule_}; }
 
   [[gnu::always_inline]] Walk next(WalkedRecord& found) noexcept {
@@ -104,7 +105,7 @@ class Walker {
     return Walk::skipped;
   }
 
-  // Whether next() would find something where the cursor is.
+  // Whether next() would find something at the cursor.
   bool is_ready_at(const CursorValue& cursor) noexcept {
     if (go_to(cursor) != Walk::skipped) return false;
     if (batch_left_ != 0) return true;
@@ -114,7 +115,8 @@ class Walker {
     return next_is_mapped();
   }
 
-  // About how many records publishers have claimed from here on; beyond this segment: many.
+  // Approximate number of records that publishers have claimed from here on; very large if their
+  // claims are in a later segment.
   std::uint64_t claimed_beyond() const noexcept {
     constexpr std::uint64_t kMany = 1 << 20;
     const ClaimLayout& layout = topic_->geometry().claim_layout;
@@ -126,7 +128,7 @@ class Walker {
     return claimed > passed ? claimed - passed : 0;
   }
 
-  // Whether something is claimed here that is not visible yet: somebody in particular is waited for.
+  // Whether something is claimed here and not visible yet, so that its owner must be waited for.
   bool has_hole() const noexcept {
     return segment_.data != nullptr && has_hole_at(topic_->geometry(), view_, hole());
   }
@@ -149,10 +151,10 @@ class Walker {
     return Walk::skipped;
   }
 
-  // The next segment is there, and nothing is missing in this one.
+  // Whether the next segment is mapped, and the walk has passed all records of this one.
   bool next_is_mapped() const noexcept {
     const SegmentEntry& next = view_.entry(segment_.number + 1);
-    // [segment-map] acquire: the base of a mapped segment.
+    // [segment-map] acquire: base_offset was stored before.
     return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
            load_relaxed<Why::stored_before>(next.base_offset) ==
                segment_.base_offset + records_before_;
@@ -161,7 +163,7 @@ class Walker {
     return next_is_mapped() ? enter(segment_.number + 1) : Walk::nothing;
   }
 
-  // Begins the batch here, behind its first `index` records.
+  // Enters the batch at the current place, after its first `index` records.
   [[gnu::noinline]] Walk enter_batch(std::uint64_t index) noexcept {
     const RecordHeader& header = segment_.header(granule_);
     FoundRecord record;
@@ -212,18 +214,19 @@ class Walker {
   std::uint64_t segment_granules_;
   std::uint64_t key_;
   CurrentSegment<const std::byte> segment_;
-  std::uint64_t granule_ = 0;  // Next record's place in the segment; of its batch, while in one.
-  std::uint64_t records_before_ = 0;  // In the segment.
+  std::uint64_t granule_ = 0;         // Place of the next record, or of its batch, in the segment.
+  std::uint64_t records_before_ = 0;  // Records before that place in the segment.
   const std::byte* batch_at_ = nullptr;
   const std::byte* batch_end_ = nullptr;
   std::uint64_t batch_granules_ = 0;
-  std::uint64_t batch_count_ = 0;  // 0 outside of batches.
+  std::uint64_t batch_count_ = 0;  // Records of the current batch; 0 outside batches.
   std::uint64_t batch_left_ = 0;
   std::uint32_t physical_ = 0;
   std::uint32_t partition_;
 };
 
-// A record by its hold: checked, in place. The hold keeps the memory. Nothing: the hold is nonsense.
+// Finds and checks the record of a hold, in place. The hold keeps its memory. Nothing if the hold
+// names no valid record.
 inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std::byte* records,
                                              const GroupHold& hold) noexcept {
   const Geometry& geometry = topic.geometry();
