@@ -18,6 +18,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "leat/topic.hpp"
@@ -48,37 +49,6 @@ struct Delivery {
   std::uint64_t position_ = 0;
   std::uint64_t hold_ = 0;  // Which hold it is.
 };
-
-namespace detail {
-
-// State of one Member::poll().
-class Polling {
- public:
-  Polling(MemberCore& member, std::size_t limit) noexcept : member_{member}, limit_{limit} {}
-  Polling(const Polling&) = delete;
-  Polling& operator=(const Polling&) = delete;
-  // If the callback throws, returns its record and those claimed with it to the group.
-  ~Polling() {
-    if (is_in_hand_) abandon();
-  }
-
-  // Acknowledges the last record and returns the next. Null: there is no more now.
-  const Delivery* next();
-  Result<std::size_t> end() const noexcept;
-
- private:
-  void abandon() noexcept;
-
-  MemberCore& member_;
-  std::size_t limit_;
-  std::size_t count_ = 0;
-  Delivery delivery_;
-  Error error_;
-  bool has_begun_ = false;
-  bool is_in_hand_ = false;
-};
-
-}  // namespace detail
 
 // A participant of the topic that shares the records of one group with its other members.
 class Member {
@@ -117,9 +87,10 @@ class Member {
   // after it are given back. Errors as receive(), except timeout and stopped.
   template <class OnDelivery>
   Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery) {
-    detail::Polling polling{*core_, limit};
-    while (const Delivery* delivery = polling.next()) on_delivery(*delivery);
-    return polling.end();
+    using Call = std::remove_reference_t<OnDelivery>;
+    return poll(
+        limit, const_cast<void*>(static_cast<const void*>(std::addressof(on_delivery))),
+        [](void* call, const Delivery& delivery) { (void)(*static_cast<Call*>(call))(delivery); });
   }
 
   // Tells the group that the record is done: it is never delivered again.
@@ -159,6 +130,8 @@ class Member {
 
  private:
   friend class Group;
+  Result<std::size_t> poll(std::size_t limit, void* context,
+                           void (*on_delivery)(void* context, const Delivery&));
   explicit Member(std::unique_ptr<detail::MemberCore> core) noexcept;
 
   std::unique_ptr<detail::MemberCore> core_;

@@ -40,20 +40,14 @@ class MemberCore final : public Waiter {
                               const Deadline& deadline, const std::stop_token& stop);
   Result<std::size_t> receive_copy(std::span<std::byte> buffer, const Deadline& deadline,
                                    const std::stop_token& stop);
+  Result<std::size_t> poll(std::size_t limit, void* context,
+                           void (*on_delivery)(void* context, const Delivery&));
   Result<void> acknowledge(const Delivery& delivery);
   Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
   Result<std::size_t> acknowledge_all();
   Result<void> give_back(const Delivery& delivery, std::chrono::nanoseconds delay);
   std::size_t in_flight() const noexcept { return holds_.in_flight(); }
   void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
-
-  // The steps of Member::poll().
-  Errc begin_poll();
-  Got poll_next(Delivery& delivery, std::size_t count, std::size_t limit);
-  // Called when the callback has returned. False in a child process that the callback forked.
-  bool settle_polled(const Delivery& delivery) noexcept;
-  void give_back_polled(const Delivery& delivery) noexcept;
-  Error end_poll(std::size_t count, Got last);
 
  private:
   // Number of acknowledgements between two wake-ups of publishers.
@@ -91,6 +85,7 @@ class MemberCore final : public Waiter {
   Got bury(const Delivery& delivery);
   bool is_overtaking() noexcept;
   Got nothing_now();
+  class InCallback;
   static bool make_room(std::vector<Delivery>& into) noexcept;
 
   // Settling records.

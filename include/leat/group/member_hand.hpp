@@ -288,46 +288,60 @@ inline Result<std::size_t> MemberCore::receive_copy(std::span<std::byte> buffer,
   return size;
 }
 
-// The callbacks of poll() may take long. So records that are claimed for it stay ready until their
-// turn: others can take them if this member makes no progress, their leases have not begun, and
-// they do not count as delivered.
-inline Errc MemberCore::begin_poll() {
+// While poll()'s callback has a record: if it throws, the record is returned to the group, and so are
+// those claimed with it.
+class MemberCore::InCallback {
+ public:
+  InCallback(MemberCore& member, const Delivery& delivery) noexcept
+      : member_{member}, delivery_{delivery} {}
+  InCallback(const InCallback&) = delete;
+  InCallback& operator=(const InCallback&) = delete;
+  ~InCallback() {
+    if (has_returned) return;
+    (void)member_.give_back(delivery_, std::chrono::nanoseconds{0});
+    member_.ready_.give_back();
+  }
+  bool has_returned = false;
+
+ private:
+  MemberCore& member_;
+  const Delivery& delivery_;
+};
+
+// The callbacks may take long. So records that are claimed for them stay ready until their turn: others
+// can take them if this member makes no progress, their leases have not begun, and they do not count as
+// delivered.
+inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
+                                            void (*on_delivery)(void*, const Delivery&)) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   look_now_and_then();
   lease_.clear_copies();
-  return Errc::ok;
-}
-
-// Hands out the next record of a poll, after `count` of at most `limit`.
-inline Got MemberCore::poll_next(Delivery& delivery, std::size_t count, std::size_t limit) {
-  while (true) {
-    Got got = hand_out(delivery);
-    if (got != Got::none) return got;
-    if (count != 0 && claimer_.members() > 1) return got;  // Leaves the rest to other members.
-    got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
-    if (got != Got::one) return got;
+  std::size_t count = 0;
+  Got got = Got::none;
+  Delivery delivery;
+  while (count < limit) {
+    got = hand_out(delivery);
+    if (got == Got::none) {
+      if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.
+      got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
+      if (got != Got::one) break;
+      continue;
+    }
+    if (got == Got::failed) break;
+    InCallback in_callback{*this, delivery};
+    on_delivery(context, delivery);
+    in_callback.has_returned = true;
+    if (participant_.forked()) return Errc::forked;  // In a child of the callback.
+    // Unless the callback acknowledged it. If the lease has run out, others have it.
+    if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
+    ++count;
   }
-}
-
-inline bool MemberCore::settle_polled(const Delivery& delivery) noexcept {
-  if (participant_.forked()) return false;
-  // Unless the callback has settled it. If the lease has run out, others have it: no error.
-  if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
-  return true;
-}
-
-inline void MemberCore::give_back_polled(const Delivery& delivery) noexcept {
-  (void)give_back(delivery, std::chrono::nanoseconds{0});
-  ready_.give_back();
-}
-
-// Called after the last record of a poll; `count` were handed out.
-inline Error MemberCore::end_poll(std::size_t count, Got last) {
   patience_.note(count);
-  if (count != 0) return {};
-  if (last == Got::none) last = nothing_now();
-  return last == Got::failed ? what_failed() : Error{};
+  if (count != 0) return count;
+  if (got == Got::none) got = nothing_now();
+  if (got == Got::failed) return what_failed();
+  return count;
 }
 
 }  // namespace leat::inline v0::detail

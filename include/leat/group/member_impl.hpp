@@ -9,41 +9,6 @@
 
 namespace leat::inline v0 {
 
-namespace detail {
-
-LEAT_INLINE const Delivery* Polling::next() {
-  Got got = Got::none;
-  if (!std::exchange(has_begun_, true)) {
-    if (const Errc wrong = member_.begin_poll(); wrong != Errc::ok) [[unlikely]] {
-      error_ = {wrong};
-      return nullptr;
-    }
-  }
-  if (std::exchange(is_in_hand_, false)) {
-    if (!member_.settle_polled(delivery_)) [[unlikely]] {
-      error_ = {Errc::forked};
-      return nullptr;
-    }
-    ++count_;
-  }
-  if (count_ < limit_) got = member_.poll_next(delivery_, count_, limit_);
-  if (got == Got::one) [[likely]] {
-    is_in_hand_ = true;
-    return &delivery_;
-  }
-  error_ = member_.end_poll(count_, got);
-  return nullptr;
-}
-
-LEAT_INLINE Result<std::size_t> Polling::end() const noexcept {
-  if (error_.code != Errc::ok) return error_;
-  return count_;
-}
-
-LEAT_INLINE void Polling::abandon() noexcept { member_.give_back_polled(delivery_); }
-
-}  // namespace detail
-
 LEAT_INLINE Member::Member(std::unique_ptr<detail::MemberCore> core) noexcept
     : core_{std::move(core)} {}
 LEAT_INLINE Member::Member(Member&&) noexcept = default;
@@ -63,6 +28,10 @@ LEAT_INLINE Result<std::size_t> Member::receive_copy(std::span<std::byte> buffer
                                                      const Deadline& deadline,
                                                      const std::stop_token& stop) {
   return core_->receive_copy(buffer, deadline, stop);
+}
+LEAT_INLINE Result<std::size_t> Member::poll(std::size_t limit, void* context,
+                                             void (*on_delivery)(void*, const Delivery&)) {
+  return core_->poll(limit, context, on_delivery);
 }
 LEAT_INLINE Result<void> Member::acknowledge(const Delivery& delivery) {
   return core_->acknowledge(delivery);
