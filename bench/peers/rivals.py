@@ -100,7 +100,7 @@ class CppRival(Rival):
     source: str = ""
     libraries: tuple = ()
     package: str = ""            # Of Debian, that it is built with.
-    includes: tuple = ("src",)
+    includes: tuple = (".",)
 
     def program(self):
         return [BUILD / "cpp" / self.source]
@@ -203,4 +203,4 @@ RIVALS = [
 
 OURS = CppRival("leat", "a topic of 8 MiB, its only publisher exclusive; who blocks does not spin",
                 ("spinning", "blocking"), source="leat", batches=(1, 64), group_batches=(1, 0),
-                includes=("src", "include"))
+                includes=(".", "include"))

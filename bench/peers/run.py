@@ -226,6 +226,8 @@ def run(options):
         fail(EXIT_FAILED, failure)
     # Ours first: the others are compared with it.
     rivals, not_run = build_all([OURS, *(rival for rival in RIVALS if rival.name in wanted)], progress)
+    if not rivals:
+        fail(EXIT_FAILED, f"nothing could be built: {next(iter(not_run.values()))}")
     parameters = {"runs": options.runs, "trials": options.trials, "pin": setup.cpus,
                   "seconds": options.seconds, "limit_seconds": options.limit,
                   "crash_limit_seconds": options.crash_limit, "quick": options.quick}
