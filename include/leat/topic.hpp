@@ -72,6 +72,7 @@ struct PartitionInfo {
   std::uint64_t start = 0;           // oldest offset that can be read
   std::uint64_t end = 0;             // offset of the next claim
   std::uint64_t capacity_bytes = 0;  // current capacity
+  std::uint64_t used_bytes = 0;      // from the oldest segment that can be read to the end
 };
 struct ParticipantInfo {
   std::uint32_t pid = 0;     // in its own PID namespace
@@ -91,6 +92,9 @@ struct TopicInfo {
   bool retain_all = false;
   bool single_writer = false;
   bool timestamps = false;
+  bool delete_when_unused = false;
+  std::chrono::nanoseconds revoke_after{0};  // 0 = never, as in the next
+  std::chrono::nanoseconds evict_after{0};
   std::vector<PartitionInfo> partitions;
   std::vector<ParticipantInfo> participants;
 };

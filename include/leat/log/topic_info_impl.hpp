@@ -75,6 +75,8 @@ inline PartitionFacts facts_of_partition(SharedTopic& topic, std::uint32_t parti
       continue;
     facts.info.start = first->base_offset;
     facts.info.end = newest->base_offset + layout.records(claim);
+    facts.info.used_bytes = (facts.current - facts.oldest_segment) * geometry.segment_size +
+                            layout.granules(claim) * kGranule;
     break;
   }
   const SegmentMemory memory{topic, partition};
@@ -122,6 +124,9 @@ LEAT_INLINE TopicInfo Topic::info() const {
   info.retain_all = (geometry.flags & kRetainAll) != 0;
   info.single_writer = (geometry.flags & kSingleWriter) != 0;
   info.timestamps = (geometry.flags & kTimestamps) != 0;
+  info.delete_when_unused = (geometry.flags & kDeleteWhenUnused) != 0;
+  info.revoke_after = std::chrono::nanoseconds{geometry.revoke_after_ns};
+  info.evict_after = std::chrono::nanoseconds{geometry.evict_after_ns};
   std::vector<PartitionFacts> partitions;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     const PartitionFacts& facts = partitions.emplace_back(facts_of_partition(*topic_, i));

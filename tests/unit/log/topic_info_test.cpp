@@ -36,6 +36,30 @@ TEST(TopicInfo, TellsOffsetsAndParticipants) {
   }
 }
 
+TEST(TopicInfo, TellsWhatItWasCreatedWith) {
+  const TestTopic plain;
+  EXPECT_FALSE(plain->info().delete_when_unused);
+  EXPECT_EQ(plain->info().revoke_after, 0ns);
+  EXPECT_EQ(plain->info().evict_after, 0ns);
+  const TestTopic topic{{.delete_when_unused = true, .revoke_after = 500ms, .evict_after = 2s}};
+  EXPECT_TRUE(topic->info().delete_when_unused);
+  EXPECT_EQ(topic->info().revoke_after, 500ms);
+  EXPECT_EQ(topic->info().evict_after, 2s);
+}
+
+TEST(TopicInfo, TellsHowMuchIsUsed) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment, .segment_bytes = kSegment}};
+  EXPECT_EQ(topic->info().partitions[0].used_bytes, 0u);
+  auto publisher = must(topic->publisher());
+  must(publisher.publish("x"));
+  EXPECT_EQ(topic->info().partitions[0].used_bytes, 32u);  // A header of 16 bytes, and up to 16.
+  // Nobody reads, so old segments go; what remains is never more than the capacity.
+  for (int i = 0; i < 20; ++i) must(publisher.publish(std::string(kHalf, 'x')));
+  const PartitionInfo info = topic->info().partitions[0];
+  EXPECT_GT(info.used_bytes, 2 * kSegment);
+  EXPECT_LE(info.used_bytes, info.capacity_bytes);
+}
+
 TEST(TopicInfo, TellsWhoBlocks) {
   const TestTopic topic{{.capacity_bytes = 2 * kSegment, .policy = Policy::fail}};
   auto publisher = must(topic->publisher());
