@@ -11,6 +11,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli.hpp"
@@ -67,6 +68,9 @@ void add_external_commands(CLI::App& app) {
 }
 
 std::optional<int> run_external_command(const CLI::App& app, int argc, char** argv) {
+  // `leat complete bench …`: only leat-bench knows what it understands.
+  if (argc > 3 && std::string_view{argv[1]} == "complete" && find_external(argv[2]) != nullptr)
+    std::swap(argv[1], argv[2]);
   const int at = command_index(argc, argv);
   if (at == 0 || !is_command_name(argv[at])) return std::nullopt;
   const std::string name = argv[at];

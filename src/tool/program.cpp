@@ -9,10 +9,13 @@
 #include <cstdlib>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "failure.hpp"
+#include "help_formatter.hpp"
+#include "hidden_commands.hpp"
 #include "leat_version.hpp"
 
 namespace leat::tool {
@@ -68,6 +71,7 @@ void add_common_options(CLI::App& app) {
   app.set_version_flag("--version",
                        fmt::format("{} {} (commit {})", app.get_name(), kVersion, kCommit),
                        "Print version and commit");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_help_flag("-h,--help", "Print this help");
   app.require_subcommand(1);
   app.fallthrough();  // --dir may also follow the command.
@@ -83,6 +87,7 @@ void add_common_options(CLI::App& app) {
 }
 
 int run(CLI::App& app, int argc, char** argv) {
+  if (const auto exit_code = run_hidden_command(app, argc, argv)) return *exit_code;
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -94,6 +99,10 @@ int run(CLI::App& app, int argc, char** argv) {
   } catch (const std::exception& error) {  // Out of memory, or a bug.
     return complain(kExitFailed, error.what());
   }
+  return finish_output();
+}
+
+int finish_output() {
   // Some commands flush earlier. What they could not write then is gone, but ferror() still tells.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     return complain(errno == ENOSPC ? kExitFull : kExitFailed, "cannot write to standard output");

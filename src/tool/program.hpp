@@ -20,11 +20,15 @@ namespace leat::tool {
 // Reading from such a 0 and writing to such a 1 fail; what is written to such a 2 is lost.
 void open_missing_streams();
 
-// Adds --help, --version and --dir, and requires exactly one command.
+// Adds --help, --version and --dir, and requires exactly one command. Called before the commands are
+// added.
 void add_common_options(CLI::App& app);
 
 // Parses the arguments, which runs the chosen command. Prints errors as one line on stderr. Returns
 // the exit code; see failure.hpp.
 int run(CLI::App& app, int argc, char** argv);
+
+// At the end of a command: the exit code, which is not 0 if what it printed could not be written.
+int finish_output();
 
 }  // namespace leat::tool

@@ -1,0 +1,20 @@
+// The manual page of an executable, made from what --help says of its commands.
+//
+//     fmt::print("{}", man_page(app));    // leat man >leat.1; man -l leat.1
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}  // namespace CLI
+
+namespace leat::tool {
+
+// In the man(7) macros of roff.
+std::string man_page(const CLI::App& app);
+
+// What the executable is called: "leat-bench" for the app "leat bench".
+std::string executable_name(const CLI::App& app);
+
+}  // namespace leat::tool
