@@ -53,13 +53,32 @@ def test_table_has_three_workloads_in_three_phases_beside_shmfifo(leat):
     assert len(re.findall(r"^    prepare memory +\d+\.\d", text, re.M)) == 9
     assert len(re.findall(r"^    publisher +\d+\.\d.* M/s", text, re.M)) == 9
     assert len(re.findall(r"^    (?:slowest )?subscriber +\d+\.\d.* M/s", text, re.M)) == 9
-    for row in ("writer +908 +917 +911 +926 +918 +916.0", "reader +591 +585 +593 +584 +589 +588.4",
-                "writer +900 +895 +908 +907 +905 +903.0", "reader +585 +588 +601 +599 +597 +594.0"):
-        assert len(re.findall(rf"^    ShmFifo: {row}", text, re.M)) == 1
+    assert "an AMD FX-6100 with 3.3 GHz" in text.partition("text, 133 bytes")[0]
     last = text.splitlines()[-1]
     assert last == ("OK: every record arrived once, in order, with the right content "
                     "(180,000 published, 300,000 received, each one checked).")
     assert left_behind(leat) == []
+
+
+@pytest.mark.parametrize("runs", [1, 3, 5, 6, 12])
+def test_columns_follow_the_runs(leat, runs):
+    """ShmFifo's five beside them, as far as there are columns; the mean is of all."""
+    text = leat("demo", "--records", "500", "--runs", runs, check=True).stdout
+    columns = min(runs, 10)
+    head = next(line for line in text.splitlines() if " run 1 " in line)
+    expected = [word for i in range(columns) for word in ("run", str(i + 1))]
+    assert head.split() == [*expected, "mean", "rate", "ShmFifo's"]
+    ends = [found.end() for found in re.finditer(r"run \d+|mean", head)]
+    for line in re.findall(r"^    (?:prepare memory|publisher|subscriber) .*$", text, re.M):
+        values = line[24:ends[-1]].split()
+        assert len(values) == columns + 1, line
+        assert all(line[end - 1].isdigit() for end in ends), line
+    for name, each, mean in (("writer", [908, 917, 911, 926, 918], "916.0"),
+                             ("reader", [591, 585, 593, 584, 589], "588.4"),
+                             ("writer", [900, 895, 908, 907, 905], "903.0"),
+                             ("reader", [585, 588, 601, 599, 597], "594.0")):
+        shown = " +".join(map(str, [*each[:columns], mean]))
+        assert len(re.findall(rf"^    ShmFifo: {name} +{shown} ", text, re.M)) == 1
 
 
 def test_json_has_the_promised_shape(leat):
