@@ -14,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 #include <system_error>
+#include <utility>
 
 #include "leat/log/directory.hpp"
 
@@ -193,6 +194,16 @@ std::string number_text(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
   return text;
+}
+
+std::string duration_text(std::chrono::nanoseconds duration) {
+  constexpr std::pair<const char*, std::int64_t> kUnits[] = {
+      {"h", 3'600'000'000'000}, {"m", 60'000'000'000}, {"s", 1'000'000'000},
+      {"ms", 1'000'000},        {"us", 1'000},         {"ns", 1}};
+  for (const auto& [unit, factor] : kUnits) {
+    if (duration.count() % factor == 0) return fmt::format("{}{}", duration.count() / factor, unit);
+  }
+  return {};
 }
 
 }  // namespace leat::cli

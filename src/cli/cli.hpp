@@ -57,6 +57,8 @@ std::uint64_t memory_figure(const std::string& name);
 std::string size_text(std::uint64_t bytes);
 // "1,000,000"
 std::string number_text(std::uint64_t number);
+// "500ms": in the largest unit that fits, as parse_duration() understands it.
+std::string duration_text(std::chrono::nanoseconds duration);
 
 std::optional<std::uint64_t> parse_number(std::string_view text) noexcept;
 // "4096", "512KiB", "8MiB", "1GB" (powers of 1000), "2G" (of 1024)
@@ -82,6 +84,10 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
 
 // One per file of the same name. Each registers its command; the work is done while parsing.
 void add_topic_command(CLI::App& app);
+void add_topic_list(CLI::App& topic);
+void add_topic_info(CLI::App& topic);
+void add_ls_command(CLI::App& app);  // topic_list.cpp, too
+void add_top_command(CLI::App& app);
 void add_pub_command(CLI::App& app);
 void add_sub_command(CLI::App& app);
 void add_group_command(CLI::App& app);

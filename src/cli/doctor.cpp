@@ -14,6 +14,7 @@
 
 #include "cli.hpp"
 #include "leat/log/directory.hpp"
+#include "tool/terminal.hpp"
 
 namespace leat::cli {
 namespace {
@@ -28,9 +29,20 @@ const char* name_of(Severity severity) noexcept {
   return "unknown";
 }
 
+std::string coloured(Severity severity, const std::string& text) {
+  switch (severity) {
+    case Severity::ok: return tool::styled(tool::Style::green, text);
+    case Severity::note: return text;
+    case Severity::warning: return tool::styled(tool::Style::yellow, text);
+    case Severity::problem: return tool::styled(tool::Style::red, text);
+  }
+  return text;
+}
+
 void print_findings(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
-    fmt::print("{:<8} {:<14} {}\n", name_of(finding.severity), finding.name, finding.found);
+    const std::string status = fmt::format("{:<8}", name_of(finding.severity));
+    fmt::print("{} {:<14} {}\n", coloured(finding.severity, status), finding.name, finding.found);
     if (!finding.advice.empty()) fmt::print("{:<23} -> {}\n", "", finding.advice);
   }
 }

@@ -236,17 +236,6 @@ void list(const Arguments& arguments) {
   }
 }
 
-// "500ms": the largest unit that fits, as --lease understands it.
-std::string duration_text(std::chrono::nanoseconds duration) {
-  constexpr std::pair<const char*, std::int64_t> kUnits[] = {
-      {"h", 3'600'000'000'000}, {"m", 60'000'000'000}, {"s", 1'000'000'000},
-      {"ms", 1'000'000},        {"us", 1'000},         {"ns", 1}};
-  for (const auto& [unit, factor] : kUnits) {
-    if (duration.count() % factor == 0) return fmt::format("{}{}", duration.count() / factor, unit);
-  }
-  return {};
-}
-
 void print_info(const std::string& topic, const GroupInfo& info) {
   std::string options = name_of(info.mode);
   if (info.by_key) options += ", by key";
@@ -389,6 +378,7 @@ void add_group_command(CLI::App& app) {
   create_command->callback([arguments] { create(*arguments); });
 
   CLI::App* list_command = add_command(*group, "list", "All groups of a topic", *arguments, false);
+  list_command->alias("ls");
   list_command->add_flag("--json", arguments->json, "For programs");
   list_command->footer("Example:\n  leat group list orders --json");
   list_command->callback([arguments] { list(*arguments); });

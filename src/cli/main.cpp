@@ -15,6 +15,8 @@ int run(int argc, char** argv) {
       "Example, in two terminals:\n  leat sub news\n  echo hello | leat pub news\n"
       "`leat COMMAND --help` has options and an example of each.");
   add_topic_command(app);
+  add_ls_command(app);
+  add_top_command(app);
   add_pub_command(app);
   add_sub_command(app);
   add_group_command(app);

@@ -1,4 +1,4 @@
-// `leat topic create | list | info | set | shrink | delete`.
+// `leat topic create | set | shrink | delete`; list and info are in files of their own.
 #include <fmt/format.h>
 #include <grp.h>
 #include <sys/stat.h>
@@ -7,30 +7,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
+#include "topic_facts.hpp"
 
 namespace leat::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using detail::Geometry;
 
 constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
-
-const char* name_of(Policy policy) noexcept {
-  switch (policy) {
-    case Policy::block: return "block";
-    case Policy::fail: return "fail";
-    case Policy::overwrite: return "overwrite";
-    case Policy::grow: return "grow";
-  }
-  return "unknown";
-}
 
 // ---- create ------------------------------------------------------------------------------------
 
@@ -292,125 +281,6 @@ void add_create(CLI::App& topic) {
   command->callback([arguments] { create(*arguments); });
 }
 
-// ---- list and info -----------------------------------------------------------------------------
-
-Json to_json(const TopicInfo& info) {
-  Json partitions = Json::array();
-  for (const PartitionInfo& partition : info.partitions) {
-    partitions.push_back({{"start", partition.start}, {"end", partition.end}});
-    if (info.policy == Policy::grow) partitions.back()["capacity_bytes"] = partition.capacity_bytes;
-  }
-  Json participants = Json::array();
-  for (const ParticipantInfo& one : info.participants) {
-    participants.push_back({{"pid", one.pid},
-                            {"role", one.role},
-                            {"offset", one.offset},
-                            {"lag", one.lag},
-                            {"blocking", one.blocking}});
-  }
-  Json facts = {{"name", info.name},
-                {"policy", name_of(info.policy)},
-                {"capacity_bytes", info.capacity_bytes}};
-  if (info.policy == Policy::grow) facts["max_capacity_bytes"] = info.max_capacity_bytes;
-  facts["partitions"] = partitions;
-  facts["participants"] = participants;
-  return facts;
-}
-
-std::uint64_t records_in(const TopicInfo& info) {
-  std::uint64_t count = 0;
-  for (const PartitionInfo& partition : info.partitions) count += partition.end - partition.start;
-  return count;
-}
-
-void list(bool json) {
-  const std::string directory = usable_directory(Missing::is_fine);
-  auto names = Topic::list();
-  if (!names) fail(names.error(), directory);
-  std::sort(names->begin(), names->end());
-  std::size_t width = 4;
-  for (const std::string& name : *names) width = std::max(width, name.size());
-
-  Json all = Json::array();
-  bool has_head = false;
-  for (const std::string& name : *names) {
-    auto topic = Topic::open(name);
-    if (!topic) {
-      if (topic.error().code == Errc::not_found) continue;  // Deleted since.
-      if (json)
-        all.push_back({{"name", name}, {"error", describe(topic.error())}});
-      else
-        fmt::print("{:<{}}  {}\n", name, width, describe(topic.error()));
-      continue;
-    }
-    const TopicInfo info = topic->info();
-    if (json) {
-      all.push_back(to_json(info));
-      continue;
-    }
-    if (!has_head) {
-      fmt::print("{:<{}}  {:<9}  {:>9}  {:>10}  {:>15}  {:>12}\n", "NAME", width, "POLICY",
-                 "CAPACITY", "PARTITIONS", "RECORDS", "PARTICIPANTS");
-      has_head = true;
-    }
-    fmt::print("{:<{}}  {:<9}  {:>9}  {:>10}  {:>15}  {:>12}\n", name, width, name_of(info.policy),
-               size_text(info.capacity_bytes), info.partitions.size(),
-               number_text(records_in(info)), info.participants.size());
-  }
-  if (json)
-    fmt::print("{}\n", all.dump(2));
-  else if (names->empty())
-    tell(fmt::format("no topics in {}", directory));
-}
-
-void print_info(const TopicInfo& info, std::size_t max_record_size) {
-  std::string options;
-  if (info.retain_all) options += ", retain all";
-  if (info.single_writer) options += ", single writer";
-  if (info.timestamps) options += ", timestamps";
-  fmt::print(
-      "topic      {}\npolicy     {}{}\ncapacity   {}{}, segments of {}, records up to {} bytes\n",
-      info.name, name_of(info.policy), options,
-      info.policy == Policy::grow
-          ? fmt::format("{} now, at most {}", size_text(info.capacity_bytes),
-                        size_text(info.max_capacity_bytes))
-          : size_text(info.capacity_bytes),
-      info.partitions.size() > 1 ? " per partition" : "", size_text(info.segment_bytes),
-      number_text(max_record_size));
-  fmt::print("\n{:>9}  {:>15}  {:>15}  {:>15}\n", "PARTITION", "START", "END", "RECORDS");
-  for (std::size_t i = 0; i < info.partitions.size(); ++i) {
-    const PartitionInfo& partition = info.partitions[i];
-    fmt::print("{:>9}  {:>15}  {:>15}  {:>15}\n", i, number_text(partition.start),
-               number_text(partition.end), number_text(partition.end - partition.start));
-  }
-  if (info.participants.empty()) {
-    fmt::print("\nnobody is attached\n");
-    return;
-  }
-  fmt::print("\n{:>9}  {:<19}  {:>15}  {:>15}  {}\n", "PID", "ROLE", "OFFSET", "LAG", "BLOCKING");
-  for (const ParticipantInfo& one : info.participants) {
-    // Where a member is, is its group's matter: leat group info.
-    if (one.role.ends_with("publisher") || one.role == "member") {
-      fmt::print("{:>9}  {:<19}  {:>15}  {:>15}  {}\n", one.pid, one.role, "-", "-", "-");
-    } else {
-      fmt::print("{:>9}  {:<19}  {:>15}  {:>15}  {}\n", one.pid, one.role, number_text(one.offset),
-                 number_text(one.lag), one.blocking ? "yes" : "no");
-    }
-  }
-}
-
-void info(const std::string& name, bool json) {
-  check_topic_name(name);
-  usable_directory(Missing::is_fine);
-  auto topic = Topic::open(name);
-  if (!topic) fail(topic.error(), name);
-  const TopicInfo facts = topic->info();
-  if (json)
-    fmt::print("{}\n", to_json(facts).dump(2));
-  else
-    print_info(facts, topic->max_record_size());
-}
-
 // ---- set and shrink ----------------------------------------------------------------------------
 
 Topic open_growing(const std::string& name, const char* command) {
@@ -490,21 +360,11 @@ void add_topic_command(CLI::App& app) {
   topic->footer("Example:\n  leat topic create orders --capacity 64MiB\n  leat topic list");
   add_create(*topic);
 
-  auto json = std::make_shared<bool>(false);
+  add_topic_list(*topic);
+  add_topic_info(*topic);
+
   auto name = std::make_shared<std::string>();
   auto force = std::make_shared<bool>(false);
-  CLI::App* list_command = topic->add_subcommand("list", "All topics of the directory");
-  list_command->add_flag("--json", *json, "For programs");
-  list_command->footer("Example:\n  leat topic list --json");
-  list_command->callback([json] { list(*json); });
-
-  CLI::App* info_command =
-      topic->add_subcommand("info", "One topic: what is in it, who is attached, who blocks");
-  info_command->add_option("NAME", *name, "The topic")->required();
-  info_command->add_flag("--json", *json, "For programs");
-  info_command->footer("Example:\n  leat topic info orders --json");
-  info_command->callback([name, json] { info(*name, *json); });
-
   auto max_capacity = std::make_shared<std::uint64_t>(0);
   CLI::App* set_command =
       topic->add_subcommand("set", "Change how far a topic with policy grow may grow");

@@ -1,0 +1,193 @@
+#include "topic_facts.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "cli.hpp"
+#include "leat/log/directory.hpp"
+
+namespace leat::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// When its control file was made.
+std::optional<std::int64_t> creation_time_ms(const Topic& topic) {
+  const std::string path = fmt::format("{}/{}/{}", detail::directory_path(topic.directory()),
+                                       topic.name(), detail::kControlFile);
+  struct statx status {};
+  if (::statx(AT_FDCWD, path.c_str(), 0, STATX_BTIME, &status) != 0 ||
+      (status.stx_mask & STATX_BTIME) == 0) {
+    return std::nullopt;
+  }
+  return status.stx_btime.tv_sec * 1000 + status.stx_btime.tv_nsec / 1'000'000;
+}
+
+// Without those that can't be opened.
+std::vector<GroupInfo> groups_of(const Topic& topic) {
+  std::vector<GroupInfo> groups;
+  auto names = topic.group_names();
+  if (!names) return groups;
+  std::sort(names->begin(), names->end());
+  for (const std::string& name : *names) {
+    if (auto group = topic.find_group(name)) groups.push_back(group->info());
+  }
+  return groups;
+}
+
+template <class Value>
+std::uint64_t sum(const TopicInfo& info, Value&& value) {
+  return std::accumulate(info.partitions.begin(), info.partitions.end(), std::uint64_t{0},
+                         [&](std::uint64_t total, const PartitionInfo& partition) {
+                           return total + value(partition);
+                         });
+}
+
+// null where there is no value.
+template <class Value>
+Json or_null(bool is_there, Value value) {
+  return is_there ? Json(value) : Json(nullptr);
+}
+Json duration_json(std::chrono::nanoseconds duration) {
+  return or_null(duration.count() != 0, duration.count());
+}
+
+Json partitions_json(const TopicInfo& info) {
+  Json partitions = Json::array();
+  for (const PartitionInfo& partition : info.partitions) {
+    Json& one = partitions.emplace_back(Json{{"start", partition.start}, {"end", partition.end}});
+    one["used_bytes"] = partition.used_bytes;
+    if (info.policy == Policy::grow) one["capacity_bytes"] = partition.capacity_bytes;
+  }
+  return partitions;
+}
+
+Json participants_json(const TopicInfo& info) {
+  Json participants = Json::array();
+  for (const ParticipantInfo& one : info.participants) {
+    const bool can_block = has_offset(one) || is_publisher(one);
+    participants.push_back({{"pid", one.pid},
+                            {"role", one.role},
+                            {"offset", or_null(has_offset(one), one.offset)},
+                            {"lag", or_null(has_offset(one), one.lag)},
+                            {"blocking", or_null(can_block, one.blocking)}});
+  }
+  return participants;
+}
+
+}  // namespace
+
+TopicFacts facts_of(const Topic& topic) {
+  return {.name = topic.name(),
+          .info = topic.info(),
+          .groups = groups_of(topic),
+          .max_record_bytes = topic.max_record_size(),
+          .created_ms = creation_time_ms(topic)};
+}
+
+std::vector<TopicFacts> look_at_topics() {
+  const std::string directory = usable_directory(Missing::is_fine);
+  auto names = Topic::list();
+  if (!names) throw system_failure("cannot list " + directory, names.error().system_error);
+  std::sort(names->begin(), names->end());
+  std::vector<TopicFacts> all;
+  for (const std::string& name : *names) {
+    auto topic = Topic::open(name);
+    if (topic)
+      all.push_back(facts_of(*topic));
+    else if (topic.error().code != Errc::not_found)  // Deleted since.
+      all.push_back({.name = name, .error = topic.error()});
+  }
+  return all;
+}
+
+std::uint64_t total_capacity(const TopicInfo& info) {
+  return sum(info, [](const PartitionInfo& one) { return one.capacity_bytes; });
+}
+std::uint64_t total_used(const TopicInfo& info) {
+  return sum(info, [](const PartitionInfo& one) { return one.used_bytes; });
+}
+std::uint64_t total_published(const TopicInfo& info) {
+  return sum(info, [](const PartitionInfo& one) { return one.end; });
+}
+std::uint64_t total_records(const TopicInfo& info) {
+  return sum(info, [](const PartitionInfo& one) { return one.end - one.start; });
+}
+
+bool is_publisher(const ParticipantInfo& participant) {
+  return participant.role.ends_with("publisher");
+}
+bool has_offset(const ParticipantInfo& participant) {
+  return participant.role.ends_with("subscriber");
+}
+
+Json to_json(const TopicFacts& facts) {
+  const TopicInfo& info = facts.info;
+  if (facts.error.code != Errc::ok)
+    return {{"name", facts.name}, {"error", error_text(facts.error)}};
+  Json json = {{"name", info.name},
+               {"policy", name_of(info.policy)},
+               {"capacity_bytes", info.capacity_bytes},
+               {"total_capacity_bytes", total_capacity(info)}};
+  if (info.policy == Policy::grow) json["max_capacity_bytes"] = info.max_capacity_bytes;
+  json["used_bytes"] = total_used(info);
+  json["segment_bytes"] = info.segment_bytes;
+  json["max_record_bytes"] = facts.max_record_bytes;
+  json["retain_all"] = info.retain_all;
+  json["single_writer"] = info.single_writer;
+  json["timestamps"] = info.timestamps;
+  json["delete_when_unused"] = info.delete_when_unused;
+  json["revoke_after_ns"] = duration_json(info.revoke_after);
+  json["evict_after_ns"] = duration_json(info.evict_after);
+  json["created_ms"] = or_null(facts.created_ms.has_value(), facts.created_ms.value_or(0));
+  json["partitions"] = partitions_json(info);
+  json["participants"] = participants_json(info);
+  json["groups"] = Json::array();
+  for (const GroupInfo& group : facts.groups) {
+    json["groups"].push_back(
+        {{"name", group.name}, {"lag", group.lag}, {"members", group.members.size()}});
+  }
+  return json;
+}
+
+const char* name_of(Policy policy) noexcept {
+  switch (policy) {
+    case Policy::block: return "block";
+    case Policy::fail: return "fail";
+    case Policy::overwrite: return "overwrite";
+    case Policy::grow: return "grow";
+  }
+  return "unknown";
+}
+
+std::string error_text(Error error) {
+  return error.code == Errc::permission ? "permission" : describe(error);
+}
+
+std::string age_text(std::optional<std::int64_t> created_ms) {
+  if (!created_ms) return "-";
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::int64_t seconds =
+      std::max<std::int64_t>(
+          0, std::chrono::ceil<std::chrono::milliseconds>(now).count() - *created_ms) /
+      1000;
+  if (seconds < 120) return fmt::format("{}s", seconds);
+  if (seconds < 2 * 3600) return fmt::format("{}m", seconds / 60);
+  if (seconds < 48 * 3600) return fmt::format("{}h", seconds / 3600);
+  return fmt::format("{}d", seconds / 86'400);
+}
+
+std::string rate_text(std::optional<double> per_second) {
+  constexpr double kExact = 10;  // Below, tenths matter.
+  if (!per_second) return "-";
+  if (*per_second > 0 && *per_second < kExact) return fmt::format("{:.1f}/s", *per_second);
+  return number_text(static_cast<std::uint64_t>(std::llround(*per_second))) + "/s";
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,149 @@
+// `leat topic list`, and `leat ls`: one line for each topic, once or every second.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cli.hpp"
+#include "leat/log/directory.hpp"
+#include "live_view.hpp"
+#include "rate_meter.hpp"
+#include "table.hpp"
+#include "tool/terminal.hpp"
+#include "topic_facts.hpp"
+
+namespace leat::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Entry {
+  TopicFacts facts;
+  std::optional<double> records_per_second = {};
+};
+
+// Looks at all topics; their rates are those since the look before.
+std::vector<Entry> look(RateMeter& meter) {
+  std::vector<Entry> entries;
+  meter.look(std::chrono::steady_clock::now());
+  for (TopicFacts& facts : look_at_topics()) {
+    Entry& entry = entries.emplace_back(Entry{std::move(facts)});
+    if (entry.facts.error.code == Errc::ok)
+      entry.records_per_second = meter.rise(entry.facts.name, total_published(entry.facts.info));
+  }
+  return entries;
+}
+
+bool has_publisher(const Entry& entry) {
+  const auto& participants = entry.facts.info.participants;
+  return std::any_of(participants.begin(), participants.end(), is_publisher);
+}
+
+// Waits for the rates only where there is somebody to measure.
+std::vector<Entry> look_once() {
+  RateMeter meter;
+  std::vector<Entry> entries = look(meter);
+  if (std::any_of(entries.begin(), entries.end(), has_publisher)) {
+    std::this_thread::sleep_for(LiveView::kFirstLook);
+    return look(meter);
+  }
+  for (Entry& entry : entries) {
+    if (entry.facts.error.code == Errc::ok) entry.records_per_second = 0;
+  }
+  return entries;
+}
+
+Json json_of(const std::vector<Entry>& entries) {
+  Json all = Json::array();
+  for (const Entry& entry : entries) {
+    Json& one = all.emplace_back(to_json(entry.facts));
+    if (entry.facts.error.code != Errc::ok) continue;
+    one["records_per_second"] = nullptr;
+    if (entry.records_per_second) one["records_per_second"] = *entry.records_per_second;
+  }
+  return all;
+}
+
+std::string table_of(const std::vector<Entry>& entries) {
+  Table table{{"NAME", Align::left},        {"POLICY", Align::left},
+              {"CAPACITY", Align::right},   {"USED", Align::right},
+              {"PARTITIONS", Align::right}, {"RECORDS", Align::right},
+              {"RATE", Align::right},       {"AGE", Align::right},
+              {"GROUPS", Align::right},     {"PARTICIPANTS", Align::right}};
+  for (const auto& [facts, rate] : entries) {
+    if (facts.error.code != Errc::ok) {
+      table.add({facts.name, tool::styled(tool::Style::red, error_text(facts.error))});
+      continue;
+    }
+    const TopicInfo& info = facts.info;
+    table.add({facts.name, name_of(info.policy), size_text(total_capacity(info)),
+               size_text(total_used(info)), number_text(info.partitions.size()),
+               number_text(total_records(info)), rate_text(rate), age_text(facts.created_ms),
+               number_text(facts.groups.size()), number_text(info.participants.size())});
+  }
+  return table.text();
+}
+
+void list(bool json) {
+  const std::vector<Entry> entries = look_once();
+  if (json)
+    fmt::print("{}\n", json_of(entries).dump(2));
+  else if (entries.empty())
+    tell(fmt::format("no topics in {}", detail::directory_path({})));
+  else
+    fmt::print("{}", table_of(entries));
+}
+
+// JSON: one line every second.
+void watch(bool json) {
+  RateMeter meter;
+  LiveView view{json ? LiveView::Mode::lines : LiveView::Mode::in_place};
+  look(meter);
+  if (!view.wait_for(LiveView::kFirstLook)) return;
+  do {
+    const std::vector<Entry> entries = look(meter);
+    view.show(json ? json_of(entries).dump() + "\n" : table_of(entries));
+  } while (view.wait());
+}
+
+// `name`: of the whole command, for the example.
+void add_options(CLI::App& command, const std::string& name) {
+  struct Arguments {
+    bool json = false;
+    bool watch = false;
+  };
+  auto arguments = std::make_shared<Arguments>();
+  command.add_flag("--json", arguments->json, "For programs");
+  command.add_flag("-w,--watch", arguments->watch, "Again every second, until Ctrl-C");
+  command.footer(fmt::format(
+      "RATE is measured over 0.1 s, or with --watch over the last second. Where no publisher is "
+      "attached it is 0, and the command does not wait. USED is what the records take that can "
+      "still be read.\nExample:\n  {0} --json\n  {0} --watch",
+      name));
+  command.callback([arguments] {
+    if (arguments->watch)
+      watch(arguments->json);
+    else
+      list(arguments->json);
+  });
+}
+
+}  // namespace
+
+void add_topic_list(CLI::App& topic) {
+  add_options(*topic.add_subcommand("list", "All topics of the directory")->alias("ls"),
+              "leat topic list");
+}
+
+void add_ls_command(CLI::App& app) {
+  add_options(*app.add_subcommand("ls", "All topics, as `leat topic list`"), "leat ls");
+}
+
+}  // namespace leat::cli
