@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build bench-build check test demo bench bench-ipc bench-peers lint fmt fuzz soak install clean
+.PHONY: help build bench-build check test demo bench bench-ipc bench-peers lint fmt fuzz soak install deb clean
 
 help:
 	@echo "make build    the executable, build/leat"
@@ -26,6 +26,7 @@ help:
 	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
 	@echo "make install  to PREFIX ($(PREFIX)), below DESTDIR;  make clean  remove build/"
+	@echo "make deb      Debian packages in build/deb: leat, leat-bench, libleat-cpp-dev"
 
 build:
 	@tools/install-deps.sh build
@@ -99,7 +100,16 @@ fmt:
 	clang-format-16 -i $(OWN_SOURCES)
 
 install: bench-build
+	@cmake --build build --target leat_pages
 	cmake --install build --prefix $(PREFIX)
+
+# Whoever builds them is named in DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
+deb: bench-build
+	@tools/install-deps.sh deb
+	@cmake --build build --target leat_pages
+	@rm -rf build/deb
+	@cpack --config build/CPackConfig.cmake
+	@rm -rf build/deb/_CPack_Packages
 
 clean:
 	rm -rf build

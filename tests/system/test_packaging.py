@@ -1,5 +1,6 @@
 """If these tests failed, a user could not build a program with an installed Leat (by CMake or pkg-config),
 or a moved clone would not build."""
+import gzip
 import os
 import re
 import shutil
@@ -130,9 +131,21 @@ def test_destdir_goes_before_the_prefix(root, tmp_path):
     # No installed file may contain the path where it was built or staged.
     for path in (tmp_path / "usr/share").rglob("*"):
         if path.is_file():
-            text = path.read_text()
+            content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
             for origin in (f"{root}/include", f"{root}/build", str(tmp_path)):
-                assert origin not in text, path
+                assert origin.encode() not in content, path
+
+
+@pytest.mark.parametrize("name", ["leat", "leat-bench"])
+def test_installs_manual_page_and_completions(prefix, name):
+    """As the installed executable itself makes them."""
+    executable, share = prefix / "bin" / name, prefix / "share"
+    page = gzip.decompress((share / f"man/man1/{name}.1.gz").read_bytes()).decode()
+    assert page == run(executable, "man") and f"\n.TH {name.upper()} 1 " in page
+    for shell, path in (("bash", f"bash-completion/completions/{name}"),
+                        ("zsh", f"zsh/site-functions/_{name}"),
+                        ("fish", f"fish/vendor_completions.d/{name}.fish")):
+        assert (share / path).read_text() == run(executable, "completion", shell)
 
 
 @pytest.mark.parametrize("target", ["leat::leat", "leat::compiled"])
