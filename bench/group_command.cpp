@@ -284,7 +284,7 @@ Json measure_joining(const Options& options, const Progress& progress) {
 }
 
 void print_head(const Json& report, int runs) {
-  fmt::print("{}; median of {}\n", machine_line(report), runs);
+  fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds per record; CPU time is of all publishers or all members together.\n\n");
   fmt::print("{:<28} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>6} {:>10} {:>8} {:>6} {:>6}\n",
              "", "bytes", "ns", "M/s", "pub CPU", "mem CPU", "floor", "boost-mq", "times", "target",

@@ -88,7 +88,7 @@ Json parameters_of(const Options& options, const RoundTripOptions& trip) {
 }
 
 void print_head(const Json& report, int runs) {
-  fmt::print("{}; median of {}\n", machine_line(report), runs);
+  fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds for a message and its answer.\n\n");
   fmt::print("{:>7} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>6} {:>7} {:>6}\n", "bytes",
              "round trip", "p50", "p90", "p99", "p99.9", "max", "floor", "ratio", "target", "line");

@@ -143,7 +143,8 @@ void print_table(const Json& report) {
   const auto line = [](const std::string& name, double value, const char* unit) {
     fmt::print("{:<38} {:>10.1f} {}\n", name, value, unit);
   };
-  fmt::print("{}; median of {}\n\n", machine_line(report), report["runs"].size());
+  fmt::print("{}; {}\n\n", machine_line(report),
+             runs_line(static_cast<int>(report["runs"].size())));
   line("cache line, round trip", median["cache_line_round_trip_ns"], "ns");
   const auto round_trip_lines = [&](const char* key, const char* name) {
     for (const auto& [size, trip] : median[key].items()) {

@@ -216,7 +216,7 @@ Json results_of(const Case& measured, const Turns& turns) {
 }
 
 void print_head(const Json& report, int runs) {
-  fmt::print("{}; median of {}\n", machine_line(report), runs);
+  fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds per record; CPU time of the publishers is without their waiting.\n\n");
   fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>6}\n", "", "bytes",
              "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target", "line");

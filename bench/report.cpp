@@ -1,8 +1,10 @@
 #include "report.hpp"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -60,6 +62,7 @@ Json new_report(Json parameters) {
   return {{"machine", machine_facts()},
           {"version", kVersion},
           {"commit", kCommit},
+          {"date", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
           {"command", command_line()},
           {"parameters", std::move(parameters)}};
 }
@@ -74,6 +77,10 @@ std::string machine_line(const Json& report) {
   const Json& machine = report["machine"];
   return fmt::format("{}, {} CPUs, {}", machine["cpu"].get<std::string>(),
                      machine["cpus_online"].get<int>(), machine["kernel"].get<std::string>());
+}
+
+std::string runs_line(int runs) {
+  return runs == 1 ? "one run" : fmt::format("median of {}", runs);
 }
 
 Json reduce(const Json& runs, const std::function<double(const std::vector<double>&)>& number_of) {

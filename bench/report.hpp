@@ -32,7 +32,8 @@ class JsonOption {
   std::string file_;               // Empty or "-": stdout.
 };
 
-// machine, version, commit, command, parameters.
+// machine, version, commit, date, command, parameters. The date is that of the call, in UTC:
+// "2026-11-23T02:32:39Z".
 Json new_report(Json parameters);
 
 // round_trip_ns, p50_ns … max_ns.
@@ -40,6 +41,8 @@ Json to_json(const RoundTrip& trip);
 
 // "AMD EPYC, 2 CPUs, Linux 6.1.0": what a table begins with.
 std::string machine_line(const Json& report);
+// "median of 5", or "one run", which has no median.
+std::string runs_line(int runs);
 
 // An object of the same shape as each of the runs; every number in it is the median of theirs.
 Json median_of(const Json& runs);

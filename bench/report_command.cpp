@@ -1,4 +1,5 @@
-// `leat bench report`: results of `leat bench ipc` as a page, as pictures, as a table for Markdown.
+// `leat bench report`: results of `leat bench ipc` as a page, as charts in files, or as a table in
+// Markdown.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +45,7 @@ void check_size(const ResultSet& set, std::uint64_t size) {
                                         known.empty() ? "no figures at all" : known));
 }
 
-// Leaves the results of these methods, in the order of the set.
+// Deletes the results of all other methods.
 void keep_methods(ResultSet& set, const std::vector<std::string>& methods) {
   if (methods.empty()) return;
   for (const std::string& method : methods) {
@@ -84,13 +85,13 @@ void add_report(CLI::App& bench) {
   command
       ->add_option(
           "paths", options->paths,
-          "JSON files of `leat bench ipc`, or directories of them; where two have the same "
+          "JSON files of `leat bench ipc`, or directories of them; if two have the same "
           "measurement, the later name counts")
       ->required()
       ->option_text("PATH...");
   command->add_option("--html", options->html, "Write a page that needs nothing else; - is stdout")
       ->option_text("FILE");
-  command->add_option("--svg", options->svg_directory, "Write the pictures of all sizes as files")
+  command->add_option("--svg", options->svg_directory, "Write the charts of all sizes as files")
       ->option_text("DIR");
   command->add_option("--markdown", options->markdown, "Write a table; - is stdout")
       ->option_text("FILE");

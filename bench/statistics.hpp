@@ -25,7 +25,13 @@ double nearest_rank(const std::vector<Number>& sorted, double part) {
   return static_cast<double>(sorted[std::max<std::size_t>(rank, 1) - 1]);
 }
 
-// The same of values in any order. 0 if empty.
+// The fewest samples of which a percentile says anything: with fewer it would be the largest of them.
+// 100 for p99, 1000 for p99.9.
+inline std::uint64_t samples_needed(double part) {
+  return static_cast<std::uint64_t>(std::llround(1 / (1 - part)));
+}
+
+// The nearest rank of values in any order. 0 if empty.
 inline double percentile(std::vector<double> values, double part) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());

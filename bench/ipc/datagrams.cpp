@@ -363,6 +363,10 @@ class QueueChannel {
 }  // namespace
 
 std::vector<Method> datagram_methods() {
+  // The queue belongs to the kernel and outlives its users.
+  constexpr Facts kInKernel{.shared = true, .survives_kill = true};
+  // A process that is killed while it holds the queue's mutex stops all others.
+  constexpr Facts kInMemory{.shared = true};
   return {
       {.name = "seqpacket",
        .measure = &measure_channel<DatagramChannel<unix_sockets<SOCK_SEQPACKET>>>,
@@ -373,9 +377,13 @@ std::vector<Method> datagram_methods() {
       {.name = "udp",
        .measure = &measure_channel<DatagramChannel<udp_sockets, Flow::by_credit>>,
        .batches = true},
-      {.name = "mq-sysv", .measure = &measure_channel<SystemVChannel>},
-      {.name = "mq-posix", .measure = &measure_channel<QueueChannel<Peer::mq_posix>>},
-      {.name = "boost-mq", .measure = &measure_channel<QueueChannel<Peer::boost_mq>>},
+      {.name = "mq-sysv", .measure = &measure_channel<SystemVChannel>, .facts = kInKernel},
+      {.name = "mq-posix",
+       .measure = &measure_channel<QueueChannel<Peer::mq_posix>>,
+       .facts = kInKernel},
+      {.name = "boost-mq",
+       .measure = &measure_channel<QueueChannel<Peer::boost_mq>>,
+       .facts = kInMemory},
   };
 }
 

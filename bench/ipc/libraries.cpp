@@ -214,6 +214,7 @@ std::vector<std::pair<std::string, std::string>> library_versions() {
 }
 
 std::vector<Method> library_methods() {
+  // Pairs of sockets have one reader, and their queues are in the memory of the two processes.
   return {
       {.name = "zeromq-ipc", .measure = &measure_channel<ZeromqChannel<Transport::ipc>>},
       {.name = "zeromq-tcp", .measure = &measure_channel<ZeromqChannel<Transport::tcp>>},

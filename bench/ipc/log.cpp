@@ -150,8 +150,14 @@ class LogChannel {
 
 std::vector<Method> log_methods() {
   return {
-      {.name = "leat", .measure = &measure_channel<LogChannel<SubscribingReader>>, .batches = true},
-      {.name = "leat-group", .measure = &measure_channel<LogChannel<GroupReader>>, .batches = true},
+      {.name = "leat",
+       .measure = &measure_channel<LogChannel<SubscribingReader>>,
+       .batches = true,
+       .facts = {.broadcast = true, .survives_kill = true}},
+      {.name = "leat-group",
+       .measure = &measure_channel<LogChannel<GroupReader>>,
+       .batches = true,
+       .facts = {.shared = true, .broadcast = true, .survives_kill = true}},
   };
 }
 

@@ -19,4 +19,11 @@ Method method_named(std::string_view name) {
                        [&](const Method& method) { return method.name == name; });
 }
 
+std::optional<Facts> facts_of(std::string_view name) {
+  for (const Method& method : all_methods()) {
+    if (method.name == name) return method.facts;
+  }
+  return std::nullopt;
+}
+
 }  // namespace leat::bench::ipc

@@ -1,6 +1,7 @@
 // Every way to talk that `leat bench ipc` knows.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,19 +11,35 @@
 
 namespace leat::bench::ipc {
 
+// What a method does for a program, however fast it is. `leat bench report` chooses by it.
+struct Facts {
+  bool queue = true;       // A second message can wait behind the first; false: one slot.
+  bool boundaries = true;  // A reader gets messages as they were sent, not a stream of bytes.
+  // Of several readers that open it by themselves:
+  bool shared = false;     // each message can go to one of them;
+  bool broadcast = false;  // each message can go to all of them.
+  // Whichever process is killed, at whatever moment: the others carry on, and messages that were sent
+  // and not yet received are there for whoever takes its place.
+  bool survives_kill = false;
+};
+
 struct Method {
   const char* name;
   Cost (*measure)(const Load& load, const Placement& placement);
   bool batches = false;
   bool spinning = true;  // Which variants there are.
   bool blocking = true;
-  bool baseline = false;  // When spinning, it is one slot and no queue at all.
+  bool baseline = false;  // When spinning, it is one slot of memory and no call of the kernel.
+  // Of the method as it is measured: a library may have other kinds of sockets, with other facts.
+  Facts facts = {};
 };
 
 // In the order in which they are shown.
 std::vector<Method> all_methods();
 // One that there is.
 Method method_named(std::string_view name);
+// None for a name that is not one of ours: other programs' results can be in the same report.
+std::optional<Facts> facts_of(std::string_view name);
 
 // Of the libraries that some of them use: name and version.
 std::vector<std::pair<std::string, std::string>> library_versions();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "bench/report/units.hpp"
 #include "bench/round_trip.hpp"
 
 namespace leat::bench::ipc {
@@ -16,23 +17,23 @@ constexpr int kSignalExit = 128;  // And above: a signal ended it, nothing faile
 // A tenth of a nanosecond is more than any of the figures knows.
 double tenths(double value) { return std::round(value * 10) / 10; }
 
-// With fewer messages in a run it would be the longest of them.
-constexpr std::uint64_t kEnoughForP9999 = 10'000;
-
 Json to_json(const Cost& cost, const Load& load) {
-  const auto [pattern, count] = std::pair(load.pattern, load.count);
+  const Pattern pattern = load.pattern;
   const bool has_latency = pattern != Pattern::oneway;
   const auto latency = [&](double value_ns) {
     return has_latency ? Json(tenths(value_ns)) : Json(nullptr);
+  };
+  const auto percentile = [&](double part, double value_ns) {
+    return load.count < samples_needed(part) ? Json(nullptr) : latency(value_ns);
   };
   const Latency& of = cost.latency;
   // At a rate the sender keeps the time by spinning: that is not what sending costs.
   const bool sender_counts = pattern != Pattern::rate;
   return {{"p50_ns", latency(of.p50)},
-          {"p90_ns", latency(of.p90)},
-          {"p99_ns", latency(of.p99)},
-          {"p999_ns", latency(of.p999)},
-          {"p9999_ns", count < kEnoughForP9999 ? Json(nullptr) : latency(of.p9999)},
+          {"p90_ns", percentile(0.9, of.p90)},
+          {"p99_ns", percentile(0.99, of.p99)},
+          {"p999_ns", percentile(0.999, of.p999)},
+          {"p9999_ns", percentile(0.9999, of.p9999)},
           {"min_ns", latency(of.min)},
           {"max_ns", latency(of.max)},
           {"mean_ns", latency(of.mean)},
@@ -53,8 +54,8 @@ std::string remark_on(const Row& row) {
   constexpr double kKeptUp = 0.95;
   const double reached = median_of(row.runs).messages_per_second;
   if (reached >= kKeptUp * static_cast<double>(row.load.rate)) return {};
-  return fmt::format(
-      "could not keep up: {:.0f} messages/s; the longer a run, the larger its latencies", reached);
+  return fmt::format("could not keep up: {}; the longer a run, the larger its latencies",
+                     rate_text(reached));
 }
 
 Json to_json(const Row& row) {
@@ -203,7 +204,7 @@ Json to_json(const std::vector<Row>& rows) {
 void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
   const Load& load = rows.front().load;
   const bool has_latency = load.pattern != Pattern::oneway;
-  fmt::print("{}; messages of {} B, median of {}\n", machine_line(report), load.size, runs);
+  fmt::print("{}; messages of {} B, {}\n", machine_line(report), load.size, runs_line(runs));
   fmt::print("{}\n\n", load.pattern == Pattern::pingpong
                            ? "Nanoseconds for a message and its answer."
                        : load.pattern == Pattern::rate
@@ -226,8 +227,12 @@ void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
     }
     const Cost cost = median_of(row.runs);
     if (has_latency) {
-      fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", shown(cost.latency.p50), shown(cost.latency.p99),
-                 shown(cost.latency.p999), shown(cost.latency.max), shown(cost.latency.mean));
+      const auto percentile = [&](double part, double value_ns) {
+        return row.load.count < samples_needed(part) ? "-" : shown(value_ns);
+      };
+      fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} ", shown(cost.latency.p50),
+                 percentile(0.99, cost.latency.p99), percentile(0.999, cost.latency.p999),
+                 shown(cost.latency.max), shown(cost.latency.mean));
     }
     const double cpu_ns =
         cost.receiver_cpu_ns + (load.pattern == Pattern::rate ? 0 : cost.sender_cpu_ns);
@@ -243,6 +248,9 @@ void print_table(const Json& report, const std::vector<Row>& rows, int runs) {
   if (has_latency) {
     fmt::print("Reading the clock takes {} ns, which is part of each latency.\n",
                report["clock_ns"].get<std::uint64_t>());
+    if (load.count < samples_needed(0.999)) {
+      fmt::print("-: in each run a p99 needs 100 messages, a p99.9 needs 1000.\n");
+    }
   }
   std::fflush(stdout);
 }

@@ -347,22 +347,36 @@ class StreamChannel {
 }  // namespace
 
 std::vector<Method> stream_methods() {
+  constexpr Facts kStream{.boundaries = false};
   return {
-      {.name = "tcp", .measure = &measure_channel<StreamChannel<tcp_connection>>, .batches = true},
+      {.name = "tcp",
+       .measure = &measure_channel<StreamChannel<tcp_connection>>,
+       .batches = true,
+       .facts = kStream},
       {.name = "domain",
        .measure = &measure_channel<StreamChannel<domain_connection>>,
-       .batches = true},
+       .batches = true,
+       .facts = kStream},
       {.name = "socketpair",
        .measure = &measure_channel<StreamChannel<pair_of_sockets>>,
-       .batches = true},
-      {.name = "pipe", .measure = &measure_channel<StreamChannel<pipes>>, .batches = true},
-      {.name = "fifo", .measure = &measure_channel<StreamChannel<fifos>>, .batches = true},
+       .batches = true,
+       .facts = kStream},
+      {.name = "pipe",
+       .measure = &measure_channel<StreamChannel<pipes>>,
+       .batches = true,
+       .facts = kStream},
+      {.name = "fifo",
+       .measure = &measure_channel<StreamChannel<fifos>>,
+       .batches = true,
+       .facts = kStream},
       {.name = "io_uring",
        .measure = &measure_channel<StreamChannel<pair_of_sockets, RingDoor>>,
-       .batches = true},
+       .batches = true,
+       .facts = kStream},
       {.name = "splice",
        .measure = &measure_channel<StreamChannel<pipes, SpliceDoor>>,
-       .batches = true},
+       .batches = true,
+       .facts = kStream},
   };
 }
 

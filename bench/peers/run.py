@@ -200,9 +200,9 @@ def chosen_cpus(text):
 
 
 def head_of(setup):
-    """Machine, version and commit, as Leat itself reports them."""
+    """Machine, version, commit and date, as Leat itself reports them."""
     facts = scenarios.leat_bench(setup, "log", "--size", 8, "--records", 1000)
-    return {key: facts[key] for key in ("machine", "version", "commit")}
+    return {key: facts[key] for key in ("machine", "version", "commit", "date")}
 
 
 def run(options):

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "plot.hpp"
@@ -17,8 +15,6 @@ namespace leat::bench {
 namespace {
 
 constexpr double kPlotHeight = 250;
-constexpr char kLogarithmic[] = "the axis is logarithmic";
-
 Results with_figures(const ResultSet& set, Pattern pattern) {
   Results results;
   for (const Measurement& result : set.results) {
@@ -36,16 +32,8 @@ void sort_best_first(Results& results) {
   });
 }
 
-bool drawable(const std::optional<double>& value) { return value && *value > 0; }
-
-// Those that a logarithmic axis can show.
-Results drawable_ones(Results results, Figure figure) {
-  std::erase_if(results, [&](const Measurement* r) { return !drawable(*r->median.*figure); });
-  return results;
-}
-
-// Of many results those that a reader can tell apart: all of Leat, the best that is no queue, and the
-// best few others of each variant.
+// As many results as a reader can tell apart: all of Leat, the best baseline, and the best few others
+// of each variant.
 Results chosen_few(const Results& best_first) {
   constexpr std::size_t kFew = 3;
   Results chosen;
@@ -69,8 +57,18 @@ PlotArea begin_plot(Canvas& canvas, const Results& results) {
   legend.add_marks_of(results);
   PlotArea area;
   area.top = legend.bottom() + 14;
-  area.bottom = area.top + kPlotHeight;
+  // All lines have their names at the right, one below the other.
+  const double names = kLabelDistance * static_cast<double>(results.size());
+  area.bottom = area.top + std::max(kPlotHeight, names);
   return area;
+}
+
+// Where the range of the runs of a figure is, at this x.
+std::optional<std::pair<Point, Point>> upright_range(const Measurement& result, Figure figure,
+                                                     double x, const LogScale& y) {
+  const auto range = range_of_runs(result, figure);
+  if (!range || range->low <= 0) return std::nullopt;
+  return std::pair{Point{x, y.at(range->low)}, Point{x, y.at(range->high)}};
 }
 
 // --- Curves of latency --------------------------------------------------------------------------
@@ -79,49 +77,59 @@ struct Stop {
   const char* name;
   Figure figure;
 };
-constexpr std::array<Stop, 6> kStops = {{{"p50", &Figures::p50_ns},
-                                         {"p90", &Figures::p90_ns},
-                                         {"p99", &Figures::p99_ns},
-                                         {"p99.9", &Figures::p999_ns},
-                                         {"p99.99", &Figures::p9999_ns},
-                                         {"max", &Figures::max_ns}}};
 
-Extent extent_of_stops(const Results& results) {
+// Those that any of the results has.
+std::vector<Stop> stops_of(const Results& results) {
+  std::vector<Stop> stops;
+  for (const Percentile& percentile : kPercentiles) {
+    stops.push_back({percentile.title, percentile.figure});
+  }
+  stops.push_back({"max", &Figures::max_ns});
+  std::erase_if(stops,
+                [&](const Stop& stop) { return drawable_ones(results, stop.figure).empty(); });
+  return stops;
+}
+
+Extent extent_of_stops(const Results& results, const std::vector<Stop>& stops) {
   Extent extent{*results.front()->median->p50_ns, 0};
-  for (const Measurement* result : results) {
-    for (const Stop& stop : kStops) {
-      const auto& value = *result->median.*stop.figure;
-      if (!drawable(value)) continue;
-      extent.lowest = std::min(extent.lowest, *value);
-      extent.highest = std::max(extent.highest, *value);
-    }
+  for (const Stop& stop : stops) {
+    const Extent one = extent_of(drawable_ones(results, stop.figure), stop.figure);
+    extent.lowest = std::min(extent.lowest, one.lowest);
+    extent.highest = std::max(extent.highest, one.highest);
   }
   return extent;
 }
 
 Chart curves_of(const Results& results) {
+  constexpr double kBeside = 1.5;  // Ranges at the same stop stand beside each other.
   Canvas canvas;
   const PlotArea area = begin_plot(canvas, results);
-  const Extent extent = extent_of_stops(results);
+  const std::vector<Stop> stops = stops_of(results);
+  const Extent extent = extent_of_stops(results, stops);
   const LogScale y = LogScale::around(extent.lowest, extent.highest, {area.bottom, area.top});
   draw_y_axis(canvas, y, area, time_text);
 
-  const double step = (area.right - area.left - 24) / static_cast<double>(kStops.size() - 1);
-  const auto x_of = [&](std::size_t i) { return area.left + 12 + step * static_cast<double>(i); };
-  for (std::size_t i = 0; i < kStops.size(); ++i) {
-    canvas.text({x_of(i), area.bottom + 18}, kStops[i].name, "muted", Anchor::middle);
+  const double intervals = std::max(static_cast<double>(stops.size()) - 1, 1.0);
+  const double step = (area.right - area.left - 36) / intervals;
+  const auto x_of = [&](std::size_t i) { return area.left + 18 + step * static_cast<double>(i); };
+  for (std::size_t i = 0; i < stops.size(); ++i) {
+    canvas.text({x_of(i), area.bottom + 18}, stops[i].name, "muted", Anchor::middle);
   }
   std::vector<Line> lines;
+  double beside = -kBeside * static_cast<double>(results.size() - 1) / 2;
   for (const Measurement* result : results) {
-    Line& line = lines.emplace_back(Line{result, {}, {}});
-    for (std::size_t i = 0; i < kStops.size(); ++i) {
-      const auto& value = *result->median.*kStops[i].figure;
+    Line& line = lines.emplace_back(Line{result, {}});
+    for (std::size_t i = 0; i < stops.size(); ++i) {
+      const auto& value = *result->median.*stops[i].figure;
       if (!drawable(value)) continue;
-      line.points.push_back({x_of(i), y.at(*value)});
-      line.tooltips.push_back(fmt::format("{}, {}: {} {}", result->key.method,
-                                          name_of(result->key.variant), kStops[i].name,
-                                          time_text(*value)));
+      const double x = x_of(i) + beside;
+      line.points.push_back(
+          {{x, y.at(*value)},
+           fmt::format("{}, {}: {} {}", result->key.method, name_of(result->key.variant),
+                       stops[i].name, time_text(*value)),
+           upright_range(*result, stops[i].figure, x, y)});
     }
+    beside += kBeside;
   }
   draw_lines(canvas, lines, area);
   Chart chart;
@@ -132,26 +140,30 @@ Chart curves_of(const Results& results) {
 
 // --- Throughput against size --------------------------------------------------------------------
 
-// Labels for the largest size, and from the left as many as there is room for.
-void draw_size_axis(Canvas& canvas, const std::set<std::uint64_t>& sizes, const LogScale& x,
-                    const PlotArea& area) {
+// Where labels would touch, they go down to the next row; a size that has no room in any of the rows
+// is not on the axis. Returns the lower end.
+double draw_size_axis(Canvas& canvas, const std::set<std::uint64_t>& sizes, const LogScale& x,
+                      const PlotArea& area) {
   constexpr double kGap = 6;
-  const auto place_of = [&](std::uint64_t size) { return x.at(static_cast<double>(size)); };
-  const auto half_of = [&](std::uint64_t size) { return width_of(size_text(size)) / 2; };
-  const std::uint64_t last = *sizes.rbegin();
-  const double end = place_of(last) - half_of(last) - kGap;
-  double free_from = 0;
+  std::array<double, 3> free_from = {};  // By row.
+  double lower_end = area.bottom;
   for (const std::uint64_t size : sizes) {
-    const double at = place_of(size);
-    canvas.line({at, area.top}, {at, area.bottom}, "rule faint");
-    const bool fits = at - half_of(size) >= free_from && at + half_of(size) <= end;
-    if (!fits && size != last) continue;
-    canvas.text({at, area.bottom + 18}, size_text(size), "muted", Anchor::middle);
-    free_from = at + half_of(size) + kGap;
+    const double at = x.at(static_cast<double>(size));
+    const double half = width_of(size_text(size)) / 2;
+    const auto row = std::find_if(free_from.begin(), free_from.end(),
+                                  [&](double from) { return from <= at - half; });
+    if (row == free_from.end()) continue;
+    *row = at + half + kGap;
+    const double baseline =
+        area.bottom + 18 + kLabelDistance * static_cast<double>(row - free_from.begin());
+    canvas.line({at, area.top}, {at, area.bottom}, "rule");
+    canvas.text({at, baseline}, size_text(size), "muted", Anchor::middle);
+    lower_end = std::max(lower_end, baseline + 8);
   }
+  return lower_end;
 }
 
-// Lines along which as many bytes pass in a second, whatever the size.
+// Lines along which the number of bytes per second is the same.
 void draw_bytes_per_second(Canvas& canvas, const LogScale& x, const LogScale& y) {
   for (const double rate : {1e6, 1e8, 1e10}) {
     const double from = std::max(x.lowest(), rate / y.highest());
@@ -162,16 +174,21 @@ void draw_bytes_per_second(Canvas& canvas, const LogScale& x, const LogScale& y)
     canvas.line(begin, end, "diagonal");
     const std::string text = bytes_rate_text(rate);
     if (end.x - begin.x < width_of(text) || end.y - begin.y < 20) continue;
-    canvas.text({begin.x + 10, begin.y + 9}, text, "muted small");
+    // To the lower left of the line there are the fewest results; not if it leaves at the right.
+    if (to < x.highest()) {
+      canvas.text({end.x - 8, end.y - 4}, text, "muted small", Anchor::end);
+    } else {
+      canvas.text({begin.x + 10, begin.y + 9}, text, "muted small");
+    }
   }
 }
 
 struct Series {
-  const Measurement* judged = nullptr;  // At the usual size, else at the smallest.
+  const Measurement* judged = nullptr;  // Ranks it: at the usual size, else at the smallest.
   Results by_size;
 };
 
-// Leat and the best few, each with all its sizes.
+// Those of Leat and of the best few others, each with all its sizes.
 std::vector<Series> best_series(const Results& results, std::uint64_t usual_size) {
   std::map<std::pair<std::string, Variant>, Series> all;
   for (const Measurement* result : results) {
@@ -203,109 +220,35 @@ Chart throughput_lines(const std::vector<Series>& best, const std::set<std::uint
       LogScale::around(static_cast<double>(*sizes.begin()), static_cast<double>(*sizes.rbegin()),
                        {area.left + 8, area.right - 8});
   draw_y_axis(canvas, y, area, rate_text);
-  draw_size_axis(canvas, sizes, x, area);
-  draw_bytes_per_second(canvas, x, y);
+  const double lower_end = draw_size_axis(canvas, sizes, x, area);
   std::vector<Line> lines;
   for (const Series& series : best) {
-    Line& line = lines.emplace_back(Line{series.judged, {}, {}});
+    Line& line = lines.emplace_back(Line{series.judged, {}});
     for (const Measurement* result : series.by_size) {
-      line.points.push_back({x.at(static_cast<double>(result->key.size)),
-                             y.at(*result->median->messages_per_second)});
-      line.tooltips.push_back(tooltip_of(*result));
+      const double at = x.at(static_cast<double>(result->key.size));
+      line.points.push_back({{at, y.at(*result->median->messages_per_second)},
+                             tooltip_of(*result),
+                             upright_range(*result, &Figures::messages_per_second, at, y)});
     }
   }
   draw_lines(canvas, lines, area);
+  draw_bytes_per_second(canvas, x, y);
   Chart chart;
-  chart.height = area.bottom + 26;
+  chart.height = lower_end;
   chart.body = canvas.svg();
   return chart;
-}
-
-// --- CPU against latency ------------------------------------------------------------------------
-
-// Where the names of points are: beside them, or in a column at the right with lines to it.
-struct Names {
-  std::vector<std::optional<Box>> beside;  // One for each point.
-  std::vector<std::size_t> in_column;
-  std::vector<Point> line_ends;  // One for each in the column.
-};
-
-// Points that stand so close together that none of their names would have room.
-std::vector<std::size_t> crowded(const std::vector<Point>& points) {
-  constexpr double kNear = 22;
-  constexpr std::ptrdiff_t kAtMost = 2;  // The point itself and one more.
-  std::vector<std::size_t> crowded;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const auto near = [&](const Point& other) {
-      return std::hypot(other.x - points[i].x, other.y - points[i].y) < kNear;
-    };
-    if (std::count_if(points.begin(), points.end(), near) > kAtMost) crowded.push_back(i);
-  }
-  return crowded;
-}
-
-void fill_column(Names& names, const std::vector<Point>& points, const PlotArea& area) {
-  constexpr double kStep = 13;
-  std::vector<double> wanted;
-  for (const std::size_t i : names.in_column) wanted.push_back(points[i].y);
-  const PixelRange range{area.top - 6, area.bottom + 6};
-  const double room = (range.to - range.from) / static_cast<double>(wanted.size() + 1);
-  names.line_ends.clear();
-  for (const double y : spread_apart(wanted, std::min(kStep, room), range)) {
-    names.line_ends.push_back({area.right + 10, y});
-  }
-}
-
-Names place_names(const Results& results, const std::vector<Point>& points, const PlotArea& area) {
-  constexpr double kLetters = 12;
-  Names names;
-  names.in_column = crowded(points);
-  // Whoever finds no place goes to the column as well, and its line may take the place of others.
-  for (bool all_placed = false; !all_placed;) {
-    fill_column(names, points, area);
-    LabelPlacer placer({area.left, area.top, area.right - area.left, area.bottom - area.top});
-    for (const Point& point : points) placer.keep_free(point);
-    for (std::size_t c = 0; c < names.in_column.size(); ++c) {
-      placer.keep_free(points[names.in_column[c]], names.line_ends[c]);
-    }
-    names.beside.assign(points.size(), std::nullopt);
-    const std::vector<std::size_t> before = names.in_column;
-    for (std::size_t i = 0; i < points.size(); ++i) {
-      if (std::find(before.begin(), before.end(), i) != before.end()) continue;
-      names.beside[i] = placer.place(points[i], width_of(short_label_of(*results[i])), kLetters);
-      if (!names.beside[i]) names.in_column.push_back(i);
-    }
-    all_placed = names.in_column.size() == before.size();
-  }
-  return names;
-}
-
-void draw_names(Canvas& canvas, const Results& results, const std::vector<Point>& points,
-                const PlotArea& area) {
-  const Names names = place_names(results, points, area);
-  const auto write = [&](std::size_t i, Point at) {
-    canvas.text(at, short_label_of(*results[i]), is_leat(results[i]->key.method) ? "strong" : "");
-  };
-  for (std::size_t c = 0; c < names.in_column.size(); ++c) {
-    const std::size_t i = names.in_column[c];
-    const Point end = names.line_ends[c];
-    canvas.line(points[i], end, fmt::format("leader {}", style_of(*results[i])));
-    canvas.mark({end.x + 5, end.y}, mark_of(results[i]->key.variant), style_of(*results[i]));
-    write(i, {end.x + 12, end.y + 4});
-  }
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    if (names.beside[i]) write(i, {names.beside[i]->x, names.beside[i]->y + 10});
-  }
 }
 
 }  // namespace
 
 bool is_leat(const std::string& method) { return method == "leat" || method.starts_with("leat-"); }
 
-std::string label_of(const Measurement& result) {
-  return result.key.method + (result.baseline ? "†" : "") + (result.in_process ? "‡" : "") +
+std::string marks_of(const Measurement& result) {
+  return std::string(result.baseline ? "†" : "") + (result.in_process ? "‡" : "") +
          (result.median && !result.verified ? "!" : "");
 }
+
+std::string label_of(const Measurement& result) { return result.key.method + marks_of(result); }
 
 std::vector<const Measurement*> ranked(const ResultSet& set, Pattern pattern, std::uint64_t size) {
   std::vector<const Measurement*> results = with_figures(set, pattern);
@@ -348,17 +291,17 @@ std::uint64_t usual_size(const ResultSet& set) {
   return most == methods.end() ? 0 : most->first;
 }
 
-std::optional<Chart> latency_bars(const ResultSet& set, std::uint64_t size) {
+std::optional<Chart> latency_dots(const ResultSet& set, std::uint64_t size) {
   const Results results = drawable_ones(ranked(set, Pattern::pingpong, size), &Figures::p50_ns);
   if (results.empty()) return std::nullopt;
   Canvas canvas;
   Chart chart;
   chart.name = fmt::format("round-trip-{}", size);
-  chart.title = fmt::format("Round trip of {}: the median", size_text(size));
+  chart.title = fmt::format("Round trip of {}: p50", size_text(size));
   chart.caption =
-      fmt::format("Time from sending a message to having its answer, p50. Shorter is better; {}.",
-                  kLogarithmic);
-  chart.height = draw_bars(canvas, results, &Figures::p50_ns, time_text);
+      "Time from sending a message to having its answer. Further left is better; the axis is "
+      "logarithmic. Where ranges overlap, the runs don't tell which is faster.";
+  chart.height = draw_dots(canvas, results, &Figures::p50_ns, time_text);
   chart.body = canvas.svg();
   return chart;
 }
@@ -369,17 +312,17 @@ std::optional<Chart> latency_curves(const ResultSet& set, std::uint64_t size, st
   results = chosen_few(drawable_ones(std::move(results), &Figures::p50_ns));
   if (results.empty()) return std::nullopt;
   Chart chart = curves_of(results);
-  const std::string who = "Leat, the best few others and the best baseline.";
+  const std::string who = "Shown are Leat, the best few others and the best baseline.";
   if (rate == 0) {
     chart.name = fmt::format("percentiles-{}", size);
-    chart.title = fmt::format("Round trip of {}: how many are how fast", size_text(size));
-    chart.caption = "p99: 99 of 100 round trips took at most so long. " + who;
+    chart.title = fmt::format("Round trip of {}: percentiles", size_text(size));
+    chart.caption = "p99: 99 of 100 round trips took at most this long. " + who;
   } else {
     chart.name = fmt::format("percentiles-{}-at-{}", size, rate);
     chart.title =
         fmt::format("One way, {}, {}", size_text(size), rate_text(static_cast<double>(rate)));
     chart.caption =
-        "p99: 99 of 100 messages took at most so long from the moment at which they were due. " +
+        "p99: 99 of 100 messages took at most this long, from the moment at which they were due. " +
         who;
   }
   return chart;
@@ -401,64 +344,17 @@ std::optional<Chart> throughput(const ResultSet& set, std::uint64_t batch) {
     chart = throughput_lines(best_series(results, usual_size(set)), sizes);
     chart.title = fmt::format("One way, {}", how);
     chart.caption =
-        "Messages a second against their size, both axes logarithmic. Higher is better. Along a "
-        "dotted line the same number of bytes passes in a second.";
+        "Messages per second against their size, both axes logarithmic. Higher is better. Along a "
+        "dotted line the number of bytes per second is the same.";
   } else {
     sort_best_first(results);
     Canvas canvas;
-    chart.height = draw_bars(canvas, results, &Figures::messages_per_second, rate_text);
+    chart.height = draw_dots(canvas, results, &Figures::messages_per_second, rate_text);
     chart.body = canvas.svg();
     chart.title = fmt::format("One way, {}, {}", size_text(*sizes.begin()), how);
-    chart.caption = fmt::format("Messages a second. Longer is better; {}.", kLogarithmic);
+    chart.caption = "Messages per second. Further right is better; the axis is logarithmic.";
   }
   chart.name = fmt::format("throughput-batch-{}", batch);
-  return chart;
-}
-
-std::optional<Chart> cpu_against_latency(const ResultSet& set, std::uint64_t size) {
-  constexpr Figure kCpu = &Figures::cpu_ns_per_message;
-  Results results = drawable_ones(ranked(set, Pattern::pingpong, size), &Figures::p50_ns);
-  results = drawable_ones(std::move(results), kCpu);
-  if (results.empty()) return std::nullopt;
-
-  Canvas canvas;
-  Legend legend(canvas);
-  legend.add_mark(Mark::filled_circle, "spinning");
-  legend.add_mark(Mark::hollow_square, "blocking");
-  legend.add_bar("filled leat", "Leat");
-  legend.add_marks_of(results);
-  const double top = legend.bottom() + 10;
-  // All names might have to stand one below the other.
-  const double height = std::max(300.0, 11.5 * static_cast<double>(results.size()));
-  const PlotArea area{.top = top, .bottom = top + height};
-  const Extent latency = extent_of(results, &Figures::p50_ns);
-  const Extent cpu = extent_of(results, kCpu);
-  const LogScale x =
-      LogScale::around(latency.lowest, latency.highest, {area.left + 8, area.right - 8});
-  const LogScale y = LogScale::around(cpu.lowest, cpu.highest, {area.bottom - 8, area.top + 8});
-  draw_y_axis(canvas, y, area, time_text);
-  draw_x_axis(canvas, x, area, time_text);
-
-  std::vector<Point> points;
-  for (const Measurement* result : results) {
-    points.push_back({x.at(*result->median->p50_ns), y.at(*(*result->median.*kCpu))});
-  }
-  draw_names(canvas, results, points, area);
-  // Backwards, so that the best lies on top.
-  for (std::size_t i = results.size(); i-- > 0;) {
-    canvas.mark(points[i], mark_of(results[i]->key.variant), style_of(*results[i]),
-                tooltip_of(*results[i]));
-  }
-
-  Chart chart;
-  chart.name = fmt::format("cpu-{}", size);
-  chart.title = fmt::format("What a round trip of {} costs", size_text(size));
-  chart.caption =
-      "CPU time of both sides (upwards) against the time that passes, p50 (to the right), both "
-      "axes "
-      "logarithmic. Nearer to the lower left is better.";
-  chart.height = area.bottom + 26;
-  chart.body = canvas.svg();
   return chart;
 }
 
@@ -468,7 +364,7 @@ std::vector<Chart> all_charts(const ResultSet& set) {
     if (chart) charts.push_back(std::move(*chart));
   };
   for (const std::uint64_t size : sizes_of(set)) {
-    add(latency_bars(set, size));
+    add(latency_dots(set, size));
     add(latency_curves(set, size));
     add(cpu_against_latency(set, size));
     for (const std::uint64_t rate : rates_of(set, size)) add(latency_curves(set, size, rate));

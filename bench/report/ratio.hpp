@@ -3,11 +3,11 @@
 //     const Ratio ratio = ratio_of(before, after);  // each with the values of its runs
 //     if (ratio.interval && ratio.interval->low > 1) …  // larger, beyond noise
 //
-// The ratio is the median of the ratios of all pairs of runs, the estimate of Hodges and Lehmann for
-// logarithms. The interval is made of two of these ratios, at the ranks that the distribution of
-// Mann and Whitney's U gives (Hollander and Wolfe, Nonparametric Statistical Methods, "Moses"). It
-// supposes nothing about how runs are distributed, only that they are independent of each other, and
-// that the two sides differ by a factor.
+// The ratio is the median of the ratios of all pairs of runs: the Hodges-Lehmann estimate, on
+// logarithms. The ends of the interval are two of these ratios, at ranks taken from the distribution
+// of Mann and Whitney's U (Hollander and Wolfe, Nonparametric Statistical Methods, "Moses"). Nothing
+// is assumed about how the runs are distributed, only that they are independent and that the two sides
+// differ by a factor.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace leat::bench {
 
 struct Interval {
   double low = 0, high = 0;
-  double confidence = 0;  // At least kConfidence: ranks are whole numbers.
+  double confidence = 0;  // At least kConfidence; not exactly, since ranks are whole numbers.
 };
 
 struct Ratio {
@@ -30,11 +30,11 @@ struct Ratio {
   std::optional<Interval> interval;  // None: too few runs for kConfidence.
 };
 
-// P(U <= u) for each u from 0 to m * n: how probable it is, when both sides are the same, that at most
-// u of the pairs have the value of the first side above that of the second.
+// P(U <= u) for each u from 0 to m * n: the probability, if both sides are the same, that at most u of
+// the pairs have a larger value on the first side than on the second.
 inline std::vector<double> mann_whitney_distribution(std::size_t m, std::size_t n) {
-  // The largest of all m + n values is the first side's with probability m / (m + n), and then it is
-  // above all n; else it is the second side's, and counts for nothing.
+  // With probability m / (m + n) the largest of all values is on the first side, and so above all n of
+  // the second. Otherwise it is on the second side and adds nothing to U.
   std::vector<std::vector<double>> row(n + 1);  // P(U = u) for i of the first, by j of the second.
   for (std::size_t i = 0; i <= m; ++i) {
     for (std::size_t j = 0; j <= n; ++j) {
@@ -60,18 +60,18 @@ inline std::vector<double> mann_whitney_distribution(std::size_t m, std::size_t 
 
 inline constexpr double kConfidence = 0.95;
 
-// How many of the smallest, and as many of the largest, of m * n ratios lie outside an interval of at
-// least kConfidence, and what its confidence is.
+// How many of the m * n ratios lie below an interval of at least kConfidence, and as many above it; and
+// its exact confidence.
 struct OutsideRanks {
   std::size_t count = 0;
   double confidence = 0;
 };
 
-// None if no interval has that confidence: the most extreme order of so few runs is not rare enough.
+// None if no interval has that confidence: with so few runs even the most extreme order is not rare.
 inline std::optional<OutsideRanks> ranks_outside(std::size_t m, std::size_t n) {
   constexpr double kTail = (1 - kConfidence) / 2;
-  // Beyond this the sums take long, and the normal distribution is the same to two digits; not if
-  // one side has very few runs, whatever the other has.
+  // Above this the exact sums take long, and the normal distribution agrees to two digits, unless one
+  // side has very few runs.
   constexpr std::size_t kExactPairs = 2500, kFew = 5;
   if (m * n > kExactPairs) {
     constexpr double kNormal975 = 1.959964;  // Belongs to kTail.
@@ -90,7 +90,7 @@ inline std::optional<OutsideRanks> ranks_outside(std::size_t m, std::size_t n) {
   return OutsideRanks{rank - 1, 1 - 2 * distribution[rank - 1]};
 }
 
-// Of `after` to `before`; all values above 0, at least one on each side.
+// The ratio of `after` to `before`. All values are above 0, and each side has at least one.
 inline Ratio ratio_of(const std::vector<double>& before, const std::vector<double>& after) {
   std::vector<double> ratios;
   ratios.reserve(before.size() * after.size());

@@ -10,16 +10,16 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/failure.hpp"
+#include "bench/statistics.hpp"
 #include "units.hpp"
 
 namespace leat::bench {
 namespace {
 
-// Sorted, not in the order of the file: there, every lookup would look through all keys, and a file
-// of a million of them would take hours.
+// Not ordered_json, which searches all keys at every lookup: a file with a million keys would take hours.
 using Value = nlohmann::json;
 
-// Far above all that was ever measured; far below what would make a page or a picture unusable.
+// Far above anything ever measured, far below what would make a page or a chart unusable.
 constexpr std::uintmax_t kMaxFileBytes = 64u << 20;
 constexpr std::size_t kMaxResults = 100'000;
 constexpr std::size_t kMaxRuns = 1000;
@@ -29,7 +29,7 @@ constexpr std::size_t kMaxFacts = 100;
 constexpr std::uint64_t kMaxInteger = std::uint64_t{1} << 40;
 constexpr double kMaxFigure = 1e18;
 
-// Text for a page or a terminal: no control characters, and not endless.
+// Text for a page or a terminal: no control characters, limited length.
 std::string cleaned(std::string text) {
   if (text.size() > kMaxTextLength) {
     std::size_t end = kMaxTextLength;
@@ -42,7 +42,7 @@ std::string cleaned(std::string text) {
   return text;
 }
 
-// Any value in words. Nothing in a report is nested deeper than this.
+// Any value as text. Nothing in a report is nested deeper than `levels`.
 std::string in_words(const Value& value, int levels = 3) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
@@ -58,7 +58,7 @@ std::string in_words(const Value& value, int levels = 3) {
   return text;
 }
 
-// Reads one value after another and knows what to say about a wrong one.
+// Reads values out of JSON. A wrong one is a Failure that says where it is.
 class Reader {
  public:
   explicit Reader(std::string where) : where_{std::move(where)} {}
@@ -79,7 +79,7 @@ class Reader {
     return cleaned(value.get<std::string>());
   }
 
-  // Of a method: it stands in tables, charts and on terminals, and tells results apart.
+  // The name of a method: part of the key, and shown in tables, charts and terminals.
   std::string name(const Value& object, const char* name) const {
     const Value& value = member(object, name);
     const auto printable = [](unsigned char c) { return c >= 0x20 && c < 0x7F; };
@@ -87,6 +87,19 @@ class Reader {
     if (text.empty() || text.size() > kMaxNameLength ||
         !std::all_of(text.begin(), text.end(), printable)) {
       wrong(fmt::format("{} is not a name of 1 to {} ASCII characters", name, kMaxNameLength));
+    }
+    return text;
+  }
+
+  // The day of "2026-11-23T02:32:39Z".
+  std::string day(const Value& object, const char* name) const {
+    constexpr std::string_view kForm = "2026-11-23";
+    const std::string text = this->text(object, name).substr(0, kForm.size());
+    const auto fits = [](char c, char like) {
+      return like == '-' ? c == '-' : c >= '0' && c <= '9';
+    };
+    if (text.size() != kForm.size() || !std::equal(text.begin(), text.end(), kForm.begin(), fits)) {
+      wrong(fmt::format("{} is not like {}", name, kForm));
     }
     return text;
   }
@@ -165,7 +178,7 @@ ResultKey read_key(const Reader& reader, const Value& value) {
   return key;
 }
 
-// Without its first number a result can be neither sorted nor drawn.
+// Results are sorted and drawn by this figure.
 void check_figures(const Reader& reader, const Measurement& result, const Figures& figures,
                    const std::string& name) {
   const bool oneway = result.key.pattern == Pattern::oneway;
@@ -173,6 +186,15 @@ void check_figures(const Reader& reader, const Measurement& result, const Figure
     reader.wrong(fmt::format("{}.{} is missing; {} has it", name,
                              oneway ? "messages_per_second" : "p50_ns",
                              name_of(result.key.pattern)));
+  }
+}
+
+// With too few samples a percentile is nothing but the slowest of them.
+void leave_out_uncertain(Figures& figures, std::uint64_t samples) {
+  for (const Percentile& percentile : kPercentiles) {
+    if (percentile.figure == &Figures::p50_ns || samples >= samples_needed(percentile.part))
+      continue;
+    (figures.*percentile.figure).reset();
   }
 }
 
@@ -205,6 +227,9 @@ Measurement read_result(const Value& value, const std::string& place) {
     result.runs.push_back(reader.figures(runs[i], name));
     check_figures(reader, result, result.runs.back(), name);
   }
+  const std::uint64_t samples = result.count / std::max<std::size_t>(runs.size(), 1);
+  leave_out_uncertain(*result.median, samples);
+  for (Figures& run : result.runs) leave_out_uncertain(run, samples);
   return result;
 }
 
@@ -214,6 +239,7 @@ Source read_source(const Value& report, const std::string& name) {
   source.file = name;
   source.version = reader.text(report, "version");
   source.commit = reader.text(report, "commit");
+  if (report.contains("date")) source.day = reader.day(report, "date");
   if (report.contains("command")) source.command = reader.text(report, "command");
   const Value& machine = reader.member(report, "machine");
   if (!machine.is_object() || machine.size() > kMaxFacts) {
@@ -235,7 +261,7 @@ Value parse_json(std::string_view text, const std::string& name) {
   }
 }
 
-// Rows of bench/peers that `leat bench ipc` has no like of.
+// Rows of bench/peers of a kind that `leat bench ipc` does not measure.
 bool is_of_peers_only(const Value& result) {
   if (!result.is_object() || !result.contains("pattern")) return false;
   return result["pattern"] == "group" || result["pattern"] == "crash";
@@ -263,7 +289,7 @@ ResultSet from_json(const Value& report, const std::string& name) {
 }
 
 std::string read_file(const std::string& name) {
-  // Opening a pipe would wait for its other end.
+  // Opening a pipe would block until its other end is open.
   if (!std::filesystem::is_regular_file(name)) {
     throw Failure(kExitUsage, fmt::format("{}: not a file or directory of results", name));
   }
@@ -282,7 +308,7 @@ std::string read_file(const std::string& name) {
 
 struct FoundFile {
   std::string name;
-  bool in_directory;  // Found there, not asked for: it may be something else.
+  bool in_directory;  // Found in a directory, not named by the user: it may be something else.
 };
 
 void find_files(const std::string& path, std::vector<FoundFile>& files) {

@@ -3,8 +3,8 @@
 //     const ResultSet set = read_results({"results/"});             // files or directories of them
 //     const ResultSet mine = parse_results(report.dump(), "mine");  // what was just measured
 //
-// Files are not trusted: whatever does not have the right form, and every number that cannot be, is a
-// Failure of one line that names the file and the result.
+// Files are not trusted: whatever is not in the right form, and every impossible number, is a Failure of
+// one line that names the file and the result. A percentile that has too few samples is left out.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace leat::bench {
 
-// What was measured. Two results of the same key are the same measurement, made twice.
+// What was measured. Two results with the same key are repetitions of one measurement.
 struct ResultKey {
   std::string method;  // 1 to 64 printable ASCII characters.
   Variant variant = Variant::spinning;
@@ -36,7 +36,7 @@ struct ResultKey {
 // "pipe, spinning, pingpong, 100 B"
 std::string to_string(const ResultKey& key);
 
-// One run, or the median of several. What a pattern does not have is empty.
+// One run, or the median of several. A figure is empty if the pattern has none.
 struct Figures {
   std::optional<double> min_ns, p50_ns, p90_ns, p99_ns, p999_ns, p9999_ns, max_ns;
   std::optional<double> mean_ns, stddev_ns;
@@ -71,13 +71,27 @@ inline constexpr std::array<NamedFigure, 14> kFigures = {{
     {"context_switches_per_message", &Figures::context_switches_per_message},
 }};
 
+struct Percentile {
+  const char* title;
+  double part;
+  Figure figure;
+};
+
+inline constexpr std::array<Percentile, 5> kPercentiles = {
+    {{"p50", 0.5, &Figures::p50_ns},
+     {"p90", 0.9, &Figures::p90_ns},
+     {"p99", 0.99, &Figures::p99_ns},
+     {"p99.9", 0.999, &Figures::p999_ns},
+     {"p99.99", 0.9999, &Figures::p9999_ns}}};
+
 struct Measurement {
   ResultKey key;
-  bool baseline = false;    // One slot and no queue: what a queue can't beat.
-  bool in_process = false;  // Threads of one process, where the others are two processes.
-  bool verified = false;
-  std::uint64_t count = 0;
-  std::optional<Figures> median;  // Empty: not supported, and the note says why.
+  bool baseline = false;    // Spins on one slot of memory: a floor for every queue.
+  bool in_process = false;  // Between threads of one process; all others are between two processes.
+  bool verified = false;    // Every byte was checked.
+  std::uint64_t count = 0;  // Messages of all runs together.
+  // Of one run: that run. Empty: not supported, and the note says why.
+  std::optional<Figures> median;
   std::vector<Figures> runs;
   std::string note;
   std::size_t source = 0;  // In ResultSet::sources.
@@ -94,10 +108,11 @@ struct Source {
   std::string file;
   std::string version;
   std::string commit;
+  std::string day;  // "2026-11-23"; empty if the file does not say.
   std::string command;
   std::vector<Fact> machine;
 
-  // Of the machine; "unknown" if the file does not say.
+  // About the machine; "unknown" if the file does not say.
   std::string fact(std::string_view name) const;
 };
 
@@ -109,14 +124,14 @@ struct ResultSet {
   const Measurement* find(const ResultKey& key) const;
 };
 
-// Reads files, and of a directory all its *.json. Where two have the same key, the later file by
-// name counts. Throws Failure: not there, not readable, not what `leat bench ipc` writes.
+// Reads files, and every *.json of a directory. If two results have the same key, the one in the file
+// with the later name counts. Throws Failure: not there, not readable, not what `leat bench ipc` writes.
 ResultSet read_results(const std::vector<std::string>& paths);
 
 // The text of one file; `name` is for messages.
 ResultSet parse_results(std::string_view text, const std::string& name);
 
-// Adds the results of `later`, which replace those of the same key.
+// Adds the results of `later`, which replace those with the same key.
 void merge(ResultSet& set, ResultSet later);
 
 }  // namespace leat::bench

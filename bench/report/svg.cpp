@@ -11,7 +11,7 @@
 namespace leat::bench {
 namespace {
 
-// The next of …, 1, 2, 5, 10, … at or below (above) a number.
+// The nearest of …, 1, 2, 5, 10, … at or below (above) a number.
 double step_below(double value) {
   const double decade = std::pow(10.0, std::floor(std::log10(value)));
   for (const double step : {10.0, 5.0, 2.0}) {
@@ -28,17 +28,17 @@ double step_above(double value) {
   return decade * 10;
 }
 
-// On which side of the line from a to b: its sign says.
+// The sign says on which side of the line from a to b the point lies.
 double side_of(Point a, Point b, Point point) {
   return (b.x - a.x) * (point.y - a.y) - (b.y - a.y) * (point.x - a.x);
 }
 
-// Whether two segments cross each other; touching does not count.
+// Whether two segments cross; touching does not count.
 bool cross(Point a, Point b, Point c, Point d) {
   return side_of(a, b, c) * side_of(a, b, d) < 0 && side_of(c, d, a) * side_of(c, d, b) < 0;
 }
 
-// Whether a segment has a part within the box.
+// Whether any part of a segment is inside the box.
 bool crosses(Point from, Point to, const Box& box) {
   const Point corners[] = {{box.x, box.y},
                            {box.x + box.width, box.y},
@@ -82,7 +82,7 @@ bool Box::contains(const Box& other) const noexcept {
 
 double width_of(std::string_view text) {
   constexpr double kPerCharacter = 6.8;
-  // Not the bytes of UTF-8 that follow the first one.
+  // Characters, not bytes: continuation bytes of UTF-8 don't count.
   return kPerCharacter * static_cast<double>(std::count_if(text.begin(), text.end(), [](char c) {
            return (static_cast<unsigned char>(c) & 0xC0u) != 0x80u;
          }));
@@ -148,28 +148,23 @@ double LogScale::at(double value) const noexcept {
   return pixels_.from + part * (pixels_.to - pixels_.from);
 }
 
-std::vector<Tick> LogScale::ticks() const {
-  constexpr double kRoom = 34;  // For one label.
+std::vector<double> LogScale::ticks(double room) const {
   const double decades = std::log10(highest_ / lowest_);
   const double decade_pixels = std::abs(pixels_.to - pixels_.from) / decades;
-  // With few decades each of 1, 2, 5 gets its label; with many only some of the decades do.
-  const bool label_steps = decades < 2 && decade_pixels * std::log10(2) >= kRoom * 0.9;
-  const int stride = std::max(1, static_cast<int>(std::ceil(kRoom / decade_pixels)));
-  std::vector<Tick> ticks;
+  // 1, 2 and 5 of each decade if they have room; else every decade, or every second, third, …
+  const bool within_decades = decade_pixels * std::log10(2) >= room;
+  const int stride = std::max(1, static_cast<int>(std::ceil(room / decade_pixels)));
   const int first = static_cast<int>(std::floor(std::log10(lowest_) + 1e-9));
   const int last = static_cast<int>(std::ceil(std::log10(highest_) - 1e-9));
-  for (int decade = first; decade <= last; ++decade) {
+  std::vector<double> ticks;
+  for (int decade = first; decade <= last; decade += stride) {
     for (const double step : {1.0, 2.0, 5.0}) {
       const double value = step * std::pow(10.0, decade);
-      if (value < lowest_ * 0.999999 || value > highest_ * 1.000001) continue;
-      const bool whole = step == 1.0;
-      if (!whole && decade_pixels < 3 * kRoom / 2) continue;
-      ticks.push_back({value, whole ? (decade - first) % stride == 0 : label_steps});
+      const bool on_axis = value >= lowest_ * 0.999999 && value <= highest_ * 1.000001;
+      if (on_axis && (step == 1.0 || within_decades)) ticks.push_back(value);
     }
   }
-  const auto labelled =
-      std::count_if(ticks.begin(), ticks.end(), [](const Tick& tick) { return tick.labelled; });
-  if (labelled < 2 && !ticks.empty()) ticks.front().labelled = ticks.back().labelled = true;
+  if (ticks.size() < 2) return {lowest_, highest_};
   return ticks;
 }
 
@@ -180,7 +175,7 @@ std::vector<double> spread_apart(const std::vector<double>& wanted, double dista
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return wanted[a] < wanted[b]; });
 
-  // Neighbours that are too close become one block, in the middle of where its members want to be.
+  // Neighbours that are too close become a block, centred on the mean of the places they want.
   struct Block {
     double center;
     double count;
@@ -219,14 +214,14 @@ void LabelPlacer::keep_free(Point point) {
 }
 
 std::optional<Box> LabelPlacer::place(Point point, double width, double height) {
-  // Right, left, above, below, then between them; in sixteenths of a turn.
+  // Sixteenths of a turn: right, left, above, below, then the directions between them.
   constexpr std::array kDirections = {0, 8, 4, 12, 2, 14, 6, 10, 1, 15, 7, 9, 3, 13, 5, 11};
   for (const double distance : {6, 9, 12}) {
     for (const int direction : kDirections) {
       const double angle = std::numbers::pi * direction / 8;
       const double x = point.x + distance * std::cos(angle);
       const double y = point.y - distance * std::sin(angle);
-      // The side of the label that looks at the point is the one that is put there.
+      // The label touches this place with the side that faces the point.
       const Box label{x - width * (1 - std::cos(angle)) / 2, y - height * (1 + std::sin(angle)) / 2,
                       width, height};
       if (!is_free(label)) continue;

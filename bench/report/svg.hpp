@@ -1,5 +1,5 @@
-// What the charts are drawn with: a canvas that writes SVG, a logarithmic axis, and a place for every
-// label. Colours are names of classes; what they are in light and in dark is in charts.cpp.
+// What the charts are drawn with: a canvas that writes SVG, a logarithmic axis, and the placing of
+// labels. Colours are names of CSS classes; chart_style.cpp defines them for light and dark.
 //
 //     LogScale x = LogScale::around(95, 2100, {.from = 40, .to = 300});  // 50 … 5000
 //     Canvas canvas;
@@ -29,12 +29,12 @@ struct Box {
 enum class Anchor { start, middle, end };
 enum class Mark { filled_circle, hollow_square };
 
-// How wide a text of the charts' size is, about: nothing here knows the reader's font.
+// The approximate width of a text in the charts' font size; the reader's font is not known here.
 double width_of(std::string_view text);
 
 class Canvas {
  public:
-  // Text that a click or a pointer shows: empty for none.
+  // The tooltip is what a browser shows under the pointer; empty for none.
   void rectangle(const Box& box, std::string_view style, std::string_view tooltip = {});
   void line(Point from, Point to, std::string_view style);
   void path(const std::vector<Point>& points, std::string_view style);
@@ -50,27 +50,23 @@ class Canvas {
   std::string out_;
 };
 
-// From pixels `from` to `to`, whichever is larger.
+// From pixel `from` to pixel `to`; an axis that points upwards has from > to.
 struct PixelRange {
   double from = 0, to = 0;
 };
 
-struct Tick {
-  double value = 0;
-  bool labelled = false;
-};
-
-// A logarithmic axis between two of 1, 2, 5, 10, 20, …
+// A logarithmic axis. Both ends are one of …, 1, 2, 5, 10, 20, …
 class LogScale {
  public:
-  // Both above 0; the smallest axis that has them and at least two labels.
+  // The shortest axis that contains both values. Both must be above 0.
   static LogScale around(double lowest, double highest, PixelRange pixels);
 
   double at(double value) const noexcept;
   double lowest() const noexcept { return lowest_; }
   double highest() const noexcept { return highest_; }
-  // From the lowest up; labels where they do not crowd.
-  std::vector<Tick> ticks() const;
+  // At least two values, smallest first. Neighbours are `room` pixels apart, so that each can have a
+  // label.
+  std::vector<double> ticks(double room) const;
 
  private:
   LogScale(double lowest, double highest, PixelRange pixels) noexcept
@@ -81,12 +77,12 @@ class LogScale {
   PixelRange pixels_;
 };
 
-// Moves what stands too close apart, within `area` if there is room. Keeps the order; the results are
-// in the order of `wanted`.
+// Places that are at least `distance` apart, as near as possible to those wanted and within `area` if
+// there is room. They keep their order along the axis; result i belongs to wanted[i].
 std::vector<double> spread_apart(const std::vector<double>& wanted, double distance,
                                  PixelRange area);
 
-// Finds places for labels right beside points so that nothing covers anything else.
+// Finds places for labels right beside their points, so that no label covers a label, point or line.
 //
 //     LabelPlacer placer(area);
 //     for (const Point& point : points) placer.keep_free(point);
@@ -95,10 +91,10 @@ class LabelPlacer {
  public:
   explicit LabelPlacer(const Box& area) noexcept : area_{area} {}
 
-  // No label lies on this point, or on this line.
+  // No label will cover this point, or this line.
   void keep_free(Point point);
   void keep_free(Point from, Point to) { lines_.push_back({from, to}); }
-  // None if there is no room.
+  // Empty if there is no room.
   std::optional<Box> place(Point point, double width, double height);
 
  private:

@@ -8,7 +8,7 @@
 namespace leat::bench {
 namespace {
 
-// "1.23", "12.3", "123": without zeros that say nothing.
+// "1.23", "12.3", "123"; no trailing zeros.
 std::string three_digits(double value) {
   const int decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
   std::string text = fmt::format("{:.{}f}", value, decimals);
@@ -21,7 +21,7 @@ std::string three_digits(double value) {
 template <std::size_t N>
 std::string with_unit(double value, const std::array<const char*, N>& units) {
   std::size_t unit = 0;
-  // 999.6 would be shown as 1000.
+  // From 999.5 on it would be rounded to 1000.
   while (value >= 999.5 && unit + 1 < N) {
     value /= 1000;
     ++unit;
@@ -40,6 +40,8 @@ std::string rate_text(double per_second) {
 std::string bytes_rate_text(double bytes_per_second) {
   return with_unit(bytes_per_second, std::array{" B/s", " kB/s", " MB/s", " GB/s", " TB/s"});
 }
+
+std::string percent_text(double part) { return fmt::format("{:.0f} %", part * 100); }
 
 std::string size_text(std::uint64_t bytes) {
   constexpr std::uint64_t kKi = 1024;

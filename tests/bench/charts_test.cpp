@@ -1,11 +1,12 @@
-// If this failed, charts of benchmark results would mislead readers: bars of the wrong length, or
-// labels that cover each other.
+// If this failed, charts of benchmark results would mislead readers: a dot at the wrong place, an error bar of the
+// wrong length, a colour that changes its meaning, or labels that cover each other.
 #include "bench/report/charts.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <regex>
+#include <set>
 
 #include "bench/report/plot.hpp"
 #include "bench/report/svg.hpp"
@@ -66,21 +67,19 @@ TEST(LogScale, BeginsAndEndsAtOneTwoOrFive) {
   EXPECT_NEAR(scale.at(500), 50, 1e-9);
 }
 
-TEST(LogScale, HasAtLeastTwoLabelsWhateverItSpans) {
+TEST(LogScale, HasAtLeastTwoTicksWithRoomWhateverItSpans) {
   for (const double lowest : {1e-9, 0.5, 1.0, 3.0, 140.0, 999.9, 1e6, 1e17}) {
     for (const double times : {1.0, 1.01, 3.0, 70.0, 1e9, 1e26}) {
       const LogScale scale = LogScale::around(lowest, lowest * times, {300, 20});
       EXPECT_LE(scale.lowest(), lowest * 1.0001);
       EXPECT_GE(scale.highest(), lowest * times * 0.9999);
-      int labels = 0;
-      double before = INFINITY;
-      for (const Tick& tick : scale.ticks()) {
-        if (!tick.labelled) continue;
-        ++labels;
-        EXPECT_LT(scale.at(tick.value), before);
-        before = scale.at(tick.value);
+      for (const double room : {14.0, 45.0}) {
+        const std::vector<double> ticks = scale.ticks(room);
+        ASSERT_GE(ticks.size(), 2u) << lowest << " times " << times;
+        for (std::size_t i = 1; i < ticks.size(); ++i) {
+          EXPECT_GE(scale.at(ticks[i - 1]) - scale.at(ticks[i]), room - 1e-9);
+        }
       }
-      EXPECT_GE(labels, 2) << lowest << " times " << times;
     }
   }
 }
@@ -124,22 +123,44 @@ TEST(LabelPlacer, CoversNothing) {
   EXPECT_FALSE(LabelPlacer({0, 0, 30, 200}).place({15, 100}, 40, 12));
 }
 
-TEST(LatencyBars, AreSortedAndTellSpinningFromBlocking) {
-  const auto chart = latency_bars(
+TEST(LatencyDots, AreSortedAndTellSpinningFromBlocking) {
+  const auto chart = latency_dots(
       sample_set({sample_result("pipe", 11'000),
                   with(sample_result("leat", 150), "variant", "spinning"),
                   sample_result("leat", 10'900), with(sample_result("shm", 80), "baseline", true)}),
       100);
   ASSERT_TRUE(chart);
   expect_sound(*chart);
-  EXPECT_LT(chart->body.find(">shm†<"), chart->body.find(">leat<"));
+  EXPECT_LT(chart->body.find(">shm<"), chart->body.find(">leat<"));
   EXPECT_LT(chart->body.find(">leat<"), chart->body.find(">pipe<"));
   EXPECT_EQ(count_of(chart->body, ">leat<"), 1u);
   EXPECT_EQ(count_of(chart->body, "class=\"filled leat\"><title>"), 1u);
   EXPECT_EQ(count_of(chart->body, "class=\"hollow leat\"><title>"), 1u);
-  EXPECT_EQ(count_of(chart->body, "class=\"hollow base\"><title>"), 1u);
+  EXPECT_EQ(count_of(chart->body, "class=\"hollow blue\"><title>"), 1u);
   EXPECT_NE(chart->body.find(">10.9 µs<"), std::string::npos);
-  EXPECT_NE(chart->body.find("† one slot, no queue"), std::string::npos);
+}
+
+TEST(LatencyDots, MarkTheSpinningVariantOfABaselineOnly) {
+  const auto chart = latency_dots(
+      sample_set({with(with(sample_result("futex", 80), "variant", "spinning"), "baseline", true),
+                  sample_result("futex", 10'000)}),
+      100);
+  ASSERT_TRUE(chart);
+  EXPECT_NE(chart->body.find(">futex<"), std::string::npos);
+  EXPECT_NE(chart->body.find(">80 ns†<"), std::string::npos);
+  EXPECT_NE(chart->body.find(">10 µs<"), std::string::npos);
+  EXPECT_EQ(count_of(chart->body, "†"), 2u);  // The other one is in the legend.
+}
+
+// A bar of "range" between the fastest and the slowest run, and none of a single run.
+TEST(LatencyDots, HaveTheRangeOfTheRunsAsErrorBars) {
+  Json once = sample_result("fifo", 1000);
+  once["runs"] = Json::array({once["median"]});
+  const auto chart = latency_dots(sample_set({sample_result("pipe", 1000), once}), 100);
+  ASSERT_TRUE(chart);
+  EXPECT_EQ(count_of(chart->body, "class=\"range blue\""), 1u);
+  EXPECT_EQ(count_of(chart->body, "class=\"range navy\""), 0u);
+  EXPECT_NE(chart->body.find("p50 1 µs (980 ns to 1.02 µs)"), std::string::npos);
 }
 
 TEST(LatencyCurves, ShowAllOfLeatAndTheBestOfTheOthers) {
@@ -168,7 +189,18 @@ TEST(LatencyCurves, HaveOneChartForEachRate) {
   EXPECT_EQ(latency_curves(set, 100, 100000)->name, "percentiles-100-at-100000");
 }
 
-TEST(Throughput, IsLinesForManySizesAndBarsForOne) {
+TEST(LatencyCurves, LeaveOutPercentilesThatNobodyHas) {
+  Json result = sample_result("pipe");
+  result["count"] = 1000;  // 200 in each of 5 runs: enough for p99, not for p99.9.
+  const auto chart = latency_curves(sample_set({result}), 100);
+  ASSERT_TRUE(chart);
+  expect_sound(*chart);
+  EXPECT_EQ(count_of(chart->body, ">p99<"), 1u);
+  EXPECT_EQ(count_of(chart->body, ">p99.9<"), 0u);
+  EXPECT_EQ(count_of(chart->body, "<title>"), 4u);
+}
+
+TEST(Throughput, IsLinesForManySizesAndDotsForOne) {
   const ResultSet many = sample_set({oneway("leat", 1, 64, 2e8), oneway("leat", 100, 64, 1e8),
                                      oneway("pipe", 100, 64, 5e7), oneway("leat", 65536, 64, 1e6)});
   const auto lines = throughput(many, 64);
@@ -178,12 +210,25 @@ TEST(Throughput, IsLinesForManySizesAndBarsForOne) {
   EXPECT_NE(lines->body.find(">64 KiB<"), std::string::npos);
   EXPECT_FALSE(throughput(many, 1));
 
-  const auto bars =
+  const auto dots =
       throughput(sample_set({oneway("leat", 100, 1, 1e8), oneway("pipe", 100, 1, 2e6)}), 1);
-  ASSERT_TRUE(bars);
-  expect_sound(*bars);
-  EXPECT_EQ(count_of(bars->body, "<polyline"), 0u);
-  EXPECT_LT(bars->body.find(">leat<"), bars->body.find(">pipe<"));  // More is better.
+  ASSERT_TRUE(dots);
+  expect_sound(*dots);
+  EXPECT_EQ(count_of(dots->body, "<polyline"), 0u);
+  EXPECT_LT(dots->body.find(">leat<"), dots->body.find(">pipe<"));  // More is better.
+}
+
+// All sizes of a usual sweep; where labels have no room side by side, there are rows of them.
+TEST(Throughput, HasALabelForEverySize) {
+  std::vector<Json> results;
+  for (std::uint64_t size = 1; size <= 1 << 16; size *= 4) {
+    results.push_back(oneway("leat", size, 1, 1e6));
+  }
+  const auto chart = throughput(sample_set(results), 1);
+  ASSERT_TRUE(chart);
+  for (std::uint64_t size = 1; size <= 1 << 16; size *= 4) {
+    EXPECT_EQ(count_of(chart->body, ">" + size_text(size) + "<"), 1u) << size;
+  }
 }
 
 TEST(CpuAgainstLatency, NamesEveryPointHoweverCrowded) {
@@ -201,10 +246,33 @@ TEST(CpuAgainstLatency, NamesEveryPointHoweverCrowded) {
   EXPECT_EQ(count_of(chart->body, ">leat<"), 1u);
 }
 
+TEST(Charts, HaveOneColourForEachMethod) {
+  std::vector<Json> results;
+  for (const char* method : {"leat", "leat-group", "pipe", "domain", "mine"}) {
+    results.push_back(sample_result(method));
+    results.push_back(with(sample_result(method, 500), "variant", "spinning"));
+    results.push_back(oneway(method, 100, 1, 1e6));
+    results.push_back(oneway(method, 8, 1, 1e6));
+  }
+  const ResultSet set = sample_set(results);
+  for (const char* method : {"leat", "leat-group", "pipe", "domain", "mine"}) {
+    std::set<std::string> colours;
+    for (const Chart& chart : all_charts(set)) {
+      const std::regex mark("class=\"(?:filled|hollow) (\\w+)\"><title>" + std::string(method) +
+                            ", ");
+      for (std::sregex_iterator found(chart.body.begin(), chart.body.end(), mark), end;
+           found != end; ++found) {
+        colours.insert((*found)[1]);
+      }
+    }
+    EXPECT_EQ(colours, std::set<std::string>{colour_of(method)}) << method;
+  }
+}
+
 TEST(Charts, LeaveOutWhatALogarithmCannotShow) {
   Json zero = sample_result("zero");
   zero["median"]["p50_ns"] = zero["median"]["cpu_ns_per_message"] = 0;
-  EXPECT_FALSE(latency_bars(sample_set({zero}), 100));
+  EXPECT_FALSE(latency_dots(sample_set({zero}), 100));
   EXPECT_FALSE(cpu_against_latency(sample_set({zero}), 100));
   const ResultSet set = sample_set({zero, sample_result("pipe")});
   for (const Chart& chart : all_charts(set)) {
@@ -230,7 +298,7 @@ TEST(Charts, EscapeNames) {
 }
 
 TEST(Charts, AreFilesOfTheirOwn) {
-  const auto chart = latency_bars(sample_set({sample_result("pipe")}), 100);
+  const auto chart = latency_dots(sample_set({sample_result("pipe")}), 100);
   const std::string file = svg_file(*chart);
   EXPECT_EQ(file.rfind("<svg xmlns=\"http://www.w3.org/2000/svg\"", 0), 0u);
   EXPECT_NE(file.find("prefers-color-scheme:dark"), std::string::npos);

@@ -42,7 +42,67 @@ TEST(ReportPage, SaysWhatWasMeasuredWhereAndHow) {
   EXPECT_TRUE(has(page, "<pre>leat bench ipc\n</pre>"));
   EXPECT_TRUE(has(page, "The machine is virtual (by KVMKVMKVM)"));
   EXPECT_TRUE(has(page, "It has 2 CPUs"));
-  EXPECT_TRUE(has(page, "lie 4 % apart"));  // 0.98 to 1.02
+  EXPECT_TRUE(has(page, "varies by 4 % typically"));  // 0.98 to 1.02
+}
+
+TEST(ReportPage, BeginsWithWhenHowAndWhereThenWhichToUse) {
+  Json report = sample_report({sample_result("pipe", 11'200)});
+  report["date"] = "2026-11-23T02:32:39Z";
+  const std::string page = report_page(parse_results(report.dump(), "a.json"));
+  std::size_t before = 0;
+  for (const char* part :
+       {"<h1>", "<dt>Measured</dt><dd>2026-11-23</dd>",
+        "<dt>Runs</dt><dd>5 of each; the figures are their medians</dd>",
+        "<dt>Machine</dt><dd>Example CPU, 2 CPUs, Linux 6.1; leat 0.1.0, commit 0123456789ab</dd>",
+        "<dt>Command</dt><dd><code>leat bench ipc</code></dd>", "Which should I use?</h2>",
+        "<strong>pipe</strong><small>blocking</small>", "<svg"}) {
+    const std::size_t at = page.find(part, before);
+    ASSERT_NE(at, std::string::npos) << part;
+    before = at;
+  }
+  EXPECT_TRUE(has(report_page(sample_set({sample_result("pipe")})), "date not recorded"));
+}
+
+TEST(ReportPage, DecidesWithTheFiguresOfTheResults) {
+  const std::string page = report_page(sample_set(
+      {sample_result("pipe", 1000), sample_result("fifo", 1010), sample_result("leat", 5000)}));
+  EXPECT_TRUE(has(page,
+                  "<td class=\"figure\">1 µs<small>980 ns to 1.02 µs</small></td>"
+                  "<td class=\"figure\">2 µs<small>1.96 µs to 2.04 µs</small></td>"
+                  "<td class=\"figure\">2 µs<small>1.96 µs to 2.04 µs</small></td>"
+                  "<td class=\"tied\">fifo</td>"));
+  EXPECT_TRUE(has(page,
+                  "<td class=\"leat\"><strong>leat</strong><small>blocking</small></td>"
+                  "<td class=\"figure\">5 µs<small>4.9 µs to 5.1 µs</small></td>"));
+  EXPECT_TRUE(has(page,
+                  "<strong>pipe (1&nbsp;µs)</strong>, tied with fifo (1.01&nbsp;µs), then leat "
+                  "(5&nbsp;µs)."));
+}
+
+TEST(ReportPage, CallsOneRunNoMedian) {
+  Json once = sample_result("pipe");
+  once["runs"] = Json::array({once["median"]});
+  const std::string page = report_page(sample_set({once}));
+  EXPECT_FALSE(has(page, "is the median of"));
+  EXPECT_TRUE(has(page, "one run of each"));
+  EXPECT_TRUE(has(page, "Each figure is of one run."));
+}
+
+TEST(ReportPage, HasNoPercentileOfTooFewMessages) {
+  Json few = sample_result("pipe");
+  few["count"] = 1000;  // 200 in each run.
+  const std::string page = report_page(sample_set({few}));
+  EXPECT_TRUE(has(page, "<td>1.1 µs</td><td>2 µs</td><td>–</td><td>–</td><td>50 µs</td>"));
+  EXPECT_TRUE(has(page, "p90 needs 10, p99 100, p99.9 1000 and p99.99 10000"));
+  EXPECT_TRUE(has(report_markdown(sample_set({few})), "| 1 µs | 2 µs | – | 2 µs |"));
+}
+
+TEST(ReportPage, FoldsLongTables) {
+  std::vector<Json> results;
+  for (int i = 0; i < 12; ++i) results.push_back(sample_result("m" + std::to_string(i)));
+  EXPECT_TRUE(has(report_page(sample_set(results)), "<h3>Round trips</h3>"));
+  results.push_back(sample_result("one more"));
+  EXPECT_TRUE(has(report_page(sample_set(results)), "<summary>Round trips: 13 rows</summary>"));
 }
 
 TEST(ReportPage, EscapesEveryText) {
@@ -97,10 +157,10 @@ TEST(ReportPage, ShowsEverySizeAndTheAskedOneFirst) {
   large["size"] = 65536;
   const ResultSet set = sample_set({small, sample_result("pipe"), large});
   const std::string page = report_page(set);
-  EXPECT_TRUE(has(page, "<h2>100 B</h2>"));
+  EXPECT_TRUE(has(page, "<h2>Messages of 100 B</h2>"));
   EXPECT_TRUE(has(page, "<summary>8 B</summary>"));
   EXPECT_TRUE(has(page, "<summary>64 KiB</summary>"));
-  EXPECT_TRUE(has(report_page(set, 8), "<h2>8 B</h2>"));
+  EXPECT_TRUE(has(report_page(set, 8), "<h2>Messages of 8 B</h2>"));
   EXPECT_TRUE(has(report_page(set, 8), "<summary>100 B</summary>"));
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 
 namespace leat::bench {
 namespace {
@@ -29,10 +30,17 @@ TEST(NewReport, SaysWhatWasMeasuredAndWhere) {
   EXPECT_EQ(report["parameters"]["size"], 8);
   EXPECT_FALSE(report["version"].get<std::string>().empty());
   EXPECT_FALSE(report["commit"].get<std::string>().empty());
+  const std::regex form(R"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ)");
+  EXPECT_TRUE(std::regex_match(report["date"].get<std::string>(), form)) << report["date"];
   for (const char* fact : {"cpu", "cpus_online", "kernel", "memory", "compiler"}) {
     EXPECT_TRUE(report["machine"].contains(fact)) << fact;
   }
   EXPECT_FALSE(machine_line(report).empty());
+}
+
+TEST(RunsLine, CallsOneRunNoMedian) {
+  EXPECT_EQ(runs_line(1), "one run");
+  EXPECT_EQ(runs_line(5), "median of 5");
 }
 
 }  // namespace

@@ -84,6 +84,38 @@ TEST(ResultSet, KeepsTheReasonWhyThereAreNoFigures) {
   EXPECT_EQ(set.results[0].note, "not supported: kernel.msgmax is 8192 bytes");
 }
 
+// 200 messages have no p99.9: it would be the slowest of them.
+TEST(ResultSet, LeavesOutPercentilesOfTooFewMessages) {
+  const auto read = [](std::uint64_t count) {
+    Json result = sample_result("pipe");
+    result["count"] = count;
+    for (Json& run : result["runs"]) run["p9999_ns"] = 9000;
+    result["median"]["p9999_ns"] = 9000;
+    return parse_results(sample_report({result}).dump(), "a.json").results[0];
+  };
+  const Measurement few = read(5 * 200);
+  EXPECT_TRUE(few.median->p50_ns && few.median->p90_ns && few.median->p99_ns && few.median->max_ns);
+  EXPECT_FALSE(few.median->p999_ns || few.median->p9999_ns || few.runs[4].p999_ns);
+  EXPECT_FALSE(read(5 * 999).median->p999_ns);
+  EXPECT_TRUE(read(5 * 1000).median->p999_ns);
+  EXPECT_FALSE(read(5 * 1000).median->p9999_ns);
+  EXPECT_TRUE(read(5 * 10'000).median->p9999_ns);
+  const Measurement one = read(5);
+  EXPECT_TRUE(one.median->p50_ns);
+  EXPECT_FALSE(one.median->p90_ns || one.median->p99_ns);
+}
+
+TEST(ResultSet, KnowsTheDayIfTheFileSaysIt) {
+  Json report = sample_report({sample_result("pipe")});
+  EXPECT_EQ(parse_results(report.dump(), "a.json").sources[0].day, "");
+  report["date"] = "2026-11-23T02:32:39Z";
+  EXPECT_EQ(parse_results(report.dump(), "a.json").sources[0].day, "2026-11-23");
+  for (const char* wrong : {"", "2026", "yesterday at noon", "2026/11/23", "<b>"}) {
+    report["date"] = wrong;
+    EXPECT_EQ(failure_of_text(report.dump()), "1: a.json: date is not like 2026-11-23");
+  }
+}
+
 TEST(ResultSet, SaysWhatIsWrongAndWhere) {
   const std::string place = "1: a.json: results[0] (pipe, blocking, pingpong, 100 B): ";
   EXPECT_EQ(failure_with("/results/0/median/p50_ns", -5),

@@ -47,5 +47,12 @@ TEST(ClampSample, KeepsWhatFits) {
   EXPECT_EQ(clamp_sample_ns(std::uint64_t{1} << 40), UINT32_MAX);
 }
 
+TEST(SamplesNeeded, AreSoManyThatOneLiesBeyond) {
+  EXPECT_EQ(samples_needed(0.9), 10u);
+  EXPECT_EQ(samples_needed(0.99), 100u);
+  EXPECT_EQ(samples_needed(0.999), 1000u);
+  EXPECT_EQ(samples_needed(0.9999), 10'000u);
+}
+
 }  // namespace
 }  // namespace leat::bench

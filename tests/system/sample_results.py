@@ -60,7 +60,7 @@ def median(runs):
 
 def result(method, variant, pattern, size, batch, rate, runs, note=""):
     return {"method": method, "variant": variant, "baseline": (method, variant) in BASELINES,
-            "pattern": pattern, "size": size, "count": 20000, "batch": batch, "rate": rate,
+            "pattern": pattern, "size": size, "count": 50000, "batch": batch, "rate": rate,
             "verified": bool(runs), "median": median(runs) if runs else None, "runs": runs,
             "note": note, **({"in_process": True} if method == "disruptor" else {})}
 
@@ -109,9 +109,9 @@ def sample(sizes=SIZES, patterns=("pingpong", "oneway", "rate"), methods=None, r
                         "caches": {"L1": "32K for CPUs 0", "L2": "512K for CPUs 0"},
                         "mitigations": {"spectre_v2": "Mitigation: Retpolines"},
                         "load_average_1min": 0.2},
-            "version": "0.1.0", "commit": "0123456789ab",
+            "version": "0.1.0", "commit": "0123456789ab", "date": "2026-11-23T02:32:39Z",
             "command": "leat bench ipc --method all --sweep sizes=1..64KiB --out results/",
-            "parameters": {"count": 20000, "runs": runs}, "results": results}
+            "parameters": {"count": 50000, "runs": runs}, "results": results}
 
 
 def write(path, report):

@@ -21,7 +21,7 @@ def run_json(leat, *arguments):
     """The report on stdout. Checks its head, and that nothing is left behind."""
     done = leat("bench", *arguments, "--json", check=True, timeout=240)
     report = json.loads(done.stdout)
-    for field in ("machine", "version", "commit", "parameters"):
+    for field in ("machine", "version", "commit", "date", "parameters"):
         assert report[field], field
     assert {"cpu", "kernel", "cpus_online"} <= set(report["machine"])
     assert [path.name for path in leat.directory.iterdir()] == []

@@ -21,6 +21,7 @@ METHODS = set("""tcp domain seqpacket dgram socketpair udp pipe fifo shm mmap mq
 FORBIDDEN = {"io_uring", "vm-readv"}  # Some containers forbid these.
 LATENCIES = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns", "min_ns", "max_ns", "mean_ns",
              "stddev_ns"}
+ENOUGH = {"p90_ns": 10, "p99_ns": 100, "p999_ns": 1000, "p9999_ns": 10_000}  # Messages in a run.
 FIGURES = LATENCIES | {"elapsed_ns", "messages_per_second", "cpu_ns_per_message",
                        "sender_cpu_ns_per_message", "receiver_cpu_ns_per_message",
                        "context_switches_per_message"}
@@ -53,12 +54,13 @@ def check_results(report, runs, pattern):
         for run in [*result["runs"], result["median"]]:
             assert set(run) == FIGURES
             for name in LATENCIES:
-                few = name == "p9999_ns" and result["count"] < 10_000 * runs
+                few = result["count"] < ENOUGH.get(name, 1) * runs
                 assert (run[name] is None) == (few or pattern == "oneway"), name
             assert run["messages_per_second"] > 0 and run["cpu_ns_per_message"] >= 0
             if pattern != "oneway":
-                assert (run["min_ns"] <= run["p50_ns"] <= run["p90_ns"] <= run["p99_ns"]
-                        <= run["p999_ns"] <= run["max_ns"])
+                ascending = [run[name] for name in ("min_ns", "p50_ns", *ENOUGH, "max_ns")
+                             if run[name] is not None]
+                assert ascending == sorted(ascending)
                 assert run["stddev_ns"] >= 0
 
 
@@ -204,6 +206,17 @@ def test_the_longest_but_one_in_ten_thousand_needs_ten_thousand(leat):
     report = run_json(leat, "ipc", "-c", "20000", "--runs", "2", "--method", "shm")
     check_results(report, 2, "pingpong")
     assert report["results"][0]["median"]["p9999_ns"] > 0
+
+
+def test_a_percentile_of_too_few_messages_is_not_said(leat):
+    command = ("bench", "ipc", "--runs", "1", "--method", "pipe", "--busy")
+    few = leat(*command, "-c", "200", check=True).stdout
+    row = next(line.split() for line in few.splitlines() if line.startswith("pipe"))
+    assert row[3] != "-" and row[4] == "-", few  # p99 and p99.9
+    assert "a p99.9 needs 1000" in few and "one run" in few and "median" not in few
+    enough = leat(*command, "-c", "1000", check=True).stdout
+    row = next(line.split() for line in enough.splitlines() if line.startswith("pipe"))
+    assert "-" not in row and "needs" not in enough
 
 
 def test_table_has_a_row_for_each(leat):

@@ -78,7 +78,7 @@ def test_rivals_are_measured_in_turns_with_ours(tmp_path):
                   "pipe, blocking, 64 at a time"):
         assert title in done.stdout
     report = json.loads(file.read_text())
-    for field in ("machine", "version", "commit", "command", "parameters"):
+    for field in ("machine", "version", "commit", "date", "command", "parameters"):
         assert report[field], field
     assert report["not_run"] == []
     assert set(report["settings"]) == {"leat", "pipe", "boost-mq"}

@@ -191,7 +191,7 @@ def test_compare_refuses_bad_usage(leat, pair, tmp_path):
 
 # --- In a browser -------------------------------------------------------------------------------
 
-PHONE, DESKTOP = (390, 844), (1280, 900)
+PHONE, DESKTOP = (400, 860), (1280, 900)
 
 # For each visible chart: its width, its height, and how many shapes and visible texts it has.
 CHARTS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).map(svg => {
@@ -204,12 +204,28 @@ STRAYS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisib
   return [...svg.querySelectorAll('text')].filter(t => { const box = t.getBoundingClientRect();
     return box.left < area.left - 1 || box.right > Math.min(innerWidth, area.right + 12) ||
            box.top < area.top - 1 || box.bottom > area.bottom + 1; }).map(t => t.textContent); })"""
-# Pairs of texts in one chart that overlap by more than their edges.
+# Pairs of texts in one chart that overlap. Fonts differ, so an overlap of one pixel does not count.
 COLLISIONS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).flatMap(svg => {
   const all = [...svg.querySelectorAll('text')].map(t => [t.textContent, t.getBBox()]);
   return all.flatMap(([name, a], i) => all.slice(i + 1).filter(([, b]) =>
-    Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x) > 2 &&
-    Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y) > 5).map(([b]) => [name, b])); })"""
+    Math.min(a.x + a.width, b.x + b.width) - Math.max(a.x, b.x) > 1 &&
+    Math.min(a.y + a.height, b.y + b.height) - Math.max(a.y, b.y) > 1).map(([b]) => [name, b])); })"""
+
+# Tables that are wider than their place and can't be scrolled.
+STUCK = """[...document.querySelectorAll('table')].filter(t => t.checkVisibility()).filter(t => {
+  const box = t.parentElement; return t.offsetWidth > box.clientWidth + 1 &&
+    getComputedStyle(box).overflowX != 'auto'; }).length"""
+# The headings, tables and charts in the order in which they are seen.
+ORDER = """[...document.querySelectorAll('h1,h2,dl,table,svg.chart')].filter(e => e.checkVisibility())
+  .map(e => [e.tagName.toLowerCase() + (e.className ? '.' + (e.className.baseVal ?? e.className) : ''),
+             e.tagName[0] == 'H' ? e.textContent : ''].join(' ').trim())"""
+# Gridlines of an axis: as many as there are labels for them, or more labels.
+BARE_TICKS = """[...document.querySelectorAll('svg.chart')].filter(s => s.checkVisibility()).flatMap(svg => {
+  const labels = [...svg.querySelectorAll('text.muted')].map(t => t.getBBox());
+  return [...svg.querySelectorAll('line.rule')].filter(line => {
+    const [x1, x2, y1, y2] = ['x1', 'x2', 'y1', 'y2'].map(name => +line.getAttribute(name));
+    return !labels.some(b => x1 == x2 ? Math.abs(b.x + b.width / 2 - x1) < 2
+                                      : Math.abs(b.y + b.height / 2 - y1) < 4 && b.x < x1); }); }).length"""
 
 
 @pytest.fixture
@@ -243,6 +259,11 @@ def test_page_is_right_in_a_browser(leat, results, browser, tmp_path):
                 assert shapes >= 10 and words >= 10
             assert shown.value(STRAYS) == []
             assert shown.value(COLLISIONS) == []
+            assert shown.value(BARE_TICKS) == 0
+            assert shown.value(STUCK) == 0
+            assert shown.value(ORDER)[:5] == [
+                "h1 Messages between two processes", "dl.about", "h2 Which should I use?",
+                "table.decision", "h2 Messages of 100 B"]
             shown.screenshot(tmp_path / f"page-{width}-{'dark' if dark else 'light'}.png")
 
 
@@ -258,6 +279,7 @@ def test_page_of_a_measurement_shows_every_method(leat, browser, tmp_path):
         assert shown.value("document.documentElement.scrollWidth") <= width
         assert len(shown.value(CHARTS)) >= 3
         assert shown.value(STRAYS) == []
+        assert shown.value(COLLISIONS) == []
         rows = shown.value("[...document.querySelectorAll('tr')].map(row => row.textContent.trim())")
         for method in methods:
             assert any(row.startswith(method) for row in rows), method
@@ -272,6 +294,8 @@ def test_page_of_every_size_is_right_when_unfolded(leat, results, browser, tmp_p
     assert len(shown.value(CHARTS)) == 6 + 4 * 4
     assert shown.value(STRAYS) == []
     assert shown.value(COLLISIONS) == []
+    assert shown.value(BARE_TICKS) == 0
+    assert shown.value(STUCK) == 0
 
 
 def test_hostile_texts_do_nothing_in_a_browser(leat, browser, tmp_path):
