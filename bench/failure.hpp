@@ -1,4 +1,4 @@
-// How a measurement ends early: what the executables share, by the names of this folder.
+// How a measurement ends early: the failures that all executables share, under this namespace.
 #pragma once
 
 #include "tool/failure.hpp"
@@ -13,5 +13,11 @@ using tool::kExitNotThere;
 using tool::kExitPermission;
 using tool::kExitUsage;
 using tool::system_failure;
+
+// This machine, or the method itself, cannot do what was asked; the sentence says why.
+class NotSupported : public Failure {
+ public:
+  using Failure::Failure;
+};
 
 }  // namespace leat::bench

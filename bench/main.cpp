@@ -1,8 +1,8 @@
 // The executable `leat-bench`, or `leat bench`: what this machine can do, what the log does, and the
-// ratio of the two. One subcommand per *_command.cpp.
+// ratio of the two. One subcommand for each file of commands/.
 #include <CLI/CLI.hpp>
 
-#include "commands.hpp"
+#include "commands/commands.hpp"
 #include "tool/program.hpp"
 
 int main(int argc, char** argv) {

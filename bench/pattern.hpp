@@ -1,17 +1,17 @@
-// How a measurement of `leat bench ipc` goes.
+// The patterns and variants of a measurement, by the names they have in the JSON.
 #pragma once
 
 namespace leat::bench {
 
 enum class Pattern {
   pingpong,  // A message and its answer, the whole payload both ways.
-  oneway,    // As fast as it goes, in one direction.
-  rate,      // In one direction, each message at a time of its own.
+  oneway,    // As fast as possible, in one direction.
+  rate,      // In one direction; each message is due at a fixed time.
 };
 
 enum class Variant {
-  spinning,  // Both sides look again and again: no sleep, and a whole CPU each.
-  blocking,  // Both sleep in the kernel until there is something.
+  spinning,  // Both sides poll and never sleep: a whole CPU each.
+  blocking,  // Both sides sleep in the kernel until there is something to do.
 };
 
 // As in the JSON.

@@ -1,4 +1,4 @@
-// Medians and percentiles of a handful of runs or of millions of samples.
+// Medians of a few runs, percentiles of millions of samples.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace leat::bench {
 
-// The middle value; the mean of the two middle ones if there are as many on both sides. 0 if empty.
+// The middle value, or the mean of the two middle ones. 0 if empty.
 inline double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::sort(values.begin(), values.end());
@@ -17,8 +17,8 @@ inline double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
-// Nearest rank: the smallest value that at least the given part of all does not exceed. There must
-// be some, in order.
+// Nearest rank: the smallest value such that at least this part of all values is not larger.
+// `sorted` must not be empty.
 template <class Number>
 double nearest_rank(const std::vector<Number>& sorted, double part) {
   const auto rank = static_cast<std::size_t>(std::ceil(part * static_cast<double>(sorted.size())));
@@ -38,21 +38,30 @@ inline double percentile(std::vector<double> values, double part) {
   return nearest_rank(values, part);
 }
 
-// A duration as a sample; one of more than 4 s counts as 4 s.
-inline std::uint32_t clamp_sample_ns(std::uint64_t duration_ns) {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(duration_ns, UINT32_MAX));
-}
-
-struct Percentiles {
-  double p50_ns = 0, p90_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
+// Nanoseconds. Percentiles by nearest rank.
+struct Latency {
+  double p50 = 0, p90 = 0, p99 = 0, p999 = 0, p9999 = 0;
+  double min = 0, max = 0, mean = 0, stddev = 0;
 };
 
-// Nearest rank, too. Reorders the samples.
-inline Percentiles percentiles(std::vector<std::uint32_t>& samples_ns) {
+// Sorts the samples. All zero if there are none.
+inline Latency latency_of(std::vector<std::uint64_t>& samples_ns) {
   if (samples_ns.empty()) return {};
   std::sort(samples_ns.begin(), samples_ns.end());
+  const auto count = static_cast<double>(samples_ns.size());
   const auto at = [&](double part) { return nearest_rank(samples_ns, part); };
-  return {at(0.5), at(0.9), at(0.99), at(0.999), at(1)};
+  // Two passes: squared differences from the mean neither overflow nor cancel out.
+  double sum = 0;
+  for (const std::uint64_t sample : samples_ns) sum += static_cast<double>(sample);
+  const double mean = sum / count;
+  double squares = 0;
+  for (const std::uint64_t sample : samples_ns) {
+    const double difference = static_cast<double>(sample) - mean;
+    squares += difference * difference;
+  }
+  return {at(0.5),   at(0.9),    at(0.99),
+          at(0.999), at(0.9999), at(0),
+          at(1),     mean,       std::sqrt(squares / count)};
 }
 
 }  // namespace leat::bench

@@ -17,8 +17,21 @@ LAYERS = ["base", "os", "format", "log", "group", "compat"]
 PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format",
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
           "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group"}
-# Source folders of the executables -> the other folders that each may include.
-ROOMS = {"src/tool": set(), "src/cli": {"src/tool"}, "bench": {"src/tool"}}
+# Folder of the executables' sources -> the other folders that it may include.
+ROOMS = {
+    "src/tool": set(),
+    "src/cli": {"src/tool"},
+    "bench/harness": {"bench"},
+    "bench/floors": {"bench", "bench/harness"},
+    "bench/leat": {"bench", "bench/harness", "src/tool"},
+    "bench/output": {"bench", "bench/harness"},
+    "bench/ipc": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/output"},
+    "bench/report": {"bench", "bench/ipc", "bench/output"},
+    "bench/peers": {"bench", "bench/harness"},
+    "bench/commands": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/output",
+                       "bench/ipc", "bench/report", "src/tool"},
+    "bench": {"bench/commands", "src/tool"},  # What lies in bench itself; must come last.
+}
 
 CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
 TEXT = CODE | {".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}

@@ -1,4 +1,4 @@
-// Messages that the kernel keeps apart: datagrams and message queues.
+// Messages whose boundaries are kept: datagrams and message queues.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 #include <fstream>
 #include <memory>
 
-#include "bench/peer_queues.hpp"
 #include "leat/os/file.hpp"
 #include "measure.hpp"
+#include "message_queues.hpp"
 #include "methods.hpp"
 
 namespace leat::bench::ipc {
@@ -22,14 +22,14 @@ namespace {
 
 using detail::Fd;
 
-// Of the kernel; 0 if it does not tell.
+// A setting of the kernel; 0 if it cannot be read.
 std::uint64_t setting(const char* path) {
   std::uint64_t value = 0;
   std::ifstream(path) >> value;
   return value;
 }
 
-// Until the call does something. EAGAIN and `not_now` say that it could not yet.
+// Repeats the call until it succeeds. EAGAIN and `not_now` mean that it has to wait.
 template <class Call>
 long repeat(const Call& call, int not_now, Spin& spin, const char* what) {
   while (true) {
@@ -79,7 +79,7 @@ Sockets udp_sockets() {
   return {std::move(sockets[0]), std::move(sockets[1])};
 }
 
-// UDP drops what the receiver has no room for, so the receiver tells how far it is.
+// UDP drops what the receiver has no room for, so the receiver reports its progress: the sender's credit.
 enum class Flow { of_the_kernel, by_credit };
 
 template <Sockets (*make_sockets)(), Flow flow = Flow::of_the_kernel>
@@ -149,11 +149,11 @@ class DatagramChannel {
    private:
     template <class Call>
     long transfer(const Call& call) {
-      // UDP has no other word for a full queue than ENOBUFS.
+      // UDP reports a full queue by ENOBUFS.
       return repeat(call, ENOBUFS, spin_, "cannot send or receive a datagram");
     }
 
-    // Returns how many may be sent now, at least 1. A credit says how many have been received.
+    // Returns how many may be sent now, at least 1. A credit message says how many have been received.
     std::size_t wait_for_credit() {
       if (!with_credit_) return load_.batch;
       while (sent_ - received_ >= window_) {
@@ -179,15 +179,15 @@ class DatagramChannel {
     std::vector<std::byte> memory_;
     std::vector<iovec> parts_;
     std::vector<mmsghdr> headers_;
-    std::size_t waiting_ = 0;
+    std::size_t waiting_ = 0;  // Messages of the batch so far.
     std::uint64_t sent_ = 0;
-    std::uint64_t received_ = 0;  // By this side, or what the other one told of itself.
-    std::uint64_t told_ = 0;
+    std::uint64_t received_ = 0;  // By this side, or by the other one as it reported.
+    std::uint64_t told_ = 0;      // What the last credit message said.
     Spin spin_;
   };
 
  private:
-  // Sockets say only by trying what they can take.
+  // The only way to find out what a socket can take is to try.
   void try_one() const {
     std::vector<std::byte> message(load_.size + 1);
     const ssize_t sent = ::send(sockets_.sender.get(), message.data(), load_.size, MSG_DONTWAIT);
@@ -206,8 +206,8 @@ class DatagramChannel {
     }
   }
 
-  // How many datagrams the receiver's queue surely has room for: each takes up to four times its
-  // size of it, and about a kilobyte.
+  // How many datagrams the receiver's queue has room for: each takes at most four times its size, and
+  // about a kilobyte more.
   std::uint64_t window() const {
     int bytes = 0;
     socklen_t length = sizeof bytes;
@@ -223,7 +223,7 @@ class DatagramChannel {
 
 // ---- System V message queues --------------------------------------------------------------------
 
-// Goes away with the object, and not before: a queue has no other owner.
+// Removed by the destructor: the kernel keeps such a queue until somebody removes it.
 class SystemVQueue {
  public:
   SystemVQueue() : id_{::msgget(IPC_PRIVATE, 0600)} {
@@ -297,9 +297,9 @@ class SystemVChannel {
   SystemVQueue back_;
 };
 
-// ---- The queues that `leat bench group` compares with -------------------------------------------
+// ---- The message queues that `leat bench group --peers` measures, too --------------------------
 
-template <Peer peer>
+template <QueueKind kind>
 class QueueChannel {
  public:
   explicit QueueChannel(const Load& load) : load_{load}, there_{make(load)}, back_{make(load)} {}
@@ -334,20 +334,20 @@ class QueueChannel {
     }
 
    private:
-    PeerQueue& in_;
-    PeerQueue& out_;
+    MessageQueue& in_;
+    MessageQueue& out_;
     std::vector<std::byte> buffer_;
     bool spins_;
     Spin spin_;
   };
 
  private:
-  static std::unique_ptr<PeerQueue> make(const Load& load) {
+  static std::unique_ptr<MessageQueue> make(const Load& load) {
     try {
-      return make_peer_queue(peer, load.size);
+      return make_queue(kind, load.size);
     } catch (const Failure& failure) {
       const std::uint64_t most =
-          peer == Peer::mq_posix ? setting("/proc/sys/fs/mqueue/msgsize_max") : load.size;
+          kind == QueueKind::mq_posix ? setting("/proc/sys/fs/mqueue/msgsize_max") : load.size;
       throw NotSupported(
           load.size <= most
               ? failure.what()
@@ -356,8 +356,8 @@ class QueueChannel {
   }
 
   const Load& load_;
-  std::unique_ptr<PeerQueue> there_;
-  std::unique_ptr<PeerQueue> back_;
+  std::unique_ptr<MessageQueue> there_;
+  std::unique_ptr<MessageQueue> back_;
 };
 
 }  // namespace
@@ -379,10 +379,10 @@ std::vector<Method> datagram_methods() {
        .batches = true},
       {.name = "mq-sysv", .measure = &measure_channel<SystemVChannel>, .facts = kInKernel},
       {.name = "mq-posix",
-       .measure = &measure_channel<QueueChannel<Peer::mq_posix>>,
+       .measure = &measure_channel<QueueChannel<QueueKind::mq_posix>>,
        .facts = kInKernel},
       {.name = "boost-mq",
-       .measure = &measure_channel<QueueChannel<Peer::boost_mq>>,
+       .measure = &measure_channel<QueueChannel<QueueKind::boost_mq>>,
        .facts = kInMemory},
   };
 }

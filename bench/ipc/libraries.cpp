@@ -1,6 +1,6 @@
 // Messaging libraries: ZeroMQ and nng, one pair of sockets each. Their threads and sockets do not
-// survive a fork, so each process makes its own; the receiver binds to a name that only this pair of
-// processes knows.
+// survive a fork, so each process makes its own; the receiver binds to a name that only these two
+// processes know.
 #include <fmt/format.h>
 #include <nng/nng.h>
 #include <nng/protocol/pair0/pair.h>
@@ -18,14 +18,14 @@
 namespace leat::bench::ipc {
 namespace {
 
-// A name without a file (Linux's abstract sockets).
+// For an abstract socket, which has no file.
 std::string unused_name() {
   static int count = 0;
   return fmt::format("leat-bench-{}-{}", ::getpid(), ++count);
 }
 
-// While it lives this thread may run on all CPUs, and so may the threads that a library starts: they
-// are not to take turns with the side that they work for.
+// While it lives, this thread may run on all CPUs, and so may the threads that a library starts then:
+// they should not compete for the CPU of the side that they work for.
 class Unpinned {
  public:
   Unpinned() {
@@ -67,7 +67,7 @@ class ZeromqChannel {
       const Unpinned unpinned;
       socket_ = {::zmq_socket(context_.get(), ZMQ_PAIR), &::zmq_close};
       if (!socket_) throw zeromq_failure("make a socket");
-      // All has arrived when both sides end; after a failure nobody is to wait for the rest.
+      // Nothing is under way when both sides end; after a failure, closing must not wait.
       const int linger_ms = 0;
       ::zmq_setsockopt(socket_.get(), ZMQ_LINGER, &linger_ms, sizeof linger_ms);
       char* const address = channel.address_->text;
@@ -125,7 +125,7 @@ class ZeromqChannel {
   };
   const Load& load_;
   std::string name_;
-  Shared<Address> address_;  // Where the receiver is bound.
+  Shared<Address> address_;  // That the receiver is bound to.
 };
 
 // ---- nng ----------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ void check_nng(int error, const char* what) {
   if (error != 0) throw Failure(fmt::format("nng cannot {}: {}", what, ::nng_strerror(error)));
 }
 
-constexpr int kNngBuffer = 1024;  // Messages; by default it has room for none.
+constexpr int kNngBuffer = 1024;  // Messages; by default there is no buffer.
 
 class NngChannel {
  public:

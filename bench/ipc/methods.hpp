@@ -1,4 +1,4 @@
-// Every way to talk that `leat bench ipc` knows.
+// The methods of `leat bench ipc`: every way two processes can talk.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "load.hpp"
+#include "cost.hpp"
 
 namespace leat::bench::ipc {
 
@@ -27,28 +27,28 @@ struct Method {
   const char* name;
   Cost (*measure)(const Load& load, const Placement& placement);
   bool batches = false;
-  bool spinning = true;  // Which variants there are.
+  bool spinning = true;  // Which variants it has.
   bool blocking = true;
-  bool baseline = false;  // When spinning, it is one slot of memory and no call of the kernel.
+  bool baseline = false;  // Its spinning variant is one slot of memory, no queue and no system call.
   // Of the method as it is measured: a library may have other kinds of sockets, with other facts.
   Facts facts = {};
 };
 
 // In the order in which they are shown.
 std::vector<Method> all_methods();
-// One that there is.
+// It must exist.
 Method method_named(std::string_view name);
 // None for a name that is not one of ours: other programs' results can be in the same report.
 std::optional<Facts> facts_of(std::string_view name);
 
-// Of the libraries that some of them use: name and version.
+// Names and versions of the libraries that some methods use.
 std::vector<std::pair<std::string, std::string>> library_versions();
 
-// By file.
+// One function for each file of this folder.
 std::vector<Method> stream_methods();
 std::vector<Method> datagram_methods();
 std::vector<Method> slot_methods();
 std::vector<Method> library_methods();
-std::vector<Method> log_methods();
+std::vector<Method> leat_methods();
 
 }  // namespace leat::bench::ipc

@@ -1,7 +1,8 @@
-// One slot for each direction, in memory that both processes share, and a bell that says it is full.
+// One slot for each direction, in memory that both processes share, and a bell that says that the slot is
+// full.
 //
-// No queue: with pingpong the answer says that the slot is free again, in one direction the receiver
-// rings back after each message. What differs is the bell.
+// No queue: with pingpong the answer says that the slot is free again, with oneway the receiver rings
+// back after each message. The methods differ in the bell.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -23,6 +24,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "bench/floors/slot.hpp"
 #include "leat/os/file.hpp"
 #include "measure.hpp"
 #include "methods.hpp"
@@ -35,10 +37,10 @@ using detail::Fd;
 constexpr std::size_t kSides = 2;
 
 // ---- Bells: ring() makes one wait() of the other side return ------------------------------------
-// Made before the fork, so each process has its own copy of what is not shared. At most one ring is
-// on its way to a side at a time.
+// A bell is made before the fork, so each process has its own copy of what is not in shared memory. A
+// side is never rung again before it has heard the last ring.
 
-// Nobody sleeps and nothing rings: the side that waits looks at the sequence in the slot.
+// No bell: the side that waits polls the sequence number in the slot.
 struct NoBell {
   explicit NoBell(Variant) {}
   void ring(End) {}
@@ -46,7 +48,7 @@ struct NoBell {
   static constexpr bool kSleeps = false;
 };
 
-// One word each. Spinning, nobody sleeps in the kernel and nobody calls it.
+// One word for each side. The spinning variant never calls the kernel.
 class FutexBell {
  public:
   explicit FutexBell(Variant variant) : spins_{variant == Variant::spinning} {}
@@ -54,7 +56,7 @@ class FutexBell {
 
   void ring(End to) {
     std::atomic<std::uint32_t>& word = word_of(to);
-    // release; pairs with the acquire in wait(): what was written to the slot is seen.
+    // release; pairs with the acquire in wait(), which then sees what was written to the slot.
     word.store(++rung_, std::memory_order_release);
     if (!spins_) ::syscall(SYS_futex, &word, FUTEX_WAKE, 1, nullptr, nullptr, 0);
   }
@@ -82,8 +84,8 @@ class FutexBell {
   }
   bool spins_;
   Shared<Words> words_;
-  std::uint32_t rung_ = 0;   // By this process,
-  std::uint32_t heard_ = 0;  // and to it.
+  std::uint32_t rung_ = 0;   // Rings sent by this process.
+  std::uint32_t heard_ = 0;  // Rings that it has received.
   Spin spin_;
 };
 
@@ -120,13 +122,13 @@ class EventBell {
   Spin spin_;
 };
 
-// SIGUSR1 to the other process, which has it blocked and fetches it.
+// SIGUSR1 to the other process, which has blocked it and waits for it by sigwaitinfo.
 class SignalBell {
  public:
   explicit SignalBell(Variant) { sigaddset(&signals_, SIGUSR1); }
   static constexpr bool kSleeps = true;
 
-  // In the process, before anybody rings.
+  // Called by each side before the other one may ring.
   void be(End me) {
     check(::sigprocmask(SIG_BLOCK, &signals_, nullptr), "cannot block a signal");
     // release; pairs with the acquire in ring().
@@ -258,13 +260,13 @@ class SystemVBell {
 
 // ---- Where the slots are ------------------------------------------------------------------------
 
-// A file mapped by both; its name is gone at once.
+// A file mapped by both; its name is removed at once.
 class MappedFile {
  public:
   MappedFile(Fd file, std::size_t size) : size_{size} {
     if (!file) throw system_failure("cannot make a file to map");
-    // Not only its size: a page for which there is no room would end the process by a signal. Not by
-    // detail::allocate_file either: $TMPDIR may be on a file system that has no fallocate.
+    // Allocated rather than only extended: touching a page for which there is no room would kill the
+    // process. Not by detail::allocate_file: the file system of $TMPDIR may have no fallocate.
     errno = ::posix_fallocate(file.get(), 0, static_cast<off_t>(size));
     if (errno != 0) throw system_failure("cannot make room in a file");
     void* const address = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
@@ -276,7 +278,7 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::byte* data() const noexcept { return data_; }
-  // Writing its own bytes back maps each page for writing, in this process.
+  // Writing a byte of each page back maps the page for writing, in this process.
   void prefault() const {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     for (std::size_t at = 0; at < size_; at += page) {
@@ -316,59 +318,6 @@ struct OrdinaryFile : MappedFile {
 
 // ---- The channel --------------------------------------------------------------------------------
 
-// | sequence | payload |, on cache lines of its own.
-template <class Memory>
-class Slot {
- public:
-  explicit Slot(std::size_t size) : size_{size}, memory_{sizeof(std::uint64_t) + size} {
-    memory_.prefault();
-  }
-  void prefault() const { memory_.prefault(); }
-
-  void put(std::span<const std::byte> message, std::uint64_t sequence) const noexcept {
-    // The line that the other side watches comes last: each of its looks takes the line away.
-    std::byte* const to = memory_.data() + sizeof sequence;
-    const std::size_t head = std::min(size_, kCacheLine - sizeof sequence);
-    const std::size_t rest = size_ - head;
-    if (rest > kLarge) {
-      std::memcpy(to + head, message.data() + head, rest);
-    } else {
-      copy_bytes(to + head, message.data() + head, rest);
-    }
-    copy_bytes(to, message.data(), head);
-    // release; pairs with the acquire in await(), which then sees the payload.
-    word().store(sequence, std::memory_order_release);
-  }
-
-  // The sequence alone: an acknowledgement.
-  void tell(std::uint64_t sequence) const noexcept {
-    word().store(sequence, std::memory_order_release);
-  }
-
-  void await(std::uint64_t sequence, Spin& spin) const noexcept {
-    while (word().load(std::memory_order_acquire) != sequence) spin.once();
-  }
-
-  std::span<const std::byte> payload() const noexcept {
-    // All lines at once rather than one after the other, as far as they matter.
-    constexpr std::size_t kAhead = 4096;
-    const std::size_t end = std::min(sizeof(std::uint64_t) + size_, kAhead);
-    for (std::size_t line = kCacheLine; line < end; line += kCacheLine) {
-      __builtin_prefetch(memory_.data() + line);
-    }
-    return {memory_.data() + sizeof(std::uint64_t), size_};
-  }
-
- private:
-  static constexpr std::size_t kLarge = 1024;  // From here on libc copies faster.
-
-  std::atomic_ref<std::uint64_t> word() const noexcept {
-    return std::atomic_ref(*reinterpret_cast<std::uint64_t*>(memory_.data()));
-  }
-  std::size_t size_;
-  Memory memory_;
-};
-
 template <class Memory, class Bell>
 class SlotChannel {
  public:
@@ -387,8 +336,8 @@ class SlotChannel {
           me_{end},
           peer_{end == End::sender ? End::receiver : End::sender},
           rings_back_{channel.rings_back_} {
-      in_.prefault();
-      out_.prefault();
+      in_.memory().prefault();
+      out_.memory().prefault();
       if constexpr (requires { bell_.be(end); }) bell_.be(end);
     }
 
@@ -439,7 +388,7 @@ class SlotChannel {
 
 // ---- process_vm_readv(2) ------------------------------------------------------------------------
 
-// The receiver fetches the message from where the sender has it: the slot says only where that is.
+// The receiver copies the message out of the sender's memory; the slot only says where it is.
 class ForeignMemoryChannel {
  public:
   explicit ForeignMemoryChannel(const Load& load)
@@ -455,11 +404,11 @@ class ForeignMemoryChannel {
           bell_{channel.bell_},
           rings_back_{channel.rings_back_},
           buffer_(channel.load_.size) {
-      ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // Where the kernel wants it (Yama).
+      ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);  // Kernels with Yama require it.
       out_.pid = ::getpid();
     }
 
-    // The sender's memory must stay as it is until the answer, or the acknowledgement.
+    // The message must stay unchanged until the answer, or the acknowledgement, has come.
     void send(std::span<const std::byte> message) {
       if (rings_back_ && sent_++ != 0) bell_.wait(me_);
       out_.address = message.data();

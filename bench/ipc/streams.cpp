@@ -1,4 +1,4 @@
-// Byte streams: TCP, Unix sockets, pipes, FIFOs; io_uring and vmsplice as other doors to them.
+// Byte streams: TCP, Unix sockets, pipes and FIFOs, by read and write or by io_uring or vmsplice.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,9 +27,9 @@ namespace {
 using detail::Fd;
 
 // The ends of both directions, made before the fork. Each process keeps all of them open, so that
-// nobody sees a closed stream or SIGPIPE when the other one fails: run_roles ends it then.
+// neither sees a closed stream or SIGPIPE when the other one fails: run_roles ends it then.
 struct Ends {
-  Fd sender_in, sender_out;  // Of a socket: both directions, and `out` is empty.
+  Fd sender_in, sender_out;  // A socket is `in` for both directions, and `out` is empty.
   Fd receiver_in, receiver_out;
 
   int in(End end) const noexcept { return (end == End::sender ? sender_in : receiver_in).get(); }
@@ -44,7 +44,7 @@ Fd opened(int fd, const char* what) {
   return Fd{fd};
 }
 
-// ---- How the ends come to be --------------------------------------------------------------------
+// ---- Making the ends ----------------------------------------------------------------------------
 
 Ends pipes() {
   const auto make = [](Fd& in, Fd& out) {
@@ -59,16 +59,15 @@ Ends pipes() {
   return ends;
 }
 
-// The name is gone before anything is sent.
+// The name is removed before anything is sent.
 Ends fifos() {
   const auto make = [](Fd& in, Fd& out) {
     const std::string path =
         (std::filesystem::temp_directory_path() / fmt::format("leat-bench-{}", ::getpid()))
             .string();
     check(::mkfifo(path.c_str(), 0600), "cannot make a FIFO");
-    const int reading =
-        ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // Waits for nobody.
-    // Would wait for a reader if there were none.
+    // Without O_NONBLOCK this would wait for a writer. The next open finds a reader, so does not wait.
+    const int reading = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     const int writing = reading < 0 ? -1 : ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     ::unlink(path.c_str());
     in = opened(reading, "cannot open a FIFO");
@@ -125,15 +124,15 @@ Ends tcp_connection() {
 Ends domain_connection() {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  return connection(address, sizeof(sa_family_t));  // No name: the kernel makes an abstract one.
+  return connection(address, sizeof(sa_family_t));  // No name: the kernel chooses an abstract one.
 }
 
-// ---- How bytes get in and out -------------------------------------------------------------------
+// ---- Reading and writing bytes ------------------------------------------------------------------
 
 // read(2) and write(2).
-class PlainDoor {
+class ReadWrite {
  public:
-  PlainDoor(int in, int out, const Load& load) : in_{in}, out_{out} {
+  ReadWrite(int in, int out, const Load& load) : in_{in}, out_{out} {
     if (load.variant == Variant::blocking) return;
     for (const int fd : {in, out})
       check(::fcntl(fd, F_SETFL, O_NONBLOCK), "cannot set up a stream");
@@ -169,18 +168,18 @@ class PlainDoor {
   Spin spin_;
 };
 
-// The same through io_uring: one request at a time, as a program without batching would.
-class RingDoor {
+// Through io_uring: one request at a time, as a program without batching would.
+class IoUring {
  public:
-  RingDoor(int in, int out, const Load& load) : in_{in}, out_{out}, variant_{load.variant} {
+  IoUring(int in, int out, const Load& load) : in_{in}, out_{out}, variant_{load.variant} {
     const int made = ::io_uring_queue_init(8, &ring_, 0);
     if (made < 0) {
       throw NotSupported(fmt::format("the kernel gives no io_uring: {}", std::strerror(-made)));
     }
   }
-  ~RingDoor() { ::io_uring_queue_exit(&ring_); }
-  RingDoor(const RingDoor&) = delete;
-  RingDoor& operator=(const RingDoor&) = delete;
+  ~IoUring() { ::io_uring_queue_exit(&ring_); }
+  IoUring(const IoUring&) = delete;
+  IoUring& operator=(const IoUring&) = delete;
 
   std::size_t read(std::span<std::byte> room) {
     return transfer([&](io_uring_sqe* request) {
@@ -205,7 +204,7 @@ class RingDoor {
       } else {
         check_ring(::io_uring_submit(&ring_));
         while (::io_uring_peek_cqe(&ring_, &done) != 0) {
-          // A request that waits is completed by work of this process, in a system call.
+          // A pending request is completed in a system call of this process.
           ::io_uring_get_events(&ring_);
           spin_.once();
         }
@@ -221,7 +220,7 @@ class RingDoor {
     }
   }
 
-  // A signal in between is no error: the request is on its way.
+  // A signal in between is no error: the request stays submitted.
   static void check_ring(int result) {
     if (result >= 0 || result == -EINTR) return;
     errno = -result;
@@ -235,12 +234,12 @@ class RingDoor {
   Spin spin_;
 };
 
-// vmsplice(2): the pipe gets the sender's pages instead of a copy. They may be written to again only
-// when they have been read, so messages go round in more pages than a pipe holds.
-class SpliceDoor : public PlainDoor {
+// vmsplice(2): the pipe gets the sender's pages instead of a copy. A page may be written to again only
+// after it has been read, so messages rotate through more pages than a pipe holds.
+class Vmsplice : public ReadWrite {
  public:
-  SpliceDoor(int in, int out, const Load& load)
-      : PlainDoor(in, out, load),
+  Vmsplice(int in, int out, const Load& load)
+      : ReadWrite(in, out, load),
         flags_{load.variant == Variant::spinning ? static_cast<unsigned>(SPLICE_F_NONBLOCK) : 0},
         page_{static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))},
         pages_each_{(load.size * load.batch + page_ - 1) / page_},
@@ -276,7 +275,7 @@ class SpliceDoor : public PlainDoor {
 
 // ---- Messages in a stream -----------------------------------------------------------------------
 
-template <Ends (*make_ends)(), class Door = PlainDoor>
+template <Ends (*make_ends)(), class Io = ReadWrite>
 class StreamChannel {
  public:
   explicit StreamChannel(const Load& load) : load_{load}, ends_{make_ends()} {}
@@ -285,7 +284,7 @@ class StreamChannel {
    public:
     Side(const StreamChannel& channel, End end)
         : load_{channel.load_},
-          door_{channel.ends_.in(end), channel.ends_.out(end), load_},
+          io_{channel.ends_.in(end), channel.ends_.out(end), load_},
           incoming_(2 * std::max(load_.size, kReadBytes)) {
       outgoing_.reserve(load_.size * load_.batch);
     }
@@ -318,7 +317,7 @@ class StreamChannel {
     static constexpr std::size_t kReadBytes = 64u << 10;
 
     void write_all(std::span<const std::byte> bytes) {
-      while (!bytes.empty()) bytes = bytes.subspan(door_.write(bytes));
+      while (!bytes.empty()) bytes = bytes.subspan(io_.write(bytes));
     }
 
     void read_more() {
@@ -328,15 +327,15 @@ class StreamChannel {
         std::memmove(incoming_.data(), incoming_.data() + taken_, filled_ - taken_);
         filled_ -= std::exchange(taken_, 0);
       }
-      filled_ += door_.read(std::span(incoming_).subspan(filled_));
+      filled_ += io_.read(std::span(incoming_).subspan(filled_));
     }
 
     const Load& load_;
-    Door door_;
+    Io io_;
     std::vector<std::byte> outgoing_;
     std::vector<std::byte> incoming_;
-    std::size_t taken_ = 0;   // Bytes of it that have been handed over,
-    std::size_t filled_ = 0;  // and that have been read.
+    std::size_t taken_ = 0;   // Bytes of incoming_ that have been handed over.
+    std::size_t filled_ = 0;  // Bytes of incoming_ that have been read.
   };
 
  private:
@@ -370,11 +369,11 @@ std::vector<Method> stream_methods() {
        .batches = true,
        .facts = kStream},
       {.name = "io_uring",
-       .measure = &measure_channel<StreamChannel<pair_of_sockets, RingDoor>>,
+       .measure = &measure_channel<StreamChannel<pair_of_sockets, IoUring>>,
        .batches = true,
        .facts = kStream},
       {.name = "splice",
-       .measure = &measure_channel<StreamChannel<pipes, SpliceDoor>>,
+       .measure = &measure_channel<StreamChannel<pipes, Vmsplice>>,
        .batches = true,
        .facts = kStream},
   };

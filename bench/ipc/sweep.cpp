@@ -11,7 +11,7 @@
 
 #include "bench/failure.hpp"
 #include "leat_version.hpp"
-#include "results.hpp"
+#include "rows.hpp"
 
 namespace leat::bench::ipc {
 namespace {
@@ -19,11 +19,11 @@ namespace {
 constexpr char kSizes[] = "sizes=";
 constexpr std::size_t kFactor = 4;
 
-// "64KiB" as a number; 0 if it is none.
+// "64KiB" as a number; 0 if it is not a size.
 std::size_t size_of(std::string text) {
   std::uint64_t size = 0;
   try {
-    // CLI11 knows the units; it turns the text into one of digits.
+    // CLI11 knows the units; it replaces the text by digits.
     if (!CLI::AsSizeValue(false)(text).empty()) return 0;
   } catch (const CLI::Error&) {
     return 0;
@@ -72,7 +72,8 @@ std::string SweepDirectory::file_of(const std::string& step) const {
 }
 
 bool SweepDirectory::has(const std::string& step, const Json& parameters) const {
-  // Many builds may share the name of a commit that was changed since, or no name at all.
+  // Builds of changed files share the name of their commit, and other builds have no name: then a result
+  // counts only if it is newer than this executable.
   const bool names_one_build =
       std::strcmp(kCommit, "unknown") != 0 && std::strstr(kCommit, "-dirty") == nullptr;
   std::error_code error;
@@ -86,7 +87,7 @@ bool SweepDirectory::has(const std::string& step, const Json& parameters) const 
       there["parameters"] != parameters || !there.contains("results")) {
     return false;
   }
-  // What failed is tried again.
+  // A step with a failed row is measured again.
   return std::none_of(there["results"].begin(), there["results"].end(), [](const Json& result) {
     return result.is_object() && result.value("note", "").rfind(kFailed, 0) == 0;
   });
@@ -94,7 +95,7 @@ bool SweepDirectory::has(const std::string& step, const Json& parameters) const 
 
 namespace {
 
-// One line for each result: the files are kept, and read by people now and then.
+// One line for each result, so that people can read the files.
 std::string text_of(Json report) {
   std::string results;
   for (const Json& result : report["results"]) {

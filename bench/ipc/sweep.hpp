@@ -1,4 +1,4 @@
-// The parts of `leat bench ipc --sweep` that do not measure.
+// The parts of `leat bench ipc --sweep` that do not measure: sizes, files, progress.
 #pragma once
 
 #include <chrono>
@@ -6,23 +6,23 @@
 #include <string>
 #include <vector>
 
-#include "bench/report.hpp"
+#include "bench/output/output.hpp"
 
 namespace leat::bench::ipc {
 
-// "sizes=8,100,64KiB", or "sizes=1..64KiB": from the first in steps of four times up to the last,
-// which is there in any case. Throws Failure if it is neither.
+// "sizes=8,100,64KiB", or "sizes=1..64KiB": from the first size by factors of four up to the last,
+// which is always included. Throws Failure if the text is neither.
 std::vector<std::size_t> sweep_sizes(const std::string& sweep, std::size_t max_size);
 
-// Where a sweep leaves its results, one file for each step.
+// Where a sweep writes its results, one file for each step.
 class SweepDirectory {
  public:
-  // Makes it if it is missing.
+  // Creates the directory if it is missing.
   explicit SweepDirectory(std::string path);
 
-  // Whether this build has measured the step already, with these parameters.
+  // Whether this build has already measured the step, with these parameters.
   bool has(const std::string& step, const Json& parameters) const;
-  // All of it or nothing, so that a sweep that is stopped leaves no half of a file.
+  // Atomically, so that a sweep that is stopped leaves no incomplete file.
   void write(const std::string& step, const Json& report) const;
 
  private:
@@ -30,7 +30,7 @@ class SweepDirectory {
   std::string path_;
 };
 
-// How far a sweep is.
+// The progress of a sweep.
 class SweepClock {
  public:
   explicit SweepClock(std::size_t steps) : left_{steps} {}

@@ -1,4 +1,4 @@
-"""From runs to medians, the JSON and the tables."""
+"""Medians of runs, the JSON and the tables."""
 import json
 import statistics
 
@@ -6,11 +6,11 @@ from rivals import OURS
 from scenarios import CRASH_SIZE, GROUP_EACH, GROUP_SIZE, ONE_WAY_SIZES, ROUND_TRIP_SIZES
 
 TITLES = {"leat": "Leat"}
-TITLE = 40  # Columns of the first one.
+TITLE = 40  # Width of the first column.
 
 
 def median_of(runs):
-    """Key by key; None where there is nothing to take it from."""
+    """Key by key; None where a run has None."""
     if not runs:
         return None
     return {key: None if any(run[key] is None for run in runs) else statistics.median(run[key] for run in runs)
@@ -18,7 +18,7 @@ def median_of(runs):
 
 
 def entry_of(case):
-    """One of "results", of the shape of `leat bench ipc --json`."""
+    """An entry of "results", as in `leat bench ipc --json`."""
     is_crash = case.pattern == "crash"
     each = 1 if is_crash else case.counts.records if case.counts else 0
     entry = {"method": case.method, "variant": case.variant, "baseline": False,
@@ -33,7 +33,7 @@ def entry_of(case):
 
 
 def median_of_trials(runs):
-    """A trial without recovery within the limit counts as longer than all others."""
+    """A trial that did not recover within the limit counts as longer than all others."""
     if not runs:
         return None
     recovered = sorted(run["recovery_ns"] for run in runs if run["recovery_ns"] is not None)
@@ -59,7 +59,7 @@ def write_json(report, file):
 # --- Tables ------------------------------------------------------------------------------------
 
 def print_tables(report):
-    """All of a report, as --json writes it."""
+    """All tables of a report that --json wrote."""
     machine, entries = report["machine"], report["results"]
     runs = report["parameters"]["runs"]
     print(f"{machine['cpu']}, {machine['cpus_online']} CPUs, {machine['kernel']}; "
@@ -77,7 +77,7 @@ def print_tables(report):
             alike = [other for other in by_pattern[entry["pattern"]]
                      if other["method"] == entry["method"]]
             name = f"{title_of(entry)}, {entry['pattern']}, {entry['size']} B"
-            if all(other["note"] == entry["note"] for other in alike):  # Of all its rows: said once.
+            if all(other["note"] == entry["note"] for other in alike):  # One line for all its rows.
                 name = f"{entry['method']}, {entry['pattern']}"
             if (name, entry["note"]) not in notes:
                 notes.append((name, entry["note"]))
@@ -108,7 +108,7 @@ def rate_text(per_second):
 
 
 def ns_text(ns):
-    """Three figures, with its unit: 135 ns, 12.5 us, 1.20 ms."""
+    """With three digits and a unit: 135 ns, 12.5 us, 1.20 ms."""
     if ns is None:
         return "-"
     for unit, size in (("ns", 1), ("us", 1e3), ("ms", 1e6)):
@@ -123,7 +123,7 @@ def ns_text(ns):
 
 
 def ours_of(entries):
-    """Ours of the same kind: those that sleep are not compared with one that spins."""
+    """Leat's rows to compare with: of the same size and batch, waiting in the same way."""
     return {(entry["size"], entry["variant"], entry["batch"]): entry["median"] for entry in entries
             if entry["method"] == OURS.name and entry["median"]}
 

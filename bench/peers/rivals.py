@@ -1,6 +1,7 @@
-"""The systems that are compared: how each is built, started and set. README.md has the reasons.
+"""The systems that are compared: how each is built and started, and its settings. README.md gives the
+reasons.
 
-To add one: a program that keeps to the talk of cpp/peer.hpp, and an entry in `RIVALS` below.
+To add one: a program that keeps to the protocol of cpp/peer.hpp, and an entry in `RIVALS` below.
 """
 import os
 import shutil
@@ -22,7 +23,7 @@ class CannotBuild(Exception):
 
 
 def build_with(command, name, directory=None):
-    """Runs a build, its output in build/peers/NAME.log."""
+    """Runs a build, with its output in build/peers/NAME.log."""
     BUILD.mkdir(parents=True, exist_ok=True)
     log = BUILD / f"{name}.log"
     if shutil.which(command[0]) is None:
@@ -61,13 +62,13 @@ def is_newer(target, sources):
 class Rival:
     name: str
     settings: str                                # One line for the report.
-    variants: tuple = ("blocking",)              # Of the one-way runs and of the round trips.
+    variants: tuple = ("blocking",)              # In one-way runs and round trips.
     warm_up: int = 1000                          # Records before the time starts, at least.
-    lacks: dict = field(default_factory=dict)    # Pattern -> why it has no such row.
+    lacks: dict = field(default_factory=dict)    # Pattern -> why it is not measured.
     in_process: bool = False
-    batches: tuple = (1,)                        # Of the one-way runs: records at a time.
+    batches: tuple = (1,)                        # In one-way runs: records at a time.
     group_batches: tuple = (1,)                  # Of a worker; 0: as many as are there.
-    max_bytes: int = 1 << 40                     # That one run may write, where nothing is reused.
+    max_bytes: int = 1 << 40                     # One run may write, where memory is not reused.
 
     def build(self):
         raise NotImplementedError
@@ -76,7 +77,7 @@ class Rival:
         raise NotImplementedError
 
     def helpers(self, place):
-        """Processes that must be there before: a media driver."""
+        """Processes that must be started before: a media driver."""
         return []
 
     def environment(self):
@@ -99,7 +100,7 @@ class Rival:
 class CppRival(Rival):
     source: str = ""
     libraries: tuple = ()
-    package: str = ""            # Of Debian, that it is built with.
+    package: str = ""            # Debian package that it is built with.
     includes: tuple = (".",)
 
     def program(self):
@@ -111,7 +112,8 @@ class CppRival(Rival):
     def build(self):
         target = self.program()[0]
         source = HERE / "cpp" / f"{self.source}.cpp"
-        sources = [source, HERE / "cpp" / "peer.hpp", ROOT / "bench/payload.hpp"]
+        sources = [source, HERE / "cpp/peer.hpp", ROOT / "bench/statistics.hpp",
+                   *(ROOT / "bench/harness").glob("*.hpp")]
         if "include" in self.includes:
             sources += (ROOT / "include").rglob("*.hpp")
         if is_newer(target, sources):
@@ -127,7 +129,7 @@ class CppRival(Rival):
 class JavaRival(Rival):
     main: str = ""
     flags: tuple = ()
-    helper: tuple = ()           # Name and role of the process that must be there before.
+    helper: tuple = ()           # Name and role of the process that must be started before.
 
     def program(self):
         folder = BUILD / "java"
@@ -139,7 +141,7 @@ class JavaRival(Rival):
         if shutil.which("java") is None:
             raise CannotBuild("java is missing; tools/install-deps.sh peers installs it")
         if not is_newer(BUILD / "java/peers.jar", sources):
-            shutil.rmtree(BUILD / "java/lib", ignore_errors=True)  # Of other versions.
+            shutil.rmtree(BUILD / "java/lib", ignore_errors=True)  # May have other versions.
             build_with(["mvn", "-B", "-q", "-f", HERE / "java/pom.xml",
                         f"-Dpeers.build={BUILD / 'java'}", "package"], "java")
 
@@ -162,7 +164,7 @@ class RustRival(Rival):
                    self.name, HERE / "rust")
 
 
-# A heap that is there from the start and a collector without work in the background.
+# The whole heap from the start, and a collector that does nothing in the background.
 JVM_FLAGS = ("-Xms256m", "-Xmx1g", "-XX:+AlwaysPreTouch", "-XX:+UseSerialGC",
              "-XX:-UsePerfData", "-XX:+UnlockDiagnosticVMOptions",
              "-XX:GuaranteedSafepointInterval=300000")

@@ -1,11 +1,11 @@
 """Runs the processes of one measurement: starts them in order, talks with them, pins them, measures
-their CPU time from outside, and ends them whatever happens.
+their CPU time from outside, and always ends them.
 
     with Workplace() as place:
         results = measure([Role("reader", [program, "reader"], cpu=1),
                            Role("writer", [program, "writer"], cpu=0)], place, limit_seconds=60)
 
-The talk is described in cpp/peer.hpp; all languages hold to it. Receivers come first.
+All languages keep to the protocol that cpp/peer.hpp describes. Receivers come first.
 """
 import ctypes
 import glob
@@ -24,13 +24,13 @@ from pathlib import Path
 SHARED_MEMORY = "/dev/shm"
 PREFIX = "leat-peers-"
 PR_SET_PDEATHSIG = 1
-LOOK_SECONDS = 0.2  # While one role is waited for: whether the others are still there.
+LOOK_SECONDS = 0.2  # While waiting for one role, how often to check that the others are alive.
 _libc = ctypes.CDLL(None, use_errno=True)
 _numbers = itertools.count(1)
 
 
 class Failed(Exception):
-    """A measurement that gave no result, in one sentence."""
+    """Why a measurement gave no result, in one sentence."""
 
 
 class TooLate(Failed):
@@ -38,8 +38,8 @@ class TooLate(Failed):
 
 
 class Workplace:
-    """A directory in shared memory for one measurement. What rivals leave in shared memory under
-    names of their own begins with its name, and goes away with it."""
+    """A directory in shared memory for one measurement. It is removed at the end, with all other files
+    in shared memory whose names begin with its name."""
 
     def __enter__(self):
         remove_leftovers()
@@ -62,7 +62,7 @@ def remove_all_of(path):
 
 
 def remove_leftovers():
-    """Of drivers that were killed and could not do it themselves."""
+    """Removes what a driver left that was killed."""
     for name in glob.glob(f"{SHARED_MEMORY}/{PREFIX}*"):
         process = os.path.basename(name)[len(PREFIX):].split("-")[0]
         if process.isdigit() and not os.path.exists(f"/proc/{process}"):
@@ -73,13 +73,13 @@ def remove_leftovers():
 class Role:
     name: str
     command: list
-    cpu: int | None = None       # Of its main thread, or of the thread that calls itself "role".
-    other_cpu: int | None = None  # Of its thread "role2", if it has one.
-    is_helper: bool = False      # Says "ready" and then only runs until the end.
+    cpu: int | None = None       # For its main thread, or its thread named "role".
+    other_cpu: int | None = None  # For its thread named "role2", if it has one.
+    is_helper: bool = False      # Prints "ready", then runs until the end.
     process: subprocess.Popen = field(default=None, repr=False)
     unread: bytes = b""
     errors: object = None
-    others: list = field(default_factory=list, repr=False)  # Must live while this one is heard.
+    others: list = field(default_factory=list, repr=False)  # Must live while this one is waited for.
 
     def start(self, cpus, environment):
         def prepare():
@@ -148,7 +148,7 @@ class Role:
         return f"the {self.name} ended with {code}: {said.strip()[:300]}"
 
     def pin(self):
-        """Only what sends and receives: threads that a runtime adds go where the kernel wants."""
+        """Pins what sends and receives; other threads of a runtime run on any CPU."""
         if self.cpu is None:
             return
         threads = {name: thread for thread, name in self.threads()}
@@ -191,7 +191,7 @@ class Role:
 
 
 def cpu_ns_of(process):
-    """The clock of another process's CPU time; its number is made as the kernel defines it."""
+    """The CPU time of another process, by the clock number that the kernel defines for it."""
     return time.clock_gettime_ns(((~process) << 3) | 2)
 
 
@@ -214,7 +214,7 @@ def start_all(roles, cpus, deadline, environment):
 
 
 def measure(roles, cpus, limit_seconds, environment=None):
-    """What each role answered, with "cpu_ns" and "context_switches" of its measured part."""
+    """The result of each role, with "cpu_ns" and "context_switches" of its measured part."""
     deadline = Deadline(limit_seconds)
     workers = [role for role in roles if not role.is_helper]
     try:
@@ -240,20 +240,20 @@ def measure(roles, cpus, limit_seconds, environment=None):
 
 
 def measure_kill(roles, cpus, delay_seconds, start_seconds, limit_seconds, environment=None):
-    """Kills the victim in the midst of publishing. Returns the ns until the watcher had a record
-    that the survivor began to publish afterwards; None if it got none within the limit."""
+    """Kills the victim while it publishes. Returns the ns until the watcher had a record that the survivor
+    began to publish after the kill; None if it got none within the limit."""
     deadline = Deadline(start_seconds)
     by_name = {role.name: role for role in roles}
     try:
         start_all(roles, cpus, deadline, environment)
         for name in ("victim", "survivor", "watcher"):
             by_name[name].expect("warm", *deadline.args())
-        by_name["watcher"].others = []  # Who fails after the kill never recovers.
+        by_name["watcher"].others = []  # If another role ends after the kill, wait for the limit.
         time.sleep(delay_seconds)
         killed_ns = time.monotonic_ns()
         by_name["victim"].process.kill()
         by_name["survivor"].say(str(killed_ns))
-        by_name["victim"].process.wait()  # Of one nobody waited for, the number is still taken.
+        by_name["victim"].process.wait()  # Until then its process id is still taken.
         try:
             recovery = by_name["watcher"].hear_result(*Deadline(limit_seconds).args())
         except TooLate:
@@ -275,7 +275,7 @@ def end_all(roles):
 
 
 def run_command(command, limit_seconds, environment=None):
-    """The output of a program that needs no talk. It is asked to end before it is killed."""
+    """The output of a program without that protocol. It gets SIGTERM before SIGKILL."""
     def prepare():
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
         signal.signal(signal.SIGINT, signal.SIG_DFL)

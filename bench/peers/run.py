@@ -3,9 +3,9 @@
 
     bench/peers/run.py [--only NAME,…] [--patterns …] [--quick] [--runs 5] [--json FILE]
 
-Builds what can be built (below build/peers) and says why the rest can't. Every rival sends the same
+Builds what can be built (below build/peers) and says why the rest cannot. Every rival sends the same
 payloads between separate processes on the same CPUs, and every record is checked. README.md in this
-folder has the settings of each and the reasons.
+folder gives the settings of each and the reasons.
 """
 import argparse
 import json
@@ -32,7 +32,7 @@ LARGEST = {"oneway": 50_000_000, "pingpong": 5_000_000, "group": 2_000_000}
 
 @dataclass
 class Case:
-    """One row of one table: measured once in each turn."""
+    """One row of one table; measured once in each turn."""
     rival: object
     pattern: str
     variant: str
@@ -61,18 +61,18 @@ class Case:
         return {**run, "line_ns": scenarios.line_ns(setup)}
 
     def probe(self, setup, quick, seconds):
-        """Chooses the counts. The runs for it are thrown away, and warm up the machine."""
+        """Chooses the counts, by runs whose figures are not used."""
         if self.pattern == "crash":
             return
         probe = (QUICK if quick else PROBE)[self.pattern]
         records_each = 2 if self.pattern == "pingpong" else 1
         at_least = 1 if quick else self.rival.warm_up // records_each
         self.counts = probe = Counts(probe.records, max(probe.warm_up, at_least))
-        # Again with more, since what was not compiled yet is slow: a JVM's first run says little.
+        # Repeated with more records: a JVM compiles during its first run, which is therefore slow.
         for _ in range(0 if quick else PROBES):
             before = self.counts.records
             per_second = self.measure(self.counts, setup)["messages_per_second"]
-            # A round trip is two records, and made in two passes.
+            # A round trip is two records, and there are two passes.
             written = self.size * (4 if self.pattern == "pingpong" else 1)
             self.counts = scenarios.calibrated(self.rival, probe, per_second, seconds,
                                                LARGEST[self.pattern], written)
@@ -81,7 +81,7 @@ class Case:
 
 
 def groups_of_cases(rivals, patterns):
-    """Lists of cases that are measured in turns."""
+    """Lists of cases; those of one list are measured in turns."""
     if "oneway" in patterns:
         for size in scenarios.ONE_WAY_SIZES:
             yield [Case(rival, "oneway", variant, size, batch) for rival in rivals
@@ -98,7 +98,7 @@ def groups_of_cases(rivals, patterns):
 
 
 def measure_in_turns(cases, setup, options, progress):
-    """A case that fails keeps its reason and is left out of the turns that follow."""
+    """A case that fails gets a note with the reason, and is not measured again."""
     def try_it(case, what, action):
         progress(f"{case.pattern}, {case.size} B, {what}: {case.method} {case.variant}")
         try:
@@ -123,7 +123,7 @@ def measure_in_turns(cases, setup, options, progress):
 
 
 def build_all(rivals, progress):
-    """The rivals that are there, and why the others are not."""
+    """The rivals that could be built, and why the others could not."""
     there, not_run = [], {}
     for rival in rivals:
         progress(f"building {rival.name}")
@@ -200,7 +200,7 @@ def chosen_cpus(text):
 
 
 def head_of(setup):
-    """Machine, version, commit and date, as Leat itself reports them."""
+    """Machine, version, commit and date, as `leat bench` reports them."""
     facts = scenarios.leat_bench(setup, "log", "--size", 8, "--records", 1000)
     return {key: facts[key] for key in ("machine", "version", "commit", "date")}
 
@@ -224,7 +224,7 @@ def run(options):
         head = head_of(setup)
     except Failed as failure:
         fail(EXIT_FAILED, failure)
-    # Ours first: the others are compared with it.
+    # Leat first, since the others are compared with it.
     rivals, not_run = build_all([OURS, *(rival for rival in RIVALS if rival.name in wanted)], progress)
     if not rivals:
         fail(EXIT_FAILED, f"nothing could be built: {next(iter(not_run.values()))}")
@@ -239,7 +239,7 @@ def run(options):
     for cases in groups_of_cases(rivals, patterns):
         measure_in_turns(cases, setup, options, progress)
         whole["results"] += [report.entry_of(case) for case in cases]
-        if options.json not in (None, "-"):  # What is measured is kept, whatever happens to the rest.
+        if options.json not in (None, "-"):  # Kept even if the rest fails.
             report.write_json(whole, options.json)
     progress("")
     if options.json == "-":
@@ -251,7 +251,7 @@ def run(options):
 
 
 def show(file):
-    """The tables of what was measured before."""
+    """Prints the tables of an earlier run."""
     try:
         with open(file, encoding="utf-8") as earlier:
             report.print_tables(json.load(earlier))
@@ -263,7 +263,7 @@ def show(file):
 
 def main():
     options = parse_arguments()
-    # Both end the run by an exception, so that everything is cleaned up on the way.
+    # Both end the run by an exception, so that everything is cleaned up.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -1,4 +1,4 @@
-"""What is measured, for each rival and for ours, as runs of the shape of `leat bench ipc --json`.
+"""The scenarios: each measures a rival, or Leat, once and returns a run as in `leat bench ipc --json`.
 
     run = one_way(rival, "blocking", size=100, batch=1, counts=Counts(), setup=setup)
 """
@@ -47,7 +47,7 @@ class Counts:
 
 
 def calibrated(rival, probe, per_second, seconds, largest, bytes_each):
-    """Counts for a run of about that long, from the rate of a short one."""
+    """Counts for a run of about so many seconds, from the rate of a short run."""
     records = int(min(max(per_second * seconds, probe.records), largest,
                       rival.max_bytes // bytes_each))
     return Counts(records, max(probe.warm_up, records // 5))
@@ -58,7 +58,7 @@ def options_of(counts, size, **more):
 
 
 def usage_of(results, senders, receivers, messages):
-    """CPU of helpers is nobody's alone: it is part of the whole only."""
+    """The CPU time of helpers counts in the sum only."""
     def cpu(names):
         return sum(results[name]["cpu_ns"] for name in names) / messages
     return {"cpu_ns_per_message": cpu(results), "sender_cpu_ns_per_message": cpu(senders),
@@ -100,7 +100,7 @@ def latencies_of(samples_file, mean_ns):
         raise Failed("the caller left no samples")
     ordered = sorted(samples)
 
-    def at(part):  # Nearest rank, as `leat bench` counts.
+    def at(part):  # Nearest rank, as in `leat bench`.
         return ordered[max(math.ceil(part * len(ordered)), 1) - 1]
     return {"p50_ns": at(0.5), "p90_ns": at(0.9), "p99_ns": at(0.99), "p999_ns": at(0.999),
             "p9999_ns": at(0.9999) if len(ordered) >= ENOUGH_FOR_P9999 else None,
@@ -127,7 +127,7 @@ def round_trip(rival, variant, size, counts, setup):
 
 
 def group(rival, variant, batch, counts, setup):
-    """Several senders, several workers: each record to one of them, none lost, none twice."""
+    """Several senders, several workers: each record goes to one worker; none is lost or doubled."""
     common = {"senders": GROUP_EACH, "workers": GROUP_EACH, "batch": batch}
     first, last = setup.cpus[0], setup.cpus[-1]
     each = Counts(-(-counts.records // GROUP_EACH), -(-counts.warm_up // GROUP_EACH))
@@ -155,7 +155,7 @@ def check_receipts(files, expected):
 
 
 def crash(rival, variant, setup):
-    """How long until the others go on; None if not within the limit."""
+    """How long until the others go on; None if they do not within the limit."""
     with Workplace() as place:
         roles = [*rival.helpers(place)]
         for name, cpu in (("watcher", setup.cpus[-1]), ("survivor", setup.cpus[-1]),
@@ -166,7 +166,7 @@ def crash(rival, variant, setup):
         return {"recovery_ns": recovery_ns}
 
 
-# --- By Leat's own commands ---------------------------------------------------------------------
+# --- By `leat bench` -----------------------------------------------------------------------------
 
 def leat_bench(setup, *arguments):
     with Workplace() as place:
@@ -177,9 +177,9 @@ def leat_bench(setup, *arguments):
 
 
 def line_ns(setup):
-    """How far apart the CPUs are just now: the median round trip of 8 B in bare shared memory."""
+    """How far apart the CPUs are at the moment: the median round trip of 8 B in bare shared memory."""
     try:
         report = leat_bench(setup, "ipc", "--method", "shm", "--busy", "-s", 8, "-c", 20_000)
         return report["results"][0]["median"]["p50_ns"]
-    except (Failed, TypeError):  # It is a side note, and a run is not lost for it.
+    except (Failed, TypeError):  # Not worth losing a run.
         return None

@@ -7,9 +7,9 @@
 #include <map>
 #include <set>
 
+#include "bench/output/units.hpp"
 #include "plot.hpp"
 #include "svg.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "plot.hpp"
 #include "svg.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "decision.hpp"
 #include "page_parts.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
+#include "bench/output/units.hpp"
 #include "bench/statistics.hpp"
 #include "page_parts.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "page_parts.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

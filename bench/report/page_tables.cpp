@@ -5,9 +5,9 @@
 #include <map>
 #include <set>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "page_parts.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

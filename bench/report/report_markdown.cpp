@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "page_parts.hpp"
 #include "report_page.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

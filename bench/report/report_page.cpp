@@ -4,10 +4,10 @@
 
 #include <vector>
 
+#include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "page_parts.hpp"
 #include "svg.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

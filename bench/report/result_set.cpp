@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/failure.hpp"
+#include "bench/output/units.hpp"
 #include "bench/statistics.hpp"
-#include "units.hpp"
 
 namespace leat::bench {
 namespace {

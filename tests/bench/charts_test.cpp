@@ -8,9 +8,9 @@
 #include <regex>
 #include <set>
 
+#include "bench/output/units.hpp"
 #include "bench/report/plot.hpp"
 #include "bench/report/svg.hpp"
-#include "bench/report/units.hpp"
 #include "bench/sample_report.hpp"
 
 namespace leat::bench {

@@ -5,49 +5,12 @@
 #include <fstream>
 
 #include "bench/ipc/measure.hpp"
-#include "bench/ipc/results.hpp"
+#include "bench/ipc/rows.hpp"
 #include "bench/ipc/sweep.hpp"
-#include "bench/topics.hpp"
+#include "bench/leat/topics.hpp"
 
 namespace leat::bench::ipc {
 namespace {
-
-TEST(LatencyOf, TakesNearestRanks) {
-  std::vector<std::uint64_t> samples;
-  for (std::uint64_t i = 10'000; i != 0; --i) samples.push_back(i);
-  const Latency latency = latency_of(samples);
-  EXPECT_EQ(latency.min, 1);
-  EXPECT_EQ(latency.p50, 5000);
-  EXPECT_EQ(latency.p90, 9000);
-  EXPECT_EQ(latency.p99, 9900);
-  EXPECT_EQ(latency.p999, 9990);
-  EXPECT_EQ(latency.p9999, 9999);
-  EXPECT_EQ(latency.max, 10'000);
-  EXPECT_DOUBLE_EQ(latency.mean, 5000.5);
-  EXPECT_NEAR(latency.stddev, 2886.75, 0.01);
-}
-
-TEST(LatencyOf, OneSampleIsAllOfThem) {
-  std::vector<std::uint64_t> samples{7};
-  const Latency latency = latency_of(samples);
-  EXPECT_EQ(latency.p50, 7);
-  EXPECT_EQ(latency.p9999, 7);
-  EXPECT_EQ(latency.stddev, 0);
-}
-
-// Computed as the difference of two large sums, the variance could be negative and its root NaN.
-TEST(LatencyOf, LargeAndEqualSamplesHaveNoDeviation) {
-  constexpr std::uint64_t kMinute = 60'000'000'000;  // As seen when the requested rate is too high.
-  std::vector<std::uint64_t> samples(100'003, kMinute);
-  const Latency latency = latency_of(samples);
-  EXPECT_EQ(latency.mean, 60e9);
-  EXPECT_EQ(latency.stddev, 0);
-}
-
-TEST(LatencyOf, NoSamplesAreNoLatency) {
-  std::vector<std::uint64_t> samples;
-  EXPECT_EQ(latency_of(samples).p50, 0);
-}
 
 // ---- Every method -------------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
 // If this failed, a benchmark would count torn or stale records as received.
-#include "bench/payload.hpp"
+#include "bench/harness/payload.hpp"
 
 #include <gtest/gtest.h>
 

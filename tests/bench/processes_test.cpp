@@ -1,5 +1,5 @@
 // If this failed, a benchmark in which a process dies would hang, or leave processes behind.
-#include "bench/processes.hpp"
+#include "bench/harness/processes.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -106,6 +106,20 @@ TEST(RunRoles, FailsWithTheSentenceOfARoleAndEndsTheOthers) {
                  60s);
   EXPECT_EQ(sentence, "the reader failed: it is the wrong one");
   EXPECT_TRUE(has_no_children());
+}
+
+TEST(RunRoles, PassesOnThatSomethingIsNotSupported) {
+  const auto run = [] {
+    run_roles({{"reader", kAnyCpu, [](Barrier& barrier) { barrier.meet(); }},
+               {"writer", kAnyCpu, [](Barrier&) { throw NotSupported("not on this machine"); }}},
+              60s);
+  };
+  try {
+    run();
+    FAIL() << "it did not fail";
+  } catch (const NotSupported& reason) {
+    EXPECT_STREQ(reason.what(), "not on this machine");
+  }
 }
 
 TEST(RunRoles, FailsIfARoleIsKilled) {

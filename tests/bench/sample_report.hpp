@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/report.hpp"
+#include "bench/output/output.hpp"
 #include "bench/report/result_set.hpp"
 
 namespace leat::bench {

@@ -25,26 +25,41 @@ TEST(Percentile, IsTheNearestRank) {
   EXPECT_EQ(percentile({}, 0.9), 0);
 }
 
-TEST(Percentiles, OfOneToAThousandAreTheirRanks) {
-  std::vector<std::uint32_t> samples(1000);
-  std::iota(samples.rbegin(), samples.rend(), 1u);
-  const Percentiles result = percentiles(samples);
-  EXPECT_EQ(result.p50_ns, 500);
-  EXPECT_EQ(result.p90_ns, 900);
-  EXPECT_EQ(result.p99_ns, 990);
-  EXPECT_EQ(result.p999_ns, 999);
-  EXPECT_EQ(result.max_ns, 1000);
+TEST(LatencyOf, TakesNearestRanks) {
+  std::vector<std::uint64_t> samples;
+  for (std::uint64_t i = 10'000; i != 0; --i) samples.push_back(i);
+  const Latency latency = latency_of(samples);
+  EXPECT_EQ(latency.min, 1);
+  EXPECT_EQ(latency.p50, 5000);
+  EXPECT_EQ(latency.p90, 9000);
+  EXPECT_EQ(latency.p99, 9900);
+  EXPECT_EQ(latency.p999, 9990);
+  EXPECT_EQ(latency.p9999, 9999);
+  EXPECT_EQ(latency.max, 10'000);
+  EXPECT_DOUBLE_EQ(latency.mean, 5000.5);
+  EXPECT_NEAR(latency.stddev, 2886.75, 0.01);
 }
 
-TEST(Percentiles, OfOneSampleAreThatSample) {
-  std::vector<std::uint32_t> samples{42};
-  EXPECT_EQ(percentiles(samples).p50_ns, 42);
-  EXPECT_EQ(percentiles(samples).max_ns, 42);
+TEST(LatencyOf, OneSampleIsAllOfThem) {
+  std::vector<std::uint64_t> samples{7};
+  const Latency latency = latency_of(samples);
+  EXPECT_EQ(latency.p50, 7);
+  EXPECT_EQ(latency.p9999, 7);
+  EXPECT_EQ(latency.stddev, 0);
 }
 
-TEST(ClampSample, KeepsWhatFits) {
-  EXPECT_EQ(clamp_sample_ns(5), 5u);
-  EXPECT_EQ(clamp_sample_ns(std::uint64_t{1} << 40), UINT32_MAX);
+// A difference of two large sums would come out below zero, and its root as no number.
+TEST(LatencyOf, LargeAndEqualSamplesHaveNoDeviation) {
+  constexpr std::uint64_t kMinute = 60'000'000'000;  // As behind a rate that is too high.
+  std::vector<std::uint64_t> samples(100'003, kMinute);
+  const Latency latency = latency_of(samples);
+  EXPECT_EQ(latency.mean, 60e9);
+  EXPECT_EQ(latency.stddev, 0);
+}
+
+TEST(LatencyOf, NoSamplesAreNoLatency) {
+  std::vector<std::uint64_t> samples;
+  EXPECT_EQ(latency_of(samples).p50, 0);
 }
 
 TEST(SamplesNeeded, AreSoManyThatOneLiesBeyond) {

@@ -19,7 +19,7 @@
 #include "../../bench/report/report_page.cpp"
 #include "../../bench/report/runs.cpp"
 #include "../../bench/report/svg.cpp"
-#include "../../bench/report/units.cpp"
+#include "../../bench/output/units.cpp"
 
 namespace leat::tool {
 

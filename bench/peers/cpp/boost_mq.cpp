@@ -11,9 +11,9 @@ namespace {
 namespace interprocess = boost::interprocess;
 using interprocess::message_queue;
 
-constexpr unsigned kPriority = 0;  // All alike: first in, first out.
+constexpr unsigned kPriority = 0;  // The same for all: first in, first out.
 
-// The names of queues are those of the machine; the driver removes what is left of them.
+// Queue names are global to the machine; the driver removes queues that are left behind.
 std::string name_of(const Options& options, const std::string& channel) {
   const std::size_t last = options.directory.find_last_of('/');
   return options.directory.substr(last + 1) + "." + channel;

@@ -1,5 +1,4 @@
-// Leat's own log in the rivals' places: a topic for each channel, read by a subscriber, or by the
-// members of a group.
+// Leat as a rival: a topic for each channel, read by a subscriber or by the members of a group.
 #include "leat/leat.hpp"
 
 #include <optional>
@@ -10,7 +9,7 @@ namespace leat::peers {
 namespace {
 
 constexpr std::size_t kCapacityBytes = 8u << 20;  // As in `leat bench log`.
-constexpr std::size_t kPollLimit = 1000;          // One of a round trip looks for no second one.
+constexpr std::size_t kPollLimit = 1000;          // In a round trip, 1.
 constexpr char kGroup[] = "workers";
 
 template <class T>
@@ -25,7 +24,7 @@ T value_of(Result<T> result, const char* what) {
   return std::move(*result);
 }
 
-// One that does not spin sleeps at once, also after a streak of records.
+// A reader that does not spin sleeps at once, also after a streak of records.
 template <class ReaderOptions>
 ReaderOptions with_patience(ReaderOptions reader, const Options& options) {
   if (!options.spin) reader.spin = reader.patience = std::chrono::nanoseconds{0};

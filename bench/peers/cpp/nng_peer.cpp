@@ -1,5 +1,5 @@
-// nng over ipc: PAIR sockets between two, since only they buffer on both sides; where there are more, a
-// PUSH socket sends to PULL sockets, to whichever takes the next.
+// nng over ipc: PAIR sockets between two processes, since only these buffer on both sides; with more
+// processes, a PUSH socket sends each record to whichever PULL socket takes it.
 #include <nng/nng.h>
 #include <nng/protocol/pair0/pair.h>
 #include <nng/protocol/pipeline0/pull.h>
@@ -10,7 +10,7 @@
 namespace leat::peers {
 namespace {
 
-constexpr int kBuffer = 1024;  // Records; without it each send waits for the socket.
+constexpr int kBuffer = 1024;  // Records; without a buffer each send waits for the socket.
 
 void check(int result, const char* what) {
   if (result != 0) throw std::runtime_error(std::string(what) + ": " + nng_strerror(result));
@@ -20,7 +20,7 @@ std::string address_of(const Options& options, const std::string& channel, std::
   return "ipc://" + options.directory + "/" + channel + "." + std::to_string(worker);
 }
 
-// Only one can talk with a PAIR socket.
+// A PAIR socket has only one peer.
 bool is_between_two(const Options& options) {
   return options.role == "writer" || options.role == "reader" || options.role == "caller" ||
          options.role == "answerer";
@@ -48,7 +48,7 @@ struct Nng {
 
     template <class OnRecord>
     std::size_t poll(const OnRecord& on_record) {
-      void* bytes = nullptr;  // Takes the message's own memory: one copy less.
+      void* bytes = nullptr;  // Becomes the message's own memory, which saves a copy.
       std::size_t size = 0;
       const int result = nng_recv(socket_, &bytes, &size, flags_);
       if (result == NNG_EAGAIN || result == NNG_ETIMEDOUT) return 0;

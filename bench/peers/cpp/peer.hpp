@@ -1,25 +1,25 @@
-// What every rival in C++ shares: the roles, the payload, the clock, the talk with run.py. A rival
-// adds the two ends of a channel and main():
+// What all rivals in C++ share: the roles, and the protocol by which they talk with run.py. Payloads,
+// clock and timing are those of bench/harness. A rival adds the two ends of a channel and main():
 //
 //     struct Pipe {
 //       class Receiver {                                        // Makes the channel.
 //        public:
 //         Receiver(const Options& options, const std::string& channel);
-//         // Hands over what is there, or waits for it; may give up and return 0.
+//         // Passes what is there to on_record, or waits for it; may give up. Returns how many.
 //         template <class OnRecord> std::size_t poll(const OnRecord& on_record);
 //       };
 //       class Sender {                                          // Joins it.
 //        public:
 //         Sender(const Options& options, const std::string& channel);
 //         void send(std::span<const std::byte> record);         // Waits for room.
-//         void flush();                                         // Sends what is still held back.
+//         void flush();                                         // Sends what was held back.
 //       };
 //     };
 //     int main(int argc, char** argv) { return run_peer<Pipe>(argc, argv); }
 //
-// One role is one process. On stdin and stdout: it says "ready" when its receiver is there, joins
-// and warms up after the first "go", says "warm", measures after the second, prints one line of
-// JSON, and leaves when stdin ends: nobody goes before all are done.
+// Each role is a process. It prints "ready" when its receiver is there. When it reads the first "go" it
+// joins and warms up, then prints "warm". When it reads the second "go" it measures, then prints one
+// line of JSON. It exits when stdin ends, so that none exits before all are done.
 #pragma once
 
 #include <fcntl.h>
@@ -32,7 +32,6 @@
 #include <charconv>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <fstream>
@@ -44,25 +43,31 @@
 #include <thread>
 #include <vector>
 
-#include "bench/payload.hpp"
+#include "bench/harness/clock.hpp"
+#include "bench/harness/payload.hpp"
+#include "bench/harness/spin.hpp"
 
 namespace leat::peers {
 
+using bench::now_ns;
 using bench::OutgoingPayloads;
 using bench::Payload;
+using bench::relax;
 using bench::Verify;
 
-inline constexpr std::size_t kQueueRecords = 1024;     // Of rivals whose queue counts records.
-inline constexpr std::chrono::milliseconds kIdle{20};  // How long a worker waits before it counts.
+inline constexpr std::size_t kQueueRecords = 1024;  // For queues whose size is in records.
+// After this time a worker that waits checks whether all records have been received.
+inline constexpr std::chrono::milliseconds kIdle{20};
 inline constexpr std::uint64_t kMaxWorkers = 64;
 
 struct Options {
   std::string role;
   std::string directory;
   std::size_t size = 100;
-  std::uint64_t records = 1000;  // Of this sender; of the reader: all.
+  std::uint64_t records = 1000;  // Of each sender; a reader receives all of them.
   std::uint64_t warm_up = 100;   // The same.
-  std::uint64_t batch = 1;  // Records handed over at a time; a worker, 0: as many as are there.
+  std::uint64_t batch =
+      1;  // Records sent, or taken by a worker, at a time; 0: as many as are there.
   std::uint64_t index = 0;  // Which of the senders or workers this is.
   std::uint64_t senders = 1;
   std::uint64_t workers = 1;
@@ -119,18 +124,7 @@ inline Options parse_options(int argc, char** argv) {
   return options;
 }
 
-// The same clock in all processes, also in those of other languages.
-inline std::uint64_t now_ns() noexcept {
-  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
-}
-
-inline void relax() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
-// Of one that spins and found nothing: the same for all, in the other languages, too.
+// After a spinning role has found nothing: the same for all, also in the other languages.
 inline void pause_between_looks(const Options& options) noexcept {
   if (options.spin) relax();
 }
@@ -185,9 +179,9 @@ void be_writer(const Options& options) {
   await_end();
 }
 
-// A spinning reader that found nothing looks away for so many pauses, 25 us on our machine. One
-// that looks again at once takes each cache line from the writer while that writes it, and slows both
-// down 1.3 (Boost) to 3 times (Disruptor), if it comes to that.
+// A spinning reader that has found nothing makes this many pauses, which take 25 us on our machine. One
+// that polls again at once takes each cache line from the writer while it is being written, which can
+// slow both down by a factor of 1.3 (Boost) to 3 (Disruptor).
 inline constexpr int kLookAwayPauses = 1000;
 
 template <class Rival>
@@ -218,12 +212,29 @@ void be_reader(const Options& options) {
 
 // --- Round trips -------------------------------------------------------------------------------
 
+template <class Number>
+void write_numbers(const std::string& file, const std::vector<Number>& numbers) {
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(numbers.data()),
+             static_cast<std::streamsize>(numbers.size() * sizeof(Number)));
+}
+
+// As 32-bit numbers; a duration of more than 4 s counts as 4 s.
+inline void write_samples(const std::string& file, const std::vector<std::uint64_t>& samples_ns) {
+  std::vector<std::uint32_t> clamped;
+  for (const std::uint64_t sample_ns : samples_ns) {
+    clamped.push_back(static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(sample_ns, std::numeric_limits<std::uint32_t>::max())));
+  }
+  write_numbers(file, clamped);
+}
+
 template <class Rival>
 void be_caller(const Options& options) {
   const Payload payload(options.size, Verify::ends);
   OutgoingPayloads outgoing(payload);
   typename Rival::Receiver receiver(options, "back");
-  std::vector<std::uint32_t> samples_ns(options.records, 1);  // Touched before the time starts.
+  auto samples_ns = bench::empty_samples(options.records);
   say("ready");
   await_go();
   typename Rival::Sender sender(options, "there");
@@ -241,23 +252,12 @@ void be_caller(const Options& options) {
   say("warm");
   await_go();
 
-  // Two passes: reading the clock for each message would be part of the mean.
-  const std::uint64_t started_ns = now_ns();
-  for (std::uint64_t i = 0; i < options.records; ++i) call();
-  const std::uint64_t ended_ns = now_ns();
-  std::uint64_t before_ns = ended_ns;
-  for (std::uint32_t& sample_ns : samples_ns) {
-    call();
-    const std::uint64_t after_ns = now_ns();
-    sample_ns = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(after_ns - before_ns, std::numeric_limits<std::uint32_t>::max()));
-    before_ns = after_ns;
-  }
-  std::ofstream(options.directory + "/samples", std::ios::binary)
-      .write(reinterpret_cast<const char*>(samples_ns.data()),
-             static_cast<std::streamsize>(samples_ns.size() * sizeof samples_ns[0]));
-  say("{\"started_ns\": " + std::to_string(started_ns) +
-      ", \"ended_ns\": " + std::to_string(ended_ns) + "}");
+  // Two passes, so that reading the clock for each message is not part of the mean.
+  const bench::Pass pass = bench::time_all(options.records, call);
+  (void)bench::time_each(samples_ns, call);
+  write_samples(options.directory + "/samples", samples_ns);
+  say("{\"started_ns\": " + std::to_string(pass.started_ns) +
+      ", \"ended_ns\": " + std::to_string(pass.ended_ns) + "}");
   await_end();
 }
 
@@ -287,7 +287,8 @@ void be_answerer(const Options& options) {
 
 // --- Each record to one of several workers -----------------------------------------------------
 
-// How many each worker has received: shared by all of them, to know when all is done.
+// How many records each worker has received, in memory shared by all workers: so each knows when all
+// records have been received.
 class Counters {
  public:
   explicit Counters(const Options& options) : index_{options.index} {
@@ -303,7 +304,7 @@ class Counters {
   Counters& operator=(const Counters&) = delete;
   ~Counters() { ::munmap(words_, kBytes); }
 
-  // relaxed: only numbers are compared, no other memory is read by them.
+  // relaxed, as the loads: only the counts themselves matter.
   void set(std::uint64_t count) noexcept {
     std::atomic_ref(words_[index_]).store(count, std::memory_order_relaxed);
   }
@@ -350,15 +351,14 @@ void be_worker(const Options& options) {
   say("warm");
   await_go();
   receive((options.warm_up + options.records) * options.senders);
-  std::ofstream(options.directory + "/received." + std::to_string(options.index), std::ios::binary)
-      .write(reinterpret_cast<const char*>(received.data()),
-             static_cast<std::streamsize>(received.size() * sizeof received[0]));
+  write_numbers(options.directory + "/received." + std::to_string(options.index), received);
   say("{\"ended_ns\": " + std::to_string(last_ns) + "}");
   await_end();
 }
 
 // --- A publisher dies ----------------------------------------------------------------------------
-// Records are {whose, when sent, when the victim was killed}, and zeros.
+// A record holds who sent it (0: the victim, 1: the survivor), when, and when the victim was killed (0:
+// not yet), then zeros.
 
 template <class Rival>
 void be_victim(const Options& options) {
@@ -375,7 +375,7 @@ void be_victim(const Options& options) {
   }
 }
 
-// Publishes every 100 us, and passes on to the watcher when the victim was killed.
+// Publishes every 100 us, and tells the watcher when the victim was killed.
 template <class Rival>
 void be_survivor(const Options& options) {
   say("ready");
@@ -384,13 +384,13 @@ void be_survivor(const Options& options) {
   std::thread listener([&] {
     std::string line;
     while (std::getline(std::cin, line)) killed_ns = std::stoull(line);
-    std::_Exit(0);  // The other thread may be stuck for ever; the driver has what it wanted.
+    std::_Exit(0);  // The other thread may be stuck forever; the driver has its result.
   });
   listener.detach();
   std::vector<std::byte> record(options.size);
   typename Rival::Sender sender(options, "data");
   for (bool is_first = true; true; is_first = false) {
-    const std::uint64_t killed = killed_ns;  // Before the clock: then it is later than the kill.
+    const std::uint64_t killed = killed_ns;  // Read before the clock, so the record is sent later.
     const std::array<std::uint64_t, 3> words = {1, now_ns(), killed};
     std::memcpy(record.data(), words.data(), sizeof words);
     sender.send(record);
@@ -405,7 +405,7 @@ void be_watcher(const Options& options) {
   struct Seen {
     std::uint64_t sent_ns, received_ns;
   };
-  constexpr std::size_t kRemembered = 100'000;  // Some seconds of the survivor.
+  constexpr std::size_t kRemembered = 100'000;  // Several seconds of the survivor's records.
   typename Rival::Receiver receiver(options, "data");
   say("ready");
   await_go();
@@ -434,7 +434,7 @@ void be_watcher(const Options& options) {
   await_end();
 }
 
-// Every rival's main().
+// The main() of every rival.
 template <class Rival>
 int run_peer(int argc, char** argv) {
   try {

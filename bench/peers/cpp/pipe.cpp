@@ -1,4 +1,4 @@
-// A named pipe: what the kernel offers everybody. One write(2) per record, or per batch of them.
+// A named pipe. One write(2) for each record, or for each batch.
 #include <poll.h>
 #include <sys/stat.h>
 
@@ -25,16 +25,16 @@ struct Pipe {
         : size_{options.size},
           is_shared_{options.is_group()},
           spins_{options.spin},
-          // A worker takes one record at a time: the rest may be somebody else's.
+          // A worker reads one record at a time and leaves the rest to the others.
           read_bytes_{is_shared_ ? size_ : std::max(kReadBytes, size_)},
           buffer_(size_ + read_bytes_) {
       const std::string path = path_of(options, channel);
       if (::mkfifo(path.c_str(), 0600) != 0 && errno != EEXIST)
         throw failure("cannot make " + path);
-      // For writing, too: a pipe without writers would be at its end.
+      // Opened for writing, too: without a writer, reads would return end of file.
       file_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | (is_shared_ || spins_ ? O_NONBLOCK : 0));
       if (file_ < 0) throw failure("cannot open " + path);
-      (void)::fcntl(file_, F_SETPIPE_SZ, kPipeBytes);  // Without the right to it: the default.
+      (void)::fcntl(file_, F_SETPIPE_SZ, kPipeBytes);  // If not permitted, the default stays.
     }
     Receiver(const Receiver&) = delete;
     Receiver& operator=(const Receiver&) = delete;

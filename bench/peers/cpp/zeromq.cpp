@@ -1,4 +1,4 @@
-// ZeroMQ over ipc: a PUSH socket sends to PULL sockets, to several in turns.
+// ZeroMQ over ipc: a PUSH socket sends to one PULL socket, or to several in turn.
 #include <zmq.h>
 
 #include "peer.hpp"

@@ -1,5 +1,5 @@
-//! The two ends of an iceoryx2 service. Everything of it lies in the driver's directory, or has a
-//! name that begins with that of the directory: so it is gone when the driver says so.
+//! The two ends of an iceoryx2 service. All its files lie in the driver's directory, or have a name that
+//! begins with the directory's, so that the driver can remove them.
 
 use crate::talk::{Options, Outcome};
 use iceoryx2::port::publisher::Publisher;
@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 const BUFFER_RECORDS: usize = 1024;
-const MAX_PUBLISHERS: usize = 4; // A victim, its survivor, and room for the remains of others.
+const MAX_PUBLISHERS: usize = 4; // A victim, its survivor, and some for leftovers.
 
 pub struct Channels {
     node: Node<ipc::Service>,
@@ -20,7 +20,7 @@ pub struct Channels {
 
 pub struct Sender {
     publisher: Publisher<ipc::Service, [u8], ()>,
-    marker: Cell<Option<String>>, // Until the receiver is known to be connected.
+    marker: Cell<Option<String>>, // None once the receiver is known to be connected.
     _service: PortFactory<ipc::Service, [u8], ()>,
 }
 
@@ -95,7 +95,7 @@ impl Channels {
 }
 
 impl Sender {
-    /// Writes the record to where the receiver sees it; waits for room.
+    /// Writes the record where the receiver sees it; waits for room.
     pub fn send(&self, record: &[u8]) -> Outcome<()> {
         let sample = self.publisher.loan_slice_uninit(record.len())?;
         sample.write_from_slice(record).send()?;
@@ -108,15 +108,15 @@ impl Sender {
     }
 }
 
-/// A subscriber joins a new publisher when it next looks for records; until then, the publisher does
-/// not wait for it and drops what exceeds the buffer. So the receiver says that it is there by making
-/// this file, and the sender sends only one record before.
+/// A subscriber connects to a new publisher when it next looks for records. Until then the publisher does
+/// not wait for it, and drops what exceeds the buffer. So the sender sends only one record before the
+/// receiver has created this file.
 fn marker_of(directory: &str, publisher: u128) -> String {
     format!("{directory}/joined.{publisher:x}")
 }
 
 impl Receiver {
-    /// Hands over the next record if there is one; returns how many that were.
+    /// Passes on the next record if there is one; returns how many.
     pub fn poll(&self, mut on_record: impl FnMut(&[u8]) -> Outcome<()>) -> Outcome<u64> {
         match self.subscriber.receive()? {
             Some(sample) => {

@@ -1,6 +1,5 @@
-//! iceoryx2 on the scenarios of `leat bench`: publish-subscribe between processes, as zero-copy
-//! loans, waiting for room instead of overwriting. The roles and the talk are those of
-//! cpp/peer.hpp.
+//! iceoryx2 on the scenarios of `leat bench`: publish-subscribe between processes, by zero-copy loans,
+//! waiting for room instead of overwriting. The roles and the protocol are those of cpp/peer.hpp.
 
 mod channel;
 mod payload;
@@ -13,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use talk::{await_end, await_go, now_ns, say, Options, Outcome};
 
-const REMEMBERED: usize = 100_000; // Some seconds of the survivor.
+const REMEMBERED: usize = 100_000; // Several seconds of the survivor's records.
 
 fn publish(sender: &Sender, payload: &mut Payload, count: u64) -> Outcome<()> {
     for _ in 0..count {
@@ -130,7 +129,7 @@ fn answer(channels: &Channels, options: &Options) -> Outcome<()> {
     Ok(())
 }
 
-// Records are {whose, when sent, when the victim was killed}, and zeros.
+// Records are as in cpp/peer.hpp.
 
 fn be_victim(options: &Options, channels: &Channels) -> Outcome<()> {
     say("ready");
@@ -152,14 +151,14 @@ fn survive(options: &Options, channels: &Channels) -> Outcome<()> {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             KILLED_NS.store(line.parse().unwrap_or(0), Ordering::Relaxed);
         }
-        std::process::exit(0) // The other thread may be stuck for ever.
+        std::process::exit(0) // The other thread may be stuck forever.
     });
     let mut record = vec![0u8; options.size];
     let sender = channels.sender("data")?;
     let mut is_first = true;
     loop {
         record[..8].copy_from_slice(&1u64.to_le_bytes());
-        // Before the clock: then the clock is later than the kill.
+        // Read before the clock, so the record is sent later.
         record[16..24].copy_from_slice(&KILLED_NS.load(Ordering::Relaxed).to_le_bytes());
         record[8..16].copy_from_slice(&now_ns().to_le_bytes());
         sender.send(&record)?;

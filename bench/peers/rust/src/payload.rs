@@ -1,5 +1,5 @@
-//! The same payloads as src/bench/payload.hpp: the sequence in the first and in the last eight
-//! bytes, prepared some records ahead in memory of the sender.
+//! The same payloads as bench/harness/payload.hpp: the sequence number in the first and in the last eight
+//! bytes, prepared some records ahead in the sender's own memory.
 
 use crate::talk::Outcome;
 

@@ -1,4 +1,4 @@
-//! The command line, the clock, and the talk with run.py over stdin and stdout.
+//! The command line, the clock, and the protocol with run.py over stdin and stdout.
 
 use std::io::Write;
 
@@ -25,7 +25,7 @@ impl Options {
         };
         while let Some(name) = arguments.next() {
             if name == "--spin" {
-                continue; // It always does.
+                continue; // It always spins.
             }
             let value = arguments.next().ok_or(format!("{name} needs a value"))?;
             match name.as_str() {
@@ -53,14 +53,14 @@ pub fn now_ns() -> u64 {
         tv_sec: 0,
         tv_nsec: 0,
     };
-    // SAFETY: the time is ours, and this clock is always there.
+    // SAFETY: `time` is a local variable, and this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 pub fn say(line: &str) {
     let mut output = std::io::stdout().lock();
-    // If nobody listens any more, the end of stdin will tell.
+    // If nobody reads stdout any more, stdin ends, too.
     let _ = writeln!(output, "{line}").and_then(|()| output.flush());
 }
 

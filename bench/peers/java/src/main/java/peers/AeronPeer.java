@@ -11,7 +11,7 @@ import io.aeron.logbuffer.FragmentHandler;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.concurrent.SleepingIdleStrategy;
 
-/** Aeron over IPC; README.md says why it is set like this. */
+/** Aeron over IPC; README.md gives the reasons for these settings. */
 final class AeronPeer implements Rival {
   private static final int TERM_BYTES = 64 << 20;
   private static final long DRIVER_SLEEP_NS = 1_000_000;
@@ -42,7 +42,7 @@ final class AeronPeer implements Rival {
     MediaDriver.launch(context);
     Talk.say("ready");
     Talk.awaitEnd();
-    LockSupport.park();  // The driver is needed for as long as run.py lets this process be.
+    LockSupport.park();  // The driver is needed until run.py ends this process.
   }
 
   private Aeron aeron;

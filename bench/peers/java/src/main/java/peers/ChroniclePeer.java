@@ -10,7 +10,7 @@ import net.openhft.chronicle.queue.impl.single.SingleChronicleQueueBuilder;
 import net.openhft.chronicle.queue.rollcycles.LargeRollCycles;
 import net.openhft.chronicle.wire.DocumentContext;
 
-/** Chronicle Queue with its files in shared memory. Nothing is reused: its files only grow. */
+/** Chronicle Queue with its files in shared memory, which only grow. */
 final class ChroniclePeer implements Rival {
   private static final long BLOCK_BYTES = 256L << 20;
 

@@ -14,14 +14,14 @@ import java.nio.file.Path;
 
 /** LMAX Disruptor: both sides are threads of this process. */
 final class DisruptorPeer {
-  private static final int RING_BYTES = 8 << 20;  // As the topic of `leat bench log`.
+  private static final int RING_BYTES = 8 << 20;  // As much as the topic of `leat bench log`.
 
-  /** A slot: memory of its own for one record. */
+  /** A slot with memory for one record. */
   private static final class Slot {
     private long address;
   }
 
-  /** BusySpinWaitStrategy, but it looks away: see cpp/peer.hpp. */
+  /** BusySpinWaitStrategy with the pauses of cpp/peer.hpp. */
   private static final class LookAwayWaitStrategy implements WaitStrategy {
     @Override
     public long waitFor(long sequence, Sequence cursor, Sequence dependent, SequenceBarrier barrier)
@@ -38,8 +38,8 @@ final class DisruptorPeer {
 
   private final Options options;
   private final Payload payload;
-  private long expected;           // Of whoever checks.
-  private volatile long received;  // Of the consumer; written once a batch.
+  private long expected;           // Used by the side that checks.
+  private volatile long received;  // By the consumer; written once for each batch.
 
   private DisruptorPeer(Options options) {
     this.options = options;

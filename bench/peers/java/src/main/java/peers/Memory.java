@@ -3,10 +3,10 @@ package peers;
 import java.lang.reflect.Field;
 import sun.misc.Unsafe;
 
-/** Memory outside the heap, by address: what all the rivals of this JVM keep their records in. */
+/** Memory outside the heap, by address, in which all rivals on the JVM keep their records. */
 final class Memory {
   private static final Unsafe UNSAFE = find();
-  private static final int LOOP_LIMIT = 256;  // Above it the library's copy is faster.
+  private static final int LOOP_LIMIT = 256;  // Above this size the library's copy is faster.
 
   private Memory() {}
 
@@ -49,6 +49,6 @@ final class Memory {
     for (int i = 0; i < last; i += Long.BYTES) {
       UNSAFE.putLong(to + i, UNSAFE.getLong(from + i));
     }
-    UNSAFE.putLong(to + last, UNSAFE.getLong(from + last));  // Overlaps the piece before it.
+    UNSAFE.putLong(to + last, UNSAFE.getLong(from + last));  // May overlap the piece before it.
   }
 }

@@ -16,7 +16,7 @@ final class Options {
     Set<String> ignored = Set.of("--batch", "--index", "--senders", "--workers");
     for (int i = 1; i < arguments.length; i++) {
       String name = arguments[i];
-      if (name.equals("--spin")) continue;  // They all do.
+      if (name.equals("--spin")) continue;  // All of them spin anyway.
       if (i + 1 == arguments.length) throw new IllegalArgumentException(name + " needs a value");
       String value = arguments[++i];
       switch (name) {
@@ -33,7 +33,7 @@ final class Options {
     if (size < Long.BYTES) throw new IllegalArgumentException("--size is at least 8");
   }
 
-  /** Of a victim and its survivor both publish. */
+  /** A victim and its survivor both publish. */
   boolean isOnlyPublisher() {
     return !role.equals("victim") && !role.equals("survivor");
   }

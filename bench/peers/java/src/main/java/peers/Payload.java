@@ -1,8 +1,8 @@
 package peers;
 
 /**
- * The same payloads as src/bench/payload.hpp: the sequence in the first and in the last eight bytes,
- * prepared some records ahead in memory of the sender.
+ * The same payloads as bench/harness/payload.hpp: the sequence number in the first and in the last eight
+ * bytes, prepared some records ahead in the sender's own memory.
  */
 final class Payload {
   private static final int BUFFERS = 8;

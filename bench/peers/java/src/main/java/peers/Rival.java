@@ -8,12 +8,12 @@ interface Rival {
   }
 
   interface Receiver {
-    /** Hands over what is there; returns how many records that were, perhaps 0. */
+    /** Passes on what is there; returns how many records, possibly 0. */
     int poll(OnRecord onRecord);
   }
 
   interface Sender {
-    /** Copies the record from there to where receivers see it; waits for room. */
+    /** Copies the record from that address to where receivers see it; waits for room. */
     void send(long address, int length);
   }
 

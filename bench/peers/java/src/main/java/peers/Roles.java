@@ -8,15 +8,15 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.locks.LockSupport;
 
-/** What each role does, as in cpp/peer.hpp: the same order, the same counts, the same words. */
+/** What each role does: the same steps, counts and words as in cpp/peer.hpp. */
 final class Roles {
-  private static final int REMEMBERED = 1 << 17;  // Some seconds of the survivor.
+  private static final int REMEMBERED = 1 << 17;  // Several seconds of the survivor's records.
   private static final long PAUSE_NS = 100_000;
   static final int LOOK_AWAY_PAUSES = 1000;  // As in cpp/peer.hpp.
 
   private final Rival rival;
   private final Options options;
-  private long sequence;  // Of the reader or the caller: the next one.
+  private long sequence;  // The next one of the reader or the caller.
   private volatile long killedNs;
 
   Roles(Rival rival, Options options) {
@@ -96,7 +96,7 @@ final class Roles {
     Rival.Sender sender = rival.sender(options, "there");
     Payload payload = new Payload(options.size);
     Rival.OnRecord onRecord = this::take;
-    // Both passes, so that the code of both is compiled before the time starts.
+    // The warm-up includes both passes, so that the code of both is compiled before the time starts.
     pass(sender, receiver, onRecord, payload, options.warmUp / 2);
     timedPass(sender, receiver, onRecord, payload, new int[(int) ((options.warmUp + 1) / 2)]);
     int[] samplesNs = new int[(int) options.records];
@@ -185,7 +185,7 @@ final class Roles {
     Rival.Sender sender = rival.sender(options, "data");
     for (boolean isFirst = true; true; isFirst = false) {
       Memory.putLong(record, 1);
-      Memory.putLong(record + 16, killedNs);  // Before the clock: then it is later than the kill.
+      Memory.putLong(record + 16, killedNs);  // Read before the clock, so the record is sent later.
       Memory.putLong(record + 8, System.nanoTime());
       sender.send(record, options.size);
       if (isFirst) Talk.say("warm");

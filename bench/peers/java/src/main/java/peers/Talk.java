@@ -5,7 +5,7 @@ import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 
-/** The talk with run.py over stdin and stdout. */
+/** The protocol with run.py over stdin and stdout. */
 final class Talk {
   private static final BufferedReader IN = new BufferedReader(new InputStreamReader(System.in));
 
@@ -35,8 +35,8 @@ final class Talk {
   }
 
   /**
-   * Runs the role in a thread that run.py recognises by its name, to pin it; ends the process with
-   * it, whatever threads the rival has left.
+   * Runs the role in a thread that run.py finds by its name, to pin it; ends the process when the role
+   * ends, even if the rival still has threads.
    */
   static void runAsRole(Runnable role) {
     Thread thread = new Thread(() -> {
@@ -47,7 +47,7 @@ final class Talk {
         System.err.println(error);
         code = 1;
       }
-      Runtime.getRuntime().halt(code);  // Nothing waits for the threads or files of the rival.
+      Runtime.getRuntime().halt(code);  // Does not wait for the rival's threads or files.
     }, "role");
     thread.start();
   }

@@ -1,0 +1,384 @@
+// leat bench log: records per second, and what each costs publisher and subscriber.
+//
+// The floor is a bare ring whose writer copies the payload from its own memory, as publish() does; a
+// writer that makes the payload in the slot itself is faster for 8 bytes, and is reported as well. Log
+// and ring get their payloads from the same kind of prepared buffers. Whatever is compared is measured
+// in turns, so that everything else that the machine does affects all alike. Each turn also measures
+// how far apart the two CPUs are: on a virtual machine that changes from second to second, and all
+// figures with it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+
+#include "bench/floors/floors.hpp"
+#include "bench/leat/log.hpp"
+#include "bench/output/output.hpp"
+#include "bench/statistics.hpp"
+#include "commands.hpp"
+
+namespace leat::bench {
+namespace {
+
+constexpr std::array<std::size_t, 4> kSizes = {8, 32, 100, 1024};
+constexpr std::size_t kMaxSize = (1u << 19) - 16;  // What the topic takes.
+constexpr std::uint64_t kCacheLineTrips = 20'000;
+constexpr std::uint32_t kMaxEach = 200;  // Publishers, and subscribers.
+
+struct Options {
+  std::size_t size = 100;
+  std::uint64_t records = 0;  // 0: as many as take about 0.1 s.
+  std::uint32_t publishers = 1;
+  std::uint32_t subscribers = 1;
+  std::string mode;  // Empty: exclusive if there is one publisher, else shared.
+  std::uint32_t batch = 1;
+  std::uint64_t rate = 0;
+  int runs = 5;
+  std::vector<int> cpus;
+  std::string verify = "ends";
+  JsonOption json;
+};
+
+// One line of the table.
+struct Case {
+  LogOptions log;
+  std::optional<LogOptions> one;  // 1 publisher, 1 subscriber: what the case is compared with.
+};
+
+std::uint64_t default_records(std::size_t size) {
+  return std::max<std::uint64_t>(1'000'000'000 / (size + 100), 1000);
+}
+
+const char* name_of(Mode mode) { return mode == Mode::exclusive ? "exclusive" : "shared"; }
+
+std::string title_of(const LogOptions& log) {
+  std::string title =
+      fmt::format("{}, {} to {}", name_of(log.mode), log.publishers, log.subscribers);
+  if (log.batch > 1) title += fmt::format(", batches of {}", log.batch);
+  if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
+  return title;
+}
+
+// The project's goal for `ratio` (with several publishers, for `ratio_to_one`) without a rate.
+std::optional<double> target_of(const LogOptions& log) {
+  struct Target {
+    Mode mode;
+    std::uint32_t publishers, batch;
+    std::array<double, 4> by_size;
+  };
+  static constexpr Target kTargets[] = {{Mode::exclusive, 1, 1, {2.0, 0.9, 0.8, 1.0}},
+                                        {Mode::exclusive, 1, 16, {1.3, 0.6, 0.3, 0.8}},
+                                        {Mode::shared, 1, 1, {5, 2.2, 1.2, 1.2}},
+                                        {Mode::shared, 2, 1, {1.3, 1.3, 1.3, 1.3}}};
+  const auto size = std::find(kSizes.begin(), kSizes.end(), log.size);
+  if (size == kSizes.end() || log.subscribers != 1 || log.rate != 0) return std::nullopt;
+  for (const Target& target : kTargets) {
+    if (target.mode == log.mode && target.publishers == log.publishers &&
+        target.batch == log.batch) {
+      return target.by_size[static_cast<std::size_t>(size - kSizes.begin())];
+    }
+  }
+  return std::nullopt;
+}
+
+Case make_case(const LogOptions& log) {
+  if (log.publishers == 1 && log.subscribers == 1) return {log, std::nullopt};
+  LogOptions one = log;
+  one.publishers = one.subscribers = 1;
+  return {log, one};
+}
+
+// The headline table: every size, every way to publish.
+std::vector<std::vector<Case>> all_cases(const LogOptions& common, bool choose_records) {
+  std::vector<std::vector<Case>> sizes;
+  for (const std::size_t size : kSizes) {
+    LogOptions log = common;
+    log.size = size;
+    if (choose_records) log.records = default_records(size);
+    std::vector<Case> cases{make_case(log)};
+    log.batch = 16;
+    cases.push_back(make_case(log));
+    log.batch = 1;
+    log.mode = Mode::shared;
+    cases.push_back(make_case(log));
+    log.publishers = 2;
+    cases.push_back(make_case(log));
+    sizes.push_back(std::move(cases));
+  }
+  return sizes;
+}
+
+// All measurements of one size, run by run.
+struct Turns {
+  std::vector<double> cache_lines_ns;  // Round trips.
+  std::vector<double> floors_ns;
+  std::vector<double> floors_in_place_ns;
+  std::vector<LogOptions> settings;             // Each once, however many cases need it.
+  std::vector<std::vector<MessageCost>> costs;  // By setting, then by run.
+
+  std::size_t index_of(const LogOptions& setting) const {
+    return static_cast<std::size_t>(std::find(settings.begin(), settings.end(), setting) -
+                                    settings.begin());
+  }
+};
+
+Turns measure_in_turns(const std::vector<Case>& cases, int runs, const std::vector<int>& cpus,
+                       const Progress& progress) {
+  Turns turns;
+  const auto want = [&](const LogOptions& setting) {
+    if (turns.index_of(setting) == turns.settings.size()) turns.settings.push_back(setting);
+  };
+  for (const Case& one : cases) {
+    want(one.log);
+    if (one.one) want(*one.one);
+  }
+  turns.costs.resize(turns.settings.size());
+
+  const LogOptions& first = turns.settings.front();
+  const Placement placement{cpus};
+  const auto ring_ns = [&](PayloadSource source) {
+    return ring_ns_per_record(
+        {.size = first.size, .records = first.records, .verify = first.verify, .source = source},
+        placement);
+  };
+  for (int run = 1; run <= runs; ++run) {
+    const auto show = [&](const std::string& what) {
+      progress.show(fmt::format("{} B, run {} of {}: {}", first.size, run, runs, what));
+    };
+    turns.cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, placement));
+    show("ring");
+    turns.floors_ns.push_back(ring_ns(PayloadSource::copied));
+    turns.floors_in_place_ns.push_back(ring_ns(PayloadSource::in_place));
+    for (std::size_t i = 0; i < turns.settings.size(); ++i) {
+      show(title_of(turns.settings[i]));
+      turns.costs[i].push_back(measure_log(turns.settings[i], cpus));
+    }
+  }
+  return turns;
+}
+
+Json to_json(const std::vector<MessageCost>& costs) {
+  Json runs = Json::array();
+  for (const MessageCost& cost : costs) {
+    runs.push_back({{"records_per_second", cost.per_second()},
+                    {"ns_per_record", cost.ns},
+                    {"publisher_cpu_ns_per_record", cost.sender_cpu_ns},
+                    {"publisher_wait_ns_per_record", cost.sender_wait_ns},
+                    {"subscriber_cpu_ns_per_record", cost.receiver_cpu_ns}});
+  }
+  return runs;
+}
+
+Json parameters_of(const LogOptions& log) {
+  return {{"size", log.size},
+          {"records", log.records},
+          {"publishers", log.publishers},
+          {"subscribers", log.subscribers},
+          {"mode", name_of(log.mode)},
+          {"batch", log.batch},
+          {"rate", log.rate},
+          {"verify", log.verify == Verify::full ? "full" : "ends"},
+          {"capacity_bytes", kLogCapacityBytes}};
+}
+
+// runs, median, floor, ratio of one case.
+Json results_of(const Case& measured, const Turns& turns) {
+  Json runs = to_json(turns.costs[turns.index_of(measured.log)]);
+  const Json median_run = median_of(runs);
+  const double cost_ns = median_run["ns_per_record"];
+  const double floor_ns = median(turns.floors_ns);
+  const double floor_in_place_ns = median(turns.floors_in_place_ns);
+  Json results = {{"runs", std::move(runs)},
+                  {"median", median_run},
+                  {"floor", floor_ns},
+                  {"ratio", cost_ns / floor_ns},
+                  {"floor_in_place", floor_in_place_ns},
+                  {"ratio_in_place", cost_ns / floor_in_place_ns},
+                  {"cache_line_round_trip_ns", turns.cache_lines_ns}};
+  if (measured.one) {
+    const Json one = median_of(to_json(turns.costs[turns.index_of(*measured.one)]));
+    results["one"] = one;
+    if (measured.log.publishers > 1) {
+      results["ratio_to_one"] = cost_ns / one["ns_per_record"].get<double>();
+    }
+    if (measured.log.subscribers > 1) {
+      results["publisher_cpu_ratio_to_one"] =
+          median_run["publisher_cpu_ns_per_record"].get<double>() /
+          one["publisher_cpu_ns_per_record"].get<double>();
+    }
+  }
+  return results;
+}
+
+void print_head(const Json& report, int runs) {
+  fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
+  fmt::print("Nanoseconds per record; CPU time of the publishers is without their waiting.\n\n");
+  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>6}\n", "", "bytes",
+             "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target", "line");
+}
+
+void print_row(const LogOptions& log, const Json& results) {
+  const Json& middle = results["median"];
+  const auto target = target_of(log);
+  const char* to_one = log.publishers > 1 ? "ratio_to_one" : "publisher_cpu_ratio_to_one";
+  fmt::print(
+      "{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7} {:>6.0f}\n",
+      title_of(log), log.size, middle["ns_per_record"].get<double>(),
+      middle["records_per_second"].get<double>() / 1e6,
+      middle["publisher_cpu_ns_per_record"].get<double>(),
+      middle["subscriber_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
+      results["ratio"].get<double>(),
+      results.contains(to_one) ? fmt::format("{:.2f}", results[to_one].get<double>()) : "",
+      target ? fmt::format("{:.1f}", *target) : "",
+      median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+  std::fflush(stdout);
+}
+
+void print_foot() {
+  fmt::print(
+      "\nfloor: a bare ring between two processes, its payload copied in; ratio: ns / floor.\n"
+      "to one: against 1 publisher and 1 subscriber: ns with several publishers, else pub CPU.\n"
+      "target: for the ratio; with several publishers for to one.\n"
+      "line: round trip of a bare cache line between the two CPUs, meanwhile.\n");
+}
+
+// A batch is one claim, which may take at most half a segment.
+void check_batch(const LogOptions& log) {
+  const std::uint64_t of_one = (log.size + 4 + 7) / 8 * 8;
+  if (log.batch > 1 && 8 + of_one * log.batch > kMaxSize) {
+    throw Failure(kExitUsage,
+                  fmt::format("--batch {} of --size {} is too much for one claim; up to {} fit",
+                              log.batch, log.size, (kMaxSize - 8) / of_one));
+  }
+}
+
+LogOptions log_options(const Options& options) {
+  const bool exclusive =
+      options.mode.empty() ? options.publishers == 1 : options.mode == "exclusive";
+  const LogOptions log{
+      .size = options.size,
+      .records = options.records != 0 ? options.records : default_records(options.size),
+      .publishers = options.publishers,
+      .subscribers = options.subscribers,
+      .mode = exclusive ? Mode::exclusive : Mode::shared,
+      .batch = options.batch,
+      .rate = options.rate,
+      .verify = options.verify == "full" ? Verify::full : Verify::ends};
+  if (exclusive && options.publishers > 1) {
+    throw Failure(kExitUsage,
+                  "an exclusive publisher is the only one: --publishers 1 or --mode shared");
+  }
+  if (options.publishers > 1 && options.size < sizeof(std::uint64_t)) {
+    throw Failure(kExitUsage,
+                  "several publishers need a --size of at least 8, to tell whose a record is");
+  }
+  check_batch(log);
+  return log;
+}
+
+void run_log(Options options, bool has_choice) {
+  options.json.check();
+  (void)topic_directory();
+  options.cpus = chosen_cpus(options.cpus);
+  const LogOptions log = log_options(options);
+  const auto plan = has_choice ? std::vector<std::vector<Case>>{{make_case(log)}}
+                               : all_cases(log, options.records == 0);
+
+  Json parameters = {{"runs", options.runs}, {"pin", options.cpus}};
+  if (has_choice) parameters.update(parameters_of(log));
+  Json report = new_report(parameters);
+  const bool with_table = !options.json.takes_stdout();
+  if (with_table) print_head(report, options.runs);
+
+  const SignalScope signals;
+  const Progress progress;
+  for (const std::vector<Case>& cases : plan) {
+    const Turns turns = measure_in_turns(cases, options.runs, options.cpus, progress);
+    progress.clear();
+    for (const Case& measured : cases) {
+      Json results = results_of(measured, turns);
+      if (with_table) print_row(measured.log, results);
+      if (has_choice) {
+        report.update(results);
+      } else {
+        Json entry = {{"parameters", parameters_of(measured.log)}};
+        entry.update(results);
+        report["cases"].push_back(std::move(entry));
+      }
+    }
+  }
+  if (with_table) print_foot();
+  options.json.write(report);
+}
+
+}  // namespace
+
+void add_log(CLI::App& bench) {
+  CLI::App* command = bench.add_subcommand("log", "What a record costs, beside the bare ring");
+  auto options = std::make_shared<Options>();
+  // Given any of these, one case is measured; else a table of the usual ones.
+  std::vector<CLI::Option*> choices;
+  const auto choice = [&](CLI::Option* option, const std::string& text) {
+    choices.push_back(option->option_text(text));
+  };
+  choice(command->add_option("--size", options->size, "Bytes of a record")
+             ->check(CLI::Range(std::size_t{0}, kMaxSize)),
+         "BYTES [100]");
+  command
+      ->add_option("--records", options->records,
+                   "Records of one run, by all publishers together; by default for about 0.1 s")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000'000}))
+      ->option_text("N");
+  choice(command->add_option("--publishers", options->publishers, "Publishing processes")
+             ->check(CLI::Range(1u, kMaxEach)),
+         "N [1]");
+  choice(command
+             ->add_option("--subscribers", options->subscribers,
+                          "Subscribing processes; each gets every record")
+             ->check(CLI::Range(1u, kMaxEach)),
+         "N [1]");
+  choice(command
+             ->add_option("--mode", options->mode,
+                          "Whether the publisher may be the topic's only one; by default if it is")
+             ->check(CLI::IsMember({"exclusive", "shared"})),
+         "exclusive|shared");
+  choice(command->add_option("--batch", options->batch, "Records published at a time")
+             ->check(CLI::Range(1u, 65536u)),
+         "N [1]");
+  choice(command
+             ->add_option("--rate", options->rate,
+                          "Records per second that each publisher sends, in groups of 16; else\n"
+                          "as fast as it goes")
+             ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000})),
+         "N");
+  command
+      ->add_option("--verify", options->verify,
+                   "Check the sequence at both ends of a record, or all its bytes")
+      ->check(CLI::IsMember({"ends", "full"}))
+      ->option_text("ends|full [ends]");
+  add_runs_option(*command, options->runs);
+  add_pin_option(*command, options->cpus);
+  options->json.add_to(*command);
+  command->footer(
+      "Each publisher and subscriber is a process of its own, pinned to a CPU: publishers to the\n"
+      "first ones, subscribers to the rest. The topic holds 8 MiB and blocks when it is full.\n"
+      "Publishers sleep while they wait, so their CPU time is without it; with --rate it is the "
+      "time\n"
+      "around the calls.\n"
+      "The floor is a bare ring with one writer and one reader. Its writer copies the payload "
+      "from\n"
+      "memory of its own, as publishing does. ratio_in_place in the JSON refers to a writer that\n"
+      "makes the payload where it belongs; for 8 bytes that is faster.\n"
+      "Without --size, --publishers, --subscribers, --mode, --batch and --rate: a table of the "
+      "usual\n"
+      "cases.\n\n"
+      "Example:\n  leat bench log --size 100 --publishers 2 --mode shared --pin 0,1 --json");
+  command->callback([options, choices] {
+    run_log(*options, std::any_of(choices.begin(), choices.end(),
+                                  [](const CLI::Option* option) { return option->count() > 0; }));
+  });
+}
+
+}  // namespace leat::bench

@@ -1,0 +1,119 @@
+#include "output.hpp"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "bench/statistics.hpp"
+#include "leat_version.hpp"
+#include "machine.hpp"
+#include "text_file.hpp"
+
+namespace leat::bench {
+namespace {
+
+// The command line as typed: `leat bench …`, wherever the executables are.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string line;
+  for (std::string word; std::getline(file, word, '\0');) {
+    if (line.empty()) {
+      line = "leat bench";
+      continue;
+    }
+    const bool is_plain = !word.empty() && word.find_first_of(" \t\n'\"\\$*?&;|<>()") == word.npos;
+    line += " " + (is_plain ? word : "'" + word + "'");
+  }
+  return line;
+}
+
+}  // namespace
+
+void JsonOption::add_to(CLI::App& command) {
+  // The value is optional; without one, the JSON goes to stdout.
+  option_ =
+      command
+          .add_option("--json", file_, "Print JSON instead of a table; or also write it to FILE")
+          ->expected(0, 1)
+          ->option_text("[=FILE]");
+}
+
+bool JsonOption::asked_for() const noexcept { return option_->count() > 0; }
+
+bool JsonOption::takes_stdout() const noexcept {
+  return asked_for() && (file_.empty() || file_ == "-");
+}
+
+void JsonOption::check() const {
+  if (asked_for() && !takes_stdout()) check_writable(file_);
+}
+
+void JsonOption::write(const Json& report) const {
+  if (!asked_for()) return;
+  write_text(takes_stdout() ? "-" : file_, report.dump(2) + "\n");
+}
+
+Json new_report(Json parameters) {
+  return {{"machine", machine_facts()},
+          {"version", kVersion},
+          {"commit", kCommit},
+          {"date", fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)))},
+          {"command", command_line()},
+          {"parameters", std::move(parameters)}};
+}
+
+Json to_json(const RoundTrip& trip) {
+  const Latency& of = trip.latency;
+  return {{"round_trip_ns", trip.round_trip_ns},
+          {"p50_ns", of.p50},
+          {"p90_ns", of.p90},
+          {"p99_ns", of.p99},
+          {"p999_ns", of.p999},
+          {"max_ns", of.max}};
+}
+
+std::string machine_line(const Json& report) {
+  const Json& machine = report["machine"];
+  return fmt::format("{}, {} CPUs, {}", machine["cpu"].get<std::string>(),
+                     machine["cpus_online"].get<int>(), machine["kernel"].get<std::string>());
+}
+
+std::string runs_line(int runs) {
+  return runs == 1 ? "one run" : fmt::format("median of {}", runs);
+}
+
+Json reduce(const Json& runs, const std::function<double(const std::vector<double>&)>& number_of) {
+  const Json& first = runs.at(0);
+  if (first.is_number()) {
+    std::vector<double> values;
+    for (const Json& run : runs) values.push_back(run.get<double>());
+    return number_of(values);
+  }
+  if (!first.is_object()) return first;
+  Json reduced = Json::object();
+  for (const auto& [key, value] : first.items()) {
+    Json values = Json::array();
+    for (const Json& run : runs) values.push_back(run.at(key));
+    reduced[key] = reduce(values, number_of);
+  }
+  return reduced;
+}
+
+Json median_of(const Json& runs) { return reduce(runs, median); }
+
+Progress::Progress() : watched_{::isatty(STDERR_FILENO) == 1} {}
+
+void Progress::show(const std::string& what) const {
+  if (watched_) fmt::print(stderr, "\r\033[K{}", what);
+}
+
+void Progress::clear() const {
+  if (watched_) fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace leat::bench

@@ -1,0 +1,72 @@
+// What every subcommand prints: a table for people, or JSON with the machine and the parameters. (Tables,
+// pictures and pages of earlier results are in bench/report.)
+//
+//     Json report = new_report({{"runs", 5}});
+//     report["runs"] = runs;
+//     report["median"] = median_of(runs);
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/harness/round_trip.hpp"
+
+namespace leat::bench {
+
+// Keeps the order in which the facts were given.
+using Json = nlohmann::ordered_json;
+
+// --json[=FILE]
+class JsonOption {
+ public:
+  void add_to(CLI::App& command);
+
+  // Throws Failure now, rather than after minutes of measuring, if FILE cannot be written.
+  void check() const;
+  // Whether the JSON goes to stdout, so that no table must be printed.
+  bool takes_stdout() const noexcept;
+  bool asked_for() const noexcept;
+  // Writes the JSON if it was asked for.
+  void write(const Json& report) const;
+
+ private:
+  CLI::Option* option_ = nullptr;  // Owned by the command.
+  std::string file_;               // Empty or "-": stdout.
+};
+
+// machine, version, commit, date, command, parameters. The date is that of the call, in UTC:
+// "2026-11-23T02:32:39Z".
+Json new_report(Json parameters);
+
+// round_trip_ns, p50_ns … max_ns.
+Json to_json(const RoundTrip& trip);
+
+// "AMD EPYC, 2 CPUs, Linux 6.1.0": the beginning of a table.
+std::string machine_line(const Json& report);
+// "median of 5", or "one run", which has no median.
+std::string runs_line(int runs);
+
+// An object of the same shape as each of the runs; every number is the median of theirs.
+Json median_of(const Json& runs);
+// The same with another function than the median.
+Json reduce(const Json& runs, const std::function<double(const std::vector<double>&)>& number_of);
+
+// A line on stderr that replaces itself, if stderr is a terminal.
+class Progress {
+ public:
+  Progress();
+  ~Progress() { clear(); }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void show(const std::string& what) const;
+  void clear() const;
+
+ private:
+  bool watched_;
+};
+
+}  // namespace leat::bench
