@@ -230,8 +230,8 @@ Json results_of(const Case& measured) {
   Json results = {{"runs", std::move(runs)},
                   {"median", middle},
                   {"floor", floor_ns},
-                  {"ratio", cost_ns / floor_ns},
-                  {"cache_line_round_trip_ns", measured.cache_lines_ns}};
+                  {"ratio", cost_ns / floor_ns}};
+  add_distance(results, measured.cache_lines_ns);
   if (measured.plan.shared_instance) {
     Json own_runs = to_json(measured.own_costs);
     const Json own_middle = median_of(own_runs);
@@ -285,7 +285,7 @@ Json measure_beside_subscriber(const Options& options, const Progress& progress)
 void print_head(const Json& report, int runs) {
   fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds per record; CPU time is of all publishers or all members together.\n\n");
-  fmt::print("{:<28} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>6} {:>10} {:>8} {:>6} {:>6}\n",
+  fmt::print("{:<28} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>6} {:>10} {:>8} {:>6} {:>10}\n",
              "", "bytes", "ns", "M/s", "pub CPU", "mem CPU", "floor", "boost-mq", "times", "target",
              "mq-posix", "times", "line");
 }
@@ -318,14 +318,14 @@ void print_row(const Plan& plan, const Json& results) {
   const Json& middle = results["median"];
   fmt::print(
       "{:<28} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>8} {:>6} {:>10} {:>8} {:>6} "
-      "{:>6.0f}\n",
+      "{:>10}\n",
       title_of(plan), plan.load.size, middle["ns_per_record"].get<double>(),
       middle["records_per_second"].get<double>() / 1e6,
       middle["publisher_cpu_ns_per_record"].get<double>(),
       middle["member_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
       peer_ns(results, QueueKind::boost_mq), times(results, QueueKind::boost_mq), target_text(plan),
       peer_ns(results, QueueKind::mq_posix), times(results, QueueKind::mq_posix),
-      median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+      distance_text(results));
   if (plan.shared_instance) {
     fmt::print(
         "  with an instance for each thread {:.1f} ns: one for all costs {:.2f} times as much "
@@ -351,7 +351,9 @@ void print_beside_subscriber(const Json& beside) {
 void print_foot(bool with_peers) {
   fmt::print(
       "\nfloor: a bare ring between two processes.\n"
-      "line: round trip of a bare cache line between the two CPUs, meanwhile.\n");
+      "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a "
+      "last-level\n"
+      "cache, far: they do not, mixed: it changed between the runs.\n");
   if (with_peers) {
     fmt::print(
         "boost-mq, mq-posix: the same by Boost.Interprocess' message_queue and a POSIX message "

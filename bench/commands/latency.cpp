@@ -53,7 +53,7 @@ Json floor_of(const Load& load, const Placement& placement) {
 // runs, median, floor, ratio for one size.
 Json measure_size(const Options& options, const Load& load, const Progress& progress) {
   const Placement placement{options.cpus};
-  Json cache_lines_ns = Json::array();
+  std::vector<double> cache_lines_ns;
   Json floors = Json::array();
   Json runs = Json::array();
   for (int run = 1; run <= options.runs; ++run) {
@@ -71,8 +71,8 @@ Json measure_size(const Options& options, const Load& load, const Progress& prog
   Json results = {{"runs", std::move(runs)},
                   {"median", std::move(middle)},
                   {"floor", floor_ns},
-                  {"ratio", ratio},
-                  {"cache_line_round_trip_ns", std::move(cache_lines_ns)}};
+                  {"ratio", ratio}};
+  add_distance(results, cache_lines_ns);
   if (!options.block) results["floor_median"] = floor;
   return results;
 }
@@ -88,7 +88,7 @@ Json parameters_of(const Options& options, const Load& load) {
 void print_head(const Json& report, int runs) {
   fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds for a message and its answer.\n\n");
-  fmt::print("{:>7} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>6} {:>7} {:>6}\n", "bytes",
+  fmt::print("{:>7} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>6} {:>7} {:>10}\n", "bytes",
              "round trip", "p50", "p90", "p99", "p99.9", "max", "floor", "ratio", "target", "line");
 }
 
@@ -102,11 +102,10 @@ void print_row(const Options& options, std::size_t size, const Json& results) {
   }
   fmt::print(
       "{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7} "
-      "{:>6.0f}\n",
+      "{:>10}\n",
       size, value("round_trip_ns"), value("p50_ns"), value("p90_ns"), value("p99_ns"),
       value("p999_ns"), value("max_ns"), results["floor"].get<double>(),
-      results["ratio"].get<double>(), target,
-      median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+      results["ratio"].get<double>(), target, distance_text(results));
   std::fflush(stdout);
 }
 
@@ -141,7 +140,9 @@ void run_latency(Options options) {
   if (with_table) {
     fmt::print(
         "\nfloor: {}; ratio: round trip / floor; target: for the ratio.\n"
-        "line: round trip of a bare cache line between the two CPUs, meanwhile.\n",
+        "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a "
+        "last-level\n"
+        "cache, far: they do not, mixed: it changed between the runs.\n",
         options.block ? "two processes that wake each other by futex"
                       : "a single slot in each direction, with the same payload");
   }

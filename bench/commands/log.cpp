@@ -16,6 +16,7 @@
 #include "bench/floors/floors.hpp"
 #include "bench/leat/log.hpp"
 #include "bench/output/output.hpp"
+#include "bench/output/units.hpp"
 #include "bench/statistics.hpp"
 #include "commands.hpp"
 
@@ -23,7 +24,7 @@ namespace leat::bench {
 namespace {
 
 constexpr std::array<std::size_t, 4> kSizes = {8, 32, 100, 1024};
-constexpr std::size_t kMaxSize = (1u << 19) - 16;  // What the topic takes.
+constexpr std::size_t kMaxSize = (1u << 19) - 16;  // What a topic of 8 MiB takes.
 constexpr std::uint64_t kCacheLineTrips = 20'000;
 constexpr std::uint32_t kMaxEach = 200;  // Publishers, and subscribers.
 
@@ -35,6 +36,7 @@ struct Options {
   std::string mode;  // Empty: exclusive if there is one publisher, else shared.
   std::uint32_t batch = 1;
   std::uint64_t rate = 0;
+  std::uint64_t capacity_bytes = kLogCapacityBytes;
   int runs = 5;
   std::vector<int> cpus;
   std::string verify = "ends";
@@ -58,6 +60,7 @@ std::string title_of(const LogOptions& log) {
       fmt::format("{}, {} to {}", name_of(log.mode), log.publishers, log.subscribers);
   if (log.batch > 1) title += fmt::format(", batches of {}", log.batch);
   if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
+  if (log.capacity_bytes != kLogCapacityBytes) title += ", " + size_text(log.capacity_bytes);
   return title;
 }
 
@@ -73,7 +76,10 @@ std::optional<double> target_of(const LogOptions& log) {
                                         {Mode::shared, 1, 1, {5, 2.2, 1.2, 1.2}},
                                         {Mode::shared, 2, 1, {1.3, 1.3, 1.3, 1.3}}};
   const auto size = std::find(kSizes.begin(), kSizes.end(), log.size);
-  if (size == kSizes.end() || log.subscribers != 1 || log.rate != 0) return std::nullopt;
+  if (size == kSizes.end() || log.subscribers != 1 || log.rate != 0 ||
+      log.capacity_bytes != kLogCapacityBytes) {
+    return std::nullopt;
+  }
   for (const Target& target : kTargets) {
     if (target.mode == log.mode && target.publishers == log.publishers &&
         target.batch == log.batch) {
@@ -180,7 +186,7 @@ Json parameters_of(const LogOptions& log) {
           {"batch", log.batch},
           {"rate", log.rate},
           {"verify", log.verify == Verify::full ? "full" : "ends"},
-          {"capacity_bytes", kLogCapacityBytes}};
+          {"capacity_bytes", log.capacity_bytes}};
 }
 
 // runs, median, floor, ratio of one case.
@@ -195,8 +201,8 @@ Json results_of(const Case& measured, const Turns& turns) {
                   {"floor", floor_ns},
                   {"ratio", cost_ns / floor_ns},
                   {"floor_in_place", floor_in_place_ns},
-                  {"ratio_in_place", cost_ns / floor_in_place_ns},
-                  {"cache_line_round_trip_ns", turns.cache_lines_ns}};
+                  {"ratio_in_place", cost_ns / floor_in_place_ns}};
+  add_distance(results, turns.cache_lines_ns);
   if (measured.one) {
     const Json one = median_of(to_json(turns.costs[turns.index_of(*measured.one)]));
     results["one"] = one;
@@ -215,7 +221,7 @@ Json results_of(const Case& measured, const Turns& turns) {
 void print_head(const Json& report, int runs) {
   fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds per record; CPU time of the publishers is without their waiting.\n\n");
-  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>6}\n", "", "bytes",
+  fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>10}\n", "", "bytes",
              "ns", "M/s", "pub CPU", "sub CPU", "floor", "ratio", "to one", "target", "line");
 }
 
@@ -224,15 +230,14 @@ void print_row(const LogOptions& log, const Json& results) {
   const auto target = target_of(log);
   const char* to_one = log.publishers > 1 ? "ratio_to_one" : "publisher_cpu_ratio_to_one";
   fmt::print(
-      "{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7} {:>6.0f}\n",
+      "{:<34} {:>5} {:>8.1f} {:>8.2f} {:>8.1f} {:>8.1f} {:>7.1f} {:>6.2f} {:>7} {:>7} {:>10}\n",
       title_of(log), log.size, middle["ns_per_record"].get<double>(),
       middle["records_per_second"].get<double>() / 1e6,
       middle["publisher_cpu_ns_per_record"].get<double>(),
       middle["subscriber_cpu_ns_per_record"].get<double>(), results["floor"].get<double>(),
       results["ratio"].get<double>(),
       results.contains(to_one) ? fmt::format("{:.2f}", results[to_one].get<double>()) : "",
-      target ? fmt::format("{:.1f}", *target) : "",
-      median(results["cache_line_round_trip_ns"].get<std::vector<double>>()));
+      target ? fmt::format("{:.1f}", *target) : "", distance_text(results));
   std::fflush(stdout);
 }
 
@@ -241,16 +246,23 @@ void print_foot() {
       "\nfloor: a bare ring between two processes, its payload copied in; ratio: ns / floor.\n"
       "to one: against 1 publisher and 1 subscriber: ns with several publishers, else pub CPU.\n"
       "target: for the ratio; with several publishers for to one.\n"
-      "line: round trip of a bare cache line between the two CPUs, meanwhile.\n");
+      "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a "
+      "last-level\n"
+      "cache, far: they do not, mixed: it changed between the runs.\n");
 }
 
-// A batch is one claim, which may take at most half a segment.
-void check_batch(const LogOptions& log) {
+// A record or a batch is one claim, which may take at most half a segment.
+void check_sizes(const LogOptions& log) {
+  const std::size_t max_size = log.capacity_bytes / 16 - 16;
+  if (log.size > max_size) {
+    throw Failure(kExitUsage, fmt::format("a record of {} bytes needs a --capacity of {} or more",
+                                          log.size, (log.size + 16) * 16));
+  }
   const std::uint64_t of_one = (log.size + 4 + 7) / 8 * 8;
-  if (log.batch > 1 && 8 + of_one * log.batch > kMaxSize) {
+  if (log.batch > 1 && 8 + of_one * log.batch > max_size) {
     throw Failure(kExitUsage,
                   fmt::format("--batch {} of --size {} is too much for one claim; up to {} fit",
-                              log.batch, log.size, (kMaxSize - 8) / of_one));
+                              log.batch, log.size, (max_size - 8) / of_one));
   }
 }
 
@@ -265,6 +277,7 @@ LogOptions log_options(const Options& options) {
       .mode = exclusive ? Mode::exclusive : Mode::shared,
       .batch = options.batch,
       .rate = options.rate,
+      .capacity_bytes = options.capacity_bytes,
       .verify = options.verify == "full" ? Verify::full : Verify::ends};
   if (exclusive && options.publishers > 1) {
     throw Failure(kExitUsage,
@@ -274,7 +287,7 @@ LogOptions log_options(const Options& options) {
     throw Failure(kExitUsage,
                   "several publishers need a --size of at least 8, to tell whose a record is");
   }
-  check_batch(log);
+  check_sizes(log);
   return log;
 }
 
@@ -358,12 +371,16 @@ void add_log(CLI::App& bench) {
                    "Check the sequence at both ends of a record, or all its bytes")
       ->check(CLI::IsMember({"ends", "full"}))
       ->option_text("ends|full [ends]");
+  command->add_option("--capacity", options->capacity_bytes, "Capacity of the topic, such as 64MiB")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{4} << 30))
+      ->option_text("BYTES [8MiB]");
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(
       "Each publisher and subscriber is a process of its own, pinned to a CPU: publishers to the\n"
-      "first ones, subscribers to the rest. The topic holds 8 MiB and blocks when it is full.\n"
+      "first ones, subscribers to the rest. The topic blocks when it is full.\n"
       "Publishers sleep while they wait, so their CPU time is without it; with --rate it is the "
       "time\n"
       "around the calls.\n"

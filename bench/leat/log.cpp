@@ -18,7 +18,7 @@ Load load_of(const LogOptions& options) {
   const std::uint64_t each = (options.records + options.publishers - 1) / options.publishers;
   return {.size = options.size,
           .count = each,
-          .warm_up = warm_up_of_log(options.size, options.publishers),
+          .warm_up = warm_up_of_log(options.size, options.publishers, options.capacity_bytes),
           .verify = options.verify,
           .pattern = Pattern::oneway,
           .variant = Variant::spinning,
@@ -44,14 +44,15 @@ class LogBatchSender {
 
 }  // namespace
 
-std::uint64_t warm_up_of_log(std::size_t size, std::uint32_t publishers) {
+std::uint64_t warm_up_of_log(std::size_t size, std::uint32_t publishers,
+                             std::uint64_t capacity_bytes) {
   const std::uint64_t bytes_at_least = (size + 16) / 16 * 16;
-  return 2 * kLogCapacityBytes / bytes_at_least / publishers + 1;
+  return 2 * capacity_bytes / bytes_at_least / publishers + 1;
 }
 
 MessageCost measure_log(const LogOptions& options, const std::vector<int>& cpus) {
   const TemporaryTopics topics;
-  topics.create(kLogTopic, {.capacity_bytes = kLogCapacityBytes, .policy = Policy::block});
+  topics.create(kLogTopic, {.capacity_bytes = options.capacity_bytes, .policy = Policy::block});
   const Load load = load_of(options);
   const auto measure = [&](const auto& make_sender) {
     return measure_one_way(

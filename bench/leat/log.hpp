@@ -3,7 +3,7 @@
 //
 //     MessageCost cost = measure_log({.size = 100, .records = 5'000'000}, {0, 1});
 //
-// The topic holds 8 MiB and blocks when full; every subscriber is a gating one and reads from the
+// The topic blocks when full; every subscriber is a gating one and reads from the
 // beginning. As a warm-up, twice the topic's capacity passes through it. Every record is verified;
 // throws Failure if one was wrong.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace leat::bench {
 
-inline constexpr std::uint64_t kLogCapacityBytes = 8u << 20;
+inline constexpr std::uint64_t kLogCapacityBytes = 8u << 20;  // A topic's default.
 inline constexpr char kLogTopic[] = "log";
 
 struct LogOptions {
@@ -30,6 +30,7 @@ struct LogOptions {
   Mode mode = Mode::exclusive;
   std::uint32_t batch = 1;  // Records that become visible at a time.
   std::uint64_t rate = 0;   // Records per second and publisher; 0: as fast as possible.
+  std::uint64_t capacity_bytes = kLogCapacityBytes;
   Verify verify = Verify::ends;
 
   friend bool operator==(const LogOptions&, const LogOptions&) = default;
@@ -53,6 +54,7 @@ struct LogReceiver : TopicReceiver {
 };
 
 // So many messages of each publisher that every page of the topic is used twice.
-std::uint64_t warm_up_of_log(std::size_t size, std::uint32_t publishers);
+std::uint64_t warm_up_of_log(std::size_t size, std::uint32_t publishers,
+                             std::uint64_t capacity_bytes = kLogCapacityBytes);
 
 }  // namespace leat::bench

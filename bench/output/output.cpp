@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -102,6 +103,25 @@ Json reduce(const Json& runs, const std::function<double(const std::vector<doubl
     reduced[key] = reduce(values, number_of);
   }
   return reduced;
+}
+
+std::string distance_of(const std::vector<double>& cache_line_round_trips_ns) {
+  // Within a last-level cache 40 to 100 ns are usual, across chips and sockets 200 to 600.
+  constexpr double kFarNs = 150;
+  const auto is_far = [](double ns) { return ns >= kFarNs; };
+  const auto begin = cache_line_round_trips_ns.begin(), end = cache_line_round_trips_ns.end();
+  if (std::none_of(begin, end, is_far)) return "near";
+  return std::all_of(begin, end, is_far) ? "far" : "mixed";
+}
+
+void add_distance(Json& results, const std::vector<double>& cache_line_round_trips_ns) {
+  results["cache_line_round_trip_ns"] = cache_line_round_trips_ns;
+  results["cpus"] = distance_of(cache_line_round_trips_ns);
+}
+
+std::string distance_text(const Json& results) {
+  const auto round_trips_ns = results["cache_line_round_trip_ns"].get<std::vector<double>>();
+  return fmt::format("{:.0f} {}", median(round_trips_ns), results["cpus"].get<std::string>());
 }
 
 Json median_of(const Json& runs) { return reduce(runs, median); }

@@ -54,6 +54,14 @@ Json median_of(const Json& runs);
 // The same with another function than the median.
 Json reduce(const Json& runs, const std::function<double(const std::vector<double>&)>& number_of);
 
+// Where the two CPUs were in all runs, by the round trips of a cache line between them: "near" if they
+// share a last-level cache, "far" if not, else "mixed".
+std::string distance_of(const std::vector<double>& cache_line_round_trips_ns);
+// Writes both into results: the round trips and the distance.
+void add_distance(Json& results, const std::vector<double>& cache_line_round_trips_ns);
+// A column of 10: "46 near", with the median round trip.
+std::string distance_text(const Json& results);
+
 // A line on stderr that replaces itself, if stderr is a terminal.
 class Progress {
  public:
