@@ -13,6 +13,7 @@
 #include "leat/format/wire.hpp"
 #include "leat/log/current_segment.hpp"
 #include "leat/log/hole_watch.hpp"
+#include "leat/log/line_flusher.hpp"
 #include "leat/record.hpp"
 #include "leat/result.hpp"
 
@@ -69,7 +70,7 @@ class PartitionReader {
         continue;
       }
       outcome = ReadOutcome::advance;
-      if (granule_ < segment_granules_) [[likely]] {
+      if (granule_ < look_until_) [[likely]] {
         const RecordHeader& header = segment_.header(granule_);
         const std::uint64_t kind = segment_.kind(granule_, key_);
         if (is_record_kind(kind)) [[likely]] {
@@ -237,8 +238,11 @@ class PartitionReader {
   }
 
   // Steps to the next segment if this one is read to its end. A lossy reader that was overtaken
-  // steps to the oldest segment.
+  // steps to the oldest segment. At look_until_, flushes what was read.
   ReadOutcome advance_segment();
+
+  // Measures how far the publishers are; see LineFlusher. Called once per segment.
+  void note_distance() noexcept;
 
   // [cursor], [retire] seq_cst: all reads of the old segment are done before the cursor leaves
   // it, and the cursor names the new segment before the mode is read. Then wakes publishers that
@@ -282,6 +286,9 @@ class PartitionReader {
   HoleWatch hole_;
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;
+  std::uint64_t look_until_ =
+      0;  // Granule; the end of the segment, or before it where a flush is due.
+  LineFlusher flusher_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;
   ReaderMode mode_;

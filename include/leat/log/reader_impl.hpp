@@ -1,6 +1,8 @@
 // What a reader does when it joins, between segments, and at a hole.
 #pragma once
 
+#include <algorithm>
+
 #include "leat/base/config.hpp"
 #include "leat/log/reader.hpp"
 #include "leat/log/segments.hpp"
@@ -141,6 +143,8 @@ LEAT_INLINE void PartitionReader::enter(const SegmentPlace& segment) noexcept {
   segment_.enter(segment, records_, geometry());
   offset_ = segment.base_offset;
   granule_ = 0;
+  flusher_.enter_segment();
+  look_until_ = std::min(segment_granules_, flusher_.due());
 }
 
 LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
@@ -177,6 +181,11 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
 }
 
 LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
+  if (granule_ >= flusher_.due()) {
+    flusher_.flush(segment_.data, granule_);
+    look_until_ = std::min(segment_granules_, flusher_.due());
+    if (granule_ < segment_granules_) return ReadOutcome::go_on;
+  }
   if (is_overtaken()) return skip_to_start();
   const std::uint64_t number = segment_.number + 1;
   const SegmentEntry& entry = view_.entry(number);
@@ -195,12 +204,21 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
     if (segment->base_offset < offset_) return fail(Errc::corrupt);
     return ReadOutcome::stop;  // This segment has an uncommitted record.
   }
+  note_distance();
   enter(*segment);
   move_cursor();
   // [retire] seq_cst: read after the cursor is stored. From here on the segment's memory is not
   // given back (log/shrink.hpp), although it may be reused under a lossy reader.
   if (is_overtaken()) return skip_to_start();
   return ReadOutcome::go_on;
+}
+
+LEAT_INLINE void PartitionReader::note_distance() noexcept {
+  const std::int64_t before_ns = now_ns();
+  // relaxed: informational. A publisher has changed this word since the last segment.
+  const std::uint64_t current = load_relaxed<Why::hint>(view_.control->current);
+  const std::uint64_t ahead = std::max(current, segment_.number) - segment_.number;
+  flusher_.note(now_ns() - before_ns, 2 * ahead > geometry().segment_count);
 }
 
 LEAT_INLINE void PartitionReader::move_cursor() noexcept {
