@@ -222,7 +222,8 @@ inline OwnRecord* HoldTable::find(HoldRef ref) noexcept {
 
 template <class Visit>
 void HoldTable::each(Visit&& visit) noexcept {
-  const std::uint32_t high = group_.hold_high(place_.seat);
+  // The row is empty if make() failed.
+  const std::size_t high = std::min<std::size_t>(group_.hold_high(place_.seat), row_.size());
   for (std::uint32_t index = 0; index < high; ++index) {
     if (row_[index].whose == Whose::own)
       visit(HoldRef{place_.seat, index}, OwnRecord{row_[index].record});

@@ -43,7 +43,13 @@ namespace {
 
 TEST(MemberMemory, JoiningWithoutSaysSoAndTakesNoSeat) {
   const TestTopic topic;
+  auto publisher = must(topic->publisher());
   const Group group = group_of(*topic, {.by_key = true, .members = 1, .lease = 1h});
+  publish_numbers(publisher, 1);
+  {
+    Member first = join(group);  // The seat has been used before.
+    (void)take(first);
+  }
   for (int count = 0;; ++count) {
     std::optional<Result<Member>> joined;
     {
