@@ -53,6 +53,8 @@ namespace leat::inline v0::detail {
     return false;
   }
   LEAT_CRASH_POINT("take:handed");
+  if (!is_first && !is_dead_letter) [[unlikely]]
+    fetch_add<Edge::hold>(group().header().redelivered, 1);
   state = held;
   return true;
 }
@@ -63,9 +65,7 @@ namespace leat::inline v0::detail {
   HoldState state = HoldState::unpack(ready);
   is_dead_letter = geometry().max_deliveries != 0 && state.deliveries >= geometry().max_deliveries;
   state.phase = HoldPhase::held;
-  if (is_dead_letter) return state.pack();
-  if (state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
-  fetch_add<Edge::hold>(group().header().redelivered, 1);
+  if (!is_dead_letter && state.deliveries < HoldState::kMaxDeliveries) ++state.deliveries;
   return state.pack();
 }
 

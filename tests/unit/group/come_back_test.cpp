@@ -118,6 +118,26 @@ TEST(MemberPoll, LeaseRunsFromTheHandOver) {
   EXPECT_EQ(group.info().redelivered, 0u);
 }
 
+// A member retakes three returned records, gets one of them and then makes no
+// progress, so that another member takes the other two away.
+TEST(ComeBack, RetakenRecordsThatNobodyGotAreNotRedelivered) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 3);
+  {
+    Member first = join(group);
+    EXPECT_EQ(take_all(first).size(), 3u);
+  }
+  Member slow = join(group);
+  must(slow.acknowledge(take(slow)));
+  ASSERT_EQ(slow.in_flight(), 2u);
+  Member other = join(group);
+  EXPECT_EQ(drain(other, 2).size(), 2u);
+  EXPECT_EQ(code(slow.receive(Deadline::immediate())), Errc::timeout);
+  EXPECT_EQ(group.info().redelivered, 3u);
+}
+
 // ---- Limits --------------------------------------------------------------------------------------
 
 TEST(ComeBack, RetakenRecordsCountAgainstTheLimit) {
