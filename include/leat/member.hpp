@@ -18,7 +18,6 @@
 #include <span>
 #include <stop_token>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "leat/topic.hpp"
@@ -87,10 +86,11 @@ class Member {
   // after it are given back. Errors as receive(), except timeout and stopped.
   template <class OnDelivery>
   Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery) {
-    using Call = std::remove_reference_t<OnDelivery>;
-    return poll(
-        limit, const_cast<void*>(static_cast<const void*>(std::addressof(on_delivery))),
-        [](void* call, const Delivery& delivery) { (void)(*static_cast<Call*>(call))(delivery); });
+    // In a lambda, because on_delivery may be a function, whose address is no void*.
+    auto call = [&](const Delivery& delivery) { (void)on_delivery(delivery); };
+    return poll(limit, &call, [](void* context, const Delivery& delivery) {
+      (*static_cast<decltype(call)*>(context))(delivery);
+    });
   }
 
   // Tells the group that the record is done: it is never delivered again.

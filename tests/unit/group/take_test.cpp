@@ -1,4 +1,5 @@
 // If this failed, members would get wrong records, in a wrong order, or more than they asked for.
+#include <functional>
 #include <stdexcept>
 
 #include "group/group_testing.hpp"
@@ -300,6 +301,23 @@ TEST(MemberPoll, CallThatThrowsGivesBackWhatItDidNotDo) {
   EXPECT_THROW(poll(), std::runtime_error);
   EXPECT_EQ(sorted(drain(member, 3)), numbers(3, 2));
   EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+int counted = 0;
+void count_one(const Delivery&) { ++counted; }
+
+TEST(MemberPoll, CallsWhateverCanBeCalled) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  publish_numbers(publisher, 4);
+  const std::function<int(Delivery)> copies = [](const Delivery&) { return ++counted; };
+  EXPECT_EQ(must(member.poll(1, count_one)), 1u);
+  EXPECT_EQ(must(member.poll(1, &count_one)), 1u);
+  EXPECT_EQ(must(member.poll(1, copies)), 1u);
+  EXPECT_EQ(must(member.poll(1, std::function<void(const Delivery&)>{count_one})), 1u);
+  EXPECT_EQ(counted, 4);
 }
 
 // ---- receive_copy -----------------------------------------------------------------------------------
