@@ -336,6 +336,9 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
     // Unless the callback acknowledged it. If the lease has run out, others have it.
     if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
     ++count;
+    // The callback called this member and was told `closed`: nothing keeps the other records now.
+    if (!is_seated_) [[unlikely]]
+      break;
   }
   patience_.note(count);
   if (count != 0) return count;

@@ -74,6 +74,25 @@ TEST(GroupClosing, RecordsOfACallbackStayWhileItRuns) {
   EXPECT_EQ(code(member.poll(2, [](const Delivery&) {})), Errc::closed);
 }
 
+// A call in the callback tells the member, which then lets go of all that it has claimed.
+TEST(GroupClosing, ACallbackThatWasToldIsTheLastOne) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  publish_all(publisher, {"first", "second", "third"});
+  Member member = join(group_of(*topic));
+  Log seen;
+  EXPECT_EQ(must(member.poll(3,
+                             [&](const Delivery& delivery) {
+                               seen.push_back(to_text(delivery));
+                               must(topic->delete_group(kGroupName, true));
+                               EXPECT_EQ(code(member.acknowledge(delivery)), Errc::closed);
+                               go_round(publisher);
+                             })),
+            1u);
+  EXPECT_EQ(seen, Log{"0 first"});
+  EXPECT_EQ(code(member.poll(2, [](const Delivery&) {})), Errc::closed);
+}
+
 TEST(GroupClosing, WhoGivesMemoryBackLeavesWhatIsRead) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment,
                          .policy = Policy::grow,
