@@ -26,7 +26,10 @@ namespace leat::inline v0 {
 
 namespace detail {
 class MemberCore;
-}
+struct LeaveGroup {
+  void operator()(MemberCore* core) const noexcept;
+};
+}  // namespace detail
 
 // Options of Group::join().
 struct MemberOptions {
@@ -83,7 +86,8 @@ class Member {
 
   // Calls on_delivery(const Delivery&) for up to `limit` available records, and acknowledges each
   // when its call returns. Returns how many. Never sleeps. If a call throws, its record and those
-  // after it are given back. Errors as receive(), except timeout and stopped.
+  // after it are given back. A call may use this member, move it, or destroy it, which ends the poll.
+  // Errors as receive(), except timeout and stopped.
   template <class OnDelivery>
   Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery) {
     // In a lambda, because on_delivery may be a function, whose address is no void*.
@@ -132,9 +136,10 @@ class Member {
   friend class Group;
   Result<std::size_t> poll(std::size_t limit, void* context,
                            void (*on_delivery)(void* context, const Delivery&));
-  explicit Member(std::unique_ptr<detail::MemberCore> core) noexcept;
+  using Core = std::unique_ptr<detail::MemberCore, detail::LeaveGroup>;
+  explicit Member(Core core) noexcept;
 
-  std::unique_ptr<detail::MemberCore> core_;
+  Core core_;
 };
 
 }  // namespace leat::inline v0

@@ -284,7 +284,7 @@ LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) cons
   if (!records) return records.error();
   auto joined = topic_.join(ParticipantRole::member, [](std::uint32_t) {});
   if (!joined) return joined.error();
-  auto core = std::make_unique<MemberCore>(topic_, view_, std::move(*joined), *records, options);
+  Member::Core core{new MemberCore{topic_, view_, std::move(*joined), *records, options}};
   if (auto seated = core->take_seat(options.name); !seated) return seated.error();
   // [group] seq_cst: the seat is taken before `closed` is read.
   const std::uint64_t closed = load_seq_cst<Edge::group>(view_->header().closed);

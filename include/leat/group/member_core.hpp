@@ -28,7 +28,8 @@ class MemberCore final : public Waiter {
  public:
   MemberCore(Topic topic, std::shared_ptr<GroupView> group, Participant participant,
              const std::byte* records, const MemberOptions& options);
-  ~MemberCore() { leave(); }
+  // Leaves the group. Deletes this object, or lets the poll() that runs do that when it returns.
+  void destroy() noexcept;
 
   // Takes a vacant seat, or a dead member's.
   //   too_many, invalid_argument
@@ -50,6 +51,8 @@ class MemberCore final : public Waiter {
   void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
 
  private:
+  ~MemberCore() { leave(); }
+
   // Number of acknowledgements between two wake-ups of publishers.
   static constexpr std::uint64_t kWakeEvery = 64;
   static constexpr Error kNoMemory{Errc::no_space, ENOMEM};
@@ -85,6 +88,7 @@ class MemberCore final : public Waiter {
   Got bury(const Delivery& delivery);
   bool is_overtaking() noexcept;
   Got nothing_now();
+  class InPoll;
   class InCallback;
   static bool make_room(std::vector<Delivery>& into) noexcept;
 
@@ -118,8 +122,10 @@ class MemberCore final : public Waiter {
   DeadLetterTopic dead_letters_{topic_, group()};
 
   bool is_seated_ = false;
-  std::uint64_t thread_ = 0;  // The thread that used it last.
-  Error error_;               // Error of the last call.
+  bool is_destroyed_ = false;  // destroy() was called.
+  std::uint32_t polls_ = 0;    // Calls of poll() that run, one in the callback of another.
+  std::uint64_t thread_ = 0;   // The thread that used it last.
+  Error error_;                // Error of the last call.
   std::uint64_t takes_ = 0;
   std::uint64_t order_ = 0;   // OwnRecord::order of the last record handed out.
   std::uint64_t handed_ = 0;  // Copy of GroupSeat::handed.

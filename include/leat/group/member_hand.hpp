@@ -288,6 +288,20 @@ inline Result<std::size_t> MemberCore::receive_copy(std::span<std::byte> buffer,
   return size;
 }
 
+// While poll() runs. Its callback may destroy the Member.
+class MemberCore::InPoll {
+ public:
+  explicit InPoll(MemberCore& member) noexcept : member_{member} { ++member_.polls_; }
+  InPoll(const InPoll&) = delete;
+  InPoll& operator=(const InPoll&) = delete;
+  ~InPoll() {
+    if (--member_.polls_ == 0 && member_.is_destroyed_) delete &member_;
+  }
+
+ private:
+  MemberCore& member_;
+};
+
 // While poll()'s callback has a record: if it throws, the record is returned to the group, and so are
 // those claimed with it.
 class MemberCore::InCallback {
@@ -297,7 +311,7 @@ class MemberCore::InCallback {
   InCallback(const InCallback&) = delete;
   InCallback& operator=(const InCallback&) = delete;
   ~InCallback() {
-    if (has_returned) return;
+    if (has_returned || !member_.is_seated_) return;
     (void)member_.give_back(delivery_, std::chrono::nanoseconds{0});
     member_.ready_.give_back();
   }
@@ -315,6 +329,7 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
                                             void (*on_delivery)(void*, const Delivery&)) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
+  const InPoll in_poll{*this};
   look_now_and_then();
   lease_.clear_copies();
   std::size_t count = 0;
@@ -333,12 +348,13 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
     on_delivery(context, delivery);
     in_callback.has_returned = true;
     if (participant_.forked()) return Errc::forked;  // In a child of the callback.
-    // Unless the callback acknowledged it. If the lease has run out, others have it.
-    if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
     ++count;
-    // The callback called this member and was told `closed`: nothing keeps the other records now.
+    // The callback destroyed the Member, or called it and was told `closed`: nothing keeps its
+    // records now.
     if (!is_seated_) [[unlikely]]
       break;
+    // Unless the callback acknowledged it. If the lease has run out, others have it.
+    if (is_in_hand(delivery)) (void)settle(delivery, HoldPhase::free);
   }
   patience_.note(count);
   if (count != 0) return count;

@@ -9,8 +9,11 @@
 
 namespace leat::inline v0 {
 
-LEAT_INLINE Member::Member(std::unique_ptr<detail::MemberCore> core) noexcept
-    : core_{std::move(core)} {}
+LEAT_INLINE void detail::LeaveGroup::operator()(MemberCore* core) const noexcept {
+  core->destroy();
+}
+
+LEAT_INLINE Member::Member(Core core) noexcept : core_{std::move(core)} {}
 LEAT_INLINE Member::Member(Member&&) noexcept = default;
 LEAT_INLINE Member& Member::operator=(Member&&) noexcept = default;
 LEAT_INLINE Member::~Member() = default;

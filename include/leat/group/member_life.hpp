@@ -109,6 +109,12 @@ inline void MemberCore::leave() noexcept {
   vacate();
 }
 
+inline void MemberCore::destroy() noexcept {
+  is_destroyed_ = true;
+  if (polls_ != 0) return leave();  // In the callback of poll().
+  delete this;
+}
+
 inline void MemberCore::vacate() noexcept {
   GroupSeat& seat = place_.own_seat();
   store_relaxed<Why::published_later>(seat.in_flight, 0);

@@ -1,5 +1,6 @@
 // If this failed, members would get wrong records, in a wrong order, or more than they asked for.
 #include <functional>
+#include <optional>
 #include <stdexcept>
 
 #include "group/group_testing.hpp"
@@ -301,6 +302,41 @@ TEST(MemberPoll, CallThatThrowsGivesBackWhatItDidNotDo) {
   EXPECT_THROW(poll(), std::runtime_error);
   EXPECT_EQ(sorted(drain(member, 3)), numbers(3, 2));
   EXPECT_EQ(group.info().in_flight, 0u);
+}
+
+// The poll ends. Records that were not acknowledged go back, the callback's own one too.
+TEST(MemberPoll, CallThatDestroysTheMemberIsItsLast) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 4);
+  std::optional<Member> member = join(group);
+  Log seen;
+  EXPECT_EQ(must(member->poll(4,
+                              [&](const Delivery& delivery) {
+                                seen.push_back(to_text(delivery));
+                                if (seen.size() == 2) member.reset();
+                              })),
+            2u);
+  EXPECT_EQ(seen, numbers(2));
+  EXPECT_TRUE(group.info().members.empty());
+  member = join(group);
+  EXPECT_EQ(drain(*member), numbers(3, 1));
+}
+TEST(MemberPoll, CallThatReplacesTheMemberAndThrows) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 3);
+  Member member = join(group);
+  const auto replace = [&](const Delivery&) {
+    member = join(group);
+    throw std::runtime_error{"replaced"};
+  };
+  const auto poll = [&](const Delivery&) { (void)member.poll(1, replace); };
+  EXPECT_THROW((void)member.poll(3, poll), std::runtime_error);
+  EXPECT_EQ(group.info().members.size(), 1u);
+  EXPECT_EQ(drain(member), numbers(3));
 }
 
 int counted = 0;
