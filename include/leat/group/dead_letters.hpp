@@ -89,7 +89,9 @@ class DeadLetterTopic {
     try {
       if (!publisher_ && !open()) return false;
       const DeadLetter letter{record, source_.name(), group_.name(), deliveries};
-      return publisher_->publish(letter.letter(), Deadline::immediate()).has_value();
+      const auto published = publisher_->publish(letter.letter(), Deadline::immediate());
+      if (published.error() == Errc::deleted) publisher_.reset();  // Opened anew the next time.
+      return published.has_value();
     } catch (const std::bad_alloc&) {
       return false;
     }

@@ -151,6 +151,23 @@ TEST(DeadLetters, AreCountedAndAreNoRedeliveries) {
   EXPECT_EQ(group.info().in_flight, 0u);
 }
 
+TEST(DeadLetters, GetANewTopicIfTheirsWasDeleted) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.max_deliveries = 1});
+  Member member = join(group);
+  for (const char* value : {"first", "second"}) {
+    must(publisher.publish(value));
+    must(member.give_back(take(member)));
+    for (const Deadline deadline{kPatience}; group.info().in_flight != 0 && !deadline.passed();)
+      (void)member.receive(kNothingFor);
+    EXPECT_EQ(dead_values(dead_topic(topic)), std::vector<std::string>{value});
+    must(Topic::delete_topic(group.info().dead_letter_topic,
+                             {.force = true, .directory = topic.directory()}));
+  }
+  EXPECT_EQ(group.info().dead_letters, 2u);
+}
+
 TEST(DeadLetters, AsManyDeliveriesAsCanBeCounted) {
   const TestTopic topic;
   EXPECT_EQ(code(topic->group("most", {.max_deliveries = 65'534})), Errc::ok);
