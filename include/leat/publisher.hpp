@@ -117,9 +117,12 @@ class [[nodiscard]] Claim {
   std::uint32_t fork_generation_ = detail::fork_generation();
 };
 
-// Records that become visible together, with consecutive offsets, in one partition. They are
-// collected in memory of this process; commit() claims the room and publishes them. Dropping a
-// batch drops its records.
+// Records that become visible together, with consecutive offsets, in one partition. commit() claims
+// the room and publishes them; until then nobody sees them. Dropping a batch drops its records.
+//
+// They are collected in memory of this process and copied into the log by commit(). A batch of an
+// exclusive publisher collects them in the log itself, in the room that it will claim; if the publisher
+// claims that room for something else first, or if it does not suffice, it moves to memory.
 //
 // Belongs to the publisher's thread. The publisher must outlive its batches.
 class Batch {
@@ -146,18 +149,26 @@ class Batch {
 
  private:
   friend class Publisher;
+  friend class detail::PartitionWriter;
   Batch(Publisher& publisher, std::uint32_t partition) noexcept;
 
   // Room for one more frame; null if the batch would be too large.
   std::byte* append(std::uint64_t payload, std::uint32_t flags);
-  void grow(std::uint64_t at_least);
+  void make_room(std::uint64_t at_least);
+  // From the log to memory. False if there is none.
+  bool move_out() noexcept;
+  void use_memory() noexcept;
+  detail::PartitionWriter& writer() const noexcept;
 
   Publisher* publisher_;
-  std::unique_ptr<std::byte[]> frames_;
-  std::uint64_t capacity_;
-  std::uint64_t size_ = 0;  // Bytes of frames in frames_.
+  std::byte* frames_ = nullptr;  // In memory_, or in the log.
+  std::uint64_t capacity_ = 0;   // Bytes at frames_.
+  std::uint64_t size_ = 0;       // Bytes of frames.
+  std::unique_ptr<std::byte[]> memory_;
+  std::uint64_t memory_capacity_;
   std::uint32_t partition_;
   std::uint32_t count_ = 0;
+  bool is_in_log_ = false;
 };
 
 // A participant of the topic that appends records. Destroying it leaves the topic.
@@ -285,7 +296,7 @@ class Publisher {
   std::vector<detail::PartitionWriter> writers_;  // Indexed by partition.
   std::unique_ptr<const Callback<std::uint64_t()>> offset_limit_;
   // Buffer of the last batch, so that the next one need not allocate.
-  std::unique_ptr<std::byte[]> spare_frames_;
+  std::unique_ptr<std::byte[]> spare_memory_;
   std::uint64_t spare_capacity_ = 0;
   std::uint64_t max_payload_ = 0;
   std::uint32_t home_partition_ = 0;
@@ -293,16 +304,26 @@ class Publisher {
   bool timestamps_ = false;
 };
 
+inline detail::PartitionWriter& Batch::writer() const noexcept {
+  return publisher_->writers_[partition_];
+}
+
+inline void Batch::use_memory() noexcept {
+  is_in_log_ = false;
+  frames_ = memory_.get();
+  capacity_ = memory_capacity_;
+}
+
 inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) {
   const std::uint64_t end = detail::Geometry::round_up(size_ + sizeof(detail::BatchFrame) + payload,
                                                        detail::kBatchAlignment);
-  if (end > capacity_) [[unlikely]] {
+  if (end > capacity_ || (is_in_log_ && publisher_->participant_.forked())) [[unlikely]] {
     if (sizeof(detail::BatchHeader) + end > publisher_->max_payload_) return nullptr;
-    grow(end);
+    make_room(end);
   }
-  std::byte* at = frames_.get() + size_;
+  std::byte* at = frames_ + size_;
   const detail::BatchFrame frame{static_cast<std::uint32_t>(payload) | flags};
-  std::memcpy(at, &frame, sizeof(frame));
+  detail::copy_in(at, &frame, sizeof(frame));
   size_ = end;
   ++count_;
   return at + sizeof(frame);
@@ -332,18 +353,24 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   if (count_ == 0) return Errc::invalid_argument;
   const std::uint64_t payload = sizeof(detail::BatchHeader) + size_;
   if (auto ok = publisher_->check(payload); !ok) return ok.error();
+  if (is_in_log_) writer().end_loan();
   bool is_written = false;
-  auto first =
-      Publisher::append(publisher_->writers_[partition_], detail::RecordKind::batch, count_,
-                        payload, 0, deadline, nullptr, [&](std::byte* at) {
-                          detail::store_relaxed<detail::Why::published_later>(
-                              reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
-                          detail::copy_in(at + sizeof(detail::BatchHeader), frames_.get(), size_);
-                          is_written = true;
-                        });
+  auto first = Publisher::append(writer(), detail::RecordKind::batch, count_, payload, 0, deadline,
+                                 nullptr, [&](std::byte* at) {
+                                   detail::store_relaxed<detail::Why::published_later>(
+                                       reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
+                                   at += sizeof(detail::BatchHeader);
+                                   LEAT_ASSERT(!is_in_log_ || at == frames_);
+                                   if (!is_in_log_) detail::copy_in(at, frames_, size_);
+                                   is_written = true;
+                                 });
   if (is_written) {  // Also if the claim was revoked.
     count_ = 0;
+    use_memory();
     size_ = 0;
+    if (publisher_->exclusive_) capacity_ = 0;  // The next record borrows room in the log again.
+  } else if (is_in_log_) {
+    writer().resume_loan(*this);
   }
   return first;
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <span>
 
 #include "leat/base/config.hpp"
 #include "leat/log/participants.hpp"
@@ -68,31 +70,68 @@ LEAT_INLINE Publisher::~Publisher() = default;
 
 LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
     : publisher_{&publisher},
-      frames_{std::move(publisher.spare_frames_)},
-      capacity_{std::exchange(publisher.spare_capacity_, 0)},
-      partition_{partition} {}
+      memory_{std::move(publisher.spare_memory_)},
+      memory_capacity_{std::exchange(publisher.spare_capacity_, 0)},
+      partition_{partition} {
+  if (!publisher.exclusive_) use_memory();
+}
 
 LEAT_INLINE Batch::Batch(Batch&& other) noexcept
     : publisher_{std::exchange(other.publisher_, nullptr)},
-      frames_{std::move(other.frames_)},
+      frames_{other.frames_},
       capacity_{other.capacity_},
       size_{other.size_},
+      memory_{std::move(other.memory_)},
+      memory_capacity_{other.memory_capacity_},
       partition_{other.partition_},
-      count_{other.count_} {}
-
-LEAT_INLINE Batch::~Batch() {
-  if (publisher_ == nullptr || capacity_ <= publisher_->spare_capacity_) return;
-  publisher_->spare_frames_ = std::move(frames_);
-  publisher_->spare_capacity_ = capacity_;
+      count_{other.count_},
+      is_in_log_{other.is_in_log_} {
+  if (publisher_ != nullptr && is_in_log_) writer().resume_loan(*this);
 }
 
-LEAT_INLINE void Batch::grow(std::uint64_t at_least) {
-  const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least),
-                                          publisher_->max_payload_ - sizeof(detail::BatchHeader));
-  std::unique_ptr<std::byte[]> larger{new std::byte[capacity]};
-  if (size_ != 0) std::memcpy(larger.get(), frames_.get(), size_);
-  frames_ = std::move(larger);
-  capacity_ = capacity;
+LEAT_INLINE Batch::~Batch() {
+  if (publisher_ == nullptr) return;
+  if (is_in_log_) writer().end_loan();
+  if (memory_capacity_ <= publisher_->spare_capacity_) return;
+  publisher_->spare_memory_ = std::move(memory_);
+  publisher_->spare_capacity_ = memory_capacity_;
+}
+
+// Room for `at_least` bytes of frames in all.
+LEAT_INLINE void Batch::make_room(std::uint64_t at_least) {
+  const std::uint64_t most = publisher_->max_payload_ - sizeof(detail::BatchHeader);
+  if (size_ == 0 && !is_in_log_ && !publisher_->participant_.forked()) {
+    const std::span<std::byte> room = writer().lend(*this);
+    if (room.size() >= at_least) {
+      frames_ = room.data();
+      capacity_ = std::min<std::uint64_t>(room.size(), most);
+      is_in_log_ = true;
+      return;
+    }
+    if (!room.empty()) writer().end_loan();
+    use_memory();
+    if (capacity_ >= at_least) return;
+  }
+  const std::uint64_t capacity = std::min(std::max<std::uint64_t>(4096, 2 * at_least), most);
+  std::unique_ptr<std::byte[]> larger;
+  if (memory_capacity_ < at_least) larger.reset(new std::byte[capacity]);
+  std::byte* const to = larger != nullptr ? larger.get() : memory_.get();
+  if (size_ != 0) std::memcpy(to, frames_, size_);
+  if (larger != nullptr) {
+    memory_ = std::move(larger);
+    memory_capacity_ = capacity;
+  }
+  if (is_in_log_) writer().end_loan();
+  use_memory();
+}
+
+LEAT_INLINE bool Batch::move_out() noexcept {
+  try {
+    make_room(size_);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 }  // namespace leat::inline v0

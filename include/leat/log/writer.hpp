@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <stop_token>
 
 #include "leat/base/callback.hpp"
@@ -15,6 +16,10 @@
 #include "leat/log/current_segment.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/result.hpp"
+
+namespace leat::inline v0 {
+class Batch;
+}
 
 namespace leat::inline v0::detail {
 
@@ -88,6 +93,16 @@ class PartitionWriter {
   }
 
   void set_claim_open(bool open) noexcept { claim_is_open_ = open; }
+
+  // Lends the room behind the last claim to a batch of an exclusive publisher, which collects its
+  // frames there. Returns the room for frames; empty if there is none to lend. Nothing is claimed:
+  // nobody else can claim there, and readers ignore bytes without the tag of their position. Before
+  // the room is claimed for anything else, the batch is told to move out.
+  std::span<std::byte> lend(Batch& batch) noexcept;
+  // The batch returns the room. A claim that follows at once, no larger than the room, gets it.
+  void end_loan() noexcept;
+  // Called when that claim failed: the batch has the room again.
+  void resume_loan(Batch& batch) noexcept;
 
   // Offsets at or above the returned value are not claimed. Called again when that value is
   // reached, and when space_wake has changed.
@@ -298,6 +313,7 @@ class PartitionWriter {
   static constexpr std::int64_t kHandedOver = 1'000'000'000;
   static constexpr std::size_t kCacheLine = 64;          // bytes
   static constexpr std::size_t kTouchAhead = 1024;       // bytes
+  static constexpr std::size_t kLeastLoan = 1024;        // bytes
   static constexpr std::size_t kPrefetchDistance = 512;  // bytes; 256 to 2048 measured the same
 
   SharedTopic* topic_;
@@ -324,6 +340,9 @@ class PartitionWriter {
   std::int64_t blocked_since_ns_ = 0;
   std::uint32_t partition_;
   std::uint32_t own_slot_;
+  // Exclusive only: the batch that has borrowed room. Then segment_granules_ is 0, so that every claim
+  // goes through next_segment(), and touch_ahead() touches nothing.
+  Batch* borrower_ = nullptr;
   bool exclusive_;
   bool claim_is_open_ = false;  // A Claim of this partition is unfinished.
   bool fences_ = false;

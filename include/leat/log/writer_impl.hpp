@@ -56,6 +56,10 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 
 [[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::next_segment(
     std::uint64_t granules, const Deadline& deadline, const std::stop_token* stop) {
+  if (borrower_ != nullptr) {
+    if (!borrower_->move_out()) return Error{Errc::no_space, ENOMEM};
+    return {};  // The room is there again: the caller looks at it.
+  }
   const std::int64_t started_ns = now_ns();
   // Every move is progress by some publisher; corrupted words could fake progress indefinitely.
   for (std::uint32_t moves = 0; moves < kManyMoves;) {
@@ -138,6 +142,28 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     from = *now;
   }
   return {};
+}
+
+LEAT_INLINE std::span<std::byte> PartitionWriter::lend(Batch& batch) noexcept {
+  if (!exclusive_ || borrower_ != nullptr || (claim_ & ClaimLayout::kClosed) != 0) return {};
+  constexpr std::size_t kHeaders = sizeof(RecordHeader) + sizeof(BatchHeader);
+  const std::uint64_t granule = layout_.granules(claim_);
+  const std::uint64_t bytes = (segment_granules_ - granule) * kGranule;
+  if (bytes < kLeastLoan) return {};
+  // [overwrite] release: as in place(), before the first byte is written.
+  fence_release<Edge::overwrite>();
+  resume_loan(batch);
+  return {reinterpret_cast<std::byte*>(&segment_.header(granule)) + kHeaders, bytes - kHeaders};
+}
+
+LEAT_INLINE void PartitionWriter::end_loan() noexcept {
+  borrower_ = nullptr;
+  segment_granules_ = geometry().segment_granules;
+}
+
+LEAT_INLINE void PartitionWriter::resume_loan(Batch& batch) noexcept {
+  borrower_ = &batch;
+  segment_granules_ = 0;
 }
 
 LEAT_INLINE bool PartitionWriter::waits_for_room() const noexcept {

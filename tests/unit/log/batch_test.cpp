@@ -5,9 +5,20 @@
 namespace leat {
 namespace {
 
-TEST(Batch, TwoOfOnePublisherDoNotMix) {
+// By publishers that collect batches in memory, and by exclusive ones, which collect them in the log.
+class Batch : public ::testing::TestWithParam<bool> {
+ protected:
+  static Publisher publisher_of(const TestTopic& topic, PublisherOptions options = {}) {
+    options.exclusive = GetParam();
+    return must(topic->publisher(options));
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Each, Batch, ::testing::Bool(),
+                         [](const auto& info) { return info.param ? "InTheLog" : "InMemory"; });
+
+TEST_P(Batch, TwoOfOnePublisherDoNotMix) {
   const TestTopic topic{{.partitions = 2}};
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto zero = must(publisher.batch(0));
   auto one = must(publisher.batch(1));
   must(zero.add("zero"));
@@ -21,17 +32,17 @@ TEST(Batch, TwoOfOnePublisherDoNotMix) {
   EXPECT_EQ(drain(second), (Log{"0 one"}));
 }
 
-TEST(Batch, RecordForAnotherPartitionIsRefused) {
+TEST_P(Batch, RecordForAnotherPartitionIsRefused) {
   const TestTopic topic{{.partitions = 2}};
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto batch = must(publisher.batch(1));
   EXPECT_EQ(code(batch.add(NewRecord{.value = "x", .partition = 0})), Errc::invalid_argument);
   EXPECT_EQ(code(batch.add(NewRecord{.value = "x", .partition = 1})), Errc::ok);
 }
 
-TEST(Batch, BecomesVisibleAllAtOnceWithOffsetsInARow) {
+TEST_P(Batch, BecomesVisibleAllAtOnceWithOffsetsInARow) {
   const TestTopic topic;
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
   must(publisher.publish("first"));
   auto batch = must(publisher.batch());
@@ -47,16 +58,16 @@ TEST(Batch, BecomesVisibleAllAtOnceWithOffsetsInARow) {
   EXPECT_EQ(drain(subscriber), Log{"4 again"});
 }
 
-TEST(Batch, EmptyIsRefused) {
+TEST_P(Batch, EmptyIsRefused) {
   const TestTopic topic;
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   EXPECT_EQ(code(must(publisher.batch()).commit()), Errc::invalid_argument);
   EXPECT_EQ(must(publisher.publish("x")), 0u);
 }
 
-TEST(Batch, DroppedTakesNoOffset) {
+TEST_P(Batch, DroppedTakesNoOffset) {
   const TestTopic topic;
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   {
     auto batch = must(publisher.batch());
     must(batch.add("x"));
@@ -64,9 +75,9 @@ TEST(Batch, DroppedTakesNoOffset) {
   EXPECT_EQ(must(publisher.publish("y")), 0u);
 }
 
-TEST(Batch, TooLargeKeepsWhatWasAdded) {
+TEST_P(Batch, TooLargeKeepsWhatWasAdded) {
   const TestTopic topic;
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto batch = must(publisher.batch());
   EXPECT_EQ(code(batch.add(kHalfText)), Errc::too_large);  // The record's frame needs room, too.
   std::uint64_t added = 0;
@@ -78,9 +89,9 @@ TEST(Batch, TooLargeKeepsWhatWasAdded) {
   EXPECT_EQ(drain(subscriber), repeated(added, "0123456789"));
 }
 
-TEST(Batch, OfTheMostAndSmallestRecordsFits) {
+TEST_P(Batch, OfTheMostAndSmallestRecordsFits) {
   const TestTopic topic;
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
   for (std::uint64_t round = 0, offset = 0; round < 20; ++round) {
     auto batch = must(publisher.batch());
@@ -93,9 +104,9 @@ TEST(Batch, OfTheMostAndSmallestRecordsFits) {
   }
 }
 
-TEST(Batch, CarriesKeysAndHeaders) {
+TEST_P(Batch, CarriesKeysAndHeaders) {
   const TestTopic topic{{.timestamps = true}};
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
   const std::array<Header, 1> headers{{{"name", "value"}}};
   auto batch = must(publisher.batch());
@@ -113,9 +124,9 @@ TEST(Batch, CarriesKeysAndHeaders) {
   EXPECT_EQ(record.text(), "plain");
 }
 
-TEST(Batch, GoesToThePartitionNamed) {
+TEST_P(Batch, GoesToThePartitionNamed) {
   const TestTopic topic{{.partitions = 3}};
-  auto publisher = must(topic->publisher({.partition = 0}));
+  auto publisher = publisher_of(topic, {.partition = 0});
   EXPECT_EQ(code(publisher.batch(3)), Errc::invalid_argument);
   auto batch = must(publisher.batch(2));
   must(batch.add("x"));
@@ -123,9 +134,9 @@ TEST(Batch, GoesToThePartitionNamed) {
   EXPECT_EQ(topic->info().partitions[2].end, 1u);
 }
 
-TEST(Batch, IsKeptWhenThereIsNoRoom) {
+TEST_P(Batch, IsKeptWhenThereIsNoRoom) {
   const TestTopic topic{{.capacity_bytes = 2 * kSegment, .policy = Policy::fail}};
-  auto publisher = must(topic->publisher());
+  auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
   std::uint64_t published = 0;
   while (publisher.publish(kHalfText)) ++published;
@@ -138,6 +149,147 @@ TEST(Batch, IsKeptWhenThereIsNoRoom) {
   EXPECT_EQ(must(batch.commit()), published);
   EXPECT_EQ(drain(subscriber),
             (Log{std::to_string(published) + " a", std::to_string(published + 1) + " b"}));
+}
+
+// What the publisher does with the room that a batch has borrowed must not reach the batch, nor the
+// other way round.
+TEST_P(Batch, StaysWholeWhenThePublisherPublishesInBetween) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));  // Enters the first segment.
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  must(publisher.publish("in between"));
+  must(batch.add("b"));
+  must(publisher.publish("and again"));
+  must(batch.add("c"));
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 in between", "2 and again"}));
+  EXPECT_EQ(must(batch.commit()), 3u);
+  EXPECT_EQ(drain(subscriber), (Log{"3 a", "4 b", "5 c"}));
+}
+
+TEST_P(Batch, StaysWholeBesideAnOpenClaim) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  auto claim = must(publisher.try_claim(100));
+  std::fill(claim.payload().begin(), claim.payload().end(), std::byte{'x'});
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  EXPECT_EQ(code(batch.commit()), Errc::busy);
+  EXPECT_EQ(batch.count(), 1u);
+  must(claim.commit(1));
+  must(batch.add("b"));
+  EXPECT_EQ(must(batch.commit()), 1u);
+  must(batch.add("c"));
+  auto second = must(publisher.try_claim(1));  // Claimed while a batch has borrowed the room.
+  must(batch.add("d"));
+  must(second.abort());
+  EXPECT_EQ(must(batch.commit()), 4u);
+  EXPECT_EQ(drain(subscriber), (Log{"0 x", "1 a", "2 b", "3+1 aborted", "4 c", "5 d"}));
+}
+
+TEST_P(Batch, SeveralAtOnceStayApart) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  auto one = must(publisher.batch());
+  must(one.add("a"));
+  auto two = must(publisher.batch());
+  must(two.add("x"));
+  must(one.add("b"));
+  must(two.add("y"));
+  must(two.commit());
+  must(one.add("c"));
+  auto moved = std::move(one);
+  must(moved.add("d"));
+  must(moved.commit());
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 x", "2 y", "3 a", "4 b", "5 c", "6 d"}));
+}
+
+TEST_P(Batch, DroppedOrMovedLeavesThePublisherItsRoom) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  {
+    auto dropped = must(publisher.batch());
+    for (int i = 0; i < 20; ++i) must(dropped.add("dropped"));
+    auto moved = std::move(dropped);
+    must(moved.add("dropped, too"));
+  }
+  for (const char* text : {"1", "2", "3"}) must(publisher.publish(text));
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 1", "2 2", "3 3"}));
+}
+
+// Of every size, from every place in the segment.
+TEST_P(Batch, FitsOrMovesOnAtTheEndOfASegment) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  std::mt19937 random{1};
+  std::uint64_t offset = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Log expected;
+    if (random() % 2 == 0) {
+      must(publisher.publish("single"));
+      expected.push_back(std::to_string(offset++) + " single");
+    }
+    auto batch = must(publisher.batch());
+    std::vector<std::string> texts;
+    const std::size_t size = random() % 120;
+    for (std::size_t i = random() % 40; i != 0; --i) {
+      const std::string text(random() % (size + 1), static_cast<char>('a' + i % 26));
+      if (!batch.add(text)) break;  // Too large.
+      texts.push_back(text);
+    }
+    if (random() % 4 == 0) {
+      must(publisher.publish("between"));
+      expected.push_back(std::to_string(offset++) + " between");
+    }
+    if (!texts.empty()) ASSERT_EQ(must(batch.commit()), offset);
+    for (const std::string& text : texts) expected.push_back(std::to_string(offset++) + " " + text);
+    ASSERT_EQ(drain(subscriber), expected) << round;
+  }
+}
+
+TEST_P(Batch, OfAChildProcessDoesNotReachTheLog) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  auto batch = must(publisher.batch());
+  must(batch.add("parent"));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool added = batch.add("child").has_value();
+    ::_exit(added && code(batch.commit()) == Errc::forked ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  must(batch.add("parent again"));
+  must(batch.commit());
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 parent", "2 parent again"}));
+}
+
+TEST_P(Batch, IsKeptWhenTheLimitIsReached) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  std::uint64_t limit = 2;
+  auto publisher = publisher_of(topic, {.offset_limit = [&] { return limit; }});
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  must(batch.add("b"));
+  EXPECT_NE(code(batch.commit(Deadline::immediate())), Errc::ok);
+  EXPECT_EQ(batch.count(), 2u);
+  limit = 10;
+  topic->make_publishers_look();
+  EXPECT_EQ(must(batch.commit()), 1u);
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 b"}));
 }
 
 }  // namespace
