@@ -4,10 +4,11 @@
     tools/run_tests.py [--jobs N] [--only STEP ...]
 
 Steps: tidy, release, system, asan, tsan; and check, a subset of the first three, for `make check`.
-A step that fails does not stop the others. Every command has a time limit, so nothing can hang a CI
-machine. Logs: build/test-logs/. A part without cases of its own (a build, tidy) counts as one test. A
-part that should run cases and runs none counts as a failure. Skipped cases are listed, and count
-neither as passed nor as failed.
+Many tests spend their time waiting. So while the tests of one step run, the builds of the next steps
+already run at the lowest priority. A step that fails does not stop the others. Every command has a time
+limit, so nothing can hang a CI machine. Logs: build/test-logs/. A part without cases of its own (a
+build, tidy) counts as one test. A part that should run cases and runs none counts as a failure. Skipped
+cases are listed, and count neither as passed nor as failed.
 """
 import argparse
 import os
@@ -17,6 +18,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,6 +31,8 @@ CASES_SECONDS = 1500
 
 # The step "release" uses the preset "test"; the other steps are named after their presets.
 PRESETS = {"release": "test"}
+
+running = set()  # Processes that are killed if this program is interrupted.
 
 
 @dataclass
@@ -43,24 +48,28 @@ class Outcome:
         self.skipped += other.skipped
 
 
-def run(name, command, seconds, env=None):
+def run(name, command, seconds, background=False):
     """Runs a command, writes its output to a log. Returns (exit status, or None on timeout; log)."""
     LOGS.mkdir(parents=True, exist_ok=True)
     log = LOGS / f"{name.replace(' ', '-')}.log"
     with open(log, "w", encoding="utf-8") as output:
         # In a new session, so that on a timeout everything the command started is killed with it.
         process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
-                                   stderr=subprocess.STDOUT, start_new_session=True,
-                                   env={**os.environ, **(env or {})})
+                                   stderr=subprocess.STDOUT, start_new_session=True)
+        running.add(process)
+        if background:
+            os.setpriority(os.PRIO_PGRP, process.pid, 19)
+            with suppress(OSError):  # Needed where sessions share the CPUs (sched(7), autogroup).
+                Path(f"/proc/{process.pid}/autogroup").write_text("19", encoding="utf-8")
         try:
-            return process.wait(timeout=seconds), log
-        except BaseException as error:
+            status = process.wait(timeout=seconds)
+        except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            if not isinstance(error, subprocess.TimeoutExpired):
-                raise
             output.write(f"\nstopped: not done after {seconds} s\n")
-            return None, log
+            status = None
+        running.discard(process)
+        return status, log
 
 
 def show_tail(log, lines=60):
@@ -70,22 +79,23 @@ def show_tail(log, lines=60):
     print("---", flush=True)
 
 
-def one(name, command, seconds):
+def one(name, command, seconds, background=False):
     """A command that counts as one test."""
-    status, log = run(name, command, seconds)
+    status, log = run(name, command, seconds, background)
     if status == 0:
         return Outcome(passed=[name])
     show_tail(log)
     return Outcome(failed=[name])
 
 
-def build(name, jobs, *targets):
+def build(name, jobs, *targets, background=False):
     preset = PRESETS.get(name, name)
     targets = ["--target", *targets] if targets else []
     outcome = one(f"{name} configure", ["tools/configure.sh", preset], 120)
     if not outcome.failed:
         outcome = one(f"{name} build", ["cmake", "--build", "--preset", preset, "--parallel",
-                                        str(jobs), *targets, "--", "-k", "0"], BUILD_SECONDS)
+                                        str(jobs), *targets, "--", "-k", "0"], BUILD_SECONDS,
+                      background)
     return outcome
 
 
@@ -107,10 +117,10 @@ def read_junit(report):
     return outcome
 
 
-def cases(name, command, report, env=None):
+def cases(name, command, report):
     """A command that runs many tests and leaves a JUnit report."""
     report.unlink(missing_ok=True)
-    status, log = run(name, command, CASES_SECONDS, env)
+    status, log = run(name, command, CASES_SECONDS)
     outcome = Outcome()
     try:
         outcome = read_junit(report)
@@ -166,52 +176,76 @@ TOOLS = [("bench", "tests/bench/*.cpp")]  # Not built with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 
 
-def step_tidy(_jobs):
+def step_tidy(_jobs, _built):
     return one("tidy", [sys.executable, "tools/tidy.py"], 60)
 
 
-def step_release(jobs):
-    outcome = build("release", jobs)
+def step_release(jobs, built):
+    outcome = built("release")
     if not outcome.failed:
         outcome.add(ctest("release", jobs, parts(*EVERYWHERE, *TOOLS, *NOT_SANITIZED,
                                                  ("header", "include/**/*.hpp"))))
     return outcome
 
 
-def step_system(_jobs, *options):
+def step_system(_jobs, _built, *options):
     report = LOGS / "system.xml"
     return cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                             f"--junitxml={report}", "tests/system", *options], report)
 
 
-def step_asan(jobs):
+def step_asan(jobs, built):
     """Uses the second compiler (clang), so everything is compiled by it as well, with the fuzzers."""
-    outcome = build("asan", jobs)
+    outcome = built("asan")
     if not outcome.failed:
         outcome.add(ctest("asan", jobs, parts(*EVERYWHERE, *TOOLS, ("fuzz", "tests/fuzz/*.cpp"))))
     return outcome
 
 
-def step_tsan(jobs):
-    outcome = build("tsan", jobs)
+def step_tsan(jobs, built):
+    outcome = built("tsan")
     if not outcome.failed:
         outcome.add(ctest("tsan", jobs, parts(*EVERYWHERE, ("race", "tests/race/*.cpp"))))
     return outcome
 
 
-def step_check(jobs):
+def step_check(jobs, built):
     """The quick checks after a change in an already built tree: what a change most likely breaks."""
-    outcome = step_tidy(jobs)
+    outcome = step_tidy(jobs, built)
     outcome.add(build("release", jobs, "leat_cli", "leat_unit_tests"))
     if not outcome.failed:
         outcome.add(ctest("release", jobs, parts(EVERYWHERE[0]), "-L", "unit"))
-        outcome.add(step_system(jobs, "-k", "not bench and not docs and not packaging and not demo"))
+        outcome.add(step_system(jobs, built, "-k",
+                                "not bench and not docs and not packaging and not demo"))
     return outcome
 
 
 STEPS = {"tidy": step_tidy, "release": step_release, "system": step_system,
          "asan": step_asan, "tsan": step_tsan, "check": step_check}
 EACH = [name for name in STEPS if name != "check"]  # The other steps include all of "check".
+BUILDS = ["release", "asan", "tsan"]  # Steps that begin with a whole build.
+
+
+def run_steps(names, jobs):
+    total = Outcome()
+    with ThreadPoolExecutor(max_workers=1) as builder:
+        builds = {name: builder.submit(build, name, jobs, background=True)
+                  for name in names if name in BUILDS}
+        try:
+            for name in names:
+                print(f"{name} …", flush=True)
+                start = time.monotonic()
+                outcome = STEPS[name](jobs, lambda wanted: builds[wanted].result())
+                seconds = time.monotonic() - start
+                skipped = f", {len(outcome.skipped)} skipped" if outcome.skipped else ""
+                print(f"{name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed{skipped} "
+                      f"({seconds:.0f} s)", flush=True)
+                total.add(outcome)
+        finally:
+            builder.shutdown(wait=False, cancel_futures=True)
+            for process in list(running):
+                os.killpg(process.pid, signal.SIGKILL)
+    return total
 
 
 def main():
@@ -221,17 +255,7 @@ def main():
                         help="only these: " + ", ".join(STEPS))
     arguments = parser.parse_args()
 
-    total = Outcome()
-    for name in arguments.only:
-        print(f"{name} …", flush=True)
-        start = time.monotonic()
-        outcome = STEPS[name](arguments.jobs)
-        seconds = time.monotonic() - start
-        skipped = f", {len(outcome.skipped)} skipped" if outcome.skipped else ""
-        print(f"{name}: {len(outcome.passed)} passed, {len(outcome.failed)} failed{skipped} "
-              f"({seconds:.0f} s)", flush=True)
-        total.add(outcome)
-
+    total = run_steps(arguments.only, arguments.jobs)
     for name in total.skipped:
         print(f"skipped: {name}")
     for name in total.failed:
