@@ -77,6 +77,11 @@ leat_test_folder(crash TIMEOUT 120 UNITY DEFINITIONS LEAT_TEST_STEPS)
 leat_test_folder(storm TIMEOUT 200)
 leat_test_folder(outage TIMEOUT 200 SERIAL UNITY DEFINITIONS LEAT_TEST_STEPS)
 if(NOT LEAT_SANITIZE)  # Sanitizers do not understand the scheduler's stacks and memory model.
+  # The model runs at every atomic operation, so it is optimized, other than the tests themselves.
+  set(model fates hooks memory model)
+  list(TRANSFORM model REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tests/interleave/\\1.cpp")
+  set_source_files_properties(${model} PROPERTIES COMPILE_OPTIONS -O3
+    SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
   leat_test_folder(interleave TIMEOUT 300 UNITY DEFINITIONS LEAT_MODEL)
 endif()
 

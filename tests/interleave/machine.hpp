@@ -28,7 +28,9 @@ enum class State { ready, asleep, finished, dead };
 struct Fiber {
   std::string name;
   std::function<void()> body;
-  ucontext_t context{};
+  ucontext_t beginning{};
+  jmp_buf place;  // Where it goes on, once it has begun.
+  bool begun = false;
   void* stack = nullptr;
   ThreadView view;
   State state = State::ready;
@@ -83,7 +85,7 @@ struct Machine {
   Memory memory{choose_age};
   std::vector<Fiber> fibers;
   std::vector<void*> stacks;  // Reused by later executions.
-  ucontext_t home{};          // The context of run().
+  jmp_buf home;               // Where run() goes on.
   jmp_buf after_body;         // Target of a failure outside of threads.
   Thread running = kSetup;
   ThreadView setup_view;

@@ -150,7 +150,7 @@ void on_crash(int number) {
   record_failure(std::string{"signal "} + ::strsignal(number));
   m.left_behind = true;
   m.running = kSetup;
-  ::setcontext(&m.home);  // Also restores the signal mask.
+  ::_longjmp(m.home, 1);
 }
 
 void catch_crashes() {
@@ -159,7 +159,7 @@ void catch_crashes() {
   ::sigaltstack(&signal_stack, nullptr);
   struct sigaction action {};
   action.sa_handler = on_crash;
-  action.sa_flags = SA_ONSTACK;
+  action.sa_flags = SA_ONSTACK | SA_NODEFER;  // on_crash() does not return to restore the mask.
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT}) ::sigaction(number, &action, nullptr);
 }
 
@@ -168,14 +168,18 @@ void catch_crashes() {
 // ---- The scheduler ------------------------------------------------------------------------------
 
 // Switches from the current fiber to another one or, with kSetup, to run(). Returns when the
-// current fiber is chosen again.
-void switch_to(Thread next) {
+// current fiber is chosen again. By setjmp, because swapcontext makes a system call each time.
+[[gnu::noinline]] void switch_to(Thread next) {
   Machine& m = machine();
   const Thread previous = m.running;
   if (next == previous) return;
   m.running = next;
-  ::swapcontext(previous == kSetup ? &m.home : &m.fibers[previous].context,
-                next == kSetup ? &m.home : &m.fibers[next].context);
+  if (::_setjmp(previous == kSetup ? m.home : m.fibers[previous].place) != 0) return;
+  if (next == kSetup) ::_longjmp(m.home, 1);
+  Fiber& fiber = m.fibers[next];
+  if (fiber.begun) ::_longjmp(fiber.place, 1);
+  fiber.begun = true;
+  ::setcontext(&fiber.beginning);
 }
 
 void wake(Fiber& fiber) {
@@ -321,9 +325,9 @@ void* take_stack() {
 
 void prepare_context(Fiber& fiber) {
   fiber.stack = take_stack();
-  ::getcontext(&fiber.context);
-  fiber.context.uc_stack = {.ss_sp = fiber.stack, .ss_flags = 0, .ss_size = kStackSize};
-  ::makecontext(&fiber.context, fiber_main, 0);
+  ::getcontext(&fiber.beginning);
+  fiber.beginning.uc_stack = {.ss_sp = fiber.stack, .ss_flags = 0, .ss_size = kStackSize};
+  ::makecontext(&fiber.beginning, fiber_main, 0);
 }
 
 // ---- One execution ------------------------------------------------------------------------------
