@@ -8,6 +8,7 @@ namespace leat::bench {
 using tool::exit_code_for;
 using tool::Failure;
 using tool::kExitFailed;
+using tool::kExitFormat;
 using tool::kExitFull;
 using tool::kExitNotThere;
 using tool::kExitPermission;

@@ -60,13 +60,14 @@ void keep_methods(ResultSet& set, const std::vector<std::string>& methods) {
 }
 
 void report(const Options& options) {
-  if (options.html.empty() && options.svg_directory.empty() && options.markdown.empty()) {
-    throw Failure(kExitUsage, "nothing to write: say --html FILE, --svg DIR or --markdown FILE");
-  }
   if (options.html == "-" && options.markdown == "-") {
     throw Failure(kExitUsage, "--html - and --markdown -: only one of them can have stdout");
   }
+  // First: whoever names the page that is to be written is told that it holds no results.
   ResultSet set = read_results(options.paths);
+  if (options.html.empty() && options.svg_directory.empty() && options.markdown.empty()) {
+    throw Failure(kExitUsage, "nothing to write: say --html FILE, --svg DIR or --markdown FILE");
+  }
   keep_methods(set, options.methods);
   check_size(set, options.size);
   for (const std::string& file : set.skipped) {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "leat/log/directory.hpp"
+#include "tool/topic_directory.hpp"
 
 namespace leat::bench {
 
@@ -10,16 +10,7 @@ Failure topic_failure(const std::string& what, Error error) {
   return {exit_code_for(error.code), fmt::format("cannot {}: {}", what, describe(error))};
 }
 
-std::string topic_directory() {
-  std::string path = detail::directory_path({});
-  if (auto directory = detail::open_directory({}, true); !directory) {
-    throw Failure(
-        exit_code_for(directory.error().code),
-        fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one", path,
-                    describe(directory.error())));
-  }
-  return path;
-}
+std::string topic_directory() { return tool::usable_directory(tool::Missing::is_made); }
 
 TemporaryTopics::TemporaryTopics()
     : directory_{value_of(tool::PrivateDirectory::make(topic_directory(), tool::kBenchPrefix),

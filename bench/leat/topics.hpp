@@ -29,7 +29,7 @@ inline void value_of(Result<void> result, const std::string& what) {
   if (!result) throw topic_failure(what, result.error());
 }
 
-// Where topics live ($LEAT_DIR or the default); made if it is missing. Commands call it first, so that
+// Where topics live; see tool/topic_directory.hpp. Made if it is missing. Commands call it first, so that
 // they fail before they have printed anything.
 std::string topic_directory();
 

@@ -64,7 +64,7 @@ class Reader {
   explicit Reader(std::string where) : where_{std::move(where)} {}
 
   [[noreturn]] void wrong(const std::string& what) const {
-    throw Failure(fmt::format("{}: {}", where_, what));
+    throw Failure(kExitFormat, fmt::format("{}: {}", where_, what));
   }
 
   const Value& member(const Value& object, const char* name) const {
@@ -255,9 +255,12 @@ Value parse_json(std::string_view text, const std::string& name) {
   try {
     return Value::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    throw Failure(fmt::format("{}: not JSON (wrong at byte {})", name, error.byte));
+    throw Failure(kExitFormat,
+                  fmt::format("{}: not JSON (wrong at byte {}); results are what `leat bench ipc "
+                              "--json=FILE` writes",
+                              name, error.byte));
   } catch (const nlohmann::json::exception&) {
-    throw Failure(fmt::format("{}: holds a number that is too large", name));
+    throw Failure(kExitFormat, fmt::format("{}: holds a number that is too large", name));
   }
 }
 
@@ -297,8 +300,8 @@ std::string read_file(const std::string& name) {
   if (!file) throw system_failure("cannot read " + name);
   const std::uintmax_t size = std::filesystem::file_size(name);
   if (size > kMaxFileBytes) {
-    throw Failure(
-        fmt::format("{}: has {} bytes; results have at most {}", name, size, kMaxFileBytes));
+    throw Failure(kExitFormat, fmt::format("{}: has {} bytes; results have at most {}", name, size,
+                                           kMaxFileBytes));
   }
   std::string text(size, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));

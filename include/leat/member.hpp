@@ -119,7 +119,7 @@ class Member {
   // As above; `stopped` when the descriptor (an eventfd, say) is readable.
   Result<void> wait(const Deadline& deadline, int stop_fd);
   // As Subscriber::wait_fd().
-  Result<int> wait_fd();
+  Result<int> wait_fd(const std::stop_token& stop = {});
 
   // stop_waits() makes waits of this member return `stopped`, now and later, until resume_waits().
   // receive() and poll() still deliver what is available. May be called by any thread.

@@ -33,6 +33,8 @@ class From {
   static From offset(std::uint64_t offset) noexcept {
     return {detail::StartAt::offset, offset, -1};
   }
+  // The last `count` offsets of each partition that is read, or as many as there are.
+  static From last(std::uint64_t count) noexcept { return {detail::StartAt::last, count, -1}; }
   // The first record with this timestamp or a later one, in milliseconds since 1970. Needs a topic
   // with timestamps.
   static From time_ms(std::int64_t epoch_ms) noexcept {
@@ -120,8 +122,9 @@ class Subscriber final : private detail::Waiter {
   void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
 
   // A descriptor that becomes readable when poll() may have something to do; then poll until it
-  // returns 0. Owned by the subscriber. The first call starts a helper thread in this process
-  // (docs/guarantees.md has its cost).
+  // returns 0. It is also readable once `stop` is requested (of several calls, the last one's), and
+  // while waits are stopped. Owned by the subscriber. The first call starts a helper thread in this
+  // process (docs/guarantees.md has its cost).
   //   forked    the handle was inherited through fork()
   //   io_error  no descriptor could be made
   using Waiter::wait_fd;

@@ -7,9 +7,6 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -17,6 +14,8 @@
 #include <utility>
 
 #include "leat/log/directory.hpp"
+#include "leat/topic.hpp"
+#include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
 namespace {
@@ -42,8 +41,9 @@ void fail(Error error, const std::string& topic, const std::string& after) {
   std::string sentence;
   switch (error.code) {
     case Errc::not_found:
-      sentence = fmt::format("there is no topic '{}' in {}: `leat topic list` shows what there is",
-                             topic, directory);
+      sentence =
+          fmt::format("there is no topic '{}' in {}{}; `leat topic list` shows what there is",
+                      topic, directory, similar_topic(topic));
       break;
     case Errc::exists:
       sentence = fmt::format("topic '{}' exists already in {}", topic, directory);
@@ -92,31 +92,21 @@ void check_name(const std::string& kind, const std::string& name) {
                             kind, shown, problem)};
 }
 
-std::string usable_directory(Missing missing) {
-  std::string path = detail::directory_path({});
-  auto directory = detail::open_directory({}, missing == Missing::is_made);
-  if (directory) return path;
-  if (missing == Missing::is_fine && directory.error().code == Errc::not_found &&
-      directory.error().system_error == ENOENT) {
-    return path;
+std::string similar_topic(const std::string& name) {
+  const auto names = Topic::list();
+  return names ? tool::did_you_mean(name, *names) : std::string{};
+}
+
+void check_at_most_one(std::initializer_list<Given> options) {
+  const Given* first = nullptr;
+  for (const Given& option : options) {
+    if (!option.is_given) continue;
+    if (first != nullptr) {
+      throw Failure{kExitUsage,
+                    fmt::format("{} and {} exclude each other", first->name, option.name)};
+    }
+    first = &option;
   }
-  const Error error = directory.error();
-  const char* reason = std::strerror(error.system_error);
-  if (error.code == Errc::permission &&
-      (error.system_error == 0 || error.system_error == ELOOP || error.system_error == ENOTDIR)) {
-    throw Failure{
-        kExitPermission,
-        fmt::format("{} is refused: it must be a directory of your own and no link; remove it, or "
-                    "choose another place with --dir or LEAT_DIR",
-                    path)};
-  }
-  if (error.system_error == ENOTDIR) {
-    throw Failure{kExitUsage,
-                  fmt::format("{} is not a directory: --dir and LEAT_DIR name one", path)};
-  }
-  throw Failure{exit_code_for(error.code),
-                fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one",
-                            path, reason)};
 }
 
 std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes) {
@@ -142,14 +132,15 @@ std::string how_to_get_room(const std::string& directory, std::uint64_t missing_
 
 void check_room(const std::string& directory, std::uint64_t bytes) {
   struct statvfs status {};
-  if (::statvfs(directory.c_str(), &status) != 0) return;  // The creation itself will say it.
+  if (::statvfs(directory.c_str(), &status) != 0)
+    return;  // Creating the topic will fail, and say so.
   const std::uint64_t free = status.f_bavail * status.f_frsize;
   if (bytes > free) {
     throw Failure{kExitFull,
                   fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
                               size_text(free), how_to_get_room(directory, bytes - free))};
   }
-  // A memory file system may promise more than there is; the kernel would then kill somebody.
+  // A memory file system may promise more memory than there is; the kernel would then kill a process.
   struct statfs kind {};
   if (::statfs(directory.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return;
   const std::uint64_t memory = memory_figure("MemAvailable") + memory_figure("SwapFree");
@@ -188,6 +179,15 @@ std::string size_text(std::uint64_t bytes) {
   std::string text = fmt::format("{:.1f}", value);
   if (text.ends_with(".0")) text.resize(text.size() - 2);
   return text + " " + kUnits[unit];
+}
+
+std::string size_argument(std::uint64_t bytes) {
+  constexpr std::pair<std::uint64_t, const char*> kUnits[] = {
+      {1ULL << 40, "TiB"}, {1ULL << 30, "GiB"}, {1ULL << 20, "MiB"}, {1ULL << 10, "KiB"}};
+  for (const auto& [unit, name] : kUnits) {
+    if (bytes != 0 && bytes % unit == 0) return fmt::format("{}{}", bytes / unit, name);
+  }
+  return std::to_string(bytes);
 }
 
 std::string number_text(std::uint64_t number) {

@@ -9,12 +9,15 @@
 
 #include <chrono>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "leat/fwd.hpp"
 #include "tool/failure.hpp"
+#include "tool/topic_directory.hpp"
 
 namespace CLI {
 class App;
@@ -31,22 +34,31 @@ using tool::kExitFull;
 using tool::kExitNotThere;
 using tool::kExitPermission;
 using tool::kExitUsage;
+using tool::Missing;
+using tool::refuse_system_directory;
 using tool::system_failure;
 using tool::tell;
+using tool::usable_directory;
 
-// Ends the command because of what the library said about a topic. `after` is appended to the
-// sentence: what was done before it happened.
+// Ends the command with an error of the library about a topic. `after` is appended to the sentence, to say
+// what was done before.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
 
 void check_topic_name(const std::string& name);
-// `kind` is what the name is of: "topic", "group". They follow the same rule.
+// `kind` is "topic" or "group": the same rule applies to both.
 void check_name(const std::string& kind, const std::string& name);
+// " (did you mean 'news'?)", if a topic has a name much like this one.
+std::string similar_topic(const std::string& name);
 
-// Where topics live (--dir, LEAT_DIR or the default), usable; fails with the reason otherwise.
-enum class Missing { is_made, is_fine };
-std::string usable_directory(Missing missing);
+// An option, or a positional argument, and whether it was given.
+struct Given {
+  std::string_view name;
+  bool is_given;
+};
+// Fails if more than one of them was: they exclude each other.
+void check_at_most_one(std::initializer_list<Given> options);
 
-// How to get that many bytes more on the file system of `directory`, for the end of a sentence.
+// How to get that many more bytes on the file system of `directory`; ends a sentence.
 std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes);
 // Fails with exit code 6 unless the file system of `directory` has that much room.
 void check_room(const std::string& directory, std::uint64_t bytes);
@@ -55,6 +67,8 @@ std::uint64_t memory_figure(const std::string& name);
 
 // "8 MiB", "512 KiB", "1.5 GiB", "100 bytes"
 std::string size_text(std::uint64_t bytes);
+// As an option takes it, and never rounded: "8MiB", "1536MiB", "100"
+std::string size_argument(std::uint64_t bytes);
 // "1,000,000"
 std::string number_text(std::uint64_t number);
 // "500ms": in the largest unit that fits, as parse_duration() understands it.
@@ -68,10 +82,14 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) no
 // Milliseconds since 1970, or ISO 8601: "2024-05-01T12:00:00.5Z", "2024-05-01 12:00+02:00", "2024-05-01",
 // "20240501T120000Z". Without a zone: local time.
 std::optional<std::int64_t> parse_time_ms(std::string_view text);
-// "end", "beginning", "42", "@2024-05-01T12:00:00Z". Fails with a sentence about `what`.
+// "end" or "latest", "beginning" or "earliest", "42" (an offset), "-10" (the last ten of each partition),
+// "1h" (not older than an hour), "@2024-05-01T12:00:00Z". Fails with a sentence about `what`.
 From parse_place(const std::string& what, const std::string& text);
+// For a place that parse_place() accepts.
+bool is_end(std::string_view place) noexcept;
+bool is_beginning(std::string_view place) noexcept;
 
-// Options that say what would be right when they are given something wrong.
+// Options whose error messages name valid values.
 CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& target,
                         std::uint64_t least, std::uint64_t most, const std::string& description);
 CLI::Option* add_number(CLI::App& app, const std::string& name,
@@ -79,19 +97,29 @@ CLI::Option* add_number(CLI::App& app, const std::string& name,
                         std::uint64_t most, const std::string& description);
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target,
                       const std::string& description);
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target,
+                      const std::string& description);
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& target,
                           const std::string& description);
+// A positional argument that may be given several times. Every word is taken literally.
+CLI::Option* add_words(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                       const std::string& description);
 
-// One per file of the same name. Each registers its command; the work is done while parsing.
+// Each registers a command, which does its work while the arguments are parsed.
 void add_topic_command(CLI::App& app);
+void add_topic_create(CLI::App& topic);
 void add_topic_list(CLI::App& topic);
 void add_topic_info(CLI::App& topic);
-void add_ls_command(CLI::App& app);  // topic_list.cpp, too
+void add_topic_delete(CLI::App& topic);
+void add_ls_command(CLI::App& app);  // In topic_list.cpp.
+void add_rm_command(CLI::App& app);  // In topic_delete.cpp.
 void add_top_command(CLI::App& app);
 void add_pub_command(CLI::App& app);
 void add_sub_command(CLI::App& app);
 void add_group_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
+void add_version_command(CLI::App& app);
+void add_help_command(CLI::App& app);
 
 }  // namespace leat::cli

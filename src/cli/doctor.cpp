@@ -79,6 +79,7 @@ std::size_t clean(const std::string& directory, bool json) {
 
 void doctor(bool json, bool is_cleaning) {
   const std::string directory = detail::directory_path({});
+  refuse_system_directory(directory);
   const std::size_t failed = is_cleaning ? clean(directory, json) : 0;
   std::vector<Finding> findings = examine_machine(directory);
   for (Finding& finding : examine_topics(directory)) findings.push_back(std::move(finding));

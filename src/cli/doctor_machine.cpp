@@ -43,7 +43,7 @@ std::string first_line(const std::string& path) {
 struct Kind {
   std::string name;
   bool is_memory = false;
-  bool is_shared_with_machines = false;  // Locks or mappings of others are not the kernel's own.
+  bool is_shared_with_machines = false;  // This kernel does not see all locks and mappings.
 };
 
 Kind kind_of(const std::string& path) {
@@ -87,15 +87,22 @@ Finding check_directory(const std::string& directory) {
     if (auto opened = detail::open_directory({}, false); !opened) {
       finding.severity = Severity::problem;
       finding.found = fmt::format("{} cannot be used: {}", directory, describe(opened.error()));
-      finding.advice =
-          "it must be a directory of your own and no link; --dir or LEAT_DIR choose another one";
+      finding.advice = directory == detail::default_directory_path()
+                           ? "it must be a directory of your own and no link; --dir or LEAT_DIR "
+                             "choose another one"
+                           : "--dir or LEAT_DIR choose another one";
       return finding;
     }
   }
   if (::access(existing.c_str(), W_OK | X_OK) != 0) {
-    finding.severity = Severity::problem;
     finding.found = fmt::format("{} cannot be written: {}", existing, std::strerror(errno));
-    finding.advice = "choose a directory that you may write with --dir or LEAT_DIR";
+    // Another user's, who shares it: each topic has a mode of its own.
+    const bool is_shared = exists && ::access(existing.c_str(), R_OK | X_OK) == 0;
+    finding.severity = is_shared ? Severity::note : Severity::problem;
+    finding.advice =
+        is_shared ? "you may use topics of others there, but not create or delete any; --dir "
+                    "or LEAT_DIR choose a directory of your own"
+                  : "choose a directory that you may write with --dir or LEAT_DIR";
     return finding;
   }
   const Kind kind = kind_of(existing);
@@ -224,9 +231,10 @@ Finding check_locks(const std::string& directory) {
   std::string path = existing_part(directory) + "/.doctor-XXXXXX";
   const detail::Fd mine{::mkostemp(path.data(), O_CLOEXEC)};
   if (!mine) {
-    finding.severity = Severity::problem;
-    finding.found =
-        fmt::format("cannot make a file in {}: {}", existing_part(directory), std::strerror(errno));
+    finding.found = fmt::format("not tried: cannot make a file in {}: {}", existing_part(directory),
+                                std::strerror(errno));
+    const bool may_write = ::access(existing_part(directory).c_str(), W_OK | X_OK) == 0;
+    finding.severity = may_write ? Severity::problem : Severity::note;
     finding.advice = "choose another place with --dir or LEAT_DIR";
     return finding;
   }

@@ -19,7 +19,7 @@
 namespace leat::cli {
 namespace {
 
-constexpr std::time_t kCreationSeconds = 60;  // Nobody takes that long to make a topic.
+constexpr std::time_t kCreationSeconds = 60;  // Creating a topic never takes that long.
 
 // Room that a topic's files (or anything else below `path`) take.
 std::uint64_t bytes_of(const std::string& path) {
@@ -33,8 +33,8 @@ std::uint64_t bytes_of(const std::string& path) {
   return bytes;
 }
 
-// Whether `+new-<pid>-<random>` is of a process that has gone. A process of another PID namespace
-// may have any number, so the directory must be old, too.
+// Whether the process that made `+new-<pid>-<random>` has exited. In another PID namespace the number may be
+// a different process's, so the directory must also be old.
 bool creator_has_gone(const std::string& path, std::string_view name) {
   name.remove_prefix(std::string_view{detail::kNewPrefix}.size());
   long pid = 0;
@@ -61,13 +61,26 @@ struct Topics {
   std::vector<std::string> unused;
   std::vector<std::string> with_dead;   // "name (pid 12, pid 14)"
   std::vector<std::string> unreadable;  // "name (why)"
+  std::vector<std::string> foreign;     // Files and directories of other programs.
   std::vector<std::string> forbidden;
   std::vector<std::string> idle_groups;  // "topic/group (12 records)"
   std::uint64_t bytes = 0;
   std::uint64_t unused_bytes = 0;
 };
 
-// Groups that hold records, and that nobody is a member of.
+// Whether it is not a topic, not even a damaged one: a file, or a directory without a topic's files. Other
+// programs leave these when they share the directory.
+bool is_foreign(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return false;
+  if (!S_ISDIR(status.st_mode)) return true;
+  for (const char* file : {detail::kControlFile, detail::kRecordsFile}) {
+    if (::lstat((path + "/" + file).c_str(), &status) == 0 || errno != ENOENT) return false;
+  }
+  return true;
+}
+
+// Finds groups that hold records and have no members.
 void look_at_groups(const std::string& directory, const std::string& name, Topics& topics) {
   auto topic = Topic::open(name, Deadline::immediate(), directory);
   if (!topic) return;
@@ -95,6 +108,7 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
   };
   auto found = detail::open_topic_directory(directory, name);
   if (!found && found.error().system_error == ENOENT) return;  // Deleted since.
+  if (is_foreign(path + "/" + name)) return topics.foreign.push_back(name);
   if (!found) return refused(found.error());
   auto attached = detail::SharedTopic::attach(*found);
   if (!attached) return refused(attached.error());
@@ -154,7 +168,7 @@ std::vector<Leftover> find_leftovers(const std::string& directory) {
     const char* what = nullptr;
     if (name.starts_with(detail::kNewPrefix) && creator_has_gone(path, name))
       what = "a topic never finished";
-    // Renamed away for deletion: nobody can open it any more, and anybody may finish.
+    // Renamed for deletion: nobody can open it any more, and anybody may finish deleting it.
     if (name.starts_with(detail::kDeletedPrefix)) what = "a topic half deleted";
     if (name.starts_with(tool::kDemoPrefix) && tool::PrivateDirectory::is_abandoned(path))
       what = "of a demo that was killed";
@@ -190,6 +204,13 @@ std::vector<Finding> examine_topics(const std::string& directory) {
          .advice = fmt::format("made by another version, or damaged: move or remove it from {}",
                                directory),
          .facts = {{"topics", topics.unreadable}}});
+  }
+  if (!topics.foreign.empty()) {
+    findings.push_back({.name = "others",
+                        .severity = Severity::note,
+                        .found = "not topics: " + names_text(topics.foreign),
+                        .advice = "they belong to other programs; no topic can have their names",
+                        .facts = {{"names", topics.foreign}}});
   }
   if (!topics.forbidden.empty()) {
     findings.push_back(

@@ -35,19 +35,6 @@ const External* find_external(std::string_view name) {
   return found == kExternals.end() ? nullptr : found;
 }
 
-// Which of the arguments is the command: only --dir may stand before it. 0 if there is none.
-int command_index(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view word = argv[i];
-    if (word == "--dir") {
-      ++i;
-    } else if (!word.starts_with("--dir=")) {
-      return word.starts_with("-") ? 0 : i;
-    }
-  }
-  return 0;
-}
-
 bool is_command_name(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
@@ -62,6 +49,18 @@ std::string directory_of_executable() {
 }
 
 }  // namespace
+
+int command_index(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word == "--dir") {
+      ++i;
+    } else if (!word.starts_with("--dir=")) {
+      return word.starts_with("-") ? 0 : i;
+    }
+  }
+  return 0;
+}
 
 void add_external_commands(CLI::App& app) {
   for (const External& one : kExternals) app.add_subcommand(one.name, one.description);
@@ -80,7 +79,7 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
   if (ours == nullptr && std::any_of(commands.begin(), commands.end(), is_named))
     return std::nullopt;
 
-  // What stood before the command goes behind it; both executables understand --dir.
+  // Arguments before the command are passed on too: both executables understand --dir.
   const std::string executable = "leat-" + name;
   std::vector<char*> arguments{const_cast<char*>(executable.c_str())};
   for (int i = 1; i < argc; ++i) {
@@ -93,7 +92,7 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
     tell(fmt::format("cannot run {}: {}", executable, std::strerror(errno)));
     return kExitPermission;
   }
-  if (ours == nullptr) return std::nullopt;  // Not known at all: the parser says what there is.
+  if (ours == nullptr) return std::nullopt;  // Unknown: the parser's error lists the commands.
   tell(fmt::format("`leat {}` needs {}, which is neither beside leat nor in $PATH: {}", name,
                    executable, ours->how_to_get));
   return kExitNotThere;

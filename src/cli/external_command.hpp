@@ -1,5 +1,5 @@
-// `leat NAME …` runs the executable leat-NAME, as git does: first the one beside `leat` itself, then
-// one in $PATH. What few people need stays out of `leat` in this way, with the libraries it is linked to.
+// `leat NAME …` runs the executable leat-NAME, as git does: the one beside `leat` itself, or else one in
+// $PATH. This keeps what few people need, and the libraries for it, out of `leat`.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,14 @@ class App;
 
 namespace leat::cli {
 
-// The commands of ours that are executables of their own, for the help.
+// Lists our own external commands in the help.
 void add_external_commands(CLI::App& app);
 
-// Becomes leat-NAME if the arguments name a command that is not part of `leat`. Returns only if they do
-// not, or, with the exit code, if it is one of ours and not installed.
+// The index of the command among the arguments, 0 if there is none. Only --dir may come before it.
+int command_index(int argc, char** argv);
+
+// Replaces this process by leat-NAME if the arguments name a command that is not part of `leat`. Returns if
+// they do not; returns an exit code if the command is one of ours and not installed.
 std::optional<int> run_external_command(const CLI::App& app, int argc, char** argv);
 
 }  // namespace leat::cli

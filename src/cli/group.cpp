@@ -17,6 +17,7 @@
 #include "leat/format/group_layout.hpp"
 #include "leat/group/dead_letters.hpp"
 #include "leat/leat.hpp"
+#include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
 
@@ -39,13 +40,33 @@ std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& argum
               ->default_str("64")};
 }
 
+void check_group_options(const GroupArguments& arguments) {
+  if (!arguments.at_most_once || arguments.max_deliveries == 0) return;
+  throw Failure{
+      kExitUsage,
+      "--at-most-once and --max-deliveries exclude each other: a record that is delivered at "
+      "most once never comes back"};
+}
+
+namespace {
+
+// As similar_topic().
+std::string similar_group(const std::string& topic_name, const std::string& name) {
+  const auto topic = Topic::open(topic_name);
+  if (!topic) return {};
+  const auto names = topic->group_names();
+  return names ? tool::did_you_mean(name, *names) : std::string{};
+}
+
+}  // namespace
+
 void fail_group(Error error, const std::string& topic, const std::string& group) {
   std::string sentence;
   switch (error.code) {
     case Errc::not_found:
       sentence =
-          fmt::format("topic '{}' has no group '{}': `leat group list {}` shows what there is",
-                      topic, group, topic);
+          fmt::format("topic '{}' has no group '{}'{}; `leat group list {}` shows what there is",
+                      topic, group, similar_group(topic, group), topic);
       break;
     case Errc::exists:
       sentence = fmt::format("topic '{}' has a group '{}' already", topic, group);
@@ -145,7 +166,7 @@ struct Arguments {
 
 Topic open_topic(const std::string& name) {
   check_topic_name(name);
-  usable_directory(Missing::is_fine);
+  usable_directory(Missing::fails_if_named);
   auto topic = Topic::open(name);
   if (!topic) fail(topic.error(), name);
   return std::move(*topic);
@@ -162,6 +183,7 @@ Group find_group(const Topic& topic, const std::string& name) {
 void create(const Arguments& arguments) {
   check_name("group", arguments.name);
   (void)parse_place("--from", arguments.options.from);
+  check_group_options(arguments.options);
   const Topic topic = open_topic(arguments.topic);
   const Group group = open_or_create_group(topic, arguments.name, arguments.options);
   if (!group.was_created()) fail_group({Errc::exists, 0}, arguments.topic, arguments.name);
@@ -369,7 +391,7 @@ void add_group_command(CLI::App& app) {
   CLI::App* create_command = add_command(*group, "create", "Make a group", *arguments, true);
   create_command
       ->add_option("--from", arguments->options.from,
-                   "Where it begins: end, beginning, an offset, or @TIME as in `leat sub`")
+                   "Where it begins: end, beginning, an offset, -10, 1h or @TIME, as in `leat sub`")
       ->type_name("PLACE")
       ->default_str("end");
   add_group_options(*create_command, arguments->options);
@@ -395,16 +417,19 @@ void add_group_command(CLI::App& app) {
   seek_command
       ->add_option(
           "PLACE", arguments->place,
-          "end, beginning, an offset, or @TIME as in `leat sub`; records in flight stay so")
+          "end, beginning, an offset, -10, 1h or @TIME, as in `leat sub`; what members hold stays "
+          "theirs")
       ->required();
-  add_number(*seek_command, "--partition", arguments->partition, 0,
+  add_number(*seek_command, "-p,--partition", arguments->partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only in this partition");
   seek_command->footer("Example:\n  leat group seek orders workers @2024-05-01T12:00:00Z");
   seek_command->callback([arguments] { seek(*arguments); });
 
   CLI::App* delete_command =
       add_command(*group, "delete", "Delete a group without members", *arguments, true);
-  delete_command->add_flag("--force", arguments->force, "Also while it has members; they are told");
+  delete_command->alias("rm");
+  delete_command->add_flag("-f,--force", arguments->force,
+                           "Also while it has members; they are told");
   delete_command->footer("Example:\n  leat group delete orders workers");
   delete_command->callback([arguments] { delete_group(*arguments); });
 }

@@ -1,5 +1,4 @@
-// What `leat group` and `leat sub --group` have in common: the options of a group, and what is said
-// when one can't be had.
+// What `leat group` and `leat sub --group` share: the options of a group, and error messages about groups.
 //
 //     const Group group = open_or_create_group(topic, "workers", arguments);
 //     if (group.was_created()) …
@@ -15,7 +14,7 @@
 
 namespace leat::cli {
 
-// They count for whoever creates the group.
+// Used only when the group is created.
 struct GroupArguments {
   std::string from = "end";
   bool at_most_once = false;
@@ -29,10 +28,13 @@ struct GroupArguments {
 // All of the above but --from.
 std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& arguments);
 
+// Fails if two of them have no effect together.
+void check_group_options(const GroupArguments& arguments);
+
 Group open_or_create_group(const Topic& topic, const std::string& name,
                            const GroupArguments& arguments);
 
-// Ends the command because of what the library said about a group.
+// Ends the command with an error of the library about a group.
 [[noreturn]] void fail_group(Error error, const std::string& topic, const std::string& group);
 
 }  // namespace leat::cli

@@ -1,8 +1,10 @@
 // The executable `leat`: one command per file of this folder; `leat NAME` also runs leat-NAME.
 #include <CLI/CLI.hpp>
+#include <vector>
 
 #include "cli.hpp"
 #include "external_command.hpp"
+#include "help.hpp"
 #include "tool/program.hpp"
 
 namespace leat::cli {
@@ -12,7 +14,7 @@ int run(int argc, char** argv) {
   CLI::App app{"Messages between processes of one machine, through logs in shared memory", "leat"};
   tool::add_common_options(app);
   app.footer(
-      "Example, in two terminals:\n  leat sub news\n  echo hello | leat pub news\n"
+      "Example, in two terminals:\n  leat sub news\n  leat pub news hello\n"
       "`leat COMMAND --help` has options and an example of each.");
   add_topic_command(app);
   add_ls_command(app);
@@ -22,9 +24,14 @@ int run(int argc, char** argv) {
   add_group_command(app);
   add_demo_command(app);
   add_doctor_command(app);
+  add_rm_command(app);
+  add_version_command(app);
+  add_help_command(app);
   add_external_commands(app);
-  if (const auto exit_code = run_external_command(app, argc, argv)) return *exit_code;
-  return tool::run(app, argc, argv);
+  std::vector<char*> arguments = with_help_as_option(argc, argv);
+  const int count = static_cast<int>(arguments.size());
+  if (const auto exit_code = run_external_command(app, count, arguments.data())) return *exit_code;
+  return tool::run(app, count, arguments.data());
 }
 
 }  // namespace

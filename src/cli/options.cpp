@@ -13,7 +13,8 @@
 namespace leat::cli {
 namespace {
 
-// Takes the digits at the start of `text` away. Nothing if there are none or too many.
+// Removes the digits at the start of `text` and returns their value. Nothing if there are none, or if the
+// number is too large.
 std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -22,7 +23,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
   return number;
 }
 
-// Exactly `digits` digits.
+// The same with exactly `digits` digits.
 bool take_digits(std::string_view& text, std::size_t digits, int& number) noexcept {
   if (text.size() < digits) return false;
   number = 0;
@@ -98,20 +99,30 @@ bool take_zone(std::string_view& text, int& minutes) noexcept {
   return true;
 }
 
-// What every one of these options has in common: text in, a value or a sentence out.
+// An option that is parsed by `parse`; where that fails, the error says what is `right`.
 template <class Parse>
 CLI::Option* add_parsed(CLI::App& app, const std::string& name, const std::string& type,
                         Parse parse, const std::string& right, const std::string& description) {
+  const std::string long_name =
+      name.substr(name.find(',') + 1);  // All of it, if there is no short one.
   return app
       .add_option_function<std::string>(
           name,
-          [name, parse, right](const std::string& text) {
+          [long_name, parse, right](const std::string& text) {
             if (!parse(text))
-              throw CLI::ValidationError(name, fmt::format("'{}' is not {}", text, right));
+              throw CLI::ValidationError(long_name, fmt::format("'{}' is not {}", text, right));
           },
           description)
       ->type_name(type);
 }
+
+// Names a range in an error message.
+std::string numbers_text(std::uint64_t least, std::uint64_t most) {
+  return most == std::numeric_limits<std::uint64_t>::max()
+             ? fmt::format("a whole number from {} up", least)
+             : fmt::format("a whole number from {} to {}", least, most);
+}
+constexpr const char* kSizes = "a size: write bytes, or for example 512KiB, 8MiB, 1GiB";
 
 }  // namespace
 
@@ -197,9 +208,14 @@ std::optional<std::int64_t> parse_time_ms(std::string_view text) {
   return time_ms;
 }
 
+bool is_end(std::string_view place) noexcept { return place == "end" || place == "latest"; }
+bool is_beginning(std::string_view place) noexcept {
+  return place == "beginning" || place == "earliest";
+}
+
 From parse_place(const std::string& what, const std::string& text) {
-  if (text == "end") return From::end;
-  if (text == "beginning") return From::beginning;
+  if (is_end(text)) return From::end;
+  if (is_beginning(text)) return From::beginning;
   if (text.starts_with('@')) {
     if (const auto time_ms = parse_time_ms(std::string_view{text}.substr(1)))
       return From::time_ms(*time_ms);
@@ -209,10 +225,19 @@ From parse_place(const std::string& what, const std::string& text) {
                               what, text)};
   }
   if (const auto offset = parse_number(text)) return From::offset(*offset);
+  if (text.starts_with('-')) {
+    if (const auto count = parse_number(std::string_view{text}.substr(1)))
+      return From::last(*count);
+  }
+  if (const auto age = parse_duration(text)) {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return From::time_ms(std::chrono::duration_cast<std::chrono::milliseconds>(now - *age).count());
+  }
   throw Failure{
       kExitUsage,
-      fmt::format("{}: '{}' is no place in a topic: write end, beginning, an offset like 42, "
-                  "or a time like @2024-05-01T12:00:00Z",
+      fmt::format("{}: '{}' is no place in a topic: write beginning or earliest, end or latest, an "
+                  "offset like 42, -10 for the last ten, 1h for the last hour, or a time like "
+                  "@2024-05-01T12:00:00Z",
                   what, text)};
 }
 
@@ -224,10 +249,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& name, std::uint64_t& t
     target = *number;
     return true;
   };
-  const std::string right = most == std::numeric_limits<std::uint64_t>::max()
-                                ? fmt::format("a whole number from {} up", least)
-                                : fmt::format("a whole number from {} to {}", least, most);
-  return add_parsed(app, name, "N", parse, right, description);
+  return add_parsed(app, name, "N", parse, numbers_text(least, most), description);
 }
 
 CLI::Option* add_number(CLI::App& app, const std::string& name,
@@ -237,10 +259,7 @@ CLI::Option* add_number(CLI::App& app, const std::string& name,
     target = parse_number(text);
     return target && *target >= least && *target <= most;
   };
-  const std::string right = most == std::numeric_limits<std::uint64_t>::max()
-                                ? fmt::format("a whole number from {} up", least)
-                                : fmt::format("a whole number from {} to {}", least, most);
-  return add_parsed(app, name, "N", parse, right, description);
+  return add_parsed(app, name, "N", parse, numbers_text(least, most), description);
 }
 
 CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& target,
@@ -250,8 +269,16 @@ CLI::Option* add_size(CLI::App& app, const std::string& name, std::uint64_t& tar
     if (size) target = *size;
     return size.has_value();
   };
-  return add_parsed(app, name, "SIZE", parse,
-                    "a size: write bytes, or for example 512KiB, 8MiB, 1GiB", description);
+  return add_parsed(app, name, "SIZE", parse, kSizes, description);
+}
+
+CLI::Option* add_size(CLI::App& app, const std::string& name, std::optional<std::uint64_t>& target,
+                      const std::string& description) {
+  const auto parse = [&target](const std::string& text) {
+    target = parse_size(text);
+    return target.has_value();
+  };
+  return add_parsed(app, name, "SIZE", parse, kSizes, description);
 }
 
 CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::nanoseconds& target,
@@ -264,6 +291,20 @@ CLI::Option* add_duration(CLI::App& app, const std::string& name, std::chrono::n
   };
   return add_parsed(app, name, "DURATION", parse,
                     "a duration above 0: write for example 500ms, 2s, 1m", description);
+}
+
+CLI::Option* add_words(CLI::App& app, const std::string& name, std::vector<std::string>& target,
+                       const std::string& description) {
+  const auto take = [&target](const CLI::results_t& words) {
+    target = words;
+    return true;
+  };
+  // Not an option of type vector: CLI11 would split "[a,b]" and drop "{}". It collects words, also those
+  // after --, until it has the minimum number of them; so the minimum is out of reach.
+  constexpr int kAny = CLI::detail::expected_max_vector_size;
+  return app.add_option(name, CLI::callback_t{take}, description)
+      ->expected(kAny, kAny)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
 }  // namespace leat::cli

@@ -1,55 +1,28 @@
-// `leat pub TOPIC [FILE]`: lines of a file or stdin as records, or generated ones.
+// `leat pub TOPIC [MESSAGE…]`: publishes its arguments, or records from stdin or a file.
+#include "pub.hpp"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include "cli.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/os/fd.hpp"
-#include "line_reader.hpp"
-#include "stop_on_signal.hpp"
+#include "record_format.hpp"
+#include "record_reader.hpp"
 
 namespace leat::cli {
 namespace {
 
-struct PubArguments {
-  std::string topic;
-  std::string file = "-";
-  std::optional<std::uint64_t> generate_bytes;
-  std::optional<std::uint64_t> count;
-  std::optional<std::uint64_t> partition;
-  std::string key_separator;
-  std::vector<std::string> headers;  // "name=value"; Sender::headers_ points into these
-};
-
-std::vector<Header> parse_headers(const std::vector<std::string>& texts) {
-  std::vector<Header> headers;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) {
-      throw Failure{kExitUsage, fmt::format("--header: '{}' is not name=value", text)};
-    }
-    const std::string_view view{text};
-    headers.push_back({view.substr(0, equals), view.substr(equals + 1)});
-  }
-  return headers;
-}
-
-// "\t" typed in a shell without $'' means a tab.
-std::string unescape_separator(const std::string& text) { return text == "\\t" ? "\t" : text; }
-
 detail::Fd open_input(const std::string& file) {
-  if (file == "-") return detail::Fd{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)};
+  if (file.empty() || file == "-") return detail::Fd{::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0)};
   detail::Fd input{::open(file.c_str(), O_RDONLY | O_CLOEXEC)};
   struct stat status {};
   int error = input ? 0 : errno;
@@ -58,8 +31,14 @@ detail::Fd open_input(const std::string& file) {
   return input;
 }
 
+Framing framing_of(const PubArguments& arguments) {
+  if (arguments.length_prefixed) return {.delimiter = ""};
+  if (arguments.null) return {.delimiter = std::string(1, '\0')};
+  return {.delimiter = unescape(arguments.delimiter, "--delimiter")};
+}
+
 Topic open_or_create_topic(const std::string& name, const StopOnSignal& signals) {
-  // Again when somebody made or deleted it in between, but not for ever.
+  // Tries again if another process creates or deletes it in between, but not for ever.
   for (const Deadline deadline{std::chrono::seconds{5}};;) {
     auto opened = Topic::open(name);
     if (opened) return std::move(*opened);
@@ -74,115 +53,15 @@ Topic open_or_create_topic(const std::string& name, const StopOnSignal& signals)
       check_room(detail::directory_path({}), TopicOptions{}.capacity_bytes);
     }
     if (created.error().code != Errc::exists || deadline.passed()) fail(created.error(), name);
-    if (signals.stopped()) throw Failure{kExitFailed, "stopped on request; nothing was sent"};
+    if (signals.stopped()) throw signals.failure("nothing was published");
   }
 }
 
-Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
-  PublisherOptions options;
-  if (arguments.partition) {
-    if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage,
-                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                *arguments.partition, topic.name(), topic.partitions() - 1)};
-    }
-    options.partition = static_cast<std::uint32_t>(*arguments.partition);
-  }
-  auto publisher = topic.publisher(options);
-  if (publisher) return std::move(*publisher);
-  if (publisher.error().code == Errc::busy) {
-    std::string who;
-    for (const ParticipantInfo& one : topic.info().participants) {
-      if (one.role.ends_with("publisher")) who += fmt::format(" (pid {})", one.pid);
-    }
-    throw Failure{
-        kExitNotThere,
-        fmt::format("topic '{}' takes one publisher at a time and has one{}: end it first",
-                    topic.name(), who)};
-  }
-  fail(publisher.error(), topic.name());
-}
-
-// Publishes values with the key, headers and partition that the command line asks for.
-class Sender {
- public:
-  Sender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals)
-      : topic_{topic},
-        headers_{parse_headers(arguments.headers)},
-        separator_{unescape_separator(arguments.key_separator)},
-        publisher_{open_publisher(topic, arguments)},
-        stop_{signals.token()} {
-    if (arguments.partition) partition_ = static_cast<std::uint32_t>(*arguments.partition);
-  }
-
-  // False if told to stop while it waited for room; the record was not sent then.
-  bool send(std::string_view text) {
-    while (true) {
-      auto offset = is_plain() ? publisher_.publish(Bytes{text}, Deadline::never(), stop_)
-                               : publisher_.publish(record_of(text), Deadline::never(), stop_);
-      if (offset) [[likely]] {
-        ++sent_;
-        return true;
-      }
-      if (offset.error().code == Errc::stopped) return false;
-      // This process was stopped for too long; the record was not delivered, and will not be.
-      if (offset.error().code == Errc::revoked) continue;
-      if (offset.error().code == Errc::too_large) fail_too_large(text.size());
-      if (offset.error().code == Errc::full) {
-        throw Failure{
-            kExitFull,
-            fmt::format("topic '{}' is full and does not wait or reuse room (leat topic info "
-                        "{}){}",
-                        topic_.name(), topic_.name(), what_was_sent())};
-      }
-      fail(offset.error(), topic_.name(), what_was_sent());
-    }
-  }
-
-  [[noreturn]] void fail_too_large(std::optional<std::uint64_t> size) const {
-    throw Failure{
-        kExitUsage,
-        fmt::format("record {} is larger than topic '{}' allows: {}{} bytes are possible{}{}",
-                    sent_ + 1, topic_.name(), size ? number_text(*size) + " bytes, " : "",
-                    number_text(limit()), is_plain() ? "" : " with key and headers",
-                    what_was_sent())};
-  }
-
-  std::string what_was_sent() const {
-    return fmt::format("; {} record{} sent before", number_text(sent_),
-                       sent_ == 1 ? " was" : "s were");
-  }
-  std::uint64_t sent() const noexcept { return sent_; }
-  std::size_t limit() const noexcept { return publisher_.max_record_size(); }
-
- private:
-  bool is_plain() const noexcept { return separator_.empty() && headers_.empty(); }
-
-  NewRecord record_of(std::string_view text) const {
-    NewRecord record{.headers = headers_, .value = text, .partition = partition_};
-    // As kcat: without a separator in it, the line has no key.
-    const std::size_t at = separator_.empty() ? std::string_view::npos : text.find(separator_);
-    if (at != std::string_view::npos) {
-      record.key = Bytes{text.substr(0, at)};
-      record.value = text.substr(at + separator_.size());
-    }
-    return record;
-  }
-
-  const Topic& topic_;
-  std::vector<Header> headers_;
-  std::string separator_;
-  std::optional<std::uint32_t> partition_;
-  Publisher publisher_;
-  std::stop_token stop_;
-  std::uint64_t sent_ = 0;
-};
-
-// Record i is the number i in decimal, with zeros in front up to the size.
-void send_generated(Sender& sender, std::uint64_t size, std::uint64_t count,
-                    const StopOnSignal& signals) {
-  if (size > sender.limit()) sender.fail_too_large(size);
-  std::string text(size, '0');
+// Record i is the decimal number i, padded with leading zeros to the size.
+void send_generated(Sender& sender, const PubArguments& arguments, const StopOnSignal& signals) {
+  const std::uint64_t count = *arguments.count;
+  if (*arguments.generate_bytes > sender.limit()) sender.fail_too_large(*arguments.generate_bytes);
+  std::string text(*arguments.generate_bytes, '0');
   while (sender.sent() < count && !signals.stopped()) {
     if (!sender.send(text)) break;
     for (std::size_t digit = text.size(); digit > 0; --digit) {
@@ -191,101 +70,172 @@ void send_generated(Sender& sender, std::uint64_t size, std::uint64_t count,
     }
   }
   if (sender.sent() < count) {
-    throw Failure{kExitFailed, fmt::format("stopped on request; {} of {} records were sent",
-                                           number_text(sender.sent()), number_text(count))};
+    throw signals.failure(fmt::format("{} of {} records were published", number_text(sender.sent()),
+                                      number_text(count)));
   }
 }
 
-void send_lines(Sender& sender, int input, const PubArguments& arguments,
+void send_messages(Sender& sender, const PubArguments& arguments, const StopOnSignal& signals) {
+  for (const std::string& message : arguments.messages) {
+    if (!sender.send(message)) throw signals.failure(sender.what_was_published());
+  }
+}
+
+// The longest text that can become a record.
+std::size_t longest_input(const Sender& sender, const PubArguments& arguments) {
+  // In JSON a byte may take six characters ("\u0001"); the rest is room for names and punctuation.
+  if (arguments.json) return 6 * sender.limit() + 4096;
+  return sender.limit() + arguments.key_separator.size();
+}
+
+void send_input(Sender& sender, int input, const PubArguments& arguments,
                 const StopOnSignal& signals) {
   const std::uint64_t count = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
-  // The value alone may be as long as a record; key and separator do not lie in the value.
-  LineReader lines{input, sender.limit() + arguments.key_separator.size()};
-  const auto stopped = [&] { return signals.stopped(); };
+  RecordReader reader{input, longest_input(sender, arguments), framing_of(arguments)};
   while (sender.sent() < count) {
-    const auto line = lines.next(stopped);
-    if (!line) break;
-    if (!sender.send(*line)) {
-      throw Failure{kExitFailed,
-                    "stopped on request while the topic was full" + sender.what_was_sent()};
+    const auto text = reader.next([&] { return signals.stopped(); });
+    if (!text) break;
+    if (!sender.send(*text)) {
+      throw signals.failure(sender.what_was_published() + ", then the topic was full");
     }
   }
-  switch (lines.ended()) {
-    case LineReader::Ended::no:
-    case LineReader::Ended::at_end: break;
-    case LineReader::Ended::stopped:
-      if (lines.has_rest()) {
-        throw Failure{kExitFailed,
-                      "stopped on request in the middle of a line" + sender.what_was_sent()};
-      }
-      break;
-    case LineReader::Ended::line_too_long: sender.fail_too_large(std::nullopt);
-    case LineReader::Ended::error: {
-      const std::string what = arguments.file == "-" ? "standard input" : arguments.file;
-      throw Failure{kExitFailed,
-                    fmt::format("cannot read {}: {}{}", what, std::strerror(lines.error_number()),
-                                sender.what_was_sent())};
+  switch (reader.ended()) {
+    case RecordReader::Ended::no:
+    case RecordReader::Ended::at_end: break;
+    case RecordReader::Ended::stopped:
+      throw signals.failure(sender.what_was_published() +
+                            (reader.has_rest() ? ", the unfinished one was not" : ""));
+    case RecordReader::Ended::too_long:
+      sender.fail_too_large(reader.long_size(), reader.long_size() >= RecordReader::kMostCounted);
+    case RecordReader::Ended::cut:
+      throw Failure{kExitUsage, fmt::format("record {} is cut: the input ended inside it{}",
+                                            sender.sent() + 1, sender.what_was_sent())};
+    case RecordReader::Ended::error: {
+      const bool is_stdin = arguments.file.empty() || arguments.file == "-";
+      throw Failure{
+          kExitFailed,
+          fmt::format("cannot read {}: {}{}", is_stdin ? "standard input" : arguments.file,
+                      std::strerror(reader.error_number()), sender.what_was_sent())};
     }
   }
+}
+
+// Refuses arguments that exclude each other, or have no effect together.
+void check(PubArguments& arguments, bool has_delimiter) {
+  const Given file{"--file", !arguments.file.empty()};
+  const Given generate{"--generate", arguments.generate_bytes.has_value()};
+  auto& messages = arguments.messages;
+  if (messages.size() > 1 && std::find(messages.begin(), messages.end(), "-") != messages.end())
+    throw Failure{kExitUsage, "'-' stands for stdin only if it is the only MESSAGE"};
+  const bool is_stdin = messages == std::vector<std::string>{"-"};
+  check_at_most_one({{"'-'", is_stdin}, file, generate});
+  if (is_stdin) messages.clear();
+  const Given message{"MESSAGE", !messages.empty()};
+  const Given json{"--json", arguments.json};
+  const Given key_separator{"--key-separator", !arguments.key_separator.empty()};
+  const Given delimiter{"--delimiter", has_delimiter};
+  const Given null{"--null", arguments.null};
+  const Given length_prefixed{"--length-prefixed", arguments.length_prefixed};
+  check_at_most_one({message, file, generate});
+  check_at_most_one({json, delimiter, null, length_prefixed});
+  check_at_most_one({json, key_separator});
+  check_at_most_one({message, {"--count", arguments.count.has_value()}});
+  for (const Given& other : {delimiter, null, length_prefixed}) check_at_most_one({message, other});
+  for (const Given& other : {json, key_separator, delimiter, null, length_prefixed})
+    check_at_most_one({generate, other});
+  if (arguments.generate_bytes && !arguments.count)
+    throw Failure{kExitUsage, "--generate needs --count N, the number of records"};
+  if (arguments.generate_bytes == std::uint64_t{0})
+    throw Failure{kExitUsage, "--generate: a number needs 1 byte or more"};
+}
+
+// Perhaps the file was meant, not its name.
+void tell_of_file(const std::string& message) {
+  struct stat status {};
+  if (::stat(message.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) return;
+  tell(
+      fmt::format("note: '{}' is published as it stands, and is also the name of a file: --file {} "
+                  "publishes its lines",
+                  message, message));
 }
 
 void publish(const PubArguments& arguments) {
   check_topic_name(arguments.topic);
-  if (arguments.generate_bytes && !arguments.count) {
-    throw Failure{kExitUsage, "--generate needs --count N, the number of records"};
-  }
-  if (arguments.generate_bytes && arguments.file != "-") {
-    throw Failure{kExitUsage, "--generate and a FILE exclude each other"};
-  }
-  if (arguments.generate_bytes && !arguments.key_separator.empty()) {
-    throw Failure{kExitUsage, "--generate and --key-separator exclude each other"};
-  }
-  (void)parse_headers(arguments.headers);  // Before a topic is made.
-  const detail::Fd input = open_input(arguments.file);
+  (void)parse_headers(arguments.headers);  // Here, so that an error leaves no new topic behind.
+  (void)framing_of(arguments);
+  const bool has_input = arguments.messages.empty() && !arguments.generate_bytes;
+  const detail::Fd input = has_input ? open_input(arguments.file) : detail::Fd{};
   usable_directory(Missing::is_made);
+  if (arguments.messages.size() == 1) tell_of_file(arguments.messages.front());
   const StopOnSignal signals;
   const Topic topic = open_or_create_topic(arguments.topic, signals);
   Sender sender{topic, arguments, signals};
   if (arguments.generate_bytes)
-    send_generated(sender, *arguments.generate_bytes, *arguments.count, signals);
+    send_generated(sender, arguments, signals);
+  else if (has_input)
+    send_input(sender, input.get(), arguments, signals);
   else
-    send_lines(sender, input.get(), arguments, signals);
+    send_messages(sender, arguments, signals);
+}
+
+void add_options(CLI::App& command, PubArguments& arguments) {
+  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
+  command
+      .add_option("TOPIC", arguments.topic, "The topic; made with the defaults if it is missing")
+      ->required();
+  add_words(command, "MESSAGE", arguments.messages,
+            "Each is published as one record; without any, or with - alone, lines of stdin are");
+  command.add_option("-l,--file", arguments.file, "Lines of this file instead; - is stdin")
+      ->type_name("FILE");
+  command.add_flag("-J,--json", arguments.json,
+                   "Each line or MESSAGE is a JSON object as `leat sub --json` writes it; value, "
+                   "key and headers count");
+  command
+      .add_option("-D,--delimiter", arguments.delimiter,
+                  "What ends a record, instead of a newline: text, with \\n \\t \\r \\0 \\\\ \\x41")
+      ->type_name("TEXT");
+  command.add_flag("-0,--null", arguments.null,
+                   "A zero byte ends a record, as in find -print0 and sub --null");
+  command.add_flag(
+      "--length-prefixed", arguments.length_prefixed,
+      "Before each record stands its length: 4 bytes, the lowest first (little endian)");
+  command
+      .add_option("-K,--key-separator", arguments.key_separator,
+                  "What stands before it in a line or MESSAGE is the key")
+      ->type_name("C");
+  command
+      .add_option("-H,--header", arguments.headers, "A header for every record; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->type_size(1)
+      ->allow_extra_args(false);
+  add_number(command, "-p,--partition", arguments.partition, 0,
+             detail::Geometry::kMaxPartitions - 1,
+             "Into this partition; else by key, else one of the publisher's own");
+  add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
+  add_size(command, "--generate", arguments.generate_bytes,
+           "Publish --count numbers of this many digits, instead of lines");
 }
 
 }  // namespace
 
 void add_pub_command(CLI::App& app) {
   auto arguments = std::make_shared<PubArguments>();
-  CLI::App* command =
-      app.add_subcommand("pub", "Publish lines of stdin or of a file, each as soon as it comes");
-  command
-      ->add_option("TOPIC", arguments->topic, "The topic; made with the defaults if it is missing")
-      ->required();
-  command->add_option("FILE", arguments->file, "Where the lines come from; - is stdin")
-      ->default_str("-");
-  constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
-  auto generate = std::make_shared<std::uint64_t>(0);
-  add_size(*command, "--generate", *generate,
-           "Publish --count numbers of this many digits, instead of lines");
-  add_number(*command, "--count", arguments->count, 1, kAny, "Stop after so many records");
-  command
-      ->add_option("--key-separator", arguments->key_separator,
-                   "What stands before it in a line is the key")
-      ->type_name("C");
-  command->add_option("--header", arguments->headers, "A header for every record; may be repeated")
-      ->type_name("NAME=VALUE")
-      ->type_size(1)
-      ->allow_extra_args(false);
-  add_number(*command, "--partition", arguments->partition, 0, detail::Geometry::kMaxPartitions - 1,
-             "Into this partition; else by key, else one of the publisher's own");
+  CLI::App* command = app.add_subcommand(
+      "pub", "Publish messages, or lines of stdin or of a file, each as soon as it comes");
+  add_options(*command, *arguments);
   command->footer(
-      "Example:\n  echo 'user1:hello' | leat pub news --key-separator : --header from=shell\n"
+      "Example:\n  leat pub news hello 'and good morning'\n"
+      "  echo 'user1:hello' | leat pub news --key-separator : --header from=shell\n"
+      "  leat pub news --file lines.txt\n"
+      "  leat sub news --from beginning --exit --json | leat pub copy --json\n"
       "  leat pub news --generate 100 --count 1000000");
-  command->callback([arguments, generate, command] {
-    if (command->count("--generate") != 0) arguments->generate_bytes = *generate;
-    if (command->count("--key-separator") != 0 && arguments->key_separator.empty()) {
-      throw Failure{kExitUsage, "--key-separator: one character or more is needed"};
+  command->callback([arguments, command] {
+    for (const char* option : {"--key-separator", "--delimiter"}) {
+      const bool is_given = command->count(option) != 0;
+      if (is_given && command->get_option(option)->as<std::string>().empty())
+        throw Failure{kExitUsage, fmt::format("{}: one character or more is needed", option)};
     }
+    check(*arguments, command->count("--delimiter") != 0);
     publish(*arguments);
   });
 }

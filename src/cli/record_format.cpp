@@ -11,7 +11,7 @@
 namespace leat::cli {
 namespace {
 
-constexpr std::string_view kFields = "tpoksTSKh";
+constexpr std::string_view kFields = "tpoksvTSKh";
 
 int hex_digit(char c) noexcept {
   if (c >= '0' && c <= '9') return c - '0';
@@ -20,8 +20,8 @@ int hex_digit(char c) noexcept {
   return -1;
 }
 
-// The character that a backslash and what follows stand for; takes it away from `text`.
-char take_escape(std::string_view& text) {
+// Returns the character of an escape whose backslash was read, and removes the rest of it from `text`.
+char take_escape(std::string_view& text, const std::string& what) {
   const char letter = text.empty() ? '\0' : text[0];
   if (!text.empty()) text.remove_prefix(1);
   switch (letter) {
@@ -39,10 +39,9 @@ char take_escape(std::string_view& text) {
       break;
     default: break;
   }
-  throw Failure{
-      kExitUsage,
-      fmt::format("--format: '\\{}' means nothing; there are \\n \\t \\r \\0 \\\\ and \\x41",
-                  letter == '\0' ? std::string{} : std::string{letter})};
+  throw Failure{kExitUsage,
+                fmt::format("{}: '\\{}' means nothing; there are \\n \\t \\r \\0 \\\\ and \\x41",
+                            what, letter == '\0' ? std::string{} : std::string{letter})};
 }
 
 void append_number(std::int64_t number, std::string& to) {
@@ -176,9 +175,18 @@ void append_header_object(std::string_view name, const Headers& headers, bool ut
 
 }  // namespace
 
-RecordFormat RecordFormat::parse(std::string_view format, std::string topic) {
+std::string unescape(std::string_view text, const std::string& what) {
+  std::string result;
+  while (!text.empty()) {
+    const char c = text[0];
+    text.remove_prefix(1);
+    result += c == '\\' ? take_escape(text, what) : c;
+  }
+  return result;
+}
+
+RecordFormat RecordFormat::parse(std::string_view format) {
   RecordFormat result;
-  result.topic_ = std::move(topic);
   const auto text = [&]() -> std::string& {
     if (result.pieces_.empty() || result.pieces_.back().field != 0) result.pieces_.emplace_back();
     return result.pieces_.back().text;
@@ -187,7 +195,7 @@ RecordFormat RecordFormat::parse(std::string_view format, std::string topic) {
     const char c = format[0];
     format.remove_prefix(1);
     if (c == '\\') {
-      text() += take_escape(format);
+      text() += take_escape(format, "--format");
     } else if (c == '%') {
       const char field = format.empty() ? '\0' : format[0];
       if (!format.empty()) format.remove_prefix(1);
@@ -200,8 +208,8 @@ RecordFormat RecordFormat::parse(std::string_view format, std::string topic) {
             kExitUsage,
             fmt::format(
                 "--format: '%{}' means nothing; there are %t topic, %p partition, %o offset, %k "
-                "key, "
-                "%s value, %T timestamp, %h headers, %K and %S sizes of key and value, and %%",
+                "key, %s or %v value, %T timestamp, %h headers, %K and %S sizes of key and value, "
+                "and %%",
                 field == '\0' ? std::string{} : std::string{field})};
       }
     } else {
@@ -211,15 +219,16 @@ RecordFormat RecordFormat::parse(std::string_view format, std::string topic) {
   return result;
 }
 
-void RecordFormat::append(const Record& record, std::string& to) const {
+void RecordFormat::append(const Record& record, std::string_view topic, std::string& to) const {
   for (const Piece& piece : pieces_) {
     switch (piece.field) {
       case 0: to += piece.text; break;
-      case 't': to += topic_; break;
+      case 't': to += topic; break;
       case 'p': append_number(record.partition, to); break;
       case 'o': append_number(static_cast<std::int64_t>(record.offset), to); break;
       case 'k': to += record.key.text(); break;
-      case 's': to += record.text(); break;
+      case 's':
+      case 'v': to += record.text(); break;
       case 'T': append_number(record.timestamp_ms, to); break;
       case 'S': append_number(static_cast<std::int64_t>(record.value.size()), to); break;
       // As kcat: -1 where there is no key at all.
@@ -232,8 +241,13 @@ void RecordFormat::append(const Record& record, std::string& to) const {
   }
 }
 
-void append_json(const Record& record, std::string& to) {
-  fmt::format_to(std::back_inserter(to), "{{\"offset\":{},\"partition\":{},", record.offset,
+void append_json(const Record& record, std::string_view topic, std::string& to) {
+  to += '{';
+  if (!topic.empty()) {
+    append_field("topic", topic, to);
+    to += ',';
+  }
+  fmt::format_to(std::back_inserter(to), "\"offset\":{},\"partition\":{},", record.offset,
                  record.partition);
   append_field("value", record.text(), to);
   if (record.has_key) {

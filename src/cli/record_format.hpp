@@ -1,7 +1,7 @@
-// How `leat sub` writes a record: as a format string like kcat's says, or as one line of JSON.
+// How `leat sub` writes a record: by a format string like kcat's, or as one line of JSON.
 //
-//     const RecordFormat format = RecordFormat::parse("%o %s\\n", "news");
-//     format.append(record, text);
+//     const RecordFormat format = RecordFormat::parse("%o %s\\n");
+//     format.append(record, "news", text);
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@ namespace leat::cli {
 class RecordFormat {
  public:
   // Fails with a sentence about --format if it means nothing.
-  static RecordFormat parse(std::string_view format, std::string topic);
-  void append(const Record& record, std::string& to) const;
+  static RecordFormat parse(std::string_view format);
+  void append(const Record& record, std::string_view topic, std::string& to) const;
 
  private:
   struct Piece {
@@ -24,12 +24,14 @@ class RecordFormat {
     std::string text;
   };
   std::vector<Piece> pieces_;
-  std::string topic_;
 };
 
+// Replaces the escapes \n \t \r \0 \\ and \x41. The error about any other names the option `what`.
+std::string unescape(std::string_view text, const std::string& what);
+
 // {"offset", "partition", "value", "key", "headers", "timestamp_ms"} and a newline; the last three
-// where present. What is not UTF-8 becomes "value_base64", "key_base64", "headers_base64". A header
-// name that occurs more than once gets an array.
-void append_json(const Record& record, std::string& to);
+// where present, and "topic" first unless it is empty. What is not UTF-8 becomes "value_base64",
+// "key_base64", "headers_base64". A header name that occurs more than once gets an array.
+void append_json(const Record& record, std::string_view topic, std::string& to);
 
 }  // namespace leat::cli

@@ -1,7 +1,9 @@
 #include "stop_on_signal.hpp"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <ctime>
 
 namespace leat::cli {
@@ -9,7 +11,7 @@ namespace {
 
 // Makes a blocking system call of the owner return with EINTR; does nothing else.
 constexpr int kInterrupt = SIGUSR1;
-// Makes the watching thread look whether it is done.
+// Makes the watching thread check whether it is done.
 constexpr int kDone = SIGUSR2;
 constexpr long kInterruptEveryNs = 20'000'000;
 
@@ -20,14 +22,14 @@ StopOnSignal::StopOnSignal() : owner_{::pthread_self()} {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction current {};
     ::sigaction(signal, nullptr, &current);
-    // Who started us ignores it on purpose (nohup, a shell's background job): so do we.
+    // Ignored by whoever started us (nohup, a shell's background job): leave it ignored.
     if (current.sa_handler != SIG_IGN) sigaddset(&watched_, signal);
   }
   sigaddset(&watched_, kDone);
   struct sigaction interrupt {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
-  // Blocked in every thread; watch() takes them one by one.
+  // Blocked in every thread; watch() takes them one at a time.
   ::pthread_sigmask(SIG_BLOCK, &watched_, nullptr);
   thread_ = std::thread{[this] { watch(); }};
 }
@@ -38,6 +40,12 @@ StopOnSignal::~StopOnSignal() {
   thread_.join();
 }
 
+tool::Failure StopOnSignal::failure(const std::string& what) const {
+  const int signal = signal_;
+  return tool::Failure{128 + signal,
+                       fmt::format("stopped by SIG{}; {}", ::sigabbrev_np(signal), what)};
+}
+
 void StopOnSignal::watch() {
   while (true) {
     const timespec interval{.tv_sec = 0, .tv_nsec = kInterruptEveryNs};
@@ -46,9 +54,10 @@ void StopOnSignal::watch() {
     if (done_) return;
     if (signal > 0 && signal != kDone) {
       if (stopped()) ::_exit(128 + signal);
+      signal_ = signal;
       stop_.request_stop();
     }
-    // Again and again, because the owner may be just about to block.
+    // Repeatedly: the owner may be about to enter a blocking call.
     if (stopped()) ::pthread_kill(owner_, kInterrupt);
   }
 }

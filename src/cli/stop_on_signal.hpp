@@ -5,7 +5,7 @@
 //     if (read(fd, …) < 0 && errno == EINTR && signals.stopped()) return;
 //
 // One per process, made by the main thread before other threads. The second signal ends the process
-// at once, should it not come to look at the token.
+// at once, in case it does not look at the token.
 #pragma once
 
 #include <pthread.h>
@@ -13,7 +13,10 @@
 #include <atomic>
 #include <csignal>
 #include <stop_token>
+#include <string>
 #include <thread>
+
+#include "tool/failure.hpp"
 
 namespace leat::cli {
 
@@ -26,11 +29,15 @@ class StopOnSignal {
 
   std::stop_token token() const { return stop_.get_token(); }
   bool stopped() const noexcept { return stop_.stop_requested(); }
+  // Ends a command that a signal interrupted: "stopped by SIGTERM; <what>", with 128 + the signal's number as
+  // exit code, as in shells. Only after stopped() was true.
+  tool::Failure failure(const std::string& what) const;
 
  private:
   void watch();
 
   std::stop_source stop_;
+  std::atomic<int> signal_{0};  // The one that stopped it.
   pthread_t owner_;
   sigset_t watched_{};
   std::atomic<bool> done_{false};

@@ -1,4 +1,4 @@
-// `leat sub TOPIC`: writes the records of a topic to stdout as they come.
+// `leat sub TOPIC…`: writes the records of topics to stdout as they come.
 #include "sub.hpp"
 
 #include <fmt/format.h>
@@ -9,11 +9,9 @@
 #include <csignal>
 #include <limits>
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "leat/leat.hpp"
+#include "record_reader.hpp"
 
 namespace leat::cli {
 
@@ -43,114 +41,51 @@ namespace {
 
 constexpr std::size_t kMaxMemberName = 63;
 
-// Opens the topic, waiting for it. `*waited` says whether it was missing at first.
-std::optional<Topic> open_topic(const std::string& name, const StopOnSignal& signals,
-                                bool* waited) {
-  auto topic = Topic::open(name);
-  if (!topic && topic.error().code == Errc::not_found) {
-    *waited = true;
-    if (::isatty(STDERR_FILENO) != 0) tell(fmt::format("waiting for topic '{}'", name));
-    topic = Topic::open(name, Deadline::never(), {}, signals.token());
+// A format for the value, followed by what ends a record.
+std::string text_format(const SubArguments& arguments) {
+  if (arguments.null) return "%s\\0";
+  if (!arguments.delimiter) return "%s\\n";
+  std::string format = "%s";
+  for (const char c : *arguments.delimiter) {
+    if (c == '%') format += '%';
+    format += c;
   }
-  if (topic) return std::move(*topic);
-  if (topic.error().code == Errc::stopped) return std::nullopt;
-  fail(topic.error(), name);
+  (void)unescape(*arguments.delimiter,
+                 "--delimiter");  // Here, so that an error does not name --format.
+  return format;
 }
 
-Subscriber open_subscriber(const Topic& topic, const SubArguments& arguments, bool waited) {
-  SubscriberOptions options;
-  options.from = parse_place("--from", arguments.from);
-  // Everything in a topic that was not there when we began has come since. By offset, so that what
-  // is gone already is reported; several partitions have no common offset.
-  if (waited && arguments.from == "end") {
-    options.from =
-        topic.partitions() == 1 || arguments.partition ? From::offset(0) : From::beginning;
-  }
-  options.gating = !arguments.lossy;
-  if (topic.policy() == Policy::overwrite && options.gating) {
-    tell(fmt::format(
-        "topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)",
-        topic.name()));
-    options.gating = false;
-  }
-  if (arguments.partition) {
-    if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage,
-                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                *arguments.partition, topic.name(), topic.partitions() - 1)};
-    }
-    options.partition = static_cast<std::uint32_t>(*arguments.partition);
-  } else if (parse_number(arguments.from) && topic.partitions() > 1) {
-    throw Failure{
-        kExitUsage,
-        fmt::format("--from {}: topic '{}' has {} partitions, each with offsets of its own: add "
-                    "--partition 0 to {}",
-                    arguments.from, topic.name(), topic.partitions(), topic.partitions() - 1)};
-  }
-  auto subscriber = topic.subscriber(options);
-  if (subscriber) return std::move(*subscriber);
-  if (subscriber.error().code == Errc::not_allowed && arguments.from.starts_with('@')) {
-    throw Failure{
-        kExitUsage,
-        fmt::format("--from {}: the records of topic '{}' carry no time: it was created without "
-                    "--timestamps",
-                    arguments.from, topic.name())};
-  }
-  fail(subscriber.error(), topic.name());
+}  // namespace
+
+RecordWriter::RecordWriter(const SubArguments& arguments)
+    : format_{RecordFormat::parse(arguments.format ? *arguments.format : text_format(arguments))},
+      json_{arguments.json},
+      json_has_topic_{arguments.has_several_topics()},
+      length_prefixed_{arguments.length_prefixed} {}
+
+void RecordWriter::append(const Record& record, const std::string& topic, std::string& to) const {
+  if (json_) return append_json(record, json_has_topic_ ? topic : std::string_view{}, to);
+  if (!length_prefixed_) return format_.append(record, topic, to);
+  append_length(record.value.size(), to);
+  to += record.text();
 }
 
-// Whether everything that is claimed so far was read, in every partition that is.
-bool is_at_end(const Topic& topic, const Subscriber& subscriber, const SubArguments& arguments) {
-  const TopicInfo info = topic.info();
-  for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
-    if (arguments.partition && *arguments.partition != i) continue;
-    if (subscriber.offset(i) < info.partitions[i].end) return false;
-  }
-  return true;
+void check_place_error(const Error& error, const Topic& topic, const std::string& place) {
+  // Only a time needs something that a topic may not have.
+  if (error.code != Errc::not_allowed) return;
+  throw Failure{kExitUsage,
+                fmt::format("--from {}: the records of topic '{}' carry no time: it was created "
+                            "without --timestamps",
+                            place, topic.name())};
 }
 
-void read_records(const Topic& topic, Subscriber& subscriber, const SubArguments& arguments,
-                  const RecordWriter& writer, const StopOnSignal& signals) {
-  constexpr std::size_t kAtOnce = 1024;
-  Output output{signals};
-  subscriber.on_event([](const Event& event) {
-    tell(fmt::format("gap of {} record{} at offset {} (partition {}): {}", event.count,
-                     event.count == 1 ? "" : "s", event.first, event.partition,
-                     name_of(event.reason)));
-  });
-  std::uint64_t left = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
-  bool was_lossy = subscriber.is_lossy();
-  while (left > 0 && !output.is_closed() && !signals.stopped()) {
-    const std::size_t limit = left < kAtOnce ? static_cast<std::size_t>(left) : kAtOnce;
-    auto count =
-        subscriber.poll(limit, [&](const Record& record) { writer.append(record, output.text()); });
-    if (!count) {
-      output.flush();
-      fail(count.error(), topic.name());
-    }
-    left -= *count;
-    if (!was_lossy && subscriber.is_lossy()) {
-      was_lossy = true;
-      tell(fmt::format("too slow for topic '{}' (--evict-after): records may be lost from here on",
-                       topic.name()));
-    }
-    if (*count != 0) {
-      if (output.is_large()) output.flush();
-      continue;
-    }
-    output.flush();
-    if (output.is_closed() || (arguments.exit_at_end && is_at_end(topic, subscriber, arguments)))
-      break;
-    // poll() says what is wrong, if anything is.
-    (void)subscriber.wait(Deadline::never(), signals.token());
-  }
-  output.flush();
-}
+namespace {
 
-// What only means something with a group, and what means nothing with one.
+// Refuses options that need a group, or that make no sense with one.
 void check_group(const SubArguments& arguments) {
   if (arguments.group) {
     check_name("group", *arguments.group);
+    check_group_options(arguments.group_options);
     if (arguments.lossy || arguments.partition) {
       throw Failure{kExitUsage,
                     fmt::format("{} and --group exclude each other: a group {}",
@@ -172,64 +107,107 @@ void check_group(const SubArguments& arguments) {
   }
 }
 
-void subscribe(const SubArguments& arguments) {
-  check_topic_name(arguments.topic);
+void check(const SubArguments& arguments) {
+  for (const std::string& topic : arguments.topics) check_topic_name(topic);
+  if (arguments.topics.size() > kMaxWaitAny)
+    throw Failure{kExitUsage,
+                  fmt::format("{} topics are too many, at most {} can be read at a time",
+                              arguments.topics.size(), kMaxWaitAny)};
   (void)parse_place("--from", arguments.from);
+  if (arguments.has_several_topics()) {
+    const bool has_offset = parse_number(arguments.from).has_value();
+    const char* refused = has_offset ? "an OFFSET" : arguments.group ? "--group" : nullptr;
+    if (refused != nullptr) {
+      throw Failure{kExitUsage, fmt::format("{} goes with one topic, and {} were named", refused,
+                                            arguments.topics.size())};
+    }
+  }
+  check_at_most_one({{"--format", arguments.format.has_value()},
+                     {"--json", arguments.json},
+                     {"--delimiter", arguments.delimiter.has_value()},
+                     {"--null", arguments.null},
+                     {"--length-prefixed", arguments.length_prefixed}});
   check_group(arguments);
+}
+
+void subscribe(const SubArguments& arguments) {
+  check(arguments);
   const RecordWriter writer{arguments};
-  usable_directory(Missing::is_made);
-  std::signal(SIGPIPE, SIG_IGN);  // A closed pipe is the quiet end of this command.
+  usable_directory(arguments.exit_at_end ? Missing::fails_if_named : Missing::is_made);
+  std::signal(SIGPIPE, SIG_IGN);  // When the reader closes the pipe, this command ends quietly.
   const StopOnSignal signals;
-  bool waited = false;
-  const auto topic = open_topic(arguments.topic, signals, &waited);
-  if (!topic) return;
-  if (arguments.group) return read_as_member(*topic, arguments, waited, writer, signals);
-  Subscriber subscriber = open_subscriber(*topic, arguments, waited);
-  read_records(*topic, subscriber, arguments, writer, signals);
+  if (arguments.group)
+    read_as_member(arguments, writer, signals);
+  else
+    read_topics(arguments, writer, signals);
+}
+
+CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
+  add_words(command, "TOPIC", arguments.topics,
+            "The topics; those that are missing are waited for, unless --exit is given")
+      ->required();
+  CLI::Option* from =
+      command
+          .add_option(
+              "-o,--from", arguments.from,
+              "Where to begin: end or latest, beginning or earliest, an offset (waits for it if it "
+              "is beyond the end), -10 for the last ten of each partition, 1h for what is not "
+              "older "
+              "than an hour, or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
+              "milliseconds since 1970")
+          ->type_name("PLACE")
+          ->default_str("end");
+  add_number(command, "-n,--count", arguments.count, 1, std::numeric_limits<std::uint64_t>::max(),
+             "Leave after so many records");
+  command.add_flag("-e,--exit", arguments.exit_at_end, "Leave when the end is reached");
+  command.add_flag("--lossy", arguments.lossy,
+                   "Never hold publishers up; lose records when too slow");
+  add_number(command, "-p,--partition", arguments.partition, 0,
+             detail::Geometry::kMaxPartitions - 1, "Only this partition");
+  return from;
+}
+
+void add_writing_options(CLI::App& command, SubArguments& arguments) {
+  command
+      .add_option("-f,--format", arguments.format,
+                  "%t topic, %p partition, %o offset, %k key, %s or %v value, %T timestamp, %h "
+                  "headers, %K %S sizes of key and value, \\n \\t \\r \\0 \\\\ \\x41 %%")
+      ->type_name("FMT")
+      ->default_str("%s\\n");
+  command.add_flag(
+      "-J,--json", arguments.json,
+      "One JSON object a line, as `leat pub --json` reads it; with \"topic\" if several "
+      "were named");
+  command
+      .add_option("-D,--delimiter", arguments.delimiter,
+                  "Write this behind each record, instead of a newline")
+      ->type_name("TEXT");
+  command.add_flag("-0,--null", arguments.null,
+                   "Write a zero byte behind each record, for xargs -0 and pub --null");
+  command.add_flag(
+      "--length-prefixed", arguments.length_prefixed,
+      "Write the length before each record: 4 bytes, the lowest first (little endian)");
 }
 
 }  // namespace
 
 void add_sub_command(CLI::App& app) {
   auto arguments = std::make_shared<SubArguments>();
-  CLI::App* command = app.add_subcommand("sub", "Write the records of a topic as they come");
-  command->add_option("TOPIC", arguments->topic, "The topic; waited for if it is missing")
-      ->required();
-  CLI::Option* from =
-      command
-          ->add_option(
-              "--from", arguments->from,
-              "Where to begin: end, beginning, an offset (waits for it if it is beyond the end), "
-              "or @TIME: ISO 8601, also as @20240501T120000Z; digits only are "
-              "milliseconds since 1970")
-          ->type_name("PLACE")
-          ->default_str("end");
-  add_number(*command, "--count", arguments->count, 1, std::numeric_limits<std::uint64_t>::max(),
-             "Leave after so many records");
-  command->add_flag("--exit", arguments->exit_at_end, "Leave when the end is reached");
-  command->add_flag("--lossy", arguments->lossy,
-                    "Never hold publishers up; lose records when too slow");
-  add_number(*command, "--partition", arguments->partition, 0, detail::Geometry::kMaxPartitions - 1,
-             "Only this partition");
-  CLI::Option* format = command
-                            ->add_option("--format", arguments->format,
-                                         "%t topic, %p partition, %o offset, %k key, %s value, %T "
-                                         "timestamp, %h headers, %K %S sizes of "
-                                         "key and value, \\n \\t \\r \\0 \\\\ \\x41 %%")
-                            ->type_name("FMT")
-                            ->default_str("%s\\n");
-  command->add_flag("--json", arguments->json, "One JSON object a line")->excludes(format);
+  CLI::App* command = app.add_subcommand("sub", "Write the records of topics as they come");
+  CLI::Option* from = add_reading_options(*command, *arguments);
+  add_writing_options(*command, *arguments);
   command
-      ->add_option("--group", arguments->group,
+      ->add_option("-g,--group", arguments->group,
                    "Share the records with the other members of this group; made if it is missing")
       ->type_name("NAME");
   command->add_option("--member", arguments->member, "With --group: what to be called, for people")
       ->type_name("NAME");
-  // They and --from only count for whoever creates the group.
+  // These and --from are used only if this creates the group.
   std::vector<CLI::Option*> of_group = add_group_options(*command, arguments->group_options);
   for (CLI::Option* option : of_group) option->group("Options of a group that is made");
   command->footer(
       "Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
+      "  leat sub news orders --from -10\n"
       "  leat sub news --from @2024-05-01T12:00:00Z --exit --json\n"
       "  leat sub orders --group workers");
   command->callback([arguments, from, of_group] {

@@ -1,7 +1,7 @@
 // `leat sub TOPIC --group NAME`: writes the records that this member of the group gets.
 //
-// A record is acknowledged once its line was written out whole; what was taken and not written goes
-// to the other members, however this process ends.
+// A record is acknowledged after its whole line was written. However this process ends, records that it
+// took and did not write go to the other members.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,14 +18,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t kAtOnce = 64;  // Few, so that the others get their share.
-constexpr auto kLookAgain = 20ms;    // With --exit, for what others still hold.
+constexpr std::size_t kAtOnce = 64;  // Few, to leave records for other members.
+constexpr auto kLookAgain = 20ms;    // With --exit: how often to check what others still hold.
 
-Group open_group(const Topic& topic, const SubArguments& arguments, bool waited) {
+Group open_group(const Topic& topic, const SubArguments& arguments, bool was_missing) {
   GroupArguments options = arguments.group_options;
   options.from = arguments.from;
-  // As without a group: everything in a topic that was not there when we began has come since.
-  if (waited && options.from == "end") options.from = "beginning";
+  // As without a group: a topic that did not exist at first is read from its beginning.
+  if (was_missing && is_end(options.from)) options.from = "beginning";
   Group group = open_or_create_group(topic, *arguments.group, options);
   if (!group.was_created() && !arguments.given_group_options.empty()) {
     tell(
@@ -33,6 +33,8 @@ Group open_group(const Topic& topic, const SubArguments& arguments, bool waited)
                     "only for whoever creates it",
                     group.name(), topic.name(), arguments.given_group_options));
   }
+  if (group.was_created() && is_beginning(arguments.from))
+    tell_where_it_begins(topic, group.info().offsets);
   return group;
 }
 
@@ -44,8 +46,8 @@ class GroupReader {
 
   bool is_closed() const noexcept { return output_.is_closed(); }
 
-  // Takes up to `limit` records that are there (or waits for one), and writes them.
-  // Returns how many; 0 if the deadline passed or a stop was asked for.
+  // Takes up to `limit` available records, or waits for one, and writes them. Returns how many; 0 if the
+  // deadline passed or a stop was requested.
   std::size_t read(std::size_t limit, const Deadline& deadline, const std::stop_token& stop) {
     taken_.clear();
     auto count = member_.receive(taken_, std::min(limit, limit_), deadline, stop);
@@ -55,8 +57,8 @@ class GroupReader {
     return taken_.size();
   }
 
-  // Whether nobody has anything left to do: nothing came between two looks, and at the second one all
-  // that had come was acknowledged.
+  // Whether the group has nothing left to do: no record arrived since the last call, and all earlier ones are
+  // acknowledged.
   bool is_done() {
     const GroupInfo info = group_.info();
     const bool done = info.lag == 0 && info.in_flight == 0 && info.offsets == offsets_;
@@ -69,7 +71,7 @@ class GroupReader {
     ends_.clear();
     std::size_t written = 0;
     for (std::size_t i = 0; i < taken_.size() && !output_.is_closed(); ++i) {
-      writer_.append(taken_[i].record, output_.text());
+      writer_.append(taken_[i].record, topic_.name(), output_.text());
       ends_.push_back(output_.text().size());
       if (!output_.is_large() && i + 1 < taken_.size()) continue;
       const auto whole =
@@ -101,18 +103,23 @@ class GroupReader {
   Output output_;
   const std::size_t limit_ = std::min<std::size_t>(kAtOnce, group_.info().in_flight_limit);
   std::vector<Delivery> taken_;
-  std::vector<std::size_t> ends_;  // Of what is in the output: where each record's text ends.
+  std::vector<std::size_t> ends_;  // Where the text of each record in the output ends.
   std::vector<std::uint64_t> offsets_;
 };
 
 }  // namespace
 
-void read_as_member(const Topic& topic, const SubArguments& arguments, bool waited,
-                    const RecordWriter& writer, const StopOnSignal& signals) {
-  const Group group = open_group(topic, arguments, waited);
+void read_as_member(const SubArguments& arguments, const RecordWriter& writer,
+                    const StopOnSignal& signals) {
+  const std::string& name = arguments.topics.front();
+  auto topic = find_topic(name, arguments);
+  const bool was_missing = !topic;
+  if (was_missing) topic = wait_for_topic(name, signals);
+  if (!topic) return;
+  const Group group = open_group(*topic, arguments, was_missing);
   auto member = group.join({.name = arguments.member});
-  if (!member) fail_group(member.error(), topic.name(), group.name());
-  GroupReader reader{topic, group, *member, writer, signals};
+  if (!member) fail_group(member.error(), name, group.name());
+  GroupReader reader{*topic, group, *member, writer, signals};
   std::uint64_t left = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
   while (left > 0 && !reader.is_closed() && !signals.stopped()) {
     const std::size_t limit = left < kAtOnce ? static_cast<std::size_t>(left) : kAtOnce;
@@ -121,7 +128,8 @@ void read_as_member(const Topic& topic, const SubArguments& arguments, bool wait
     left -= count;
     if (count != 0 || !arguments.exit_at_end) continue;
     if (reader.is_done()) break;
-    (void)member->wait(kLookAgain, signals.token());  // take() says what is wrong, if anything is.
+    // An error is left to the next receive().
+    (void)member->wait(kLookAgain, signals.token());
   }
 }
 

@@ -1,14 +1,10 @@
-// `leat topic create | set | shrink | delete`; list and info are in files of their own.
+// `leat topic`: set and shrink; its other commands have files of their own.
 #include <fmt/format.h>
-#include <grp.h>
-#include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <cstdio>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
@@ -17,275 +13,9 @@
 namespace leat::cli {
 namespace {
 
-using detail::Geometry;
-
-constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
-
-// ---- create ------------------------------------------------------------------------------------
-
-struct CreateArguments {
-  std::string name;
-  std::string policy = "block";
-  std::string retain;
-  std::string mode = "0600";
-  std::uint64_t partitions = 1;
-  std::uint64_t participants = TopicOptions{}.participants;
-  TopicOptions options;
-};
-
-std::uint32_t parse_mode(const std::string& text) {
-  std::uint32_t mode = 0;
-  bool is_octal = !text.empty() && text.size() <= 5;
-  for (const char c : text) {
-    is_octal = is_octal && c >= '0' && c <= '7';
-    mode = mode * 8 + static_cast<std::uint32_t>(c - '0');
-  }
-  if (!is_octal || (mode & ~0666U) != 0 || (mode & 0600) != 0600) {
-    throw Failure{kExitUsage,
-                  fmt::format("--mode: '{}' is not a mode for topics: write for example 0600, 0640 "
-                              "or 0660 (participants need to read and write)",
-                              text)};
-  }
-  return mode;
-}
-
-// What the library would only call an invalid argument.
-void check_sizes(const TopicOptions& options) {
-  if (options.capacity_bytes == 0 || options.capacity_bytes > kMaxCapacity) {
-    throw Failure{kExitUsage, "--capacity: from 1 byte to 1TiB is possible (per partition)"};
-  }
-  if (options.segment_bytes > Geometry::kMaxSegmentSize) {
-    throw Failure{kExitUsage, fmt::format("--segment-size: {} is too large, at most {} is possible",
-                                          size_text(options.segment_bytes),
-                                          size_text(Geometry::kMaxSegmentSize))};
-  }
-  if (options.segment_bytes == 0) {
-    if (options.capacity_bytes / 8 <= Geometry::kMaxSegmentSize) return;
-    throw Failure{kExitUsage,
-                  fmt::format("--capacity: an eighth of {} is larger than a segment can be: add "
-                              "--segment-size {} or less",
-                              size_text(options.capacity_bytes), Geometry::kMaxSegmentSize)};
-  }
-  const std::uint64_t segment =
-      Geometry::round_up(std::max(options.segment_bytes, Geometry::kMinSegmentSize), detail::kPage);
-  const std::uint64_t segments = (options.capacity_bytes + segment - 1) / segment;
-  if (segments > detail::kMaxSegments) {
-    const std::uint64_t least = Geometry::round_up(
-        (options.capacity_bytes + detail::kMaxSegments - 1) / detail::kMaxSegments, detail::kPage);
-    throw Failure{
-        kExitUsage,
-        fmt::format("--segment-size: {} segments of {} are too many, at most {} are possible: "
-                    "use --segment-size {} or more",
-                    segments, size_text(segment), detail::kMaxSegments, least)};
-  }
-}
-
-// What `capacity` comes to in segments, as the library rounds it.
-struct Sizes {
-  std::uint64_t segment;
-  std::uint64_t capacity;
-};
-Sizes sizes_of(const TopicOptions& options) {
-  const std::uint64_t wanted =
-      options.segment_bytes != 0 ? options.segment_bytes : options.capacity_bytes / 8;
-  const std::uint64_t segment =
-      Geometry::round_up(std::max(wanted, Geometry::kMinSegmentSize), detail::kPage);
-  return {segment, std::max(2 * segment, Geometry::round_up(options.capacity_bytes, segment))};
-}
-
-void check_growth(const TopicOptions& options) {
-  const auto [segment, capacity] = sizes_of(options);
-  if (options.policy != Policy::grow) {
-    for (const auto& [option, bytes] : {std::pair{"--max-capacity", options.max_capacity_bytes},
-                                        {"--grow-below", options.grow_below_bytes}}) {
-      if (bytes == 0) continue;
-      throw Failure{kExitUsage,
-                    fmt::format("{}: only topics with --policy grow have that", option)};
-    }
-    return;
-  }
-  if (options.retain_all) {
-    throw Failure{kExitUsage,
-                  "--retain all and --policy grow exclude each other: use a larger --capacity"};
-  }
-  const std::uint64_t most = segment * detail::kMaxSegments;
-  if (options.max_capacity_bytes != 0 && options.max_capacity_bytes < capacity) {
-    throw Failure{kExitUsage,
-                  fmt::format("--max-capacity: {} is less than the {} to begin with "
-                              "(--capacity)",
-                              size_text(options.max_capacity_bytes), size_text(capacity))};
-  }
-  if (options.max_capacity_bytes > most) {
-    throw Failure{kExitUsage,
-                  fmt::format("--max-capacity: with segments of {} at most {} is possible: use a "
-                              "larger --segment-size",
-                              size_text(segment), size_text(most))};
-  }
-  const std::uint64_t maximum =
-      options.max_capacity_bytes != 0 ? options.max_capacity_bytes : 8 * capacity;
-  if (options.grow_below_bytes > maximum) {
-    throw Failure{kExitUsage, fmt::format("--grow-below: {} is more than the maximum, {} "
-                                          "(--max-capacity)",
-                                          size_text(options.grow_below_bytes), size_text(maximum))};
-  }
-}
-
-// Checks what was typed, and fills in the options of the library.
-void settle_options(CreateArguments& arguments) {
-  check_topic_name(arguments.name);
-  TopicOptions& options = arguments.options;
-  if (arguments.policy == "fail")
-    options.policy = Policy::fail;
-  else if (arguments.policy == "overwrite")
-    options.policy = Policy::overwrite;
-  else if (arguments.policy == "grow")
-    options.policy = Policy::grow;
-  else if (arguments.policy != "block") {
-    throw Failure{
-        kExitUsage,
-        fmt::format("--policy: '{}' is not one of block, fail, overwrite, grow", arguments.policy)};
-  }
-  if (!arguments.retain.empty() && arguments.retain != "all") {
-    throw Failure{kExitUsage, fmt::format("--retain: '{}' is not 'all', the only thing possible",
-                                          arguments.retain)};
-  }
-  options.retain_all = !arguments.retain.empty();
-  if (options.retain_all && options.policy == Policy::overwrite) {
-    throw Failure{kExitUsage, "--retain all and --policy overwrite exclude each other"};
-  }
-  if (options.retain_all && options.evict_after.count() != 0) {
-    throw Failure{kExitUsage,
-                  "--retain all and --evict-after exclude each other: where nothing is reused, no "
-                  "subscriber blocks"};
-  }
-  options.mode = parse_mode(arguments.mode);
-  if (!options.file_group.empty() && ::getgrnam(options.file_group.c_str()) == nullptr) {
-    throw Failure{kExitUsage,
-                  fmt::format("--group: there is no group '{}'; `getent group` lists them",
-                              options.file_group)};
-  }
-  options.partitions = static_cast<std::uint32_t>(arguments.partitions);
-  options.participants = static_cast<std::uint32_t>(arguments.participants);
-  check_sizes(options);
-  check_growth(options);
-}
-
-// Why the library did not make the topic, and what to do about it. `needed`: bytes.
-[[noreturn]] void fail_to_create(const Error& error, const CreateArguments& arguments,
-                                 const std::string& directory, std::uint64_t needed) {
-  const TopicOptions& options = arguments.options;
-  if (error.code == Errc::no_space) {
-    throw Failure{kExitFull,
-                  fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
-                              arguments.name, size_text(needed), directory,
-                              how_to_get_room(directory, needed))};
-  }
-  if (error.code == Errc::invalid_argument && options.max_capacity_bytes != 0) {
-    throw Failure{kExitUsage,
-                  fmt::format("--max-capacity: {} in each of {} partitions is more than can be "
-                              "mapped with segments of {}",
-                              size_text(options.max_capacity_bytes), options.partitions,
-                              size_text(sizes_of(options).segment))};
-  }
-  if (error.code == Errc::permission && !options.file_group.empty()) {
-    throw Failure{kExitPermission,
-                  fmt::format("--group: you may not give files to '{}': it must be one of your "
-                              "own groups (`id`), unless you are root",
-                              options.file_group)};
-  }
-  fail(error, arguments.name);
-}
-
-void create(CreateArguments& arguments) {
-  settle_options(arguments);
-  const TopicOptions& options = arguments.options;
-  const std::string directory = usable_directory(Missing::is_made);
-  if (Topic::open(arguments.name)) fail({Errc::exists, 0}, arguments.name);
-  const std::uint64_t needed =
-      std::max<std::uint64_t>(options.capacity_bytes, 2 * Geometry::kMinSegmentSize) *
-      options.partitions;
-  check_room(directory, needed);
-  auto topic = Topic::create(arguments.name, options);
-  if (!topic) fail_to_create(topic.error(), arguments, directory, needed);
-  struct stat status {};
-  if ((options.mode & 0066) != 0 && ::stat(directory.c_str(), &status) == 0 &&
-      (status.st_mode & 0011) == 0) {
-    tell(
-        fmt::format("note: {} lets nobody else in, so that --mode helps nobody: choose a shared "
-                    "directory with --dir",
-                    directory));
-  }
-  const TopicInfo info = topic->info();
-  fmt::print(
-      "created topic '{}': {}{}{}, records up to {} bytes\n", info.name,
-      size_text(info.capacity_bytes),
-      info.policy == Policy::grow ? fmt::format(", grows to {}", size_text(info.max_capacity_bytes))
-                                  : "",
-      info.partitions.size() > 1 ? fmt::format(" in each of {} partitions", info.partitions.size())
-                                 : "",
-      number_text(topic->max_record_size()));
-}
-
-void add_create(CLI::App& topic) {
-  auto arguments = std::make_shared<CreateArguments>();
-  CLI::App* command = topic.add_subcommand("create", "Make a topic");
-  command->add_option("NAME", arguments->name, "1 to 200 of A-Z a-z 0-9 . _ -")->required();
-  add_size(*command, "--capacity", arguments->options.capacity_bytes,
-           "Room for records, per partition")
-      ->default_str("8MiB");
-  add_size(*command, "--segment-size", arguments->options.segment_bytes,
-           "Room is reused in pieces of this size; a record is at most half of one")
-      ->default_str("capacity/8");
-  command
-      ->add_option(
-          "--policy", arguments->policy,
-          "When full: publishers wait (block), fail at once (fail), or overwrite what is oldest "
-          "(overwrite); or room is added up to --max-capacity, and then they wait (grow)")
-      ->type_name("block|fail|overwrite|grow")
-      ->default_str("block");
-  add_size(*command, "--max-capacity", arguments->options.max_capacity_bytes,
-           "Policy grow: as large may each partition become; `leat topic set` changes it")
-      ->default_str("8 times the capacity");
-  add_size(*command, "--grow-below", arguments->options.grow_below_bytes,
-           "Policy grow: room is added when no more than this is free")
-      ->default_str("a segment");
-  command
-      ->add_option("--retain", arguments->retain, "all: never reuse room, so that full means full")
-      ->type_name("all");
-  add_number(*command, "--partitions", arguments->partitions, 1, Geometry::kMaxPartitions,
-             "Order is kept within a partition")
-      ->default_str("1");
-  command->add_flag("--single-writer", arguments->options.single_writer,
-                    "One publisher at a time; faster");
-  command->add_flag("--timestamps", arguments->options.timestamps,
-                    "Each record carries the time it was published");
-  command->add_option("--mode", arguments->mode, "Who may take part, as in chmod")
-      ->type_name("MODE")
-      ->default_str("0600");
-  command
-      ->add_option("--group", arguments->options.file_group, "Group of the files, for --mode 0660")
-      ->type_name("GROUP");
-  command->add_flag("--delete-when-unused", arguments->options.delete_when_unused,
-                    "The last process to let go deletes it");
-  command->add_flag("--remove-when-unused", arguments->options.delete_when_unused)
-      ->group("");  // As it was called.
-  add_duration(*command, "--revoke-after", arguments->options.revoke_after,
-               "Give up claims of publishers that were stopped for so long; else never");
-  add_duration(*command, "--evict-after", arguments->options.evict_after,
-               "Subscribers that block publishers for so long lose records instead; else never");
-  add_number(*command, "--participants", arguments->participants, 1, detail::kMaxParticipants,
-             "Publishers and subscribers at a time")
-      ->default_str("256");
-  command->footer(
-      "Example:\n  leat topic create orders --capacity 64MiB --partitions 4 --timestamps");
-  command->callback([arguments] { create(*arguments); });
-}
-
-// ---- set and shrink ----------------------------------------------------------------------------
-
 Topic open_growing(const std::string& name, const char* command) {
   check_topic_name(name);
-  usable_directory(Missing::is_fine);
+  usable_directory(Missing::fails_if_named);
   auto topic = Topic::open(name);
   if (!topic) fail(topic.error(), name);
   if (topic->policy() == Policy::grow) return std::move(*topic);
@@ -323,48 +53,17 @@ void shrink(const std::string& name) {
              topic.partitions() > 1 ? " in its largest partition" : "");
 }
 
-// ---- delete ------------------------------------------------------------------------------------
-
-// "publisher 12, subscriber 14"
-std::string who_is_attached(const std::string& name) {
-  auto topic = Topic::open(name);
-  if (!topic) return "somebody";
-  std::string all;
-  for (const ParticipantInfo& one : topic->info().participants) {
-    if (!all.empty()) all += ", ";
-    all += fmt::format("{} {}", one.role, one.pid);
-  }
-  return all.empty() ? "somebody who is just leaving" : all;
-}
-
-void delete_topic(const std::string& name, bool force) {
-  check_topic_name(name);
-  usable_directory(Missing::is_fine);
-  auto deleted = Topic::delete_topic(name, {.force = force});
-  if (deleted) return;
-  if (deleted.error().code == Errc::busy) {
-    throw Failure{
-        kExitNotThere,
-        fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "
-                    "--force",
-                    name, who_is_attached(name))};
-  }
-  fail(deleted.error(), name);
-}
-
 }  // namespace
 
 void add_topic_command(CLI::App& app) {
   CLI::App* topic = app.add_subcommand("topic", "Create, list, look at, resize and delete topics");
   topic->require_subcommand(1);
   topic->footer("Example:\n  leat topic create orders --capacity 64MiB\n  leat topic list");
-  add_create(*topic);
-
+  add_topic_create(*topic);
   add_topic_list(*topic);
   add_topic_info(*topic);
 
   auto name = std::make_shared<std::string>();
-  auto force = std::make_shared<bool>(false);
   auto max_capacity = std::make_shared<std::uint64_t>(0);
   CLI::App* set_command =
       topic->add_subcommand("set", "Change how far a topic with policy grow may grow");
@@ -380,11 +79,7 @@ void add_topic_command(CLI::App& app) {
   shrink_command->footer("Example:\n  leat topic shrink orders");
   shrink_command->callback([name] { shrink(*name); });
 
-  CLI::App* delete_command = topic->add_subcommand("delete", "Delete a topic that nobody uses");
-  delete_command->add_option("NAME", *name, "The topic")->required();
-  delete_command->add_flag("--force", *force, "Also while it is in use; whoever uses it is told");
-  delete_command->footer("Example:\n  leat topic delete orders");
-  delete_command->callback([name, force] { delete_topic(*name, *force); });
+  add_topic_delete(*topic);
 }
 
 }  // namespace leat::cli

@@ -92,7 +92,7 @@ TopicFacts facts_of(const Topic& topic) {
 }
 
 std::vector<TopicFacts> look_at_topics() {
-  const std::string directory = usable_directory(Missing::is_fine);
+  const std::string directory = usable_directory(Missing::fails_if_named);
   auto names = Topic::list();
   if (!names) throw system_failure("cannot list " + directory, names.error().system_error);
   std::sort(names->begin(), names->end());

@@ -93,7 +93,7 @@ std::string participants_text(const TopicInfo& info) {
 
 void info(const std::string& name, bool json) {
   check_topic_name(name);
-  usable_directory(Missing::is_fine);
+  usable_directory(Missing::fails_if_named);
   auto topic = Topic::open(name);
   if (!topic) fail(topic.error(), name);
   const TopicFacts facts = facts_of(*topic);

@@ -8,15 +8,16 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "failure.hpp"
 #include "help_formatter.hpp"
 #include "hidden_commands.hpp"
 #include "leat_version.hpp"
+#include "usage_error.hpp"
 
 namespace leat::tool {
 namespace {
@@ -26,35 +27,11 @@ int complain(int exit_code, std::string sentence) {
   return exit_code;
 }
 
-std::string lower_first(std::string text) {
-  if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z')) {
-    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+// CLI11 treats it as the end of a command's arguments, and would drop it.
+void refuse_lone_plus_signs(int argc, char** argv) {
+  for (int i = 1; i < argc && std::string_view{argv[i]} != "--"; ++i) {
+    if (std::string_view{argv[i]} == "++") throw Failure{kExitUsage, "write -- before '++'"};
   }
-  return text;
-}
-
-// The innermost command on the command line; below, its full name, such as "leat topic create".
-const CLI::App& chosen_command(const CLI::App& app) {
-  const auto chosen = app.get_subcommands();
-  return chosen.empty() ? app : chosen_command(*chosen.front());
-}
-std::string full_name(const CLI::App& command) {
-  const CLI::App* parent = command.get_parent();
-  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
-}
-
-// Lists the commands if one is missing or unknown; otherwise says what CLI11 says.
-std::string explain(const CLI::App& app, const CLI::ParseError& error) {
-  const CLI::App& command = chosen_command(app);
-  const auto commands = command.get_subcommands(std::function<bool(const CLI::App*)>{});
-  if (commands.empty())
-    return fmt::format("{}; see `{} --help`", lower_first(error.what()), full_name(command));
-  std::string known;
-  for (const CLI::App* one : commands) known += (known.empty() ? "" : ", ") + one->get_name();
-  const auto rest = app.remaining(true);  // With fallthrough(), the outermost one has them.
-  if (rest.empty()) return fmt::format("`{}` needs a command: {}", full_name(command), known);
-  return fmt::format("`{}` does not know '{}'; there are: {}", full_name(command), rest.front(),
-                     known);
 }
 
 }  // namespace
@@ -89,8 +66,10 @@ void add_common_options(CLI::App& app) {
 int run(CLI::App& app, int argc, char** argv) {
   if (const auto exit_code = run_hidden_command(app, argc, argv)) return *exit_code;
   try {
+    refuse_lone_plus_signs(argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
+    if (const auto sentence = explain_unknown_command(app)) return complain(kExitUsage, *sentence);
     app.exit(asked);
   } catch (const CLI::ParseError& error) {
     return complain(kExitUsage, explain(app, error));

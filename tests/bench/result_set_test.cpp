@@ -13,7 +13,7 @@
 namespace leat::bench {
 namespace {
 
-// The exit code and message of a Failure, such as "1: a.json: …"; empty if there was none.
+// The exit code and message of a Failure, such as "5: a.json: …"; empty if there was none.
 template <class Call>
 std::string failure_of(const Call& call) {
   try {
@@ -117,7 +117,7 @@ TEST(ResultSet, KnowsTheDayIfTheFileSaysIt) {
 }
 
 TEST(ResultSet, SaysWhatIsWrongAndWhere) {
-  const std::string place = "1: a.json: results[0] (pipe, blocking, pingpong, 100 B): ";
+  const std::string place = "5: a.json: results[0] (pipe, blocking, pingpong, 100 B): ";
   EXPECT_EQ(failure_with("/results/0/median/p50_ns", -5),
             place + "median.p50_ns is -5, not a number from 0 to 1e+18");
   EXPECT_EQ(failure_with("/results/0/runs/2/p99_ns", "fast"),
@@ -125,42 +125,44 @@ TEST(ResultSet, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(failure_with("/results/0/median/max_ns", 1e300),
             place + "median.max_ns is 1e+300, not a number from 0 to 1e+18");
   EXPECT_EQ(failure_with("/results/0/size", 1.5),
-            "1: a.json: results[0]: size is 1.5, not a whole number from 1 to 1099511627776");
+            "5: a.json: results[0]: size is 1.5, not a whole number from 1 to 1099511627776");
   EXPECT_EQ(failure_with("/results/0/size", 0),
-            "1: a.json: results[0]: size is 0, not a whole number from 1 to 1099511627776");
+            "5: a.json: results[0]: size is 0, not a whole number from 1 to 1099511627776");
   EXPECT_EQ(failure_with("/results/0/variant", "sleepy"),
-            "1: a.json: results[0]: variant is 'sleepy', not one of spinning, blocking");
+            "5: a.json: results[0]: variant is 'sleepy', not one of spinning, blocking");
   EXPECT_EQ(failure_with("/results/0/pattern", "storm"),
-            "1: a.json: results[0]: pattern is 'storm', not one of pingpong, oneway, rate");
+            "5: a.json: results[0]: pattern is 'storm', not one of pingpong, oneway, rate");
   EXPECT_EQ(failure_with("/results/0/baseline", 1), place + "baseline is 1, not true or false");
   EXPECT_EQ(failure_with("/results/0/note", Json::array()), place + "note is a list, not a text");
-  EXPECT_EQ(failure_without("/results/0", "method"), "1: a.json: results[0]: method is missing");
+  EXPECT_EQ(failure_without("/results/0", "method"), "5: a.json: results[0]: method is missing");
   EXPECT_EQ(failure_without("/results/0/median", "p50_ns"),
             place + "median.p50_ns is missing; pingpong has it");
-  EXPECT_EQ(failure_without("", "machine"), "1: a.json: machine is missing");
+  EXPECT_EQ(failure_without("", "machine"), "5: a.json: machine is missing");
 }
 
 TEST(ResultSet, TakesNothingElseForResults) {
   for (const char* text : {"[]", "{}", "1", "null", R"({"cases": []})"}) {
     EXPECT_EQ(failure_of_text(text),
-              "1: a.json: not a report of `leat bench ipc` (no list of results)");
+              "5: a.json: not a report of `leat bench ipc` (no list of results)");
   }
-  EXPECT_EQ(failure_of_text(""), "1: a.json: not JSON (wrong at byte 1)");
-  EXPECT_EQ(failure_of_text(R"({"results": NaN})"), "1: a.json: not JSON (wrong at byte 13)");
+  const std::string what_is_right = "; results are what `leat bench ipc --json=FILE` writes";
+  EXPECT_EQ(failure_of_text(""), "5: a.json: not JSON (wrong at byte 1)" + what_is_right);
+  EXPECT_EQ(failure_of_text(R"({"results": NaN})"),
+            "5: a.json: not JSON (wrong at byte 13)" + what_is_right);
   EXPECT_EQ(failure_of_text(R"({"results": 1e999})"),
-            "1: a.json: holds a number that is too large");
-  EXPECT_EQ(failure_of_text("\xff\xfe"), "1: a.json: not JSON (wrong at byte 1)");
-  EXPECT_EQ(failure_with("/results", 5), "1: a.json: results is not a list of at most 100000");
-  EXPECT_EQ(failure_with("/results/0", 5), "1: a.json: results[0]: not an object");
+            "5: a.json: holds a number that is too large");
+  EXPECT_EQ(failure_of_text("\xff\xfe"), "5: a.json: not JSON (wrong at byte 1)" + what_is_right);
+  EXPECT_EQ(failure_with("/results", 5), "5: a.json: results is not a list of at most 100000");
+  EXPECT_EQ(failure_with("/results/0", 5), "5: a.json: results[0]: not an object");
   EXPECT_EQ(failure_with("/machine", 5),
-            "1: a.json: machine is not an object of at most 100 facts");
+            "5: a.json: machine is not an object of at most 100 facts");
 }
 
 TEST(ResultSet, RefusesNamesThatWouldRuinATerminalOrATable) {
   for (const std::string& name : {std::string(), std::string(65, 'x'), std::string("a\nb"),
                                   std::string("a\x1b[2J"), std::string("naïve")}) {
     EXPECT_EQ(failure_with("/results/0/method", name),
-              "1: a.json: results[0]: method is not a name of 1 to 64 ASCII characters");
+              "5: a.json: results[0]: method is not a name of 1 to 64 ASCII characters");
   }
 }
 

@@ -1,9 +1,10 @@
 """If these tests failed, `leat sub` would begin at the wrong record, not wait for its topic, or not end
 when it should."""
-import os
-import pty
+import subprocess
 import time
 from datetime import datetime, timezone
+
+import pytest
 
 from test_cli import info, one_line
 from test_pub_sub import Reader, attached, heeds_signals, read_all
@@ -112,20 +113,85 @@ def test_missing_topic_is_waited_for_and_read_from_its_start(leat):
     assert Reader(sub.stdout).until("second\n") == "first\nsecond\n"
 
 
-def test_waiting_is_said_on_a_terminal_only(leat):
-    quiet = leat.start("sub", "t")
-    mine, theirs = pty.openpty()
-    try:
-        said = leat.start("sub", "t", stderr=theirs)
-        assert "waiting for topic 't'" in Reader(mine).until("\n")
-        for process in (quiet, said):
-            heeds_signals(process)
-            process.terminate()
-            assert process.wait(20) == 0
-        assert quiet.stderr.read() == ""
-    finally:
-        os.close(mine)
-        os.close(theirs)
+@pytest.mark.parametrize("options", [[], ["--from", "beginning"], ["--group", "g"]], ids=" ".join)
+def test_waiting_for_a_topic_is_said(leat, options):
+    leat("topic", "create", "news", check=True)
+    sub = leat.start("sub", "nwes", *options)
+    assert sub.stderr.readline() == (
+        "leat: waiting for topic 'nwes', which does not exist yet (did you mean 'news'?)\n")
+    leat("pub", "nwes", "hello", check=True)
+    assert sub.stdout.readline() == "hello\n"
+    heeds_signals(sub)
+    sub.terminate()
+    assert (sub.wait(20), sub.stderr.read()) == (0, "")
+
+
+def test_beginning_that_is_not_the_first_record_is_explained(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", check=True)
+    leat("pub", "t", "--generate", "100", "--count", "5000", check=True)
+    start = info(leat, "t")["partitions"][0]["start"]
+    assert start > 0
+    for place in ("beginning", "earliest"):
+        done = leat("sub", "t", "--from", place, "--exit", check=True)
+        one_line(subprocess.CompletedProcess([], 0, "", done.stderr), 0,
+                 f"topic 't' begins at offset {start:,}: ", "overwritten", "no subscriber", "--retain all")
+        assert done.stdout.splitlines()[0] == f"{start:0100}"
+    done = leat("sub", "t", "--from", "beginning", "--group", "g", "-n", "1", check=True)
+    assert f"topic 't' begins at offset {start:,}: " in done.stderr
+    assert done.stdout == f"{start:0100}\n"
+    assert "begins at" not in leat("sub", "t", "--group", "g", "-n", "1", check=True).stderr
+    # Whoever does not ask for the beginning need not know; nor is there anything to say of a whole topic.
+    assert leat("sub", "t", "--from", "-3", "--exit", check=True).stderr == ""
+    leat("pub", "whole", "x", check=True)
+    assert leat("sub", "whole", "--from", "beginning", "--exit", check=True).stderr == ""
+
+
+def test_beginning_of_several_partitions_is_explained(leat):
+    leat("topic", "create", "t", "--capacity", "64KiB", "--partitions", "2", check=True)
+    leat("pub", "t", "--partition", "1", "--generate", "100", "--count", "5000", check=True)
+    start = info(leat, "t")["partitions"][1]["start"]
+    done = leat("sub", "t", "--from", "beginning", "--exit", check=True)
+    one_line(subprocess.CompletedProcess([], 0, "", done.stderr), 0,
+             f"topic 't' begins at offsets 0 {start:,} of its partitions: ")
+    only = leat("sub", "t", "--from", "beginning", "--exit", "--partition", "0", check=True)
+    assert (only.stdout, only.stderr) == ("", "")
+
+
+def test_from_latest_is_the_end_and_earliest_the_beginning(leat):
+    leat("pub", "t", "a", "b", check=True)
+    assert leat("sub", "t", "--from", "latest", "--exit", check=True).stdout == ""
+    assert leat("sub", "t", "--from", "earliest", "--exit", check=True).stdout == "a\nb\n"
+    assert leat("group", "create", "t", "g", "--from", "earliest", check=True).stdout == (
+        "created group 'g' of topic 't', from earliest\n")
+    assert leat("sub", "t", "--group", "g", "--exit", check=True).stdout == "a\nb\n"
+
+
+def test_from_minus_n_is_the_last_n_of_each_partition(leat):
+    leat("topic", "create", "t", "--partitions", "2", check=True)
+    for partition, count in ((0, 5), (1, 2)):
+        leat("pub", "t", "--partition", partition, *(f"{partition}{i}" for i in range(count)), check=True)
+    for place, expected in (("-1", ["04", "11"]), ("-3", ["02", "03", "04", "10", "11"]), ("-0", []),
+                            ("-100", ["00", "01", "02", "03", "04", "10", "11"])):
+        done = leat("sub", "t", "--from", place, "--exit", check=True)
+        assert (sorted(done.stdout.split()), done.stderr) == (expected, ""), place
+    assert leat("sub", "t", "-o-2", "-p", "0", "-e", check=True).stdout == "03\n04\n"
+    leat("group", "create", "t", "g", "--from", "-1", check=True)
+    assert sorted(leat("sub", "t", "--group", "g", "--exit", check=True).stdout.split()) == ["04", "11"]
+    leat("group", "seek", "t", "g", "--partition", "0", "--", "-2", check=True)
+    assert leat("sub", "t", "--group", "g", "--exit", check=True).stdout == "03\n04\n"
+
+
+def test_from_a_duration_is_what_is_not_older(leat):
+    leat("topic", "create", "t", "--timestamps", check=True)
+    leat("pub", "t", "old", check=True)
+    time.sleep(1.2)
+    leat("pub", "t", "new", check=True)
+    assert leat("sub", "t", "--from", "1h", "--exit", check=True).stdout == "old\nnew\n"
+    assert leat("sub", "t", "--from", "1s", "--exit", check=True).stdout == "new\n"
+    assert leat("sub", "t", "--from", "1us", "--exit", check=True).stdout == ""
+    leat("topic", "create", "plain", check=True)
+    one_line(leat("sub", "plain", "--from", "1h", "--exit"), 2, "--from 1h", "'plain'", "--timestamps")
+    one_line(leat("group", "create", "plain", "g", "--from", "1h"), 2, "--from 1h", "--timestamps")
 
 
 def test_waiting_costs_no_processor_time(leat):

@@ -235,6 +235,14 @@ def test_a_directory_that_cannot_be_made_is_named_before_anything_is_printed(lea
     assert done.stdout == ""
 
 
+@pytest.mark.parametrize("command", ["log", "latency", "group", "ipc", "crash", "idle"])
+@pytest.mark.parametrize("place", ["/", "/proc"])
+def test_a_directory_of_the_system_is_refused_before_anything_is_printed(leat, command, place):
+    done = leat("bench", command, "--dir", place)
+    one_line(done, 4, f"{place} is refused", "--dir")
+    assert done.stdout == ""
+
+
 def test_a_measurement_that_was_killed_leaves_what_doctor_removes(leat):
     running = leat.start("bench", "idle", "--subscribers", "2", "--seconds", "60")
     wait_until(lambda: list(leat.directory.glob("+bench-*/idle")))

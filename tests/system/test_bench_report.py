@@ -72,6 +72,12 @@ def test_report_leaves_out_other_reports_of_a_directory_and_says_so(leat, result
 
 def test_report_refuses_what_it_cannot_do(leat, results, tmp_path):
     assert "nothing to write" in refused(leat, "report", results, code=2)
+    # The page that was to be written, named as if it held the results.
+    page = tmp_path / "r.html"
+    page.write_text("<!doctype html>")
+    assert "results are what `leat bench ipc --json=FILE` writes" in refused(leat, "report", page,
+                                                                           code=5)
+    assert "no such file" in refused(leat, "report", tmp_path / "none.html", code=3)
     assert "--size 77: not measured; there are 1 B, 100 B, 1000 B, 16 KiB, 64 KiB" in refused(
         leat, "report", results, "--html", "-", "--size", "77", code=2)
     assert "only one of them" in refused(leat, "report", results, "--html", "-", "--markdown", "-",
@@ -98,7 +104,7 @@ def test_broken_results_are_refused_in_one_line(leat, tmp_path, change, sentence
     good = write(tmp_path / "good.json", sample(sizes=(100,), methods={"pipe"}))
     for arguments in (["report", broken, "--html", tmp_path / "r.html"], ["compare", broken, good],
                       ["compare", good, broken]):
-        said = refused(leat, *arguments, code=1)
+        said = refused(leat, *arguments, code=5)
         assert f"{broken}: " in said and sentence in said
     assert not (tmp_path / "r.html").exists()
 
@@ -108,9 +114,9 @@ def test_what_is_not_json_is_refused(leat, tmp_path):
     whole = json.dumps(sample(sizes=(100,), methods={"pipe"}))
     for text in ("", "{", whole[:-1], whole.replace("0.1.0", "\x01"), "NaN", "[" * 100000):
         broken.write_text(text)
-        assert "not JSON" in refused(leat, "report", broken, "--html", "-", code=1)
+        assert "not JSON" in refused(leat, "report", broken, "--html", "-", code=5)
     broken.write_bytes(b"\xff" * 1000)
-    assert "not JSON" in refused(leat, "report", broken, "--html", "-", code=1)
+    assert "not JSON" in refused(leat, "report", broken, "--html", "-", code=5)
 
 
 # --- compare ------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 COMMANDS = [["topic"], ["topic", "create"], ["topic", "list"], ["topic", "info"],
-            ["topic", "set"], ["topic", "shrink"], ["topic", "delete"], ["ls"], ["top"], ["pub"],
-            ["sub"], ["group"], ["demo"], ["doctor"], ["bench"]]
+            ["topic", "set"], ["topic", "shrink"], ["topic", "delete"], ["ls"], ["rm"], ["top"], ["pub"],
+            ["sub"], ["group"], ["demo"], ["doctor"], ["help"], ["version"], ["bench"]]
 NOBODY = 65534
 
 
@@ -71,8 +71,21 @@ def test_every_command_has_help_with_an_example(leat, command):
 
 def test_help_lists_all_commands(leat):
     text = leat("--help", check=True).stdout
-    for command in ("topic", "ls", "top", "pub", "sub", "group", "demo", "bench", "doctor"):
+    for command in ("topic", "ls", "rm", "top", "pub", "sub", "group", "demo", "bench", "doctor", "help",
+                    "version"):
         assert re.search(rf"^  {command} ", text, re.M)
+
+
+@pytest.mark.parametrize("command", [[], *COMMANDS], ids=lambda words: " ".join(words) or "none")
+def test_help_as_a_command_is_help_as_an_option(leat, command):
+    done = leat("help", *command, check=True)
+    assert done.stdout == leat(*command, "--help", check=True).stdout != ""
+    assert done.stderr == ""
+    assert leat("--dir", "/somewhere", "help", *command, check=True).stdout == done.stdout
+
+
+def test_version_as_a_command_is_version_as_an_option(leat):
+    assert leat("version", check=True).stdout == leat("--version", check=True).stdout != ""
 
 
 # --- Bad input ------------------------------------------------------------------------------------
@@ -80,9 +93,23 @@ def test_help_lists_all_commands(leat):
 @pytest.mark.parametrize("arguments, code, words", [
     ([], 2, ["needs a command", "topic", "demo"]),
     (["frobnicate"], 2, ["frobnicate", "topic", "demo"]),
+    (["sbu"], 2, ["'sbu'", "did you mean 'sub'?", "demo"]),
+    (["topics", "list"], 2, ["'topics'", "did you mean 'topic'?"]),
+    (["help", "sbu"], 2, ["'sbu'", "did you mean 'sub'?"]),
+    (["help", "topic", "craete"], 2, ["'craete'", "did you mean 'create'?"]),
+    (["sbu", "--help"], 2, ["'sbu'", "did you mean 'sub'?"]),
+    (["version", "1"], 2, ["'1'", "too many"]),
+    (["--frobnicate"], 2, ["`leat`", "'--frobnicate'"]),
     (["topic"], 2, ["create", "list", "info", "set", "shrink", "delete"]),
     (["topic", "frobnicate"], 2, ["frobnicate", "create"]),
+    (["topic", "lsit"], 2, ["'lsit'", "did you mean 'list'?"]),
     (["topic", "create"], 2, ["NAME", "--help"]),
+    (["topic", "create", "-x"], 2, ["`leat topic create`", "'-x'"]),
+    (["topic", "create", "t", "-x"], 2, ["`leat topic create`", "'-x'"]),
+    (["topic", "create", "a", "b", "c"], 2, ["'b'", "too many", "leat topic create --help"]),
+    (["topic", "create", "t", "--partition", "2"], 2, ["'--partition'", "did you mean '--partitions'?"]),
+    (["topic", "create", "t", "--capcity=1MiB"], 2, ["'--capcity=1MiB'", "did you mean '--capacity'?"]),
+    (["topic", "create", "t", "--drr", "x"], 2, ["'--drr'", "did you mean '--dir'?"]),
     (["topic", "create", ""], 2, ["empty"]),
     (["topic", "create", "a/b"], 2, ["'a/b'", "letters, digits"]),
     (["topic", "create", "../up"], 2, ["'../up'"]),
@@ -93,7 +120,13 @@ def test_help_lists_all_commands(leat):
     (["topic", "create", "t", "--capacity", "8foo"], 2, ["--capacity", "8MiB"]),
     (["topic", "create", "t", "--capacity", "99999999999999999999"], 2, ["--capacity"]),
     (["topic", "create", "t", "--capacity", "999999TiB"], 2, ["--capacity", "1TiB"]),
-    (["topic", "create", "t", "--capacity", "0"], 2, ["--capacity"]),
+    (["topic", "create", "t", "--capacity", "0"], 2, ["--capacity", "8KiB"]),
+    (["topic", "create", "t", "--capacity", "10"], 2, ["--capacity", "10 bytes", "8KiB to 1TiB"]),
+    (["topic", "create", "t", "--capacity", "8191"], 2, ["--capacity", "8KiB"]),
+    (["topic", "create", "t", "--segment-size", "100MiB"], 2,
+     ["--segment-size", "100 MiB", "8 MiB", "--capacity 200MiB", "--segment-size 4MiB"]),
+    (["topic", "create", "t", "--segment-size", "5000", "--capacity", "10000"], 2,
+     ["--segment-size", "--capacity 16KiB", "--segment-size 4KiB"]),
     (["topic", "create", "t", "--capacity", "64GiB"], 2, ["--segment-size"]),
     (["topic", "create", "t", "--segment-size", "2GiB"], 2, ["--segment-size", "1 GiB"]),
     (["topic", "create", "t", "--capacity", "1GiB", "--segment-size", "4KiB"], 2,
@@ -102,22 +135,49 @@ def test_help_lists_all_commands(leat):
     (["topic", "create", "t", "--retain", "some"], 2, ["--retain", "all"]),
     (["topic", "create", "t", "--retain", "all", "--policy", "overwrite"], 2, ["exclude"]),
     (["topic", "create", "t", "--retain", "all", "--evict-after", "2s"], 2, ["--evict-after", "exclude"]),
+    (["topic", "create", "t", "--policy", "overwrite", "--evict-after", "2s"], 2,
+     ["--policy overwrite", "--evict-after", "exclude"]),
     (["topic", "create", "t", "--partitions", "0"], 2, ["--partitions", "1 to"]),
     (["topic", "create", "t", "--partitions", "99999"], 2, ["--partitions", "1024"]),
     (["topic", "create", "t", "--participants", "0"], 2, ["--participants", "4096"]),
     (["topic", "create", "t", "--mode", "rw"], 2, ["--mode", "0660"]),
     (["topic", "create", "t", "--mode", "0777"], 2, ["--mode", "0660"]),
     (["topic", "create", "t", "--group", "no-such-group"], 2, ["--group", "no-such-group"]),
+    (["topic", "create", "t", "--group", "root"], 2, ["--group", "--mode 0660"]),
     (["topic", "create", "t", "--revoke-after", "5"], 2, ["--revoke-after", "500ms"]),
     (["topic", "create", "t", "--evict-after", "0s"], 2, ["--evict-after", "500ms"]),
     (["topic", "info", "nothing"], 3, ["'nothing'", "topic list"]),
     (["topic", "info", "a b"], 2, ["'a b'"]),
     (["topic", "delete", "nothing"], 3, ["'nothing'"]),
+    (["topic", "delete"], 2, ["NAME"]),
+    (["topic", "delete", "fine", "a/b"], 2, ["'a/b'"]),
+    (["rm"], 2, ["NAME"]),
+    (["rm", "nothing"], 3, ["'nothing'"]),
     (["topic", "list", "extra"], 2, ["extra"]),
     (["pub"], 2, ["TOPIC"]),
     (["pub", "a/b"], 2, ["'a/b'"]),
-    (["pub", "t", "/no/such/file"], 3, ["/no/such/file"]),
-    (["pub", "t", "/"], 2, ["directory"]),
+    (["pub", "t", "--file", "/no/such/file"], 3, ["/no/such/file"]),
+    (["pub", "t", "-l", "/"], 2, ["directory"]),
+    (["pub", "t", "-l"], 2, ["--file needs a value", "leat pub --help"]),
+    (["pub", "t", "-x"], 2, ["'-x'", "write -- before"]),
+    (["pub", "t", "++"], 2, ["--", "'++'"]),
+    (["pub", "t", "--file", "/dev/null", "text"], 2, ["MESSAGE", "--file", "exclude"]),
+    (["pub", "t", "--file", "/dev/null", "-"], 2, ["'-'", "--file", "exclude"]),
+    (["pub", "t", "a", "-", "b"], 2, ["'-'", "only MESSAGE"]),
+    (["pub", "t", "a", "--count", "1"], 2, ["MESSAGE", "--count", "exclude"]),
+    (["pub", "t", "a", "--null"], 2, ["MESSAGE", "--null", "exclude"]),
+    (["pub", "t", "a", "--delimiter", ";"], 2, ["MESSAGE", "--delimiter", "exclude"]),
+    (["pub", "t", "a", "--length-prefixed"], 2, ["MESSAGE", "--length-prefixed", "exclude"]),
+    (["pub", "t", "--json", "--null"], 2, ["--json", "--null", "exclude"]),
+    (["pub", "t", "--json", "--key-separator", ":"], 2, ["--json", "--key-separator", "exclude"]),
+    (["pub", "t", "--null", "--length-prefixed"], 2, ["--null", "--length-prefixed", "exclude"]),
+    (["pub", "t", "--delimiter", ""], 2, ["--delimiter", "one character"]),
+    (["pub", "t", "--delimiter", "\\q"], 2, ["--delimiter", "'\\q'", "\\n"]),
+    (["pub", "t", "--formt", "x"], 2, ["'--formt'"]),
+    (["pub", "t", "--kye-separator", ":"], 2, ["did you mean '--key-separator'?"]),
+    (["pub", "t", "--generate", "0", "--count", "1"], 2, ["--generate", "1 byte"]),
+    (["pub", "t", "--generate", "9", "--count", "1", "text"], 2, ["--generate", "MESSAGE", "exclude"]),
+    (["pub", "t", "--generate", "9", "--count", "1", "--json"], 2, ["--generate", "--json", "exclude"]),
     (["pub", "t", "--header", "novalue"], 2, ["--header", "novalue", "name=value"]),
     (["pub", "t", "--header", "=value"], 2, ["--header"]),
     (["pub", "t", "--generate", "100"], 2, ["--generate", "--count"]),
@@ -128,7 +188,17 @@ def test_help_lists_all_commands(leat):
     (["sub"], 2, ["TOPIC"]),
     (["sub", "a/b"], 2, ["'a/b'"]),
     (["sub", "t", "--from", "middle"], 2, ["--from", "middle", "beginning"]),
-    (["sub", "t", "--from", "-1"], 2, ["--from"]),
+    (["sub", "t", "--from", "-x"], 2, ["--from", "-10 for the last ten", "1h", "latest"]),
+    (["sub", "t", "--from", "1d"], 2, ["--from", "'1d'"]),
+    (["sub", "t", "--form", "end"], 2, ["'--form'", "did you mean '--from'?"]),
+    (["sub", "t", "-n", "0"], 2, ["--count: '0'"]),
+    (["sub", "a", "b", "--from", "3"], 2, ["OFFSET", "one topic"]),
+    (["sub", "a", "b", "--group", "g"], 2, ["--group", "one topic"]),
+    (["sub", "a", "b/c"], 2, ["'b/c'"]),
+    (["sub", *(f"t{i}" for i in range(65))], 2, ["65", "64"]),
+    (["sub", "typo", "--exit"], 3, ["'typo'", "topic list"]),
+    (["sub", "typo", "--from", "beginning", "--exit"], 3, ["'typo'", "topic list"]),
+    (["sub", "typo", "--group", "g", "--exit"], 3, ["'typo'", "topic list"]),
     (["sub", "t", "--from", "@yesterday"], 2, ["--from", "2024-05-01T12:00:00Z"]),
     (["sub", "t", "--from", "@2024-02-30T00:00:00Z"], 2, ["--from"]),
     (["sub", "t", "--count", "none"], 2, ["--count", "'none'"]),
@@ -136,6 +206,9 @@ def test_help_lists_all_commands(leat):
     (["sub", "t", "--format", "50%"], 2, ["--format", "%%"]),
     (["sub", "t", "--format", "\\q"], 2, ["--format", "\\n"]),
     (["sub", "t", "--format", "%s", "--json"], 2, ["--json"]),
+    (["sub", "t", "-f", "%s", "-0"], 2, ["--format", "--null", "exclude"]),
+    (["sub", "t", "--json", "--length-prefixed"], 2, ["--json", "--length-prefixed", "exclude"]),
+    (["sub", "t", "--delimiter", "\\q"], 2, ["--delimiter", "\\n"]),
     (["demo", "--records", "0"], 2, ["--records"]),
     (["demo", "--runs", "many"], 2, ["--runs", "many"]),
     (["doctor", "--frobnicate"], 2, ["--frobnicate"]),
@@ -143,12 +216,26 @@ def test_help_lists_all_commands(leat):
     (["--dir", "", "topic", "list"], 2, ["--dir"]),
     (["--dir", "/no/such/place/at-all", "pub", "t"], 3, ["/no/such/place", "--dir"]),
     (["--dir", "/etc/passwd", "topic", "list"], 2, ["not a directory"]),
+    *(([*command, "--dir", place], 4, [f"{place} is refused", "--dir"])
+      for place in ("/", "/proc", "/sys", "/proc/self")
+      for command in (["topic", "list"], ["topic", "create", "t"], ["pub", "t", "x"], ["sub", "t"],
+                      ["topic", "info", "t"], ["rm", "t"], ["doctor"])),
 ], ids=lambda value: " ".join(value)[:60] if isinstance(value, list) else str(value))
 def test_bad_input_gets_one_line_and_a_code(leat, arguments, code, words):
     done = leat(*arguments)
     one_line(done, code, *words)
     assert done.stdout == ""
     assert list(leat.directory.glob("*")) == []  # Nothing was created.
+
+
+@pytest.mark.parametrize("command", [["topic", "info", "nwes"], ["topic", "delete", "nwes"],
+                                     ["rm", "nwes"], ["sub", "nwes", "--exit"],
+                                     ["group", "list", "nwes"]], ids=" ".join)
+def test_topic_with_a_name_like_the_one_that_is_missing_is_named(leat, command):
+    for name in ("news", "orders"):
+        leat("topic", "create", name, check=True)
+    one_line(leat(*command), 3, "'nwes'", "did you mean 'news'?", "topic list")
+    assert "did you mean" not in leat("topic", "info", "something-else").stderr
 
 
 def test_output_that_cannot_be_written_is_an_error(leat):
@@ -275,12 +362,38 @@ def test_no_room_on_a_small_file_system(leat, as_root):
 
 # --- list and info --------------------------------------------------------------------------------
 
-def test_looking_makes_no_directory(leat, tmp_path):
-    place = tmp_path / "not-there-yet"
-    assert leat("--dir", place, "topic", "list", check=True).stderr == f"leat: no topics in {place}\n"
-    one_line(leat("--dir", place, "topic", "info", "t"), 3, "'t'", str(place))
-    one_line(leat("--dir", place, "topic", "delete", "t"), 3, "'t'", str(place))
+@pytest.mark.parametrize("command", [["topic", "list"], ["topic", "list", "--json"],
+                                     ["topic", "info", "t"], ["topic", "delete", "t"], ["rm", "t"],
+                                     ["group", "list", "t"], ["sub", "t", "--exit"]], ids=" ".join)
+def test_mistyped_directory_is_not_empty_but_missing(leat, tmp_path, command):
+    place = tmp_path / "mistyped"
+    done = leat("--dir", place, *command)
+    one_line(done, 3, f"no directory {place}", "--dir")
+    assert done.stdout == "" and not place.exists()
+    leat.environment["LEAT_DIR"] = str(place)
+    one_line(leat(*command), 3, f"no directory {place}", "LEAT_DIR")
+
+
+@pytest.mark.parametrize("command", [["topic", "create", "t"], ["pub", "t", "x"]], ids=" ".join)
+def test_directory_that_is_made_is_named(leat, tmp_path, command):
+    place = tmp_path / "new"
+    said = leat("--dir", place, *command, check=True).stderr.splitlines()
+    assert said[0] == f"leat: created directory {place}"
+    assert leat("--dir", place, "topic", "list", check=True).stdout != ""
+    assert "created directory" not in leat("--dir", place, "pub", "t", "x", check=True).stderr
+
+
+def test_default_directory_may_be_missing(leat, as_root):
+    user = 61235
+    place = Path(f"/dev/shm/leat-{user}")
     assert not place.exists()
+    try:
+        done = run_as(leat, user, "topic", "list")
+        assert (done.returncode, done.stderr) == (0, f"leat: no topics in {place}\n")
+        assert not place.exists()
+        assert run_as(leat, user, "topic", "create", "t").stderr == ""
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_dir_wins_over_the_environment_in_front_of_and_behind_the_command(leat, tmp_path):
@@ -357,6 +470,29 @@ def test_delete_removes_the_topic_and_its_files(leat):
     one_line(leat("topic", "info", "t"), 3, "'t'")
     assert [path.name for path in leat.directory.iterdir() if path.name != "+lock"] == []
     leat("topic", "create", "t", check=True)
+
+
+@pytest.mark.parametrize("command", [["topic", "delete"], ["topic", "rm"], ["rm"]], ids=" ".join)
+def test_delete_takes_several_topics(leat, command):
+    for name in ("a", "b", "c"):
+        leat("topic", "create", name, check=True)
+    done = leat(*command, "a", "c", check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+    assert [one["name"] for one in json.loads(leat("topic", "list", "--json").stdout)] == ["b"]
+
+
+def test_delete_of_several_topics_goes_on_after_one_that_it_cannot_delete(leat):
+    for name in ("a", "b", "c"):
+        leat("topic", "create", name, check=True)
+    sub = leat.start("sub", "b")
+    wait_until(lambda: info(leat, "b")["participants"])
+    done = leat("rm", "a", "missing", "b", "c")
+    assert done.returncode == 3
+    first, second = done.stderr.splitlines()
+    assert "'missing'" in first and f"subscriber {sub.pid}" in second
+    assert [one["name"] for one in json.loads(leat("topic", "list", "--json").stdout)] == ["b"]
+    leat("rm", "-f", "b", check=True)
+    assert sub.wait(20) == 3
 
 
 def test_delete_of_a_topic_in_use_names_who_uses_it(leat):

@@ -104,11 +104,38 @@ def test_damaged_topic_needs_action(leat):
     leat("topic", "create", "t", check=True)
     with open(leat.directory / "t" / "control", "r+b") as control:
         control.write(b"\xff" * 64)
-    (leat.directory / "no-topic").mkdir()
+    leat("topic", "create", "half", check=True)
+    (leat.directory / "half" / "control").unlink()
     checks = examine(leat, code=1)
     assert checks["unreadable"]["status"] == "problem"
-    assert "t (" in checks["unreadable"]["found"] and "no-topic (" in checks["unreadable"]["found"]
+    assert "t (" in checks["unreadable"]["found"] and "half (" in checks["unreadable"]["found"]
     one_line(leat("doctor"), 1, "1 problem")
+
+
+def test_what_other_programs_keep_beside_topics_is_no_problem(leat):
+    leat("topic", "create", "t", check=True)
+    (leat.directory / "directory").mkdir()
+    (leat.directory / "directory" / "some-file").write_text("mine\n")
+    (leat.directory / "file").write_text("mine\n")
+    (leat.directory / "link").symlink_to("nowhere")
+    checks = examine(leat)
+    assert checks["others"]["status"] == "note" and "other programs" in checks["others"]["advice"]
+    assert checks["others"]["facts"]["names"] == ["directory", "file", "link"]
+    assert checks["topics"]["facts"]["count"] == 1 and "unreadable" not in checks
+
+
+def test_directory_that_others_share_is_no_problem(leat, as_root):
+    """Somebody who may not write there may use the topics, as far as their modes allow."""
+    leat.directory.chmod(0o755)
+    leat("topic", "create", "open", "--mode", "0666", check=True)
+    leat("topic", "create", "secret", check=True)
+    done = run_as(leat, NOBODY, "doctor", "--json", directory=leat.directory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["directory"]["status"] == checks["locks"]["status"] == "note"
+    assert "use topics of others" in checks["directory"]["advice"]
+    assert checks["topics"]["facts"]["count"] == 1
+    assert checks["forbidden"]["facts"]["topics"] == ["secret"]
 
 
 def test_too_little_room_needs_action(leat, as_root):

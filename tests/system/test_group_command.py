@@ -49,6 +49,12 @@ def drain(leat, topic="t", name="g", *options):
     (["group", "create", "t", "g", "--in-flight", "0"], 2, ["--in-flight", "65536"]),
     (["group", "create", "t", "g", "--in-flight", "70000"], 2, ["--in-flight", "65536"]),
     (["group", "create", "t", "g", "--members", "256"], 2, ["--members", "255"]),
+    (["group", "create", "t", "g", "--at-most-once", "--max-deliveries", "3"], 2,
+     ["--at-most-once", "--max-deliveries", "exclude"]),
+    (["sub", "t", "--group", "g", "--at-most-once", "--max-deliveries", "3"], 2,
+     ["--at-most-once", "--max-deliveries", "exclude"]),
+    (["group", "craete", "t", "g"], 2, ["'craete'", "did you mean 'create'?"]),
+    (["group", "create", "t", "g", "h"], 2, ["'h'", "too many"]),
     (["group", "list"], 2, ["TOPIC"]),
     (["group", "list", "t"], 3, ["'t'", "topic list"]),
     (["group", "info", "t"], 2, ["NAME"]),
@@ -103,16 +109,19 @@ def test_create_then_info_has_the_promised_keys(leat):
 
 
 def test_create_understands_every_option(leat):
-    make(leat, "--from", "beginning", "--at-most-once", "--by-key", "--max-deliveries", "5",
+    make(leat, "--from", "beginning", "--by-key", "--max-deliveries", "5",
          "--lease", "90s", "--in-flight", "10", "--members", "3")
     facts = group_info(leat)
-    assert facts["mode"] == "at most once" and facts["by_key"] is True
+    assert facts["mode"] == "at least once" and facts["by_key"] is True
     assert facts["max_deliveries"] == 5 and facts["lease_ns"] == 90_000_000_000
     assert facts["in_flight_limit"] == 10
     text = leat("group", "info", "t", "g", check=True).stdout
-    for word in ("at most once", "by key", "5 deliveries", "lease of 90s", "at most 10",
+    for word in ("at least once", "by key", "5 deliveries", "lease of 90s", "at most 10",
                  "nobody is a member"):
         assert word in text
+    make(leat, "--at-most-once", name="once")
+    assert group_info(leat, name="once")["mode"] == "at most once"
+    assert "at most once" in leat("group", "info", "t", "once", check=True).stdout
     one_line(leat("group", "create", "t", "g"), 3, "'t'", "'g'", "already")
 
 
@@ -212,13 +221,28 @@ def test_seek_of_one_partition(leat):
 
 # --- delete ---------------------------------------------------------------------------------------
 
+@pytest.mark.parametrize("command", ["info", "delete", "seek"])
+def test_group_with_a_name_like_the_one_that_is_missing_is_named(leat, command):
+    make(leat, name="workers")
+    place = ["end"] if command == "seek" else []
+    one_line(leat("group", command, "t", "wrokers", *place), 3, "'wrokers'", "did you mean 'workers'?",
+             "leat group list t")
+    assert "did you mean" not in leat("group", command, "t", "other", *place).stderr
+
+
+def test_delete_is_also_called_rm(leat):
+    make(leat)
+    leat("group", "rm", "t", "g", check=True)
+    one_line(leat("group", "info", "t", "g"), 3, "'g'")
+
+
 def test_delete_of_a_group_in_use_names_its_members(leat):
     make(leat)
     sub = leat.start("sub", "t", "--group", "g", "--member", "anna")
     wait_until(lambda: group_info(leat)["members"] == 1)
     one_line(leat("group", "delete", "t", "g"), 3, "'g'", f"{sub.pid} (anna)", "--force")
     assert sub.poll() is None
-    leat("group", "delete", "t", "g", "--force", check=True)
+    leat("group", "delete", "t", "g", "-f", check=True)
     _, errors = sub.communicate(timeout=20)
     assert sub.returncode == 3 and errors == "leat: group 'g' of topic 't' was deleted\n"
     one_line(leat("group", "info", "t", "g"), 3, "'g'")

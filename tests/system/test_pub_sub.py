@@ -81,7 +81,7 @@ def test_many_lines_from_a_file_arrive_in_order(leat, tmp_path):
     lines = "".join(f"{i} {'x' * (i * 7 % 300)}\n" for i in range(50_000))
     (tmp_path / "lines").write_text(lines, encoding="utf-8")
     leat("topic", "create", "t", "--retain", "all", "--capacity", "32MiB", check=True)
-    leat("pub", "t", tmp_path / "lines", check=True)
+    leat("pub", "t", "--file", tmp_path / "lines", check=True)
     assert read_all(leat, "t") == lines
 
 
@@ -109,8 +109,6 @@ def test_generated_records_are_numbers_of_the_size_asked_for(leat):
     assert read_all(leat, "t").split() == [f"{i:05}" for i in range(12)]
     leat("pub", "small", "--generate", "1", "--count", "12", check=True)
     assert read_all(leat, "small").split() == list("012345678901")
-    leat("pub", "zero", "--generate", "0", "--count", "3", check=True)
-    assert read_all(leat, "zero") == "\n\n\n"
     leat("pub", "sized", "--generate", "2KiB", "--count", "1", check=True)
     assert read_all(leat, "sized", "--format", "%S") == "2048"
 
@@ -124,13 +122,32 @@ def test_line_that_is_too_large_is_refused_with_the_limit(leat):
     limit = 524_272
     leat("pub", "t", input="a\n" + "x" * limit + "\n", check=True)
     done = leat("pub", "t", input="b\n" + "x" * (limit + 1) + "\nc\n")
-    one_line(done, 2, "524,272 bytes", "1 record was sent")
+    one_line(done, 2, "line 2", "524,273 bytes", "at most 524,272 bytes", "--segment-size 2MiB",
+             "1 record was sent", "the lines after it were not")
     # The same for a line without an end, and for a key and value that are too large together.
-    one_line(leat("pub", "t", input="x" * 3_000_000), 2, "524,272 bytes", "0 records were sent")
+    one_line(leat("pub", "t", input="x" * 3_000_000), 2, "line 1", "3,000,000 bytes",
+             "at most 524,272 bytes", "--segment-size 8MiB --capacity 16MiB", "0 records were sent")
     done = leat("pub", "t", "--key-separator", ":", input="k:" + "x" * limit + "\n")
-    one_line(done, 2, "524,272 bytes", "key")
-    one_line(leat("pub", "t", "--generate", "1MiB", "--count", "1"), 2, "524,272 bytes")
+    one_line(done, 2, "524,274 bytes with key and headers", "at most 524,272 bytes")
+    one_line(leat("pub", "t", "--generate", "1MiB", "--count", "1"), 2, "1,048,576 bytes",
+             "at most 524,272 bytes", "--segment-size 4MiB")
     assert [len(line) for line in read_all(leat, "t").splitlines()] == [1, limit, 1]
+
+
+@pytest.mark.parametrize("size", [524_273, 1_048_560, 1_048_561, 3_000_000])
+def test_topic_that_is_named_for_a_long_line_takes_it(leat, size):
+    leat("topic", "create", "t", check=True)
+    refused = leat("pub", "t", input="x" * size + "\n").stderr
+    options = re.search(r"makes with ((?:--[a-z-]+ \w+ ?)+) takes it", refused).group(1).split()
+    leat("topic", "create", "larger", *options, check=True)
+    leat("pub", "larger", input="x" * size + "\n", check=True)
+    assert len(read_all(leat, "larger")) == size + 1
+
+
+def test_line_that_no_topic_takes(leat):
+    leat("topic", "create", "t", check=True)
+    one_line(leat("pub", "t", "--generate", "1GiB", "--count", "1"), 2, "1,073,741,824 bytes",
+             "no topic takes more than 536,870,896")
 
 
 # --- Keys, headers, partitions --------------------------------------------------------------------
@@ -218,9 +235,24 @@ def test_signals_end_them_cleanly(leat, end):
     for process in processes:
         heeds_signals(process)
         process.send_signal(end)
-    for process in processes:
-        assert process.wait(20) == 0 and process.stderr.read() == ""
+    for process, code, said in zip(processes, [0, 0, 128 + end], [
+            "", "leat: waiting for topic 'missing', which does not exist yet\n",
+            f"leat: stopped by {end.name}; 0 lines were published\n"]):
+        assert (process.wait(20), process.stderr.read()) == (code, said)
     assert info(leat, "t")["participants"] == []
+
+
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_says_how_many_lines_were_published(leat, end):
+    leat("topic", "create", "t", check=True)
+    pub = leat.start("pub", "t")
+    send(pub, "one\ntwo\nthr")
+    wait_until(lambda: info(leat, "t")["partitions"][0]["end"] == 2)
+    pub.send_signal(end)
+    assert pub.wait(20) == 128 + end
+    assert pub.stderr.read() == (
+        f"leat: stopped by {end.name}; 2 lines were published, the unfinished one was not\n")
+    assert read_all(leat, "t") == "one\ntwo\n"
 
 
 def test_signal_while_the_topic_is_full_says_what_was_sent(leat):
@@ -231,8 +263,8 @@ def test_signal_while_the_topic_is_full_says_what_was_sent(leat):
     pub = leat.start("pub", "t", "--generate", "100", "--count", "100000")
     wait_until(lambda: any(one["blocking"] for one in info(leat, "t")["participants"]))
     pub.terminate()
-    assert pub.wait(20) == 1
-    sent = re.fullmatch(r"leat: stopped on request; ([\d,]+) of 100,000 records were sent\n",
+    assert pub.wait(20) == 143
+    sent = re.fullmatch(r"leat: stopped by SIGTERM; ([\d,]+) of 100,000 records were published\n",
                         pub.stderr.read())
     assert int(sent.group(1).replace(",", "")) == info(leat, "t")["partitions"][0]["end"]
 
@@ -445,7 +477,7 @@ def test_several_publishers_and_subscribers_at_once(leat, tmp_path):
     pubs = []
     for name in "ab":
         (tmp_path / name).write_text("".join(f"{name} {i}\n" for i in range(3000)))
-        pubs.append(leat.start("pub", "t", tmp_path / name))
+        pubs.append(leat.start("pub", "t", "--file", tmp_path / name))
     for process in pubs + subs:
         assert process.wait(60) == 0
     outputs = [(tmp_path / f"out{i}").read_text().splitlines() for i in range(3)]
@@ -496,4 +528,4 @@ def test_pub_can_be_stopped_while_a_topic_comes_and_goes(too_late):
     time.sleep(0.1)
     pub.terminate()
     _, errors = pub.communicate(timeout=3)
-    assert (pub.returncode, errors) == (1, "leat: stopped on request; nothing was sent\n")
+    assert (pub.returncode, errors) == (143, "leat: stopped by SIGTERM; nothing was published\n")

@@ -121,6 +121,10 @@ CASES = [
     ("leat topic create o", []),
     ("leat --dir DIRECTORY/below/fi", ["first/"]),
     ("leat bench la", ["latency"]),
+    ("leat help topic cr", ["create"]),
+    ("leat rm news o", ["orders"]),
+    ("leat sub --from end news o", ["orders"]),
+    ("leat pub news o", []),
 ]
 
 

@@ -164,20 +164,21 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
       CursorValue::make(begin.segment * shared.geometry().segment_granules + begin.granules, 0,
                         is_at_end ? 0 : begin.records, 0, 0);
   const bool by_time = from.time_ms_ >= 0;
-  if (from.at_ != StartAt::offset && !by_time) return cursor;
+  const bool by_offset = from.at_ == StartAt::offset || from.at_ == StartAt::last;
+  if (!by_offset && !by_time) return cursor;
   Walker walker{shared, reader.partition(), *records};
   const Walk at = walker.go_to(cursor);
   if (at == Walk::corrupt) return Errc::corrupt;
   if (at == Walk::nothing) return cursor;
   while (true) {
     cursor = walker.cursor(0, 0);
-    if (!by_time && walker.offset() >= from.offset_) return cursor;
+    if (by_offset && walker.offset() >= reader.offset()) return cursor;
     WalkedRecord found;
     switch (walker.next(found)) {
       case Walk::skipped: break;
       case Walk::corrupt: return Errc::corrupt;
       case Walk::nothing:
-        if (by_time) return cursor;
+        if (from.at_ != StartAt::offset) return cursor;
         return Errc::invalid_argument;  // Beyond the end.
       case Walk::record:
         if (!by_time) break;

@@ -53,7 +53,9 @@ LEAT_INLINE Result<void> Member::wait(const Deadline& deadline, const std::stop_
 LEAT_INLINE Result<void> Member::wait(const Deadline& deadline, int stop_fd) {
   return core_->wait(deadline, stop_fd);
 }
-LEAT_INLINE Result<int> Member::wait_fd() { return core_->wait_fd(); }
+LEAT_INLINE Result<int> Member::wait_fd(const std::stop_token& stop) {
+  return core_->wait_fd(stop);
+}
 LEAT_INLINE void Member::stop_waits() noexcept { core_->stop_waits(); }
 LEAT_INLINE void Member::resume_waits() noexcept { core_->resume_waits(); }
 LEAT_INLINE bool Member::waits_are_stopped() const noexcept { return core_->waits_are_stopped(); }

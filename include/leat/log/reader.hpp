@@ -21,7 +21,8 @@ namespace leat::inline v0::detail {
 
 class SharedTopic;
 
-enum class StartAt : std::uint8_t { beginning, end, offset };
+// `last`: a number of offsets before the end; turned into an offset before a reader is placed there.
+enum class StartAt : std::uint8_t { beginning, end, offset, last };
 
 // Outcome of one step of a reader. Not a Result: this is the hot path.
 enum class ReadOutcome : std::uint8_t {

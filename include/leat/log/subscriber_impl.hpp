@@ -1,8 +1,11 @@
 // Making a subscriber, and what it does when there is nothing to deliver.
 #pragma once
 
+#include <algorithm>
+
 #include "leat/base/config.hpp"
 #include "leat/log/participants.hpp"
+#include "leat/log/topic_info_impl.hpp"
 #include "leat/topic.hpp"
 
 namespace leat::inline v0 {
@@ -38,8 +41,14 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   subscriber.begin(std::move(*joined), options.spin.count(), options.patience.count());
   subscriber.in_place_ = options.in_place;
   for (auto& reader : subscriber.readers_) {
-    if (auto settled = reader.settle(options.from.at_, options.from.offset_); !settled)
-      return settled.error();
+    detail::StartAt at = options.from.at_;
+    std::uint64_t offset = options.from.offset_;
+    if (at == detail::StartAt::last) {
+      const PartitionInfo info = detail::facts_of_partition(*topic_, reader.partition()).info;
+      at = detail::StartAt::offset;
+      offset = info.end - std::min(offset, info.end - info.start);
+    }
+    if (auto settled = reader.settle(at, offset); !settled) return settled.error();
     if (by_time) reader.skip_until_time(options.from.time_ms_);
   }
   return subscriber;

@@ -8,6 +8,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <stop_token>
 #include <thread>
 #include <utility>
 
@@ -40,6 +42,14 @@ class WaitFd {
 
   int fd() const noexcept { return fd_.get(); }
 
+  // Makes it readable when `stop` is requested, whoever does that. Replaces the token given before.
+  void stop_on(const std::stop_token& stop) {
+    if (stop == stop_) return;
+    stop_ = stop;
+    on_stop_.emplace(stop, Signal{this});
+  }
+  bool is_stop_requested() const noexcept { return stop_.stop_requested(); }
+
   // Makes the descriptor unreadable.
   void drain() noexcept { fd_.drain(); }
 
@@ -65,6 +75,11 @@ class WaitFd {
 
  private:
   friend struct DeleteWaitFd;
+  struct Signal {
+    const WaitFd* wait_fd;
+    void operator()() const noexcept { wait_fd->fd_.signal(); }
+  };
+
   WaitFd(std::shared_ptr<SharedTopic> topic, EventFd fd)
       : topic_{std::move(topic)}, fd_{std::move(fd)}, helper_{[this] { run(); }} {}
 
@@ -89,6 +104,8 @@ class WaitFd {
 
   std::shared_ptr<SharedTopic> topic_;
   EventFd fd_;
+  std::stop_token stop_;
+  std::optional<std::stop_callback<Signal>> on_stop_;  // Behind fd_, which it uses.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool armed_ = false;  // Protected by mutex_, as are the next four.

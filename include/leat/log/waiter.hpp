@@ -53,9 +53,11 @@ class Waiter {
   Result<void> wait(const Deadline& deadline, int stop_fd);
 
   // A descriptor that is readable when poll() may have something to do; poll until it returns 0.
+  // It is also readable once `stop` is requested (of several calls, the last one's), and while waits are
+  // stopped.
   // The first call starts a helper thread in this process (docs/guarantees.md has its cost).
   //   forked   the handle was inherited through fork()
-  Result<int> wait_fd();
+  Result<int> wait_fd(const std::stop_token& stop = {});
 
   // Makes waits return `stopped`, now and later, until resume_waits(). Any thread.
   void stop_waits() noexcept;
@@ -93,6 +95,9 @@ class Waiter {
 
  private:
   void arm_wait_fd();
+  bool is_topic_deleted() const noexcept;
+  // By stop_waits(), or by the token that wait_fd() was given.
+  bool is_stopped() const noexcept;
 
   bool shares_work_;  // Others do the same work: after an empty poll, let them run.
   std::unique_ptr<std::atomic<bool>> waits_stopped_;

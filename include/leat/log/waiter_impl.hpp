@@ -135,8 +135,8 @@ LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
   auto fd = wait_fd();
   if (!fd) return fd.error();
   while (true) {
-    if (is_ready()) return {};
-    if (waits_are_stopped()) return Errc::stopped;
+    if (is_ready() || is_topic_deleted()) return {};
+    if (is_stopped()) return Errc::stopped;
     if (wait_readable(stop_fd, *fd, deadline)) return Errc::stopped;
     if (is_ready()) return {};
     if (deadline.passed()) return Errc::timeout;
@@ -145,7 +145,7 @@ LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
   }
 }
 
-LEAT_INLINE Result<int> Waiter::wait_fd() {
+LEAT_INLINE Result<int> Waiter::wait_fd(const std::stop_token& stop) {
   if (participant_.forked()) return Errc::forked;
   if (wait_fd_ == nullptr) {
     auto made = WaitFd::start(participant_.shared_topic());
@@ -153,6 +153,7 @@ LEAT_INLINE Result<int> Waiter::wait_fd() {
     wait_fd_ = std::move(*made);
     arm_wait_fd();
   }
+  if (stop.stop_possible()) wait_fd_->stop_on(stop);
   return wait_fd_->fd();
 }
 
@@ -161,7 +162,8 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
   bool capped = false;
   const std::uint32_t value = shared().announce_sleep(&capped);
   const auto limit = look_around();
-  wait_fd_->arm(value, is_ready() || !limit, capped || !limit || *limit != 0);
+  // A stop that comes after this look changes the word, or signals the descriptor itself.
+  wait_fd_->arm(value, is_ready() || is_stopped() || !limit, capped || !limit || *limit != 0);
 }
 
 LEAT_INLINE Result<void> Waiter::note_nothing() {
@@ -174,10 +176,17 @@ LEAT_INLINE Result<void> Waiter::note_nothing() {
     if (auto looked = look_around(); !looked) return looked.error();
   }
   if (wait_fd_ != nullptr) arm_wait_fd();
-  // relaxed: set for good; if it is seen late, that costs one more empty poll.
-  if ((load_relaxed<Why::hint>(shared().header().data_wake) & kDeleted) != 0 && !is_ready())
-    return Errc::deleted;
+  if (is_topic_deleted() && !is_ready()) return Errc::deleted;
   return {};
+}
+
+LEAT_INLINE bool Waiter::is_topic_deleted() const noexcept {
+  // relaxed: set for good; if it is seen late, that costs one more empty poll.
+  return (load_relaxed<Why::hint>(shared().header().data_wake) & kDeleted) != 0;
+}
+
+LEAT_INLINE bool Waiter::is_stopped() const noexcept {
+  return waits_are_stopped() || (wait_fd_ != nullptr && wait_fd_->is_stop_requested());
 }
 
 LEAT_INLINE void Waiter::stop_waits() noexcept {

@@ -1,6 +1,7 @@
 // If this failed, an option such as `8MiB` or `10s` would mean something else
 // than the user expects.
 #include "cli/cli.hpp"
+#include "leat/subscriber.hpp"
 #include "testing.hpp"
 
 namespace leat::cli {
@@ -52,6 +53,40 @@ TEST(SizeText, IsWhatParseSizeTakes) {
   EXPECT_EQ(size_text(100), "100 bytes");
   EXPECT_EQ(number_text(1'000'000), "1,000,000");
   EXPECT_EQ(number_text(999), "999");
+}
+
+TEST(SizeArgument, IsTakenBackUnchanged) {
+  EXPECT_EQ(size_argument(8u << 20), "8MiB");
+  EXPECT_EQ(size_argument(3u << 29), "1536MiB");
+  EXPECT_EQ(size_argument(1ull << 40), "1TiB");
+  EXPECT_EQ(size_argument(8u << 10), "8KiB");
+  EXPECT_EQ(size_argument(5000), "5000");
+  EXPECT_EQ(size_argument(0), "0");
+  for (const std::uint64_t bytes : {1ull, 1023ull, 1ull << 10, 12288ull, 5ull << 30})
+    EXPECT_EQ(parse_size(size_argument(bytes)), bytes);
+}
+
+TEST(ParsePlace, TakesEveryWayToNameOne) {
+  for (const char* place : {"end", "latest", "beginning", "earliest", "0", "42", "-0", "-10", "1h",
+                            "500ms", "@0", "@2024-05-01T12:00:00Z"}) {
+    EXPECT_NO_THROW((void)parse_place("--from", place)) << place;
+  }
+  for (const char* wrong : {"", "-", "--1", "-x", "1.5", "1d", "h", "@", "@noon", "End", "+1"})
+    EXPECT_THROW((void)parse_place("--from", wrong), Failure) << wrong;
+  EXPECT_TRUE(is_end("end") && is_end("latest") && !is_end("earliest"));
+  EXPECT_TRUE(is_beginning("beginning") && is_beginning("earliest") && !is_beginning("latest"));
+}
+
+TEST(CheckAtMostOne, NamesTheFirstTwo) {
+  EXPECT_NO_THROW(check_at_most_one({}));
+  EXPECT_NO_THROW(check_at_most_one({{"-a", false}, {"-b", true}, {"-c", false}}));
+  try {
+    check_at_most_one({{"-a", true}, {"-b", false}, {"-c", true}, {"-d", true}});
+    FAIL() << "it let two of them pass";
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "-a and -c exclude each other");
+    EXPECT_EQ(failure.exit_code(), kExitUsage);
+  }
 }
 
 }  // namespace

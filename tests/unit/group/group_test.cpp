@@ -136,6 +136,21 @@ TEST(GroupBegins, AtAnOffsetInsideABatch) {
   EXPECT_EQ(drain(member), numbers(4, 2));
 }
 
+TEST(GroupBegins, SoManyBeforeTheEnd) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  publish_numbers(publisher, 10);
+  for (const std::uint64_t count : {0UL, 3UL, 10UL, 100UL}) {
+    const std::string name = "g" + std::to_string(count);
+    const Group group = must(topic->group(name, {.from = From::last(count)}));
+    Member member = join(group);
+    const std::uint64_t expected = std::min<std::uint64_t>(count, 10);
+    EXPECT_EQ(drain(member), numbers(expected, 10 - expected));
+    must(group.seek(From::last(1)));
+    EXPECT_EQ(drain(member), numbers(1, 9));
+  }
+}
+
 TEST(GroupBegins, AtATime) {
   const TestTopic topic{{.timestamps = true}};
   auto publisher = must(topic->publisher());

@@ -197,6 +197,45 @@ TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
   EXPECT_EQ(drain(b, 1), numbers(1));
 }
 
+TEST(MemberWaitFd, IsReadableFromWhenAStopIsRequested) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  std::stop_source source;
+  const int fd = must(member.wait_fd(source.get_token()));
+  EXPECT_TRUE(take_all(member).empty());
+  EXPECT_FALSE(is_readable(fd, std::chrono::milliseconds{kNothingFor}));
+  source.request_stop();
+  EXPECT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
+  EXPECT_TRUE(take_all(member).empty());
+  EXPECT_TRUE(is_readable(fd, 0ms));  // It stays so.
+}
+
+TEST(MemberWaitFd, IsReadableWhileWaitsAreStopped) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  const int fd = must(member.wait_fd());
+  EXPECT_TRUE(take_all(member).empty());
+  member.stop_waits();
+  EXPECT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
+  EXPECT_TRUE(take_all(member).empty());
+  EXPECT_TRUE(is_readable(fd, 0ms));
+  member.resume_waits();
+  EXPECT_TRUE(take_all(member).empty());
+  EXPECT_FALSE(is_readable(fd, std::chrono::milliseconds{kNothingFor}));
+}
+
+TEST(MemberWait, DeletedTopicEndsTheWaitWithADescriptor) {
+  const TestTopic topic;
+  Member member = join(group_of(*topic));
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  std::jthread remover{[&] {
+    std::this_thread::sleep_for(10ms);
+    must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
+  }};
+  EXPECT_EQ(code(member.wait(kPatience, event.get())), Errc::ok);
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::deleted);
+}
+
 // Like WaitFd.TellsOfAHoleThatCameWhileItsHelperSlept, for a member.
 TEST(MemberWaitFd, IsReadableForAHoleThatCameWhileItsHelperSlept) {
   const TestTopic topic;

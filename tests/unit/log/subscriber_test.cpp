@@ -140,6 +140,34 @@ TEST(Subscriber, FromOffsetAheadOfTheEndWaitsForIt) {
   }
 }
 
+TEST(Subscriber, FromLastStartsSoManyBeforeTheEndOfEachPartition) {
+  const TestTopic topic{{.partitions = 2}};
+  for (std::uint32_t partition = 0; partition < 2; ++partition) {
+    auto publisher = must(topic->publisher({.partition = partition}));
+    for (std::uint32_t i = 0; i < 4 + 2 * partition; ++i) must(publisher.publish("x"));
+  }
+  const auto offsets = [&](std::uint64_t count) {
+    auto subscriber = must(topic->subscriber({.from = From::last(count)}));
+    return std::pair{subscriber.offset(0), subscriber.offset(1)};
+  };
+  EXPECT_EQ(offsets(0), std::pair(4UL, 6UL));
+  EXPECT_EQ(offsets(3), std::pair(1UL, 3UL));
+  EXPECT_EQ(offsets(5), std::pair(0UL, 1UL));
+  EXPECT_EQ(offsets(100), std::pair(0UL, 0UL));
+  auto subscriber = must(topic->subscriber({.from = From::last(2), .partition = 1}));
+  EXPECT_EQ(drain(subscriber), repeated(2, "x", 4));
+}
+
+TEST(Subscriber, FromLastOfMoreThanThereIsReportsNoGap) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  for (int i = 0; i < 20; ++i) must(publisher.publish(kHalfText));
+  const std::uint64_t start = topic->info().partitions[0].start;
+  ASSERT_GT(start, 0u);
+  auto subscriber = must(topic->subscriber({.from = From::last(1000)}));
+  EXPECT_EQ(drain(subscriber), repeated(20 - start, kHalfText, start));
+}
+
 TEST(Subscriber, FromTimeStartsAtTheFirstRecordThatIsNotOlder) {
   const TestTopic topic{{.timestamps = true}};
   auto publisher = must(topic->publisher());

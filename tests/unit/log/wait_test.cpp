@@ -2,6 +2,7 @@
 // processor time while it waits, or not return at its deadline or on a stop.
 // This includes wait_any and descriptors for epoll.
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 
 #include <array>
@@ -141,6 +142,99 @@ TEST(Wait, HoleOfAStoppedPublisherIsRevokedIfTheTopicSaysSo) {
   EXPECT_EQ(code(claim.commit()), Errc::revoked);
   EXPECT_EQ(must(publisher.publish("y")), 2u);
   EXPECT_EQ(drain(subscriber), Log{"2 y"});
+}
+
+// --- Stopping one subscriber -------------------------------------------------------------------
+
+TEST(StopWaits, EndsWaitsFromAnotherThreadUntilResumed) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  EXPECT_FALSE(subscriber.waits_are_stopped());
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(10ms);
+      subscriber.stop_waits();
+    }};
+    EXPECT_EQ(code(subscriber.receive(30s)), Errc::stopped);
+  }
+  EXPECT_TRUE(subscriber.waits_are_stopped());
+  EXPECT_EQ(code(subscriber.wait(30s)), Errc::stopped);  // It stays so.
+  must(publisher.publish("x"));
+  EXPECT_EQ(to_text(must(subscriber.receive(30s))), "0 x");  // What is there is still delivered.
+  subscriber.resume_waits();
+  EXPECT_FALSE(subscriber.waits_are_stopped());
+  EXPECT_EQ(code(subscriber.receive(10ms)), Errc::timeout);
+}
+
+TEST(StopWaits, ConcernsOneSubscriber) {
+  const TestTopic topic;
+  auto stopped = from_beginning(*topic);
+  auto other = from_beginning(*topic);
+  stopped.stop_waits();
+  EXPECT_EQ(code(stopped.wait(30s)), Errc::stopped);
+  EXPECT_EQ(code(other.wait(10ms)), Errc::timeout);
+  EXPECT_EQ(code(wait_any({&other, &stopped}, 30s)), Errc::stopped);
+}
+
+TEST(StopDescriptor, ThatBecomesReadableEndsTheWait) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  EXPECT_EQ(code(subscriber.wait(10ms, event.get())), Errc::timeout);
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(10ms);
+      EXPECT_EQ(::eventfd_write(event.get(), 1), 0);
+    }};
+    EXPECT_EQ(code(subscriber.wait(Deadline::never(), event.get())), Errc::stopped);
+  }
+  EXPECT_EQ(code(subscriber.wait(30s, event.get())), Errc::stopped);
+  eventfd_t value = 0;
+  EXPECT_EQ(::eventfd_read(event.get(), &value), 0);  // The wait has not read it.
+  must(publisher.publish("x"));
+  EXPECT_EQ(code(subscriber.wait(30s, event.get())), Errc::ok);
+  EXPECT_EQ(drain(subscriber), Log{"0 x"});
+}
+
+TEST(StopDescriptor, PublisherEndsTheWaitToo) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    std::jthread late{[&] {
+      auto publisher = must(topic->publisher());
+      std::this_thread::sleep_for(5ms);
+      must(publisher.publish("x"));
+    }};
+    EXPECT_EQ(code(subscriber.wait(30s, event.get())), Errc::ok);
+    EXPECT_EQ(drain(subscriber), (Log{std::to_string(i) + " x"}));
+  }
+}
+
+TEST(StopDescriptor, StopWaitsEndsTheWaitToo) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  std::jthread stopper{[&] {
+    std::this_thread::sleep_for(10ms);
+    subscriber.stop_waits();
+  }};
+  EXPECT_EQ(code(subscriber.wait(Deadline::never(), event.get())), Errc::stopped);
+}
+
+TEST(StopDescriptor, DeletedTopicEndsTheWaitToo) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  const detail::Fd event{::eventfd(0, EFD_CLOEXEC)};
+  std::jthread remover{[&] {
+    std::this_thread::sleep_for(10ms);
+    must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
+  }};
+  EXPECT_EQ(code(subscriber.wait(30s, event.get())), Errc::ok);
+  EXPECT_EQ(code(subscriber.poll(1, kIgnore)), Errc::deleted);
+  EXPECT_EQ(code(subscriber.wait(30s, event.get())), Errc::ok);
 }
 
 // --- Several at once ---------------------------------------------------------------------------
@@ -290,6 +384,85 @@ TEST(WaitFd, ManySubscribersInOneEpoll) {
     ASSERT_NE(ready, -1) << one.offset() << " " << two.offset();
     (void)drain(ready == 0 ? one : two);
   }
+}
+
+TEST(WaitFd, IsReadableFromWhenAStopIsRequested) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  const Epoll epoll;
+  std::stop_source source;
+  epoll.add(must(subscriber.wait_fd(source.get_token())), 0);
+  EXPECT_EQ(epoll.wait(20ms), -1);
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(10ms);
+      source.request_stop();
+    }};
+    EXPECT_EQ(epoll.wait(30s), 0);
+  }
+  EXPECT_EQ(drain(subscriber), Log{});
+  EXPECT_EQ(epoll.wait(0ms), 0);  // It stays so.
+  const detail::Fd never{::eventfd(0, EFD_CLOEXEC)};
+  EXPECT_EQ(code(subscriber.wait(30s, never.get())), Errc::stopped);
+}
+
+TEST(WaitFd, ListensToTheLastTokenOnly) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  const Epoll epoll;
+  std::stop_source first;
+  std::stop_source last;
+  epoll.add(must(subscriber.wait_fd(first.get_token())), 0);
+  (void)must(subscriber.wait_fd(last.get_token()));
+  (void)must(subscriber.wait_fd());  // None: the last one stays.
+  EXPECT_EQ(drain(subscriber), Log{});
+  first.request_stop();
+  EXPECT_EQ(epoll.wait(20ms), -1);
+  last.request_stop();
+  EXPECT_EQ(epoll.wait(30s), 0);
+}
+
+TEST(WaitFd, OfATokenThatHasStoppedIsReadableAtOnce) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  std::stop_source source;
+  source.request_stop();
+  const Epoll epoll;
+  epoll.add(must(subscriber.wait_fd(source.get_token())), 0);
+  EXPECT_EQ(epoll.wait(30s), 0);
+}
+
+TEST(WaitFd, SubscriberMayGoBeforeItsStopIsRequested) {
+  const TestTopic topic;
+  std::stop_source source;
+  {
+    auto subscriber = from_beginning(*topic);
+    (void)must(subscriber.wait_fd(source.get_token()));
+    const Subscriber moved = std::move(subscriber);
+  }
+  EXPECT_TRUE(source.request_stop());
+}
+
+TEST(WaitFd, IsReadableWhileWaitsAreStopped) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  const Epoll epoll;
+  epoll.add(must(subscriber.wait_fd()), 0);
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(10ms);
+      subscriber.stop_waits();
+    }};
+    EXPECT_EQ(epoll.wait(30s), 0);
+  }
+  EXPECT_EQ(drain(subscriber), Log{});
+  EXPECT_EQ(epoll.wait(0ms), 0);  // It stays so.
+  subscriber.resume_waits();
+  EXPECT_EQ(drain(subscriber), Log{});
+  EXPECT_EQ(epoll.wait(20ms), -1);
+  must(publisher.publish("x"));
+  EXPECT_EQ(epoll.wait(30s), 0);
 }
 
 TEST(WaitFd, TellsOfDeletion) {

@@ -1,0 +1,76 @@
+// What the parts of `leat pub` share: its arguments, and the publisher.
+//
+//     Sender sender{topic, arguments, signals};
+//     if (!sender.send("hello")) throw signals.failure(sender.what_was_published());
+//
+// pub.cpp decides where records come from, pub_sender.cpp publishes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli.hpp"
+#include "leat/publisher.hpp"
+#include "stop_on_signal.hpp"
+
+namespace leat::cli {
+
+struct PubArguments {
+  std::string topic;
+  std::vector<std::string> messages;
+  std::string file;                  // Empty or "-": stdin.
+  std::string delimiter = "\\n";     // As it was typed.
+  std::vector<std::string> headers;  // "name=value"
+  std::string key_separator;
+  std::optional<std::uint64_t> generate_bytes;
+  std::optional<std::uint64_t> count;
+  std::optional<std::uint64_t> partition;
+  bool null = false;
+  bool length_prefixed = false;
+  bool json = false;
+
+  // What messages to people call one record of the input: "line", "message" or "record".
+  const char* unit() const noexcept;
+};
+
+// Fails if one of them is not "name=value". The result points into `texts`.
+std::vector<Header> parse_headers(const std::vector<std::string>& texts);
+
+// Publishes texts, with the key, headers and partition given on the command line.
+class Sender {
+ public:
+  // `arguments` and `topic` outlive it.
+  Sender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals);
+
+  // Publishes one record. False if a stop was requested while the topic was full: it was not published.
+  bool send(std::string_view text);
+
+  // Ends the command because the next record is too large: with all its parts it has `size` bytes, or more.
+  [[noreturn]] void fail_too_large(std::uint64_t size, bool or_more = false) const;
+
+  std::uint64_t sent() const noexcept { return sent_; }
+  // For the end of an error message: "; 3 records were sent before"
+  std::string what_was_sent() const;
+  // "3 lines were published"
+  std::string what_was_published() const;
+  // The size limit of a record with all its parts.
+  std::size_t limit() const noexcept { return publisher_.max_record_size(); }
+
+ private:
+  bool send_json(std::string_view text);
+  bool publish(const NewRecord& record);
+
+  const Topic& topic_;
+  const PubArguments& arguments_;
+  std::vector<Header> headers_;
+  std::string separator_;
+  std::optional<std::uint32_t> partition_;
+  Publisher publisher_;
+  std::stop_token stop_;
+  std::uint64_t sent_ = 0;
+};
+
+}  // namespace leat::cli

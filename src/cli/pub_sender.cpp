@@ -1,0 +1,164 @@
+#include <fmt/format.h>
+
+#include "json_record.hpp"
+#include "leat/leat.hpp"
+#include "pub.hpp"
+
+namespace leat::cli {
+namespace {
+
+// "\t" typed in a shell without $'' means a tab.
+std::string unescape_separator(const std::string& text) { return text == "\\t" ? "\t" : text; }
+
+Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
+  PublisherOptions options;
+  if (arguments.partition) {
+    if (*arguments.partition >= topic.partitions()) {
+      throw Failure{kExitUsage,
+                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
+                                *arguments.partition, topic.name(), topic.partitions() - 1)};
+    }
+    options.partition = static_cast<std::uint32_t>(*arguments.partition);
+  }
+  auto publisher = topic.publisher(options);
+  if (publisher) return std::move(*publisher);
+  if (publisher.error().code == Errc::busy) {
+    std::string who;
+    for (const ParticipantInfo& one : topic.info().participants) {
+      if (one.role.ends_with("publisher")) who += fmt::format(" (pid {})", one.pid);
+    }
+    throw Failure{
+        kExitNotThere,
+        fmt::format("topic '{}' takes one publisher at a time and has one{}: end it first",
+                    topic.name(), who)};
+  }
+  fail(publisher.error(), topic.name());
+}
+
+// Which topic would take a record of this size; ends a sentence.
+std::string topic_for(std::uint64_t size) {
+  using detail::Geometry;
+  const auto largest_record = [](std::uint64_t segment) {
+    return segment / 2 - detail::kRecordHeaderSize;
+  };
+  if (size > largest_record(Geometry::kMaxSegmentSize)) {
+    return fmt::format("no topic takes more than {}",
+                       number_text(largest_record(Geometry::kMaxSegmentSize)));
+  }
+  std::uint64_t segment = Geometry::kMinSegmentSize;
+  while (largest_record(segment) < size) segment *= 2;
+  const std::string capacity = 2 * segment > TopicOptions{}.capacity_bytes
+                                   ? " --capacity " + size_argument(2 * segment)
+                                   : "";
+  return fmt::format("one that `leat topic create` makes with --segment-size {}{} takes it",
+                     size_argument(segment), capacity);
+}
+
+}  // namespace
+
+const char* PubArguments::unit() const noexcept {
+  if (!messages.empty()) return "message";
+  const bool has_lines = !generate_bytes && !json && !null && !length_prefixed;
+  return has_lines && delimiter == "\\n" ? "line" : "record";
+}
+
+std::vector<Header> parse_headers(const std::vector<std::string>& texts) {
+  std::vector<Header> headers;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw Failure{kExitUsage, fmt::format("--header: '{}' is not name=value", text)};
+    }
+    const std::string_view view{text};
+    headers.push_back({view.substr(0, equals), view.substr(equals + 1)});
+  }
+  return headers;
+}
+
+Sender::Sender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals)
+    : topic_{topic},
+      arguments_{arguments},
+      headers_{parse_headers(arguments.headers)},
+      separator_{unescape_separator(arguments.key_separator)},
+      publisher_{open_publisher(topic, arguments)},
+      stop_{signals.token()} {
+  if (arguments.partition) partition_ = static_cast<std::uint32_t>(*arguments.partition);
+}
+
+bool Sender::send(std::string_view text) {
+  if (arguments_.json) return send_json(text);
+  NewRecord record{.headers = headers_, .value = text, .partition = partition_};
+  // As kcat: without a separator in it, the line has no key.
+  const std::size_t at = separator_.empty() ? std::string_view::npos : text.find(separator_);
+  if (at != std::string_view::npos) {
+    record.key = Bytes{text.substr(0, at)};
+    record.value = text.substr(at + separator_.size());
+  }
+  return publish(record);
+}
+
+bool Sender::send_json(std::string_view text) {
+  JsonRecord parsed;
+  try {
+    parsed = JsonRecord::parse(text);
+  } catch (const Failure& refused) {
+    throw Failure{refused.exit_code(),
+                  fmt::format("record {} {}{}", sent_ + 1, refused.what(), what_was_sent())};
+  }
+  std::vector<Header> headers;
+  for (const auto& [name, value] : parsed.headers) headers.push_back({name, Bytes{value}});
+  headers.insert(headers.end(), headers_.begin(), headers_.end());
+  NewRecord record{.headers = headers, .value = parsed.value, .partition = partition_};
+  if (parsed.key) record.key = Bytes{*parsed.key};
+  return publish(record);
+}
+
+bool Sender::publish(const NewRecord& record) {
+  while (true) {
+    auto offset = publisher_.publish(record, Deadline::never(), stop_);
+    if (offset) {
+      ++sent_;
+      return true;
+    }
+    switch (offset.error().code) {
+      case Errc::stopped: return false;
+      // This process was suspended for too long: the record was given up, and is published anew.
+      case Errc::revoked: break;
+      case Errc::too_large: {
+        const bool has_time = topic_.info().timestamps;
+        fail_too_large(detail::extension_sizes(record, has_time).total + record.value.size());
+      }
+      case Errc::full:
+        throw Failure{
+            kExitFull,
+            fmt::format("topic '{}' is full and does not wait or reuse room (leat topic info "
+                        "{}){}",
+                        topic_.name(), topic_.name(), what_was_sent())};
+      default: fail(offset.error(), topic_.name(), what_was_sent());
+    }
+  }
+}
+
+void Sender::fail_too_large(std::uint64_t size, bool or_more) const {
+  const bool is_plain = !arguments_.json && separator_.empty() && headers_.empty();
+  throw Failure{
+      kExitUsage,
+      fmt::format(
+          "{} {} is too long: {} bytes{}{}, and topic '{}' takes at most {} bytes a record; "
+          "{}{}, the {}s after it were not",
+          arguments_.unit(), sent_ + 1, number_text(size), or_more ? " or more" : "",
+          is_plain ? "" : " with key and headers", topic_.name(), number_text(limit()),
+          topic_for(size), what_was_sent(), arguments_.unit())};
+}
+
+std::string Sender::what_was_sent() const {
+  return fmt::format("; {} record{} sent before", number_text(sent_),
+                     sent_ == 1 ? " was" : "s were");
+}
+
+std::string Sender::what_was_published() const {
+  return fmt::format("{} {}{} published", number_text(sent_), arguments_.unit(),
+                     sent_ == 1 ? " was" : "s were");
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,84 @@
+// `leat topic delete`, which is also `leat rm`.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli.hpp"
+#include "leat/leat.hpp"
+
+namespace leat::cli {
+namespace {
+
+struct DeleteArguments {
+  std::vector<std::string> names;
+  bool force = false;
+};
+
+// "publisher 12, subscriber 14"
+std::string who_is_attached(const std::string& name) {
+  auto topic = Topic::open(name);
+  if (!topic) return "somebody";
+  std::string all;
+  for (const ParticipantInfo& one : topic->info().participants) {
+    if (!all.empty()) all += ", ";
+    all += fmt::format("{} {}", one.role, one.pid);
+  }
+  return all.empty() ? "somebody who is just leaving" : all;
+}
+
+void delete_topic(const std::string& name, bool force) {
+  auto deleted = Topic::delete_topic(name, {.force = force});
+  if (deleted) return;
+  if (deleted.error().code == Errc::busy) {
+    throw Failure{
+        kExitNotThere,
+        fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "
+                    "--force",
+                    name, who_is_attached(name))};
+  }
+  fail(deleted.error(), name);
+}
+
+// Deletes as many as it can. Prints one line for each of the others; the last of them sets the exit code.
+void delete_topics(const DeleteArguments& arguments) {
+  for (const std::string& name : arguments.names) check_topic_name(name);
+  usable_directory(Missing::fails_if_named);
+  std::optional<Failure> failure;
+  for (const std::string& name : arguments.names) {
+    try {
+      delete_topic(name, arguments.force);
+    } catch (const Failure& failed) {
+      if (failure) tell(failure->what());
+      failure = failed;
+    }
+  }
+  if (failure) throw Failure{*failure};
+}
+
+CLI::App* add_delete(CLI::App& app, const char* name, const char* description) {
+  auto arguments = std::make_shared<DeleteArguments>();
+  CLI::App* command = app.add_subcommand(name, description);
+  add_words(*command, "NAME", arguments->names, "The topics")->required();
+  command->add_flag("-f,--force", arguments->force, "Also while in use; whoever uses it is told");
+  command->callback([arguments] { delete_topics(*arguments); });
+  return command;
+}
+
+}  // namespace
+
+void add_topic_delete(CLI::App& topic) {
+  add_delete(topic, "delete", "Delete topics that nobody uses")
+      ->alias("rm")
+      ->footer("Example:\n  leat topic delete orders news");
+}
+
+void add_rm_command(CLI::App& app) {
+  add_delete(app, "rm", "Delete topics, as `leat topic delete` does")
+      ->footer("Example:\n  leat rm orders news");
+}
+
+}  // namespace leat::cli

@@ -1,0 +1,76 @@
+#include "topic_directory.hpp"
+
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "failure.hpp"
+#include "leat/log/directory.hpp"
+
+namespace leat::tool {
+
+void refuse_system_directory(const std::string& path) {
+  struct statfs status {};
+  if (::statfs(path.c_str(), &status) != 0) return;
+  std::error_code ignored;
+  bool is_refused = std::filesystem::equivalent(path, "/", ignored);
+  switch (static_cast<std::uint32_t>(status.f_type)) {
+    case PROC_SUPER_MAGIC:
+    case SYSFS_MAGIC:
+    case DEVPTS_SUPER_MAGIC:
+    case CGROUP_SUPER_MAGIC:
+    case CGROUP2_SUPER_MAGIC: is_refused = true; break;
+    default: break;
+  }
+  if (!is_refused) return;
+  throw Failure{kExitPermission,
+                fmt::format("{} is refused: topics need a directory of their own; name one with "
+                            "--dir or LEAT_DIR, for example /dev/shm/NAME",
+                            path)};
+}
+
+std::string usable_directory(Missing missing) {
+  std::string path = detail::directory_path({});
+  refuse_system_directory(path);
+  const bool is_named = path != detail::default_directory_path();
+  const bool is_there = ::access(path.c_str(), F_OK) == 0;
+  auto directory = detail::open_directory({}, missing == Missing::is_made);
+  if (directory) {
+    if (!is_there && is_named) tell(fmt::format("created directory {}", path));
+    return path;
+  }
+  const Error error = directory.error();
+  if (missing != Missing::is_made && error.system_error == ENOENT) {
+    if (!is_named) return path;
+    throw Failure{
+        kExitNotThere,
+        fmt::format("there is no directory {}, which --dir or LEAT_DIR names; `leat topic "
+                    "create`, `leat pub` and `leat sub` make it",
+                    path)};
+  }
+  const char* reason = std::strerror(error.system_error);
+  if (error.code == Errc::permission &&
+      (error.system_error == 0 || error.system_error == ELOOP || error.system_error == ENOTDIR)) {
+    throw Failure{
+        kExitPermission,
+        fmt::format("{} is refused: it must be a directory of your own and no link; remove it, or "
+                    "choose another place with --dir or LEAT_DIR",
+                    path)};
+  }
+  if (error.system_error == ENOTDIR) {
+    throw Failure{kExitUsage,
+                  fmt::format("{} is not a directory: --dir and LEAT_DIR name one", path)};
+  }
+  throw Failure{exit_code_for(error.code),
+                fmt::format("cannot use the directory {}: {}; --dir or LEAT_DIR choose another one",
+                            path, reason)};
+}
+
+}  // namespace leat::tool

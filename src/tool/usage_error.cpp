@@ -1,0 +1,100 @@
+#include "usage_error.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "did_you_mean.hpp"
+
+namespace leat::tool {
+namespace {
+
+std::string lower_first(std::string text) {
+  if (text.size() > 1 && text[0] >= 'A' && text[0] <= 'Z' && (text[1] < 'A' || text[1] > 'Z')) {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
+// The innermost command that was given, and its full name: "leat topic create".
+const CLI::App& chosen_command(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? app : chosen_command(*chosen.front());
+}
+std::string full_name(const CLI::App& command) {
+  const CLI::App* parent = command.get_parent();
+  return parent == nullptr ? command.get_name() : full_name(*parent) + " " + command.get_name();
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(one->get_name());
+  return names;
+}
+
+// Arguments that no command took; with fallthrough() the outermost one has them.
+std::vector<std::string> unexpected(const CLI::App& app) {
+  std::vector<std::string> words = app.remaining(true);
+  std::erase(words, "--");
+  return words;
+}
+
+bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
+
+// "--count=5" -> "count"
+std::string_view bare_name(std::string_view option) {
+  option.remove_prefix(std::min(option.find_first_not_of('-'), option.size()));
+  return option.substr(0, option.find('='));
+}
+
+std::string explain_unknown_option(const CLI::App& command, const std::string& option) {
+  std::vector<std::string> names;
+  bool takes_text = false;
+  for (const CLI::App* one = &command; one != nullptr; one = one->get_parent()) {
+    for (const CLI::Option* known : one->get_options()) {
+      if (known->get_group().empty()) continue;  // Hidden.
+      for (const std::string& name : known->get_lnames()) names.push_back(name);
+      takes_text = takes_text || known->check_name("MESSAGE");
+    }
+  }
+  std::string sentence = fmt::format("`{}` has no option '{}'", full_name(command), option);
+  const std::string meant = closest(bare_name(option), names);
+  if (!meant.empty()) sentence += fmt::format(" (did you mean '--{}'?)", meant);
+  if (takes_text) sentence += "; write -- before a message that begins with a dash";
+  return sentence + fmt::format("; see `{} --help`", full_name(command));
+}
+
+}  // namespace
+
+std::optional<std::string> explain_unknown_command(const CLI::App& app) {
+  const CLI::App& command = chosen_command(app);
+  const std::vector<std::string> known = command_names(command);
+  const std::vector<std::string> words = unexpected(app);
+  if (known.empty() || words.empty() || is_option(words.front())) return std::nullopt;
+  return fmt::format("`{}` has no command '{}'{}; there are: {}", full_name(command), words.front(),
+                     did_you_mean(words.front(), known), fmt::join(known, ", "));
+}
+
+std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  if (const auto sentence = explain_unknown_command(app)) return *sentence;
+  const CLI::App& command = chosen_command(app);
+  const std::vector<std::string> words = unexpected(app);
+  const auto option = std::find_if(words.begin(), words.end(), is_option);
+  if (option != words.end()) return explain_unknown_option(command, *option);
+  const std::string name = full_name(command);
+  if (!words.empty())
+    return fmt::format("'{}' is one argument too many; see `{} --help`", words.front(), name);
+  if (const auto known = command_names(command); !known.empty())
+    return fmt::format("`{}` needs a command: {}", name, fmt::join(known, ", "));
+  std::string sentence = lower_first(error.what());
+  // CLI11's "--count: 1 required N missing".
+  if (const std::size_t at = sentence.find(": 1 required "); at != std::string::npos)
+    sentence = sentence.substr(0, at) + " needs a value";
+  return fmt::format("{}; see `{} --help`", sentence, name);
+}
+
+}  // namespace leat::tool
