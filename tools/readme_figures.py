@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """Measures again what the documents show: lines of the demo's output, and the log's own speed.
 
-    tools/readme_figures.py [--leat build/leat] [--runs 5] [--busy]
+    tools/readme_figures.py [--leat build/leat] [--runs 5] [--minutes 20] [--busy]
 
 Needs a machine that does nothing else: refuses when it is busy, unless told otherwise. Replaces the
 output of `$ make demo` in README.md, and in bench/results/README.md what lies between the lines
 `<!-- figures … -->` and `<!-- end of figures -->`. Every number comes from a command of Leat.
+
+A virtual machine's two CPUs may share a cache now and none a minute later. So log and latency are measured
+one run after the other, for --minutes at most, until there are enough runs of both states.
 """
 import argparse
 import json
@@ -13,7 +16,10 @@ import os
 import re
 import subprocess
 import sys
+import time
+from collections import defaultdict
 from pathlib import Path
+from statistics import median
 
 ROOT = Path(__file__).resolve().parent.parent
 # Document, what comes before the figures, what comes after them.
@@ -21,6 +27,8 @@ DEMO = (ROOT / "README.md", r"\$ make demo\n", r"\n```")
 SPEED = (ROOT / "bench" / "results" / "README.md",
          r"<!-- figures[^\n]*-->\n", r"\n<!-- end of figures -->")
 SIZES = [8, 32, 100, 1024]
+TRIP_SIZES = [8, 100, 1024]  # Of `leat bench latency`.
+STATES = ["near", "far"]
 BUSY_LOAD = 0.7  # Load average of the last minute.
 
 
@@ -40,13 +48,37 @@ def demo_text(leat, runs):
     return "\n".join([lines[0], "…", *sides, "…", lines[-1]])
 
 
-def log_row(report, title, mode, batch):
-    found = {}
-    for case in report["cases"]:
-        parameters = case["parameters"]
-        if (parameters["mode"], parameters["batch"], parameters["publishers"]) == (mode, batch, 1):
-            found[parameters["size"]] = case["median"]["ns_per_record"]
-    return [title, *(rate_text(found[size]) for size in SIZES)]
+class States:
+    """Runs of `leat bench log` and `leat bench latency`, by where the CPUs were: near or far."""
+
+    def __init__(self, leat, runs, minutes, pin):
+        self.values = defaultdict(list)  # (state, what, size) -> nanoseconds, one for each run
+        end = time.monotonic() + 60 * minutes
+        while time.monotonic() < end and not all(self.has(state, runs) for state in STATES):
+            self.report = self.add(leat, "log", pin)
+            self.add(leat, "latency", pin)
+
+    def add(self, leat, command, pin):
+        report = json.loads(run(leat, "bench", command, "--runs", 1, "--pin", pin, "--json"))
+        for case in report["cases"]:
+            parameters, state = case["parameters"], case["cpus"]
+            if parameters.get("publishers", 1) != 1:
+                continue
+            what = (parameters["mode"], parameters["batch"]) if command == "log" else command
+            self.values[state, what, parameters["size"]].append(
+                case["median"]["ns_per_record" if command == "log" else "round_trip_ns"])
+            self.values[state, f"floor of {command}", parameters["size"]].append(case["floor"])
+        return report
+
+    def has(self, state, runs):
+        return all(len(self.values[state, ("exclusive", 1), size]) >= runs for size in SIZES)
+
+    def row(self, title, state, what, text_of):
+        """A row of medians; a dash where the CPUs never were in this state."""
+        found = [self.values[state, what, size] for size in SIZES]
+        sizes = TRIP_SIZES if "latency" in str(what) else SIZES
+        return [f"{title}, {state}", *(text_of(median(values)) if values else "–" if size in sizes else ""
+                                       for size, values in zip(SIZES, found))]
 
 
 def rate_text(ns):
@@ -54,14 +86,8 @@ def rate_text(ns):
     return f"{rate:.1f} M/s, {ns:.1f} ns" if rate >= 1 else f"{rate:.2f} M/s, {ns:.0f} ns"
 
 
-def floor_row(report):
-    found = {case["parameters"]["size"]: case["floor"] for case in report["cases"]}
-    return ["floor: a bare ring", *(rate_text(found[size]) for size in SIZES)]
-
-
-def trip_row(report, title, value_of):
-    found = {case["parameters"]["size"]: value_of(case) for case in report["cases"]}
-    return [title, *(f"{found[size]:.0f} ns" if size in found else "" for size in SIZES)]
+def time_text(ns):
+    return f"{ns:.0f} ns"
 
 
 def kernel_rows(limits, channel, title):
@@ -73,35 +99,36 @@ def kernel_rows(limits, channel, title):
                for size in SIZES)])
 
 
-def figures(leat, runs, pin):
-    log = json.loads(run(leat, "bench", "log", "--runs", runs, "--pin", pin, "--json"))
-    latency = json.loads(run(leat, "bench", "latency", "--runs", runs, "--pin", pin, "--json"))
+def figures(leat, runs, minutes, pin):
+    states = States(leat, runs, minutes, pin)
+    rows_of = lambda title, what, text_of: [states.row(title, state, what, text_of) for state in STATES]
     limits = json.loads(run(leat, "bench", "limits", "--runs", runs, "--pin", pin, "--json"))
     pipe, pipe_trip = kernel_rows(limits, "pipe", "pipe")
     socket, socket_trip = kernel_rows(limits, "unix_socket", "Unix socket")
     rows = [
         ["records a second, time per record", *(f"{size} B" for size in SIZES)],
         ["---"] * 5,
-        log_row(log, "Leat, exclusive publisher", "exclusive", 1),
-        log_row(log, "Leat, the same in batches of 16", "exclusive", 16),
-        log_row(log, "Leat, shared publisher", "shared", 1),
-        floor_row(log),
+        *rows_of("Leat, exclusive publisher", ("exclusive", 1), rate_text),
+        *rows_of("Leat, the same in batches of 16", ("exclusive", 16), rate_text),
+        *rows_of("Leat, shared publisher", ("shared", 1), rate_text),
+        *rows_of("floor: a bare ring", "floor of log", rate_text),
         pipe,
         socket,
-        trip_row(latency, "Leat, a message and its answer",
-                 lambda case: case["median"]["round_trip_ns"]),
-        trip_row(latency, "floor: the same through a single slot", lambda case: case["floor"]),
+        *rows_of("Leat, a message and its answer", "latency", time_text),
+        *rows_of("floor: the same through a single slot", "floor of latency", time_text),
         pipe_trip,
         socket_trip,
     ]
     table = "\n".join(("| " + " | ".join(row) + " |").replace("|  |", "| |") for row in rows)
-    machine = log["machine"]
+    machine, commit = states.report["machine"], states.report["commit"]
+    counts = {state: len(states.values[state, ("exclusive", 1), 100]) for state in STATES}
     return (f"{table}\n\n"
-            f"One publisher and one subscriber, separate processes, 8 MiB, median of {runs}: {machine['cpu']}, "
-            f"{machine['cpus_online']} cores,\n{machine['kernel']}, {machine['compiler']}, commit "
-            f"{log['commit']}; by `leat bench log --pin {pin}`,\n`leat bench latency --pin {pin}` and "
-            f"`leat bench limits --pin {pin}`. Pipe and socket: one write for\neach message, both sides "
-            f"sleep when they have to wait.\n\n{promises(leat, runs, pin)}")
+            f"One publisher and one subscriber, separate processes, 8 MiB. *Near*: the two CPUs share a cache; *far*: they do "
+            f"not.\nMedian of {counts['near']} runs near and {counts['far']} far: {machine['cpu']}, "
+            f"{machine['cpus_online']} cores, {machine['kernel']},\n{machine['compiler']}, commit {commit}; by "
+            f"`leat bench log --pin {pin}`, `leat bench latency --pin {pin}`\nand `leat bench limits --pin {pin}`. "
+            f"Pipe and socket: one write for each message, both sides sleep when\nthey have to wait.\n\n"
+            f"{promises(leat, runs, pin)}")
 
 
 def promises(leat, runs, pin):
@@ -135,6 +162,7 @@ def main():
     parser = argparse.ArgumentParser(description="Measures again what the documents show.")
     parser.add_argument("--leat", default="build/leat")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--minutes", type=float, default=20, help="how long to wait for near and far")
     parser.add_argument("--pin", default="0,1")
     parser.add_argument("--busy", action="store_true", help="measure on a busy machine all the same")
     arguments = parser.parse_args()
@@ -142,7 +170,7 @@ def main():
     if load > BUSY_LOAD and not arguments.busy:
         sys.exit(f"this machine is busy (load {load}): figures would be wrong; wait, or say --busy")
 
-    table = figures(arguments.leat, arguments.runs, arguments.pin)
+    table = figures(arguments.leat, arguments.runs, arguments.minutes, arguments.pin)
     demo = demo_text(arguments.leat, arguments.runs)
     put(SPEED, table)
     put(DEMO, demo)

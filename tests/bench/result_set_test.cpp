@@ -112,7 +112,7 @@ TEST(ResultSet, KnowsTheDayIfTheFileSaysIt) {
   EXPECT_EQ(parse_results(report.dump(), "a.json").sources[0].day, "2026-11-23");
   for (const char* wrong : {"", "2026", "yesterday at noon", "2026/11/23", "<b>"}) {
     report["date"] = wrong;
-    EXPECT_EQ(failure_of_text(report.dump()), "1: a.json: date is not like 2026-11-23");
+    EXPECT_EQ(failure_of_text(report.dump()), "5: a.json: date is not like 2026-11-23");
   }
 }
 

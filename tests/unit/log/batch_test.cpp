@@ -14,7 +14,7 @@ class Batch : public ::testing::TestWithParam<bool> {
   }
 };
 INSTANTIATE_TEST_SUITE_P(Each, Batch, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "InTheLog" : "InMemory"; });
+                         [](const auto& test) { return test.param ? "InTheLog" : "InMemory"; });
 
 TEST_P(Batch, TwoOfOnePublisherDoNotMix) {
   const TestTopic topic{{.partitions = 2}};
@@ -249,7 +249,9 @@ TEST_P(Batch, FitsOrMovesOnAtTheEndOfASegment) {
       must(publisher.publish("between"));
       expected.push_back(std::to_string(offset++) + " between");
     }
-    if (!texts.empty()) ASSERT_EQ(must(batch.commit()), offset);
+    if (!texts.empty()) {
+      ASSERT_EQ(must(batch.commit()), offset);
+    }
     for (const std::string& text : texts) expected.push_back(std::to_string(offset++) + " " + text);
     ASSERT_EQ(drain(subscriber), expected) << round;
   }
