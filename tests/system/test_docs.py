@@ -454,6 +454,11 @@ def test_figures_have_a_place_in_their_documents():
         assert len(re.findall(f"{before}.*?{after}", document.read_text(), re.S)) == 1, document
 
 
+def test_readme_shows_five_lines_of_cpp_on_its_first_screen():
+    lines = (ROOT / "README.md").read_text().split("\n")[:30]
+    assert len(lines[lines.index("```cpp") + 1:]) == 5 and "```" not in lines[-5:]
+
+
 def test_readme_names_the_files_to_read():
     """The way from publish() to poll() and to what happens when the publisher dies."""
     readme = (ROOT / "README.md").read_text()
