@@ -78,7 +78,7 @@ TEST(ScribbledMeanwhile, AnAnnouncementThatNeverStandsStillIsNotRead) {
   EXPECT_FALSE(detail::read_claim(slot).has_value());
 }
 
-TEST(ScribbledMeanwhile, AStartThatNeverStandsStillIsCorrupt) {
+TEST(ScribbledMeanwhile, AnOldestSegmentThatNeverStandsStillIsCorrupt) {
   World world{{.gating_from_start = false}};
   auto lossy = world.topic().subscriber({.from = From::beginning, .gating = false});
   ASSERT_TRUE(lossy);

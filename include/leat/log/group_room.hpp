@@ -43,12 +43,12 @@ class GroupRoom {
   Holders holders() {
     Holders found;
     // [retire] seq_cst: segments before it are kept by holds only.
-    const std::uint64_t start =
+    const std::uint64_t oldest =
         load_seq_cst<Edge::retire>(topic_.partition(partition_).control->oldest_segment);
     (void)each_group([&](const GroupView& group) {
       const bool closed = group.is_closed();
-      if (!closed && group.is_before(partition_, start)) add_members(group, found);
-      group.each_hold_in(partition_, 0, start * topic_.geometry().segment_granules,
+      if (!closed && group.is_before(partition_, oldest)) add_members(group, found);
+      group.each_hold_in(partition_, 0, oldest * topic_.geometry().segment_granules,
                          [&](std::uint64_t word) {
                            const std::uint32_t owner = owner_of(word);
                            const bool known = owner != 0 && owner <= group.geometry().seat_count &&

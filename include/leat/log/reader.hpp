@@ -124,7 +124,8 @@ class PartitionReader {
   void enter(const SegmentPlace& segment) noexcept;
 
   // The live segment that contains `offset`; the oldest or the newest if none does.
-  Result<std::uint64_t> segment_of_offset(std::uint64_t start, std::uint64_t offset) const noexcept;
+  Result<std::uint64_t> segment_of_offset(std::uint64_t oldest,
+                                          std::uint64_t offset) const noexcept;
 
   [[gnu::noinline, gnu::cold]] ReadOutcome fail(Errc code) noexcept {
     failed_ = code;
@@ -260,7 +261,7 @@ class PartitionReader {
   // Rereads the rest of a batch as a copy; it was read in place so far.
   void leave_batch() noexcept;
 
-  ReadOutcome skip_to_start();
+  ReadOutcome skip_to_oldest();
 
   // Lossy, in place: keeps the segment's memory from being reused. False if it is too late.
   bool pin() noexcept;

@@ -57,9 +57,9 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
     // [retire] seq_cst: the cursor is visible before oldest_segment is read. If oldest_segment
     // is not past the cursor now, a publisher that moves it later sees the cursor, and the
     // segment stays.
-    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
-    if (start > number || at == StartAt::offset) {
-      auto better = at == StartAt::offset ? segment_of_offset(start, offset) : start;
+    const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+    if (oldest > number || at == StartAt::offset) {
+      auto better = at == StartAt::offset ? segment_of_offset(oldest, offset) : oldest;
       if (!better) return better.error();
       if (*better != number) {
         number = *better;
@@ -148,12 +148,12 @@ LEAT_INLINE void PartitionReader::enter(const SegmentPlace& segment) noexcept {
 }
 
 LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
-    std::uint64_t start, std::uint64_t offset) const noexcept {
+    std::uint64_t oldest, std::uint64_t offset) const noexcept {
   std::uint64_t number = load_acquire<Edge::segment_open>(view_.control->current);
-  if (number < start || number - start >= geometry().segment_count) return start;
-  while (number > start) {
+  if (number < oldest || number - oldest >= geometry().segment_count) return oldest;
+  while (number > oldest) {
     auto segment = find_segment(*topic_, view_, number);
-    if (!segment) return start;  // Reused meanwhile; settle() notices.
+    if (!segment) return oldest;  // Reused meanwhile; settle() notices.
     if (segment->base_offset <= offset) break;
     --number;
   }
@@ -186,7 +186,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
     look_until_ = std::min(segment_granules_, flusher_.due());
     if (granule_ < segment_granules_) return ReadOutcome::go_on;
   }
-  if (is_overtaken()) return skip_to_start();
+  if (is_overtaken()) return skip_to_oldest();
   const std::uint64_t number = segment_.number + 1;
   const SegmentEntry& entry = view_.entry(number);
   // [segment-map] acquire.
@@ -194,7 +194,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
     return ReadOutcome::stop;
   auto segment = find_segment(*topic_, view_, number);
   // [retire] seq_cst: read after the entry. If this segment is still live, the entry was valid.
-  if (is_overtaken()) return skip_to_start();
+  if (is_overtaken()) return skip_to_oldest();
   if (is_evicted()) {
     notice_eviction();
     return ReadOutcome::go_on;
@@ -209,7 +209,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
   move_cursor();
   // [retire] seq_cst: read after the cursor is stored. From here on the segment's memory is not
   // given back (log/shrink.hpp), although it may be reused under a lossy reader.
-  if (is_overtaken()) return skip_to_start();
+  if (is_overtaken()) return skip_to_oldest();
   return ReadOutcome::go_on;
 }
 
@@ -255,14 +255,14 @@ LEAT_INLINE void PartitionReader::leave_batch() noexcept {
   offset_ = batch_offset_;
 }
 
-LEAT_INLINE ReadOutcome PartitionReader::skip_to_start() {
+LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
   const std::uint64_t lost_from = offset_;
   for (std::uint32_t moves = 0;; ++moves) {
     if (moves == kManyMoves) return fail(Errc::corrupt);
-    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
-    auto segment = find_segment(*topic_, view_, start);
+    const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+    auto segment = find_segment(*topic_, view_, oldest);
     LEAT_CRASH_POINT("skip:looked");
-    if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) != start) continue;
+    if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) != oldest) continue;
     if (!segment) return fail(segment.error().code);
     if (segment->base_offset < lost_from) return fail(Errc::corrupt);
     enter(*segment);

@@ -85,14 +85,14 @@ class Roller {
 
   // Makes the gating subscribers that hold the oldest segment lossy.
   void evict_blockers() noexcept {
-    const std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+    const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
       if (role_of(load_seq_cst<Edge::slot>(topic_.participant(i).state)) !=
           ParticipantRole::subscriber) {
         continue;
       }
       PartitionSlot& slot = view_.slots[i];
-      if (load_seq_cst<Edge::retire>(slot.cursor_segment) > start) continue;
+      if (load_seq_cst<Edge::retire>(slot.cursor_segment) > oldest) continue;
       // [retire] seq_cst: from here on the subscriber holds only the segment that its cursor names;
       // it stores its cursor first and then reads its mode.
       std::uint64_t mode = static_cast<std::uint64_t>(ReaderMode::gating);
@@ -254,16 +254,16 @@ class Roller {
     for (std::uint32_t round = 0; round <= geometry().segment_count; ++round) {
       // [retire] seq_cst: oldest_segment was moved, here or by another publisher, before
       // slots are read.
-      std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+      std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
       for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
         const std::uint64_t last = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
-        if (last < start && (last == 0 || !is_held(last, false, shortage))) return i;
+        if (last < oldest && (last == 0 || !is_held(last, false, shortage))) return i;
       }
-      if ((geometry().flags & kRetainAll) != 0 || start >= current) return kNoRoom;
-      if (is_held(start, true, shortage)) return kNoRoom;
+      if ((geometry().flags & kRetainAll) != 0 || oldest >= current) return kNoRoom;
+      if (is_held(oldest, true, shortage)) return kNoRoom;
       // [retire] seq_cst. Readers that join from now on begin behind it; see is_held
       // for earlier ones.
-      compare_exchange<Edge::retire>(view_.control->oldest_segment, start, start + 1);
+      compare_exchange<Edge::retire>(view_.control->oldest_segment, oldest, oldest + 1);
       LEAT_CRASH_POINT("roll:retired");
     }
     return kNoRoom;

@@ -143,11 +143,11 @@ class Shrinker {
   // Retires the oldest segment if all gating subscribers and groups have read it.
   bool retire_oldest() {
     if (!has_surplus()) return false;
-    std::uint64_t start = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+    std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     Shortage unused;
-    if (start >= current() || roller_.is_held(start, true, unused)) return false;
+    if (oldest >= current() || roller_.is_held(oldest, true, unused)) return false;
     // [retire] seq_cst, as in Roller::find_room().
-    compare_exchange<Edge::retire>(view_.control->oldest_segment, start, start + 1);
+    compare_exchange<Edge::retire>(view_.control->oldest_segment, oldest, oldest + 1);
     LEAT_CRASH_POINT("shrink:retired");
     return true;
   }
