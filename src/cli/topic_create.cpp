@@ -62,10 +62,11 @@ void check_sizes(const TopicOptions& options) {
   }
   if (options.segment_bytes == 0) {
     if (options.capacity_bytes / 8 <= Geometry::kMaxSegmentSize) return;
-    throw Failure{kExitUsage,
-                  fmt::format("--capacity: an eighth of {} is larger than a segment can be: add "
-                              "--segment-size {} or less",
-                              size_text(options.capacity_bytes), Geometry::kMaxSegmentSize)};
+    throw Failure{
+        kExitUsage,
+        fmt::format("--capacity: an eighth of {} is larger than a segment can be: add "
+                    "--segment-size {} or less",
+                    size_text(options.capacity_bytes), size_argument(Geometry::kMaxSegmentSize))};
   }
   const std::uint64_t segment =
       Geometry::round_up(std::max(options.segment_bytes, Geometry::kMinSegmentSize), detail::kPage);
@@ -86,7 +87,7 @@ void check_sizes(const TopicOptions& options) {
         kExitUsage,
         fmt::format("--segment-size: {} segments of {} are too many, at most {} are possible: "
                     "use --segment-size {} or more",
-                    segments, size_text(segment), detail::kMaxSegments, least)};
+                    segments, size_text(segment), detail::kMaxSegments, size_argument(least))};
   }
 }
 
