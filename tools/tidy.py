@@ -140,8 +140,14 @@ class Tidy:
                 self.problem(path, number, "an example uses the public interface only")
 
     def check_core(self, path, text):
+        lines = text.split("\n")
         code = without_comments_and_strings(text)
         for number, line in enumerate(code.split("\n"), 1):
+            # std::atomic, in memory of one process: the reason is a comment there, or on a line just above.
+            if "memory_order_relaxed" in line and path.name != "atomic.hpp":
+                above = lines[max(0, number - 5):number - 1]
+                if "//" not in lines[number - 1] and not any("// relaxed" in one for one in above):
+                    self.problem(path, number, "say in a comment why it needs no order: // relaxed: …")
             # In any other file, a program of several sources would define it several times.
             if "LEAT_INLINE" in line and "#define" not in line and not path.stem.endswith("_impl"):
                 self.problem(path, number, "LEAT_INLINE belongs into a file named ..._impl.hpp")

@@ -94,6 +94,9 @@ BAD = {
         "tests/unit/log/x_test.cpp", "#include <vector>\n", "a test starts with what"),
     "relaxed without a reason": (
         "include/leat/log/x.hpp", HEAD + "int f() { return load_relaxed(word); }\n", "say why"),
+    "std::atomic, relaxed without a reason": (
+        "include/leat/compat/x.hpp", HEAD + "int f() { return x.load(std::memory_order_relaxed); }\n",
+        "say in a comment why"),
     "compiled twice": (
         "include/leat/log/x.hpp", HEAD + "LEAT_INLINE void f() {}\n", "named ..._impl.hpp"),
     "includes another room's definitions": (

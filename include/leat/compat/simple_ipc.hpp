@@ -326,6 +326,7 @@ class CSimpleIPC {
   bool isCommunicationStopped() const noexcept { return stopped_; }
 
   // Promises that only one thread uses this instance: saves an atomic swap per call.
+  // relaxed: see is_single().
   void doSingleThread(bool single) noexcept { single_.store(single, std::memory_order_relaxed); }
 
   // Sets the number of expansions, for all instances. With preAllocate: false (`not_allowed`), and
@@ -345,7 +346,7 @@ class CSimpleIPC {
   void setMaxSpinLocksCount(std::uint32_t blockAccessSpinLock = 12,
                             std::uint32_t expansionAccessSpinLock = 40) noexcept {
     (void)expansionAccessSpinLock;
-    spins_.store(blockAccessSpinLock, std::memory_order_relaxed);
+    spins_.store(blockAccessSpinLock, std::memory_order_relaxed);  // relaxed: see is_single().
   }
 
   // The connection point's current settings; zeros without one.
