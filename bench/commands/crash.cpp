@@ -107,8 +107,7 @@ void add_crash(CLI::App& bench) {
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(
-      "A killed publisher has claimed a record and not committed it; a killed subscriber holds "
-      "the\n"
+      "A killed publisher has claimed a record and not committed it; a killed subscriber holds the "
       "room that a publisher waits for.\n\n"
       "Example:\n  leat bench crash --resident-mib 1024 --json");
   command->callback([options] { run_crash(*options); });

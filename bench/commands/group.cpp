@@ -447,19 +447,16 @@ void run_group(Options options, bool has_choice) {
 }
 
 constexpr char kGroupFooter[] =
-    "Each publisher and member is a process of its own, pinned to a CPU: publishers to the "
-    "first\n"
-    "ones, members to the rest. The topic holds 8 MiB and blocks when it is full; publishers "
-    "send\n"
+    "Each publisher and member is a process of its own, pinned to a CPU: publishers to the first "
+    "ones, members to the rest. The topic holds 8 MiB and blocks when it is full; publishers send "
     "one record at a time. Each record is verified, and that exactly one member received it.\n"
     "The queues of --peers have the same processes and checks, and take one record at a time.\n"
     "Boost's holds 1024 records, the POSIX one as many as /proc/sys/fs/mqueue/msg_max allows.\n"
     "Without --records they carry a tenth of the group's, since they take so much longer.\n"
-    "Without --members, --publishers, --size, --batch, --mode, --keys, --by-key and --instance: "
-    "a\ntable of the\n"
-    "usual cases, and what a group costs the publisher of a topic that has a subscriber.\n\n"
-    "Example:\n  leat bench group --size 100 --publishers 2 --members 2 --peers --pin 0,1 "
-    "--json";
+    "Without --members, --publishers, --size, --batch, --mode, --keys, --by-key and --instance: a "
+    "table of the usual cases, and what a group costs the publisher of a topic that has a "
+    "subscriber.\n\n"
+    "Example:\n  leat bench group --size 100 --publishers 2 --members 2 --peers --pin 0,1 --json";
 
 }  // namespace
 

@@ -324,8 +324,7 @@ void add_ipc(CLI::App& bench) {
       ->option_text("FILE");
   command->footer(
       "The whole payload goes, and every byte of every message is checked. All rows are measured "
-      "in\n"
-      "turns. docs/guide/benchmarking.md says what the figures mean.\n\n"
+      "in turns. docs/guide/benchmarking.md says what the figures mean.\n\n"
       "Example:\n  leat bench ipc --method pipe,leat -s 100 -c 20000");
   command->callback([options] { run_ipc(*options); });
 }

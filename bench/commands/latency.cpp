@@ -174,9 +174,8 @@ void add_latency(CLI::App& bench) {
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(
-      "Two topics of 8 MiB with an exclusive publisher each; both sides look without a pause. The\n"
-      "round trip is total time / count; the percentiles are of a second pass that reads the "
-      "clock\n"
+      "Two topics of 8 MiB with an exclusive publisher each; both sides look without a pause. The "
+      "round trip is total time / count; the percentiles are of a second pass that reads the clock "
       "once per message.\n\n"
       "Example:\n  leat bench latency --size 100 --pin 0,1 --json");
   command->callback([options] { run_latency(*options); });

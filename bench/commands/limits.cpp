@@ -218,11 +218,11 @@ void add_limits(CLI::App& bench) {
   options->json.add_to(*command);
   command->footer(
       "The ring's writer makes the payload in place, or copies it from memory of its own. The "
-      "reader\n"
-      "spins on the next record; the patient one pauses 1000 times between two looks, which suits\n"
-      "throughput and not latency.\n\n"
-      "Pipe and Unix stream socket: one write(2) for each message, and a reader that takes up to\n"
-      "64 KiB at a time. Both sides block, in the round trips too.\n\n"
+      "reader spins on the next record; the patient one pauses 1000 times between two looks, which "
+      "suits throughput and not latency.\n\n"
+      "Pipe and Unix stream socket: one write(2) for each message, and a reader that takes up to "
+      "64 "
+      "KiB at a time. Both sides block, in the round trips too.\n\n"
       "Example:\n  leat bench limits --pin 0,1 --json=limits.json");
   command->callback([options] { run_limits(*options); });
 }

@@ -379,18 +379,15 @@ void add_log(CLI::App& bench) {
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(
-      "Each publisher and subscriber is a process of its own, pinned to a CPU: publishers to the\n"
+      "Each publisher and subscriber is a process of its own, pinned to a CPU: publishers to the "
       "first ones, subscribers to the rest. The topic blocks when it is full.\n"
       "Publishers sleep while they wait, so their CPU time is without it; with --rate it is the "
-      "time\n"
-      "around the calls.\n"
-      "The floor is a bare ring with one writer and one reader. Its writer copies the payload "
-      "from\n"
-      "memory of its own, as publishing does. ratio_in_place in the JSON refers to a writer that\n"
+      "time around the calls.\n"
+      "The floor is a bare ring with one writer and one reader. Its writer copies the payload from "
+      "memory of its own, as publishing does. ratio_in_place in the JSON refers to a writer that "
       "makes the payload where it belongs; for 8 bytes that is faster.\n"
       "Without --size, --publishers, --subscribers, --mode, --batch and --rate: a table of the "
-      "usual\n"
-      "cases.\n\n"
+      "usual cases.\n\n"
       "Example:\n  leat bench log --size 100 --publishers 2 --mode shared --pin 0,1 --json");
   command->callback([options, choices] {
     run_log(*options, std::any_of(choices.begin(), choices.end(),
