@@ -30,9 +30,10 @@ std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& argum
                        "Records of one key go to one member at a time, in order"),
           add_number(app, "--max-deliveries", arguments.max_deliveries, 1,
                      detail::HoldState::kMaxDeliveries - 1,
-                     "After so many, a record goes to topic TOPIC.GROUP.dead; else never"),
+                     "A record that comes back after this many goes to topic TOPIC.GROUP.dead; by "
+                     "default never"),
           add_duration(app, "--lease", arguments.lease,
-                       "A member that holds a record for so long loses it; else never"),
+                       "A member that holds a record for this long loses it; by default never"),
           add_number(app, "--in-flight", arguments.in_flight, 1, 65'536,
                      "Records that one member may hold unacknowledged")
               ->default_str("1024"),
@@ -388,7 +389,7 @@ void add_group_command(CLI::App& app) {
       "Members share the records of a topic: `leat sub TOPIC --group NAME` in several terminals.\n"
       "Example:\n  leat group list orders\n  leat group seek orders workers beginning");
 
-  CLI::App* create_command = add_command(*group, "create", "Make a group", *arguments, true);
+  CLI::App* create_command = add_command(*group, "create", "Create a group", *arguments, true);
   create_command
       ->add_option("--from", arguments->options.from,
                    "Where it begins: end, beginning, an offset, -10, 1h or @TIME, as in `leat sub`")

@@ -181,11 +181,14 @@ void publish(const PubArguments& arguments) {
 void add_options(CLI::App& command, PubArguments& arguments) {
   constexpr std::uint64_t kAny = std::numeric_limits<std::uint64_t>::max();
   command
-      .add_option("TOPIC", arguments.topic, "The topic; made with the defaults if it is missing")
+      .add_option("TOPIC", arguments.topic,
+                  "The topic; created with default options if it does not exist")
       ->required();
-  add_words(command, "MESSAGE", arguments.messages,
-            "Each is published as one record; without any, or with - alone, lines of stdin are");
-  command.add_option("-l,--file", arguments.file, "Lines of this file instead; - is stdin")
+  add_words(
+      command, "MESSAGE", arguments.messages,
+      "Each is published as one record; without any, or with - alone, the lines of stdin are");
+  command
+      .add_option("-l,--file", arguments.file, "Publish the lines of this file instead; - is stdin")
       ->type_name("FILE");
   command.add_flag("-J,--json", arguments.json,
                    "Each line or MESSAGE is a JSON object as `leat sub --json` writes it; value, "
@@ -196,21 +199,20 @@ void add_options(CLI::App& command, PubArguments& arguments) {
       ->type_name("TEXT");
   command.add_flag("-0,--null", arguments.null,
                    "A zero byte ends a record, as in find -print0 and sub --null");
-  command.add_flag(
-      "--length-prefixed", arguments.length_prefixed,
-      "Before each record stands its length: 4 bytes, the lowest first (little endian)");
+  command.add_flag("--length-prefixed", arguments.length_prefixed,
+                   "Each record comes after its length: 4 bytes, the lowest first (little endian)");
   command
       .add_option("-K,--key-separator", arguments.key_separator,
-                  "What stands before it in a line or MESSAGE is the key")
+                  "The text before this, in a line or MESSAGE, is the record's key")
       ->type_name("C");
   command
       .add_option("-H,--header", arguments.headers, "A header for every record; may be repeated")
       ->type_name("NAME=VALUE")
       ->type_size(1)
       ->allow_extra_args(false);
-  add_number(command, "-p,--partition", arguments.partition, 0,
-             detail::Geometry::kMaxPartitions - 1,
-             "Into this partition; else by key, else one of the publisher's own");
+  add_number(
+      command, "-p,--partition", arguments.partition, 0, detail::Geometry::kMaxPartitions - 1,
+      "Publish into this partition; by default the key decides, without a key the publisher");
   add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
   add_size(command, "--generate", arguments.generate_bytes,
            "Publish --count numbers of this many digits, instead of lines");

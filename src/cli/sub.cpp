@@ -161,7 +161,7 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
              "Leave after so many records");
   command.add_flag("-e,--exit", arguments.exit_at_end, "Leave when the end is reached");
   command.add_flag("--lossy", arguments.lossy,
-                   "Never hold publishers up; lose records when too slow");
+                   "Never hold up publishers; lose records when too slow");
   add_number(command, "-p,--partition", arguments.partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only this partition");
   return from;
@@ -198,13 +198,16 @@ void add_sub_command(CLI::App& app) {
   add_writing_options(*command, *arguments);
   command
       ->add_option("-g,--group", arguments->group,
-                   "Share the records with the other members of this group; made if it is missing")
+                   "Share the records with the other members of this group, which is created if it "
+                   "is missing")
       ->type_name("NAME");
-  command->add_option("--member", arguments->member, "With --group: what to be called, for people")
+  command
+      ->add_option("--member", arguments->member,
+                   "With --group: a name for this member, which `leat group info` shows")
       ->type_name("NAME");
   // These and --from are used only if this creates the group.
   std::vector<CLI::Option*> of_group = add_group_options(*command, arguments->group_options);
-  for (CLI::Option* option : of_group) option->group("Options of a group that is made");
+  for (CLI::Option* option : of_group) option->group("Options of a group that is created");
   command->footer(
       "Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
       "  leat sub news orders --from -10\n"

@@ -68,7 +68,7 @@ void add_topic_command(CLI::App& app) {
   CLI::App* set_command =
       topic->add_subcommand("set", "Change how far a topic with policy grow may grow");
   set_command->add_option("NAME", *name, "The topic")->required();
-  add_size(*set_command, "--max-capacity", *max_capacity, "As large may each partition become")
+  add_size(*set_command, "--max-capacity", *max_capacity, "How large each partition may become")
       ->required();
   set_command->footer("Example:\n  leat topic set orders --max-capacity 256MiB");
   set_command->callback([name, max_capacity] { set(*name, *max_capacity); });

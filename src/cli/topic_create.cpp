@@ -249,7 +249,7 @@ void create(CreateArguments& arguments) {
 
 void add_topic_create(CLI::App& topic) {
   auto arguments = std::make_shared<CreateArguments>();
-  CLI::App* command = topic.add_subcommand("create", "Make a topic");
+  CLI::App* command = topic.add_subcommand("create", "Create a topic");
   command->add_option("NAME", arguments->name, "1 to 200 of A-Z a-z 0-9 . _ -")->required();
   add_size(*command, "--capacity", arguments->options.capacity_bytes,
            "Room for records, per partition; 8KiB or more")
@@ -267,10 +267,10 @@ void add_topic_create(CLI::App& topic) {
       ->type_name("block|fail|overwrite|grow")
       ->default_str("block");
   add_size(*command, "--max-capacity", arguments->options.max_capacity_bytes,
-           "Policy grow: as large may each partition become; `leat topic set` changes it")
+           "Policy grow: how large each partition may become; `leat topic set` changes it")
       ->default_str("8 times the capacity");
   add_size(*command, "--grow-below", arguments->options.grow_below_bytes,
-           "Policy grow: room is added when no more than this is free")
+           "Policy grow: room is added when this much or less is free")
       ->default_str("a segment");
   command
       ->add_option("--retain", arguments->retain, "all: never reuse room, so that full means full")
@@ -282,20 +282,21 @@ void add_topic_create(CLI::App& topic) {
                     "One publisher at a time; faster");
   command->add_flag("--timestamps", arguments->options.timestamps,
                     "Each record carries the time it was published");
-  command->add_option("--mode", arguments->mode, "Who may take part, as in chmod")
+  command->add_option("--mode", arguments->mode, "Permissions of the files, as for chmod")
       ->type_name("MODE")
       ->default_str("0600");
   command
       ->add_option("--group", arguments->options.file_group, "Group of the files, for --mode 0660")
       ->type_name("GROUP");
   command->add_flag("--delete-when-unused", arguments->options.delete_when_unused,
-                    "The last process to let go deletes it");
+                    "Delete the topic when the last process leaves it");
   command->add_flag("--remove-when-unused", arguments->options.delete_when_unused)
       ->group("");  // Its old name.
   add_duration(*command, "--revoke-after", arguments->options.revoke_after,
-               "Give up claims of publishers that were stopped for so long; else never");
-  add_duration(*command, "--evict-after", arguments->options.evict_after,
-               "Subscribers that block publishers for so long lose records instead; else never");
+               "Give up claims of publishers that were stopped for this long; by default never");
+  add_duration(
+      *command, "--evict-after", arguments->options.evict_after,
+      "Subscribers that block publishers for this long lose records instead; by default never");
   add_number(*command, "--participants", arguments->participants, 1, detail::kMaxParticipants,
              "Publishers and subscribers at a time")
       ->default_str("256");

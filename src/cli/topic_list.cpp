@@ -124,7 +124,7 @@ void add_options(CLI::App& command, const std::string& name) {
   command.add_flag("-w,--watch", arguments->watch, "Again every second, until Ctrl-C");
   command.footer(fmt::format(
       "RATE is measured over 0.1 s, or with --watch over the last second. Where no publisher is "
-      "attached it is 0, and the command does not wait. USED is what the records take that can "
+      "attached it is 0, and the command does not wait. USED is the room of the records that can "
       "still be read.\nExample:\n  {0} --json\n  {0} --watch",
       name));
   command.callback([arguments] {
