@@ -1,6 +1,7 @@
 #include "help_formatter.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "terminal.hpp"
 
@@ -12,6 +13,13 @@ HelpFormatter::HelpFormatter() {
   width_ = std::min(terminal_width(), kWidest);
   column_width(width_ < kNarrow ? 8 : 30);
   label("SUBCOMMAND", "COMMAND");
+}
+
+std::string HelpFormatter::make_help(const CLI::App* app, std::string name,
+                                     CLI::AppFormatMode mode) const {
+  // CLI11 leaves two empty lines behind each group of options but the last.
+  return CLI::detail::find_and_replace(CLI::Formatter::make_help(app, std::move(name), mode),
+                                       "\n\n\n", "\n\n");
 }
 
 std::string HelpFormatter::make_description(const CLI::App* app) const {

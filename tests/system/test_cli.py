@@ -64,7 +64,7 @@ def test_version_names_version_and_commit(leat):
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_every_command_has_help_with_an_example(leat, command):
     text = leat(*command, "--help", check=True).stdout
-    assert "Usage: " in text
+    assert "Usage: " in text and "\n\n\n" not in text
     example = text.split("Example:\n")[1]
     assert example.startswith("  leat " + command[0]) or "| leat " + command[0] in example
 
