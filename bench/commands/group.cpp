@@ -351,9 +351,8 @@ void print_beside_subscriber(const Json& beside) {
 void print_foot(bool with_peers) {
   fmt::print(
       "\nfloor: a bare ring between two processes.\n"
-      "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a "
-      "last-level\n"
-      "cache, far: they do not, mixed: it changed between the runs.\n");
+      "{}",
+      kDistanceNote);
   if (with_peers) {
     fmt::print(
         "boost-mq, mq-posix: the same by Boost.Interprocess' message_queue and a POSIX message "

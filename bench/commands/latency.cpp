@@ -140,11 +140,10 @@ void run_latency(Options options) {
   if (with_table) {
     fmt::print(
         "\nfloor: {}; ratio: round trip / floor; target: for the ratio.\n"
-        "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a "
-        "last-level\n"
-        "cache, far: they do not, mixed: it changed between the runs.\n",
+        "{}",
         options.block ? "two processes that wake each other by futex"
-                      : "a single slot in each direction, with the same payload");
+                      : "a single slot in each direction, with the same payload",
+        kDistanceNote);
   }
   options.json.write(report);
 }

@@ -246,9 +246,8 @@ void print_foot() {
       "\nfloor: a bare ring between two processes, its payload copied in; ratio: ns / floor.\n"
       "to one: against 1 publisher and 1 subscriber: ns with several publishers, else pub CPU.\n"
       "target: for the ratio; with several publishers for to one.\n"
-      "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a "
-      "last-level\n"
-      "cache, far: they do not, mixed: it changed between the runs.\n");
+      "{}",
+      kDistanceNote);
 }
 
 // A record or a batch is one claim, which may take at most half a segment.

@@ -61,6 +61,10 @@ std::string distance_of(const std::vector<double>& cache_line_round_trips_ns);
 void add_distance(Json& results, const std::vector<double>& cache_line_round_trips_ns);
 // A column of 10: "46 near", with the median round trip.
 std::string distance_text(const Json& results);
+// What that column is, in lines below the table.
+inline constexpr char kDistanceNote[] =
+    "line: round trip of a bare cache line between the two CPUs, meanwhile; near: they share a\n"
+    "last-level cache, far: they do not, mixed: it changed between the runs.\n";
 
 // A line on stderr that replaces itself, if stderr is a terminal.
 class Progress {
