@@ -92,6 +92,13 @@ void check_name(const std::string& kind, const std::string& name) {
                             kind, shown, problem)};
 }
 
+std::uint32_t partition_of(const Topic& topic, std::uint64_t asked) {
+  if (asked < topic.partitions()) return static_cast<std::uint32_t>(asked);
+  throw Failure{kExitUsage,
+                fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}", asked,
+                            topic.name(), topic.partitions() - 1)};
+}
+
 std::string similar_topic(const std::string& name) {
   const auto names = Topic::list();
   return names ? tool::did_you_mean(name, *names) : std::string{};

@@ -47,6 +47,8 @@ using tool::usable_directory;
 void check_topic_name(const std::string& name);
 // `kind` is "topic" or "group": the same rule applies to both.
 void check_name(const std::string& kind, const std::string& name);
+// The --partition that was asked for. Fails if the topic does not have it.
+std::uint32_t partition_of(const Topic& topic, std::uint64_t asked);
 // " (did you mean 'news'?)", if a topic has a name much like this one.
 std::string similar_topic(const std::string& name);
 

@@ -311,12 +311,7 @@ void seek(const Arguments& arguments) {
   const Group group = find_group(topic, arguments.name);
   std::optional<std::uint32_t> partition;
   if (arguments.partition) {
-    if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage,
-                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                *arguments.partition, topic.name(), topic.partitions() - 1)};
-    }
-    partition = static_cast<std::uint32_t>(*arguments.partition);
+    partition = partition_of(topic, *arguments.partition);
   } else if (topic.partitions() > 1 && parse_number(arguments.place)) {
     throw Failure{kExitUsage,
                   fmt::format("topic '{}' has {} partitions, each with offsets of its own: add "

@@ -13,12 +13,7 @@ std::string unescape_separator(const std::string& text) { return text == "\\t" ?
 Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
   PublisherOptions options;
   if (arguments.partition) {
-    if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage,
-                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                *arguments.partition, topic.name(), topic.partitions() - 1)};
-    }
-    options.partition = static_cast<std::uint32_t>(*arguments.partition);
+    options.partition = partition_of(topic, *arguments.partition);
   }
   auto publisher = topic.publisher(options);
   if (publisher) return std::move(*publisher);

@@ -69,12 +69,7 @@ SubscriberOptions options_for(const Topic& topic, const SubArguments& arguments,
     options.gating = false;
   }
   if (arguments.partition) {
-    if (*arguments.partition >= topic.partitions()) {
-      throw Failure{kExitUsage,
-                    fmt::format("--partition: there is no partition {}: topic '{}' has 0 to {}",
-                                *arguments.partition, topic.name(), topic.partitions() - 1)};
-    }
-    options.partition = static_cast<std::uint32_t>(*arguments.partition);
+    options.partition = partition_of(topic, *arguments.partition);
   } else if (parse_number(arguments.from) && topic.partitions() > 1) {
     throw Failure{
         kExitUsage,
