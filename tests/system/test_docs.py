@@ -447,6 +447,15 @@ def test_tables_are_what_their_commands_print():
     assert done.returncode == 0, done.stderr
 
 
+def test_report_in_the_repository_is_what_its_command_prints():
+    done = subprocess.run([os.environ.get("LEAT_BIN", ROOT / "build" / "leat"), "bench", "report",
+                           "bench/results", "--html", "-"], cwd=ROOT, capture_output=True, text=True,
+                          timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (ROOT / "bench/results/report.html").read_text(), (
+        "run leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures")
+
+
 def test_figures_have_a_place_in_their_documents():
     """So that tools/readme_figures.py, which measures for minutes, can write them."""
     tool = runpy.run_path(str(ROOT / "tools/readme_figures.py"))
