@@ -209,7 +209,7 @@ double publisher_cpu_ns(const GroupLoad& group, std::uint64_t rate, bool with_gr
   if (with_group) {
     roles.push_back({"member", placement.receivers.cpu(1), [&](Barrier& barrier) {
                        SharingReceiver<MemberSource> receiver(load, receipts, 0, topics.directory(),
-                                                              0, true);
+                                                              std::uint32_t{0}, true);
                        RoleTimes times;
                        barrier.meet();
                        receiver.receive(load.count, times);
