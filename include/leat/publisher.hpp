@@ -158,12 +158,12 @@ class Batch {
   // From the log to memory. False if there is none.
   bool move_out() noexcept;
   void use_memory() noexcept;
-  detail::PartitionWriter& writer() const noexcept;
 
   Publisher* publisher_;
-  std::byte* frames_ = nullptr;  // In memory_, or in the log.
-  std::uint64_t capacity_ = 0;   // Bytes at frames_.
-  std::uint64_t size_ = 0;       // Bytes of frames.
+  detail::PartitionWriter* writer_;  // Stays where it is when the publisher is moved.
+  std::byte* frames_ = nullptr;      // In memory_, or in the log.
+  std::uint64_t capacity_ = 0;       // Bytes at frames_.
+  std::uint64_t size_ = 0;           // Bytes of frames.
   std::unique_ptr<std::byte[]> memory_;
   std::uint64_t memory_capacity_;
   std::uint32_t partition_;
@@ -304,10 +304,6 @@ class Publisher {
   bool timestamps_ = false;
 };
 
-inline detail::PartitionWriter& Batch::writer() const noexcept {
-  return publisher_->writers_[partition_];
-}
-
 inline void Batch::use_memory() noexcept {
   is_in_log_ = false;
   frames_ = memory_.get();
@@ -353,9 +349,17 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   if (count_ == 0) return Errc::invalid_argument;
   const std::uint64_t payload = sizeof(detail::BatchHeader) + size_;
   if (auto ok = publisher_->check(payload); !ok) return ok.error();
-  if (is_in_log_) writer().end_loan();
   bool is_written = false;
-  auto first = Publisher::append(writer(), detail::RecordKind::batch, count_, payload, 0, deadline,
+  // If the claim fails, or offset_limit throws, the batch stays where it is.
+  struct Loan {
+    ~Loan() {
+      if (!is_written && batch.is_in_log_) batch.writer_->resume_loan(batch);
+    }
+    Batch& batch;
+    const bool& is_written;
+  } const loan{*this, is_written};
+  if (is_in_log_) writer_->end_loan();
+  auto first = Publisher::append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline,
                                  nullptr, [&](std::byte* at) {
                                    detail::store_relaxed<detail::Why::published_later>(
                                        reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
@@ -369,8 +373,6 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
     use_memory();
     size_ = 0;
     if (publisher_->exclusive_) capacity_ = 0;  // The next record borrows room in the log again.
-  } else if (is_in_log_) {
-    writer().resume_loan(*this);
   }
   return first;
 }

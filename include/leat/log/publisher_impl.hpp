@@ -70,6 +70,7 @@ LEAT_INLINE Publisher::~Publisher() = default;
 
 LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
     : publisher_{&publisher},
+      writer_{publisher.writers_.data() + partition},
       memory_{std::move(publisher.spare_memory_)},
       memory_capacity_{std::exchange(publisher.spare_capacity_, 0)},
       partition_{partition} {
@@ -78,6 +79,7 @@ LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
 
 LEAT_INLINE Batch::Batch(Batch&& other) noexcept
     : publisher_{std::exchange(other.publisher_, nullptr)},
+      writer_{other.writer_},
       frames_{other.frames_},
       capacity_{other.capacity_},
       size_{other.size_},
@@ -86,12 +88,12 @@ LEAT_INLINE Batch::Batch(Batch&& other) noexcept
       partition_{other.partition_},
       count_{other.count_},
       is_in_log_{other.is_in_log_} {
-  if (publisher_ != nullptr && is_in_log_) writer().resume_loan(*this);
+  if (publisher_ != nullptr && is_in_log_) writer_->resume_loan(*this);
 }
 
 LEAT_INLINE Batch::~Batch() {
   if (publisher_ == nullptr) return;
-  if (is_in_log_) writer().end_loan();
+  if (is_in_log_) writer_->end_loan();
   if (memory_capacity_ <= publisher_->spare_capacity_) return;
   publisher_->spare_memory_ = std::move(memory_);
   publisher_->spare_capacity_ = memory_capacity_;
@@ -101,14 +103,14 @@ LEAT_INLINE Batch::~Batch() {
 LEAT_INLINE void Batch::make_room(std::uint64_t at_least) {
   const std::uint64_t most = publisher_->max_payload_ - sizeof(detail::BatchHeader);
   if (size_ == 0 && !is_in_log_ && !publisher_->participant_.forked()) {
-    const std::span<std::byte> room = writer().lend(*this);
+    const std::span<std::byte> room = writer_->lend(*this);
     if (room.size() >= at_least) {
       frames_ = room.data();
       capacity_ = std::min<std::uint64_t>(room.size(), most);
       is_in_log_ = true;
       return;
     }
-    if (!room.empty()) writer().end_loan();
+    if (!room.empty()) writer_->end_loan();
     use_memory();
     if (capacity_ >= at_least) return;
   }
@@ -121,7 +123,7 @@ LEAT_INLINE void Batch::make_room(std::uint64_t at_least) {
     memory_ = std::move(larger);
     memory_capacity_ = capacity;
   }
-  if (is_in_log_) writer().end_loan();
+  if (is_in_log_) writer_->end_loan();
   use_memory();
 }
 

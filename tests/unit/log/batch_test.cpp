@@ -294,5 +294,59 @@ TEST_P(Batch, IsKeptWhenTheLimitIsReached) {
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 b"}));
 }
 
+TEST_P(Batch, IsKeptWhenTheLimitThrows) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  bool is_broken = false;
+  auto publisher = publisher_of(topic, {.offset_limit = [&]() -> std::uint64_t {
+                                  if (is_broken) throw std::runtime_error{"no limit"};
+                                  return 10;
+                                }});
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  must(batch.add("b"));
+  is_broken = true;
+  topic->make_publishers_look();
+  EXPECT_THROW((void)batch.commit(), std::runtime_error);
+  is_broken = false;
+  must(publisher.publish("in between, and longer than the batch"));
+  must(batch.add("c"));
+  EXPECT_EQ(must(batch.commit()), 2u);
+  EXPECT_EQ(drain(subscriber),
+            (Log{"0 0", "1 in between, and longer than the batch", "2 a", "3 b", "4 c"}));
+}
+
+TEST_P(Batch, DoesNotHinderAPublisherThatIsMoved) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  auto publisher = publisher_of(topic);
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  {
+    auto batch = must(publisher.batch());
+    must(batch.add("dropped"));
+    auto moved = std::move(publisher);
+    must(moved.publish("1"));
+    must(batch.add("dropped, too"));
+    publisher = std::move(moved);
+  }
+  {
+    auto batch = must(publisher.batch());
+    must(batch.add("dropped"));
+    auto moved = std::move(publisher);
+    { auto dropped = std::move(batch); }
+    must(moved.publish("2"));
+    publisher = std::move(moved);
+  }
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  auto moved = std::move(publisher);
+  must(moved.publish("3"));
+  publisher = std::move(moved);
+  must(batch.add("b"));
+  EXPECT_EQ(must(batch.commit()), 4u);
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 1", "2 2", "3 3", "4 a", "5 b"}));
+}
+
 }  // namespace
 }  // namespace leat
