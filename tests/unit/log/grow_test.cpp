@@ -291,6 +291,34 @@ TEST(GrowOptions, AreChecked) {
 
 // ---- Giving back ---------------------------------------------------------------------------------
 
+// Touching a segment without memory would give it a page, or be a SIGBUS.
+TEST(Shrink, ABatchThatAChildInheritedTouchesNothingGivenBack) {
+  const TestTopic topic{growing()};
+  auto subscriber = from_beginning(*topic);
+  auto publisher = must(topic->publisher({.exclusive = true}));
+  for (std::uint64_t i = 0; i < 5; ++i) must(publisher.publish(numbered(i), 0s));
+  std::optional<Batch> batch{must(publisher.batch())};
+  must(batch->add("in the second segment"));
+  int shrunk[2];
+  ASSERT_EQ(::pipe(shrunk), 0);
+  Child child{[&] {
+    char go = 0;
+    return ::read(shrunk[0], &go, 1) == 1 && batch->add("child") ? 0 : 1;
+  }};
+  batch.reset();
+  EXPECT_EQ(fill(publisher, 5, Errc::full), 8 * 3U - 5);
+  std::uint64_t next = 0;
+  read_numbered(subscriber, next);
+  must(publisher.publish(numbered(next), 0s));  // In the memory of the first segment.
+  read_numbered(subscriber, next);
+  EXPECT_EQ(must(topic->shrink()), 5 * kSegment);
+  EXPECT_EQ(segments_in_file(topic), 3U);
+  ASSERT_EQ(::write(shrunk[1], "x", 1), 1);
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_EQ(segments_in_file(topic), 3U);
+  for (const int end : shrunk) ::close(end);
+}
+
 TEST(Shrink, GivesBackWhatWasRead) {
   const TestTopic topic{growing()};
   auto subscriber = from_beginning(*topic);
