@@ -185,6 +185,7 @@ class Publisher {
   //   revoked          not delivered: this thread did not run for longer than revoke_after
   //   deleted          the topic was deleted; subscribers still attached may get the record
   //   corrupt          a check on shared memory failed; whether it was published is unknown
+  //   no_space         exclusive: no memory for an open batch, which has to leave the log first
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
                                                        const Deadline& deadline = Deadline::never(),
                                                        const std::stop_token& stop = {}) {
