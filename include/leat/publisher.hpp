@@ -359,7 +359,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
     Batch& batch;
     const bool& is_written;
   } const loan{*this, is_written};
-  if (is_in_log_) writer_->end_loan();
+  if (is_in_log_) writer_->open_loan();
   auto first = Publisher::append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline,
                                  nullptr, [&](std::byte* at) {
                                    detail::store_relaxed<detail::Why::published_later>(
@@ -370,6 +370,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
                                    is_written = true;
                                  });
   if (is_written) {  // Also if the claim was revoked.
+    if (is_in_log_) writer_->end_loan();
     count_ = 0;
     use_memory();
     size_ = 0;

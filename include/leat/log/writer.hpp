@@ -99,7 +99,10 @@ class PartitionWriter {
   // nobody else can claim there, and readers ignore bytes without the tag of their position. Before
   // the room is claimed for anything else, the batch is told to move out.
   std::span<std::byte> lend(Batch& batch) noexcept;
-  // The batch returns the room. A claim that follows at once, no larger than the room, gets it.
+  // The batch is about to claim its room: the next claim, if no larger than the room, gets it.
+  // Nobody else can borrow it meanwhile, not even offset_limit.
+  void open_loan() noexcept;
+  // The batch returns the room.
   void end_loan() noexcept;
   // Called when that claim failed: the batch has the room again.
   void resume_loan(Batch& batch) noexcept;

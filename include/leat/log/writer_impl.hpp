@@ -156,9 +156,13 @@ LEAT_INLINE std::span<std::byte> PartitionWriter::lend(Batch& batch) noexcept {
   return {reinterpret_cast<std::byte*>(&segment_.header(granule)) + kHeaders, bytes - kHeaders};
 }
 
-LEAT_INLINE void PartitionWriter::end_loan() noexcept {
-  borrower_ = nullptr;
+LEAT_INLINE void PartitionWriter::open_loan() noexcept {
   segment_granules_ = geometry().segment_granules;
+}
+
+LEAT_INLINE void PartitionWriter::end_loan() noexcept {
+  open_loan();
+  borrower_ = nullptr;
 }
 
 LEAT_INLINE void PartitionWriter::resume_loan(Batch& batch) noexcept {

@@ -317,6 +317,23 @@ TEST_P(Batch, IsKeptWhenTheLimitThrows) {
             (Log{"0 0", "1 in between, and longer than the batch", "2 a", "3 b", "4 c"}));
 }
 
+TEST_P(Batch, MayBeAddedToByTheLimitOfAnother) {
+  const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
+  std::optional<leat::Batch> notes;
+  auto publisher = publisher_of(topic, {.offset_limit = [&]() -> std::uint64_t {
+                                  if (notes) must(notes->add("the limit was asked for"));
+                                  return notes ? 10 : 1;
+                                }});
+  auto subscriber = from_beginning(*topic);
+  must(publisher.publish("0"));
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  notes.emplace(must(publisher.batch()));
+  EXPECT_EQ(must(batch.commit()), 1u);
+  EXPECT_EQ(must(notes->commit()), 2u);
+  EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 the limit was asked for"}));
+}
+
 TEST_P(Batch, DoesNotHinderAPublisherThatIsMoved) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
