@@ -72,7 +72,8 @@ def test_topics_may_all_be_missing(leat):
     leat("pub", "b", "b1", check=True)
     leat("pub", "a", "a1", check=True)
     output, errors = sub.communicate(timeout=20)
-    assert sub.returncode == 0 and output == "b1\na1\n" and errors == ""
+    # Between topics there is no order: a busy machine may find both records at once.
+    assert sub.returncode == 0 and sorted(output.split()) == ["a1", "b1"] and errors == ""
 
 
 @pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
