@@ -84,8 +84,8 @@ double rounded(double ms) { return std::round(ms * 1000) / 1000; }
 
 void print_demo_head(std::uint64_t records, std::uint64_t runs) {
   fmt::print(
-      "{} records a run, between separate processes, every record verified. Milliseconds, and "
-      "ShmFifo's\non {}:\n\n",
+      "{} records a run, between separate processes, every record verified.\n"
+      "Milliseconds, and ShmFifo's on {}:\n\n",
       number_text(records), kPublishedMachine);
   std::string head(24, ' ');
   for (std::size_t run = 1; run <= columns_for(runs); ++run)
