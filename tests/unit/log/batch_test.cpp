@@ -6,17 +6,17 @@ namespace leat {
 namespace {
 
 // By publishers that collect batches in memory, and by exclusive ones, which collect them in the log.
-class Batch : public ::testing::TestWithParam<bool> {
+class Batches : public ::testing::TestWithParam<bool> {
  protected:
   static Publisher publisher_of(const TestTopic& topic, PublisherOptions options = {}) {
     options.exclusive = GetParam();
     return must(topic->publisher(options));
   }
 };
-INSTANTIATE_TEST_SUITE_P(Each, Batch, ::testing::Bool(),
+INSTANTIATE_TEST_SUITE_P(Each, Batches, ::testing::Bool(),
                          [](const auto& test) { return test.param ? "InTheLog" : "InMemory"; });
 
-TEST_P(Batch, TwoOfOnePublisherDoNotMix) {
+TEST_P(Batches, TwoOfOnePublisherDoNotMix) {
   const TestTopic topic{{.partitions = 2}};
   auto publisher = publisher_of(topic);
   auto zero = must(publisher.batch(0));
@@ -32,7 +32,7 @@ TEST_P(Batch, TwoOfOnePublisherDoNotMix) {
   EXPECT_EQ(drain(second), (Log{"0 one"}));
 }
 
-TEST_P(Batch, RecordForAnotherPartitionIsRefused) {
+TEST_P(Batches, RecordForAnotherPartitionIsRefused) {
   const TestTopic topic{{.partitions = 2}};
   auto publisher = publisher_of(topic);
   auto batch = must(publisher.batch(1));
@@ -40,7 +40,7 @@ TEST_P(Batch, RecordForAnotherPartitionIsRefused) {
   EXPECT_EQ(code(batch.add(NewRecord{.value = "x", .partition = 1})), Errc::ok);
 }
 
-TEST_P(Batch, BecomesVisibleAllAtOnceWithOffsetsInARow) {
+TEST_P(Batches, BecomesVisibleAllAtOnceWithOffsetsInARow) {
   const TestTopic topic;
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -58,14 +58,14 @@ TEST_P(Batch, BecomesVisibleAllAtOnceWithOffsetsInARow) {
   EXPECT_EQ(drain(subscriber), Log{"4 again"});
 }
 
-TEST_P(Batch, EmptyIsRefused) {
+TEST_P(Batches, EmptyIsRefused) {
   const TestTopic topic;
   auto publisher = publisher_of(topic);
   EXPECT_EQ(code(must(publisher.batch()).commit()), Errc::invalid_argument);
   EXPECT_EQ(must(publisher.publish("x")), 0u);
 }
 
-TEST_P(Batch, DroppedTakesNoOffset) {
+TEST_P(Batches, DroppedTakesNoOffset) {
   const TestTopic topic;
   auto publisher = publisher_of(topic);
   {
@@ -75,7 +75,7 @@ TEST_P(Batch, DroppedTakesNoOffset) {
   EXPECT_EQ(must(publisher.publish("y")), 0u);
 }
 
-TEST_P(Batch, TooLargeKeepsWhatWasAdded) {
+TEST_P(Batches, TooLargeKeepsWhatWasAdded) {
   const TestTopic topic;
   auto publisher = publisher_of(topic);
   auto batch = must(publisher.batch());
@@ -89,7 +89,7 @@ TEST_P(Batch, TooLargeKeepsWhatWasAdded) {
   EXPECT_EQ(drain(subscriber), repeated(added, "0123456789"));
 }
 
-TEST_P(Batch, OfTheMostAndSmallestRecordsFits) {
+TEST_P(Batches, OfTheMostAndSmallestRecordsFits) {
   const TestTopic topic;
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -104,7 +104,7 @@ TEST_P(Batch, OfTheMostAndSmallestRecordsFits) {
   }
 }
 
-TEST_P(Batch, CarriesKeysAndHeaders) {
+TEST_P(Batches, CarriesKeysAndHeaders) {
   const TestTopic topic{{.timestamps = true}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -124,7 +124,7 @@ TEST_P(Batch, CarriesKeysAndHeaders) {
   EXPECT_EQ(record.text(), "plain");
 }
 
-TEST_P(Batch, GoesToThePartitionNamed) {
+TEST_P(Batches, GoesToThePartitionNamed) {
   const TestTopic topic{{.partitions = 3}};
   auto publisher = publisher_of(topic, {.partition = 0});
   EXPECT_EQ(code(publisher.batch(3)), Errc::invalid_argument);
@@ -134,7 +134,7 @@ TEST_P(Batch, GoesToThePartitionNamed) {
   EXPECT_EQ(topic->info().partitions[2].end, 1u);
 }
 
-TEST_P(Batch, IsKeptWhenThereIsNoRoom) {
+TEST_P(Batches, IsKeptWhenThereIsNoRoom) {
   const TestTopic topic{{.capacity_bytes = 2 * kSegment, .policy = Policy::fail}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -153,7 +153,7 @@ TEST_P(Batch, IsKeptWhenThereIsNoRoom) {
 
 // What the publisher does with the room that a batch has borrowed must not reach the batch, nor the
 // other way round.
-TEST_P(Batch, StaysWholeWhenThePublisherPublishesInBetween) {
+TEST_P(Batches, StaysWholeWhenThePublisherPublishesInBetween) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -169,7 +169,7 @@ TEST_P(Batch, StaysWholeWhenThePublisherPublishesInBetween) {
   EXPECT_EQ(drain(subscriber), (Log{"3 a", "4 b", "5 c"}));
 }
 
-TEST_P(Batch, StaysWholeBesideAnOpenClaim) {
+TEST_P(Batches, StaysWholeBesideAnOpenClaim) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -190,7 +190,7 @@ TEST_P(Batch, StaysWholeBesideAnOpenClaim) {
   EXPECT_EQ(drain(subscriber), (Log{"0 x", "1 a", "2 b", "3+1 aborted", "4 c", "5 d"}));
 }
 
-TEST_P(Batch, SeveralAtOnceStayApart) {
+TEST_P(Batches, SeveralAtOnceStayApart) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -209,7 +209,7 @@ TEST_P(Batch, SeveralAtOnceStayApart) {
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 x", "2 y", "3 a", "4 b", "5 c", "6 d"}));
 }
 
-TEST_P(Batch, DroppedOrMovedLeavesThePublisherItsRoom) {
+TEST_P(Batches, DroppedOrMovedLeavesThePublisherItsRoom) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -225,7 +225,7 @@ TEST_P(Batch, DroppedOrMovedLeavesThePublisherItsRoom) {
 }
 
 // Of every size, from every place in the segment.
-TEST_P(Batch, FitsOrMovesOnAtTheEndOfASegment) {
+TEST_P(Batches, FitsOrMovesOnAtTheEndOfASegment) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -257,7 +257,7 @@ TEST_P(Batch, FitsOrMovesOnAtTheEndOfASegment) {
   }
 }
 
-TEST_P(Batch, OfAChildProcessDoesNotReachTheLog) {
+TEST_P(Batches, OfAChildProcessDoesNotReachTheLog) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
@@ -277,7 +277,7 @@ TEST_P(Batch, OfAChildProcessDoesNotReachTheLog) {
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 parent", "2 parent again"}));
 }
 
-TEST_P(Batch, IsKeptWhenTheLimitIsReached) {
+TEST_P(Batches, IsKeptWhenTheLimitIsReached) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   std::uint64_t limit = 2;
   auto publisher = publisher_of(topic, {.offset_limit = [&] { return limit; }});
@@ -294,7 +294,7 @@ TEST_P(Batch, IsKeptWhenTheLimitIsReached) {
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 b"}));
 }
 
-TEST_P(Batch, IsKeptWhenTheLimitThrows) {
+TEST_P(Batches, IsKeptWhenTheLimitThrows) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   bool is_broken = false;
   auto publisher = publisher_of(topic, {.offset_limit = [&]() -> std::uint64_t {
@@ -317,9 +317,9 @@ TEST_P(Batch, IsKeptWhenTheLimitThrows) {
             (Log{"0 0", "1 in between, and longer than the batch", "2 a", "3 b", "4 c"}));
 }
 
-TEST_P(Batch, MayBeAddedToByTheLimitOfAnother) {
+TEST_P(Batches, MayBeAddedToByTheLimitOfAnother) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
-  std::optional<leat::Batch> notes;
+  std::optional<Batch> notes;
   auto publisher = publisher_of(topic, {.offset_limit = [&]() -> std::uint64_t {
                                   if (notes) must(notes->add("the limit was asked for"));
                                   return notes ? 10 : 1;
@@ -334,7 +334,7 @@ TEST_P(Batch, MayBeAddedToByTheLimitOfAnother) {
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 the limit was asked for"}));
 }
 
-TEST_P(Batch, DoesNotHinderAPublisherThatIsMoved) {
+TEST_P(Batches, DoesNotHinderAPublisherThatIsMoved) {
   const TestTopic topic{{.capacity_bytes = 4 * kSegment}};
   auto publisher = publisher_of(topic);
   auto subscriber = from_beginning(*topic);
