@@ -332,6 +332,7 @@ TEST_P(Batches, MayBeAddedToByTheLimitOfAnother) {
   EXPECT_EQ(must(batch.commit()), 1u);
   EXPECT_EQ(must(notes->commit()), 2u);
   EXPECT_EQ(drain(subscriber), (Log{"0 0", "1 a", "2 the limit was asked for"}));
+  notes.reset();  // No batch outlives its publisher.
 }
 
 TEST_P(Batches, DoesNotHinderAPublisherThatIsMoved) {
