@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 # The rooms of include/leat, lowest first: each may include itself and those before it.
-LAYERS = ["base", "os", "format", "log", "group", "compat"]
+LAYERS = ["base", "os", "format", "store", "log", "group", "compat"]
 # Public headers are at the top of include/leat, above the rooms, but each belongs to a room.
 PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format",
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",

@@ -360,15 +360,17 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
     const bool& is_written;
   } const loan{*this, is_written};
   if (is_in_log_) writer_->open_loan();
-  auto first = Publisher::append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline,
-                                 nullptr, [&](std::byte* at) {
-                                   detail::store_relaxed<detail::Why::published_later>(
-                                       reinterpret_cast<detail::BatchHeader*>(at)->count, count_);
-                                   at += sizeof(detail::BatchHeader);
-                                   LEAT_ASSERT(!is_in_log_ || at == frames_);
-                                   if (!is_in_log_) detail::copy_in(at, frames_, size_);
-                                   is_written = true;
-                                 });
+  auto first =
+      Publisher::append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline, nullptr,
+                        [&](std::byte* at) {
+                          auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
+                          detail::store_relaxed<detail::Why::published_later>(header.count, count_);
+                          detail::store_relaxed<detail::Why::published_later>(header.flags, 0U);
+                          at += sizeof(detail::BatchHeader);
+                          LEAT_ASSERT(!is_in_log_ || at == frames_);
+                          if (!is_in_log_) detail::copy_in(at, frames_, size_);
+                          is_written = true;
+                        });
   if (is_written) {  // Also if the claim was revoked.
     if (is_in_log_) writer_->end_loan();
     count_ = 0;

@@ -138,6 +138,8 @@ enum class GapReason : std::uint8_t {
   died = 2,         // the publisher died between claim and commit
   revoked = 3,      // the publisher did not run for longer than the topic's revoke_after
   overwritten = 4,  // the subscriber is lossy and was overtaken, or began below the oldest record
+  damaged = 5,      // durable topics: a checksum on disk does not match
+  lost = 6,         // durable topics: the machine failed before these records were on disk
 };
 
 // The reason's name, as in the enumeration.
@@ -147,6 +149,8 @@ inline const char* name_of(GapReason reason) noexcept {
     case GapReason::died: return "died";
     case GapReason::revoked: return "revoked";
     case GapReason::overwritten: return "overwritten";
+    case GapReason::damaged: return "damaged";
+    case GapReason::lost: return "lost";
   }
   return "unknown";
 }

@@ -348,7 +348,7 @@ def claim_word_checks():
 
 # Sentences of docs/format.md, each with the equivalent C++ expression. `topic` has default options.
 SENTENCES = {
-    "Version 3.": "kFormatVersion == 3",
+    "Version 4.": "kFormatVersion == 4",
     "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",
     "Lines of\n128 bytes": "kLine == 128",
     "1 retain all, 2 single writer, 4 timestamps, 8 delete when unused":

@@ -30,6 +30,7 @@ struct FoundRecord {
   const std::uint32_t claim = load_relaxed<Why::stored_before>(header.claim);
   found.detail = load_relaxed<Why::stored_before>(header.detail);
   found.granules = claim & kClaimGranules;
+  const auto& batch = *reinterpret_cast<const BatchHeader*>(&header + 1);
   if (found.granules == 0 || found.granules > granules_left) [[unlikely]]
     return false;
   if (found.kind == static_cast<std::uint64_t>(RecordKind::data)) [[likely]] {
@@ -37,12 +38,13 @@ struct FoundRecord {
   }
   if ((claim & kBatchClaim) != 0) {
     if (found.granules < 2) return false;
-    found.records =
-        load_relaxed<Why::stored_before>(reinterpret_cast<const BatchHeader*>(&header + 1)->count);
+    found.records = load_relaxed<Why::stored_before>(batch.count);
     if (found.records == 0 || found.records > 2 * found.granules) return false;
   }
-  if (found.kind == static_cast<std::uint64_t>(RecordKind::batch))
-    return found.fits() && found.length() >= sizeof(BatchHeader);
+  if (found.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
+    if (!found.fits() || found.length() < sizeof(BatchHeader)) return false;
+    return load_relaxed<Why::stored_before>(batch.flags) == 0;
+  }
   return found.kind >= static_cast<std::uint64_t>(RecordKind::aborted) &&
          found.kind <= static_cast<std::uint64_t>(RecordKind::revoked);
 }

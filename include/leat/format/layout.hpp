@@ -27,7 +27,7 @@
 namespace leat::inline v0::detail {
 
 inline constexpr std::uint64_t kMagic = 0x0031'474f'4c54'4145ULL;  // "EATLOG1\0" in memory order.
-inline constexpr std::uint32_t kFormatVersion = 3;
+inline constexpr std::uint32_t kFormatVersion = 4;
 
 // Two cache lines, because CPUs fetch lines in pairs. Part of the format.
 inline constexpr std::size_t kLine = 128;
@@ -69,7 +69,7 @@ inline constexpr std::uint32_t kDetailLength = kHasKey - 1;
 // Starts the payload of a batch. `count` is fixed before the claim; any writer stores the same.
 struct BatchHeader {
   std::uint32_t count;
-  std::uint32_t unused;
+  std::uint32_t flags;  // 0; a batch with others is `corrupt`
 };
 // Precedes each record of a batch; the next frame starts at the next multiple of 8.
 struct BatchFrame {

@@ -1,0 +1,154 @@
+// Every call that touches files of a data directory. Tests put another Disk in its place: one that
+// records calls and replays a power failure, or one that fails on request.
+//
+//     Disk& disk = Disk::system();
+//     auto file = disk.open(directory, "checkpoint-0", O_RDWR | O_CREAT, 0600);
+//     disk.write(file->get(), bytes, 0);
+//     disk.sync(file->get());
+//
+// Any thread may call any function. All of them go on after a signal.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "leat/os/directory.hpp"
+#include "leat/os/file.hpp"
+#include "leat/result.hpp"
+
+namespace leat::inline v0::detail {
+
+class Disk {
+ public:
+  static constexpr std::size_t kMaxParts = 4;  // of one write()
+
+  // The operating system's own files.
+  static Disk& system() noexcept;
+
+  virtual ~Disk() = default;
+
+  // Opens a regular file of a directory; never follows a link. `wrong_format` if the name belongs
+  // to something else.
+  virtual Result<Fd> open(int directory, const char* name, int flags, ::mode_t mode) noexcept {
+    return open_file_at(directory, name, flags, mode);
+  }
+
+  using Part = std::span<const std::byte>;
+
+  // Writes the parts one after the other, all of them, or fails; after an error any part of it may
+  // have been written.
+  virtual Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept {
+    const SignalsBlocked blocked;  // Exceeding RLIMIT_FSIZE is an error, not a signal.
+    const bool was_pending = is_pending(SIGXFSZ);
+    std::array<::iovec, kMaxParts> left{};
+    const std::size_t count = std::min(parts.size(), kMaxParts);
+    for (std::size_t i = 0; i < count; ++i)
+      left[i] = {const_cast<std::byte*>(parts[i].data()), parts[i].size()};
+    for (std::size_t i = 0; i < count;) {
+      if (left[i].iov_len == 0) {
+        ++i;
+        continue;
+      }
+      const ::ssize_t written =
+          ::pwritev(file, &left[i], static_cast<int>(count - i), static_cast<::off_t>(at));
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) {
+        const Error error = written < 0 ? last_system_error() : Error{Errc::io_error, EIO};
+        if (error.system_error == EFBIG && !was_pending) take_pending(SIGXFSZ);
+        return error;
+      }
+      at += static_cast<std::uint64_t>(written);
+      auto done = static_cast<std::size_t>(written);
+      for (; i < count && done >= left[i].iov_len; ++i) done -= left[i].iov_len;
+      if (i < count)
+        left[i] = {static_cast<std::byte*>(left[i].iov_base) + done, left[i].iov_len - done};
+    }
+    return {};
+  }
+  Result<void> write(int file, Part data, std::uint64_t at) noexcept {
+    return write(file, std::span{&data, 1}, at);
+  }
+
+  // Reads up to `size` bytes. Fewer only at the end of the file.
+  virtual Result<std::size_t> read(int file, std::byte* to, std::size_t size,
+                                   std::uint64_t at) noexcept {
+    std::size_t total = 0;
+    while (total < size) {
+      const ::ssize_t done =
+          ::pread(file, to + total, size - total, static_cast<::off_t>(at + total));
+      if (done < 0 && errno == EINTR) continue;
+      if (done < 0) return last_system_error();
+      if (done == 0) break;
+      total += static_cast<std::size_t>(done);
+    }
+    return total;
+  }
+
+  virtual Result<std::uint64_t> size(int file) noexcept {
+    auto found = file_size(file);
+    if (!found) return found.error();
+    return std::uint64_t{*found};
+  }
+
+  // Reserves blocks, so that a full disk is an error here. Nothing happens where the file system
+  // can't: then a write may fail.
+  virtual Result<void> allocate(int file, std::uint64_t size) noexcept {
+    auto done = change_file([&] { return ::fallocate(file, 0, 0, static_cast<::off_t>(size)); });
+    if (!done && done.error() == Errc::unsupported) return {};
+    return done;
+  }
+
+  virtual Result<void> truncate(int file, std::uint64_t size) noexcept {
+    return change_file([&] { return ::ftruncate(file, static_cast<::off_t>(size)); });
+  }
+
+  // Returns once the file's data, and its size, are on the medium. After an error nobody knows
+  // what is, and a second call may wrongly succeed: never retry.
+  virtual Result<void> sync(int file) noexcept {
+    if (::fdatasync(file) != 0) return last_system_error();
+    return {};
+  }
+
+  // The same for the names in a directory.
+  virtual Result<void> sync_directory(int directory) noexcept {
+    if (::fsync(directory) != 0) return last_system_error();
+    return {};
+  }
+
+  // Starts to write a range without waiting for it. Promises nothing.
+  virtual void start_writing(int file, std::uint64_t at, std::uint64_t size) noexcept {
+    (void)::sync_file_range(file, static_cast<::off_t>(at), static_cast<::off_t>(size),
+                            SYNC_FILE_RANGE_WRITE);
+  }
+
+  // `exists` if the new name is taken.
+  virtual Result<void> rename(int directory, const char* from, const char* to) noexcept {
+    return rename_at(directory, from, to);
+  }
+
+  virtual Result<void> make_directory(int directory, const char* name) noexcept {
+    return make_directory_at(directory, name);
+  }
+
+  virtual Result<void> delete_file(int directory, const char* name) noexcept {
+    if (::unlinkat(directory, name, 0) != 0) return last_system_error();
+    return {};
+  }
+};
+
+inline Disk& Disk::system() noexcept {
+  static Disk disk;
+  return disk;
+}
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,140 @@
+// What a durable topic is, and how far it is on disk: the manifest and the checkpoint.
+#pragma once
+
+#include <bit>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/clock.hpp"
+#include "leat/format/layout.hpp"
+#include "leat/store/file_names.hpp"
+#include "leat/store/sections.hpp"
+
+namespace leat::inline v0::detail {
+
+struct Manifest {
+  ManifestTopic topic{};
+  ManifestWindow window{};       // Key 0: no process has opened the topic yet.
+  std::string window_directory;  // Path of the directory that the window is in.
+
+  FileAccess access() const noexcept { return {topic.mode, topic.file_group}; }
+
+  // Whether the values describe a topic. They are limits for everything read later.
+  bool is_valid() const noexcept {
+    Geometry geometry;
+    geometry.segment_size = topic.segment_size;
+    geometry.segment_count = topic.window_segments;
+    geometry.partition_count = topic.partition_count;
+    geometry.participant_capacity = topic.participants;
+    geometry.flags = topic.flags;
+    geometry.policy = topic.policy;
+    geometry.revoke_after_ns = topic.revoke_after_ns;
+    const auto durability = StoredDurability{topic.durability};
+    return geometry.is_valid() && durability >= StoredDurability::os &&
+           durability <= StoredDurability::fsync && topic.file_bytes >= kMinFileSize &&
+           topic.file_bytes <= kMaxFileSize && topic.sync_interval_ns >= 0 &&
+           topic.retention_ms >= 0 && (topic.mode & ~07777U) == 0 && topic.file_group >= -1;
+  }
+};
+
+// Loads the manifest from either copy.
+//   not_found     the directory has none: not a topic
+//   wrong_format  of another version, or with sections that this version does not know
+//   corrupt       both copies are damaged
+inline Result<Manifest> load_manifest(Disk& disk, int directory) {
+  auto pair = SectionsPair::load(disk, directory, kManifest, kManifestMagic);
+  if (!pair) return pair.error();
+  const SectionsFile& file = pair->newest();
+  for (const Section& section : file.sections()) {
+    if (section.name != "topic" && section.name != "window") return Errc::wrong_format;
+  }
+  Manifest manifest;
+  if (!file.get("topic", manifest.topic) || !manifest.is_valid()) return Errc::corrupt;
+  if (file.get("window", manifest.window)) {
+    const auto path = file.find("window")->subspan(sizeof(ManifestWindow));
+    manifest.window_directory.assign(reinterpret_cast<const char*>(path.data()), path.size());
+  }
+  return manifest;
+}
+
+// Replaces both copies, one after the other. A crash in between leaves the new one valid: it has the
+// higher number.
+inline Result<void> store_manifest(Disk& disk, int directory, const Manifest& manifest) {
+  auto pair = SectionsPair::load(disk, directory, kManifest, kManifestMagic);
+  if (!pair && pair.error() != Errc::not_found) return pair.error();
+  SectionsPair files = pair ? std::move(*pair) : SectionsPair{};
+  std::vector<std::byte> window(sizeof(ManifestWindow) + manifest.window_directory.size());
+  std::memcpy(window.data(), &manifest.window, sizeof(ManifestWindow));
+  std::memcpy(window.data() + sizeof(ManifestWindow), manifest.window_directory.data(),
+              manifest.window_directory.size());
+  std::vector<Section> sections{{"topic", bytes_of(manifest.topic)}};
+  if (manifest.window.key != 0) sections.push_back({"window", window});
+  for (int copy = 0; copy < 2; ++copy) {
+    auto done = files.replace_older(disk, directory, kManifest, kManifestMagic, sections,
+                                    manifest.access());
+    if (!done) return done;
+  }
+  return {};
+}
+
+struct Checkpoint {
+  CheckpointState state{};
+  std::vector<CheckpointPartition> partitions;
+};
+
+// The checkpoint of a topic, as it was loaded or stored last.
+class CheckpointFile {
+ public:
+  // A topic of which neither file can be read has a checkpoint that says nothing: `is_known` is
+  // false, and recovery reads every file from its start.
+  //   wrong_format  of another version
+  static Result<CheckpointFile> load(Disk& disk, int directory, const Manifest& manifest) {
+    CheckpointFile file;
+    file.access_ = manifest.access();
+    file.value_.partitions.resize(manifest.topic.partition_count);
+    auto pair = SectionsPair::load(disk, directory, kCheckpoint, kCheckpointMagic);
+    if (!pair) {
+      const Errc code = pair.error().code;
+      if (code == Errc::not_found || code == Errc::corrupt) return file;
+      return pair.error();
+    }
+    const auto partitions = pair->newest().find("partitions");
+    CheckpointState state;
+    if (!pair->newest().get("state", state) || !partitions ||
+        partitions->size() != file.value_.partitions.size() * sizeof(CheckpointPartition))
+      return Errc::wrong_format;
+    file.value_.state = state;
+    std::memcpy(file.value_.partitions.data(), partitions->data(), partitions->size());
+    file.files_ = std::move(*pair);
+    file.is_known_ = true;
+    return file;
+  }
+
+  bool is_known() const noexcept { return is_known_; }
+  const Checkpoint& value() const noexcept { return value_; }
+
+  // Stores a checkpoint over the older file, and waits until it is on the medium. The names of both
+  // files must be there already (create_store).
+  Result<void> store(Disk& disk, int directory, Checkpoint value) {
+    value.state.written_ms = wall_clock_ms();
+    const std::array<Section, 2> sections{
+        {{"state", bytes_of(value.state)},
+         {"partitions", std::as_bytes(std::span{value.partitions})}}};
+    auto done =
+        files_.replace_older(disk, directory, kCheckpoint, kCheckpointMagic, sections, access_);
+    if (!done) return done;
+    value_ = std::move(value);
+    is_known_ = true;
+    return {};
+  }
+
+ private:
+  Checkpoint value_;
+  FileAccess access_;
+  SectionsPair files_;
+  bool is_known_ = false;
+};
+
+}  // namespace leat::inline v0::detail

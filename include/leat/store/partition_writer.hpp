@@ -1,0 +1,214 @@
+// Appends one partition's frames to its segment files. Used by one thread at a time, the keeper's.
+//
+//     PartitionWriter writer{disk, directory, manifest.topic, partition};
+//     writer.begin(generation, base_offset, previous_end, is_first);
+//     writer.append({.window_key = …, .first_offset = …}, log_bytes);
+//     writer.sync();                                // now durable_offset() == end_offset()
+//
+// After an error nothing of the call counts, and a later call writes over it. Only after a failed
+// sync() nothing may be appended any more: what the medium has is unknown.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "leat/base/assert.hpp"
+#include "leat/base/clock.hpp"
+#include "leat/base/crash_point.hpp"
+#include "leat/os/disk.hpp"
+#include "leat/store/frame.hpp"
+#include "leat/store/sections.hpp"
+
+namespace leat::inline v0::detail {
+
+// What the writer cannot know of the log bytes that become a frame.
+struct FrameFacts {
+  std::uint64_t window_key = 0;
+  std::uint64_t position = 0;
+  std::uint64_t first_offset = 0;
+  std::uint32_t offsets = 0;
+  std::uint32_t records = 0;
+  std::int64_t newest_ms = kNoTimestamp;
+};
+
+class PartitionWriter {
+ public:
+  PartitionWriter(Disk& disk, int directory, const ManifestTopic& topic,
+                  std::uint32_t partition) noexcept
+      : disk_{&disk},
+        directory_{directory},
+        salt_{topic.salt},
+        file_bytes_{topic.file_bytes},
+        access_{topic.mode, topic.file_group},
+        partition_{partition} {}
+
+  // Begins a generation. Its first file is made with its first frame. Everything before
+  // `base_offset` must be on the medium, up to `previous_end`, or be lost. `is_first`: the
+  // partition has no other file.
+  void begin(std::uint64_t generation, std::uint64_t base_offset, std::uint64_t previous_end,
+             bool is_first) noexcept {
+    file_ = {};
+    generation_ = generation;
+    end_offset_ = durable_offset_ = base_offset;
+    previous_end_ = previous_end;
+    is_first_ = is_first;
+  }
+
+  // Continues the file of a keeper that handed over, behind its last frame. `durable_offset` is
+  // what that keeper had synced, and `newest_ms` what its last frame said.
+  Result<void> resume(const SegmentName& name, std::uint64_t file_bytes, std::uint64_t end_offset,
+                      std::uint64_t durable_offset, std::int64_t newest_ms) {
+    auto file = disk_->open(directory_, name.text().c_str(), O_RDWR, 0);
+    if (!file) return file.error();
+    file_ = std::move(*file);
+    name_ = name;
+    generation_ = name.generation;
+    at_ = started_ = file_bytes;
+    end_offset_ = end_offset;
+    durable_offset_ = durable_offset;
+    newest_ms_ = newest_ms;
+    has_new_name_ = true;  // It may not have been synced.
+    return {};
+  }
+
+  // Appends one frame, which continues at end_offset(): `bytes` is a multiple of 16, at most
+  // kMaxFrame.
+  //   no_space  the disk is full; the same frame can be tried again
+  Result<void> append(const FrameFacts& facts, std::span<const std::byte> bytes) {
+    LEAT_ASSERT(facts.first_offset == end_offset_ && bytes.size() % kGranule == 0);
+    const std::uint64_t size = padded_frame(bytes.size());
+    if (file_ && at_ > sizeof(SegmentHeader) && at_ + size > file_bytes_) {
+      if (auto done = finish_file(); !done) return done;
+    }
+    if (!file_) {
+      if (auto made = make_segment(facts.first_offset, size); !made) return made;
+    }
+    FrameHeader header{};
+    header.magic = kFrameMagic;
+    header.payload_crc = payload_checksum(bytes);
+    header.bytes = static_cast<std::uint32_t>(bytes.size());
+    header.window_key = facts.window_key;
+    header.position = facts.position;
+    header.first_offset = facts.first_offset;
+    header.durable_offset = durable_offset_;
+    header.offsets = facts.offsets;
+    header.records = facts.records;
+    header.newest_ms = std::max(newest_ms_, facts.newest_ms);
+    header.header_crc = FramesOf{salt_, name_}.header_checksum(header, at_);
+    if (auto written = write_frame(header, bytes); !written) return written;
+    LEAT_CRASH_POINT("store: frame written");
+    at_ += size;
+    end_offset_ = facts.first_offset + facts.offsets;
+    newest_ms_ = header.newest_ms;
+    if (at_ - started_ >= kStartWriting) {
+      disk_->start_writing(file_.get(), started_, at_ - started_);
+      started_ = at_;
+    }
+    return {};
+  }
+
+  // Returns once everything appended is on the medium. After an error it is never tried again.
+  Result<void> sync() {
+    if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
+    const std::uint64_t end = end_offset_;
+    if (auto synced = disk_->sync(file_.get()); !synced) return synced;
+    LEAT_CRASH_POINT("store: file synced");
+    if (has_new_name_) {
+      if (auto synced = disk_->sync_directory(directory_); !synced) return synced;
+      has_new_name_ = false;
+    }
+    durable_offset_ = end;
+    return {};
+  }
+
+  // Ends the file: cuts off what was allocated and not used, and syncs. Before a clean close; and
+  // when a file is full. The next frame begins a new file.
+  Result<void> finish_file() {
+    if (!file_) return {};
+    if (auto cut = disk_->truncate(file_.get(), at_); !cut) return cut;
+    LEAT_CRASH_POINT("store: file cut");
+    has_new_name_ = true;  // So that sync() does its work even if all frames are synced.
+    if (auto synced = sync(); !synced) return synced;
+    previous_end_ = end_offset_;
+    is_first_ = false;
+    file_ = {};
+    return {};
+  }
+
+  bool has_file() const noexcept { return static_cast<bool>(file_); }
+  std::uint64_t generation() const noexcept { return generation_; }
+  std::uint64_t end_offset() const noexcept { return end_offset_; }
+  std::uint64_t durable_offset() const noexcept { return durable_offset_; }
+  std::int64_t newest_ms() const noexcept { return newest_ms_; }
+  const SegmentName& file_name() const noexcept { return name_; }
+  std::uint64_t file_position() const noexcept { return at_; }
+
+ private:
+  static constexpr std::uint64_t kFirstFile = std::uint64_t{1} << 20;
+  // The disk is kept busy in pieces of this size, so that the sync of a full file waits for little.
+  static constexpr std::uint64_t kStartWriting = std::uint64_t{8} << 20;
+
+  Result<void> make_segment(std::uint64_t base_offset, std::uint64_t frame_size) {
+    const SegmentName name{partition_, base_offset, generation_};
+    const std::string text = name.text();
+    // One that this keeper began and could not finish is made anew.
+    auto file = make_file(*disk_, directory_, text.c_str(), O_TRUNC, access_);
+    if (!file) return file.error();
+    LEAT_CRASH_POINT("store: file made");
+    const std::uint64_t wanted = is_first_ ? std::min(kFirstFile, file_bytes_) : file_bytes_;
+    SegmentHeader header{};
+    header.magic = kSegmentMagic;
+    header.version = kStoreVersion;
+    header.salt = salt_;
+    header.generation = generation_;
+    header.base_offset = base_offset;
+    header.previous_end = previous_end_;
+    header.created_ms = wall_clock_ms();
+    header.partition = partition_;
+    header.crc = crc32c(0, &header, sizeof(header));
+    auto done = disk_->allocate(file->get(), std::max(wanted, sizeof(header) + frame_size));
+    if (done) done = disk_->write(file->get(), bytes_of(header), 0);
+    if (!done) {
+      (void)disk_->delete_file(directory_, text.c_str());
+      return done;
+    }
+    LEAT_CRASH_POINT("store: file begun");
+    file_ = std::move(*file);
+    name_ = name;
+    at_ = sizeof(header);
+    started_ = 0;
+    newest_ms_ = kNoTimestamp;
+    has_new_name_ = true;
+    return {};
+  }
+
+  Result<void> write_frame(const FrameHeader& header, std::span<const std::byte> bytes) {
+    static constexpr std::byte kZeros[kFrameAlignment]{};
+    const std::size_t padding = padded_frame(bytes.size()) - sizeof(header) - bytes.size();
+    const Disk::Part parts[] = {bytes_of(header), bytes, {kZeros, padding}};
+    return disk_->write(file_.get(), parts, at_);
+  }
+
+  Disk* disk_;
+  int directory_;
+  std::uint64_t salt_;
+  std::uint64_t file_bytes_;
+  FileAccess access_;
+  std::uint32_t partition_;
+
+  std::uint64_t generation_ = 0;
+  std::uint64_t end_offset_ = 0;      // of all frames
+  std::uint64_t durable_offset_ = 0;  // of those that are on the medium
+  std::uint64_t previous_end_ = 0;    // for the header of the next file
+  bool is_first_ = false;
+
+  Fd file_;  // The last file; none if the next frame begins one.
+  SegmentName name_;
+  std::uint64_t at_ = 0;       // where the next frame goes
+  std::uint64_t started_ = 0;  // the kernel was asked to write everything before
+  std::int64_t newest_ms_ = kNoTimestamp;
+  bool has_new_name_ = false;  // The file's name is not on the medium yet.
+};
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,313 @@
+// Finds where each partition ends after a crash, and cuts off what was never written whole.
+//
+//     auto recovered = recover(disk, directory, manifest);   // with the data lock held exclusively
+//     recovered->partitions[0].next_offset;
+//
+// docs/internals/store.md, "Cut or damage", says why this loses nothing that was durable.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/crash_point.hpp"
+#include "leat/store/frame_records.hpp"
+#include "leat/store/manifest.hpp"
+#include "leat/store/stored_frames.hpp"
+
+namespace leat::inline v0::detail {
+
+// How far new offsets are reserved beyond those that were given out.
+inline constexpr std::uint64_t kReservedOffsets = std::uint64_t{1} << 24;
+
+// Where a partition ends.
+struct PartitionEnd {
+  std::uint64_t frames_end = 0;   // offset behind the last whole frame
+  std::uint64_t next_offset = 0;  // of the next record; what lies between is lost
+  FramePlace place;               // of the end: the frames after it are cut off
+  bool has_file = false;
+  bool is_clean = false;      // Closed in order, and nothing was changed since.
+  std::uint64_t damaged = 0;  // offsets in gaps `damaged`, of those looked at
+  std::uint64_t cut_bytes = 0;
+  std::uint64_t cut_records = 0;  // in whole frames that are cut off
+};
+
+struct Recovered {
+  std::uint64_t generation = 0;  // greater than that of every file
+  std::vector<PartitionEnd> partitions;
+
+  std::uint64_t cut_bytes() const noexcept { return sum(&PartitionEnd::cut_bytes); }
+  std::uint64_t cut_records() const noexcept { return sum(&PartitionEnd::cut_records); }
+  std::uint64_t damaged() const noexcept { return sum(&PartitionEnd::damaged); }
+
+ private:
+  std::uint64_t sum(std::uint64_t PartitionEnd::*what) const noexcept {
+    std::uint64_t total = 0;
+    for (const PartitionEnd& one : partitions) total += one.*what;
+    return total;
+  }
+};
+
+// Reads what was written since the checkpoint, and finds where it ends. Changes nothing.
+//
+// Bytes that are no whole frame are damage if they lie before something that is known to have been
+// on the medium: before the checkpoint, or before what a later frame calls durable. Otherwise they
+// are the end.
+class EndFinder {
+ public:
+  EndFinder(Disk& disk, StoredFrames& frames, const CheckpointPartition& checkpoint, bool is_known,
+            bool is_clean) noexcept
+      : disk_{disk},
+        frames_{frames},
+        checkpoint_{checkpoint},
+        is_known_{is_known},
+        is_clean_{is_clean} {}
+
+  Result<PartitionEnd> find() {
+    PartitionEnd end;
+    end.has_file = !frames_.files().live.empty();
+    if (auto placed = go_to_checkpoint(end); !placed) return placed.error();
+    if (!end.is_clean) {
+      if (auto walked = walk(end); !walked) return walked.error();
+    }
+    end.frames_end = end.place.offset;
+    // Without a checkpoint nobody knows what was given out, but it was less than this.
+    std::uint64_t next = checkpoint_.reserved_offset;
+    if (end.is_clean) next = checkpoint_.durable_offset;
+    if (!is_known_ && end.has_file) next = end.frames_end + kReservedOffsets;
+    end.next_offset = std::max(end.frames_end, next);
+    return end;
+  }
+
+ private:
+  // Everything before the checkpoint's place is on the medium. Without that place: from the start.
+  Result<void> go_to_checkpoint(PartitionEnd& end) {
+    const auto& live = frames_.files().live;
+    const SegmentName name{frames_.partition(), checkpoint_.file_base, checkpoint_.file_generation};
+    const auto found = std::find(live.begin(), live.end(), name);
+    if (checkpoint_.file_generation == 0 || found == live.end()) {
+      end.is_clean = is_clean_ && checkpoint_.file_generation == 0 && live.empty();
+      end.place = frames_.place();
+      if (end.is_clean) end.place.offset = checkpoint_.frames_end;
+      return {};
+    }
+    const FramePlace place{static_cast<std::size_t>(found - live.begin()), checkpoint_.file_bytes,
+                           checkpoint_.frames_end};
+    frames_.go_to(place);
+    auto reader = frames_.file_reader();
+    if (!reader) return reader.error();
+    auto size = disk_.size((*reader)->file());
+    if (!size) return size.error();
+    if (*size >= place.at) {
+      end.place = place;
+      end.is_clean = is_clean_ && *size == place.at && place.file + 1 == live.size();
+      return {};
+    }
+    // Shorter than it was: damage. Looks at the whole file.
+    frames_.go_to({place.file, sizeof(SegmentHeader), name.base_offset});
+    end.place = frames_.place();
+    return {};
+  }
+
+  Result<void> walk(PartitionEnd& end) {
+    struct Bad {
+      FramePlace place;
+      std::uint64_t count;
+    };
+    std::vector<Bad> undecided;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> whole;  // offset behind a frame, records
+    const auto decide = [&](std::uint64_t durable) {
+      while (!undecided.empty() && undecided.front().place.offset < durable) {
+        end.damaged += undecided.front().count;
+        undecided.erase(undecided.begin());
+      }
+      if (undecided.empty()) whole.clear();
+    };
+    for (;;) {
+      auto step = frames_.next();
+      if (!step) return step.error();
+      if (step->kind == FrameStep::end) {
+        end.place = step->place;
+        break;
+      }
+      if (step->kind == FrameStep::frame) {
+        if (!undecided.empty())
+          whole.emplace_back(step->place.offset + step->found.header.offsets,
+                             step->found.header.records);
+        decide(step->found.header.durable_offset);
+      } else if (step->reason == GapReason::damaged) {
+        undecided.push_back({step->place, step->count});
+      }
+    }
+    decide(checkpoint_.frames_end);
+    if (!undecided.empty()) {
+      end.place = undecided.front().place;
+      for (const auto& [behind, records] : whole)
+        if (behind > end.place.offset) end.cut_records += records;
+    }
+    if (end.place.offset < checkpoint_.frames_end) {
+      end.damaged += checkpoint_.frames_end - end.place.offset;
+      end.place.offset = checkpoint_.frames_end;
+    }
+    return {};
+  }
+
+  Disk& disk_;
+  StoredFrames& frames_;
+  const CheckpointPartition& checkpoint_;
+  bool is_known_;
+  bool is_clean_;
+};
+
+// Moves what follows a partition's end into files cut-…
+class Cutter {
+ public:
+  Cutter(Disk& disk, int directory, const Manifest& manifest, StoredFrames& frames) noexcept
+      : disk_{disk}, directory_{directory}, manifest_{manifest}, frames_{frames} {}
+
+  Result<void> cut(PartitionEnd& end) {
+    const auto& live = frames_.files().live;
+    // The last file first: if we die meanwhile, the next recovery finds the same end.
+    for (std::size_t file = live.size(); file-- > end.place.file + 1;) {
+      const std::string name = live[file].text();
+      auto size = size_of(name);
+      if (!size) return size.error();
+      end.cut_bytes += *size;
+      const std::string to = std::string{kCutPrefix} + name;
+      if (auto done = disk_.rename(directory_, name.c_str(), to.c_str()); !done) return done;
+      LEAT_CRASH_POINT("recovery: file put aside");
+    }
+    if (auto done = cut_file(end); !done) return done;
+    return disk_.sync_directory(directory_);
+  }
+
+ private:
+  Result<std::uint64_t> size_of(const std::string& name) {
+    auto file = disk_.open(directory_, name.c_str(), O_RDONLY, 0);
+    if (!file) return file.error();
+    return disk_.size(file->get());
+  }
+
+  // Copies the end of the last file into a file of its own, and cuts it off.
+  Result<void> cut_file(PartitionEnd& end) {
+    frames_.go_to(end.place);
+    auto reader = frames_.file_reader();
+    if (!reader) return reader.error();
+    auto data_end = (*reader)->end_of_data(end.place.at);
+    if (!data_end) return data_end.error();
+    auto file = disk_.open(directory_, (*reader)->name().text().c_str(), O_RDWR, 0);
+    if (!file) return file.error();
+    if (*data_end > end.place.at) {
+      auto copied = copy(file->get(), (*reader)->name(), end.place.at, *data_end);
+      if (!copied) return copied;
+      end.cut_bytes += *data_end - end.place.at;
+    }
+    LEAT_CRASH_POINT("recovery: tail copied");
+    // Not before the copy is on the medium.
+    auto size = disk_.size(file->get());
+    if (!size) return size.error();
+    if (*size > end.place.at) {
+      if (auto cut = disk_.truncate(file->get(), end.place.at); !cut) return cut;
+    }
+    LEAT_CRASH_POINT("recovery: tail cut");
+    return disk_.sync(file->get());
+  }
+
+  Result<void> copy(int from, const SegmentName& name, std::uint64_t at, std::uint64_t end) {
+    const std::string text = std::string{kCutPrefix} + name.text() + '-' + std::to_string(at);
+    auto file = make_file(disk_, directory_, text.c_str(), O_TRUNC, manifest_.access());
+    if (!file) return file.error();
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(end - at, std::uint64_t{1} << 20));
+    for (std::uint64_t done = 0; at + done < end;) {
+      const std::uint64_t size = std::min<std::uint64_t>(buffer.size(), end - at - done);
+      auto read = disk_.read(from, buffer.data(), size, at + done);
+      if (!read) return read.error();
+      if (*read == 0) break;
+      auto written = disk_.write(file->get(), Disk::Part{buffer.data(), *read}, done);
+      if (!written) return written;
+      done += *read;
+    }
+    if (auto synced = disk_.sync(file->get()); !synced) return synced;
+    return disk_.sync_directory(directory_);
+  }
+
+  Disk& disk_;
+  int directory_;
+  const Manifest& manifest_;
+  StoredFrames& frames_;
+};
+
+// The highest generation of any file in the directory, cut ones included.
+inline std::uint64_t last_generation(const std::vector<std::string>& names,
+                                     const Checkpoint& checkpoint) {
+  std::uint64_t last = checkpoint.state.generation;
+  for (std::string_view text : names) {
+    if (text.starts_with(kCutPrefix)) text = text.substr(kCutPrefix.size(), kSegmentNameSize);
+    if (const auto name = SegmentName::parse(text)) last = std::max(last, name->generation);
+  }
+  return last;
+}
+
+// Finds the end of every partition without changing anything.
+//   corrupt       the manifest or the checkpoint contradicts itself
+//   io_error, …   a file can't be read
+inline Result<Recovered> find_ends(Disk& disk, int directory, const Manifest& manifest,
+                                   const CheckpointFile& file) {
+  const Checkpoint& checkpoint = file.value();
+  auto names = names_in(directory);
+  if (!names) return names.error();
+  auto lists = list_segments(directory, manifest.topic.partition_count);
+  if (!lists) return lists.error();
+  Recovered recovered;
+  recovered.generation = last_generation(*names, checkpoint) + 1;
+  if (recovered.generation > kMaxGeneration) return Errc::corrupt;
+  for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
+    StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
+    EndFinder finder{disk, frames, checkpoint.partitions[i], file.is_known(),
+                     checkpoint.state.is_clean == 1};
+    auto end = finder.find();
+    if (!end) return end.error();
+    recovered.partitions.push_back(*end);
+  }
+  return recovered;
+}
+
+// Makes a topic whole after any crash: cuts off what was never written whole, then stores a
+// checkpoint. Nobody else may have the topic open. A topic that was closed in order only gets a new
+// checkpoint.
+inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& manifest) {
+  auto file = CheckpointFile::load(disk, directory, manifest);
+  if (!file) return file.error();
+  auto recovered = find_ends(disk, directory, manifest, *file);
+  if (!recovered) return recovered;
+  auto lists = list_segments(directory, manifest.topic.partition_count);
+  if (!lists) return lists.error();
+  Checkpoint checkpoint = file->value();
+  checkpoint.state = {recovered->generation, 0, 0, 0};
+  for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
+    PartitionEnd& end = recovered->partitions[i];
+    StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
+    if (!end.is_clean && end.has_file) {
+      auto cut = Cutter{disk, directory, manifest, frames}.cut(end);
+      if (!cut) return cut.error();
+    }
+    CheckpointPartition& part = checkpoint.partitions[i];
+    part.durable_offset = end.next_offset;
+    part.reserved_offset = end.next_offset + kReservedOffsets;
+    part.frames_end = end.frames_end;
+    if (end.has_file) {
+      const SegmentName& name = frames.files().live[end.place.file];
+      part.file_base = name.base_offset;
+      part.file_generation = name.generation;
+      part.file_bytes = end.place.at;
+    }
+  }
+  LEAT_CRASH_POINT("recovery: partitions cut");
+  if (auto stored = file->store(disk, directory, std::move(checkpoint)); !stored)
+    return stored.error();
+  return recovered;
+}
+
+}  // namespace leat::inline v0::detail

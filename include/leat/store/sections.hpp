@@ -1,0 +1,227 @@
+// Files of named sections with a checksum, kept twice: the manifest and the checkpoint.
+//
+//     auto pair = SectionsPair::load(disk, directory, kCheckpoint, kCheckpointMagic);
+//     pair->newest()->find("partitions");
+//     pair->replace_older(disk, directory, kCheckpoint, kCheckpointMagic, sections, access);
+//
+// Each file is written in place. A crash meanwhile may spoil it, but not the other one.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "leat/base/crc32c.hpp"
+#include "leat/format/store_layout.hpp"
+#include "leat/os/disk.hpp"
+
+namespace leat::inline v0::detail {
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) noexcept {
+  return std::as_bytes(std::span{&value, 1});
+}
+
+struct Section {
+  std::string_view name;
+  std::span<const std::byte> data;
+};
+
+// Access rights of a new file.
+struct FileAccess {
+  ::mode_t mode = 0600;
+  std::int64_t group = -1;  // -1: the creator's
+};
+
+// Opens a file for writing, and makes it if it is missing.
+inline Result<Fd> make_file(Disk& disk, int directory, const char* name, int flags,
+                            const FileAccess& access) noexcept {
+  auto file = disk.open(directory, name, O_RDWR | O_CREAT | flags, 0600);
+  if (!file || (access.mode == 0600 && access.group < 0)) return file;
+  if (auto set = set_access(file->get(), access.mode, access.group); !set) return set.error();
+  return file;
+}
+
+// The content of one such file, checked.
+class SectionsFile {
+ public:
+  //   not_found     there is no such file
+  //   wrong_format  it is whole, but of another version
+  //   corrupt       it is not whole
+  static Result<SectionsFile> load(Disk& disk, int directory, const char* name,
+                                   std::uint64_t magic) {
+    auto file = disk.open(directory, name, O_RDONLY, 0);
+    if (!file) return file.error();
+    auto size = disk.size(file->get());
+    if (!size) return size.error();
+    if (*size < sizeof(SectionsHeader) || *size > kMaxSectionsFile) return Errc::corrupt;
+    std::vector<std::byte> bytes(*size);
+    auto read = disk.read(file->get(), bytes.data(), bytes.size(), 0);
+    if (!read) return read.error();
+    bytes.resize(*read);
+    return parse(std::move(bytes), magic);
+  }
+
+  static Result<SectionsFile> parse(std::vector<std::byte> bytes, std::uint64_t magic) {
+    SectionsFile file;
+    if (bytes.size() < sizeof(SectionsHeader)) return Errc::corrupt;
+    std::memcpy(&file.header_, bytes.data(), sizeof(SectionsHeader));
+    const SectionsHeader& header = file.header_;
+    if (header.magic != magic || header.size < sizeof(header) || header.size > bytes.size())
+      return Errc::corrupt;
+    bytes.resize(header.size);  // A longer one may have been here before.
+    if (checksum(bytes) != header.crc) return Errc::corrupt;
+    if (header.version != kStoreVersion || header.count > kMaxSections) return Errc::wrong_format;
+    file.bytes_ = std::move(bytes);
+    std::size_t at = sizeof(SectionsHeader);
+    for (std::uint32_t i = 0; i < header.count; ++i) {
+      const auto section = file.section_at(at);
+      if (!section) return Errc::corrupt;
+      file.sections_.push_back(*section);
+      at = next_section(at, section->data.size());
+    }
+    if (at != file.bytes_.size()) return Errc::corrupt;
+    return file;
+  }
+
+  static std::vector<std::byte> format(std::uint64_t magic, std::uint64_t sequence,
+                                       std::span<const Section> sections) {
+    SectionsHeader header{
+        magic, kStoreVersion, 0, sequence, 0, static_cast<std::uint32_t>(sections.size())};
+    std::vector<std::byte> bytes(sizeof(header));
+    for (const Section& section : sections) {
+      SectionName name{};
+      std::memcpy(name.name, section.name.data(), std::min(section.name.size(), sizeof name.name));
+      name.size = static_cast<std::uint32_t>(section.data.size());
+      const std::size_t at = bytes.size();
+      bytes.resize(next_section(at, section.data.size()));
+      std::memcpy(bytes.data() + at, &name, sizeof(name));
+      if (!section.data.empty())
+        std::memcpy(bytes.data() + at + sizeof(name), section.data.data(), section.data.size());
+    }
+    header.size = static_cast<std::uint32_t>(bytes.size());
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    header.crc = checksum(bytes);
+    std::memcpy(bytes.data(), &header, sizeof(header));
+    return bytes;
+  }
+
+  SectionsFile(SectionsFile&&) noexcept = default;
+  SectionsFile& operator=(SectionsFile&&) noexcept = default;
+
+  std::uint64_t sequence() const noexcept { return header_.sequence; }
+  std::span<const Section> sections() const noexcept { return sections_; }
+
+  // The data of a section; nothing if there is none of that name.
+  std::optional<std::span<const std::byte>> find(std::string_view name) const noexcept {
+    for (const Section& section : sections_) {
+      if (section.name == name) return section.data;
+    }
+    return std::nullopt;
+  }
+  // Copies the start of a section into `value`. False if it is missing or shorter.
+  template <class T>
+  bool get(std::string_view name, T& value) const noexcept {
+    const auto data = find(name);
+    if (!data || data->size() < sizeof(T)) return false;
+    std::memcpy(&value, data->data(), sizeof(T));
+    return true;
+  }
+
+ private:
+  SectionsFile() noexcept = default;
+
+  static std::size_t next_section(std::size_t at, std::size_t size) noexcept {
+    return at + sizeof(SectionName) + (size + 7) / 8 * 8;
+  }
+  static std::uint32_t checksum(std::span<const std::byte> bytes) noexcept {
+    constexpr std::size_t kAt = offsetof(SectionsHeader, crc);
+    const std::uint32_t zero = 0;
+    std::uint32_t sum = crc32c(0, bytes.data(), kAt);
+    sum = crc32c(sum, &zero, sizeof(zero));
+    return crc32c(sum, bytes.data() + kAt + sizeof(zero), bytes.size() - kAt - sizeof(zero));
+  }
+  std::optional<Section> section_at(std::size_t at) const noexcept {
+    SectionName name{};
+    if (bytes_.size() - at < sizeof(name)) return std::nullopt;
+    std::memcpy(&name, bytes_.data() + at, sizeof(name));
+    if (bytes_.size() - at - sizeof(name) < (std::size_t{name.size} + 7) / 8 * 8)
+      return std::nullopt;
+    const char* text = reinterpret_cast<const char*>(bytes_.data() + at);
+    return Section{{text, ::strnlen(text, sizeof name.name)},
+                   {bytes_.data() + at + sizeof(name), name.size}};
+  }
+
+  SectionsHeader header_{};
+  std::vector<std::byte> bytes_;
+  std::vector<Section> sections_;  // Views of bytes_, which a move does not relocate.
+};
+
+// The two files "<name>-0" and "<name>-1".
+class SectionsPair {
+ public:
+  //   not_found     there is neither
+  //   wrong_format  one of them is of another version
+  //   corrupt       none is whole
+  static Result<SectionsPair> load(Disk& disk, int directory, const std::string& name,
+                                   std::uint64_t magic) {
+    SectionsPair pair;
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto file = SectionsFile::load(disk, directory, file_name(name, i).c_str(), magic);
+      if (!file) {
+        pair.errors_[i] = file.error();
+        if (file.error() == Errc::wrong_format) return file.error();
+        continue;
+      }
+      if (!pair.newest_ || file->sequence() > pair.newest_->sequence()) {
+        pair.newest_ = std::move(*file);
+        pair.index_ = i;
+      }
+    }
+    if (pair.newest_) return pair;
+    const auto& [first, second] = pair.errors_;
+    return first == Errc::not_found ? second : first;
+  }
+
+  // A pair of which nothing was written yet.
+  SectionsPair() noexcept = default;
+
+  const SectionsFile& newest() const noexcept { return *newest_; }
+  // Why that one can't be used; ok if it can.
+  Error error(std::size_t index) const noexcept { return errors_[index]; }
+  static std::string file_name(const std::string& name, std::size_t index) {
+    return name + '-' + std::to_string(index);
+  }
+
+  // Writes the sections over the older file, and waits until they are on the medium.
+  Result<void> replace_older(Disk& disk, int directory, const std::string& name,
+                             std::uint64_t magic, std::span<const Section> sections,
+                             const FileAccess& access) {
+    const std::size_t target = newest_ ? 1 - index_ : 0;
+    const std::uint64_t sequence = newest_ ? newest_->sequence() + 1 : 1;
+    auto bytes = SectionsFile::format(magic, sequence, sections);
+    auto file = make_file(disk, directory, file_name(name, target).c_str(), 0, access);
+    if (!file) return file.error();
+    if (auto written = disk.write(file->get(), bytes, 0); !written) return written;
+    if (auto cut = disk.truncate(file->get(), bytes.size()); !cut) return cut;
+    if (auto synced = disk.sync(file->get()); !synced) return synced;
+    auto parsed = SectionsFile::parse(std::move(bytes), magic);
+    if (!parsed) return parsed.error();
+    newest_ = std::move(*parsed);
+    errors_[target] = {};
+    index_ = target;
+    return {};
+  }
+
+ private:
+  std::optional<SectionsFile> newest_;
+  std::size_t index_ = 0;  // Of the newest.
+  std::array<Error, 2> errors_{};
+};
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,167 @@
+// Reads the frames of one segment file. Every frame is checked before anything in it is used.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "leat/os/disk.hpp"
+#include "leat/store/frame.hpp"
+
+namespace leat::inline v0::detail {
+
+// A whole frame. `payload` is aligned to 16 bytes and valid until the next call on the reader.
+struct Frame {
+  FrameHeader header{};
+  std::uint64_t at = 0;  // place in the file
+  const std::byte* payload = nullptr;
+
+  std::uint64_t end() const noexcept { return at + padded_frame(header.bytes); }
+};
+
+class SegmentReader {
+ public:
+  static Result<SegmentReader> open(Disk& disk, int directory, const SegmentName& name,
+                                    std::uint64_t salt) {
+    auto file = disk.open(directory, name.text().c_str(), O_RDONLY, 0);
+    if (!file) return file.error();
+    return SegmentReader{disk, std::move(*file), name, salt};
+  }
+
+  // A reader without a file: every call fails.
+  SegmentReader() noexcept = default;
+
+  const SegmentName& name() const noexcept { return name_; }
+  int file() const noexcept { return file_.get(); }
+  bool is_open() const noexcept { return static_cast<bool>(file_); }
+
+  // Drops bytes read ahead: needed before reading what was written since.
+  void forget() noexcept { held_ = 0; }
+
+  // The file's header; nothing if it is damaged or belongs to another file.
+  Result<std::optional<SegmentHeader>> header() {
+    auto bytes = get(0, sizeof(SegmentHeader));
+    if (!bytes) return bytes.error();
+    SegmentHeader header{};
+    if (bytes->size() < sizeof(header)) return std::optional<SegmentHeader>{};
+    std::memcpy(&header, bytes->data(), sizeof(header));
+    if (!is_whole(header)) return std::optional<SegmentHeader>{};
+    return std::optional{header};
+  }
+
+  // The frame at place `at`; nothing if there is no whole one.
+  Result<std::optional<Frame>> read(std::uint64_t at) {
+    Frame frame;
+    frame.at = at;
+    auto has_header = look(at, frame.header);
+    if (!has_header) return has_header.error();
+    if (!*has_header) return std::optional<Frame>{};
+    auto bytes = get(at, padded_frame(frame.header.bytes));
+    if (!bytes) return bytes.error();
+    if (bytes->size() < padded_frame(frame.header.bytes)) return std::optional<Frame>{};
+    frame.payload = bytes->data() + sizeof(FrameHeader);
+    if (!is_payload_whole(frame.header, frame.payload)) return std::optional<Frame>{};
+    return std::optional{frame};
+  }
+
+  // The first whole frame at `at` or behind it.
+  Result<std::optional<Frame>> find(std::uint64_t at) {
+    for (;;) {
+      auto place = find_header(at, ~std::uint64_t{0});
+      if (!place) return place.error();
+      if (!*place) return std::optional<Frame>{};
+      auto frame = read((*place)->at);
+      if (!frame || *frame) return frame;
+      at = (*place)->at + kFrameAlignment;
+    }
+  }
+
+  // The first frame header at `at` or behind it, and before `limit`. Its payload is not read.
+  Result<std::optional<Frame>> find_header(std::uint64_t at, std::uint64_t limit) {
+    at = (at + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+    for (; at < limit; at += kFrameAlignment) {
+      auto bytes = get(at, sizeof(FrameHeader));
+      if (!bytes) return bytes.error();
+      if (bytes->size() < sizeof(FrameHeader)) break;
+      Frame frame;
+      frame.at = at;
+      if (read_frame_header(frames_, bytes->data(), at, frame.header)) return std::optional{frame};
+    }
+    return std::optional<Frame>{};
+  }
+
+  // Where the last byte that is not zero ends, or `from` if there is none behind.
+  Result<std::uint64_t> end_of_data(std::uint64_t from) {
+    std::uint64_t end = from;
+    for (std::uint64_t at = from;;) {
+      auto bytes = get(at, kReadAhead);
+      if (!bytes) return bytes.error();
+      if (bytes->empty()) return end;
+      for (std::size_t i = bytes->size(); i > 0; --i) {
+        if ((*bytes)[i - 1] == std::byte{0}) continue;
+        end = at + i;
+        break;
+      }
+      at += bytes->size();
+    }
+  }
+
+ private:
+  static constexpr std::size_t kReadAhead = std::size_t{1} << 20;
+
+  SegmentReader(Disk& disk, Fd file, const SegmentName& name, std::uint64_t salt) noexcept
+      : disk_{&disk}, file_{std::move(file)}, name_{name}, frames_{salt, name} {}
+
+  bool is_whole(const SegmentHeader& header) const noexcept {
+    SegmentHeader unsealed = header;
+    unsealed.crc = 0;
+    return header.magic == kSegmentMagic && header.version == kStoreVersion &&
+           header.crc == crc32c(0, &unsealed, sizeof(unsealed)) && header.salt == frames_.salt &&
+           header.generation == name_.generation && header.base_offset == name_.base_offset &&
+           header.partition == name_.partition && header.previous_end <= header.base_offset;
+  }
+
+  Result<bool> look(std::uint64_t at, FrameHeader& header) {
+    if (at % kFrameAlignment != 0) return false;
+    auto bytes = get(at, sizeof(FrameHeader));
+    if (!bytes) return bytes.error();
+    return bytes->size() == sizeof(FrameHeader) &&
+           read_frame_header(frames_, bytes->data(), at, header);
+  }
+
+  // Up to `size` bytes from `at` on; fewer at the end of the file. Reads ahead. `at` is a multiple
+  // of kFrameAlignment.
+  Result<std::span<const std::byte>> get(std::uint64_t at, std::uint64_t size) {
+    if (!file_) return Errc::not_found;
+    if (at < held_at_ || at + size > held_at_ + held_) {
+      // A damaged size must not make us ask for more memory than the file has bytes.
+      const std::uint64_t wanted = std::max<std::uint64_t>(size, kReadAhead);
+      if (wanted > kReadAhead) {
+        auto all = disk_->size(file_.get());
+        if (!all) return all.error();
+        if (at + size > *all) return std::span<const std::byte>{};
+      }
+      if (buffer_.size() < wanted) buffer_.resize(wanted);
+      held_ = 0;
+      auto read = disk_->read(file_.get(), buffer_.data(), wanted, at);
+      if (!read) return read.error();
+      held_at_ = at;
+      held_ = *read;
+    }
+    const std::size_t from = at - held_at_;
+    return std::span<const std::byte>{buffer_}.subspan(from,
+                                                       std::min<std::uint64_t>(size, held_ - from));
+  }
+
+  Disk* disk_ = nullptr;
+  Fd file_;
+  SegmentName name_;
+  FramesOf frames_;
+  std::vector<std::byte> buffer_;
+  std::uint64_t held_at_ = 0;  // The buffer has the file's bytes from here on,
+  std::uint64_t held_ = 0;     // that many.
+};
+
+}  // namespace leat::inline v0::detail

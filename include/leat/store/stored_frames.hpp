@@ -1,0 +1,218 @@
+// The frames of one partition, in order, through all its files, and what is missing between them.
+//
+//     StoredFrames frames{disk, directory, salt, partition, sort_segments(names)};
+//     frames.seek(1000);
+//     for (;;) {
+//       auto step = frames.next();            // a frame, a gap, or the end
+//       if (!step || step->kind == FrameStep::end) break;
+//     }
+//
+// Frames find themselves: a checksum says where one begins. So a file needs no index, damage is
+// left at the next whole frame, and an offset is found by halving.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "leat/record.hpp"
+#include "leat/store/segment_reader.hpp"
+
+namespace leat::inline v0::detail {
+
+// A place between two frames.
+struct FramePlace {
+  std::size_t file = 0;                      // index into SegmentList::live
+  std::uint64_t at = sizeof(SegmentHeader);  // in that file
+  std::uint64_t offset = 0;                  // of the first record behind
+};
+
+struct FrameStep {
+  enum Kind { frame, gap, end } kind = end;
+  FramePlace place;  // Where the frame or the gap begins, or where all frames end.
+  Frame found;       // Kind frame.
+  // Kind gap: offsets from place.offset on, `damaged` or `lost`. In a file without a successor,
+  // `damaged` may as well be a tail that was never written whole: the caller knows.
+  std::uint64_t count = 0;
+  GapReason reason = GapReason::damaged;
+};
+
+class StoredFrames {
+ public:
+  StoredFrames(Disk& disk, int directory, std::uint64_t salt, std::uint32_t partition,
+               SegmentList files)
+      : disk_{&disk},
+        directory_{directory},
+        salt_{salt},
+        partition_{partition},
+        files_{std::move(files)} {
+    if (!files_.live.empty()) place_.offset = files_.live.front().base_offset;
+  }
+
+  const SegmentList& files() const noexcept { return files_; }
+  std::uint32_t partition() const noexcept { return partition_; }
+  const FramePlace& place() const noexcept { return place_; }
+
+  // Continues at a place that is known, for example from a checkpoint.
+  void go_to(const FramePlace& place) noexcept {
+    if (place.file != place_.file) reader_ = {};
+    place_ = place;
+  }
+
+  // Goes to the frame that contains an offset, or to one before it. Below the oldest record: to that.
+  Result<void> seek(std::uint64_t offset) {
+    FramePlace place;
+    while (place.file + 1 < files_.live.size() && files_.limit(place.file) <= offset) ++place.file;
+    if (files_.live.empty()) return {};
+    place.offset = files_.live[place.file].base_offset;
+    go_to(place);
+    return seek_in_file(
+        [offset](const FrameHeader& header) { return header.first_offset <= offset; });
+  }
+
+  // Where the frames must end, and the offset of the next record: from the checkpoint, if known. Then
+  // what is missing at the end is a gap as well.
+  void expect_end(std::uint64_t frames_end, std::uint64_t next_offset) noexcept {
+    frames_end_ = frames_end;
+    next_offset_ = next_offset;
+  }
+
+  // Steps to the next frame, over the next gap, or to the end.
+  Result<FrameStep> next() {
+    while (place_.file < files_.live.size()) {
+      if (auto opened = open_file(); !opened) return opened.error();
+      auto frame = next_frame();
+      if (!frame) return frame.error();
+      if (*frame) {
+        if ((*frame)->header.first_offset == place_.offset) return take(**frame);
+        const FrameStep step = missing((*frame)->header.first_offset, GapReason::damaged);
+        place_.at = (*frame)->at;
+        return step;
+      }
+      // Nothing more in this file.
+      if (place_.file + 1 == files_.live.size()) break;
+      auto begin = begin_of_next();
+      if (!begin) return begin.error();
+      if (place_.offset < begin->previous_end)
+        return missing(begin->previous_end, GapReason::damaged);
+      if (place_.offset < begin->base_offset) return missing(begin->base_offset, GapReason::lost);
+      go_to({place_.file + 1, sizeof(SegmentHeader), begin->base_offset});
+    }
+    if (place_.offset < frames_end_) return missing(frames_end_, GapReason::damaged);
+    if (place_.offset < next_offset_) return missing(next_offset_, GapReason::lost);
+    FrameStep step;
+    step.place = place_;
+    return step;
+  }
+
+  // The open file's header; nothing if it is damaged.
+  Result<std::optional<SegmentHeader>> file_header() {
+    if (auto opened = open_file(); !opened) return opened.error();
+    return reader_.header();
+  }
+  // The reader of the file at place().
+  Result<SegmentReader*> file_reader() {
+    if (auto opened = open_file(); !opened) return opened.error();
+    return &reader_;
+  }
+
+ private:
+  Result<void> open_file() {
+    if (reader_.is_open()) return {};
+    auto reader = SegmentReader::open(*disk_, directory_, files_.live[place_.file], salt_);
+    if (!reader) return reader.error();
+    reader_ = std::move(*reader);
+    return {};
+  }
+
+  bool counts(const FrameHeader& header) const noexcept {
+    return header.first_offset >= place_.offset &&
+           end_offset(header) > header.first_offset &&  // No overflow.
+           end_offset(header) <= files_.limit(place_.file);
+  }
+
+  // The first frame at the current place or behind it in this file that counts.
+  Result<std::optional<Frame>> next_frame() {
+    if (place_.offset >= files_.limit(place_.file)) return std::optional<Frame>{};
+    std::uint64_t at = place_.at;
+    for (;;) {
+      auto frame = reader_.read(at);
+      if (!frame) return frame;
+      if (!*frame) frame = reader_.find(at + kFrameAlignment);
+      if (!frame || !*frame || counts((*frame)->header)) return frame;
+      at = (*frame)->end();
+    }
+  }
+
+  FrameStep take(const Frame& frame) noexcept {
+    FrameStep step;
+    step.kind = FrameStep::frame;
+    step.place = {place_.file, frame.at, place_.offset};
+    step.found = frame;
+    place_.at = frame.end();
+    place_.offset = end_offset(frame.header);
+    return step;
+  }
+  FrameStep missing(std::uint64_t until, GapReason reason) noexcept {
+    FrameStep step;
+    step.kind = FrameStep::gap;
+    step.place = place_;
+    step.count = until - place_.offset;
+    step.reason = reason;
+    place_.offset = until;
+    return step;
+  }
+
+  struct Begin {
+    std::uint64_t previous_end;
+    std::uint64_t base_offset;
+  };
+  // What the file behind the current one says about its begin.
+  Result<Begin> begin_of_next() {
+    const SegmentName& name = files_.live[place_.file + 1];
+    Begin begin{name.base_offset, name.base_offset};
+    if (place_.offset >= name.base_offset) return begin;
+    auto reader = SegmentReader::open(*disk_, directory_, name, salt_);
+    if (!reader) return reader.error();
+    auto header = reader->header();
+    if (!header) return header.error();
+    if (*header) begin.previous_end = (*header)->previous_end;
+    return begin;
+  }
+
+  // Goes to the last frame of the current file whose header `is_before`, or to the start of the
+  // file. The frames for which it holds come before the others.
+  template <class IsBefore>
+  Result<void> seek_in_file(IsBefore&& is_before) {
+    if (auto opened = open_file(); !opened) return opened;
+    auto size = disk_->size(reader_.file());
+    if (!size) return size.error();
+    std::uint64_t high = *size;
+    // A frame that is larger than kProbe may be overlooked: then more is read from `low` on.
+    constexpr std::uint64_t kProbe = std::uint64_t{1} << 20;
+    while (high > place_.at + kProbe) {
+      const std::uint64_t middle = place_.at + (high - place_.at) / 2;
+      auto found = reader_.find_header(middle, std::min(high, middle + kProbe));
+      if (!found) return found.error();
+      if (*found && is_before((*found)->header) && counts((*found)->header)) {
+        place_.at = (*found)->at;
+        place_.offset = (*found)->header.first_offset;
+      } else {
+        high = middle;
+      }
+    }
+    return {};
+  }
+
+  Disk* disk_;
+  int directory_;
+  std::uint64_t salt_;
+  std::uint32_t partition_;
+  SegmentList files_;
+  FramePlace place_;
+  std::uint64_t frames_end_ = 0;
+  std::uint64_t next_offset_ = 0;
+  SegmentReader reader_;  // Of the file at place_, once it was needed.
+};
+
+}  // namespace leat::inline v0::detail

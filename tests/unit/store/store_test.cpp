@@ -1,0 +1,108 @@
+// What was written can be read, cut and damaged ends are told apart, and a topic goes on behind them.
+// If these failed, records on disk could be lost, read twice, or read wrong.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/test_store.hpp"
+
+namespace leat::test {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr std::uint64_t kKey = 0x1234'5678'9abc'def1;
+
+TEST(Store, EmptyTopicIsWhole) {
+  TestStore store;
+  EXPECT_EQ(store.read(), Lines{});
+  const auto report = store.check();
+  EXPECT_TRUE(report.findings.empty()) << report.findings.front().text;
+  EXPECT_TRUE(report.was_closed);
+}
+
+TEST(Store, RecordsBatchesAndGapsComeBack) {
+  TestStore store;
+  auto writer = store.writer();
+  LogBytes log{kKey};
+  log.record("one").batch({"two", "three"}).aborted("junk").record("").died();
+  store.append(writer, log);
+  auto more = log.next();
+  store.append(writer, more.record(std::string(1000, 'x')));
+  store.checkpoint(writer, true);
+  const Lines expected{"0 one",
+                       "1 two",
+                       "2 three",
+                       "gap 3+1 aborted",
+                       "4 ",
+                       "gap 5+1 died",
+                       "6 " + std::string(1000, 'x')};
+  EXPECT_EQ(store.read(), expected);
+  EXPECT_EQ(store.read(2), Lines(expected.begin() + 2, expected.end()));
+  const auto report = store.check();
+  EXPECT_TRUE(report.findings.empty()) << report.findings.front().text;
+  EXPECT_EQ(report.records, 5U);
+  EXPECT_EQ(report.frames, 2U);
+}
+
+// Many frames in many files: every offset can be sought.
+TEST(Store, SeeksAnyOffsetInManyFiles) {
+  auto manifest = small_manifest();
+  manifest.topic.file_bytes = 3 << 20;
+  TestStore store{manifest};
+  auto writer = store.writer();
+  LogBytes log{kKey};
+  constexpr std::uint64_t kRecords = 4000;
+  for (std::uint64_t i = 0; i < kRecords; ++i) {
+    log.record(std::to_string(i) + std::string(i % 7 * 700, 'x'));
+    if (i % 3 != 0 && i + 1 != kRecords) continue;
+    store.append(writer, log);
+    log = log.next();
+  }
+  store.checkpoint(writer, true);
+  EXPECT_GT(store.check().files, 2U);
+  for (std::uint64_t from = 0; from < kRecords; from += 97) {
+    const Lines lines = store.read(from);
+    ASSERT_EQ(lines.size(), kRecords - from) << from;
+    EXPECT_TRUE(lines.front().starts_with(std::to_string(from) + ' ' + std::to_string(from)));
+  }
+  EXPECT_EQ(store.read(kRecords), Lines{});
+}
+
+// Whoever opens a topic that was not closed goes on behind every offset that may have been given out.
+TEST(Store, NumberingGoesOnBehindReservedOffsets) {
+  TestStore store;
+  auto writer = store.writer();
+  LogBytes log{kKey};
+  store.append(writer, log.record("a"));
+  auto again = store.writer();  // As after a failure: nothing was closed.
+  const std::uint64_t next = again.end_offset();
+  EXPECT_EQ(next, detail::kReservedOffsets);
+  LogBytes more{kKey + 2, 0, next};
+  store.append(again, more.record("b"));
+  store.checkpoint(again, true);
+  EXPECT_EQ(store.read(), (Lines{"0 a", "gap 1+" + std::to_string(next - 1) + " lost",
+                                 std::to_string(next) + " b"}));
+  const auto report = store.check();
+  EXPECT_FALSE(report.is_damaged());
+  EXPECT_EQ(report.lost, next - 1);
+}
+
+TEST(Store, WhatAKeeperWritesAfterItWasFollowedDoesNotCount) {
+  TestStore store;
+  auto stopped = store.writer();
+  LogBytes log{kKey};
+  store.append(stopped, log.record("a"));
+  detail::PartitionWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
+  follower.begin(stopped.generation() + 1, 1, 1, false);
+  auto second = log.next();
+  store.append(follower, second.record("b"));
+  auto late = log.next();
+  store.append(stopped, late.record("late"));
+  store.checkpoint(follower, true);
+  EXPECT_EQ(store.read(), (Lines{"0 a", "1 b"}));
+}
+
+}  // namespace
+}  // namespace leat::test
