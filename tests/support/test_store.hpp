@@ -3,7 +3,7 @@
 //     TestStore store;
 //     LogBytes log{store.manifest.window.key};
 //     log.record("one").record("two").aborted();
-//     PartitionWriter writer = store.writer();
+//     SegmentWriter writer = store.writer();
 //     store.append(writer, log);            // one frame
 //
 // Log bytes are built as publishers leave them in a segment of the window, so tests need no topic in
@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "leat/store/partition_writer.hpp"
+#include "leat/store/segment_writer.hpp"
 #include "leat/store/store.hpp"
 
 namespace leat::test {
@@ -160,9 +160,9 @@ class TestStore {
   std::string topic_path() const { return path + "/t"; }
 
   // A writer that goes on where the topic ends. Recovers the topic.
-  detail::PartitionWriter writer(std::uint32_t partition = 0) {
+  detail::SegmentWriter writer(std::uint32_t partition = 0) {
     auto recovered = recover();
-    detail::PartitionWriter writer{disk, directory(), manifest.topic, partition};
+    detail::SegmentWriter writer{disk, directory(), manifest.topic, partition};
     const detail::PartitionEnd& end = recovered.partitions[partition];
     writer.begin(recovered.generation, end.next_offset, end.frames_end, !end.has_file);
     return writer;
@@ -174,12 +174,12 @@ class TestStore {
                      : detail::Recovered{
                            1, std::vector<detail::PartitionEnd>(manifest.topic.partition_count)};
   }
-  void append(detail::PartitionWriter& writer, const LogBytes& log) {
+  void append(detail::SegmentWriter& writer, const LogBytes& log) {
     auto appended = writer.append(log.facts(), log.bytes());
     EXPECT_TRUE(appended) << describe(appended.error());
   }
   // Syncs, and stores what a keeper stores: `closed` as the last one to leave.
-  void checkpoint(detail::PartitionWriter& writer, bool closed, std::uint32_t partition = 0) {
+  void checkpoint(detail::SegmentWriter& writer, bool closed, std::uint32_t partition = 0) {
     if (closed) {
       EXPECT_TRUE(writer.finish_file());
     } else {

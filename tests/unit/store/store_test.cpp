@@ -94,7 +94,7 @@ TEST(Store, WhatAKeeperWritesAfterItWasFollowedDoesNotCount) {
   auto stopped = store.writer();
   LogBytes log{kKey};
   store.append(stopped, log.record("a"));
-  detail::PartitionWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
+  detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
   follower.begin(stopped.generation() + 1, 1, 1, false);
   auto second = log.next();
   store.append(follower, second.record("b"));

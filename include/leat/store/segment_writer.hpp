@@ -1,6 +1,6 @@
 // Appends one partition's frames to its segment files. Used by one thread at a time, the keeper's.
 //
-//     PartitionWriter writer{disk, directory, manifest.topic, partition};
+//     SegmentWriter writer{disk, directory, manifest.topic, partition};
 //     writer.begin(generation, base_offset, previous_end, is_first);
 //     writer.append({.window_key = …, .first_offset = …}, log_bytes);
 //     writer.sync();                                // now durable_offset() == end_offset()
@@ -32,10 +32,10 @@ struct FrameFacts {
   std::int64_t newest_ms = kNoTimestamp;
 };
 
-class PartitionWriter {
+class SegmentWriter {
  public:
-  PartitionWriter(Disk& disk, int directory, const ManifestTopic& topic,
-                  std::uint32_t partition) noexcept
+  SegmentWriter(Disk& disk, int directory, const ManifestTopic& topic,
+                std::uint32_t partition) noexcept
       : disk_{&disk},
         directory_{directory},
         salt_{topic.salt},
