@@ -195,7 +195,8 @@ class TestStore {
                                    writer.file_name().base_offset,
                                    writer.file_name().generation,
                                    writer.file_position(),
-                                   writer.end_offset()};
+                                   writer.end_offset(),
+                                   writer.newest_ms()};
     EXPECT_TRUE(file->store(disk, directory(), std::move(value)));
   }
   std::vector<std::string> read(std::uint64_t from = 0, std::uint32_t partition = 0) {

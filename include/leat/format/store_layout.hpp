@@ -156,7 +156,8 @@ struct CheckpointPartition {
   std::uint64_t file_generation;
   std::uint64_t file_bytes;
   std::uint64_t frames_end;
+  std::int64_t newest_ms;  // FrameHeader::newest_ms of the last of them
 };
-static_assert(sizeof(CheckpointPartition) == 48);
+static_assert(sizeof(CheckpointPartition) == 56);
 
 }  // namespace leat::inline v0::detail

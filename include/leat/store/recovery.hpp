@@ -28,8 +28,10 @@ struct PartitionEnd {
   std::uint64_t next_offset = 0;  // of the next record; what lies between is lost
   FramePlace place;               // of the end: the frames after it are cut off
   bool has_file = false;
-  bool is_clean = false;      // Closed in order, and nothing was changed since.
-  std::uint64_t damaged = 0;  // offsets in gaps `damaged`, of those looked at
+  SegmentName file;                       // that has the end, if there is one
+  std::int64_t newest_ms = kNoTimestamp;  // in that file, if `is_clean`
+  bool is_clean = false;                  // Closed in order, and nothing was changed since.
+  std::uint64_t damaged = 0;              // offsets in gaps `damaged`, of those looked at
   std::uint64_t cut_bytes = 0;
   std::uint64_t cut_records = 0;  // in whole frames that are cut off
 };
@@ -298,7 +300,9 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
     part.reserved_offset = end.next_offset + kReservedOffsets;
     part.frames_end = end.frames_end;
     if (end.has_file) {
-      const SegmentName& name = frames.files().live[end.place.file];
+      const SegmentName name = end.file = frames.files().live[end.place.file];
+      if (!end.is_clean) part.newest_ms = kNoTimestamp;
+      end.newest_ms = part.newest_ms;
       part.file_base = name.base_offset;
       part.file_generation = name.generation;
       part.file_bytes = end.place.at;

@@ -49,6 +49,8 @@ class SegmentWriter {
   void begin(std::uint64_t generation, std::uint64_t base_offset, std::uint64_t previous_end,
              bool is_first) noexcept {
     file_ = {};
+    name_ = {};
+    synced_ = {};
     generation_ = generation;
     end_offset_ = durable_offset_ = base_offset;
     previous_end_ = previous_end;
@@ -56,14 +58,16 @@ class SegmentWriter {
   }
 
   // Continues the file of a keeper that handed over, behind its last frame. `durable_offset` is
-  // what that keeper had synced, and `newest_ms` what its last frame said.
-  Result<void> resume(const SegmentName& name, std::uint64_t file_bytes, std::uint64_t end_offset,
-                      std::uint64_t durable_offset, std::int64_t newest_ms) {
+  // what that keeper had synced, and `newest_ms` what its last frame said. Files that follow get
+  // this `generation`.
+  Result<void> resume(const SegmentName& name, std::uint64_t generation, std::uint64_t file_bytes,
+                      std::uint64_t end_offset, std::uint64_t durable_offset,
+                      std::int64_t newest_ms) {
     auto file = disk_->open(directory_, name.text().c_str(), O_RDWR, 0);
     if (!file) return file.error();
     file_ = std::move(*file);
     name_ = name;
-    generation_ = name.generation;
+    generation_ = generation;
     at_ = started_ = file_bytes;
     end_offset_ = end_offset;
     durable_offset_ = durable_offset;
@@ -111,14 +115,15 @@ class SegmentWriter {
   // Returns once everything appended is on the medium. After an error it is never tried again.
   Result<void> sync() {
     if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
-    const std::uint64_t end = end_offset_;
+    const Synced now{name_, at_, end_offset_, newest_ms_};
     if (auto synced = disk_->sync(file_.get()); !synced) return synced;
     LEAT_CRASH_POINT("store: file synced");
     if (has_new_name_) {
       if (auto synced = disk_->sync_directory(directory_); !synced) return synced;
       has_new_name_ = false;
     }
-    durable_offset_ = end;
+    synced_ = now;
+    durable_offset_ = now.end_offset;
     return {};
   }
 
@@ -136,10 +141,21 @@ class SegmentWriter {
     return {};
   }
 
+  // Up to where everything is on the medium: a place for the checkpoint. Generation 0: unknown.
+  struct Synced {
+    SegmentName file;
+    std::uint64_t bytes = 0;
+    std::uint64_t end_offset = 0;
+    std::int64_t newest_ms = kNoTimestamp;
+  };
+  const Synced& synced() const noexcept { return synced_; }
+
   bool has_file() const noexcept { return static_cast<bool>(file_); }
   std::uint64_t generation() const noexcept { return generation_; }
   std::uint64_t end_offset() const noexcept { return end_offset_; }
   std::uint64_t durable_offset() const noexcept { return durable_offset_; }
+  // Where the file before the next one ends, for its header.
+  std::uint64_t previous_end() const noexcept { return previous_end_; }
   std::int64_t newest_ms() const noexcept { return newest_ms_; }
   const SegmentName& file_name() const noexcept { return name_; }
   std::uint64_t file_position() const noexcept { return at_; }
@@ -208,6 +224,7 @@ class SegmentWriter {
   std::uint64_t at_ = 0;       // where the next frame goes
   std::uint64_t started_ = 0;  // the kernel was asked to write everything before
   std::int64_t newest_ms_ = kNoTimestamp;
+  Synced synced_;
   bool has_new_name_ = false;  // The file's name is not on the medium yet.
 };
 
