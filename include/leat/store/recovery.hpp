@@ -29,7 +29,7 @@ struct PartitionEnd {
   FramePlace place;               // of the end: the frames after it are cut off
   bool has_file = false;
   SegmentName file;                       // that has the end, if there is one
-  std::int64_t newest_ms = kNoTimestamp;  // in that file, if `is_clean`
+  std::int64_t newest_ms = kNoTimestamp;  // of its last whole frame
   bool is_clean = false;                  // Closed in order, and nothing was changed since.
   std::uint64_t damaged = 0;              // offsets in gaps `damaged`, of those looked at
   std::uint64_t cut_bytes = 0;
@@ -104,6 +104,7 @@ class EndFinder {
     if (!size) return size.error();
     if (*size >= place.at) {
       end.place = place;
+      end.newest_ms = checkpoint_.newest_ms;
       end.is_clean = is_clean_ && *size == place.at && place.file + 1 == live.size();
       return {};
     }
@@ -117,6 +118,7 @@ class EndFinder {
     struct Bad {
       FramePlace place;
       std::uint64_t count;
+      std::int64_t newest_ms;
     };
     std::vector<Bad> undecided;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> whole;  // offset behind a frame, records
@@ -135,17 +137,19 @@ class EndFinder {
         break;
       }
       if (step->kind == FrameStep::frame) {
+        end.newest_ms = step->found.header.newest_ms;
         if (!undecided.empty())
           whole.emplace_back(step->place.offset + step->found.header.offsets,
                              step->found.header.records);
         decide(step->found.header.durable_offset);
       } else if (step->reason == GapReason::damaged) {
-        undecided.push_back({step->place, step->count});
+        undecided.push_back({step->place, step->count, end.newest_ms});
       }
     }
     decide(checkpoint_.frames_end);
     if (!undecided.empty()) {
       end.place = undecided.front().place;
+      end.newest_ms = undecided.front().newest_ms;
       for (const auto& [behind, records] : whole)
         if (behind > end.place.offset) end.cut_records += records;
     }
@@ -301,8 +305,7 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
     part.frames_end = end.frames_end;
     if (end.has_file) {
       const SegmentName name = end.file = frames.files().live[end.place.file];
-      if (!end.is_clean) part.newest_ms = kNoTimestamp;
-      end.newest_ms = part.newest_ms;
+      part.newest_ms = end.newest_ms;
       part.file_base = name.base_offset;
       part.file_generation = name.generation;
       part.file_bytes = end.place.at;
