@@ -23,6 +23,8 @@ int run(int argc, char** argv) {
   add_sub_command(app);
   add_group_command(app);
   add_demo_command(app);
+  add_dump_command(app);
+  add_fsck_command(app);
   add_doctor_command(app);
   add_rm_command(app);
   add_version_command(app);

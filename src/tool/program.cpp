@@ -61,6 +61,15 @@ void add_common_options(CLI::App& app) {
          },
          "Where topics live; else $LEAT_DIR, else /dev/shm/leat-<uid>")
       ->type_name("DIRECTORY");
+  app.add_option_function<std::string>(
+         "--data-dir",
+         [](const std::string& path) {
+           if (path.empty())
+             throw CLI::ValidationError("--data-dir", "the name of a directory is needed");
+           ::setenv("LEAT_DATA_DIR", path.c_str(), 1);
+         },
+         "Where files of durable topics live; else $LEAT_DATA_DIR, else ~/.local/share/leat")
+      ->type_name("DIRECTORY");
 }
 
 int run(CLI::App& app, int argc, char** argv) {

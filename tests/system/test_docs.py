@@ -397,6 +397,11 @@ SENTENCES = {
     "536870896 at most": "largest.max_payload() == 536870896",
     "a partition has at most 128": "largest.is_valid() && !too_large.is_valid()",
     "at most 2 per granule": "kBatchAlignment * 2 == kGranule",
+    "64 KiB to 1 TiB": "kMinFileSize == 64 << 10 && kMaxFileSize == 1ULL << 40",
+    "up to 256 KiB of log bytes": "kTargetFrame == 256 << 10 && kMaxFrame == 1 << 29",
+    "10^10 - 1": "kMaxGeneration == 9'999'999'999",
+    "1 os, 2 interval, 3 fsync": "StoredDurability{1} == StoredDurability::os && "
+                                 "StoredDurability{3} == StoredDurability::fsync",
 }
 
 
@@ -405,13 +410,14 @@ def test_format_is_that_of_the_code(tmp_path):
     for sentence in SENTENCES:
         assert sentence in text, f"docs/format.md no longer says: {sentence}"
     checks = struct_checks() + claim_word_checks() + list(SENTENCES.values())
-    assert len(STRUCTS) == 13 and len(checks) > 100
+    assert len(STRUCTS) == 21 and len(checks) > 100
     lines = "\n".join(f"  if (!({check})) std::puts({c_string(check)}), ++wrong;" for check in checks)
     source = tmp_path / "format.cpp"
     source.write_text(f"""\
 #include <cstddef>
 #include <cstdio>
 #include <leat/leat.hpp>
+#include <leat/store/store.hpp>
 using namespace leat::detail;
 Geometry geometry(std::uint64_t segment_size, std::uint32_t segments) {{
   Geometry made;

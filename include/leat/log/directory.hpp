@@ -87,7 +87,7 @@ inline void delete_topic_files(const Fd& directory, const char* name) noexcept {
       }
     }
   }
-  delete_directory_at(directory.get(), name);
+  (void)delete_directory_at(directory.get(), name);
 }
 
 // A new topic's initial state.

@@ -65,6 +65,29 @@ inline Result<void> make_directory_at(int directory, const char* name) noexcept 
   return {};
 }
 
+// Makes a directory with mode 0700 unless something has that path.
+inline void make_directory(const std::string& path) noexcept { (void)::mkdir(path.c_str(), 0700); }
+
+inline bool has_name(int directory, const char* name) noexcept {
+  return ::faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+// The absolute path of an open directory, without links.
+inline Result<std::string> path_of(int directory) {
+  const std::string link = "/proc/self/fd/" + std::to_string(directory);
+  char path[4096];
+  const ::ssize_t size = ::readlink(link.c_str(), path, sizeof(path));
+  if (size < 0) return last_system_error();
+  return std::string{path, static_cast<std::size_t>(size)};
+}
+
+// Bytes of a file's blocks; 0 if there is no such file.
+inline std::uint64_t disk_bytes_at(int directory, const char* name) noexcept {
+  struct stat status {};
+  if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0) return 0;
+  return static_cast<std::uint64_t>(status.st_blocks) * 512;
+}
+
 // Returns `exists` if the new name is taken.
 inline Result<void> rename_at(int directory, const char* from, const char* to) noexcept {
   if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) != 0)
@@ -75,8 +98,10 @@ inline Result<void> rename_at(int directory, const char* from, const char* to) n
 inline void delete_file_at(int directory, const char* name) noexcept {
   ::unlinkat(directory, name, 0);
 }
-inline void delete_directory_at(int directory, const char* name) noexcept {
-  ::unlinkat(directory, name, AT_REMOVEDIR);
+// Fails if something is in it.
+inline Result<void> delete_directory_at(int directory, const char* name) noexcept {
+  if (::unlinkat(directory, name, AT_REMOVEDIR) != 0) return last_system_error();
+  return {};
 }
 
 // Sets the mode regardless of the umask, and the group unless it is -1.

@@ -56,7 +56,7 @@ inline Result<void> create_store(Disk& disk, int data_directory, const std::stri
     if (auto names = names_in(directory->get())) {
       for (const std::string& one : *names) (void)disk.delete_file(directory->get(), one.c_str());
     }
-    delete_directory_at(data_directory, temporary);
+    (void)delete_directory_at(data_directory, temporary);
   }
   return filled;
 }

@@ -1,0 +1,32 @@
+// The locks of a topic's data directory: who has the topic open, who closes it, who is its keeper.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "leat/deadline.hpp"
+#include "leat/os/lock_file.hpp"
+#include "leat/store/file_names.hpp"
+
+namespace leat::inline v0::detail {
+
+inline Result<LockFile> open_data_lock(int directory) {
+  return LockFile::open(directory, kDataLock, O_RDWR);
+}
+
+// Bytes of the file `lock`.
+inline constexpr std::int64_t kAttachLock = 0;  // shared: has the topic open; exclusive: recovers
+
+// Locks a byte, waiting until the deadline.
+//   busy   somebody else holds it
+inline Result<void> lock_until(LockFile& file, std::int64_t byte, LockKind kind,
+                               const Deadline& deadline) {
+  for (;; sleep_a_millisecond()) {
+    auto locked = file.try_lock(byte, kind);
+    if (!locked) return locked.error();
+    if (*locked) return {};
+    if (deadline.passed()) return Errc::busy;
+  }
+}
+
+}  // namespace leat::inline v0::detail

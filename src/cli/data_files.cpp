@@ -1,0 +1,68 @@
+#include "data_files.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli.hpp"
+#include "leat/store/data_directory.hpp"
+
+namespace leat::cli {
+
+DataFiles open_data_files(const std::string& topic) {
+  check_topic_name(topic);
+  const std::string path = detail::data_directory_path({});
+  auto data = detail::open_data_directory({}, false);
+  if (!data && data.error() == Errc::not_found)
+    throw Failure{kExitNotThere,
+                  fmt::format("there is no directory {}, where durable topics keep their files; "
+                              "--data-dir or LEAT_DATA_DIR names another one",
+                              path)};
+  if (!data)
+    throw Failure{exit_code_for(data.error().code),
+                  fmt::format("cannot open {}: {}", path, describe(data.error()))};
+  DataFiles files{topic, path + '/' + topic, {}};
+  auto directory = detail::open_directory_at(data->get(), topic.c_str());
+  if (!directory && directory.error() == Errc::not_found)
+    throw Failure{kExitNotThere, fmt::format("there is no durable topic '{}' in {}", topic, path)};
+  if (!directory) fail(directory.error(), files);
+  files.directory = std::move(*directory);
+  return files;
+}
+
+detail::Manifest manifest_of(const DataFiles& files) {
+  auto manifest = detail::load_manifest(detail::Disk::system(), files.directory.get());
+  if (manifest) return std::move(*manifest);
+  if (manifest.error() == Errc::not_found)
+    throw Failure{kExitFormat, fmt::format("{} is not the directory of a topic: it has no manifest",
+                                           files.path)};
+  if (manifest.error() == Errc::corrupt)
+    throw Failure{kExitFormat,
+                  fmt::format("both copies of the manifest in {} are damaged: restore one of them "
+                              "from a backup",
+                              files.path)};
+  fail(manifest.error(), files);
+}
+
+void fail(Error error, const DataFiles& files) {
+  switch (error.code) {
+    case Errc::permission:
+      throw Failure{kExitPermission,
+                    fmt::format("no permission for the files of topic '{}' (ls -l {})", files.topic,
+                                files.path)};
+    case Errc::wrong_format:
+      throw Failure{kExitFormat,
+                    fmt::format("{} was written by a newer version of Leat, or is not the "
+                                "directory of a topic",
+                                files.path)};
+    case Errc::not_found:
+      throw Failure{kExitFormat, fmt::format("a file in {} has disappeared", files.path)};
+    default:
+      throw Failure{exit_code_for(error.code),
+                    fmt::format("the files of topic '{}' in {}: {}", files.topic, files.path,
+                                error.code == Errc::corrupt ? "they contradict each other"
+                                                            : describe(error))};
+  }
+}
+
+}  // namespace leat::cli

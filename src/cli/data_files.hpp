@@ -1,0 +1,26 @@
+// The files of a durable topic, for commands that read them without opening the topic.
+#pragma once
+
+#include <string>
+
+#include "leat/os/fd.hpp"
+#include "leat/store/manifest.hpp"
+
+namespace leat::cli {
+
+struct DataFiles {
+  std::string topic;
+  std::string path;  // of the topic's data directory
+  detail::Fd directory;
+};
+
+// Opens the directory of a topic's files. Fails with one sentence if there is none.
+DataFiles open_data_files(const std::string& topic);
+
+// Loads the manifest; fails with a sentence that says what is wrong with it.
+detail::Manifest manifest_of(const DataFiles& files);
+
+// Ends the command with an error that came from reading the files.
+[[noreturn]] void fail(Error error, const DataFiles& files);
+
+}  // namespace leat::cli

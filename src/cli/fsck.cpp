@@ -1,0 +1,134 @@
+// `leat fsck TOPIC`: checks every byte in the files of a durable topic.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli.hpp"
+#include "data_files.hpp"
+#include "leat/store/data_lock.hpp"
+#include "leat/store/store.hpp"
+#include "tool/terminal.hpp"
+
+namespace leat::cli {
+namespace {
+
+struct FsckArguments {
+  std::string topic;
+  bool repair = false;
+  bool json = false;
+};
+
+detail::StoreReport check(const DataFiles& files) {
+  (void)manifest_of(files);  // Says what is wrong with it.
+  auto report = detail::check_store(detail::Disk::system(), files.directory.get());
+  if (!report) fail(report.error(), files);
+  return std::move(*report);
+}
+
+// Cuts off what was never written whole, and makes damaged copies anew. Needs the topic for itself.
+detail::Recovered repair(const DataFiles& files) {
+  const detail::Manifest manifest = manifest_of(files);
+  detail::Disk& disk = detail::Disk::system();
+  const int directory = files.directory.get();
+  auto made = detail::make_file(disk, directory, detail::kDataLock, 0, manifest.access());
+  if (!made) fail(made.error(), files);
+  auto lock = detail::open_data_lock(directory);
+  if (!lock) fail(lock.error(), files);
+  auto alone = lock->try_lock(detail::kAttachLock);
+  if (!alone) fail(alone.error(), files);
+  if (!*alone)
+    throw Failure{kExitNotThere,
+                  fmt::format("topic '{}' is open: end the processes that use it, then repair it",
+                              files.topic)};
+  if (auto stored = detail::store_manifest(disk, directory, manifest); !stored)
+    fail(stored.error(), files);
+  auto recovered = detail::recover(disk, directory, manifest);
+  if (!recovered) fail(recovered.error(), files);
+  // Nobody has it open, so this is how it was closed. Twice, so that both copies are whole.
+  auto checkpoint = detail::CheckpointFile::load(disk, directory, manifest);
+  if (!checkpoint) fail(checkpoint.error(), files);
+  for (int copy = 0; copy < 2; ++copy) {
+    detail::Checkpoint closed = checkpoint->value();
+    closed.state.is_clean = 1;
+    auto stored = checkpoint->store(disk, directory, std::move(closed));
+    if (!stored) fail(stored.error(), files);
+  }
+  return std::move(*recovered);
+}
+
+nlohmann::ordered_json to_json(const detail::StoreReport& report) {
+  using Json = nlohmann::ordered_json;
+  Json findings = Json::array();
+  for (const detail::StoreFinding& one : report.findings)
+    findings.push_back({{"file", one.file}, {"damage", one.is_damage}, {"text", one.text}});
+  return {{"ok", !report.is_damaged()},
+          {"closed", report.was_closed},
+          {"files", report.files},
+          {"bytes", report.bytes},
+          {"frames", report.frames},
+          {"records", report.records},
+          {"damaged_offsets", report.damaged},
+          {"lost_offsets", report.lost},
+          {"findings", findings}};
+}
+
+void print(const detail::StoreReport& report) {
+  for (const detail::StoreFinding& one : report.findings) {
+    const std::string status =
+        one.is_damage ? tool::styled(tool::Style::red, "damaged") : fmt::format("{:<7}", "note");
+    fmt::print("{}  {}: {}\n", status, one.file, one.text);
+  }
+  fmt::print("{} in {} file{}, {}", size_text(report.bytes), number_text(report.files),
+             report.files == 1 ? "" : "s", number_text(report.records) + " records");
+  if (report.lost != 0) fmt::print(", {} offsets lost", number_text(report.lost));
+  if (report.damaged != 0) fmt::print(", {} offsets damaged", number_text(report.damaged));
+  fmt::print(": {}\n", report.is_damaged() ? "damaged" : "whole");
+}
+
+void fsck(const FsckArguments& arguments) {
+  const DataFiles files = open_data_files(arguments.topic);
+  if (arguments.repair) {
+    const detail::Recovered recovered = repair(files);
+    if (recovered.cut_bytes() != 0)
+      tell(fmt::format(
+          "{} ({} records) at the end were never written whole; they are kept in "
+          "{}/cut-…",
+          size_text(recovered.cut_bytes()), number_text(recovered.cut_records()), files.path));
+  }
+  const detail::StoreReport report = check(files);
+  if (arguments.json) {
+    fmt::print("{}\n", to_json(report).dump(2));
+  } else {
+    print(report);
+  }
+  if (!report.is_damaged()) return;
+  std::fflush(stdout);
+  throw Failure{
+      kExitFormat,
+      arguments.repair
+          ? fmt::format("what is damaged in topic '{}' can't be repaired: readers get a "
+                        "gap there; a backup has the records",
+                        arguments.topic)
+          : fmt::format("topic '{}' is damaged; everything else can be read", arguments.topic)};
+}
+
+}  // namespace
+
+void add_fsck_command(CLI::App& app) {
+  auto arguments = std::make_shared<FsckArguments>();
+  CLI::App* command = app.add_subcommand("fsck", "Check the files of a durable topic");
+  command->add_option("TOPIC", arguments->topic, "The topic; best while no process has it open")
+      ->required();
+  command->add_flag("--repair", arguments->repair,
+                    "Cut off what was never written whole, and make damaged copies of the "
+                    "manifest and the checkpoint anew");
+  command->add_flag("-J,--json", arguments->json, "Print what was found as JSON");
+  command->footer("Example:\n  leat fsck orders\nExits with 5 if something is damaged.");
+  command->callback([arguments] { fsck(*arguments); });
+}
+
+}  // namespace leat::cli
