@@ -42,7 +42,7 @@ function(leat_test_folder folder)
     leat_own_target(${name})
   endif()
   target_compile_definitions(${name} PRIVATE
-    LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}>)
+    LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}> LEAT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
   # Most of the compile time goes into the same library templates in every file. A unity build

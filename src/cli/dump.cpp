@@ -30,21 +30,24 @@ struct DumpArguments {
   bool json = false;
 };
 
-// What cannot be printed as it is becomes \n, \t or \xNN, so that each record is one line.
+// What cannot be printed as it is becomes \n, \t or \xNN, so that each record is one line of UTF-8.
 void append_escaped(std::string_view text, std::string& to) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\\') {
+  while (!text.empty()) {
+    const auto byte = static_cast<unsigned char>(text.front());
+    std::size_t length = utf8_length(text);
+    if (byte == '\\') {
       to += "\\\\";
-    } else if (c == '\n') {
+    } else if (byte == '\n') {
       to += "\\n";
-    } else if (c == '\t') {
+    } else if (byte == '\t') {
       to += "\\t";
-    } else if (byte < 0x20 || byte == 0x7f) {
+    } else if (length == 0 || byte < 0x20 || byte == 0x7f) {
       to += fmt::format("\\x{:02x}", byte);
+      length = 1;
     } else {
-      to += c;
+      to += text.substr(0, length);
     }
+    text.remove_prefix(length);
   }
 }
 

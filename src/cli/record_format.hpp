@@ -4,6 +4,7 @@
 //     format.append(record, "news", text);
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,9 @@ class RecordFormat {
 
 // Replaces the escapes \n \t \r \0 \\ and \x41. The error about any other names the option `what`.
 std::string unescape(std::string_view text, const std::string& what);
+
+// Length of the UTF-8 sequence at the start of `text`, or 0 if there is none.
+std::size_t utf8_length(std::string_view text) noexcept;
 
 // {"offset", "partition", "value", "key", "headers", "timestamp_ms"} and a newline; the last three
 // where present, and "topic" first unless it is empty. What is not UTF-8 becomes "value_base64",

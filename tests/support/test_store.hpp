@@ -23,7 +23,7 @@
 #include "leat/store/segment_writer.hpp"
 #include "leat/store/store.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 
 // Builds what becomes one frame.
 class LogBytes {
@@ -41,6 +41,17 @@ class LogBytes {
     std::memcpy(payload.data(), &timestamp_ms, 8);
     newest_ms_ = std::max(newest_ms_, timestamp_ms);
     return add(detail::RecordKind::data, payload += value, 1, detail::kHasTimestamp);
+  }
+  // With a key, headers and a timestamp.
+  LogBytes& full(const NewRecord& record, std::int64_t timestamp_ms) {
+    const detail::ExtensionSizes sizes = detail::extension_sizes(record, true);
+    std::string payload(sizes.total + record.value.size(), '\0');
+    auto* const at = reinterpret_cast<std::byte*>(payload.data());
+    std::byte* const value = detail::write_extension(at, record, sizes);
+    std::memcpy(at, &timestamp_ms, sizeof(timestamp_ms));  // Not the time of the test.
+    std::memcpy(value, record.value.data(), record.value.size());
+    newest_ms_ = std::max(newest_ms_, timestamp_ms);
+    return add(detail::RecordKind::data, payload, 1, sizes.flags);
   }
   LogBytes& batch(const std::vector<std::string>& values) {
     std::string payload(sizeof(detail::BatchHeader), '\0');
@@ -215,4 +226,4 @@ class TestStore {
   detail::Fd topic;
 };
 
-}  // namespace leat::test
+}  // namespace leat::testing

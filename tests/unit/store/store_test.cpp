@@ -7,7 +7,7 @@
 
 #include "support/test_store.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 namespace {
 
 using Lines = std::vector<std::string>;
@@ -105,4 +105,4 @@ TEST(Store, WhatAKeeperWritesAfterItWasFollowedDoesNotCount) {
 }
 
 }  // namespace
-}  // namespace leat::test
+}  // namespace leat::testing

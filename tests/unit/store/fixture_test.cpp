@@ -1,0 +1,100 @@
+// A data directory that an earlier version wrote can be read, byte for byte. If this failed, an update
+// of Leat would lose the records of its users.
+//
+// tests/fixtures/store-1 was written by this file, with LEAT_MAKE_FIXTURE set to the directory's path.
+// A later version of the format gets a directory of its own, and this one stays.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/test_store.hpp"
+
+namespace leat::testing {
+namespace {
+
+using Lines = std::vector<std::string>;
+
+constexpr std::uint64_t kKey = 0x0123'4567'89ab'cdef;
+constexpr std::int64_t kTime = 1'700'000'000'000;
+
+detail::Manifest fixture_manifest() {
+  detail::Manifest manifest = small_manifest(2);
+  manifest.topic.flags = detail::kTimestamps;
+  return manifest;
+}
+
+std::string big(char c) { return std::string(30'000, c); }
+
+// Partition 0: three files, of which the last two follow a keeper that died. Partition 1: one file.
+void write_fixture(TestStore& store) {
+  const std::array<Header, 2> headers{{{"colour", "red"}, {"size", "12"}}};
+  auto writer = store.writer(0);
+  LogBytes log{kKey};
+  log.full({.key = "anna", .headers = headers, .value = "first"}, kTime);
+  log.batch({"second", "", "fourth"}).aborted("junk");
+  log.full({.key = Bytes{"\x00\xff", 2}, .value = "sixth"}, kTime + 5);
+  store.append(writer, log);
+  LogBytes more = log.next();
+  store.append(writer, more.full({.value = big('a')}, kTime + 6));
+  store.checkpoint(writer, false);
+  detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
+  follower.begin(writer.generation() + 3, 7, 7, false);
+  for (const char c : {'b', 'c', 'd'}) {
+    LogBytes next{kKey + 2, 100, follower.end_offset()};
+    store.append(follower, next.full({.value = big(c)}, kTime + 7));
+  }
+  LogBytes last{kKey + 2, 9000, follower.end_offset()};
+  store.append(follower, last.died().full({.value = "end"}, kTime + 1));
+
+  detail::SegmentWriter other{store.disk, store.directory(), store.manifest.topic, 1};
+  other.begin(follower.generation(), 0, 0, true);
+  LogBytes of_other{kKey + 2};
+  store.append(other, of_other.full({.key = "bob", .value = "hello"}, kTime));
+  store.checkpoint(other, true, 1);
+  store.checkpoint(follower, true, 0);
+}
+
+Lines first_partition() {
+  return {"0 first",       "1 second",        "2 ",
+          "3 fourth",      "gap 4+1 aborted", "5 sixth",
+          "6 " + big('a'), "7 " + big('b'),   "8 " + big('c'),
+          "9 " + big('d'), "gap 10+1 died",   "11 end"};
+}
+
+TEST(Fixture, OfVersion1CanBeRead) {
+  if (const char* path = std::getenv("LEAT_MAKE_FIXTURE"); path != nullptr) {
+    TestStore store{fixture_manifest()};
+    write_fixture(store);
+    std::filesystem::create_directories(path);
+    std::filesystem::copy(store.topic_path(), std::string{path} + "/orders");
+  }
+  const std::string fixture = std::string{LEAT_SOURCE_DIR} + "/tests/fixtures/store-1/orders";
+  auto directory = detail::open_directory_path(fixture, false, false);
+  ASSERT_TRUE(directory) << fixture;
+  detail::Disk& disk = detail::Disk::system();
+  auto manifest = detail::load_manifest(disk, directory->get());
+  ASSERT_TRUE(manifest) << describe(manifest.error());
+  EXPECT_EQ(manifest->topic.salt, fixture_manifest().topic.salt);
+  EXPECT_EQ(manifest->topic.flags, std::uint32_t{detail::kTimestamps});
+  EXPECT_EQ(read_store(disk, directory->get(), *manifest, 0), first_partition());
+  EXPECT_EQ(read_store(disk, directory->get(), *manifest, 1), (Lines{"0 hello"}));
+  auto report = detail::check_store(disk, directory->get());
+  ASSERT_TRUE(report) << describe(report.error());
+  EXPECT_FALSE(report->is_damaged()) << report->findings.front().text;
+  EXPECT_TRUE(report->was_closed);
+}
+
+// What this version writes is what the fixture was written as.
+TEST(Fixture, IsWhatIsWrittenToday) {
+  TestStore store{fixture_manifest()};
+  write_fixture(store);
+  EXPECT_EQ(store.read(0, 0), first_partition());
+  EXPECT_EQ(store.read(0, 1), (Lines{"0 hello"}));
+}
+
+}  // namespace
+}  // namespace leat::testing
