@@ -154,7 +154,7 @@ class TestStore {
   explicit TestStore(detail::Manifest wanted = small_manifest(),
                      detail::Disk& where = detail::Disk::system())
       : manifest{std::move(wanted)}, disk{where} {
-    char pattern[] = "/tmp/leat-store-XXXXXX";
+    char pattern[] = "/dev/shm/leat-store-XXXXXX";
     path = ::mkdtemp(pattern);
     data = std::move(*detail::open_directory_path(path, false, false));
     EXPECT_TRUE(detail::create_store(disk, data.get(), "t", manifest));

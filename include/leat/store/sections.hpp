@@ -47,6 +47,13 @@ inline Result<Fd> make_file(Disk& disk, int directory, const char* name, int fla
   return file;
 }
 
+// Whether an error means that a file is missing or damaged, also because the medium can't return it.
+// Others (no permission, too many open files) say nothing about the file: without it an older state
+// would be taken for the present one.
+inline bool is_lost(Error error) noexcept {
+  return error == Errc::not_found || error == Errc::corrupt || error.system_error == EIO;
+}
+
 // The content of one such file, checked.
 class SectionsFile {
  public:
@@ -167,6 +174,7 @@ class SectionsPair {
  public:
   //   not_found     there is neither
   //   wrong_format  one of them is of another version
+  //   permission, … one of them can't be read now
   //   corrupt       none is whole
   static Result<SectionsPair> load(Disk& disk, int directory, const std::string& name,
                                    std::uint64_t magic) {
@@ -175,7 +183,7 @@ class SectionsPair {
       auto file = SectionsFile::load(disk, directory, file_name(name, i).c_str(), magic);
       if (!file) {
         pair.errors_[i] = file.error();
-        if (file.error() == Errc::wrong_format) return file.error();
+        if (!is_lost(file.error())) return file.error();
         continue;
       }
       if (!pair.newest_ || file->sequence() > pair.newest_->sequence()) {

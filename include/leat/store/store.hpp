@@ -95,8 +95,10 @@ class StoreCheck {
     auto manifest = load_manifest(disk_, directory_);
     if (!manifest) return manifest.error();
     manifest_ = std::move(*manifest);
-    check_copies(kManifest, kManifestMagic);
-    check_copies(kCheckpoint, kCheckpointMagic);
+    for (const auto& [name, magic] :
+         {std::pair{kManifest, kManifestMagic}, std::pair{kCheckpoint, kCheckpointMagic}}) {
+      if (auto checked = check_copies(name, magic); !checked) return checked.error();
+    }
     auto checkpoint = CheckpointFile::load(disk_, directory_, manifest_);
     if (!checkpoint) return checkpoint.error();
     if (!checkpoint->is_known())
@@ -122,14 +124,16 @@ class StoreCheck {
     report_.findings.push_back({std::move(file), std::move(text), false});
   }
 
-  void check_copies(const std::string& name, std::uint64_t magic) {
+  Result<void> check_copies(const std::string& name, std::uint64_t magic) {
     for (std::size_t i = 0; i < 2; ++i) {
       const std::string file = SectionsPair::file_name(name, i);
       auto loaded = SectionsFile::load(disk_, directory_, file.c_str(), magic);
+      if (!loaded && !is_lost(loaded.error())) return loaded.error();
       if (!loaded)
         damage(file, loaded.error() == Errc::not_found ? "it is missing; the other copy is used"
                                                        : "it is damaged; the other copy is used");
     }
+    return {};
   }
 
   Result<void> check_names() {
