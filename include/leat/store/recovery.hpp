@@ -65,7 +65,9 @@ class EndFinder {
         frames_{frames},
         checkpoint_{checkpoint},
         is_known_{is_known},
-        is_clean_{is_clean} {}
+        is_clean_{is_clean} {
+    frames_.expect_lost(checkpoint.frames_end, checkpoint.durable_offset);
+  }
 
   Result<PartitionEnd> find() {
     PartitionEnd end;
@@ -78,7 +80,7 @@ class EndFinder {
     // Without a checkpoint nobody knows what was given out, but it was less than this.
     std::uint64_t next = checkpoint_.reserved_offset;
     if (end.is_clean) next = checkpoint_.durable_offset;
-    if (!is_known_ && end.has_file) next = end.frames_end + kReservedOffsets;
+    if (!is_known_) next = end.frames_end + kReservedOffsets;
     end.next_offset = std::max(end.frames_end, next);
     return end;
   }
@@ -122,6 +124,7 @@ class EndFinder {
     };
     std::vector<Bad> undecided;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> whole;  // offset behind a frame, records
+    FramePlace behind = frames_.place();                         // the last whole frame
     const auto decide = [&](std::uint64_t durable) {
       while (!undecided.empty() && undecided.front().place.offset < durable) {
         end.damaged += undecided.front().count;
@@ -138,6 +141,7 @@ class EndFinder {
       }
       if (step->kind == FrameStep::frame) {
         end.newest_ms = step->found.header.newest_ms;
+        if (undecided.empty()) behind = frames_.place();
         if (!undecided.empty())
           whole.emplace_back(step->place.offset + step->found.header.offsets,
                              step->found.header.records);
@@ -150,13 +154,35 @@ class EndFinder {
     if (!undecided.empty()) {
       end.place = undecided.front().place;
       end.newest_ms = undecided.front().newest_ms;
-      for (const auto& [behind, records] : whole)
-        if (behind > end.place.offset) end.cut_records += records;
+      for (const auto& [until, records] : whole)
+        if (until > end.place.offset) end.cut_records += records;
     }
     if (end.place.offset < checkpoint_.frames_end) {
       end.damaged += checkpoint_.frames_end - end.place.offset;
       end.place.offset = checkpoint_.frames_end;
     }
+    return leave_unwritten_file(end, behind);
+  }
+
+  // A last file whose header is not there, nor any frame that counts, was being made when the power
+  // failed. Such a file is not the end: it is put aside, and what is before it is.
+  Result<void> leave_unwritten_file(PartitionEnd& end, const FramePlace& behind) {
+    if (!end.has_file || end.place.at != sizeof(SegmentHeader)) return {};
+    const std::uint64_t base = frames_.files().live[end.place.file].base_offset;
+    if (end.place.offset != base) return {};  // Its frames were on the medium.
+    frames_.go_to(end.place);
+    auto header = frames_.file_header();
+    if (!header) return header.error();
+    if (*header) return {};
+    if (end.place.file == 0) {
+      end.has_file = false;
+      end.place = {0, sizeof(SegmentHeader), std::min(base, checkpoint_.frames_end)};
+      return {};
+    }
+    // Unless frames are missing before it: then it is not the last that was written.
+    const bool is_next = behind.offset == base || (behind.offset == checkpoint_.frames_end &&
+                                                   base == checkpoint_.durable_offset);
+    if (behind.file + 1 == end.place.file && is_next) end.place = behind;
     return {};
   }
 
@@ -176,24 +202,28 @@ class Cutter {
   Result<void> cut(PartitionEnd& end) {
     const auto& live = frames_.files().live;
     // The last file first: if we die meanwhile, the next recovery finds the same end.
-    for (std::size_t file = live.size(); file-- > end.place.file + 1;) {
-      const std::string name = live[file].text();
-      auto size = size_of(name);
-      if (!size) return size.error();
-      end.cut_bytes += *size;
-      const std::string to = std::string{kCutPrefix} + name;
-      if (auto done = disk_.rename(directory_, name.c_str(), to.c_str()); !done) return done;
+    const std::size_t kept = end.has_file ? end.place.file + 1 : 0;
+    for (std::size_t file = live.size(); file-- > kept;) {
+      if (auto done = put_aside(live[file], end); !done) return done;
       LEAT_CRASH_POINT("recovery: file put aside");
     }
-    if (auto done = cut_file(end); !done) return done;
+    if (end.has_file) {
+      if (auto done = cut_file(end); !done) return done;
+    }
     return disk_.sync_directory(directory_);
   }
 
  private:
-  Result<std::uint64_t> size_of(const std::string& name) {
-    auto file = disk_.open(directory_, name.c_str(), O_RDONLY, 0);
-    if (!file) return file.error();
-    return disk_.size(file->get());
+  Result<void> put_aside(const SegmentName& name, PartitionEnd& end) {
+    const std::string from = name.text();
+    auto reader = SegmentReader::open(disk_, directory_, name, manifest_.topic.salt);
+    if (!reader) return reader.error();
+    auto data_end = reader->end_of_data(0);
+    if (!data_end) return data_end.error();
+    // Nothing but zeros: only its blocks had been reserved.
+    if (*data_end == 0) return disk_.delete_file(directory_, from.c_str());
+    end.cut_bytes += *data_end;
+    return disk_.rename(directory_, from.c_str(), (std::string{kCutPrefix} + from).c_str());
   }
 
   // Copies the end of the last file into a file of its own, and cuts it off.
@@ -295,7 +325,7 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
   for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
     PartitionEnd& end = recovered->partitions[i];
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
-    if (!end.is_clean && end.has_file) {
+    if (!end.is_clean && !frames.files().live.empty()) {
       auto cut = Cutter{disk, directory, manifest, frames}.cut(end);
       if (!cut) return cut.error();
     }
@@ -303,7 +333,9 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
     part.durable_offset = end.next_offset;
     part.reserved_offset = end.next_offset + kReservedOffsets;
     part.frames_end = end.frames_end;
-    if (end.has_file) {
+    if (!end.has_file) {
+      part.file_base = part.file_generation = part.file_bytes = 0;
+    } else {
       const SegmentName name = end.file = frames.files().live[end.place.file];
       part.newest_ms = end.newest_ms;
       part.file_base = name.base_offset;

@@ -110,7 +110,8 @@ class StoreCheck {
     if (!lists) return lists.error();
     report_.was_closed = true;
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
-      auto checked = check_partition(i, (*lists)[i], ends->partitions[i]);
+      auto checked =
+          check_partition(i, (*lists)[i], ends->partitions[i], checkpoint->value().partitions[i]);
       if (!checked) return checked.error();
     }
     return std::move(report_);
@@ -153,7 +154,7 @@ class StoreCheck {
   }
 
   Result<void> check_partition(std::uint32_t partition, const SegmentList& files,
-                               const PartitionEnd& end) {
+                               const PartitionEnd& end, const CheckpointPartition& checkpoint) {
     for (const SegmentName& name : files.abandoned)
       note(name.text(), "a keeper that was followed by another wrote it; nothing in it counts");
     report_.files += files.live.size();
@@ -164,8 +165,10 @@ class StoreCheck {
                std::to_string(end.frames_end) + ", byte " + std::to_string(end.place.at));
     StoredFrames frames{disk_, directory_, manifest_.topic.salt, partition, files};
     frames.expect_end(end.frames_end, end.next_offset);
+    frames.expect_lost(checkpoint.frames_end, checkpoint.durable_offset);
     std::size_t looked_at = ~std::size_t{0};  // The last file whose header was checked.
-    for (;;) {
+    // What follows the end is cut off by recovery.
+    while (end.is_clean || frames.place().offset < end.frames_end) {
       auto step = frames.next();
       if (!step) return step.error();
       const std::size_t file = step->place.file;
@@ -182,8 +185,6 @@ class StoreCheck {
       } else {
         break;
       }
-      // What follows is cut off by recovery.
-      if (frames.place().offset >= end.frames_end && !end.is_clean) break;
     }
     return {};
   }

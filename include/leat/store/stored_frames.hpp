@@ -77,6 +77,13 @@ class StoredFrames {
     next_offset_ = next_offset;
   }
 
+  // Offsets that a checkpoint knows to be lost. The file behind them says so as well, but perhaps its
+  // header was not on the medium yet when the power failed.
+  void expect_lost(std::uint64_t begin, std::uint64_t end) noexcept {
+    lost_begin_ = begin;
+    lost_end_ = end;
+  }
+
   // Steps to the next frame, over the next gap, or to the end.
   Result<FrameStep> next() {
     while (place_.file < files_.live.size()) {
@@ -176,7 +183,11 @@ class StoredFrames {
     if (!reader) return reader.error();
     auto header = reader->header();
     if (!header) return header.error();
-    if (*header) begin.previous_end = (*header)->previous_end;
+    if (*header) {
+      begin.previous_end = (*header)->previous_end;
+    } else if (name.base_offset == lost_end_) {
+      begin.previous_end = lost_begin_;
+    }
     return begin;
   }
 
@@ -212,6 +223,8 @@ class StoredFrames {
   FramePlace place_;
   std::uint64_t frames_end_ = 0;
   std::uint64_t next_offset_ = 0;
+  std::uint64_t lost_begin_ = 0;
+  std::uint64_t lost_end_ = 0;
   SegmentReader reader_;  // Of the file at place_, once it was needed.
 };
 
