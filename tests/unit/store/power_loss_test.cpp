@@ -1,0 +1,75 @@
+// The power may fail after any call, and leave any part of what was not synced: recovery brings back
+// all that was durable, nothing that was not written, and no offset twice. If this failed, a machine
+// that loses its power would lose acknowledged records, or number new ones like old ones.
+// The seed is printed; LEAT_SEED=seed repeats a run. LEAT_SOAK makes it 10,000 failures.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <string>
+
+#include "support/store_world.hpp"
+#include "testing.hpp"
+
+namespace leat::test {
+namespace {
+
+struct Toll {
+  std::uint64_t failures = 0;
+  std::string complaint;  // the first one
+};
+
+// Lets the power fail at several moments of a world, and in the worlds that come after.
+void fail_power(const World& world, testing::Random& random, int depth, int moments, Toll& toll) {
+  for (int i = 0; i < moments && toll.complaint.empty(); ++i) {
+    const std::size_t cut = testing::below(random, world.calls() + 1);
+    const std::uint64_t seed = random();
+    ++toll.failures;
+    toll.complaint = world.judge(cut, seed);
+    if (!toll.complaint.empty()) {
+      toll.complaint += "; after call " + std::to_string(cut) + " of " +
+                        std::to_string(world.calls()) + ", depth " + std::to_string(depth);
+      return;
+    }
+    if (depth == 3 || testing::below(random, 4) != 0) continue;
+    World next{world, cut, seed};
+    if (!next.has_topic()) continue;
+    toll.complaint = next.run(random, static_cast<int>(testing::below(random, 12)));
+    if (toll.complaint.empty()) fail_power(next, random, depth + 1, 4, toll);
+  }
+}
+
+Toll fail_power(std::uint64_t seed, std::uint64_t failures, double seconds,
+                RecordedDisk::Lies lies = {}) {
+  const auto begin = std::chrono::steady_clock::now();
+  Toll toll;
+  for (; toll.failures < failures && toll.complaint.empty(); ++seed) {
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+    if (taken.count() > seconds) break;
+    testing::Random random{seed};
+    World world{lies};
+    toll.complaint = world.run(random, static_cast<int>(testing::below(random, 60)));
+    if (toll.complaint.empty()) fail_power(world, random, 1, 12, toll);
+    if (!toll.complaint.empty()) toll.complaint += "; LEAT_SEED=" + std::to_string(seed);
+  }
+  return toll;
+}
+
+TEST(PowerLoss, TakesNothingThatWasDurableAndInventsNothing) {
+  const bool is_long = std::getenv("LEAT_SOAK") != nullptr;
+  const Toll toll = fail_power(test_seed(), 10'000, is_long ? 1e9 : 15);
+  EXPECT_EQ(toll.complaint, "");
+  EXPECT_GT(toll.failures, 10U);
+  std::printf("%llu power failures\n", static_cast<unsigned long long>(toll.failures));
+}
+
+// The judge notices a disk that does not do what it says.
+TEST(PowerLoss, IsNoticedIfSyncDoesNothing) {
+  EXPECT_NE(fail_power(1, 2000, 60, {.sync = true}).complaint, "");
+}
+TEST(PowerLoss, IsNoticedIfNamesAreNotSynced) {
+  EXPECT_NE(fail_power(1, 2000, 60, {.sync_directory = true}).complaint, "");
+}
+
+}  // namespace
+}  // namespace leat::test
