@@ -115,8 +115,7 @@ class CheckpointFile {
   bool is_known() const noexcept { return is_known_; }
   const Checkpoint& value() const noexcept { return value_; }
 
-  // Stores a checkpoint over the older file, and waits until it is on the medium. The names of both
-  // files must be there already (create_store).
+  // Stores a checkpoint over the older file, and waits until it is on the medium.
   Result<void> store(Disk& disk, int directory, Checkpoint value) {
     value.state.written_ms = wall_clock_ms();
     const std::array<Section, 2> sections{

@@ -213,22 +213,36 @@ class SectionsPair {
     const std::size_t target = newest_ ? 1 - index_ : 0;
     const std::uint64_t sequence = newest_ ? newest_->sequence() + 1 : 1;
     auto bytes = SectionsFile::format(magic, sequence, sections);
+    // Who wrote the newest may have been killed before it was on the medium. If then the power failed
+    // while the older one is overwritten, neither would be whole.
+    if (newest_ && !is_durable_) {
+      auto newest = disk.open(directory, file_name(name, index_).c_str(), O_RDONLY, 0);
+      if (!newest) return newest.error();
+      if (auto synced = disk.sync(newest->get()); !synced) return synced;
+      is_durable_ = true;
+    }
+    const bool has_name = newest_ && errors_[target] != Errc::not_found;
     auto file = make_file(disk, directory, file_name(name, target).c_str(), 0, access);
     if (!file) return file.error();
     if (auto written = disk.write(file->get(), bytes, 0); !written) return written;
     if (auto cut = disk.truncate(file->get(), bytes.size()); !cut) return cut;
     if (auto synced = disk.sync(file->get()); !synced) return synced;
+    if (!has_name) {
+      if (auto synced = disk.sync_directory(directory); !synced) return synced;
+    }
     auto parsed = SectionsFile::parse(std::move(bytes), magic);
     if (!parsed) return parsed.error();
     newest_ = std::move(*parsed);
     errors_[target] = {};
     index_ = target;
+    is_durable_ = true;
     return {};
   }
 
  private:
   std::optional<SectionsFile> newest_;
-  std::size_t index_ = 0;  // Of the newest.
+  std::size_t index_ = 0;    // Of the newest.
+  bool is_durable_ = false;  // The newest is on the medium.
   std::array<Error, 2> errors_{};
 };
 
