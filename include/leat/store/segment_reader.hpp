@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "leat/os/disk.hpp"
 #include "leat/store/frame.hpp"
@@ -143,23 +144,28 @@ class SegmentReader {
         if (!all) return all.error();
         if (at + size > *all) return std::span<const std::byte>{};
       }
-      if (buffer_.size() < wanted) buffer_.resize(wanted);
       held_ = 0;
-      auto read = disk_->read(file_.get(), buffer_.data(), wanted, at);
+      if (capacity_ < wanted) {
+        // Not zeroed: most files that are opened only to look at their begin never touch its pages.
+        buffer_ = std::make_unique_for_overwrite<std::byte[]>(wanted);
+        capacity_ = wanted;
+      }
+      auto read = disk_->read(file_.get(), buffer_.get(), wanted, at);
       if (!read) return read.error();
       held_at_ = at;
       held_ = *read;
     }
     const std::size_t from = at - held_at_;
-    return std::span<const std::byte>{buffer_}.subspan(from,
-                                                       std::min<std::uint64_t>(size, held_ - from));
+    return std::span<const std::byte>{buffer_.get() + from,
+                                      std::min<std::uint64_t>(size, held_ - from)};
   }
 
   Disk* disk_ = nullptr;
   Fd file_;
   SegmentName name_;
   FramesOf frames_;
-  std::vector<std::byte> buffer_;
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t capacity_ = 0;
   std::uint64_t held_at_ = 0;  // The buffer has the file's bytes from here on,
   std::uint64_t held_ = 0;     // that many.
 };
