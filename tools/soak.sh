@@ -2,8 +2,8 @@
 # Long-running test: tools/soak.sh SECONDS. It runs, in this order:
 #
 # 1. once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite;
-# 2. for SECONDS: outages of several processes at once, with new seeds. After every ten minutes, all
-#    kill and storm tests run once; their time is not counted;
+# 2. for SECONDS: outages of several processes at once, with new seeds. After every ten minutes, the
+#    power fails 100,000 times, and all kill and storm tests run once; their time is not counted;
 # 3. once: all interleaving tests with three times their usual number of executions.
 #
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
@@ -44,6 +44,13 @@ while [ "$left" -gt 0 ]; do
   grep 'the spared went on' build/soak-outage.log
   LEAT_SEED=$(date +%N | sed 's/^0*//')
   export LEAT_SEED
+  echo "round $round: 100,000 power failures, LEAT_SEED=$LEAT_SEED"
+  LEAT_SOAK=1 timeout 7200 build/leat_unit_tests --gtest_filter='PowerLoss.*' \
+    > build/soak-power.log 2>&1 || {
+    tail -n 40 build/soak-power.log
+    echo "failed in round $round; the seed is above; log: build/soak-power.log" >&2
+    exit 1
+  }
   echo "round $round: kills and storms, LEAT_SEED=$LEAT_SEED"
   test_once "round $round with LEAT_SEED=$LEAT_SEED" 'crash|storm'
   unset LEAT_SEED
