@@ -31,10 +31,10 @@ detail::StoreReport check(const DataFiles& files) {
 
 // Cuts off what was never written whole, and makes damaged copies anew. Needs the topic for itself.
 detail::Recovered repair(const DataFiles& files) {
-  const detail::Manifest manifest = manifest_of(files);
+  const ::mode_t mode = manifest_of(files).topic.mode;
   detail::Disk& disk = detail::Disk::system();
   const int directory = files.directory.get();
-  auto made = detail::make_file(disk, directory, detail::kDataLock, 0, manifest.access());
+  auto made = detail::make_file(disk, directory, detail::kDataLock, 0, {mode, -1});
   if (!made) fail(made.error(), files);
   auto lock = detail::open_data_lock(directory);
   if (!lock) fail(lock.error(), files);
@@ -44,6 +44,7 @@ detail::Recovered repair(const DataFiles& files) {
     throw Failure{kExitNotThere,
                   fmt::format("topic '{}' is open: end the processes that use it, then repair it",
                               files.topic)};
+  const detail::Manifest manifest = manifest_of(files);  // As it is now that nobody changes it.
   if (auto stored = detail::store_manifest(disk, directory, manifest); !stored)
     fail(stored.error(), files);
   auto recovered = detail::recover(disk, directory, manifest);
@@ -84,7 +85,7 @@ void print(const detail::StoreReport& report) {
   }
   fmt::print("{} in {} file{}, {}", size_text(report.bytes), number_text(report.files),
              report.files == 1 ? "" : "s", number_text(report.records) + " records");
-  if (report.lost != 0) fmt::print(", {} offsets lost", number_text(report.lost));
+  if (report.lost != 0) fmt::print(", {} offsets skipped", number_text(report.lost));
   if (report.damaged != 0) fmt::print(", {} offsets damaged", number_text(report.damaged));
   fmt::print(": {}\n", report.is_damaged() ? "damaged" : "whole");
 }

@@ -24,7 +24,7 @@
 #include "leat/os/disk.hpp"
 #include "support/random.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 
 class RecordedDisk : public detail::Disk {
  public:
@@ -356,4 +356,4 @@ inline void RecordedDisk::replay(std::size_t cut, testing::Random& random,
   build(0, std::min(cut, calls_.size()), random, path);
 }
 
-}  // namespace leat::test
+}  // namespace leat::testing

@@ -16,7 +16,7 @@
 
 #include "support/store_world.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 
 using StoreFiles = std::map<std::string, std::string>;  // name, bytes
 
@@ -74,4 +74,4 @@ class PlacedFiles {
   StoreFiles files_;
 };
 
-}  // namespace leat::test
+}  // namespace leat::testing

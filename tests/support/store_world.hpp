@@ -19,7 +19,7 @@
 #include "support/recorded_disk.hpp"
 #include "support/test_store.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 
 // An empty directory in memory, deleted at the end: a "medium" that costs no time.
 class ScratchDirectory {
@@ -365,4 +365,4 @@ class World {
   static inline std::uint64_t serial_ = 0;
 };
 
-}  // namespace leat::test
+}  // namespace leat::testing

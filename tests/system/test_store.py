@@ -205,6 +205,24 @@ def test_newer_version_gets_one_line(leat, data, command):
     leat(command, TOPIC, check=True)
 
 
+@pytest.mark.parametrize("command", ["dump", "fsck"])
+def test_newer_segment_file_gets_one_line(leat, data, command):
+    file = segments(data)[0]
+    content = bytearray(file.read_bytes())
+    struct.pack_into("<II", content, 8, 2, 0)
+    struct.pack_into("<I", content, 12, crc32c(content[:128]))
+    file.write_bytes(content)
+    one_line(leat(command, TOPIC), 5, "newer version of Leat")
+
+
+def test_both_checkpoints_missing_are_told_once(leat, data):
+    for checkpoint in (data / TOPIC).glob("checkpoint-*"):
+        checkpoint.unlink()
+    lines = leat("fsck", TOPIC).stdout.splitlines()
+    assert [line for line in lines if "checkpoint" in line] == [
+        "damaged  checkpoint: neither copy can be read: recovery has to read all files"]
+
+
 def test_half_deleted_topics(leat, data):
     topic = data / TOPIC
     (topic / "manifest-0").unlink()

@@ -42,13 +42,15 @@ class SegmentReader {
   void forget() noexcept { held_ = 0; }
 
   // The file's header; nothing if it is damaged or belongs to another file.
+  //   wrong_format  it is whole, but of another version
   Result<std::optional<SegmentHeader>> header() {
-    auto bytes = get(0, sizeof(SegmentHeader));
-    if (!bytes) return bytes.error();
+    if (!file_) return Errc::not_found;
     SegmentHeader header{};
-    if (bytes->size() < sizeof(header)) return std::optional<SegmentHeader>{};
-    std::memcpy(&header, bytes->data(), sizeof(header));
+    auto read = disk_->read(file_.get(), reinterpret_cast<std::byte*>(&header), sizeof(header), 0);
+    if (!read) return read.error();
+    if (*read < sizeof(header)) return std::optional<SegmentHeader>{};
     if (!is_whole(header)) return std::optional<SegmentHeader>{};
+    if (header.version != kStoreVersion) return Errc::wrong_format;
     return std::optional{header};
   }
 
@@ -118,10 +120,10 @@ class SegmentReader {
   bool is_whole(const SegmentHeader& header) const noexcept {
     SegmentHeader unsealed = header;
     unsealed.crc = 0;
-    return header.magic == kSegmentMagic && header.version == kStoreVersion &&
-           header.crc == crc32c(0, &unsealed, sizeof(unsealed)) && header.salt == frames_.salt &&
-           header.generation == name_.generation && header.base_offset == name_.base_offset &&
-           header.partition == name_.partition && header.previous_end <= header.base_offset;
+    return header.magic == kSegmentMagic && header.crc == crc32c(0, &unsealed, sizeof(unsealed)) &&
+           header.salt == frames_.salt && header.generation == name_.generation &&
+           header.base_offset == name_.base_offset && header.partition == name_.partition &&
+           header.previous_end <= header.base_offset;
   }
 
   Result<bool> look(std::uint64_t at, FrameHeader& header) {

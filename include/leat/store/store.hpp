@@ -95,14 +95,14 @@ class StoreCheck {
     auto manifest = load_manifest(disk_, directory_);
     if (!manifest) return manifest.error();
     manifest_ = std::move(*manifest);
-    for (const auto& [name, magic] :
-         {std::pair{kManifest, kManifestMagic}, std::pair{kCheckpoint, kCheckpointMagic}}) {
-      if (auto checked = check_copies(name, magic); !checked) return checked.error();
-    }
+    if (auto checked = check_copies(kManifest, kManifestMagic); !checked) return checked.error();
     auto checkpoint = CheckpointFile::load(disk_, directory_, manifest_);
     if (!checkpoint) return checkpoint.error();
-    if (!checkpoint->is_known())
+    if (!checkpoint->is_known()) {
       damage(kCheckpoint, "neither copy can be read: recovery has to read all files");
+    } else if (auto checked = check_copies(kCheckpoint, kCheckpointMagic); !checked) {
+      return checked.error();
+    }
     auto ends = find_ends(disk_, directory_, manifest_, *checkpoint);
     if (!ends) return ends.error();
     if (auto checked = check_names(); !checked) return checked.error();

@@ -128,6 +128,8 @@ class StoredFrames {
     if (reader_.is_open()) return {};
     auto reader = SegmentReader::open(*disk_, directory_, files_.live[place_.file], salt_);
     if (!reader) return reader.error();
+    // Damaged or not: only a file of another version is not read.
+    if (auto header = reader->header(); !header) return header.error();
     reader_ = std::move(*reader);
     return {};
   }

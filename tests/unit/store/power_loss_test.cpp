@@ -11,7 +11,7 @@
 #include "support/store_world.hpp"
 #include "testing.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 namespace {
 
 struct Toll {
@@ -110,4 +110,4 @@ TEST(PowerLoss, IsNoticedIfNamesAreNotSynced) {
 }
 
 }  // namespace
-}  // namespace leat::test
+}  // namespace leat::testing

@@ -9,7 +9,7 @@
 
 #include "support/store_files.hpp"
 
-namespace leat::test {
+namespace leat::testing {
 namespace {
 
 constexpr std::uint64_t kTailKey = 0x1234'5678'9abc'def1;
@@ -188,4 +188,4 @@ TEST(TornTail, OfOneCopyCostsNothing) {
 }
 
 }  // namespace
-}  // namespace leat::test
+}  // namespace leat::testing
