@@ -17,7 +17,7 @@
 namespace leat::testing {
 namespace {
 
-constexpr std::uint64_t kKey = 0x9999'8888'7777'6665;
+constexpr std::uint64_t kFaultsKey = 0x9999'8888'7777'6665;
 constexpr std::array kErrors{EIO, ENOSPC, EMFILE, EROFS, EACCES};
 
 std::size_t open_files() {
@@ -41,7 +41,7 @@ class Scenario {
     return append_to(writer);
   }
   Result<void> append_to(detail::SegmentWriter& writer) {
-    LogBytes log{kKey, 1000, writer.end_offset()};
+    LogBytes log{kFaultsKey, 1000, writer.end_offset()};
     begin = writer.end_offset();
     for (int i = 0; i < 8; ++i) {
       log.record(std::to_string(log.facts().first_offset) + std::string(20'000, 'x'));
@@ -142,7 +142,7 @@ TEST(Faults, TheSameFrameGoesOnWhenThereIsRoom) {
     FailingDisk disk{{.call = call, .error = ENOSPC, .from_then_on = true, .written = 5000}};
     detail::SegmentWriter writer{disk, store.directory(), store.manifest.topic, 0};
     writer.begin(recovered.generation, 0, 0, true);
-    LogBytes log{kKey};
+    LogBytes log{kFaultsKey};
     for (int i = 0; i < 10; ++i) {
       log.record(std::to_string(i) + std::string(20'000, 'x'));
       auto done = writer.append(log.facts(), log.bytes());
@@ -217,7 +217,7 @@ TEST(Faults, AFullFileSystemIsNoDamage) {
     std::filesystem::copy(store.topic_path(), place.path() + "/t");
     store.topic = std::move(*detail::open_directory_path(place.path() + "/t", false, false));
     auto writer = store.writer();
-    LogBytes log{kKey};
+    LogBytes log{kFaultsKey};
     std::uint64_t count = 0;
     for (;; ++count) {
       log.record(std::to_string(count) + std::string(20'000, 'x'));
@@ -245,7 +245,7 @@ TEST(Faults, ALimitOnTheSizeOfFilesIsAnError) {
     auto writer = store.writer();
     const ::rlimit limit{40'000, 40'000};
     CHILD_CHECK(::setrlimit(RLIMIT_FSIZE, &limit) == 0);
-    LogBytes log{kKey};
+    LogBytes log{kFaultsKey};
     log.record(std::string(20'000, 'x'));
     CHILD_CHECK(writer.append(log.facts(), log.bytes()).error() == Errc::no_space);
     return 0;

@@ -18,7 +18,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::uint64_t kKey = 0x0123'4567'89ab'cdef;
+constexpr std::uint64_t kFixtureKey = 0x0123'4567'89ab'cdef;
 constexpr std::int64_t kTime = 1'700'000'000'000;
 
 detail::Manifest fixture_manifest() {
@@ -33,7 +33,7 @@ std::string big(char c) { return std::string(30'000, c); }
 void write_fixture(TestStore& store) {
   const std::array<Header, 2> headers{{{"colour", "red"}, {"size", "12"}}};
   auto writer = store.writer(0);
-  LogBytes log{kKey};
+  LogBytes log{kFixtureKey};
   log.full({.key = "anna", .headers = headers, .value = "first"}, kTime);
   log.batch({"second", "", "fourth"}).aborted("junk");
   log.full({.key = Bytes{"\x00\xff", 2}, .value = "sixth"}, kTime + 5);
@@ -44,15 +44,15 @@ void write_fixture(TestStore& store) {
   detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
   follower.begin(writer.generation() + 3, 7, 7, false);
   for (const char c : {'b', 'c', 'd'}) {
-    LogBytes next{kKey + 2, 100, follower.end_offset()};
+    LogBytes next{kFixtureKey + 2, 100, follower.end_offset()};
     store.append(follower, next.full({.value = big(c)}, kTime + 7));
   }
-  LogBytes last{kKey + 2, 9000, follower.end_offset()};
+  LogBytes last{kFixtureKey + 2, 9000, follower.end_offset()};
   store.append(follower, last.died().full({.value = "end"}, kTime + 1));
 
   detail::SegmentWriter other{store.disk, store.directory(), store.manifest.topic, 1};
   other.begin(follower.generation(), 0, 0, true);
-  LogBytes of_other{kKey + 2};
+  LogBytes of_other{kFixtureKey + 2};
   store.append(other, of_other.full({.key = "bob", .value = "hello"}, kTime));
   store.checkpoint(other, true, 1);
   store.checkpoint(follower, true, 0);

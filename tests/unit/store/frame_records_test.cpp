@@ -14,7 +14,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::uint64_t kKey = 0x1111'2222'3333'4445;
+constexpr std::uint64_t kNonsenseKey = 0x1111'2222'3333'4445;
 
 // A frame's content in memory of exactly its size, so that AddressSanitizer sees any access beyond.
 class Content {
@@ -60,7 +60,7 @@ class Content {
 
 // Records at byte 0, 32 and 64.
 LogBytes three() {
-  LogBytes log{kKey, 5, 100};
+  LogBytes log{kNonsenseKey, 5, 100};
   return log.record("one").record("two").record("three");
 }
 
@@ -107,14 +107,14 @@ TEST(FrameRecords, TooFewOffsetsOrTooManyAreNonsense) {
 TEST(FrameRecords, ExtensionsThatDoNotFitAreNonsense) {
   // Bit 31 of a key's size is reserved: for "null", in a later version.
   for (const std::uint32_t key_size : {9U, 0x8000'0000U, 0x8000'0003U, 0xffff'ffffU}) {
-    LogBytes log{kKey};
+    LogBytes log{kNonsenseKey};
     Content content{log.record("one").full({.key = "key", .value = "value"}, 7)};
     content.set<std::uint32_t>(32 + 16 + 8, key_size);
     EXPECT_EQ(content.read(), (Lines{"one", "nonsense at 1"})) << key_size;
   }
   for (const std::uint32_t value_size : {2U, 0x8000'0001U}) {
     const Header header{"n", "v"};
-    LogBytes log{kKey};
+    LogBytes log{kNonsenseKey};
     Content content{log.record("one").full({.headers = {&header, 1}, .value = "x"}, 7)};
     content.set<std::uint32_t>(32 + 16 + 8 + 4 + 4, value_size);
     EXPECT_EQ(content.read(), (Lines{"one", "nonsense at 1"})) << value_size;
@@ -123,7 +123,7 @@ TEST(FrameRecords, ExtensionsThatDoNotFitAreNonsense) {
 
 TEST(FrameRecords, BatchesThatLieAreNonsense) {
   const auto batch = [] {
-    LogBytes log{kKey};
+    LogBytes log{kNonsenseKey};
     return Content{log.record("one").batch({"two", "three"})};
   };
   EXPECT_EQ(batch().read(), (Lines{"one", "two", "three"}));
@@ -145,14 +145,14 @@ TEST(FrameRecords, BatchesThatLieAreNonsense) {
 TEST(FrameRecords, NonsenseIsAGapToReaders) {
   TestStore store;
   auto writer = store.writer();
-  LogBytes good{kKey};
+  LogBytes good{kNonsenseKey};
   store.append(writer, good.record("one"));
-  LogBytes bad{kKey, 777, 1};
+  LogBytes bad{kNonsenseKey, 777, 1};
   const auto bytes = bad.record("two").record("three");
   detail::FrameFacts facts = bytes.facts();
   facts.position = 2;  // Not where its records say that they are.
   ASSERT_TRUE(writer.append(facts, bytes.bytes()));
-  LogBytes more{kKey, 50, 3};
+  LogBytes more{kNonsenseKey, 50, 3};
   store.append(writer, more.record("four"));
   store.checkpoint(writer, true);
   EXPECT_EQ(store.read(), (Lines{"0 one", "gap 1+2 damaged", "3 four"}));

@@ -12,7 +12,7 @@ namespace {
 
 using Lines = std::vector<std::string>;
 
-constexpr std::uint64_t kKey = 0x1234'5678'9abc'def1;
+constexpr std::uint64_t kStoreKey = 0x1234'5678'9abc'def1;
 
 TEST(Store, EmptyTopicIsWhole) {
   TestStore store;
@@ -25,7 +25,7 @@ TEST(Store, EmptyTopicIsWhole) {
 TEST(Store, RecordsBatchesAndGapsComeBack) {
   TestStore store;
   auto writer = store.writer();
-  LogBytes log{kKey};
+  LogBytes log{kStoreKey};
   log.record("one").batch({"two", "three"}).aborted("junk").record("").died();
   store.append(writer, log);
   auto more = log.next();
@@ -52,7 +52,7 @@ TEST(Store, SeeksAnyOffsetInManyFiles) {
   manifest.topic.file_bytes = 3 << 20;
   TestStore store{manifest};
   auto writer = store.writer();
-  LogBytes log{kKey};
+  LogBytes log{kStoreKey};
   constexpr std::uint64_t kRecords = 4000;
   for (std::uint64_t i = 0; i < kRecords; ++i) {
     log.record(std::to_string(i) + std::string(i % 7 * 700, 'x'));
@@ -74,12 +74,12 @@ TEST(Store, SeeksAnyOffsetInManyFiles) {
 TEST(Store, NumberingGoesOnBehindReservedOffsets) {
   TestStore store;
   auto writer = store.writer();
-  LogBytes log{kKey};
+  LogBytes log{kStoreKey};
   store.append(writer, log.record("a"));
   auto again = store.writer();  // As after a failure: nothing was closed.
   const std::uint64_t next = again.end_offset();
   EXPECT_EQ(next, detail::kReservedOffsets);
-  LogBytes more{kKey + 2, 0, next};
+  LogBytes more{kStoreKey + 2, 0, next};
   store.append(again, more.record("b"));
   store.checkpoint(again, true);
   EXPECT_EQ(store.read(), (Lines{"0 a", "gap 1+" + std::to_string(next - 1) + " lost",
@@ -92,7 +92,7 @@ TEST(Store, NumberingGoesOnBehindReservedOffsets) {
 TEST(Store, WhatAKeeperWritesAfterItWasFollowedDoesNotCount) {
   TestStore store;
   auto stopped = store.writer();
-  LogBytes log{kKey};
+  LogBytes log{kStoreKey};
   store.append(stopped, log.record("a"));
   detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
   follower.begin(stopped.generation() + 1, 1, 1, false);
