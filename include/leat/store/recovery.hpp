@@ -344,8 +344,10 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
     }
   }
   LEAT_CRASH_POINT("recovery: partitions cut");
-  if (auto stored = file->store(disk, directory, std::move(checkpoint)); !stored)
-    return stored.error();
+  // Into both copies: if one is damaged later, the other one reserves the same offsets.
+  for (int copy = 0; copy < 2; ++copy) {
+    if (auto stored = file->store(disk, directory, checkpoint); !stored) return stored.error();
+  }
   return recovered;
 }
 

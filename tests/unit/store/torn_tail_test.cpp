@@ -178,7 +178,8 @@ TEST(TornTail, OfOneCopyCostsNothing) {
               detail::recover(detail::Disk::system(), placed.directory(), tail.manifest);
           ASSERT_TRUE(recovered);
           EXPECT_EQ(recovered->damaged() + recovered->cut_bytes(), 0U);
-          EXPECT_GE(recovered->partitions[0].next_offset, 10U);
+          // Beyond what subscribers may have seen of a topic that was not closed.
+          EXPECT_GE(recovered->partitions[0].next_offset, closed ? 10 : detail::kReservedOffsets);
           EXPECT_EQ(placed.read(tail.manifest), tail.records);
           if (HasFailure()) FAIL() << name << " size " << size << (is_mixed ? " mixed" : "");
         }
