@@ -50,7 +50,7 @@ class RecordedDisk : public detail::Disk {
   bool is_dead() const { return calls_.size() >= dies_at_; }
 
   // Builds in the empty directory `path` what the medium may hold.
-  void replay(std::size_t cut, testing::Random& random, const std::string& path) const;
+  void replay(std::size_t cut, Random& random, const std::string& path) const;
 
   Result<detail::Fd> open(int directory, const char* name, int flags,
                           ::mode_t mode) noexcept override;
@@ -105,11 +105,11 @@ class RecordedDisk : public detail::Disk {
   void adopt(const std::string& path, Id id);
   Id create(Id directory, const char* name, bool is_directory);
 
-  std::string file_after(Id id, std::size_t cut, testing::Random& random) const;
-  Names names_after(Id id, std::size_t cut, testing::Random& random) const;
-  void build(Id id, std::size_t cut, testing::Random& random, const std::string& path) const;
+  std::string file_after(Id id, std::size_t cut, Random& random) const;
+  Names names_after(Id id, std::size_t cut, Random& random) const;
+  void build(Id id, std::size_t cut, Random& random, const std::string& path) const;
   static void apply_names(Names& names, const Call& call);
-  static void write_some(Medium& medium, const Call& call, testing::Random& random);
+  static void write_some(Medium& medium, const Call& call, Random& random);
 
   Lies lies_;
   std::vector<Object> objects_;
@@ -257,14 +257,14 @@ inline void RecordedDisk::apply_names(Names& names, const Call& call) {
 }
 
 // Each page of a write is there, is not, or partly: sectors of it.
-inline void RecordedDisk::write_some(Medium& medium, const Call& call, testing::Random& random) {
+inline void RecordedDisk::write_some(Medium& medium, const Call& call, Random& random) {
   const std::uint64_t end = call.at + call.bytes.size();
   for (std::uint64_t page = call.at / kPage * kPage; page < end; page += kPage) {
-    const std::uint64_t how = testing::below(random, 5);
-    const std::uint64_t border = testing::below(random, kPage / kSector + 1);
+    const std::uint64_t how = below(random, 5);
+    const std::uint64_t border = below(random, kPage / kSector + 1);
     for (std::uint64_t i = 0; i < kPage / kSector; ++i) {
       const bool is_kept = how == 0 || (how == 1 && i < border) || (how == 2 && i >= border) ||
-                           (how == 3 && testing::below(random, 2) == 0);
+                           (how == 3 && below(random, 2) == 0);
       const std::uint64_t from = page + i * kSector;
       if (!is_kept || from + kSector <= call.at || from >= end) continue;
       // What earlier calls wrote into this sector goes with it.
@@ -274,18 +274,18 @@ inline void RecordedDisk::write_some(Medium& medium, const Call& call, testing::
   }
 }
 
-inline std::string RecordedDisk::file_after(Id id, std::size_t cut, testing::Random& random) const {
+inline std::string RecordedDisk::file_after(Id id, std::size_t cut, Random& random) const {
   Medium medium{objects_[id].bytes, objects_[id].bytes, {objects_[id].bytes.size()}};
   std::size_t synced = 0;  // Calls before this one are on the medium, if they are about this file.
   for (std::size_t i = 0; i < cut; ++i)
     if (calls_[i].what == What::sync && calls_[i].where == id) synced = i;
   // How much of what was not synced is kept differs: nothing (0), everything (1), or parts.
-  const std::uint64_t mood = testing::below(random, 5);
+  const std::uint64_t mood = below(random, 5);
   for (std::size_t i = 0; i < cut; ++i) {
     const Call& call = calls_[i];
     if (call.where != id || call.what > What::truncate) continue;
     const bool is_all_kept = i < synced || mood == 1;
-    const bool is_kept = is_all_kept || (mood != 0 && testing::below(random, 2) == 0);
+    const bool is_kept = is_all_kept || (mood != 0 && below(random, 2) == 0);
     if (call.what == What::write) {
       medium.grow(call.at + call.bytes.size());
       std::memcpy(medium.current.data() + call.at, call.bytes.data(), call.bytes.size());
@@ -304,17 +304,16 @@ inline std::string RecordedDisk::file_after(Id id, std::size_t cut, testing::Ran
     medium.sizes.push_back(medium.current.size());
   }
   medium.bytes.resize(mood == 0 ? medium.sizes.front()
-                                : medium.sizes[testing::below(random, medium.sizes.size())]);
+                                : medium.sizes[below(random, medium.sizes.size())]);
   return std::move(medium.bytes);
 }
 
-inline RecordedDisk::Names RecordedDisk::names_after(Id id, std::size_t cut,
-                                                     testing::Random& random) const {
+inline RecordedDisk::Names RecordedDisk::names_after(Id id, std::size_t cut, Random& random) const {
   Names names = objects_[id].names;
   std::size_t synced = 0;
   for (std::size_t i = 0; i < cut; ++i)
     if (calls_[i].what == What::sync_directory && calls_[i].where == id) synced = i;
-  const std::uint64_t mood = testing::below(random, 5);
+  const std::uint64_t mood = below(random, 5);
   std::vector<const Call*> open;
   for (std::size_t i = 0; i < cut; ++i) {
     const Call& call = calls_[i];
@@ -326,15 +325,14 @@ inline RecordedDisk::Names RecordedDisk::names_after(Id id, std::size_t cut,
     }
   }
   if (mood == 0) return names;
-  if (mood == 2)
-    open.resize(testing::below(random, open.size() + 1));  // In order, as far as it got.
+  if (mood == 2) open.resize(below(random, open.size() + 1));  // In order, as far as it got.
   for (const Call* call : open) {
-    if (mood == 2 || testing::below(random, 2) == 0) apply_names(names, *call);
+    if (mood == 2 || below(random, 2) == 0) apply_names(names, *call);
   }
   return names;
 }
 
-inline void RecordedDisk::build(Id id, std::size_t cut, testing::Random& random,
+inline void RecordedDisk::build(Id id, std::size_t cut, Random& random,
                                 const std::string& path) const {
   for (const auto& [name, child] : names_after(id, cut, random)) {
     const std::string to = path + '/' + name;
@@ -351,8 +349,7 @@ inline void RecordedDisk::build(Id id, std::size_t cut, testing::Random& random,
   }
 }
 
-inline void RecordedDisk::replay(std::size_t cut, testing::Random& random,
-                                 const std::string& path) const {
+inline void RecordedDisk::replay(std::size_t cut, Random& random, const std::string& path) const {
   build(0, std::min(cut, calls_.size()), random, path);
 }
 

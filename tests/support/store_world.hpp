@@ -129,7 +129,7 @@ class World {
   }
   // The topic that a power failure left of another world.
   World(const World& before, std::size_t cut, std::uint64_t seed) : manifest_{before.manifest_} {
-    testing::Random random{seed};
+    Random random{seed};
     before.disk_->replay(cut, random, place_.path);
     for (const Truth& truth : before.truths_) truths_.push_back(truth.at(cut));
     disk_ = std::make_unique<RecordedDisk>(place_.path);
@@ -143,14 +143,14 @@ class World {
 
   // Recovers, and then does what keepers do. A complaint if something went wrong that has nothing to
   // do with power.
-  std::string run(testing::Random& random, int steps) {
+  std::string run(Random& random, int steps) {
     if (const std::string bad = start(); !bad.empty()) return bad;
     for (int i = 0; i < steps; ++i) {
-      const auto partition = static_cast<std::uint32_t>(testing::below(random, kPartitions));
-      const std::uint64_t what = testing::below(random, 40);
+      const auto partition = static_cast<std::uint32_t>(below(random, kPartitions));
+      const std::uint64_t what = below(random, 40);
       if (what == 0 || what == 1) {
         // Killed some calls later, perhaps in the middle of the next recovery.
-        disk_->die_at(calls() + testing::below(random, 12));
+        disk_->die_at(calls() + below(random, 12));
       } else if (what == 2) {
         if (close()) is_open_ = false;
       } else if (what < 7) {
@@ -166,7 +166,7 @@ class World {
         (void)append(partition, random);
       }
       if (!disk_->is_dead() && is_open_) continue;
-      if (is_open_ && testing::below(random, 2) == 0) disk_->live();
+      if (is_open_ && below(random, 2) == 0) disk_->live();
       if (const std::string bad = start(); !bad.empty()) return bad;
     }
     disk_->live();
@@ -246,21 +246,21 @@ class World {
     return {};
   }
 
-  bool append(std::uint32_t partition, testing::Random& random) {
+  bool append(std::uint32_t partition, Random& random) {
     detail::SegmentWriter& writer = writers_[partition];
     const std::uint64_t first = writer.end_offset();
-    LogBytes log{kKey, testing::below(random, 1U << 20), first};
+    LogBytes log{kKey, below(random, 1U << 20), first};
     std::vector<std::string> texts;
     const auto text = [&] {
       std::string made = std::to_string(++serial_) + ':';
       const std::uint64_t sizes[] = {10, 100, 1000, 9000};
-      made.resize(made.size() + testing::below(random, sizes[testing::below(random, 4)]),
+      made.resize(made.size() + below(random, sizes[below(random, 4)]),
                   static_cast<char>('a' + serial_ % 26));
       return made;
     };
-    const std::uint64_t entries = 1 + testing::below(random, 4);
+    const std::uint64_t entries = 1 + below(random, 4);
     for (std::uint64_t i = 0; i < entries; ++i) {
-      const std::uint64_t kind = testing::below(random, 8);
+      const std::uint64_t kind = below(random, 8);
       if (kind == 0) {
         log.aborted(text());
         texts.push_back(name_of(GapReason::aborted));
@@ -342,7 +342,7 @@ class World {
     // Who opens the topic next stores the manifest, with its window.
     if (!detail::store_manifest(*disk_, topic_.get(), manifest_)) return "the manifest stays";
     if (auto bad = check(true); !bad.empty()) return bad;
-    testing::Random random{1};
+    Random random{1};
     for (std::uint32_t i = 0; i < kPartitions; ++i)
       if (!append(i, random)) return "nothing can be appended";
     if (!close()) return "it cannot be closed";

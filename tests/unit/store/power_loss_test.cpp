@@ -20,9 +20,9 @@ struct Toll {
 };
 
 // Lets the power fail at several moments of a world, and in the worlds that come after.
-void fail_power(const World& world, testing::Random& random, int depth, int moments, Toll& toll) {
+void fail_power(const World& world, Random& random, int depth, int moments, Toll& toll) {
   for (int i = 0; i < moments && toll.complaint.empty(); ++i) {
-    const std::size_t cut = testing::below(random, world.calls() + 1);
+    const std::size_t cut = below(random, world.calls() + 1);
     const std::uint64_t seed = random();
     ++toll.failures;
     toll.complaint = world.judge(cut, seed);
@@ -31,10 +31,10 @@ void fail_power(const World& world, testing::Random& random, int depth, int mome
                         std::to_string(world.calls()) + ", depth " + std::to_string(depth);
       return;
     }
-    if (depth == 3 || testing::below(random, 4) != 0) continue;
+    if (depth == 3 || below(random, 4) != 0) continue;
     World next{world, cut, seed};
     if (!next.has_topic()) continue;
-    toll.complaint = next.run(random, static_cast<int>(testing::below(random, 12)));
+    toll.complaint = next.run(random, static_cast<int>(below(random, 12)));
     if (toll.complaint.empty()) fail_power(next, random, depth + 1, 4, toll);
   }
 }
@@ -46,9 +46,9 @@ Toll fail_power(std::uint64_t seed, std::uint64_t failures, double seconds,
   for (; toll.failures < failures && toll.complaint.empty(); ++seed) {
     const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
     if (taken.count() > seconds) break;
-    testing::Random random{seed};
+    Random random{seed};
     World world{lies};
-    toll.complaint = world.run(random, static_cast<int>(testing::below(random, 60)));
+    toll.complaint = world.run(random, static_cast<int>(below(random, 60)));
     if (toll.complaint.empty()) fail_power(world, random, 1, 12, toll);
     if (!toll.complaint.empty()) toll.complaint += "; LEAT_SEED=" + std::to_string(seed);
   }
@@ -67,7 +67,7 @@ TEST(PowerLoss, TakesNothingThatWasDurableAndInventsNothing) {
 // A process is killed before its checkpoint and manifest, larger than a sector, are on the medium, and
 // the power fails while the next one stores its own: of each pair one copy stays whole.
 TEST(PowerLoss, AfterAKillLeavesOneOfTwoCopiesWhole) {
-  testing::Random random{test_seed()};
+  Random random{test_seed()};
   for (int round = 0; round < 300; ++round) {
     ScratchDirectory place;
     RecordedDisk disk{place.path};
@@ -83,7 +83,7 @@ TEST(PowerLoss, AfterAKillLeavesOneOfTwoCopiesWhole) {
       return is_recovered && detail::store_manifest(disk, topic->get(), manifest);
     };
     ASSERT_TRUE(open_topic('a'));
-    disk.die_at(disk.calls() + testing::below(random, 12));
+    disk.die_at(disk.calls() + below(random, 12));
     (void)open_topic('b');
     disk.live();
     const std::size_t before = disk.calls();
