@@ -35,6 +35,12 @@ const std::vector<Scenario>& scenarios();
 
 // Steps of creating and deleting a topic; covered by topic_steps_test.cpp.
 inline constexpr const char* kCreateSteps[] = {"create:filled"};
+// Of the files of a durable topic: store_steps_test.cpp.
+inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",
+                                              "store:frame_written", "store:file_cut",
+                                              "store:file_synced"};
+inline constexpr const char* kRecoverySteps[] = {"recovery:file_put_aside", "recovery:tail_copied",
+                                                 "recovery:tail_cut", "recovery:partitions_cut"};
 inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",
                                                "delete:announced", "delete:renamed"};
 // Covered by unused_steps_test.cpp, together with the steps of a deletion.

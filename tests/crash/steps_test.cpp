@@ -41,6 +41,8 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kCreateSteps), std::end(kCreateSteps));
   swept.insert(std::begin(kDeleteSteps), std::end(kDeleteSteps));
   swept.insert(std::begin(kUnusedSteps), std::end(kUnusedSteps));
+  swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
+  swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
   swept.insert(kBellStep);
   for (const GroupScenario& scenario : group_scenarios()) {
     swept.insert(scenario.steps.begin(), scenario.steps.end());

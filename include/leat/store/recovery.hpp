@@ -205,7 +205,7 @@ class Cutter {
     const std::size_t kept = end.has_file ? end.place.file + 1 : 0;
     for (std::size_t file = live.size(); file-- > kept;) {
       if (auto done = put_aside(live[file], end); !done) return done;
-      LEAT_CRASH_POINT("recovery: file put aside");
+      LEAT_CRASH_POINT("recovery:file_put_aside");
     }
     if (end.has_file) {
       if (auto done = cut_file(end); !done) return done;
@@ -240,14 +240,14 @@ class Cutter {
       if (!copied) return copied;
       end.cut_bytes += *data_end - end.place.at;
     }
-    LEAT_CRASH_POINT("recovery: tail copied");
+    LEAT_CRASH_POINT("recovery:tail_copied");
     // Not before the copy is on the medium.
     auto size = disk_.size(file->get());
     if (!size) return size.error();
     if (*size > end.place.at) {
       if (auto cut = disk_.truncate(file->get(), end.place.at); !cut) return cut;
     }
-    LEAT_CRASH_POINT("recovery: tail cut");
+    LEAT_CRASH_POINT("recovery:tail_cut");
     return disk_.sync(file->get());
   }
 
@@ -343,7 +343,7 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
       part.file_bytes = end.place.at;
     }
   }
-  LEAT_CRASH_POINT("recovery: partitions cut");
+  LEAT_CRASH_POINT("recovery:partitions_cut");
   // Into both copies: if one is damaged later, the other one reserves the same offsets.
   for (int copy = 0; copy < 2; ++copy) {
     if (auto stored = file->store(disk, directory, checkpoint); !stored) return stored.error();

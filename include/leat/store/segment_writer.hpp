@@ -101,7 +101,7 @@ class SegmentWriter {
     header.newest_ms = std::max(newest_ms_, facts.newest_ms);
     header.header_crc = FramesOf{salt_, name_}.header_checksum(header, at_);
     if (auto written = write_frame(header, bytes); !written) return written;
-    LEAT_CRASH_POINT("store: frame written");
+    LEAT_CRASH_POINT("store:frame_written");
     at_ += size;
     end_offset_ = facts.first_offset + facts.offsets;
     newest_ms_ = header.newest_ms;
@@ -117,7 +117,7 @@ class SegmentWriter {
     if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
     const Synced now{name_, at_, end_offset_, newest_ms_};
     if (auto synced = disk_->sync(file_.get()); !synced) return synced;
-    LEAT_CRASH_POINT("store: file synced");
+    LEAT_CRASH_POINT("store:file_synced");
     if (has_new_name_) {
       if (auto synced = disk_->sync_directory(directory_); !synced) return synced;
       has_new_name_ = false;
@@ -132,7 +132,7 @@ class SegmentWriter {
   Result<void> finish_file() {
     if (!file_) return {};
     if (auto cut = disk_->truncate(file_.get(), at_); !cut) return cut;
-    LEAT_CRASH_POINT("store: file cut");
+    LEAT_CRASH_POINT("store:file_cut");
     has_new_name_ = true;  // So that sync() does its work even if all frames are synced.
     if (auto synced = sync(); !synced) return synced;
     previous_end_ = end_offset_;
@@ -171,7 +171,7 @@ class SegmentWriter {
     // One that this keeper began and could not finish is made anew.
     auto file = make_file(*disk_, directory_, text.c_str(), O_TRUNC, access_);
     if (!file) return file.error();
-    LEAT_CRASH_POINT("store: file made");
+    LEAT_CRASH_POINT("store:file_made");
     const std::uint64_t wanted = is_first_ ? std::min(kFirstFile, file_bytes_) : file_bytes_;
     SegmentHeader header{};
     header.magic = kSegmentMagic;
@@ -189,7 +189,7 @@ class SegmentWriter {
       (void)disk_->delete_file(directory_, text.c_str());
       return done;
     }
-    LEAT_CRASH_POINT("store: file begun");
+    LEAT_CRASH_POINT("store:file_begun");
     file_ = std::move(*file);
     name_ = name;
     at_ = sizeof(header);

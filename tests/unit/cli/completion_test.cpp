@@ -66,9 +66,9 @@ TEST_F(CompletionTest, CommandsByTheirBeginning) {
 
 TEST_F(CompletionTest, OptionsOfTheCommandAndThoseAboveIt) {
   EXPECT_EQ(words({"topic", "create", "news", "--"}),
-            (Words{"--dir", "--help", "--policy", "--timestamps", "--version"}));
+            (Words{"--data-dir", "--dir", "--help", "--policy", "--timestamps", "--version"}));
   EXPECT_EQ(words({"topic", "create", "--t"}), Words{"--timestamps"});
-  EXPECT_EQ(words({"--d"}), Words{"--dir"});
+  EXPECT_EQ(words({"--d"}), (Words{"--data-dir", "--dir"}));
 }
 
 TEST_F(CompletionTest, ValuesOfAnOption) {

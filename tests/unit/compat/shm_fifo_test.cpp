@@ -29,7 +29,7 @@ constexpr int kFullSize = 1'048'000'016;  // As in ShmFifo's own programs: one m
 constexpr int size_for(int messages) { return messages * 1048 + 16; }
 const std::string kText = text_message();
 
-class ShmFifoTest : public testing::Test {
+class ShmFifoTest : public ::testing::Test {
  protected:
   ShmFifoTest() { ::setenv("LEAT_DIR", directory_.path().c_str(), 1); }
   ~ShmFifoTest() override { ::unsetenv("LEAT_DIR"); }
@@ -316,10 +316,10 @@ TEST_F(ShmFifoTest, ExampleProgramsPrintTheLinesOfTheOriginals) {
     std::string program = "shm_fifo";
     std::string count = "5000";
     char* arguments[] = {program.data(), role.data(), count.data(), nullptr};
-    testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStdout();
     EXPECT_EQ(shm_fifo_main(3, arguments), 0);
     std::fflush(stdout);
-    std::istringstream output{testing::internal::GetCapturedStdout()};
+    std::istringstream output{::testing::internal::GetCapturedStdout()};
     std::vector<std::string> lines;
     for (std::string line; std::getline(output, line);) lines.push_back(line);
     return lines;

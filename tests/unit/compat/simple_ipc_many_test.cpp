@@ -70,7 +70,7 @@ struct Shape {
   std::uint64_t readers;
 };
 
-class SimpleIpcMany : public testing::TestWithParam<Shape> {
+class SimpleIpcMany : public ::testing::TestWithParam<Shape> {
  protected:
   SimpleIpcMany() { ::setenv("LEAT_DIR", directory_.path().c_str(), 1); }
   ~SimpleIpcMany() override { ::unsetenv("LEAT_DIR"); }
@@ -179,7 +179,7 @@ TEST_P(SimpleIpcMany, Processes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, SimpleIpcMany,
-                         testing::Values(Shape{1, 1}, Shape{4, 4}, Shape{8, 8}),
+                         ::testing::Values(Shape{1, 1}, Shape{4, 4}, Shape{8, 8}),
                          [](const auto& test) {
                            return std::to_string(test.param.writers) + "x" +
                                   std::to_string(test.param.readers);
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, SimpleIpcMany,
 // Bug 2 of the article that describes SimpleIPC: the writer did not always wake the reader, which
 // then waited forever for the last block. Here every block is the last one. Only the wait that
 // detects the bug has a deadline.
-class SimpleIpcLastBlock : public testing::TestWithParam<int> {};
+class SimpleIpcLastBlock : public ::testing::TestWithParam<int> {};
 
 TEST_P(SimpleIpcLastBlock, WakesItsReader) {
   const TestDirectory directory;
@@ -224,7 +224,7 @@ TEST_P(SimpleIpcLastBlock, WakesItsReader) {
   ::unsetenv("LEAT_DIR");
 }
 
-INSTANTIATE_TEST_SUITE_P(Readers, SimpleIpcLastBlock, testing::Values(1, 3));
+INSTANTIATE_TEST_SUITE_P(Readers, SimpleIpcLastBlock, ::testing::Values(1, 3));
 
 }  // namespace
 }  // namespace leat

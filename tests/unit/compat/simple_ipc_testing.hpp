@@ -12,7 +12,7 @@ namespace leat {
 
 using compat::BlockStatus;
 
-class SimpleIpcTest : public testing::Test {
+class SimpleIpcTest : public ::testing::Test {
  protected:
   SimpleIpcTest() { ::setenv("LEAT_DIR", directory_.path().c_str(), 1); }
   ~SimpleIpcTest() override { ::unsetenv("LEAT_DIR"); }

@@ -332,7 +332,7 @@ void run(const TopicOptions& options, int rounds, int steps) {
     Driver driver{seed + static_cast<std::uint64_t>(round), options};
     for (int step = 0; step < steps; ++step) {
       driver.step();
-      if (testing::Test::HasFatalFailure())
+      if (::testing::Test::HasFatalFailure())
         FAIL() << "seed " << seed << " round " << round << " step " << step;
     }
   }

@@ -102,7 +102,7 @@ void expect_whole(TestStore& store, std::uint64_t first_run, std::uint64_t begin
 
 TEST(Faults, AnyCallOfAKeeperMayFail) {
   for (const int error : kErrors) {
-    for (const std::uint64_t written : {0, 70, 10'000}) {
+    for (const std::uint64_t written : {0U, 70U, 10'000U}) {
       std::uint64_t call = 0;
       for (;; ++call) {
         TestStore store;

@@ -126,7 +126,7 @@ class PairTest : public ::testing::Test {
 TEST_F(PairTest, TheNewerOneCounts) {
   EXPECT_EQ(SectionsPair::load(store_.disk, store_.directory(), "x", kMagic).error().code,
             Errc::not_found);
-  for (const std::string text : {"a", std::string(1000, 'b').c_str(), "c", "d"}) {
+  for (const std::string& text : std::vector<std::string>{"a", std::string(1000, 'b'), "c", "d"}) {
     write(text);
     EXPECT_EQ(read(), text);
   }
