@@ -221,7 +221,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)writer.finish_file();
   }
   read(disk, topic->get(), *manifest, 0, 0);
-  // A second recovery finds what the first one left.
-  require(recover(disk, topic->get(), *manifest).has_value());
+  // A second recovery finds what the first one left; and perhaps a file of another version.
+  auto again = recover(disk, topic->get(), *manifest);
+  require(again || again.error() == leat::Errc::wrong_format);
   return 0;
 }
