@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -39,10 +40,21 @@ struct GroupOptions;
 enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
 static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 
+// What survives what.
+//   none   the topic lives in memory: it is gone when the machine restarts
+//   os     records are also written to disk, at the latest 10 ms after they were published, and
+//          survive the death of all processes. What the operating system had not written to the
+//          medium when the machine fails is lost.
+enum class Durability : std::uint32_t { none = 0, os = 1 };
+
 // Options of Topic::create(). Sizes in bytes; they are rounded up to whole segments and pages.
 struct TopicOptions {
-  std::uint64_t capacity_bytes = 8 << 20;  // per partition; at least two segments, at most 1 TiB
-  std::uint64_t segment_bytes = 0;         // 0: an eighth of the capacity; at most 1 GiB
+  static constexpr std::uint64_t kDefaultCapacity = 8 << 20;
+  static constexpr std::uint64_t kDefaultWindow = 32 << 20;  // of a durable topic
+
+  // Per partition; at least two segments, at most 1 TiB. 0: kDefaultCapacity, or kDefaultWindow.
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t segment_bytes = 0;  // 0: an eighth of the capacity; at most 1 GiB
   Policy policy = Policy::block;
   std::uint64_t max_capacity_bytes = 0;  // policy grow, per partition; 0: 8 times the capacity
   std::uint64_t grow_below_bytes = 0;    // policy grow: adds memory at so little free; 0: a segment
@@ -60,19 +72,41 @@ struct TopicOptions {
   std::uint32_t mode = 0600;         // permission bits of the files; 0600 is required
   std::string file_group = {};       // Unix group of the files; empty: the caller's
   std::string directory = {};        // empty: $LEAT_DIR or /dev/shm/leat-<uid>
+  Durability durable = Durability::none;
+  // Durable topics: size of a file with records; and the directory of all topics' files; empty:
+  // $LEAT_DATA_DIR, else $XDG_DATA_HOME/leat, else ~/.local/share/leat.
+  std::uint64_t file_bytes = 64 << 20;
+  std::string data_directory = {};
 };
 
 struct DeleteOptions {
   bool force = false;          // also while it has participants: they get `deleted`
   std::string directory = {};  // as in TopicOptions
+  std::string data_directory = {};
 };
 
 // What Topic::info() returns: a snapshot, taken while others go on. Sizes in bytes.
 struct PartitionInfo {
-  std::uint64_t start = 0;           // oldest offset that can be read
+  std::uint64_t start = 0;           // oldest offset that can be read; durable topics: from disk
   std::uint64_t end = 0;             // offset of the next claim
   std::uint64_t capacity_bytes = 0;  // current capacity
   std::uint64_t used_bytes = 0;      // from the oldest segment that can be read to the end
+  std::uint64_t written = 0;         // durable topics: everything before can be read from disk,
+  std::uint64_t durable = 0;         // and everything before is on the medium
+};
+// Of a durable topic.
+struct DurableInfo {
+  Durability durability = Durability::os;
+  std::string directory;         // its data directory
+  std::int64_t created_ms = 0;   // wall clock
+  std::uint64_t file_bytes = 0;  // size of a full file
+  std::uint64_t disk_bytes = 0;  // of all its files
+  Errc state = Errc::ok;         // why the keeper cannot write: no_space, io_error
+  std::int32_t reason = 0;       // errno, unless the state is ok
+  std::uint32_t keeper_pid = 0;  // 0: no keeper is needed yet
+  std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
+  std::uint64_t cut_records = 0;  // that were never written whole,
+  std::uint64_t damaged = 0;      // and offsets whose records cannot be read
 };
 struct ParticipantInfo {
   std::uint32_t pid = 0;     // in its own PID namespace
@@ -95,6 +129,7 @@ struct TopicInfo {
   bool delete_when_unused = false;
   std::chrono::nanoseconds revoke_after{0};  // 0 = never, as in the next
   std::chrono::nanoseconds evict_after{0};
+  std::optional<DurableInfo> durable;
   std::vector<PartitionInfo> partitions;
   std::vector<ParticipantInfo> participants;
 };
@@ -107,10 +142,13 @@ class Topic {
   // one succeeds, the others get `exists`. Makes the directory if it is missing.
   //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
   //   no_space           the file system has no room for it; nothing is left behind
+  //   not_allowed        the options that a durable topic cannot have: the policies overwrite and
+  //                      grow, retain_all, evict_after, delete_when_unused
   //   exists, permission, wrong_format, busy, deleted
   static Result<Topic> create(const std::string& name, const TopicOptions& options = {});
 
-  // Opens a topic in a directory (empty: as in TopicOptions). Waits until the deadline for it
+  // Opens a topic in a directory (empty: as in TopicOptions). A durable topic that no process has
+  // open is recovered from disk first. Waits until the deadline for it
   // to be created.
   //   invalid_argument   the name
   //   not_found          it does not exist, or was not created in time
@@ -120,7 +158,8 @@ class Topic {
   //   permission
   static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
                             const std::string& directory_name = {},
-                            const std::stop_token& stop = {});
+                            const std::stop_token& stop = {},
+                            const std::string& data_directory = {});
 
   // Opens the topic if it exists, whatever its options are; otherwise creates it. Errors as
   // create() and open(), except `exists` and `not_found`.
@@ -134,10 +173,11 @@ class Topic {
   //   invalid_argument, wrong_format, permission
   static Result<void> delete_topic(const std::string& name, const DeleteOptions& options = {});
 
-  // The names of all topics in a directory (empty: as in TopicOptions), in no particular order;
-  // none if the directory is missing.
+  // The names of all topics in a directory (empty: as in TopicOptions), and of all durable ones in
+  // the data directory, in no particular order; none if the directories are missing.
   //   permission
-  static Result<std::vector<std::string>> list(const std::string& directory_name = {});
+  static Result<std::vector<std::string>> list(const std::string& directory_name = {},
+                                               const std::string& data_directory = {});
 
   // Makes a publisher, for use by one thread at a time.
   //   busy               an exclusive publisher exists, or (exclusive) any other publisher does
@@ -147,7 +187,8 @@ class Topic {
   Result<Publisher> publisher(const PublisherOptions& options = {}) const;
 
   // Makes a subscriber, for use by one thread at a time.
-  //   not_allowed        gating and the policy is overwrite; a time and the topic has no timestamps
+  //   not_allowed        gating and the policy is overwrite; a time and the topic has no timestamps;
+  //                      in_place and the topic is durable
   //   invalid_argument   no such partition; an offset in several partitions; gating with in_place
   //   too_many           every participant slot is in use by a living process
   //   permission, deleted
@@ -179,7 +220,8 @@ class Topic {
 
   // Opens the consumer group of that name, or creates it; the options apply only to a new group.
   //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
-  //   not_allowed        the topic has policy overwrite; or no timestamps, and `from` is a time
+  //   not_allowed        the topic is durable, or has policy overwrite; or it has no timestamps, and
+  //                      `from` is a time
   //   too_many           the topic has 64 groups, or every participant slot is in use
   //   busy               another process that creates, opens or deletes a group blocks it for 5 s
   //   no_space, permission, deleted
@@ -217,9 +259,11 @@ class Topic {
   static Result<detail::NewTopic> new_topic(const TopicOptions& options);
   static bool plan_growth(const TopicOptions& options, detail::NewTopic& topic);
   static Result<Topic> create(const std::string& name, const detail::NewTopic& created,
-                              const std::string& directory_name);
+                              const std::string& directory_name,
+                              const std::string& data_directory = {});
   static Result<Topic> attach(const detail::Fd& directory, const std::string& name,
-                              const std::string& directory_name);
+                              const std::string& directory_name, const std::string& data_directory);
+  static Result<Topic> create_durable(const std::string& name, const TopicOptions& options);
   static Result<std::shared_ptr<detail::SharedTopic>> keep_while_open(
       std::shared_ptr<detail::SharedTopic> topic, const std::string& name);
   static void delete_if_unused(detail::SharedTopic& topic, const std::string& name);

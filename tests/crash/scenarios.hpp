@@ -35,6 +35,13 @@ const std::vector<Scenario>& scenarios();
 
 // Steps of creating and deleting a topic; covered by topic_steps_test.cpp.
 inline constexpr const char* kCreateSteps[] = {"create:filled"};
+// Of durable topics: durable_steps_test.cpp.
+inline constexpr const char* kDurableSteps[] = {
+    "open:recovered",     "open:window_named", "open:window_made",    "keeper:counted",
+    "keeper:locked",      "keeper:fenced",     "keeper:in_office",    "keeper:written",
+    "keeper:told",        "keeper:leaving",    "keeper:facts_stored", "keeper:handed_over",
+    "keeper:files_ended", "keeper:closed"};
+inline constexpr const char* kDeleteFilesStep = "delete:files_renamed";
 // Of the files of a durable topic: store_steps_test.cpp.
 inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",
                                               "store:frame_written", "store:file_cut",

@@ -41,6 +41,8 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kCreateSteps), std::end(kCreateSteps));
   swept.insert(std::begin(kDeleteSteps), std::end(kDeleteSteps));
   swept.insert(std::begin(kUnusedSteps), std::end(kUnusedSteps));
+  swept.insert(std::begin(kDurableSteps), std::end(kDurableSteps));
+  swept.insert(kDeleteFilesStep);
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
   swept.insert(kBellStep);

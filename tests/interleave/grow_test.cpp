@@ -9,18 +9,6 @@
 #include "small_topic.hpp"
 
 namespace leat::inline v0 {
-
-// The library declares this name as a friend.
-struct TopicTesting {
-  static Result<detail::NewTopic> new_topic(const TopicOptions& options) {
-    return Topic::new_topic(options);
-  }
-  static Result<Topic> create(const std::string& name, const detail::NewTopic& topic,
-                              const std::string& directory) {
-    return Topic::create(name, topic, directory);
-  }
-};
-
 namespace {
 
 // A topic that grows from two segments to `maximum`. It describes no more segments than that, so

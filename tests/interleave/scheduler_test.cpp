@@ -165,7 +165,7 @@ TEST(Scheduler, ATimerCanCountAsALostWakeUp) {
 }
 
 // A file with a lock byte, opened twice, as by two participants.
-struct LockFile {
+struct TestLockFile {
   Fd first = open();
   Fd second = open();
   static Fd open() {
@@ -173,7 +173,7 @@ struct LockFile {
     Fd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)};
     return fd;
   }
-  ~LockFile() { ::unlink(("/dev/shm/leat-lock-" + std::to_string(::getpid())).c_str()); }
+  ~TestLockFile() { ::unlink(("/dev/shm/leat-lock-" + std::to_string(::getpid())).c_str()); }
 };
 
 // The victim is killed at any of its operations. A thread that then finds its lock free sees
@@ -181,7 +181,7 @@ struct LockFile {
 TEST(Scheduler, KillReleasesLocksAndShowsTheVictimsStores) {
   int killed = 0, survived = 0;
   const auto result = model::explore({.name = "kill"}, [&](model::Execution& run) {
-    LockFile file;
+    TestLockFile file;
     std::uint64_t progress = 0, locked = 0;
     bool released = false;
     const auto victim = run.thread("victim", [&] {
@@ -212,7 +212,7 @@ TEST(Scheduler, KillReleasesLocksAndShowsTheVictimsStores) {
 TEST(Scheduler, SuspendedThreadsKeepTheirLocksAndGoOn) {
   EXPECT_TRUE(model::holds(
       model::explore({.name = "suspend", .executions = 300}, [](model::Execution& run) {
-        LockFile file;
+        TestLockFile file;
         const auto stopped = run.thread("stopped", [&] {
           model::check(*try_lock_byte(file.first.get(), 7), "free at first");
           model::yield();
@@ -297,7 +297,7 @@ TEST(Scheduler, WhoStopsGoesOnAfterTheOthers) {
 TEST(Scheduler, MappingsOfOneFileAreOneMemory) {
   int stale = 0;
   const auto result = model::explore({.name = "mappings"}, [&](model::Execution& run) {
-    LockFile file;
+    TestLockFile file;
     model::check(allocate_file(file.first.get(), 4096).has_value(), "allocate");
     auto writer = Mapping::map(file.first.get(), 4096, true);
     auto reader = Mapping::map(file.second.get(), 4096, false);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -30,6 +31,23 @@ inline constexpr std::size_t kSegment = detail::Geometry::kMinSegmentSize;
 inline constexpr std::size_t kSmall = 8;     // Sizes of payloads, in bytes.
 inline constexpr std::size_t kThird = 1344;  // Three of these records fill a segment.
 inline constexpr std::size_t kHalf = 2032;   // Two of these records fill a segment.
+
+inline namespace v0 {  // Where Topic names it as a friend.
+
+struct TopicTesting {
+  static Result<detail::NewTopic> new_topic(const TopicOptions& options) {
+    return Topic::new_topic(options);
+  }
+  static Result<Topic> create(const std::string& name, const detail::NewTopic& topic,
+                              const std::string& directory) {
+    return Topic::create(name, topic, directory);
+  }
+  static Topic make(std::shared_ptr<detail::SharedTopic> topic, const std::string& directory) {
+    return Topic{"t", std::move(topic), directory};
+  }
+};
+
+}  // namespace v0
 
 // A topic in a directory of its own; both are removed at the end.
 class SmallTopic {

@@ -138,7 +138,8 @@ enum TopicFlags : std::uint32_t {
   kSingleWriter = 2,
   kTimestamps = 4,
   kDeleteWhenUnused = 8,
-  kAllTopicFlags = 15,
+  kDurable = 16,
+  kAllTopicFlags = 31,
 };
 
 // Wake words. Bit 0: somebody sleeps on the word. Bit 1: the topic is deleted. Bit 2: somebody is

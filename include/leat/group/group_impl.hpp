@@ -249,6 +249,7 @@ LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::stri
 // ---- Topic's calls ------------------------------------------------------------------------------
 
 LEAT_INLINE Result<Group> Topic::group(const std::string& name, const GroupOptions& options) const {
+  if (topic_->durable() != nullptr) return Errc::not_allowed;
   return Group::open(*this, name, &options);
 }
 LEAT_INLINE Result<Group> Topic::group(const std::string& name) const { return group(name, {}); }

@@ -82,7 +82,8 @@ inline void delete_topic_files(const Fd& directory, const char* name) noexcept {
   if (auto topic = open_directory_at(directory.get(), name)) {
     if (auto files = names_in(topic->get())) {
       for (const std::string& file : *files) {
-        if (file == kControlFile || file == kRecordsFile || file.starts_with(kGroupPrefix))
+        if (file == kControlFile || file == kRecordsFile || file == kDurableFile ||
+            file.starts_with(kGroupPrefix))
           delete_file_at(topic->get(), file.c_str());
       }
     }
@@ -97,7 +98,8 @@ struct NewTopic {
   std::int64_t file_group = -1;     // gid, or -1 to leave it
   std::uint64_t first_segment = 1;  // tests begin just below a wrap-around
   std::uint64_t first_offset = 0;
-  std::uint32_t max_segments = 0;  // policy grow
+  std::uint32_t max_segments = 0;     // policy grow
+  const NewWindow* window = nullptr;  // of a durable topic
 };
 
 // Writes the content of a new control file, which is zero and has its final size.
@@ -128,7 +130,9 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
     store_relaxed<Why::published_later>(view.control->oldest_segment, topic.first_segment);
     store_relaxed<Why::published_later>(view.physical[0].last_segment, topic.first_segment);
     store_relaxed<Why::published_later>(first.map, topic.first_segment << kPhysicalBits);
-    store_relaxed<Why::published_later>(first.base_offset, topic.first_offset);
+    const std::uint64_t first_offset =
+        topic.window != nullptr ? topic.window->partitions[i].next_offset : topic.first_offset;
+    store_relaxed<Why::published_later>(first.base_offset, first_offset);
     if (!geometry.grows()) continue;
     for (std::uint32_t k = geometry.first_segments; k < geometry.segment_count; ++k)
       store_relaxed<Why::published_later>(view.physical[k].last_segment, kNoMemory);
@@ -168,6 +172,14 @@ inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
     return allocate_file(fd, geometry.control_size());
   });
   if (!control) return control.error();
+  if (topic.window != nullptr) {
+    auto file = make_topic_file(directory, kDurableFile, topic, [&](int fd) {
+      return allocate_file(fd, durable_size(geometry.partition_count));
+    });
+    if (!file) return file.error();
+    auto done = initialise_durable(file->get(), geometry, *topic.window);
+    if (!done) return done;
+  }
   auto mapping = Mapping::map(control->get(), geometry.control_size(), true);
   if (!mapping) return mapping.error();
   initialise_control(mapping->data(), topic);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "leat/format/found_record.hpp"
 #include "leat/format/wire.hpp"
 #include "leat/log/current_segment.hpp"
+#include "leat/log/disk_reader.hpp"
 #include "leat/log/hole_watch.hpp"
 #include "leat/log/line_flusher.hpp"
 #include "leat/record.hpp"
@@ -65,6 +67,8 @@ class PartitionReader {
       notice_eviction();
     std::size_t count = 0;
     ReadOutcome outcome = ReadOutcome::go_on;
+    if (disk_ != nullptr) [[unlikely]]
+      outcome = poll_disk(limit, count, on_record, on_event);
     while (count < limit && outcome == ReadOutcome::go_on) {
       if (batch_left_ != 0) {
         outcome = next_of_batch(count, on_record);
@@ -120,6 +124,39 @@ class PartitionReader {
 
  private:
   const Geometry& geometry() const noexcept;
+
+  // Durable topics: reads what is no longer in memory. `go_on` once it has reached the log.
+  template <class OnRecord, class OnEvent>
+  [[gnu::noinline]] ReadOutcome poll_disk(std::size_t limit, std::size_t& count,
+                                          OnRecord&& on_record, OnEvent&& on_event) {
+    StoredEntry entry;
+    while (count < limit) {
+      auto is_there = next_on_disk(entry);
+      if (!is_there) return fail(is_there.error().code);
+      if (disk_ == nullptr) return ReadOutcome::go_on;
+      if (!*is_there) return ReadOutcome::stop;
+      if (!entry.is_record) {
+        on_event(entry.gap);
+      } else if (is_wanted(entry.record)) {
+        ++count;
+        on_record(entry.record);
+      }
+    }
+    return ReadOutcome::stop;
+  }
+  // Reads the next entry. False if there is none now, or if it left the files for the log.
+  Result<bool> next_on_disk(StoredEntry& entry);
+  Result<void> enter_disk(std::uint64_t offset);
+  bool try_to_enter_log();
+  // Whether a record is not to be skipped.
+  bool is_wanted(const Record& record) noexcept {
+    if (record.offset >= skip_until_) [[likely]]
+      return true;
+    if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_) return false;
+    skip_until_time_ms_.reset();
+    skip_until_ = 0;
+    return true;
+  }
 
   void enter(const SegmentPlace& segment) noexcept;
 
@@ -210,12 +247,8 @@ class PartitionReader {
     record.partition = partition_;
     if (!read_payload(detail, payload, record)) [[unlikely]]
       return fail(Errc::corrupt);
-    if (offset < skip_until_) [[unlikely]] {
-      if (!skip_until_time_ms_ || record.timestamp_ms < *skip_until_time_ms_)
-        return ReadOutcome::go_on;
-      skip_until_time_ms_.reset();
-      skip_until_ = 0;
-    }
+    if (!is_wanted(record)) [[unlikely]]
+      return ReadOutcome::go_on;
     ++count;
     on_record(record);
     return ReadOutcome::go_on;
@@ -282,9 +315,10 @@ class PartitionReader {
   std::uint64_t batch_granule_ = 0;
   std::uint64_t batch_offset_ = 0;
   std::optional<Event> pending_gap_;
-  Errc failed_ = Errc::ok;       // Once set, every poll returns it.
-  std::uint64_t pinned_ = 0;     // The value of slot_->pin.
-  std::vector<std::byte> copy_;  // Lossy: the record or batch being delivered.
+  Errc failed_ = Errc::ok;            // Once set, every poll returns it.
+  std::unique_ptr<DiskReader> disk_;  // Durable topics, while behind the window.
+  std::uint64_t pinned_ = 0;          // The value of slot_->pin.
+  std::vector<std::byte> copy_;       // Lossy: the record or batch being delivered.
   HoleWatch hole_;
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;

@@ -95,6 +95,13 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
         pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
       }
     }
+    if (topic_->durable() != nullptr && at != StartAt::end) {
+      const std::uint64_t wanted = at == StartAt::offset ? offset : 0;
+      if (wanted < segment_.base_offset) {
+        pending_gap_.reset();
+        if (auto entered = enter_disk(wanted); !entered) return entered;
+      }
+    }
     store_relaxed<Why::hint>(slot_->cursor_offset, this->offset());
     // [retire] release: the cursor was stored before its segment could be retired.
     store_release<Edge::retire>(slot_->settled, 1);
@@ -104,7 +111,7 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
 }
 
 LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
-  if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
+  if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok || disk_ != nullptr) return true;
   if (granule_ < geometry().segment_granules) {
     if (is_record_kind(segment_.kind(granule_, key_))) return true;
   }
@@ -115,7 +122,7 @@ LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
 }
 
 LEAT_INLINE bool PartitionReader::has_hole() const noexcept {
-  return has_hole_at(geometry(), view_, place());
+  return disk_ == nullptr && has_hole_at(geometry(), view_, place());
 }
 
 LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
@@ -255,8 +262,50 @@ LEAT_INLINE void PartitionReader::leave_batch() noexcept {
   offset_ = batch_offset_;
 }
 
+LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset) {
+  auto disk = DiskReader::open(*topic_->durable(), partition_);
+  if (!disk) return disk.error();
+  auto start = (*disk)->seek(offset);
+  if (!start) return start.error();
+  offset_ = *start;
+  if (offset_ > offset && offset > 0)
+    pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
+  disk_ = std::move(*disk);
+  return {};
+}
+
+LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
+  if (try_to_enter_log()) return false;
+  auto more = disk_->next(entry, topic_->durable()->written(partition_));
+  if (more) offset_ = disk_->offset();
+  return more;
+}
+
+// Goes on in memory, unless publishers would overtake it there again soon.
+LEAT_INLINE bool PartitionReader::try_to_enter_log() {
+  const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+  const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
+  auto middle = find_segment(*topic_, view_, oldest + (current - oldest) / 2);
+  const std::uint64_t offset = disk_->offset();
+  if (!middle) return false;  // It was retired meanwhile.
+  if (offset < middle->base_offset && offset < topic_->durable()->written(partition_)) return false;
+  const std::uint64_t skip_until = skip_until_;
+  const std::unique_ptr<DiskReader> disk = std::move(disk_);
+  if (auto settled = settle(StartAt::offset, offset); !settled) {
+    failed_ = settled.error().code;
+    return false;
+  }
+  skip_until_ = std::max(skip_until, skip_until_);
+  return disk_ == nullptr;
+}
+
 LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
   const std::uint64_t lost_from = offset_;
+  if (topic_->durable() != nullptr) {
+    if (batch_left_ != 0) leave_batch();
+    auto entered = enter_disk(std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_));
+    return entered ? ReadOutcome::stop : fail(entered.error().code);
+  }
   for (std::uint32_t moves = 0;; ++moves) {
     if (moves == kManyMoves) return fail(Errc::corrupt);
     const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);

@@ -273,6 +273,10 @@ class Roller {
   // may not even be retired. Pins and claims do not prevent that; they only keep the memory
   // from being reused.
   bool is_held(std::uint64_t segment, bool only_cursors, Shortage& shortage) {
+    if (!is_on_disk(segment)) {
+      shortage.by_others = true;
+      return true;
+    }
     bool held = false;
     bool is_announced = false;  // By a publisher that may not have claimed.
     for (std::uint32_t i = 0; i < topic_.participant_high(); ++i) {
@@ -316,6 +320,19 @@ class Roller {
       return true;
     }
     return false;
+  }
+
+  // Durable topics: whether a segment that is not the current one can be read from disk.
+  bool is_on_disk(std::uint64_t segment) const noexcept {
+    const DurableWindow* const durable = topic_.durable();
+    if (durable == nullptr) return true;
+    const SegmentEntry& next = view_.entry(segment + 1);
+    // [segment-map] acquire
+    if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1) {
+      // Its entry describes a later one: it was retired, and so was on disk.
+      return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits > segment + 1;
+    }
+    return load_relaxed<Why::stored_before>(next.base_offset) <= durable->written(partition_);
   }
 
   bool is_pinned(std::uint64_t segment) const noexcept {

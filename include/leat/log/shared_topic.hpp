@@ -14,6 +14,7 @@
 
 #include "leat/base/crash_point.hpp"
 #include "leat/format/layout.hpp"
+#include "leat/log/durable_window.hpp"
 #include "leat/log/group_view.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
@@ -59,6 +60,11 @@ class SharedTopic {
     topic->geometry_ = *geometry;
     topic->control_mapping_ = std::move(*mapping);
     topic->control_fd_ = std::move(*control_fd);
+    if ((geometry->flags & kDurable) != 0) {
+      auto durable = DurableWindow::attach(directory.get(), *geometry);
+      if (!durable) return durable.error();
+      topic->durable_ = std::move(*durable);
+    }
     topic->directory_ = std::move(directory);
     topic->participants_ =
         reinterpret_cast<ParticipantSlot*>(topic->control_mapping_.data() + sizeof(TopicHeader));
@@ -77,6 +83,9 @@ class SharedTopic {
     const std::uint32_t high = load_acquire<Edge::slot>(header_->participant_high);
     return high < geometry_.participant_capacity ? high : geometry_.participant_capacity;
   }
+
+  // How far a durable topic is on disk; null for other topics.
+  DurableWindow* durable() const noexcept { return durable_.get(); }
 
   PartitionView partition(std::uint32_t index) const noexcept {
     return view_partition(control_mapping_.data(), geometry_, index);
@@ -344,6 +353,7 @@ class SharedTopic {
   Fd directory_;
   Fd control_fd_;
   Mapping control_mapping_;
+  std::unique_ptr<DurableWindow> durable_;  // Constant after attach.
   std::atomic<bool> used_ = false;
   bool made_ = false;
   std::atomic<std::int64_t> no_memory_until_ns_ = 0;

@@ -25,7 +25,11 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   auto records = topic_->records_for_reading();
   if (!records) return records.error();
 
-  const auto mode = options.gating ? detail::ReaderMode::gating : detail::ReaderMode::lossy;
+  // Subscribers of a durable topic never hold up publishers: what they miss they read from disk.
+  const bool is_durable = topic_->durable() != nullptr;
+  if (is_durable && options.in_place) return Errc::not_allowed;
+  const auto mode =
+      options.gating && !is_durable ? detail::ReaderMode::gating : detail::ReaderMode::lossy;
   const std::uint32_t first = options.partition.value_or(0);
   const std::uint32_t last = options.partition ? first : geometry.partition_count - 1;
   Subscriber subscriber;
@@ -44,7 +48,7 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
     detail::StartAt at = options.from.at_;
     std::uint64_t offset = options.from.offset_;
     if (at == detail::StartAt::last) {
-      const PartitionInfo info = detail::facts_of_partition(*topic_, reader.partition()).info;
+      const PartitionInfo info = this->info().partitions[reader.partition()];
       at = detail::StartAt::offset;
       offset = info.end - std::min(offset, info.end - info.start);
     }

@@ -9,6 +9,7 @@
 
 #include "leat/base/config.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/log/durable_topic.hpp"
 #include "leat/log/shrink.hpp"
 #include "leat/os/event.hpp"
 #include "leat/topic.hpp"
@@ -39,22 +40,26 @@ LEAT_INLINE std::size_t Topic::max_record_size() const noexcept {
 }
 
 LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const TopicOptions& options) {
+  if (options.durable != Durability::none) return create_durable(name, options);
   auto created = new_topic(options);
   if (!created) return created.error();
-  return create(name, *created, options.directory);
+  return create(name, *created, options.directory, options.data_directory);
 }
 
 LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline,
                                       const std::string& directory_name,
-                                      const std::stop_token& stop) {
+                                      const std::stop_token& stop,
+                                      const std::string& data_directory) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   // Waiting for a topic requires a directory to watch.
-  auto directory = detail::open_directory(directory_name, !deadline.is_immediate());
+  // A restart of the machine has taken the directory from its durable topics.
+  const bool make = !deadline.is_immediate() || detail::has_store(data_directory, name);
+  auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
-  if (deadline.is_immediate()) return attach(*directory, name, directory_name);
+  if (deadline.is_immediate()) return attach(*directory, name, directory_name, data_directory);
   detail::DirectoryWatch watch{detail::directory_path(directory_name)};
   while (true) {
-    auto topic = attach(*directory, name, directory_name);
+    auto topic = attach(*directory, name, directory_name, data_directory);
     if (topic || topic.error().code != Errc::not_found) return topic;
     if (stop.stop_requested()) return Errc::stopped;
     if (deadline.passed()) return Errc::not_found;
@@ -65,18 +70,28 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
 LEAT_INLINE Result<Topic> Topic::open_or_create(const std::string& name,
                                                 const TopicOptions& options) {
   while (true) {
-    auto opened = open(name, Deadline::immediate(), options.directory);
+    auto opened = open(name, Deadline::immediate(), options.directory, {}, options.data_directory);
     if (opened || opened.error().code != Errc::not_found) return opened;
     auto created = create(name, options);
     if (created || created.error().code != Errc::exists) return created;
   }
 }
 
-LEAT_INLINE Result<std::vector<std::string>> Topic::list(const std::string& directory_name) {
+LEAT_INLINE Result<std::vector<std::string>> Topic::list(const std::string& directory_name,
+                                                         const std::string& data_directory) {
+  std::vector<std::string> all;
   auto directory = detail::open_directory(directory_name, false);
-  if (directory.error().code == Errc::not_found) return std::vector<std::string>{};
-  if (!directory) return directory.error();
-  return detail::topic_names(*directory);
+  auto data = detail::open_data_directory(data_directory, false);
+  for (const auto* place : {&directory, &data}) {
+    if (place->error() == Errc::not_found) continue;
+    if (!*place) return place->error();
+    auto names = detail::topic_names(**place);
+    if (!names) return names.error();
+    all.insert(all.end(), names->begin(), names->end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
 }
 
 LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& options) {
@@ -84,8 +99,11 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
   constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
   if (options.participants == 0 || options.participants > detail::kMaxParticipants)
     return Errc::invalid_argument;
-  if (options.capacity_bytes == 0 || options.capacity_bytes > kMaxCapacity)
-    return Errc::invalid_argument;
+  const std::uint64_t capacity = options.capacity_bytes != 0 ? options.capacity_bytes
+                                 : options.durable != Durability::none
+                                     ? TopicOptions::kDefaultWindow
+                                     : TopicOptions::kDefaultCapacity;
+  if (capacity > kMaxCapacity) return Errc::invalid_argument;
   if (options.segment_bytes > detail::Geometry::kMaxSegmentSize) return Errc::invalid_argument;
   if ((options.mode & ~0666U) != 0 || (options.mode & 0600) != 0600)
     return Errc::invalid_argument;  // The owner must be able to participate.
@@ -98,13 +116,12 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
     return Errc::invalid_argument;
   detail::NewTopic topic;
   detail::Geometry& geometry = topic.geometry;
-  const std::uint64_t wanted = options.segment_bytes != 0
-                                   ? options.segment_bytes
-                                   : options.capacity_bytes / kSegmentsByDefault;
+  const std::uint64_t wanted =
+      options.segment_bytes != 0 ? options.segment_bytes : capacity / kSegmentsByDefault;
   geometry.segment_size = detail::Geometry::round_up(
       std::max(wanted, detail::Geometry::kMinSegmentSize), detail::kPage);
-  const std::uint64_t segments = std::max<std::uint64_t>(
-      2, (options.capacity_bytes + geometry.segment_size - 1) / geometry.segment_size);
+  const std::uint64_t segments =
+      std::max<std::uint64_t>(2, (capacity + geometry.segment_size - 1) / geometry.segment_size);
   if (segments > detail::kMaxSegments) return Errc::invalid_argument;
   geometry.segment_count = static_cast<std::uint32_t>(segments);
   geometry.key = detail::make_random();
@@ -114,7 +131,8 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
   geometry.flags = (options.retain_all ? detail::kRetainAll : 0U) |
                    (options.single_writer ? detail::kSingleWriter : 0U) |
                    (options.timestamps ? detail::kTimestamps : 0U) |
-                   (options.delete_when_unused ? detail::kDeleteWhenUnused : 0U);
+                   (options.delete_when_unused ? detail::kDeleteWhenUnused : 0U) |
+                   (options.durable != Durability::none ? detail::kDurable : 0U);
   geometry.revoke_after_ns = options.revoke_after.count();
   geometry.evict_after_ns = options.evict_after.count();
   if (geometry.grows() && !plan_growth(options, topic)) return Errc::invalid_argument;
@@ -196,16 +214,19 @@ LEAT_INLINE Result<std::uint64_t> Topic::shrink() const {
 }
 
 LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::NewTopic& created,
-                                        const std::string& directory_name) {
+                                        const std::string& directory_name,
+                                        const std::string& data_directory) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(directory_name, true);
   if (!directory) return directory.error();
   while (true) {
-    auto existing = attach(*directory, name, directory_name);  // Also finishes a deletion.
+    if (detail::has_store(data_directory, name)) return Errc::exists;
+    auto existing =
+        attach(*directory, name, directory_name, data_directory);  // Also finishes a deletion.
     if (existing) return Errc::exists;
     if (existing.error().code != Errc::not_found) return existing.error();
     if (auto made = detail::create_topic(*directory, name, created); !made) return made.error();
-    auto topic = attach(*directory, name, directory_name);
+    auto topic = attach(*directory, name, directory_name, data_directory);
     if (topic) topic->topic_->note_made();
     if (topic || topic.error().code != Errc::not_found) return topic;
     return Errc::deleted;  // Another process deleted it at once.
@@ -213,19 +234,71 @@ LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::N
 }
 
 LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::string& name,
-                                        const std::string& directory_name) {
-  auto attached = detail::attach_files(directory, name);
-  if (!attached) return attached.error();
-  std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
-  if ((topic->geometry().flags & detail::kDeleteWhenUnused) != 0 && !topic->is_deleted()) {
-    auto kept = keep_while_open(std::move(topic), name);
-    if (!kept) return kept.error();
-    topic = std::move(*kept);
+                                        const std::string& directory_name,
+                                        const std::string& data_directory) {
+  for (const Deadline deadline{detail::kOpeningTakes};;) {
+    auto attached = detail::attach_files(directory, name);
+    if (!attached && attached.error() != Errc::not_found) return attached.error();
+    if (!attached) {
+      auto data = detail::open_data_directory(data_directory, false);
+      if (!data) return data.error() == Errc::permission ? data.error() : Error{Errc::not_found};
+      auto made = detail::make_window(directory, name, *data);
+      if (made) return Topic{name, std::move(*made), directory_name};
+      // Another process makes or deletes the window.
+      const bool is_there = detail::has_name(data->get(), name.c_str());
+      if (made.error() != Errc::not_found || !is_there) return made.error();
+      if (deadline.passed()) return Errc::busy;
+      continue;
+    }
+    std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
+    const bool is_durable = topic->durable() != nullptr;
+    if (is_durable && !topic->is_deleted()) {
+      auto joined = detail::join_window(topic, name);
+      if (joined) return Topic{name, std::move(*joined), directory_name};
+      if (joined.error() != Errc::not_found) return joined.error();
+      if (deadline.passed()) return Errc::busy;
+      continue;
+    }
+    if ((topic->geometry().flags & detail::kDeleteWhenUnused) != 0 && !topic->is_deleted()) {
+      auto kept = keep_while_open(std::move(topic), name);
+      if (!kept) return kept.error();
+      topic = std::move(*kept);
+    }
+    if (!topic->is_deleted()) return Topic{name, topic, directory_name};
+    topic.reset();
+    if (auto finished = detail::finish_deletion(directory, name); !finished)
+      return finished.error();
+    if (!is_durable) return Errc::not_found;
   }
-  if (!topic->is_deleted()) return Topic{name, topic, directory_name};
-  topic.reset();
-  if (auto finished = detail::finish_deletion(directory, name); !finished) return finished.error();
-  return Errc::not_found;
+}
+
+// Makes the files first: their directory decides who gets the name.
+LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
+                                                const TopicOptions& options) {
+  if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+  const bool makes_no_sense = options.policy == Policy::overwrite ||
+                              options.policy == Policy::grow || options.retain_all ||
+                              options.evict_after.count() != 0 || options.delete_when_unused;
+  if (makes_no_sense) return Errc::not_allowed;
+  auto created = new_topic(options);
+  if (!created) return created.error();
+  auto directory = detail::open_directory(options.directory, true);
+  if (!directory) return directory.error();
+  auto taken = detail::attach_files(*directory, name);
+  if (taken && (*taken)->is_deleted()) {
+    if (auto finished = detail::finish_deletion(*directory, name); !finished)
+      return finished.error();
+    taken = Errc::not_found;
+  }
+  if (taken || taken.error() != Errc::not_found) return taken ? Error{Errc::exists} : taken.error();
+  auto data = detail::open_data_directory(options.data_directory, true);
+  if (!data) return data.error();
+  const detail::Manifest manifest = detail::manifest_of(*created, options.file_bytes);
+  auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
+  if (!made) return made.error();
+  auto topic = attach(*directory, name, options.directory, options.data_directory);
+  if (!topic) (void)detail::delete_store(data->get(), name);
+  return topic;
 }
 
 // For a topic with delete_when_unused: keeps it while this process has it open, by a lock that all
@@ -317,8 +390,12 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
                                              const DeleteOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, false);
+  if (!directory && directory.error() == Errc::not_found)
+    return detail::delete_closed(options.data_directory, name);
   if (!directory) return directory.error();
   auto attached = detail::attach_files(*directory, name);
+  if (!attached && attached.error() == Errc::not_found)
+    return detail::delete_closed(options.data_directory, name);
   if (!attached) return attached.error();
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
   if (!topic->is_deleted()) {
@@ -341,6 +418,9 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   }
   topic->announce_deletion();
   LEAT_CRASH_POINT("delete:announced");
+  if (topic->durable() != nullptr) {
+    if (auto done = detail::delete_files(topic->durable()->data_path()); !done) return done;
+  }
   return detail::finish_deletion(*directory, name);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "leat/base/config.hpp"
+#include "leat/log/durable_topic.hpp"
 #include "leat/log/segments.hpp"
 #include "leat/topic.hpp"
 
@@ -96,6 +97,35 @@ inline const char* name_of(ParticipantRole role) noexcept {
   }
 }
 
+inline void add_durable(TopicInfo& info, const DurableWindow& window) {
+  const DurableHeader& header = window.header();
+  DurableInfo& durable = info.durable.emplace();
+  durable.directory = window.data_path();
+  durable.state = window.trouble();
+  durable.reason = durable.state == Errc::ok ? 0 : window.reason();
+  // relaxed, all: informational.
+  durable.keeper_pid = load_relaxed<Why::hint>(header.keeper_pid);
+  durable.cut_bytes = load_relaxed<Why::hint>(header.cut_bytes);
+  durable.cut_records = load_relaxed<Why::hint>(header.cut_records);
+  durable.damaged = load_relaxed<Why::hint>(header.damaged);
+  for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
+    info.partitions[i].written = window.written(i);
+    info.partitions[i].durable = window.durable(i);
+  }
+  auto directory = open_directory_path(window.data_path(), false, false);
+  if (!directory) return;
+  auto manifest = load_manifest(Disk::system(), directory->get());
+  if (manifest) {
+    durable.created_ms = manifest->topic.created_ms;
+    durable.file_bytes = manifest->topic.file_bytes;
+  }
+  auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()));
+  if (!facts) return;
+  durable.disk_bytes = facts->bytes;
+  for (std::uint32_t i = 0; i < info.partitions.size(); ++i)
+    info.partitions[i].start = std::min(info.partitions[i].start, facts->start[i]);
+}
+
 // Adds a subscriber's state in one partition.
 inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
                        const PartitionFacts& partition, bool retain_all) {
@@ -136,6 +166,8 @@ LEAT_INLINE TopicInfo Topic::info() const {
         geometry.segment_size;
     info.partitions.push_back(facts.info);
   }
+  if (DurableWindow* const window = topic_->durable(); window != nullptr)
+    add_durable(info, *window);
   const std::vector<OpenClaim> blocking = claims_that_block(*topic_);
   for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
     const ParticipantSlot& participant = topic_->participant(slot);

@@ -82,6 +82,10 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 
     // Full. Set the sleeping bit on the word that readers wake, check once more, then sleep.
     if (topic_->is_deleted()) return Errc::deleted;
+    if (const DurableWindow* durable = topic_->durable(); durable != nullptr) {
+      if (const Errc trouble = durable->trouble(); trouble != Errc::ok)
+        return Error{trouble, durable->reason()};
+    }
     if (shortage.by_readers && evict_if_late(roller)) continue;
     if (!waits_for_room()) return Errc::full;
     if ((geometry().flags & kRetainAll) != 0) return Errc::full;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "leat/deadline.hpp"
+#include "leat/format/durable_layout.hpp"
 #include "leat/os/lock_file.hpp"
 #include "leat/store/file_names.hpp"
 
@@ -13,9 +14,6 @@ namespace leat::inline v0::detail {
 inline Result<LockFile> open_data_lock(int directory) {
   return LockFile::open(directory, kDataLock, O_RDWR);
 }
-
-// Bytes of the file `lock`.
-inline constexpr std::int64_t kAttachLock = 0;  // shared: has the topic open; exclusive: recovers
 
 // Locks a byte, waiting until the deadline.
 //   busy   somebody else holds it

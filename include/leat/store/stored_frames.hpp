@@ -147,6 +147,11 @@ class StoredFrames {
     for (;;) {
       auto frame = reader_.read(at);
       if (!frame) return frame;
+      if (!*frame) {  // Perhaps it was written after its place was read ahead.
+        reader_.forget();
+        frame = reader_.read(at);
+        if (!frame) return frame;
+      }
       if (!*frame) frame = reader_.find(at + kFrameAlignment);
       if (!frame || !*frame || counts((*frame)->header)) return frame;
       at = (*frame)->end();

@@ -161,7 +161,7 @@ TEST(Geometry, LimitsAreChecked) {
   EXPECT_FALSE(with([](Geometry& g) { g.partition_count = 1025; }));
   EXPECT_FALSE(with([](Geometry& g) { g.participant_capacity = kSpareSlots; }));
   EXPECT_FALSE(with([](Geometry& g) { g.participant_capacity = kMaxParticipants + 3; }));
-  EXPECT_FALSE(with([](Geometry& g) { g.flags = 16; }));
+  EXPECT_FALSE(with([](Geometry& g) { g.flags = 32; }));
   EXPECT_FALSE(with([](Geometry& g) { g.policy = 4; }));
   const auto growing = [&](std::uint32_t first_segments, std::uint32_t flags) {
     return with([&](Geometry& g) {

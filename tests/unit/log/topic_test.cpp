@@ -59,7 +59,6 @@ TEST(Topic, OptionsThatCannotBeAreRefused) {
   const TestDirectory directory;
   const std::string path = directory.path();
   const std::vector<TopicOptions> wrong = {
-      {.capacity_bytes = 0, .directory = path},
       {.capacity_bytes = (1ULL << 40) + 1, .directory = path},
       {.capacity_bytes = 1ULL << 40, .segment_bytes = kSegment, .directory = path},
       {.segment_bytes = (1ULL << 30) + 1, .directory = path},

@@ -1,0 +1,81 @@
+// The file `durable` of a durable topic's window: how far the log is on disk, and who copies it
+// there. docs/format.md shows it; docs/internals/durable.md says who may write what.
+//
+//   | DurableHeader | DurablePartition 0 | DurablePartition 1 | …
+//
+// Like the control file it is mapped by every process that has the topic open. Words are plain
+// integers, accessed only through base/atomic.hpp.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "leat/format/layout.hpp"
+
+namespace leat::inline v0::detail {
+
+inline constexpr std::uint64_t kDurableMagic = 0x0031'5255'4454'4145ULL;  // "EATDUR1\0"
+inline constexpr std::uint32_t kDurableVersion = 1;
+
+enum class DiskState : std::uint32_t {
+  ok = 0,
+  no_space = 1,   // The disk is full. The keeper tries again.
+  read_only = 2,  // Writing or syncing failed. Nothing is written any more.
+};
+
+// A value, and the office that may change it. Both words are swapped at once, so that a keeper that was
+// followed can change nothing any more. [keeper]
+struct alignas(16) OwnedWord {
+  std::uint64_t value;
+  std::uint64_t office;
+};
+
+struct DurableHeader {
+  // Constant once the topic has its name.
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t partition_count;
+  std::uint64_t key;     // TopicHeader::key
+  char data_path[4096];  // of the topic's data directory, with a zero at its end
+  std::byte unused_0[kLine - 24];
+
+  // Number of the keeper in office: office << 1 | is_vacant. The keeper locks byte
+  // kKeeperLock + office of the data directory's lock file. Only grows. [keeper]
+  alignas(kLine) std::uint64_t office;
+  std::uint32_t keeper_pid;  // informational
+  std::uint32_t unused_1;
+  OwnedWord trouble;  // DiskState, and the errno of what failed x 2^32
+  // What recovery found when this window was made; informational.
+  std::uint64_t cut_bytes;
+  std::uint64_t cut_records;
+  std::uint64_t damaged;
+};
+static_assert(offsetof(DurableHeader, office) % kLine == 0);
+
+struct DurablePartition {
+  // Offsets that only grow.
+  alignas(kLine) OwnedWord written;  // Everything before can be read from disk.
+  OwnedWord durable;                 // Everything before is on the medium.
+  // Where the last file ends, for the next keeper. Valid while the office is vacant.
+  OwnedWord file_base;
+  OwnedWord file_generation;  // 0: the next keeper begins a file
+  OwnedWord file_bytes;
+  OwnedWord newest_ms;  // FrameHeader::newest_ms of its last frame
+  // Constant: offset of the window's first record, and of the end of the frames before it. What lies
+  // between is lost.
+  std::uint64_t begin_offset;
+  std::uint64_t frames_end;
+};
+static_assert(sizeof(DurablePartition) == kLine);
+
+inline constexpr std::size_t durable_size(std::uint32_t partitions) noexcept {
+  const std::size_t size = sizeof(DurableHeader) + partitions * sizeof(DurablePartition);
+  return (size + kPage - 1) / kPage * kPage;
+}
+
+// Bytes of the data directory's lock file.
+inline constexpr std::int64_t kAttachLock = 0;   // shared: has the topic open; exclusive: recovers
+inline constexpr std::int64_t kLeavingLock = 1;  // exclusive: closes the topic
+inline constexpr std::int64_t kKeeperLock = 2;   // + office: is the keeper
+
+}  // namespace leat::inline v0::detail

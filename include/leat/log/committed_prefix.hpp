@@ -1,0 +1,191 @@
+// What of a partition's log is committed and not on disk yet, as pieces that become frames.
+//
+//     CommittedPrefix prefix{topic, partition, records};
+//     prefix.go_to(written);
+//     while (auto piece = prefix.next()) … piece->bytes …
+//
+// Used by the keeper, which keeps the memory from being reused: nothing at or behind `written` is.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "leat/format/found_record.hpp"
+#include "leat/format/store_layout.hpp"
+#include "leat/format/wire.hpp"
+#include "leat/log/hole_watch.hpp"
+#include "leat/log/segments.hpp"
+#include "leat/store/segment_writer.hpp"
+
+namespace leat::inline v0::detail {
+
+// Offset of a partition's next claim; 0 if it changes too fast to be read.
+inline std::uint64_t end_of_claims(SharedTopic& topic, std::uint32_t partition) noexcept {
+  const PartitionView view = topic.partition(partition);
+  const ClaimLayout& layout = topic.geometry().claim_layout;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const auto point = load_claim_point(*view.control, layout);
+    if (!point) break;
+    auto segment = find_segment(topic, view, point->segment);
+    if (segment) return segment->base_offset + layout.records(point->word);
+  }
+  return 0;
+}
+
+class CommittedPrefix {
+ public:
+  // Consecutive records of one segment.
+  struct Piece {
+    FrameFacts facts;
+    std::span<const std::byte> bytes;
+  };
+
+  CommittedPrefix(SharedTopic& topic, std::uint32_t partition, const std::byte* records) noexcept
+      : topic_{&topic},
+        view_{topic.partition(partition)},
+        records_{records + view_.records_offset},
+        geometry_{&topic.geometry()} {}
+
+  // Goes to the record with this offset, which is not on disk.
+  //   corrupt   the log has no such place
+  Result<void> go_to(std::uint64_t offset) {
+    std::uint64_t number = load_acquire<Edge::segment_open>(view_.control->current);
+    for (std::uint32_t i = 0;; ++i, --number) {
+      auto segment = find_segment(*topic_, view_, number);
+      if (!segment) return segment.error();
+      if (i > geometry_->segment_count) return Errc::corrupt;
+      if (segment->base_offset > offset) continue;
+      enter(*segment);
+      break;
+    }
+    while (offset_ < offset) {
+      FoundRecord found;
+      auto is_there = look(found);
+      if (!is_there) return is_there.error();
+      if (*is_there) {
+        granule_ += found.granules;
+        offset_ += found.records;
+      } else if (!enter_next()) {
+        return Errc::corrupt;
+      }
+    }
+    if (offset_ != offset) return Errc::corrupt;
+    return {};
+  }
+
+  // The records that are committed from here on, up to kTargetFrame bytes or one larger record; no
+  // bytes if there are none.
+  //   corrupt   the log was overwritten
+  Result<Piece> next() {
+    Piece piece;
+    std::int64_t newest_ms = kNoTimestamp;
+    do {
+      const std::uint64_t from = granule_;
+      piece.facts = {geometry_->key, segment_.position + from, offset_, 0, 0, kNoTimestamp};
+      for (;;) {
+        FoundRecord found;
+        auto is_there = look(found);
+        if (!is_there) return is_there.error();
+        if (!*is_there) break;
+        const std::uint64_t bytes = (granule_ - from + found.granules) * kGranule;
+        if (granule_ != from && bytes > kTargetFrame) break;
+        if ((geometry_->flags & kTimestamps) != 0 && found.has_payload())
+          newest_ms = std::max(newest_ms, newest_timestamp(found));
+        granule_ += found.granules;
+        offset_ += found.records;
+        piece.facts.offsets += static_cast<std::uint32_t>(found.records);
+        if (found.has_payload()) piece.facts.records += static_cast<std::uint32_t>(found.records);
+      }
+      piece.bytes = {segment_.data + from * kGranule, (granule_ - from) * kGranule};
+      piece.facts.newest_ms = newest_ms;
+    } while (piece.bytes.empty() && enter_next());
+    return piece;
+  }
+
+  // Takes the last piece back: it was not written.
+  void take_back(const Piece& piece) noexcept {
+    granule_ = piece.facts.position - segment_.position;
+    offset_ = piece.facts.first_offset;
+  }
+
+  std::uint64_t offset() const noexcept { return offset_; }
+  std::uint64_t segment() const noexcept { return segment_.number; }
+  RecordPlace place() const noexcept {
+    return {segment_.number, offset_ - segment_.base_offset, granule_};
+  }
+
+  // Whether something committed is there, or the next segment can be entered.
+  bool has_more() const noexcept {
+    if (granule_ < geometry_->segment_granules &&
+        is_record_kind(segment_.kind(granule_, geometry_->key)))
+      return true;
+    const SegmentEntry& next = view_.entry(segment_.number + 1);
+    return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
+           load_relaxed<Why::stored_before>(next.base_offset) == offset_;
+  }
+
+ private:
+  void enter(const SegmentPlace& segment) noexcept {
+    segment_.enter(segment, records_, *geometry_);
+    offset_ = segment.base_offset;
+    granule_ = 0;
+  }
+
+  // Enters the next segment if this one is read to its end.
+  bool enter_next() noexcept {
+    if (!has_more()) return false;
+    auto segment = find_segment(*topic_, view_, segment_.number + 1);
+    if (!segment || segment->base_offset != offset_) return false;
+    enter(*segment);
+    return true;
+  }
+
+  Result<bool> look(FoundRecord& found) const noexcept {
+    if (granule_ >= geometry_->segment_granules) return false;
+    found.kind = segment_.kind(granule_, geometry_->key);
+    if (!is_record_kind(found.kind)) return false;
+    if (!examine_record(segment_.header(granule_), geometry_->segment_granules - granule_, found))
+      return Errc::corrupt;
+    return true;
+  }
+
+  std::int64_t newest_timestamp(const FoundRecord& found) const noexcept {
+    const std::byte* payload = reinterpret_cast<const std::byte*>(&segment_.header(granule_) + 1);
+    const auto timestamp = [](const std::byte* at, std::size_t size) {
+      std::int64_t value = kNoTimestamp;
+      if (size >= sizeof(value)) std::memcpy(&value, at, sizeof(value));
+      return value;
+    };
+    if (found.kind == static_cast<std::uint64_t>(RecordKind::data)) {
+      return (found.detail & kHasTimestamp) != 0 ? timestamp(payload, found.length())
+                                                 : kNoTimestamp;
+    }
+    std::int64_t newest = kNoTimestamp;
+    const std::byte* at = payload + sizeof(BatchHeader);
+    const std::byte* const end = payload + found.length();
+    for (std::uint64_t i = 0; i < found.records; ++i) {
+      const auto left = static_cast<std::size_t>(end - at);
+      BatchFrame frame{};
+      if (left < sizeof(frame)) break;
+      std::memcpy(&frame, at, sizeof(frame));
+      const std::size_t length = frame.detail & kDetailLength;
+      if (length > left - sizeof(frame)) break;
+      if ((frame.detail & kHasTimestamp) != 0)
+        newest = std::max(newest, timestamp(at + sizeof(frame), length));
+      at +=
+          std::min<std::size_t>(Geometry::round_up(sizeof(frame) + length, kBatchAlignment), left);
+    }
+    return newest;
+  }
+
+  SharedTopic* topic_;
+  PartitionView view_;
+  const std::byte* records_;
+  const Geometry* geometry_;
+  CurrentSegment<const std::byte> segment_;
+  std::uint64_t granule_ = 0;  // Place of the next record in the segment.
+  std::uint64_t offset_ = 0;   // Offset of the next record.
+};
+
+}  // namespace leat::inline v0::detail

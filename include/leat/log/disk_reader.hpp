@@ -1,0 +1,81 @@
+// A subscriber's way through one partition's files, while it is behind the window.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "leat/log/durable_window.hpp"
+#include "leat/store/manifest.hpp"
+#include "leat/store/stored_records.hpp"
+
+namespace leat::inline v0::detail {
+
+class DiskReader {
+ public:
+  static Result<std::unique_ptr<DiskReader>> open(const DurableWindow& window,
+                                                  std::uint32_t partition) {
+    auto directory = open_directory_path(window.data_path(), false, false);
+    if (!directory) return directory.error();
+    auto manifest = load_manifest(Disk::system(), directory->get());
+    if (!manifest) return manifest.error();
+    auto reader = std::make_unique<DiskReader>();
+    reader->window_ = &window;
+    reader->directory_ = std::move(*directory);
+    reader->topic_ = manifest->topic;
+    reader->partition_ = partition;
+    return reader;
+  }
+
+  // Goes to an offset, or to the oldest record if that is later. Returns where it is.
+  Result<std::uint64_t> seek(std::uint64_t offset) {
+    auto lists = list_segments(directory_.get(), topic_.partition_count);
+    if (!lists) return lists.error();
+    const SegmentList& files = (*lists)[partition_];
+    const std::uint64_t start =
+        files.live.empty() ? window_->written(partition_) : files.live.front().base_offset;
+    offset_ = std::max(offset, start);
+    records_.emplace(StoredFrames{Disk::system(), directory_.get(), topic_.salt, partition_,
+                                  std::move((*lists)[partition_])});
+    if (auto found = records_->seek(offset_); !found) return found.error();
+    return offset_;
+  }
+
+  // Offset of the next entry.
+  std::uint64_t offset() const noexcept { return offset_; }
+
+  // The next record or gap before `until`, which is not above `written`. False if there is nothing
+  // more: then offset() is `until`. A record's views are valid until the next call.
+  Result<bool> next(StoredEntry& entry, std::uint64_t until) {
+    for (bool is_fresh = false; offset_ < until; is_fresh = true) {
+      auto more = records_->next(entry);
+      if (!more) return more.error();
+      const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
+      if (*more && first < until) {
+        if (!entry.is_record) entry.gap.count = std::min(entry.gap.count, until - first);
+        offset_ = first + (entry.is_record ? 1 : entry.gap.count);
+        return true;
+      }
+      if (is_fresh) break;
+      // More was written since the list of files was made.
+      if (auto again = seek(offset_); !again) return again.error();
+    }
+    if (offset_ >= until) return false;
+    // No file has these offsets: the window begins behind lost ones.
+    const std::uint64_t first = std::exchange(offset_, until);
+    entry.is_record = false;
+    entry.gap = {first, until - first, GapReason::lost, partition_};
+    return true;
+  }
+
+ private:
+  const DurableWindow* window_ = nullptr;
+  Fd directory_;
+  ManifestTopic topic_{};
+  std::uint32_t partition_ = 0;
+  std::optional<StoredRecords> records_;
+  std::uint64_t offset_ = 0;
+};
+
+}  // namespace leat::inline v0::detail

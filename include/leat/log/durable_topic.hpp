@@ -1,0 +1,317 @@
+// Opening and making durable topics: a window in LEAT_DIR, and a topic's data directory.
+//
+// docs/internals/durable.md, "Opening", shows the order of steps and what a crash between them leaves.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "leat/log/directory.hpp"
+#include "leat/log/keeper.hpp"
+#include "leat/os/user.hpp"
+#include "leat/store/data_directory.hpp"
+#include "leat/store/store.hpp"
+#include "leat/topic.hpp"
+
+namespace leat::inline v0::detail {
+
+// How long to wait for a process that opens or closes the topic.
+inline constexpr std::chrono::seconds kOpeningTakes{5};
+
+// What a new window of this topic looks like.
+inline NewTopic window_of(const ManifestTopic& topic) {
+  NewTopic made;
+  Geometry& geometry = made.geometry;
+  geometry.key = make_random();
+  geometry.segment_size = topic.segment_size;
+  geometry.segment_count = topic.window_segments;
+  geometry.partition_count = topic.partition_count;
+  geometry.participant_capacity = topic.participants;
+  geometry.flags = topic.flags;
+  geometry.policy = topic.policy;
+  geometry.revoke_after_ns = topic.revoke_after_ns;
+  geometry.derive();
+  made.mode = topic.mode;
+  made.file_group = topic.file_group;
+  return made;
+}
+
+inline Manifest manifest_of(const NewTopic& topic, std::uint64_t file_bytes) {
+  const Geometry& geometry = topic.geometry;
+  Manifest manifest;
+  ManifestTopic& to = manifest.topic;
+  to.salt = make_random();
+  to.created_ms = wall_clock_ms();
+  to.flags = geometry.flags;
+  to.partition_count = geometry.partition_count;
+  to.segment_size = geometry.segment_size;
+  to.window_segments = geometry.segment_count;
+  to.participants = geometry.participant_capacity + 1;  // one for the keeper
+  to.policy = geometry.policy;
+  to.durability = static_cast<std::uint32_t>(StoredDurability::os);
+  to.revoke_after_ns = geometry.revoke_after_ns;
+  to.file_bytes = file_bytes;
+  to.mode = topic.mode;
+  to.file_group = static_cast<std::int32_t>(topic.file_group);
+  return manifest;
+}
+
+// Opens a topic's data directory. `wrong_format` if its files cannot be those of a topic.
+struct OpenStore {
+  Fd directory;
+  Manifest manifest;
+  LockFile attached;  // not locked yet
+
+  static Result<OpenStore> open(int data_directory, const std::string& name) {
+    auto directory = open_directory_at(data_directory, name.c_str());
+    if (!directory) return directory.error();
+    return open(std::move(*directory));
+  }
+  static Result<OpenStore> open(Fd directory) {
+    OpenStore store;
+    auto manifest = load_manifest(Disk::system(), directory.get());
+    // A directory without a manifest is not a topic, but it has the name.
+    if (!manifest)
+      return manifest.error() == Errc::not_found ? Error{Errc::wrong_format} : manifest.error();
+    auto lock = open_data_lock(directory.get());
+    if (!lock) return lock.error() == Errc::not_found ? Error{Errc::wrong_format} : lock.error();
+    store.directory = std::move(directory);
+    store.manifest = std::move(*manifest);
+    store.attached = std::move(*lock);
+    return store;
+  }
+};
+
+// The oldest offset on disk, and the bytes of all segment files.
+struct FilesFacts {
+  std::vector<std::uint64_t> start;
+  std::uint64_t bytes = 0;
+};
+inline Result<FilesFacts> facts_of_files(int directory, std::uint32_t partitions) {
+  auto lists = list_segments(directory, partitions);
+  if (!lists) return lists.error();
+  FilesFacts facts;
+  for (const SegmentList& one : *lists) {
+    facts.start.push_back(one.live.empty() ? ~std::uint64_t{0} : one.live.front().base_offset);
+    for (const auto* names : {&one.live, &one.abandoned}) {
+      for (const SegmentName& name : *names)
+        facts.bytes += disk_bytes_at(directory, name.text().c_str());
+    }
+  }
+  return facts;
+}
+
+// What info() says of a durable topic that no process has open: read from its files, without
+// recovering them.
+//   not_found, wrong_format, permission
+inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
+                                        const std::string& name) {
+  auto data = open_data_directory(data_directory, false);
+  if (!data) return data.error();
+  auto directory = open_directory_at(data->get(), name.c_str());
+  if (!directory) return directory.error();
+  Disk& disk = Disk::system();
+  auto manifest = load_manifest(disk, directory->get());
+  if (!manifest)
+    return manifest.error() == Errc::not_found ? Error{Errc::wrong_format} : manifest.error();
+  const ManifestTopic& topic = manifest->topic;
+  auto checkpoint = CheckpointFile::load(disk, directory->get(), *manifest);
+  if (!checkpoint) return checkpoint.error();
+  auto ends = find_ends(disk, directory->get(), *manifest, *checkpoint);
+  if (!ends) return ends.error();
+  auto facts = facts_of_files(directory->get(), topic.partition_count);
+  if (!facts) return facts.error();
+  TopicInfo info;
+  info.name = name;
+  info.policy = static_cast<Policy>(topic.policy);
+  info.segment_bytes = topic.segment_size;
+  info.capacity_bytes = info.max_capacity_bytes = topic.segment_size * topic.window_segments;
+  info.single_writer = (topic.flags & kSingleWriter) != 0;
+  info.timestamps = (topic.flags & kTimestamps) != 0;
+  info.revoke_after = std::chrono::nanoseconds{topic.revoke_after_ns};
+  DurableInfo& durable = info.durable.emplace();
+  if (auto path = path_of(directory->get())) durable.directory = *path;
+  durable.created_ms = topic.created_ms;
+  durable.file_bytes = topic.file_bytes;
+  durable.disk_bytes = facts->bytes;
+  for (std::uint32_t i = 0; i < topic.partition_count; ++i) {
+    const PartitionEnd& end = ends->partitions[i];
+    PartitionInfo& partition = info.partitions.emplace_back();
+    partition.end = end.is_clean ? end.next_offset : end.frames_end;
+    partition.start = std::min(facts->start[i], partition.end);
+    partition.capacity_bytes = info.capacity_bytes;
+    partition.written = partition.end;
+    partition.durable = std::min(checkpoint->value().partitions[i].durable_offset, partition.end);
+  }
+  return info;
+}
+
+// Deletes a topic's data directory: gives it another name first, so that the name is free.
+inline Result<void> delete_store(int data_directory, const std::string& name) {
+  char aside[64];
+  std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
+                static_cast<unsigned long long>(make_random()));
+  if (auto moved = rename_at(data_directory, name.c_str(), aside); !moved) return moved;
+  LEAT_CRASH_POINT("delete:files_renamed");
+  auto directory = open_directory_at(data_directory, aside);
+  if (!directory) return directory.error();
+  // A keeper that has not noticed yet may make one more file.
+  for (const Deadline deadline{std::chrono::seconds{1}};; sleep_a_millisecond()) {
+    auto names = names_in(directory->get());
+    if (!names) return names.error();
+    for (const std::string& one : *names) delete_file_at(directory->get(), one.c_str());
+    auto deleted = delete_directory_at(data_directory, aside);
+    if (deleted || deadline.passed()) return deleted;
+  }
+}
+
+// Deletes the data directory with this path.
+inline Result<void> delete_files(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos || slash == 0) return Errc::invalid_argument;
+  auto parent = open_directory_path(path.substr(0, slash), false, false);
+  if (!parent) return parent.error();
+  auto done = delete_store(parent->get(), path.substr(slash + 1));
+  return done.error() == Errc::not_found ? Result<void>{} : done;
+}
+
+// Deletes a durable topic that no process has open.
+//   not_found
+//   busy   it is open, with another LEAT_DIR
+inline Result<void> delete_closed(const std::string& data_directory, const std::string& name) {
+  auto data = open_data_directory(data_directory, false);
+  if (!data) return data.error();
+  auto directory = open_directory_at(data->get(), name.c_str());
+  if (!directory) return directory.error();
+  auto lock = open_data_lock(directory->get());
+  if (!lock && lock.error() != Errc::not_found) return lock.error();
+  if (lock) {
+    auto alone = lock->try_lock(kAttachLock);
+    if (!alone) return alone.error();
+    if (!*alone) return Errc::busy;
+  }
+  return delete_store(data->get(), name);
+}
+
+// Whether a durable topic has the name.
+inline bool has_store(const std::string& data_directory, const std::string& name) {
+  auto data = open_data_directory(data_directory, false);
+  return data && has_name(data->get(), name.c_str());
+}
+
+// A topic that was closed goes on in its last file.
+inline WindowStart start_at(const PartitionEnd& end) noexcept {
+  WindowStart start;
+  start.next_offset = end.next_offset;
+  start.frames_end = end.frames_end;
+  if (end.is_clean && end.has_file && end.next_offset == end.frames_end) {
+    start.file_base = end.file.base_offset;
+    start.file_generation = end.file.generation;
+    start.file_bytes = end.place.at;
+    start.newest_ms = end.newest_ms;
+  }
+  return start;
+}
+
+// Joins the processes that keep a durable topic, given its window.
+//   not_found   the window was just closed, or belongs to no topic any more: look again
+//   busy        another process opens or closes the topic, for more than 5 s
+inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> topic,
+                                                 const std::string& name, OpenStore store) {
+  if (topic->is_deleted() || store.manifest.window.key != topic->geometry().key)
+    return Errc::not_found;
+  SharedTopic* const whole = topic.get();
+  auto keeper =
+      Keeper::start(std::move(topic), {std::move(store.directory), std::move(store.attached),
+                                       std::move(store.manifest), name, &Disk::system()});
+  if (!keeper) return keeper.error();
+  return std::shared_ptr<SharedTopic>{whole, [keeper = std::move(*keeper)](SharedTopic*) {}};
+}
+
+inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTopic> topic,
+                                                        const std::string& name) {
+  auto directory = open_directory_path(topic->durable()->data_path(), false, false);
+  if (!directory) return directory.error();
+  auto store = OpenStore::open(std::move(*directory));
+  if (!store) return store.error();
+  auto locked = lock_until(store->attached, kAttachLock, LockKind::shared, Deadline{kOpeningTakes});
+  if (!locked) return locked.error();
+  // What was read before the lock may be of an earlier window.
+  auto manifest = load_manifest(Disk::system(), store->directory.get());
+  if (!manifest) return manifest.error();
+  store->manifest = std::move(*manifest);
+  return keep(std::move(topic), name, std::move(*store));
+}
+
+// Whether the window that a manifest names is still there, so that only its directory may be used.
+inline bool has_other_window(const Manifest& manifest, const std::string& name,
+                             const std::string& own_path) {
+  const BootId boot = boot_id();
+  if (manifest.window.key == 0 || manifest.window_directory == own_path ||
+      std::memcmp(manifest.window.boot, boot.data(), boot.size()) != 0)
+    return false;
+  auto directory = open_directory_path(manifest.window_directory, false, false);
+  if (!directory) return false;
+  auto topic = attach_files(*directory, name);
+  return topic && !(*topic)->is_deleted() && (*topic)->geometry().key == manifest.window.key;
+}
+
+// Makes a window for a topic that has none: recovers its files first.
+//   not_found   there is no such topic, or another process has made the window: look again
+//   busy        the topic is open with another LEAT_DIR (describe_owner names it)
+inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
+                                                        const std::string& name,
+                                                        const Fd& data_directory) {
+  auto store = OpenStore::open(data_directory.get(), name);
+  if (!store) return store.error();
+  auto own_path = path_of(directory.get());
+  if (!own_path) return own_path.error();
+  auto alone = store->attached.try_lock(kAttachLock, LockKind::exclusive);
+  if (!alone) return alone.error();
+  if (!*alone) {
+    if (store->manifest.window_directory != *own_path) return Errc::busy;
+    sleep_a_millisecond();
+    return Errc::not_found;
+  }
+  Disk& disk = Disk::system();
+  auto manifest = load_manifest(disk, store->directory.get());
+  if (!manifest) return manifest.error();
+  if (has_other_window(*manifest, name, *own_path)) return Errc::busy;
+  if (auto again = attach_files(directory, name); again || again.error() != Errc::not_found)
+    return Errc::not_found;  // It was made before the lock was taken.
+  auto recovered = recover(disk, store->directory.get(), *manifest);
+  if (!recovered) return recovered.error();
+  LEAT_CRASH_POINT("open:recovered");
+
+  NewTopic window = window_of(manifest->topic);
+  NewWindow start;
+  auto path = path_of(store->directory.get());
+  if (!path) return path.error();
+  start.data_path = *path;
+  start.office = recovered->generation;
+  start.cut_bytes = recovered->cut_bytes();
+  start.cut_records = recovered->cut_records();
+  start.damaged = recovered->damaged();
+  for (const PartitionEnd& end : recovered->partitions) start.partitions.push_back(start_at(end));
+  window.window = &start;
+  manifest->window.key = window.geometry.key;
+  const BootId boot = boot_id();
+  std::memcpy(manifest->window.boot, boot.data(), boot.size());
+  manifest->window_directory = *own_path;
+  if (auto stored = store_manifest(disk, store->directory.get(), *manifest); !stored)
+    return stored.error();
+  LEAT_CRASH_POINT("open:window_named");
+  if (auto made = create_topic(directory, name, window); !made) return made.error();
+  LEAT_CRASH_POINT("open:window_made");
+  auto topic = attach_files(directory, name);
+  if (!topic) return topic.error();
+  auto shared = store->attached.try_lock(kAttachLock, LockKind::shared);
+  if (!shared) return shared.error();
+  store->manifest = std::move(*manifest);
+  return keep(std::move(*topic), name, std::move(*store));
+}
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,165 @@
+// One process's mapping of a durable topic's file `durable`: how far the log is on disk.
+//
+// Publishers and readers only look at `written`: a segment is kept in memory until all of it can be
+// read from disk, and a reader that falls behind reads up to there. The keeper moves it
+// (log/keeper.hpp). docs/internals/durable.md, "Offices", says why no keeper that was followed can.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/base/atomic.hpp"
+#include "leat/format/durable_layout.hpp"
+#include "leat/os/directory.hpp"
+#include "leat/os/file.hpp"
+
+namespace leat::inline v0::detail {
+
+inline constexpr char kDurableFile[] = "durable";
+
+// Where a partition's window begins, and where its files end.
+struct WindowStart {
+  std::uint64_t next_offset = 0;
+  std::uint64_t frames_end = 0;
+  // The file that is continued; generation 0: a new one is begun.
+  std::uint64_t file_base = 0;
+  std::uint64_t file_generation = 0;
+  std::uint64_t file_bytes = 0;
+  std::int64_t newest_ms = 0;
+};
+// What a new window must know of its data directory.
+struct NewWindow {
+  std::string data_path;  // of the topic's data directory
+  std::uint64_t office = 0;
+  std::uint64_t cut_bytes = 0;
+  std::uint64_t cut_records = 0;
+  std::uint64_t damaged = 0;
+  std::vector<WindowStart> partitions;
+};
+
+inline OwnedWord read_owned(const OwnedWord& word) noexcept {
+  return {load_acquire<Edge::keeper>(word.value), load_acquire<Edge::keeper>(word.office)};
+}
+// Changes a word, unless another office has it now. [keeper] seq_cst: behind what the value tells.
+inline bool set_owned(OwnedWord& word, std::uint64_t office, std::uint64_t to) noexcept {
+  const OwnedWord seen = read_owned(word);
+  return seen.office == office &&
+         compare_exchange_pair<Edge::keeper>(&word.value, {seen.value, office}, {to, office});
+}
+// Gives a word to an office. False if a later one has it.
+inline bool take_owned(OwnedWord& word, std::uint64_t office) noexcept {
+  for (;;) {
+    const OwnedWord seen = read_owned(word);
+    if (seen.office > office) return false;
+    if (compare_exchange_pair<Edge::keeper>(&word.value, {seen.value, seen.office},
+                                            {seen.value, office}))
+      return true;
+  }
+}
+
+class DurableWindow {
+ public:
+  //   wrong_format  the file does not belong to this topic, or is of another version
+  static Result<std::unique_ptr<DurableWindow>> attach(int topic_directory,
+                                                       const Geometry& geometry) {
+    auto fd = open_file_at(topic_directory, kDurableFile, O_RDWR);
+    if (!fd) return fd.error();
+    auto size = file_size(fd->get());
+    if (!size) return size.error();
+    if (*size != durable_size(geometry.partition_count)) return Errc::wrong_format;
+    auto mapping = Mapping::map(fd->get(), *size, true);
+    if (!mapping) return mapping.error();
+    auto window = std::make_unique<DurableWindow>();
+    window->mapping_ = std::move(*mapping);
+    const DurableHeader& header = window->header();
+    if (load_relaxed<Why::constant>(header.magic) != kDurableMagic ||
+        load_relaxed<Why::constant>(header.version) != kDurableVersion ||
+        load_relaxed<Why::constant>(header.key) != geometry.key ||
+        load_relaxed<Why::constant>(header.partition_count) != geometry.partition_count)
+      return Errc::wrong_format;
+    const auto* path = header.data_path;
+    window->data_path_.assign(path, ::strnlen(path, sizeof header.data_path));
+    return window;
+  }
+
+  DurableHeader& header() const noexcept {
+    return *reinterpret_cast<DurableHeader*>(mapping_.data());
+  }
+  DurablePartition& partition(std::uint32_t index) const noexcept {
+    return reinterpret_cast<DurablePartition*>(mapping_.data() + sizeof(DurableHeader))[index];
+  }
+  // Path of the topic's data directory.
+  const std::string& data_path() const noexcept { return data_path_; }
+
+  // Everything before this offset can be read from disk.
+  std::uint64_t written(std::uint32_t index) const noexcept {
+    // [keeper] acquire: the frames were written before.
+    return load_acquire<Edge::keeper>(partition(index).written.value);
+  }
+  std::uint64_t durable(std::uint32_t index) const noexcept {
+    return load_acquire<Edge::keeper>(partition(index).durable.value);
+  }
+  // What the disk is like, and the errno of what failed.
+  DiskState state() const noexcept {
+    return DiskState{
+        static_cast<std::uint32_t>(load_acquire<Edge::keeper>(header().trouble.value))};
+  }
+  std::int32_t reason() const noexcept {
+    return static_cast<std::int32_t>(load_acquire<Edge::keeper>(header().trouble.value) >> 32);
+  }
+  // What a publisher gets that waits for room; ok as long as waiting makes sense.
+  Errc trouble() const noexcept {
+    switch (state()) {
+      case DiskState::ok: return Errc::ok;
+      case DiskState::no_space: return Errc::no_space;
+      case DiskState::read_only: return Errc::io_error;
+    }
+    return Errc::corrupt;
+  }
+
+ private:
+  Mapping mapping_;
+  std::string data_path_;
+};
+
+// Writes the content of a new file `durable`, which is zero and has its final size.
+inline Result<void> initialise_durable(int fd, const Geometry& geometry, const NewWindow& window) {
+  auto mapping = Mapping::map(fd, durable_size(geometry.partition_count), true);
+  if (!mapping) return mapping.error();
+  auto& header = *reinterpret_cast<DurableHeader*>(mapping->data());
+  if (window.data_path.size() >= sizeof header.data_path) return Errc::invalid_argument;
+  // relaxed, all: the rename publishes them.
+  store_relaxed<Why::published_later>(header.version, kDurableVersion);
+  store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
+  store_relaxed<Why::published_later>(header.key, geometry.key);
+  std::memcpy(header.data_path, window.data_path.data(), window.data_path.size());
+  store_relaxed<Why::published_later>(header.office, window.office << 1 | 1);
+  store_relaxed<Why::published_later>(header.cut_bytes, window.cut_bytes);
+  store_relaxed<Why::published_later>(header.cut_records, window.cut_records);
+  store_relaxed<Why::published_later>(header.damaged, window.damaged);
+  auto* partitions = reinterpret_cast<DurablePartition*>(mapping->data() + sizeof(DurableHeader));
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+    const WindowStart& start = window.partitions[i];
+    DurablePartition& to = partitions[i];
+    const std::pair<OwnedWord*, std::uint64_t> words[] = {
+        {&to.written, start.next_offset},
+        {&to.durable, start.next_offset},
+        {&to.file_base, start.file_base},
+        {&to.file_generation, start.file_generation},
+        {&to.file_bytes, start.file_bytes},
+        {&to.newest_ms, static_cast<std::uint64_t>(start.newest_ms)}};
+    for (const auto& [word, value] : words) {
+      store_relaxed<Why::published_later>(word->value, value);
+      store_relaxed<Why::published_later>(word->office, window.office);
+    }
+    store_relaxed<Why::published_later>(to.begin_offset, start.next_offset);
+    store_relaxed<Why::published_later>(to.frames_end, start.frames_end);
+  }
+  store_relaxed<Why::published_later>(header.magic, kDurableMagic);
+  return {};
+}
+
+}  // namespace leat::inline v0::detail

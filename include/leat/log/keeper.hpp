@@ -1,0 +1,69 @@
+// A process's share in keeping a durable topic: a helper thread that is the keeper, or stands by.
+//
+// Every process that has the topic open has one. The thread in office copies committed records to
+// disk. The others sleep until there is something to copy, then look whether the keeper does: one that
+// died, or does not move for 100 ms, is followed. Closing the topic drains it in the calling thread;
+// the last process to close it also ends the files and deletes the window.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "leat/log/office.hpp"
+
+namespace leat::inline v0::detail {
+
+class Keeper {
+ public:
+  // What a keeper needs; moved into it.
+  struct Place {
+    Fd directory;       // the topic's data directory
+    LockFile attached;  // kAttachLock, shared
+    Manifest manifest;
+    std::string name;
+    Disk* disk;
+  };
+
+  // Starts the helper thread.
+  static Result<std::shared_ptr<Keeper>> start(std::shared_ptr<SharedTopic> topic, Place place);
+  ~Keeper();
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+
+  // Drains the log and leaves the topic; called once, by the destructor or when the process exits.
+  // In a forked child it does nothing.
+  void close() noexcept;
+
+  bool is_in_office() const noexcept {
+    return in_office_.load(std::memory_order_relaxed);  // relaxed: informational
+  }
+
+ private:
+  Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept;
+
+  void run() noexcept;
+  void serve() noexcept;
+  void stand_by() noexcept;
+  bool try_to_take(std::uint64_t seen) noexcept;
+  bool has_unwritten() const noexcept;
+  void note_trouble(Error error) noexcept;
+  void drain() noexcept;
+  void delete_window() noexcept;
+  void sleep_for_news() noexcept;
+  void nap(std::int64_t ns) noexcept;
+  bool is_stopping() const noexcept { return load_relaxed<Why::hint>(stopping_) != 0; }
+
+  std::shared_ptr<SharedTopic> topic_;
+  Place place_;
+  Office office_;
+  std::uint32_t stopping_ = 0;  // The thread naps on it; futex.
+  std::atomic<bool> in_office_ = false;
+  bool is_closed_ = false;
+  std::uint32_t fork_generation_ = fork_generation();
+  std::unique_ptr<std::thread> thread_;  // Leaked in a forked child, which does not have it.
+};
+
+}  // namespace leat::inline v0::detail

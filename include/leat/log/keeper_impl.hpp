@@ -1,0 +1,240 @@
+// What the keeper's thread does; see log/keeper.hpp.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "leat/base/config.hpp"
+#include "leat/log/directory.hpp"
+#include "leat/log/keeper.hpp"
+#include "leat/os/signals.hpp"
+
+namespace leat::inline v0::detail {
+
+// The keepers of this process, which its exit closes. Never destroyed: exit handlers may run at any
+// time. A forked child begins with an empty list, and never touches its parent's mutex.
+struct KeeperList {
+  std::mutex mutex;
+  std::vector<std::weak_ptr<Keeper>> keepers;
+  std::uint32_t fork_generation = detail::fork_generation();
+};
+inline KeeperList& keepers_of_process() {
+  static KeeperList* list = nullptr;
+  if (list == nullptr || list->fork_generation != fork_generation()) list = new KeeperList;
+  return *list;
+}
+inline void close_keepers_at_exit() {
+  std::vector<std::shared_ptr<Keeper>> open;
+  {
+    KeeperList& list = keepers_of_process();
+    const std::lock_guard guard{list.mutex};
+    for (auto& one : list.keepers)
+      if (auto keeper = one.lock()) open.push_back(std::move(keeper));
+  }
+  for (auto& keeper : open) keeper->close();
+}
+
+LEAT_INLINE Keeper::Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept
+    : topic_{std::move(topic)},
+      place_{std::move(place)},
+      office_{topic_, *place_.disk, place_.directory.get(), place_.manifest} {}
+
+LEAT_INLINE Result<std::shared_ptr<Keeper>> Keeper::start(std::shared_ptr<SharedTopic> topic,
+                                                          Place place) {
+  std::shared_ptr<Keeper> keeper{new Keeper{std::move(topic), std::move(place)}};
+  if (auto opened = keeper->office_.open_probe(); !opened) return opened.error();
+  {
+    static const bool registered = std::atexit(close_keepers_at_exit) == 0;
+    (void)registered;
+    KeeperList& list = keepers_of_process();
+    const std::lock_guard guard{list.mutex};
+    std::erase_if(list.keepers, [](const auto& one) { return one.expired(); });
+    list.keepers.push_back(keeper);
+  }
+  const SignalsBlocked blocked;
+  keeper->thread_ = std::make_unique<std::thread>([raw = keeper.get()] { raw->run(); });
+  return keeper;
+}
+
+LEAT_INLINE Keeper::~Keeper() { close(); }
+
+LEAT_INLINE void Keeper::run() noexcept {
+  while (!is_stopping()) {
+    if (topic_->is_deleted()) {
+      office_.leave();
+      in_office_ = false;
+      nap(1'000'000'000);
+    } else if (office_.is_taken()) {
+      serve();
+    } else {
+      stand_by();
+    }
+  }
+}
+
+// In office: writes what is there, then sleeps. Pieces are collected for a moment, so that the
+// publishers need not wake this thread for each record.
+LEAT_INLINE void Keeper::serve() noexcept {
+  constexpr std::int64_t kCollect = 2'000'000;  // ns
+  constexpr std::int64_t kTryAgain = 100'000'000;
+  auto written = office_.write();
+  if (!written) {
+    // A keeper that was followed reads memory that is being reused: its errors mean nothing.
+    if (written.error() == Errc::not_held || !office_.is_own()) {
+      office_.leave();
+      in_office_ = false;
+      return;
+    }
+    note_trouble(written.error());
+    nap(kTryAgain);
+    return;
+  }
+  note_trouble({});
+  if (*written != 0) {
+    // Not while publishers might fill the window meanwhile.
+    const Geometry& geometry = topic_->geometry();
+    if (*written < geometry.partition_size() / 8) nap(kCollect);
+    return;
+  }
+  office_.look_after_holes();
+  sleep_for_news();
+}
+
+LEAT_INLINE void Keeper::stand_by() noexcept {
+  constexpr std::int64_t kLook = 5'000'000;       // ns; whether the keeper is alive
+  constexpr std::int64_t kStalled = 100'000'000;  // ns without a move, with work to do
+  if (!has_unwritten()) {
+    sleep_for_news();
+    return;
+  }
+  const auto written = [this] {
+    std::uint64_t sum = 0;
+    for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i)
+      sum += topic_->durable()->written(i);
+    return sum;
+  };
+  const std::uint64_t seen = office_.word();
+  const std::uint64_t before = written();
+  const std::int64_t since = now_ns();
+  while (!is_stopping() && has_unwritten() && office_.word() == seen && written() == before) {
+    // A keeper that just counted has a moment to lock its byte.
+    const bool is_gone = (seen & 1) != 0 || (!office_.is_held(seen) && now_ns() - since > kLook);
+    const bool is_stalled =
+        topic_->durable()->state() == DiskState::ok && now_ns() - since > kStalled;
+    if (is_gone || is_stalled) {
+      (void)try_to_take(seen);
+      return;
+    }
+    nap(kLook);
+  }
+}
+
+LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
+  auto taken = office_.take(seen);
+  if (!taken) {
+    if (taken.error() != Errc::not_held && office_.is_own()) note_trouble(taken.error());
+    office_.leave();
+    nap(100'000'000);
+    return false;
+  }
+  in_office_ = *taken;
+  return *taken;
+}
+
+// Whether something is claimed that cannot be read from disk yet.
+LEAT_INLINE bool Keeper::has_unwritten() const noexcept {
+  for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i) {
+    if (end_of_claims(*topic_, i) > topic_->durable()->written(i)) return true;
+  }
+  return false;
+}
+
+// Sleeps until a publisher commits something; for 10 ms while a claim is open, whose owner may be
+// dead.
+LEAT_INLINE void Keeper::sleep_for_news() noexcept {
+  bool capped = false;
+  const SharedTopic::Sleep sleep{topic_.get(), topic_->announce_sleep(&capped)};
+  if (is_stopping()) return;
+  if (office_.is_taken() ? office_.has_work() : has_unwritten()) return;
+  const Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
+                            : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
+                                              : Deadline::never();
+  SharedTopic::sleep_for_data({&sleep, 1}, deadline);
+}
+
+LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
+  futex_wait(stopping_, 0, Deadline{std::chrono::nanoseconds{ns}});
+}
+
+// Tells publishers that wait for room, and `info`.
+LEAT_INLINE void Keeper::note_trouble(Error error) noexcept {
+  DiskState state = DiskState::ok;
+  if (error == Errc::no_space) {
+    state = DiskState::no_space;
+  } else if (error.code != Errc::ok) {
+    state = DiskState::read_only;
+  }
+  if (topic_->durable()->state() == state) return;
+  office_.tell(state, error.system_error);
+  topic_->wake_everybody();
+}
+
+LEAT_INLINE void Keeper::close() noexcept {
+  if (fork_generation_ != fork_generation()) {
+    (void)thread_.release();
+    return;
+  }
+  if (std::exchange(is_closed_, true)) return;
+  store_relaxed<Why::hint>(stopping_, 1U);
+  futex_wake_all(stopping_);
+  topic_->wake_everybody();
+  if (thread_) thread_->join();
+  drain();
+  in_office_ = false;
+}
+
+// The last to leave writes what is left. One after the other, so that one of two that leave at once
+// sees that it is the last.
+LEAT_INLINE void Keeper::drain() noexcept {
+  LockFile leaving;
+  if (auto opened = open_data_lock(place_.directory.get())) leaving = std::move(*opened);
+  const bool alone = leaving.get() >= 0 && lock_until(leaving, kLeavingLock, LockKind::exclusive,
+                                                      Deadline{std::chrono::seconds{1}});
+  LEAT_CRASH_POINT("keeper:leaving");
+  auto last =
+      alone ? place_.attached.try_lock(kAttachLock, LockKind::exclusive) : Result<bool>{false};
+  const bool is_last = last && *last;
+  if (is_last && !office_.is_taken() && !topic_->is_deleted()) (void)try_to_take(office_.word());
+  const Deadline deadline{std::chrono::seconds{1}};
+  while (office_.is_taken()) {
+    auto written = office_.write();
+    if (!written) {
+      if (written.error() != Errc::not_held && office_.is_own()) note_trouble(written.error());
+      break;
+    }
+    if (*written != 0) continue;
+    // Who is last may fill all holes; others leave what is behind an open claim to the next keeper.
+    if (!is_last || !has_unwritten() || deadline.passed()) break;
+    office_.look_after_holes();
+  }
+  if (is_last && office_.is_taken() && !topic_->is_deleted() && !has_unwritten() &&
+      office_.close_files()) {
+    LEAT_CRASH_POINT("keeper:closed");
+    delete_window();
+    office_.leave();
+  }
+  office_.hand_over();
+  place_.attached.close();
+}
+
+// The records are on disk: what is in memory is not needed any more.
+LEAT_INLINE void Keeper::delete_window() noexcept {
+  (void)exchange<Edge::topic_state>(topic_->header().deleting, kDeletionDecided);
+  topic_->announce_deletion();
+  if (auto directory = open_directory_at(topic_->directory_fd(), ".."))
+    (void)finish_deletion(*directory, place_.name);
+}
+
+}  // namespace leat::inline v0::detail

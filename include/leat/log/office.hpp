@@ -1,0 +1,367 @@
+// The keeper's office: copies a durable topic's committed records to disk, one process at a time.
+//
+//     Office office{topic, disk, directory, manifest};
+//     if (office.take(seen)) while (office.write()) …
+//     office.hand_over();
+//
+// Used by one thread at a time. An office has a number, and whoever takes it counts it up. Everything
+// that a keeper tells others goes through words that carry its number, so one that was followed while it
+// was stopped changes nothing: docs/internals/durable.md, "Offices".
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/log/committed_prefix.hpp"
+#include "leat/log/participant.hpp"
+#include "leat/os/disk.hpp"
+#include "leat/store/data_lock.hpp"
+#include "leat/store/recovery.hpp"
+#include "leat/store/segment_writer.hpp"
+
+namespace leat::inline v0::detail {
+
+class Office {
+ public:
+  // `directory` is the topic's data directory. All must outlive it.
+  Office(std::shared_ptr<SharedTopic> topic, Disk& disk, int directory,
+         const Manifest& manifest) noexcept
+      : shared_{std::move(topic)},
+        topic_{*shared_},
+        window_{*topic_.durable()},
+        disk_{disk},
+        directory_{directory},
+        manifest_{manifest} {}
+
+  // The word that take() needs. Bit 0: the office is vacant; its last keeper handed over in order.
+  std::uint64_t word() const noexcept {
+    // [keeper] acquire: the facts of a handover were stored before.
+    return load_acquire<Edge::keeper>(window_.header().office);
+  }
+  // Whether the keeper that the word names is alive. Takes a system call.
+  bool is_held(std::uint64_t word) const noexcept {
+    return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), kKeeperLock + number_of(word));
+  }
+  bool is_taken() const noexcept { return is_taken_; }
+  // Whether no other process has followed the one that tried last to take it.
+  bool is_own() const noexcept { return word() == number_ << 1; }
+  // Tells everybody what the disk is like, unless this process was followed.
+  void tell(DiskState state, std::int32_t reason) noexcept {
+    (void)set(window_.header().trouble,
+              static_cast<std::uint64_t>(state) | std::uint64_t{static_cast<std::uint32_t>(reason)}
+                                                      << 32);
+  }
+
+  // Opens the file whose locks tell who is in office.
+  Result<void> open_probe() {
+    auto file = open_data_lock(directory_);
+    if (!file) return file.error();
+    probe_ = std::move(*file);
+    return {};
+  }
+
+  // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
+  // False if another process takes it.
+  Result<bool> take(std::uint64_t seen) {
+    number_ = (seen >> 1) + 1;
+    if (number_ > kMaxGeneration) return Errc::corrupt;
+    std::uint64_t expected = seen;
+    if (!compare_exchange<Edge::keeper>(window_.header().office, expected, number_ << 1))
+      return false;
+    LEAT_CRASH_POINT("keeper:counted");
+    auto lock = open_data_lock(directory_);
+    if (!lock) return lock.error();
+    auto locked = lock->try_lock(kKeeperLock + static_cast<std::int64_t>(number_));
+    if (!locked) return locked.error();
+    // Others may have found the byte unlocked and counted on.
+    if (!*locked || word() != number_ << 1) return false;
+    LEAT_CRASH_POINT("keeper:locked");
+    if (!take_words()) return false;
+    LEAT_CRASH_POINT("keeper:fenced");
+    auto records = topic_.records_for_reading();
+    if (!records) return records.error();
+    records_ = *records;
+    checkpoint_.reset();
+    auto begun = (seen & 1) != 0 ? continue_files() : follow();
+    if (begun) begun = begin_reading();
+    if (!begun) return begun.error();
+    if (auto stored = store_checkpoint(false); !stored) return stored.error();
+    // Without a slot, subscribers fill the holes that dead publishers left.
+    if (auto me = Participant::join(shared_, ParticipantRole::repairer, [](std::uint32_t) {}))
+      repairer_ = std::move(*me);
+    LEAT_CRASH_POINT("keeper:in_office");
+    lock_ = std::move(*lock);
+    is_taken_ = true;
+    store_relaxed<Why::hint>(window_.header().keeper_pid, static_cast<std::uint32_t>(::getpid()));
+    return true;
+  }
+
+  // Writes what is committed. Returns how many bytes.
+  //   not_held   another process has followed this one: the office is gone
+  //   no_space   the disk is full; try again later
+  //   others     writing failed for good
+  Result<std::uint64_t> write() {
+    // Where this one reads, there may be nothing to write any more, which would tell it.
+    if (!is_own()) return Errc::not_held;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      auto written = write_partition(i);
+      if (!written) return written.error();
+      bytes += *written;
+    }
+    return bytes;
+  }
+
+  // Fills holes that dead publishers left where the committed prefix ends.
+  void look_after_holes() {
+    for (std::uint32_t i = 0; repairer_ && i < parts_.size(); ++i) {
+      Part& part = parts_[i];
+      if (part.prefix.has_more()) continue;
+      // Pinned, because a keeper that was followed no longer keeps the segment from being reused.
+      Repair pin{topic_, i, repairer_.index()};
+      if (pin.pin(part.prefix.segment()))
+        (void)part.hole.look(topic_, i, repairer_.index(), part.prefix.place());
+      pin.unpin();
+    }
+  }
+
+  bool has_work() const noexcept {
+    for (const Part& part : parts_)
+      if (part.prefix.has_more()) return true;
+    return false;
+  }
+
+  // Lets another process go on in the same file. Nothing must be in the middle of being written.
+  void hand_over() noexcept {
+    if (!is_taken_) return;
+    bool is_own = true;
+    for (std::uint32_t i = 0; i < parts_.size() && is_own; ++i) {
+      const SegmentWriter& writer = parts_[i].writer;
+      DurablePartition& to = window_.partition(i);
+      const std::uint64_t generation = writer.has_file() ? writer.file_name().generation : 0;
+      is_own = set(to.file_generation, generation) &&
+               set(to.file_base, writer.file_name().base_offset) &&
+               set(to.file_bytes, writer.file_position()) &&
+               set(to.newest_ms, static_cast<std::uint64_t>(writer.newest_ms()));
+    }
+    LEAT_CRASH_POINT("keeper:facts_stored");
+    // [keeper] release: behind the facts. Fails if this process was followed.
+    std::uint64_t own = number_ << 1;
+    if (is_own) compare_exchange<Edge::keeper>(window_.header().office, own, own | 1);
+    LEAT_CRASH_POINT("keeper:handed_over");
+    leave();
+  }
+
+  // Ends all files, and stores that the topic is closed. Only for the last process, which has
+  // written everything.
+  Result<void> close_files() {
+    bool has_all_files = true;
+    for (Part& part : parts_) {
+      if (auto done = part.writer.finish_file(); !done) return done;
+      has_all_files = has_all_files && part.writer.synced().file.generation != 0;
+    }
+    LEAT_CRASH_POINT("keeper:files_ended");
+    if (!has_all_files) {  // A keeper that died has left the last file as it was.
+      if (auto ended = recover(disk_, directory_, manifest_); !ended) return ended.error();
+      checkpoint_.reset();
+    }
+    return store_checkpoint(true);
+  }
+
+  // Forgets everything, and lets the lock go.
+  void leave() noexcept {
+    is_taken_ = false;
+    parts_.clear();
+    repairer_ = {};
+    lock_ = {};
+  }
+
+ private:
+  struct Part {
+    SegmentWriter writer;
+    CommittedPrefix prefix;
+    HoleWatch hole;
+    SegmentName checkpointed;  // The file that the checkpoint names.
+  };
+
+  static std::int64_t number_of(std::uint64_t word) noexcept {
+    return static_cast<std::int64_t>(word >> 1);
+  }
+
+  // Puts this office's number on all words. False if a later keeper has done so already.
+  bool take_words() noexcept {
+    if (!take_owned(window_.header().trouble, number_)) return false;
+    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
+      DurablePartition& part = window_.partition(i);
+      for (OwnedWord* word : {&part.written, &part.durable, &part.file_base, &part.file_generation,
+                              &part.file_bytes, &part.newest_ms}) {
+        if (!take_owned(*word, number_)) return false;
+      }
+    }
+    return true;
+  }
+
+  static OwnedWord read(const OwnedWord& word) noexcept { return read_owned(word); }
+  bool set(OwnedWord& word, std::uint64_t to) noexcept { return set_owned(word, number_, to); }
+  // For an offset that only grows.
+  bool move(OwnedWord& word, std::uint64_t to) noexcept {
+    const OwnedWord seen = read_owned(word);
+    return seen.office == number_ && (seen.value >= to || set(word, to));
+  }
+
+  // After an orderly handover: goes on in the same files.
+  Result<void> continue_files() {
+    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
+      const DurablePartition& facts = window_.partition(i);
+      const std::uint64_t written = window_.written(i);
+      const std::uint64_t generation = read(facts.file_generation).value;
+      Part& part = add_part(i);
+      if (generation == 0) {
+        part.writer.begin(number_, written, end_before(i, written), written == 0);
+        continue;
+      }
+      const SegmentName name{i, read(facts.file_base).value, generation};
+      auto resumed = part.writer.resume(name, number_, read(facts.file_bytes).value, written,
+                                        window_.durable(i),
+                                        static_cast<std::int64_t>(read(facts.newest_ms).value));
+      if (!resumed) return resumed;
+    }
+    return {};
+  }
+
+  // After a keeper that died, or was stopped: begins new files at `written`. Whatever the others
+  // have written or will write from there on does not count, because these files are later ones.
+  Result<void> follow() {
+    auto lists = list_segments(directory_, manifest_.topic.partition_count);
+    if (!lists) return lists.error();
+    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
+      const std::uint64_t written = window_.written(i);
+      if (auto synced = sync_before(written, window_.durable(i), (*lists)[i]); !synced)
+        return synced;
+      add_part(i).writer.begin(number_, written, end_before(i, written), written == 0);
+    }
+    return disk_.sync_directory(directory_);
+  }
+
+  // Where the frames before `written` end: there, unless the window began behind lost offsets and
+  // nothing was written since.
+  std::uint64_t end_before(std::uint32_t partition, std::uint64_t written) const noexcept {
+    const DurablePartition& part = window_.partition(partition);
+    return written == load_relaxed<Why::constant>(part.begin_offset)
+               ? load_relaxed<Why::constant>(part.frames_end)
+               : written;
+  }
+
+  // The last keeper may not have synced what it wrote; this one's frames say that it is durable.
+  Result<void> sync_before(std::uint64_t written, std::uint64_t durable, const SegmentList& files) {
+    for (std::size_t i = 0; i < files.live.size(); ++i) {
+      if (files.limit(i) <= durable || files.live[i].base_offset >= written) continue;
+      auto file = disk_.open(directory_, files.live[i].text().c_str(), O_RDONLY, 0);
+      if (!file) return file.error();
+      if (auto synced = disk_.sync(file->get()); !synced) return synced;
+    }
+    return {};
+  }
+
+  Part& add_part(std::uint32_t partition) {
+    if (partition == 0) parts_.clear();
+    return parts_.emplace_back(Part{SegmentWriter{disk_, directory_, manifest_.topic, partition},
+                                    CommittedPrefix{topic_, partition, records_},
+                                    {},
+                                    {}});
+  }
+
+  Result<void> begin_reading() {
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      if (auto found = parts_[i].prefix.go_to(window_.written(i)); !found) return found;
+    }
+    return {};
+  }
+
+  Result<std::uint64_t> write_partition(std::uint32_t index) {
+    Part& part = parts_[index];
+    std::uint64_t bytes = 0;
+    while (bytes < kTurn) {  // Then other partitions have their turn.
+      auto piece = part.prefix.next();
+      if (!piece) return piece.error();
+      if (piece->bytes.empty()) break;
+      if (auto appended = part.writer.append(piece->facts, piece->bytes); !appended) {
+        part.prefix.take_back(*piece);
+        return appended.error();
+      }
+      LEAT_CRASH_POINT("keeper:written");
+      if (!move(window_.partition(index).written, part.prefix.offset())) return Errc::not_held;
+      LEAT_CRASH_POINT("keeper:told");
+      SharedTopic::wake(topic_.header().space_wake);
+      bytes += piece->bytes.size();
+      if (auto noted = note_progress(index); !noted) return noted.error();
+    }
+    return bytes;
+  }
+
+  // Stores a checkpoint when a file was ended, or before reserved offsets run out.
+  Result<void> note_progress(std::uint32_t index) {
+    Part& part = parts_[index];
+    const SegmentWriter::Synced& synced = part.writer.synced();
+    if (synced.file.generation != 0 && !move(window_.partition(index).durable, synced.end_offset))
+      return Errc::not_held;
+    const std::uint64_t reserved = checkpoint_->value().partitions[index].reserved_offset;
+    const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
+    if (!is_new_file && part.writer.end_offset() + 2 * window_offsets() < reserved) return {};
+    return store_checkpoint(false);
+  }
+
+  Result<void> store_checkpoint(bool is_closed) {
+    // Another keeper may have stored one since: then this one was followed.
+    auto loaded = CheckpointFile::load(disk_, directory_, manifest_);
+    if (!loaded) return loaded.error();
+    if (!is_closed && loaded->value().state.generation > number_) return Errc::not_held;
+    checkpoint_ = std::move(*loaded);
+    Checkpoint next = checkpoint_->value();
+    next.state = {number_, 0, is_closed ? 1U : 0U, 0};
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      Part& part = parts_[i];
+      CheckpointPartition& entry = next.partitions[i];
+      const SegmentWriter::Synced& synced = part.writer.synced();
+      if (synced.file.generation != 0) {
+        entry = {synced.end_offset,      entry.reserved_offset, synced.file.base_offset,
+                 synced.file.generation, synced.bytes,          synced.end_offset,
+                 synced.newest_ms};
+        part.checkpointed = synced.file;
+      }
+      // Without a file of this office nothing was written since, but offsets may be lost.
+      if (is_closed) entry.durable_offset = part.writer.end_offset();
+      const std::uint64_t reserve = std::max(kReservedOffsets, 4 * window_offsets());
+      entry.reserved_offset = std::max(entry.reserved_offset, part.writer.end_offset() + reserve);
+    }
+    return checkpoint_->store(disk_, directory_, std::move(next));
+  }
+
+  static constexpr std::uint64_t kTurn = std::uint64_t{4} << 20;
+
+  // Offsets that publishers can take before the keeper moves `written` again.
+  std::uint64_t window_offsets() const noexcept {
+    const Geometry& geometry = topic_.geometry();
+    return 2 * geometry.segment_granules * geometry.segment_count;
+  }
+
+  std::shared_ptr<SharedTopic> shared_;
+  SharedTopic& topic_;
+  DurableWindow& window_;
+  Disk& disk_;
+  int directory_;
+  const Manifest& manifest_;
+  const std::byte* records_ = nullptr;
+  LockFile probe_;
+  LockFile lock_;  // The keeper's byte, while in office.
+  std::uint64_t number_ = 0;
+  bool is_taken_ = false;
+  std::vector<Part> parts_;
+  Participant repairer_;
+  std::optional<CheckpointFile> checkpoint_;
+};
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,207 @@
+// A process is killed or stopped at every labelled step while it opens, keeps, closes or deletes a durable
+// topic. If this failed, a crash at the wrong moment could lose records that were acknowledged, write some
+// twice, or leave a topic that cannot be opened.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "scenarios.hpp"
+
+namespace leat::testing {
+namespace {
+
+struct Case {
+  std::string step;
+  int nth;
+  int signal;
+};
+std::ostream& operator<<(std::ostream& out, const Case& one) {
+  return out << one.step << ", time " << one.nth
+             << (one.signal == SIGKILL ? ", killed" : ", stopped");
+}
+std::string name_of_durable_case(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.step + '_' + std::to_string(info.param.nth) +
+                     (info.param.signal == SIGKILL ? "_killed" : "_stopped");
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+}
+std::vector<Case> durable_cases() {
+  std::vector<Case> cases;
+  for (const char* step : kDurableSteps) {
+    for (const int nth : {1, 2})
+      for (const int signal : {SIGKILL, SIGSTOP}) cases.push_back({step, nth, signal});
+  }
+  for (const char* step : kStoreSteps) {
+    for (const int signal : {SIGKILL, SIGSTOP}) cases.push_back({step, 2, signal});
+  }
+  return cases;
+}
+
+constexpr std::uint64_t kMostRecords = 2000;
+constexpr std::uint64_t kPublishers = 3;  // The victim, one beside it, and one that comes later.
+
+struct Notes {
+  std::atomic<std::uint8_t> acknowledged[kPublishers][kMostRecords];
+  std::atomic<std::uint64_t> begun[kPublishers];
+};
+
+class DurableSteps : public ::testing::TestWithParam<Case> {
+ protected:
+  DurableSteps() { std::filesystem::create_directories(temp_.path() + "/topics"); }
+
+  TopicOptions options() const {
+    return {.capacity_bytes = 8 * 4096,
+            .segment_bytes = 4096,
+            .directory = temp_.path() + "/topics",
+            .durable = Durability::os,
+            .file_bytes = 64 << 10,
+            .data_directory = temp_.path() + "/data"};
+  }
+  // While one that opens or closes it is stopped, others get `busy`.
+  Result<Topic> open() const {
+    for (const Deadline deadline{kPatience};;) {
+      auto topic = Topic::open_or_create("d", options());
+      if (topic || topic.error() != Errc::busy || deadline.passed()) return topic;
+    }
+  }
+
+  // Publishes records that say whose they are.
+  int publish(std::uint64_t who, std::uint64_t count) {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher();
+    CHILD_CHECK_OK(publisher);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t number = notes_->begun[who]++;
+      std::string text = std::to_string(who) + ' ' + std::to_string(number) + ' ';
+      text.resize(text.size() + 400, 'x');
+      CHILD_CHECK_OK(publisher->publish(text, kPatience));
+      notes_->acknowledged[who][number] = 1;
+    }
+    return 0;
+  }
+
+  // Everything acknowledged is there once, in order; offsets have no holes.
+  void expect_all() {
+    auto topic = open();
+    ASSERT_TRUE(topic) << describe(topic.error());
+    auto subscriber = topic->subscriber({.from = From::beginning});
+    ASSERT_TRUE(subscriber) << describe(subscriber.error());
+    std::uint64_t next = topic->info().partitions[0].start;
+    std::uint64_t seen[kPublishers] = {};
+    std::vector<std::vector<bool>> there(kPublishers, std::vector<bool>(kMostRecords));
+    subscriber->on_event([&](const Event& event) {
+      EXPECT_EQ(event.first, next);
+      EXPECT_TRUE(event.reason == GapReason::died || event.reason == GapReason::lost)
+          << name_of(event.reason) << ' ' << event.first << '+' << event.count;
+      next = event.first + event.count;
+    });
+    const std::uint64_t end = topic->info().partitions[0].end;
+    while (next < end) {
+      auto polled = subscriber->poll(1000, [&](const Record& record) {
+        EXPECT_EQ(record.offset, next);
+        next = record.offset + 1;
+        const std::uint64_t who = std::stoull(std::string{record.text()});
+        const std::uint64_t number = std::stoull(std::string{record.text().substr(2)});
+        ASSERT_TRUE(who < kPublishers && number < kMostRecords);
+        EXPECT_GE(number, seen[who]) << "twice, or out of order";
+        seen[who] = number + 1;
+        there[who][number] = true;
+      });
+      ASSERT_TRUE(polled) << describe(polled.error());
+    }
+    for (std::uint64_t who = 0; who < kPublishers; ++who) {
+      for (std::uint64_t i = 0; i < notes_->begun[who]; ++i) {
+        if (notes_->acknowledged[who][i] != 0) {
+          EXPECT_TRUE(there[who][i]) << "missing: " << who << ' ' << i;
+        }
+      }
+    }
+  }
+
+  TemporaryDirectory temp_;
+  Shared<Notes> notes_;
+};
+
+TEST_P(DurableSteps, NothingAcknowledgedIsLostAndOthersGoOn) {
+  { ASSERT_TRUE(open()); }
+  const auto& [step, nth, signal] = GetParam();
+  Child beside{[&] { return publish(1, 300); }};
+  Child victim{[&, step = step, nth = nth, signal = signal]() -> int {
+    arm({step, nth, signal});
+    // Opens and closes it several times, so that it is sometimes the last, and sometimes not.
+    for (int turn = 0; turn < 6; ++turn) {
+      if (const int status = publish(0, 100); status != 0) return status;
+    }
+    return 0;
+  }};
+  victim.wait();
+  const bool is_stopped = victim.look() == Child::State::stopped;
+  // Others go on, unless it was stopped while it was alone with the files: then they wait for it.
+  const auto expect_end = [&](Child& other) {
+    if (other.wait(is_stopped ? 2s : kPatience) == Child::State::late && is_stopped) victim.go_on();
+    EXPECT_NE(other.wait(2 * kPatience), Child::State::late) << other.describe();
+    EXPECT_TRUE(other.succeeded()) << other.describe();
+  };
+  expect_end(beside);
+  Child later{[&] { return publish(2, 300); }};
+  expect_end(later);
+  if (is_stopped) victim.go_on();
+  EXPECT_NE(victim.wait(2 * kPatience), Child::State::late) << victim.describe();
+  EXPECT_TRUE(victim.succeeded() || signal == SIGKILL) << victim.describe();
+  expect_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DurableSteps, ::testing::ValuesIn(durable_cases()),
+                         name_of_durable_case);
+
+// Whoever opens a topic whose window was lost recovers it, and may die meanwhile.
+class DurableOpening : public DurableSteps {};
+
+TEST_P(DurableOpening, TheNextOneOpensIt) {
+  Child first{[&]() -> int {
+    if (const int status = publish(0, 200); status != 0) return status;
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  first.wait();
+  const auto& [step, nth, signal] = GetParam();
+  std::filesystem::remove_all(options().directory + "/d");
+  Child victim{[&, step = step, nth = nth, signal = signal]() -> int {
+    arm({step, nth, signal});
+    return publish(1, 10);
+  }};
+  victim.wait();
+  EXPECT_TRUE(victim.was_killed()) << victim.describe();
+  Child later{[&] { return publish(2, 10); }};
+  later.wait();
+  EXPECT_TRUE(later.succeeded()) << later.describe();
+  expect_all();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DurableOpening,
+                         ::testing::Values(Case{"open:recovered", 1, SIGKILL},
+                                           Case{"open:window_named", 1, SIGKILL},
+                                           Case{"open:window_made", 1, SIGKILL},
+                                           Case{"recovery:partitions_cut", 1, SIGKILL}),
+                         name_of_durable_case);
+
+TEST_F(DurableSteps, ADeathWhileItIsDeletedLeavesTheNameFree) {
+  { ASSERT_TRUE(open()); }
+  Child victim{[&]() -> int {
+    arm({kDeleteFilesStep, 1, SIGKILL});
+    (void)Topic::delete_topic(
+        "d", {.directory = options().directory, .data_directory = options().data_directory});
+    return 0;
+  }};
+  victim.wait();
+  EXPECT_TRUE(victim.was_killed()) << victim.describe();
+  auto topic = Topic::create("d", options());
+  EXPECT_TRUE(topic) << describe(topic.error());
+}
+
+}  // namespace
+}  // namespace leat::testing

@@ -1,0 +1,256 @@
+// If this failed, two processes that both think that they are the keeper of a durable topic could lose
+// records, or write some twice; or publishers could reuse memory that is not on disk yet.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "leat/log/durable_topic.hpp"
+#include "small_topic.hpp"
+
+namespace leat {
+namespace {
+
+using detail::Office;
+
+// A durable topic of three segments, without the threads that keep it: the tests' own threads do.
+class KeptTopic {
+ public:
+  KeptTopic() {
+    const std::string path = SmallTopic::fresh_directory();
+    std::filesystem::create_directories(path + "/data");
+    std::filesystem::create_directories(path + "/topics");
+    detail::Disk& disk = detail::Disk::system();
+    detail::ManifestTopic& topic = manifest.topic;
+    topic.salt = 1;
+    topic.flags = detail::kDurable;
+    topic.partition_count = 1;
+    topic.segment_size = kSegment;
+    topic.window_segments = 3;
+    topic.participants = 10;
+    topic.durability = 1;
+    topic.file_bytes = 64 << 10;
+    topic.mode = 0600;
+    topic.file_group = -1;
+    auto data = must(detail::open_directory_path(path + "/data", false, false), "data");
+    model::check(detail::create_store(disk, data.get(), "t", manifest).has_value(), "store");
+    directory = must(detail::open_directory_at(data.get(), "t"), "store");
+    auto recovered = must(detail::recover(disk, directory.get(), manifest), "recover");
+    detail::NewTopic window = detail::window_of(topic);
+    detail::NewWindow start;
+    start.data_path = path + "/data/t";
+    start.office = recovered.generation;
+    start.partitions.push_back(detail::start_at(recovered.partitions[0]));
+    window.window = &start;
+    auto topics = must(detail::open_directory_path(path + "/topics", false, false), "topics");
+    model::check(detail::create_topic(topics, "t", window).has_value(), "window");
+    shared = must(detail::attach_files(topics, "t"), "attach");
+    topic_.emplace(TopicTesting::make(shared, path + "/topics"));
+  }
+  ~KeptTopic() {
+    topic_.reset();
+    shared.reset();
+    std::filesystem::remove_all(SmallTopic::directory());
+  }
+  Topic* operator->() { return &*topic_; }
+
+  std::unique_ptr<Office> office() {
+    auto office =
+        std::make_unique<Office>(shared, detail::Disk::system(), directory.get(), manifest);
+    model::check(office->open_probe().has_value(), "probe");
+    return office;
+  }
+  std::uint64_t written() const { return shared->durable()->written(0); }
+
+  std::string files() const {
+    std::string text;
+    auto names = detail::names_in(directory.get());
+    for (const std::string& name : *names) {
+      if (name.starts_with("segment-") || name.starts_with("cut-"))
+        text +=
+            ' ' + name + ':' +
+            std::to_string(std::filesystem::file_size(SmallTopic::directory() + "/data/t/" + name));
+    }
+    return text;
+  }
+
+  // Everything before `end` is on disk, once, as it was published.
+  void check_disk(std::uint64_t end, const std::map<std::uint64_t, Mark>& published) {
+    auto lists = must(detail::list_segments(directory.get(), 1), "list");
+    detail::StoredRecords records{detail::StoredFrames{
+        detail::Disk::system(), directory.get(), manifest.topic.salt, 0, std::move(lists[0])}};
+    model::check(records.seek(0).has_value(), "seek");
+    detail::StoredEntry entry;
+    std::uint64_t next = 0;
+    while (next < end && must(records.next(entry), "read")) {
+      if (!entry.is_record) {
+        model::check(entry.gap.first == next && entry.gap.reason == GapReason::died,
+                     "gap at " + std::to_string(next) + '+' + std::to_string(entry.gap.count) +
+                         ' ' + name_of(entry.gap.reason) + files());
+        next += entry.gap.count;
+        continue;
+      }
+      model::check(entry.record.offset == next, "record " + std::to_string(entry.record.offset) +
+                                                    " instead of " + std::to_string(next));
+      const Mark mark = mark_of(std::string{entry.record.text()}, true);
+      const auto found = published.find(next);
+      model::check(found == published.end() || found->second == mark, "another record");
+      ++next;
+    }
+    model::check(next >= end, "only " + std::to_string(next) + " of " + std::to_string(end));
+  }
+
+  detail::Manifest manifest;
+  detail::Fd directory;
+  std::shared_ptr<detail::SharedTopic> shared;
+
+ private:
+  std::optional<Topic> topic_;
+};
+
+constexpr std::uint32_t kRecords = 10;  // Of kHalf bytes: almost two laps of the window.
+
+struct KeeperCase {
+  std::uint32_t keepers = 2;
+  bool may_die = false;
+  bool may_stop = false;
+  bool hand_over = false;  // In order, now and then.
+  bool depose = false;     // A living keeper is followed, as if it were stopped.
+};
+
+// What a process's thread does, in any order of chances.
+void keep(KeptTopic& topic, const KeeperCase& c) {
+  auto office = topic.office();
+  for (int turn = 0; turn < 60 && topic.written() < kRecords; ++turn) {
+    if (!office->is_taken()) {
+      const std::uint64_t seen = office->word();
+      const bool is_free = (seen & 1) != 0 || !office->is_held(seen);
+      if (is_free || (c.depose && model::random(4) == 0)) (void)office->take(seen);
+      if (!office->is_taken()) {
+        office->leave();
+        model::yield();
+      }
+      continue;
+    }
+    auto written = office->write();
+    if (!written) {
+      model::check(written.error() == Errc::not_held, "write: " + describe(written.error()));
+      office->leave();
+    } else if (c.hand_over && model::random(3) == 0) {
+      office->hand_over();
+    } else if (*written == 0) {
+      office->look_after_holes();
+      model::yield();
+    }
+  }
+  office->hand_over();
+}
+
+void go(model::Execution& run, const KeeperCase& c) {
+  KeptTopic topic;
+  std::map<std::uint64_t, Mark> published;
+  run.thread("publisher", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    for (std::uint32_t i = 0; i < kRecords; ++i) {
+      const Mark mark{0, i};
+      const auto offset = publisher.publish(payload_of(mark, kHalf), 300ms);
+      if (!offset) return;  // Nobody keeps it any more.
+      published[*offset] = mark;
+    }
+  });
+  std::vector<model::Thread> keepers;
+  for (std::uint32_t i = 0; i < c.keepers; ++i)
+    keepers.push_back(run.thread("keeper " + std::to_string(i), [&] { keep(topic, c); }));
+  for (std::size_t i = 0; i < keepers.size(); ++i) {
+    if (c.may_die && i == 0) run.may_die(keepers[i], 150);
+    if (c.may_stop && i == 1) run.may_stop(keepers[i], 150);
+  }
+  run.thread("reader", [&] {
+    std::uint64_t before = 0;
+    for (int look = 0; look < 6; ++look) {
+      const std::uint64_t written = topic.written();
+      model::check(written >= before, "written moved back");
+      topic.check_disk(written, {});
+      before = written;
+      for (int i = 0; i < 10; ++i) model::yield();
+    }
+  });
+  if (!run.run()) return;
+  // Whoever comes next finds everything that was published, or writes it.
+  run.thread("next", [&] {
+    auto office = topic.office();
+    std::string why;
+    for (int turn = 0; turn < 100; ++turn) {
+      if (!office->is_taken()) {
+        auto taken = office->take(office->word());
+        if (!taken) why = describe(taken.error());
+        continue;
+      }
+      if (must(office->write(), "write") == 0 &&
+          detail::end_of_claims(*topic.shared, 0) == topic.written())
+        break;
+      office->look_after_holes();
+    }
+    model::check(office->is_taken(), "the office can't be taken: " + why);
+    for (const auto& [offset, mark] : published)
+      model::check(offset < topic.written(), "not written: " + std::to_string(offset));
+    topic.check_disk(topic.written(), published);
+  });
+  (void)run.run();
+}
+
+testing::AssertionResult holds(const char* name, const KeeperCase& c) {
+  return model::holds(model::explore(
+      {.name = name, .executions = 300, .max_steps = 60'000, .abandoned_allowed = 0.05},
+      [&](model::Execution& run) { go(run, c); }));
+}
+
+TEST(Keeper, OneAfterTheOtherWritesEverythingOnce) {
+  EXPECT_TRUE(holds("hand over", {.hand_over = true}));
+  EXPECT_TRUE(holds("three hand over", {.keepers = 3, .hand_over = true}));
+}
+
+TEST(Keeper, OneThatDiesIsFollowed) {
+  EXPECT_TRUE(holds("one dies", {.keepers = 3, .may_die = true}));
+  EXPECT_TRUE(
+      holds("one dies, others hand over", {.keepers = 3, .may_die = true, .hand_over = true}));
+}
+
+TEST(Keeper, OneThatWasFollowedChangesNothing) {
+  EXPECT_TRUE(holds("deposed", {.keepers = 3, .depose = true}));
+  EXPECT_TRUE(holds("stopped", {.keepers = 3, .may_stop = true, .depose = true}));
+  EXPECT_TRUE(
+      holds("everything",
+            {.keepers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
+}
+
+// ---- Why the edge is needed ---------------------------------------------------------------------
+
+// Whoever sees how far records are written can read them. A word stands for the frames.
+TEST(KeeperEdges, FramesAreWrittenBeforeWrittenMoves) {
+  const auto write = [](model::Execution& run) {
+    KeptTopic topic;
+    std::uint64_t frame = 0;
+    detail::OwnedWord& word = topic.shared->durable()->partition(0).written;
+    const std::uint64_t office = detail::read_owned(word).office;
+    run.thread("keeper", [&] {
+      detail::store_relaxed<detail::Why::test>(frame, std::uint64_t{1});
+      model::check(detail::set_owned(word, office, 1), "set");
+    });
+    run.thread("reader", [&] {
+      for (int look = 0; look < 10; ++look) {
+        if (topic.written() == 1)
+          model::check(detail::load_relaxed<detail::Why::test>(frame) == 1, "not written");
+      }
+    });
+    (void)run.run();
+  };
+  EXPECT_TRUE(model::holds(model::explore({.name = "written", .executions = 300}, write)));
+  EXPECT_TRUE(model::breaks(
+      model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
+        model::weaken(Edge::keeper);
+        write(run);
+      })));
+}
+
+}  // namespace
+}  // namespace leat

@@ -1,0 +1,360 @@
+// Durable topics: records come back from disk, whoever dies, and whoever falls behind reads them there.
+// If these failed, a restart would lose records, or a slow subscriber would stop the publishers.
+#include <gtest/gtest.h>
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+
+namespace leat::testing {
+namespace {
+
+class Durable : public ::testing::Test {
+ protected:
+  Durable() {
+    std::filesystem::create_directories(topics());
+    std::filesystem::create_directories(data());
+  }
+  std::string topics() const { return temp_.path() + "/topics"; }
+  std::string data() const { return temp_.path() + "/data"; }
+  // A window of 64 KiB in segments of 8 KiB.
+  TopicOptions options() const {
+    return {.capacity_bytes = 64 << 10,
+            .segment_bytes = 8 << 10,
+            .directory = topics(),
+            .durable = Durability::os,
+            .file_bytes = 256 << 10,
+            .data_directory = data()};
+  }
+  Result<Topic> open() const {
+    return Topic::open("d", Deadline::immediate(), topics(), {}, data());
+  }
+  Topic must_create() const { return must_create(options()); }
+  Topic must_create(const TopicOptions& wanted) const {
+    auto topic = Topic::create("d", wanted);
+    EXPECT_TRUE(topic) << describe(topic.error());
+    return std::move(*topic);
+  }
+  static void publish(const Topic& topic, std::uint64_t from, std::uint64_t to,
+                      std::size_t size = 0) {
+    auto publisher = topic.publisher();
+    ASSERT_TRUE(publisher);
+    for (std::uint64_t i = from; i < to; ++i) {
+      std::string text = std::to_string(i) + ' ';
+      text.resize(std::max(size, text.size()), 'x');
+      auto published = publisher->publish(text, kPatience);
+      ASSERT_TRUE(published) << describe(published.error());
+      ASSERT_EQ(*published, i);
+    }
+  }
+  // Reads up to the end; "17" for record 17, "gap 3+4 lost".
+  static std::vector<std::string> read(const Topic& topic, From from = From::beginning,
+                                       std::optional<std::uint32_t> partition = {}) {
+    std::vector<std::string> lines;
+    auto subscriber = topic.subscriber({.from = from, .partition = partition});
+    EXPECT_TRUE(subscriber) << describe(subscriber.error());
+    if (!subscriber) return lines;
+    subscriber->on_event([&](const Event& event) {
+      lines.push_back("gap " + std::to_string(event.first) + '+' + std::to_string(event.count) +
+                      ' ' + name_of(event.reason));
+    });
+    const std::uint32_t which = partition.value_or(0);
+    while (subscriber->offset(which) < topic.info().partitions[which].end) {
+      auto polled = subscriber->poll(100, [&](const Record& record) {
+        lines.emplace_back(record.text().substr(0, record.text().find(' ')));
+      });
+      EXPECT_TRUE(polled) << describe(polled.error());
+      if (!polled) break;
+    }
+    return lines;
+  }
+  static std::vector<std::string> numbers(std::uint64_t from, std::uint64_t to) {
+    std::vector<std::string> lines;
+    for (std::uint64_t i = from; i < to; ++i) lines.push_back(std::to_string(i));
+    return lines;
+  }
+  bool has_window() const { return std::filesystem::exists(topics() + "/d"); }
+  std::size_t segment_files() const {
+    std::size_t count = 0;
+    for (const auto& one : std::filesystem::directory_iterator{data() + "/d"})
+      count += one.path().filename().string().starts_with("segment-") ? 1U : 0U;
+    return count;
+  }
+
+  TemporaryDirectory temp_;
+};
+
+TEST_F(Durable, RecordsComeBackAfterClosingInOneFile) {
+  { publish(must_create(), 0, 10); }
+  EXPECT_FALSE(has_window());
+  for (std::uint64_t i = 1; i < 5; ++i) {
+    auto topic = open();
+    ASSERT_TRUE(topic) << describe(topic.error());
+    publish(*topic, 10 * i, 10 * i + 10);
+    EXPECT_EQ(read(*topic), numbers(0, 10 * i + 10));
+  }
+  EXPECT_EQ(segment_files(), 1U);
+}
+
+TEST_F(Durable, LastToCloseDeletesTheWindow) {
+  auto one = must_create();
+  auto other = open();
+  ASSERT_TRUE(other);
+  { Topic closed = std::move(one); }
+  EXPECT_TRUE(has_window());
+  publish(*other, 0, 3);
+  { Topic closed = std::move(*other); }
+  EXPECT_FALSE(has_window());
+  auto again = open();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(read(*again), numbers(0, 3));
+}
+
+TEST_F(Durable, SubscriberReadsFromDiskWhatIsNoLongerInMemory) {
+  const Topic topic = must_create();
+  auto behind = topic.subscriber({.from = From::beginning});
+  ASSERT_TRUE(behind);
+  publish(topic, 0, 20'000, 100);
+  EXPECT_GT(segment_files(), 3U);
+  std::uint64_t next = 0;
+  while (next < 20'000) {
+    auto polled = behind->poll(100, [&](const Record& record) {
+      EXPECT_EQ(record.offset, next);
+      EXPECT_TRUE(record.text().starts_with(std::to_string(next) + ' '));
+      ++next;
+    });
+    ASSERT_TRUE(polled) << describe(polled.error());
+  }
+  EXPECT_EQ(read(topic), numbers(0, 20'000));
+}
+
+TEST_F(Durable, SubscriberBeginsAnywhere) {
+  const Topic topic = must_create();
+  publish(topic, 0, 5000, 60);
+  for (const std::uint64_t from : {0, 1, 999, 2500, 4990, 4999}) {
+    EXPECT_EQ(read(topic, From::offset(from)), numbers(from, 5000)) << from;
+    EXPECT_EQ(read(topic, From::last(5000 - from)), numbers(from, 5000)) << from;
+  }
+  EXPECT_EQ(read(topic, From::end), std::vector<std::string>{});
+}
+
+TEST_F(Durable, SubscriberBeginsAtATime) {
+  TopicOptions timed = options();
+  timed.timestamps = true;
+  const Topic topic = must_create(timed);
+  publish(topic, 0, 3000, 60);
+  const std::int64_t middle = detail::wall_clock_ms() + 5;
+  ASSERT_TRUE(eventually([&] { return detail::wall_clock_ms() > middle; }));
+  publish(topic, 3000, 6000, 60);
+  EXPECT_EQ(read(topic, From::time_ms(middle)), numbers(3000, 6000));
+}
+
+TEST_F(Durable, EveryPartitionIsKept) {
+  TopicOptions several = options();
+  several.partitions = 3;
+  {
+    const Topic topic = must_create(several);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      auto publisher = topic.publisher({.partition = i});
+      for (int k = 0; k < 2000; ++k) ASSERT_TRUE(publisher->publish(std::to_string(k) + " text"));
+    }
+  }
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  for (std::uint32_t i = 0; i < 3; ++i)
+    EXPECT_EQ(read(*topic, From::beginning, i), numbers(0, 2000));
+}
+
+TEST_F(Durable, BatchesAndAbortedClaimsAreKept) {
+  {
+    const Topic topic = must_create();
+    auto publisher = topic.publisher();
+    auto batch = publisher->batch();
+    for (const char* text : {"0", "1", "2"}) ASSERT_TRUE(batch->add(text));
+    ASSERT_TRUE(batch->commit());
+    { auto dropped = publisher->try_claim(100); }
+    ASSERT_TRUE(publisher->publish("4"));
+  }
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  EXPECT_EQ(read(*topic), (std::vector<std::string>{"0", "1", "2", "gap 3+1 aborted", "4"}));
+}
+
+TEST_F(Durable, SurvivesTheDeathOfAllProcesses) {
+  Child child{[&]() -> int {
+    const Topic topic = must_create();
+    publish(topic, 0, 1000);
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  child.wait();
+  ASSERT_TRUE(child.was_killed()) << child.describe();
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(read(*topic), numbers(0, 1000));
+}
+
+// What a reboot does to a topic that was written 10 ms before.
+TEST_F(Durable, SurvivesTheLossOfItsWindow) {
+  Child child{[&]() -> int {
+    const Topic topic = must_create();
+    publish(topic, 0, 1000);
+    CHILD_CHECK(eventually([&] { return topic.info().partitions[0].written == 1000; }));
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  child.wait();
+  ASSERT_TRUE(child.was_killed()) << child.describe();
+  std::filesystem::remove_all(topics() + "/d");
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  std::vector<std::string> expected = numbers(0, 1000);
+  expected.push_back("gap 1000+16777216 lost");
+  auto lines = read(*topic);
+  lines.resize(std::min<std::size_t>(lines.size(), 1000));
+  EXPECT_EQ(lines, numbers(0, 1000));
+}
+
+TEST_F(Durable, ExitOfAProcessWritesTheRest) {
+  Child child{[&]() -> int {
+    auto* const leaked = new Topic{must_create()};
+    publish(*leaked, 0, 5000);
+    std::exit(0);
+  }};
+  child.wait();
+  ASSERT_TRUE(child.succeeded()) << child.describe();
+  EXPECT_FALSE(has_window());
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  EXPECT_EQ(read(*topic), numbers(0, 5000));
+}
+
+TEST_F(Durable, AChildOfAForkLeavesItAlone) {
+  auto topic = must_create();
+  publish(topic, 0, 10);
+  Child child{[&]() -> int {
+    { Topic inherited = std::move(topic); }
+    std::exit(0);
+  }};
+  child.wait();
+  EXPECT_TRUE(child.succeeded()) << child.describe();
+  EXPECT_TRUE(has_window());
+  publish(topic, 10, 20);
+  { Topic closed = std::move(topic); }
+  EXPECT_FALSE(has_window());
+  auto again = open();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(read(*again), numbers(0, 20));
+}
+
+TEST_F(Durable, ANameIsTakenByEitherDirectory) {
+  {
+    const Topic topic = must_create();
+    EXPECT_EQ(Topic::create("d", options()).error().code, Errc::exists);
+  }
+  EXPECT_EQ(Topic::create("d", options()).error().code, Errc::exists);
+  EXPECT_EQ(Topic::create("d", {.directory = topics(), .data_directory = data()}).error().code,
+            Errc::exists);
+  ASSERT_TRUE(Topic::create("memory", {.directory = topics(), .data_directory = data()}));
+  TopicOptions wanted = options();
+  EXPECT_EQ(Topic::create("memory", wanted).error().code, Errc::exists);
+  auto names = Topic::list(topics(), data());
+  ASSERT_TRUE(names);
+  EXPECT_EQ(*names, (std::vector<std::string>{"d", "memory"}));
+}
+
+TEST_F(Durable, DeletingTakesTheFilesToo) {
+  { const Topic topic = must_create(); }
+  const DeleteOptions here{.directory = topics(), .data_directory = data()};
+  ASSERT_TRUE(Topic::delete_topic("d", here));
+  EXPECT_EQ(open().error().code, Errc::not_found);
+  EXPECT_EQ(Topic::delete_topic("d", here).error().code, Errc::not_found);
+  {
+    const Topic topic = must_create();
+    auto publisher = topic.publisher();
+    EXPECT_EQ(Topic::delete_topic("d", here).error().code, Errc::busy);
+    ASSERT_TRUE(publisher->publish("x"));
+    DeleteOptions forced = here;
+    forced.force = true;
+    ASSERT_TRUE(Topic::delete_topic("d", forced));
+    EXPECT_EQ(publisher->publish("y").error().code, Errc::deleted);
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(data()));
+  EXPECT_FALSE(has_window());
+}
+
+TEST_F(Durable, ASecondDirectoryOfTopicsIsBusy) {
+  const Topic topic = must_create();
+  const std::string other = temp_.path() + "/other";
+  std::filesystem::create_directories(other);
+  EXPECT_EQ(Topic::open("d", Deadline::immediate(), other, {}, data()).error().code, Errc::busy);
+}
+
+TEST_F(Durable, WhatMakesNoSenseIsRefused) {
+  for (int i = 0; i < 5; ++i) {
+    TopicOptions wrong = options();
+    if (i == 0) wrong.policy = Policy::overwrite;
+    if (i == 1) wrong.policy = Policy::grow;
+    if (i == 2) wrong.retain_all = true;
+    if (i == 3) wrong.evict_after = std::chrono::seconds{1};
+    if (i == 4) wrong.delete_when_unused = true;
+    EXPECT_EQ(Topic::create("d", wrong).error().code, Errc::not_allowed) << i;
+  }
+  const Topic topic = must_create();
+  EXPECT_EQ(topic.subscriber({.gating = false, .in_place = true}).error().code, Errc::not_allowed);
+  EXPECT_EQ(topic.group("g").error().code, Errc::not_allowed);
+}
+
+TEST_F(Durable, InfoTellsWhatIsWritten) {
+  const Topic topic = must_create();
+  publish(topic, 0, 5000, 100);
+  ASSERT_TRUE(eventually([&] { return topic.info().partitions[0].written == 5000; }));
+  const TopicInfo info = topic.info();
+  ASSERT_TRUE(info.durable);
+  EXPECT_EQ(info.durable->directory, std::filesystem::canonical(data() + "/d").string());
+  EXPECT_EQ(info.durable->file_bytes, 256U << 10);
+  EXPECT_GT(info.durable->disk_bytes, 500'000U);
+  EXPECT_EQ(info.durable->keeper_pid, static_cast<std::uint32_t>(::getpid()));
+  EXPECT_EQ(info.durable->state, Errc::ok);
+  EXPECT_EQ(info.partitions[0].start, 0U);
+}
+
+// A small file system of its own, so that it can be full.
+TEST_F(Durable, AFullDiskIsToldAtOnceAndPublishingGoesOn) {
+  ASSERT_EQ(::mount("tmpfs", data().c_str(), "tmpfs", 0, "size=1m"), 0) << "needs root";
+  {
+    const Topic topic = must_create();
+    auto publisher = topic.publisher();
+    const std::string filler = data() + "/filler";
+    { std::ofstream{filler} << std::string(500'000, 'x'); }
+    Errc code = Errc::ok;
+    std::uint64_t published = 0;
+    const std::string text(1000, 'x');
+    while (code == Errc::ok && published < 10'000) {
+      code = publisher->publish(text, kPatience).error().code;
+      if (code == Errc::ok) ++published;
+    }
+    EXPECT_EQ(code, Errc::no_space);
+    EXPECT_EQ(topic.info().durable->state, Errc::no_space);
+    auto subscriber = topic.subscriber({.from = From::beginning});
+    std::uint64_t seen = 0;
+    while (seen < published) {
+      auto polled = subscriber->poll(100, [&](const Record&) { ++seen; });
+      ASSERT_TRUE(polled) << describe(polled.error());
+    }
+    std::filesystem::remove(filler);
+    EXPECT_TRUE(eventually([&] { return publisher->publish(text, 1ms).has_value(); }));
+  }
+  { EXPECT_TRUE(open()); }
+  ::umount2(data().c_str(), MNT_DETACH);
+}
+
+}  // namespace
+}  // namespace leat::testing
