@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-#include "leat/log/directory.hpp"
+#include "leat/log/durable_topic.hpp"
 #include "leat/topic.hpp"
 #include "tool/did_you_mean.hpp"
 
@@ -36,9 +36,38 @@ std::string mount_point(const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+// What is wrong with a durable topic's files, or who else uses them; empty if that is not the reason.
+std::string durable_sentence(Error error, const std::string& topic) {
+  if (!detail::has_store({}, topic)) return {};
+  const std::string path = detail::data_directory_path({}) + '/' + topic;
+  auto data = detail::open_data_directory({}, false);
+  auto store =
+      data ? detail::OpenStore::open(data->get(), topic) : Result<detail::OpenStore>{data.error()};
+  if (error.code == Errc::no_space)
+    return fmt::format("topic '{}': the disk of {} is full; publishing goes on when there is room",
+                       topic, path);
+  if (error.code == Errc::busy && store)
+    return fmt::format("topic '{}' is in use with --dir {}, and its files with it ({})", topic,
+                       store->manifest.window_directory, path);
+  if (error.code == Errc::wrong_format || error.code == Errc::corrupt)
+    return fmt::format("the files of topic '{}' cannot be used: `leat fsck {}` says why ({})",
+                       topic, topic, path);
+  if (error.code == Errc::permission)
+    return fmt::format(
+        "no permission for topic '{}' or its files: their owner, mode or group do not "
+        "let you (ls -l {})",
+        topic, path);
+  return {};
+}
+
+}  // namespace
+
 void fail(Error error, const std::string& topic, const std::string& after) {
   const std::string directory = detail::directory_path({});
-  std::string sentence;
+  std::string sentence = durable_sentence(error, topic);
+  if (!sentence.empty()) throw Failure{exit_code_for(error.code), sentence + after};
   switch (error.code) {
     case Errc::not_found:
       sentence =

@@ -124,7 +124,7 @@ Finding check_directory(const std::string& directory) {
         "processes of other machines could take part, whose death this kernel does not know of: "
         "use "
         "/dev/shm or a local disk with --dir";
-  } else if (free < TopicOptions{}.capacity_bytes + kMiB) {
+  } else if (free < TopicOptions::kDefaultCapacity + kMiB) {
     finding.severity = Severity::problem;
     finding.advice =
         "there is no room for a topic of the default size; " + how_to_get_room(existing, 64 * kMiB);
@@ -195,7 +195,7 @@ Finding check_locked_memory() {
     finding.facts = {{"limit_bytes", nullptr}};
   else
     finding.facts = {{"limit_bytes", limit.rlim_cur}};
-  if (!is_unlimited && limit.rlim_cur < TopicOptions{}.capacity_bytes &&
+  if (!is_unlimited && limit.rlim_cur < TopicOptions::kDefaultCapacity &&
       memory_figure("SwapTotal") != 0) {
     finding.severity = Severity::note;
     finding.advice =

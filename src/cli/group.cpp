@@ -17,6 +17,7 @@
 #include "leat/format/group_layout.hpp"
 #include "leat/group/dead_letters.hpp"
 #include "leat/leat.hpp"
+#include "leat/log/durable_topic.hpp"
 #include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
@@ -86,6 +87,16 @@ void fail_group(Error error, const std::string& topic, const std::string& group)
       sentence = fmt::format(
           "somebody is creating or deleting a group of topic '{}' just now: try again", topic);
       break;
+    case Errc::not_allowed:
+      if (!detail::has_store({}, topic)) {
+        sentence = fmt::format("group '{}' of topic '{}': {}", group, topic, describe(error));
+      } else {
+        sentence = fmt::format(
+            "topic '{}' is durable: groups of durable topics are not there yet; "
+            "subscribers are",
+            topic);
+      }
+      break;
     // About the topic as a whole.
     case Errc::deleted:
     case Errc::permission:
@@ -119,6 +130,8 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
   }
   auto group = topic.group(name, options);
   if (group) return std::move(*group);
+  if (group.error() == Errc::not_allowed && topic.info().durable)
+    fail_group(group.error(), topic.name(), name);
   if (group.error().code == Errc::not_allowed && topic.policy() == Policy::overwrite) {
     throw Failure{kExitUsage,
                   fmt::format("topic '{}' overwrites what is oldest, so it can't have groups: they "

@@ -46,11 +46,11 @@ Topic open_or_create_topic(const std::string& name, const StopOnSignal& signals)
     auto created = Topic::create(name);
     if (created) {
       tell(fmt::format("created topic '{}' ({}, policy block)", name,
-                       size_text(TopicOptions{}.capacity_bytes)));
+                       size_text(TopicOptions::kDefaultCapacity)));
       return std::move(*created);
     }
     if (created.error().code == Errc::no_space) {
-      check_room(detail::directory_path({}), TopicOptions{}.capacity_bytes);
+      check_room(detail::directory_path({}), TopicOptions::kDefaultCapacity);
     }
     if (created.error().code != Errc::exists || deadline.passed()) fail(created.error(), name);
     if (signals.stopped()) throw signals.failure("nothing was published");

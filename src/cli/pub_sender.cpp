@@ -42,7 +42,7 @@ std::string topic_for(std::uint64_t size) {
   }
   std::uint64_t segment = Geometry::kMinSegmentSize;
   while (largest_record(segment) < size) segment *= 2;
-  const std::string capacity = 2 * segment > TopicOptions{}.capacity_bytes
+  const std::string capacity = 2 * segment > TopicOptions::kDefaultCapacity
                                    ? " --capacity " + size_argument(2 * segment)
                                    : "";
   return fmt::format("one that `leat topic create` makes with --segment-size {}{} takes it",

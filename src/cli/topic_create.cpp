@@ -1,17 +1,21 @@
 // `leat topic create`.
 #include <fmt/format.h>
 #include <grp.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
+#include "leat/log/durable_topic.hpp"
 
 namespace leat::cli {
 namespace {
@@ -24,6 +28,9 @@ constexpr std::uint64_t kMaxCapacity = 1ULL << 40;
 struct CreateArguments {
   std::string name;
   std::string policy = "block";
+  std::string durable;
+  std::optional<std::uint64_t> file_bytes;
+  bool has_capacity = false;
   std::string retain;
   std::string mode = "0600";
   std::uint64_t partitions = 1;
@@ -45,6 +52,45 @@ std::uint32_t parse_mode(const std::string& text) {
                               text)};
   }
   return mode;
+}
+
+// Refuses what a durable topic cannot have.
+void settle_durability(CreateArguments& arguments) {
+  TopicOptions& options = arguments.options;
+  const bool is_durable = !arguments.durable.empty();
+  if (options.capacity_bytes == 0 && !arguments.has_capacity)
+    options.capacity_bytes =
+        is_durable ? TopicOptions::kDefaultWindow : TopicOptions::kDefaultCapacity;
+  if (!is_durable) {
+    if (arguments.file_bytes)
+      throw Failure{kExitUsage, "--file-size means nothing without --durable os"};
+    return;
+  }
+  if (arguments.durable == "fsync" || arguments.durable.starts_with("interval"))
+    throw Failure{kExitUsage,
+                  fmt::format("--durable {} is not there yet: os is", arguments.durable)};
+  if (arguments.durable != "os")
+    throw Failure{kExitUsage,
+                  fmt::format("--durable: '{}' is not a level: write os", arguments.durable)};
+  for (const auto& [option, is_given] :
+       {std::pair{"--policy overwrite", options.policy == Policy::overwrite},
+        std::pair{"--policy grow", options.policy == Policy::grow},
+        std::pair{"--retain all", options.retain_all},
+        std::pair{"--evict-after", options.evict_after.count() != 0},
+        std::pair{"--delete-when-unused", options.delete_when_unused}}) {
+    if (is_given)
+      throw Failure{kExitUsage, fmt::format("{} and --durable exclude each other: a durable topic "
+                                            "keeps everything on disk, and blocks when the disk is "
+                                            "behind",
+                                            option)};
+  }
+  if (arguments.file_bytes) options.file_bytes = *arguments.file_bytes;
+  if (options.file_bytes < detail::kMinFileSize || options.file_bytes > detail::kMaxFileSize)
+    throw Failure{kExitUsage,
+                  fmt::format("--file-size: {} is not possible, from {} to {} is",
+                              size_text(options.file_bytes), size_argument(detail::kMinFileSize),
+                              size_argument(detail::kMaxFileSize))};
+  options.durable = Durability::os;
 }
 
 // Refuses, with an explanation, what the library would call an invalid argument or silently make larger.
@@ -187,6 +233,7 @@ void settle_options(CreateArguments& arguments) {
   }
   options.partitions = static_cast<std::uint32_t>(arguments.partitions);
   options.participants = static_cast<std::uint32_t>(arguments.participants);
+  settle_durability(arguments);
   check_sizes(options);
   check_growth(options);
 }
@@ -221,7 +268,8 @@ void create(CreateArguments& arguments) {
   settle_options(arguments);
   const TopicOptions& options = arguments.options;
   const std::string directory = usable_directory(Missing::is_made);
-  if (Topic::open(arguments.name)) fail({Errc::exists, 0}, arguments.name);
+  if (detail::has_store({}, arguments.name) || Topic::open(arguments.name))
+    fail({Errc::exists, 0}, arguments.name);
   const std::uint64_t needed = options.capacity_bytes * options.partitions;
   check_room(directory, needed);
   auto topic = Topic::create(arguments.name, options);
@@ -243,6 +291,15 @@ void create(CreateArguments& arguments) {
       info.partitions.size() > 1 ? fmt::format(" in each of {} partitions", info.partitions.size())
                                  : "",
       number_text(topic->max_record_size()));
+  if (!info.durable) return;
+  fmt::print("everything is kept in {}\n", info.durable->directory);
+  struct statfs system {};
+  if (::statfs(info.durable->directory.c_str(), &system) == 0 &&
+      static_cast<std::uint32_t>(system.f_type) == TMPFS_MAGIC)
+    tell(fmt::format(
+        "note: {} is in memory (tmpfs): a restart of the machine takes it; name another "
+        "place with --data-dir",
+        info.durable->directory));
 }
 
 }  // namespace
@@ -251,9 +308,16 @@ void add_topic_create(CLI::App& topic) {
   auto arguments = std::make_shared<CreateArguments>();
   CLI::App* command = topic.add_subcommand("create", "Create a topic");
   command->add_option("NAME", arguments->name, "1 to 200 of A-Z a-z 0-9 . _ -")->required();
-  add_size(*command, "--capacity", arguments->options.capacity_bytes,
-           "Room for records, per partition; 8KiB or more")
-      ->default_str("8MiB");
+  CLI::Option* capacity = add_size(*command, "--capacity", arguments->options.capacity_bytes,
+                                   "Room for records, per partition; 8KiB or more")
+                              ->default_str("8MiB, with --durable 32MiB");
+  command
+      ->add_option("--durable", arguments->durable,
+                   "Also on disk (os): survives the death of all processes, and a restart of the "
+                   "machine but for what the system had not written by then")
+      ->type_name("os");
+  add_size(*command, "--file-size", arguments->file_bytes, "Durable: size of a file with records")
+      ->default_str("64MiB");
   add_size(
       *command, "--segment-size", arguments->options.segment_bytes,
       "Room is reused in pieces of this size, at most half the capacity; a record is at most half "
@@ -302,7 +366,10 @@ void add_topic_create(CLI::App& topic) {
       ->default_str("256");
   command->footer(
       "Example:\n  leat topic create orders --capacity 64MiB --partitions 4 --timestamps");
-  command->callback([arguments] { create(*arguments); });
+  command->callback([arguments, capacity] {
+    arguments->has_capacity = capacity->count() != 0;
+    create(*arguments);
+  });
 }
 
 }  // namespace leat::cli

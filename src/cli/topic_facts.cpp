@@ -6,11 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/log/durable_topic.hpp"
 
 namespace leat::cli {
 namespace {
@@ -64,8 +66,31 @@ Json partitions_json(const TopicInfo& info) {
     Json& one = partitions.emplace_back(Json{{"start", partition.start}, {"end", partition.end}});
     one["used_bytes"] = partition.used_bytes;
     if (info.policy == Policy::grow) one["capacity_bytes"] = partition.capacity_bytes;
+    if (info.durable) {
+      one["written"] = partition.written;
+      one["durable"] = partition.durable;
+    }
   }
   return partitions;
+}
+
+Json durable_json(const TopicInfo& info) {
+  if (!info.durable) return nullptr;
+  const DurableInfo& durable = *info.durable;
+  const bool is_ok = durable.state == Errc::ok;
+  return {{"durability", "os"},
+          {"directory", durable.directory},
+          {"file_bytes", durable.file_bytes},
+          {"disk_bytes", durable.disk_bytes},
+          {"state", is_ok                             ? "ok"
+                    : durable.state == Errc::no_space ? "no_space"
+                                                      : "read_only"},
+          {"reason", is_ok ? Json(nullptr) : Json(std::strerror(durable.reason))},
+          {"keeper_pid", or_null(durable.keeper_pid != 0, durable.keeper_pid)},
+          {"recovered",
+           {{"cut_bytes", durable.cut_bytes},
+            {"cut_records", durable.cut_records},
+            {"damaged", durable.damaged}}}};
 }
 
 Json participants_json(const TopicInfo& info) {
@@ -84,11 +109,33 @@ Json participants_json(const TopicInfo& info) {
 }  // namespace
 
 TopicFacts facts_of(const Topic& topic) {
-  return {.name = topic.name(),
-          .info = topic.info(),
-          .groups = groups_of(topic),
-          .max_record_bytes = topic.max_record_size(),
-          .created_ms = creation_time_ms(topic)};
+  TopicFacts facts{.name = topic.name(),
+                   .info = topic.info(),
+                   .groups = groups_of(topic),
+                   .max_record_bytes = topic.max_record_size(),
+                   .created_ms = creation_time_ms(topic)};
+  if (facts.info.durable) facts.created_ms = facts.info.durable->created_ms;
+  return facts;
+}
+
+Result<TopicFacts> look_at_topic(const std::string& name) {
+  auto directory = detail::open_directory({}, false);
+  const bool has_window = directory && detail::has_name(directory->get(), name.c_str());
+  if (!has_window && detail::has_store({}, name)) {
+    auto closed = detail::info_of_closed({}, name);
+    if (closed) {
+      const std::uint64_t most = closed->segment_bytes / 2 - detail::kRecordHeaderSize;
+      const std::int64_t created_ms = closed->durable->created_ms;
+      return TopicFacts{.name = name,
+                        .info = std::move(*closed),
+                        .max_record_bytes = most,
+                        .created_ms = created_ms};
+    }
+    if (closed.error() != Errc::not_found) return closed.error();
+  }
+  auto topic = Topic::open(name);
+  if (!topic) return topic.error();
+  return facts_of(*topic);
 }
 
 std::vector<TopicFacts> look_at_topics() {
@@ -98,11 +145,11 @@ std::vector<TopicFacts> look_at_topics() {
   std::sort(names->begin(), names->end());
   std::vector<TopicFacts> all;
   for (const std::string& name : *names) {
-    auto topic = Topic::open(name);
-    if (topic)
-      all.push_back(facts_of(*topic));
-    else if (topic.error().code != Errc::not_found)  // Deleted since.
-      all.push_back({.name = name, .error = topic.error()});
+    auto facts = look_at_topic(name);
+    if (facts)
+      all.push_back(std::move(*facts));
+    else if (facts.error().code != Errc::not_found)  // Deleted since.
+      all.push_back({.name = name, .error = facts.error()});
   }
   return all;
 }
@@ -146,6 +193,7 @@ Json to_json(const TopicFacts& facts) {
   json["revoke_after_ns"] = duration_json(info.revoke_after);
   json["evict_after_ns"] = duration_json(info.evict_after);
   json["created_ms"] = or_null(facts.created_ms.has_value(), facts.created_ms.value_or(0));
+  json["durable"] = durable_json(info);
   json["partitions"] = partitions_json(info);
   json["participants"] = participants_json(info);
   json["groups"] = Json::array();

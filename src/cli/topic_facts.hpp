@@ -22,6 +22,8 @@ struct TopicFacts {
 };
 
 TopicFacts facts_of(const Topic& topic);
+// Of a topic by name, which need not be open in any process.
+Result<TopicFacts> look_at_topic(const std::string& name);
 // All topics of the directory, by name; also those that can't be opened.
 std::vector<TopicFacts> look_at_topics();
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstring>
 #include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -60,6 +61,19 @@ std::string groups_text(const TopicFacts& facts) {
   return text.empty() ? "none" : text;
 }
 
+std::string durable_text(const DurableInfo& durable) {
+  std::string text = fmt::format("os: {} in {}", size_text(durable.disk_bytes), durable.directory);
+  if (durable.state == Errc::no_space) text += "; the disk is full, publishers wait or fail";
+  if (durable.state != Errc::ok && durable.state != Errc::no_space)
+    text += fmt::format("; nothing can be written: {}", std::strerror(durable.reason));
+  if (durable.cut_bytes != 0)
+    text += fmt::format("; {} ({} records) at the end were never written whole and are in cut-…",
+                        size_text(durable.cut_bytes), number_text(durable.cut_records));
+  if (durable.damaged != 0)
+    text += fmt::format("; {} offsets are damaged", number_text(durable.damaged));
+  return text;
+}
+
 std::string partitions_text(const TopicInfo& info) {
   Table table{{"PARTITION", Align::right},
               {"START", Align::right},
@@ -94,9 +108,9 @@ std::string participants_text(const TopicInfo& info) {
 void info(const std::string& name, bool json) {
   check_topic_name(name);
   usable_directory(Missing::fails_if_named);
-  auto topic = Topic::open(name);
-  if (!topic) fail(topic.error(), name);
-  const TopicFacts facts = facts_of(*topic);
+  auto found = look_at_topic(name);
+  if (!found) fail(found.error(), name);
+  const TopicFacts& facts = *found;
   if (json) {
     fmt::print("{}\n", to_json(facts).dump(2));
     return;
@@ -104,6 +118,7 @@ void info(const std::string& name, bool json) {
   fmt::print("topic     {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\ngroups    {}\n",
              name, policy_text(facts.info), capacity_text(facts), size_text(total_used(facts.info)),
              created_text(facts), groups_text(facts));
+  if (facts.info.durable) fmt::print("durable   {}\n", durable_text(*facts.info.durable));
   fmt::print("\n{}\n{}", partitions_text(facts.info), participants_text(facts.info));
 }
 

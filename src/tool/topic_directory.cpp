@@ -13,6 +13,7 @@
 
 #include "failure.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/store/data_directory.hpp"
 
 namespace leat::tool {
 
@@ -41,6 +42,11 @@ std::string usable_directory(Missing missing) {
   refuse_system_directory(path);
   const bool is_named = path != detail::default_directory_path();
   const bool is_there = ::access(path.c_str(), F_OK) == 0;
+  // A restart of the machine takes the directory, but not the durable topics.
+  if (auto data = detail::open_data_directory({}, false); data && !is_there) {
+    if (auto names = detail::topic_names(*data); names && !names->empty())
+      missing = Missing::is_made;
+  }
   auto directory = detail::open_directory({}, missing == Missing::is_made);
   if (directory) {
     if (!is_there && is_named) tell(fmt::format("created directory {}", path));

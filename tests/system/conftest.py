@@ -59,7 +59,8 @@ class Leat:
     def __init__(self, directory):
         self.directory = directory
         self.executable = EXECUTABLE
-        self.environment = {**os.environ, "LEAT_DIR": str(directory)}
+        self.environment = {**os.environ, "LEAT_DIR": str(directory),
+                            "LEAT_DATA_DIR": str(directory / "+data")}  # No test sees the user's own.
         self.started = []
 
     def __call__(self, *arguments, input=None, timeout=60, check=False, text=True):

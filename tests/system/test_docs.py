@@ -84,7 +84,7 @@ class Shell:
         self.leat = leat
         self.directory = directory
         self.environment = {**leat.environment, "PATH": f"{bin_directory}:{os.environ['PATH']}",
-                            "LC_ALL": "C.UTF-8"}
+                            "LC_ALL": "C.UTF-8", "LEAT_DATA_DIR": str(directory / "data")}
         self.waiting = None  # (process, what it must have printed, where)
         self.printed = directory / "printed by the waiting terminal"
 
@@ -351,9 +351,9 @@ SENTENCES = {
     "Version 4.": "kFormatVersion == 4",
     "the bytes `EATLOG1` and a zero": "kMagic == 0x00'31'47'4f'4c'54'41'45",
     "Lines of\n128 bytes": "kLine == 128",
-    "1 retain all, 2 single writer, 4 timestamps, 8 delete when unused":
+    "1 retain all, 2 single writer, 4 timestamps, 8 delete when unused, 16 durable":
         "kRetainAll == 1 && kSingleWriter == 2 && kTimestamps == 4 && kDeleteWhenUnused == 8 && "
-        "kAllTopicFlags == 15",
+        "kDurable == 16 && kAllTopicFlags == 31",
     "a multiple of 4096; 4096 to 2^30":
         "kPage == 4096 && Geometry::kMinSegmentSize == 4096 && Geometry::kMaxSegmentSize == 1 << 30",
     "per partition; 2 to 1024": "kMaxSegments == 1024",
@@ -400,6 +400,9 @@ SENTENCES = {
     "64 KiB to 1 TiB": "kMinFileSize == 64 << 10 && kMaxFileSize == 1ULL << 40",
     "up to 256 KiB of log bytes": "kTargetFrame == 256 << 10 && kMaxFrame == 1 << 29",
     "10^10 - 1": "kMaxGeneration == 9'999'999'999",
+    "on byte 2 + *n* of": "kAttachLock == 0 && kLeavingLock == 1 && kKeeperLock == 2",
+    "0 the disk is fine, 1 it is full, 2 it cannot be written":
+        "DiskState{1} == DiskState::no_space && DiskState{2} == DiskState::read_only",
     "1 os, 2 interval, 3 fsync": "StoredDurability{1} == StoredDurability::os && "
                                  "StoredDurability{3} == StoredDurability::fsync",
 }
@@ -410,7 +413,7 @@ def test_format_is_that_of_the_code(tmp_path):
     for sentence in SENTENCES:
         assert sentence in text, f"docs/format.md no longer says: {sentence}"
     checks = struct_checks() + claim_word_checks() + list(SENTENCES.values())
-    assert len(STRUCTS) == 21 and len(checks) > 100
+    assert len(STRUCTS) == 24 and len(checks) > 100
     lines = "\n".join(f"  if (!({check})) std::puts({c_string(check)}), ++wrong;" for check in checks)
     source = tmp_path / "format.cpp"
     source.write_text(f"""\
