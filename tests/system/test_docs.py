@@ -432,7 +432,7 @@ Geometry geometry(std::uint64_t segment_size, std::uint32_t segments) {{
   return made;
 }}
 int main() {{
-  const Geometry topic = geometry(leat::TopicOptions{{}}.capacity_bytes / 8, 8);
+  const Geometry topic = geometry(leat::TopicOptions::kDefaultCapacity / 8, 8);
   const Geometry largest = geometry(1 << 30, 128);
   const Geometry too_large = geometry(1 << 30, 129);
   int wrong = 0;
