@@ -274,7 +274,7 @@ def test_failure_that_nobody_can_read_keeps_its_exit_code(leat):
     for streams in ("2>&-", "2>/dev/full"):
         assert without_streams(leat, streams, "topic", "info", "nope").returncode == 3
         assert without_streams(leat, streams, "pub", f"made-{len(streams)}").returncode == 0
-        assert without_streams(leat, streams, "bench", "log", "--pin", "4711").returncode == 2
+        assert without_streams(leat, streams, "topic", "create", "t", "--capacity", "1").returncode == 2
 
 
 # --- create ---------------------------------------------------------------------------------------
@@ -286,7 +286,8 @@ def test_create_then_info_as_json_has_exactly_the_promised_keys(leat):
     assert facts == {"name": "orders", "policy": "block", "capacity_bytes": 8 << 20,
                      "total_capacity_bytes": 8 << 20, "used_bytes": 0, "segment_bytes": 1 << 20,
                      "max_record_bytes": 524_272, "retain_all": False, "single_writer": False,
-                     "timestamps": False, "delete_when_unused": False, "revoke_after_ns": None,
+                     "timestamps": False, "delete_when_unused": False, "durable": None,
+                     "revoke_after_ns": None,
                      "evict_after_ns": None,
                      "partitions": [{"start": 0, "end": 0, "used_bytes": 0}],
                      "participants": [], "groups": []}

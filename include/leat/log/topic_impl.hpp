@@ -81,10 +81,11 @@ LEAT_INLINE Result<std::vector<std::string>> Topic::list(const std::string& dire
                                                          const std::string& data_directory) {
   std::vector<std::string> all;
   auto directory = detail::open_directory(directory_name, false);
+  if (!directory && directory.error() != Errc::not_found) return directory.error();
+  // Whoever may not enter the data directory has no durable topics.
   auto data = detail::open_data_directory(data_directory, false);
   for (const auto* place : {&directory, &data}) {
-    if (place->error() == Errc::not_found) continue;
-    if (!*place) return place->error();
+    if (!*place) continue;
     auto names = detail::topic_names(**place);
     if (!names) return names.error();
     all.insert(all.end(), names->begin(), names->end());
@@ -241,7 +242,7 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
     if (!attached && attached.error() != Errc::not_found) return attached.error();
     if (!attached) {
       auto data = detail::open_data_directory(data_directory, false);
-      if (!data) return data.error() == Errc::permission ? data.error() : Error{Errc::not_found};
+      if (!data) return Errc::not_found;  // Whoever may not enter it has no durable topics.
       auto made = detail::make_window(directory, name, *data);
       if (made) return Topic{name, std::move(*made), directory_name};
       // Another process makes or deletes the window.
