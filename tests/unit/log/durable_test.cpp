@@ -138,7 +138,7 @@ TEST_F(Durable, SubscriberReadsFromDiskWhatIsNoLongerInMemory) {
 TEST_F(Durable, SubscriberBeginsAnywhere) {
   const Topic topic = must_create();
   publish(topic, 0, 5000, 60);
-  for (const std::uint64_t from : {0, 1, 999, 2500, 4990, 4999}) {
+  for (const std::uint64_t from : {0U, 1U, 999U, 2500U, 4990U, 4999U}) {
     EXPECT_EQ(read(topic, From::offset(from)), numbers(from, 5000)) << from;
     EXPECT_EQ(read(topic, From::last(5000 - from)), numbers(from, 5000)) << from;
   }
