@@ -14,11 +14,13 @@
 #include <optional>
 
 #include "bench/floors/floors.hpp"
+#include "bench/leat/durable.hpp"
 #include "bench/leat/log.hpp"
 #include "bench/output/output.hpp"
 #include "bench/output/units.hpp"
 #include "bench/statistics.hpp"
 #include "commands.hpp"
+#include "durable.hpp"
 
 namespace leat::bench {
 namespace {
@@ -36,10 +38,12 @@ struct Options {
   std::string mode;  // Empty: exclusive if there is one publisher, else shared.
   std::uint32_t batch = 1;
   std::uint64_t rate = 0;
-  std::uint64_t capacity_bytes = kLogCapacityBytes;
+  std::uint64_t capacity_bytes = 0;  // 0: 8 MiB, durable topics: 32 MiB.
   int runs = 5;
   std::vector<int> cpus;
   std::string verify = "ends";
+  std::string durable;         // Empty: topics in memory.
+  std::string data_directory;  // Empty: /var/tmp
   JsonOption json;
 };
 
@@ -265,19 +269,29 @@ void check_sizes(const LogOptions& log) {
   }
 }
 
+std::uint64_t records_of(const Options& options) {
+  if (options.records != 0) return options.records;
+  return options.durable.empty() ? default_records(options.size)
+                                 : usual_durable_records(options.size);
+}
+
+std::uint64_t capacity_of(const Options& options) {
+  if (options.capacity_bytes != 0) return options.capacity_bytes;
+  return options.durable.empty() ? kLogCapacityBytes : kDurableCapacityBytes;
+}
+
 LogOptions log_options(const Options& options) {
   const bool exclusive =
       options.mode.empty() ? options.publishers == 1 : options.mode == "exclusive";
-  const LogOptions log{
-      .size = options.size,
-      .records = options.records != 0 ? options.records : default_records(options.size),
-      .publishers = options.publishers,
-      .subscribers = options.subscribers,
-      .mode = exclusive ? Mode::exclusive : Mode::shared,
-      .batch = options.batch,
-      .rate = options.rate,
-      .capacity_bytes = options.capacity_bytes,
-      .verify = options.verify == "full" ? Verify::full : Verify::ends};
+  const LogOptions log{.size = options.size,
+                       .records = records_of(options),
+                       .publishers = options.publishers,
+                       .subscribers = options.subscribers,
+                       .mode = exclusive ? Mode::exclusive : Mode::shared,
+                       .batch = options.batch,
+                       .rate = options.rate,
+                       .capacity_bytes = capacity_of(options),
+                       .verify = options.verify == "full" ? Verify::full : Verify::ends};
   if (exclusive && options.publishers > 1) {
     throw Failure(kExitUsage,
                   "an exclusive publisher is the only one: --publishers 1 or --mode shared");
@@ -290,11 +304,35 @@ LogOptions log_options(const Options& options) {
   return log;
 }
 
+void run_durable_log(const Options& options, const LogOptions& log, bool has_choice) {
+  if (options.subscribers != 1)
+    throw Failure(kExitUsage,
+                  "--durable measures until records are on disk, without --subscribers");
+  DurablePlan plan{.cases = has_choice ? std::vector<LogOptions>{log}
+                                       : usual_durable_cases(log, options.records == 0),
+                   .has_more = !has_choice,
+                   .records = options.records,
+                   .runs = options.runs,
+                   .cpus = options.cpus,
+                   .json = options.json};
+  if (!options.data_directory.empty()) plan.data_directory = options.data_directory;
+  run_durable(plan, {{"durable", options.durable},
+                     {"runs", options.runs},
+                     {"pin", options.cpus},
+                     {"data_directory", plan.data_directory},
+                     {"capacity_bytes", log.capacity_bytes}});
+}
+
 void run_log(Options options, bool has_choice) {
   options.json.check();
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
   const LogOptions log = log_options(options);
+  if (!options.durable.empty()) {
+    run_durable_log(options, log, has_choice);
+    return;
+  }
+  if (!options.data_directory.empty()) throw Failure(kExitUsage, "--data-dir is for --durable");
   const auto plan = has_choice ? std::vector<std::vector<Case>>{{make_case(log)}}
                                : all_cases(log, options.records == 0);
 
@@ -374,6 +412,15 @@ void add_log(CLI::App& bench) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{4} << 30))
       ->option_text("BYTES [8MiB]");
+  command
+      ->add_option("--durable", options->durable,
+                   "Durable topics, in turns with what the kernel takes for the same bytes")
+      ->check(CLI::IsMember({"os"}))
+      ->option_text("os");
+  command
+      ->add_option("--data-dir", options->data_directory,
+                   "Where durable topics have their files meanwhile; on a disk, not in memory")
+      ->option_text("DIR [/var/tmp]");
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);

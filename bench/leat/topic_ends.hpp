@@ -73,14 +73,13 @@ class TopicBatch {
   Batch batch_;
 };
 
-// Reads from the beginning, by a subscriber.
+// Reads by a subscriber, from the beginning unless told otherwise.
 class TopicReceiver {
  public:
-  TopicReceiver(const Topic& topic, WhenEmpty when_empty)
+  TopicReceiver(const Topic& topic, WhenEmpty when_empty, From from = From::beginning)
       : when_empty_{when_empty},
-        subscriber_{value_of(
-            topic.subscriber(adapted(when_empty, SubscriberOptions{.from = From::beginning})),
-            "open a subscriber")} {
+        subscriber_{value_of(topic.subscriber(adapted(when_empty, SubscriberOptions{.from = from})),
+                             "open a subscriber")} {
     subscriber_.on_event([](const Event& event) {
       throw Failure(fmt::format("offset {}: a gap of {} records ({})", event.first, event.count,
                                 name_of(event.reason)));

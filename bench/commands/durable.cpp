@@ -1,0 +1,287 @@
+// leat bench log --durable: records per second until they are on disk, and other costs of durable
+// topics.
+//
+// Everything is measured in turns with its floor: what write(2), or pread and CRC32C, take for the same
+// bytes in the same run. Ratios are taken run by run, because a disk's speed changes from one second to
+// the next.
+#include "durable.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "bench/floors/floors.hpp"
+#include "bench/floors/kernel.hpp"
+#include "bench/leat/durable.hpp"
+#include "bench/output/units.hpp"
+
+namespace leat::bench {
+namespace {
+
+constexpr std::uint64_t kCacheLineTrips = 20'000;
+constexpr std::uint64_t kPublishRate = 1'000'000;
+constexpr std::size_t kFiles = 1000;
+constexpr std::uint64_t kSmallFile = 64 << 10;
+
+std::string title_of(const LogOptions& log) {
+  std::string title =
+      fmt::format("{}, {} publisher{}", log.mode == Mode::exclusive ? "exclusive" : "shared",
+                  log.publishers, log.publishers == 1 ? "" : "s");
+  if (log.batch > 1) title += fmt::format(", batches of {}", log.batch);
+  if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
+  return title;
+}
+
+// One line of the table.
+struct Row {
+  std::string scenario;
+  std::string title;
+  Json parameters;
+  std::function<Json()> measure;  // One turn, its floor included.
+  std::string figure;             // The number in the column of that name,
+  std::function<std::string(double)> text;
+  std::optional<double> target;  // of the ratio, or of the figure if there is no ratio
+};
+
+Json parameters_of(const LogOptions& log) {
+  return {{"size", log.size},
+          {"records", log.records},
+          {"publishers", log.publishers},
+          {"mode", log.mode == Mode::exclusive ? "exclusive" : "shared"},
+          {"batch", log.batch},
+          {"rate", log.rate},
+          {"verify", log.verify == Verify::full ? "full" : "ends"},
+          {"capacity_bytes", log.capacity_bytes}};
+}
+
+Row log_row(const LogOptions& log, const DurablePlan& plan) {
+  Row row{"log", title_of(log), parameters_of(log), {}, "bytes_per_second", bytes_rate_text, {}};
+  if (log.publishers == 1 && log.rate == 0 && log.size == 100) row.target = 0.25;
+  if (log.publishers == 1 && log.rate == 0 && log.size == 1024) row.target = 0.4;
+  row.measure = [log, &plan] {
+    const auto payload = static_cast<double>(log.size);
+    const DiskCost floor =
+        file_write_cost(plan.data_directory, log.records * log.size, plan.cpus.back());
+    const DurableCost cost = measure_durable(log, plan.data_directory, plan.cpus);
+    const double per_second = cost.messages.per_second();
+    return Json{{"records_per_second", per_second},
+                {"bytes_per_second", per_second * payload},
+                {"floor_bytes_per_second", floor.bytes_per_second},
+                {"ratio", per_second * payload / floor.bytes_per_second},
+                {"keeper_cpu_ns_per_byte", cost.keeper_cpu_ns_per_byte},
+                {"floor_cpu_ns_per_byte", floor.cpu_ns_per_byte},
+                {"keeper_cpu_ratio", cost.keeper_cpu_ns_per_byte / floor.cpu_ns_per_byte},
+                {"publisher_cpu_ns_per_record", cost.messages.sender_cpu_ns},
+                {"publisher_wait_ns_per_record", cost.messages.sender_wait_ns},
+                {"keeper_changes", cost.keeper_changes}};
+  };
+  return row;
+}
+
+// What publishing costs while the keeper keeps up, against a topic in memory.
+Row publish_row(LogOptions log, const DurablePlan& plan) {
+  log.rate = kPublishRate;
+  log.records = plan.records != 0 ? plan.records : kPublishRate / 2;
+  Row row{"publish", "publisher's CPU at a rate",   parameters_of(log),
+          {},        "publisher_cpu_ns_per_record", time_text,
+          1.1};
+  row.measure = [log, &plan] {
+    const double floor = measure_log(log, plan.cpus).sender_cpu_ns;
+    const double cost = measure_durable(log, plan.data_directory, plan.cpus).messages.sender_cpu_ns;
+    return Json{{"publisher_cpu_ns_per_record", cost},
+                {"floor_cpu_ns_per_record", floor},
+                {"ratio", cost / floor}};
+  };
+  return row;
+}
+
+Row replay_row(const StoredTopic& topic, const Json& parameters, const DurablePlan& plan) {
+  Row row{"replay", "replay from the beginning", parameters, {}, "records_per_second", rate_text,
+          0.5};
+  row.measure = [&topic, &plan] {
+    const int cpu = plan.cpus.back();
+    std::uint64_t bytes = topic.bytes_on_disk();
+    const DiskCost floor = file_read_cost(topic.files(), cpu);
+    const double per_second = topic.replayed_per_second(cpu);
+    const double bytes_per_second =
+        per_second * static_cast<double>(bytes) / static_cast<double>(topic.records());
+    return Json{{"records_per_second", per_second},
+                {"bytes_per_second", bytes_per_second},
+                {"floor_bytes_per_second", floor.bytes_per_second},
+                {"ratio", bytes_per_second / floor.bytes_per_second}};
+  };
+  return row;
+}
+
+Row recovery_row(const StoredTopic& topic, const Json& parameters, const DurablePlan& plan) {
+  Row row{"recovery", "search of an unclean tail", parameters,
+          {},         "bytes_per_second",          bytes_rate_text,
+          0.5};
+  row.measure = [&topic, &plan] {
+    const int cpu = plan.cpus.back();
+    const DiskCost floor = file_read_cost(topic.files(), cpu);
+    const double bytes_per_second = topic.searched_bytes_per_second(cpu);
+    return Json{{"bytes_per_second", bytes_per_second},
+                {"floor_bytes_per_second", floor.bytes_per_second},
+                {"ratio", bytes_per_second / floor.bytes_per_second}};
+  };
+  return row;
+}
+
+Row open_row(const StoredTopic& topic, const Json& parameters, const DurablePlan& plan) {
+  Row row{"open",     fmt::format("clean open of {} files", topic.files().size()),
+          parameters, {},
+          "open_ns",  time_text,
+          {}};
+  row.parameters["files"] = topic.files().size();
+  row.measure = [&topic, &plan] {
+    const double floor = topic.transient_ns(plan.cpus.front());
+    const double cost = topic.open_ns(plan.cpus.front());
+    return Json{{"open_ns", cost},
+                {"transient_ns", floor},
+                {"ratio", cost / floor},
+                {"ratio_without_2_ms", std::max(0.0, cost - 2e6) / floor}};
+  };
+  return row;
+}
+
+class Table {
+ public:
+  Table(const DurablePlan& plan, Json parameters)
+      : plan_{plan}, report_(new_report(std::move(parameters))) {
+    if (plan.json.takes_stdout()) return;
+    fmt::print("{}; {}\nFiles in {}, {}.\n\n", machine_line(report_), runs_line(plan.runs),
+               plan.data_directory, file_system_of(plan.data_directory));
+    fmt::print("{:<34} {:>5} {:>12} {:>11} {:>6} {:>7} {:>7} {:>8} {:>10}\n", "", "bytes", "",
+               "records/s", "ratio", "target", "keeper", "pub CPU", "line");
+  }
+
+  // Rows of one table are measured in turns.
+  void measure(const std::vector<Row>& rows) {
+    std::vector<Json> runs(rows.size(), Json::array());
+    std::vector<double> cache_lines_ns;
+    for (int run = 0; run <= plan_.runs; ++run) {  // The first is a warm-up.
+      cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, {plan_.cpus}));
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        progress_.show(fmt::format("run {} of {}: {}", run, plan_.runs, rows[i].title));
+        Json result = rows[i].measure();
+        if (run > 0) runs[i].push_back(std::move(result));
+      }
+    }
+    progress_.clear();
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      Json results = {{"scenario", rows[i].scenario}, {"parameters", rows[i].parameters}};
+      results["runs"] = std::move(runs[i]);
+      results["median"] = median_of(results["runs"]);
+      add_distance(results, {cache_lines_ns.begin() + 1, cache_lines_ns.end()});
+      if (!plan_.json.takes_stdout()) print(rows[i], results);
+      report_["cases"].push_back(std::move(results));
+    }
+  }
+
+  void end() {
+    if (!plan_.json.takes_stdout()) {
+      fmt::print(
+          "\nratio: to write(2) of the same payload; replay and recovery: to pread and CRC32C of "
+          "the\n"
+          "same files; publishing and opening: to a topic in memory, where less is better.\n"
+          "keeper: its CPU time for a byte of payload, against that of write(2).\n{}",
+          kDistanceNote);
+    }
+    plan_.json.write(report_);
+  }
+
+ private:
+  static void print(const Row& row, const Json& results) {
+    const Json& middle = results["median"];
+    const auto number = [&](const char* name, const char* format) {
+      return middle.contains(name) ? fmt::format(fmt::runtime(format), middle[name].get<double>())
+                                   : std::string{};
+    };
+    fmt::print("{:<34} {:>5} {:>12} {:>11} {:>6} {:>7} {:>7} {:>8} {:>10}\n", row.title,
+               row.parameters["size"].get<std::uint64_t>(),
+               row.text(middle[row.figure].get<double>()),
+               middle.contains("records_per_second")
+                   ? rate_text(middle["records_per_second"].get<double>())
+                   : "",
+               number("ratio", "{:.2f}"), row.target ? fmt::format("{}", *row.target) : "",
+               number("keeper_cpu_ratio", "{:.2f}"),
+               number("publisher_cpu_ns_per_record", "{:.1f}"), distance_text(results));
+    std::fflush(stdout);
+  }
+
+  const DurablePlan& plan_;
+  Json report_;
+  Progress progress_;
+};
+
+// Replay, recovery and opening, each with files of its own.
+void measure_stored(Table& table, const DurablePlan& plan) {
+  const int cpu = plan.cpus.front();
+  const std::uint64_t records = plan.records != 0 ? plan.records : usual_durable_records(100);
+  const Json parameters = {{"size", 100}, {"records", records}};
+  {
+    const StoredTopic topic(plan.data_directory, records, 100, TopicOptions{}.file_bytes, true,
+                            cpu);
+    table.measure({replay_row(topic, parameters, plan)});
+  }
+  {
+    const StoredTopic topic(plan.data_directory, records, 100, 2 * kMaxDurableRun, false, cpu);
+    table.measure({recovery_row(topic, parameters, plan)});
+  }
+  const std::uint64_t each = 1000;
+  const std::uint64_t large =
+      plan.records != 0 ? plan.records / 100 + 1 : kFiles * (kSmallFile / (each + 24));
+  const StoredTopic topic(plan.data_directory, large, each, kSmallFile, true, cpu);
+  table.measure({open_row(topic, {{"size", each}, {"records", large}}, plan)});
+}
+
+}  // namespace
+
+std::uint64_t usual_durable_records(std::size_t size) {
+  return (std::uint64_t{192} << 20) / ((size + 16 + 15) / 16 * 16);
+}
+
+std::vector<LogOptions> usual_durable_cases(const LogOptions& common, bool choose_records) {
+  std::vector<LogOptions> cases;
+  for (const std::size_t size : {std::size_t{100}, std::size_t{1024}}) {
+    LogOptions log = common;
+    log.size = size;
+    if (choose_records) log.records = usual_durable_records(size);
+    cases.push_back(log);
+    log.batch = 16;
+    cases.push_back(log);
+    log.batch = 1;
+    log.mode = Mode::shared;
+    cases.push_back(log);
+    log.publishers = 2;
+    cases.push_back(log);
+  }
+  return cases;
+}
+
+void run_durable(const DurablePlan& plan, Json parameters) {
+  for (const LogOptions& log : plan.cases) {
+    if (log_bytes_of(log) > kMaxDurableRun)
+      throw Failure(kExitUsage, fmt::format("{} records of {} bytes are more than {} in a run; use "
+                                            "fewer --records or a smaller --capacity",
+                                            log.records, log.size, size_text(kMaxDurableRun)));
+  }
+  const std::string kind = file_system_of(plan.data_directory);
+  if (kind == "tmpfs")
+    throw Failure(kExitUsage,
+                  fmt::format("--data-dir {} is in memory ({})", plan.data_directory, kind));
+  const SignalScope signals;
+  Table table(plan, std::move(parameters));
+  std::vector<Row> rows;
+  for (const LogOptions& log : plan.cases) rows.push_back(log_row(log, plan));
+  if (plan.has_more) rows.push_back(publish_row(plan.cases.front(), plan));
+  table.measure(rows);
+  if (plan.has_more) measure_stored(table, plan);
+  table.end();
+}
+
+}  // namespace leat::bench

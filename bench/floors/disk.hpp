@@ -1,0 +1,25 @@
+// Floors of durable topics: what the kernel's page cache takes for the same bytes, without frames,
+// checksums, other processes or recovery.
+//
+//     DiskCost cost = file_write_cost("/var/tmp", 256 << 20, 0);          // on CPU 0
+//     DiskCost cost = file_read_cost("/var/tmp/segment-…", 256 << 20, 0);
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace leat::bench {
+
+struct DiskCost {
+  double bytes_per_second = 0;
+  double cpu_ns_per_byte = 0;
+};
+
+// write(2) to a fresh file of this directory, in pieces of 64 KiB; nothing is synced.
+DiskCost file_write_cost(const std::string& directory, std::uint64_t bytes, int cpu);
+
+// pread and CRC32C of files that are in the page cache, in pieces of 64 KiB.
+DiskCost file_read_cost(const std::vector<std::string>& files, int cpu);
+
+}  // namespace leat::bench
