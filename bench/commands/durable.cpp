@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "bench/floors/disk.hpp"
 #include "bench/floors/floors.hpp"
 #include "bench/floors/kernel.hpp"
 #include "bench/leat/durable.hpp"
@@ -23,8 +24,9 @@ namespace {
 
 constexpr std::uint64_t kCacheLineTrips = 20'000;
 constexpr std::uint64_t kPublishRate = 1'000'000;
-constexpr std::size_t kFiles = 1000;
-constexpr std::uint64_t kSmallFile = 64 << 10;
+constexpr std::uint64_t kFiles = 1000;
+constexpr std::uint64_t kSmallFile = 64 << 10;     // the least
+constexpr std::uint64_t kLargeRecord = 256 << 10;  // Has a frame, and so a small file, of its own.
 
 std::string title_of(const LogOptions& log) {
   std::string title =
@@ -232,11 +234,10 @@ void measure_stored(Table& table, const DurablePlan& plan) {
     const StoredTopic topic(plan.data_directory, records, 100, 2 * kMaxDurableRun, false, cpu);
     table.measure({recovery_row(topic, parameters, plan)});
   }
-  const std::uint64_t each = 1000;
-  const std::uint64_t large =
-      plan.records != 0 ? plan.records / 100 + 1 : kFiles * (kSmallFile / (each + 24));
-  const StoredTopic topic(plan.data_directory, large, each, kSmallFile, true, cpu);
-  table.measure({open_row(topic, {{"size", each}, {"records", large}}, plan)});
+  // A file for each record.
+  const std::uint64_t files = plan.records != 0 ? std::min(plan.records, kFiles) : kFiles;
+  const StoredTopic topic(plan.data_directory, files, kLargeRecord, kSmallFile, true, cpu);
+  table.measure({open_row(topic, {{"size", kLargeRecord}, {"records", files}}, plan)});
 }
 
 }  // namespace

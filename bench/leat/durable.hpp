@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/floors/disk.hpp"
 #include "log.hpp"
 #include "tool/private_directory.hpp"
 

@@ -183,6 +183,32 @@ def test_limits_sends_any_size_through_the_kernel(leat, tmp_path):
         assert {f"{channel}, {size} B, round trip" for size in sizes} <= names
 
 
+def test_log_measures_durable_topics_beside_their_floors(leat, tmp_path):
+    file = tmp_path / "durable.json"
+    done = leat("bench", "log", "--durable", "os", "--data-dir", "/var/tmp", "--records", "2000",
+                "--runs", "2", f"--json={file}", check=True, timeout=240)
+    assert "exclusive, 1 publisher, batches of 16" in done.stdout and "target" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["parameters"]["durable"] == "os"
+    cases = report["cases"]
+    assert [c["scenario"] for c in cases] == ["log"] * 8 + ["publish", "replay", "recovery", "open"]
+    for case in cases:
+        assert len(case["runs"]) == 2
+        assert all(value >= 0 for run in case["runs"] for value in run.values())
+        assert case["median"]["ratio"] > 0
+    # One file for each large record, and the one in use.
+    assert cases[-1]["parameters"]["files"] >= 1000
+
+
+def test_log_of_a_durable_topic_measures_one_case(leat):
+    report = run_json(leat, "log", "--durable", "os", "--data-dir", "/var/tmp", "--size", "200",
+                      "--records", "5000", "--runs", "2", "--publishers", "2", "--mode", "shared",
+                      "--verify", "full")
+    [case] = report["cases"]
+    assert case["parameters"]["publishers"] == 2 and case["parameters"]["size"] == 200
+    assert case["median"]["records_per_second"] > 0
+
+
 @pytest.mark.parametrize("arguments", [
     ["log", "--size", "-1"],
     ["log", "--size", "524273"],
@@ -196,6 +222,11 @@ def test_limits_sends_any_size_through_the_kernel(leat, tmp_path):
     ["log", "--runs", "0"],
     ["log", "--pin", "4711"],
     ["log", "--verify", "nothing"],
+    ["log", "--durable", "always"],
+    ["log", "--durable", "os", "--data-dir", "/dev/shm"],
+    ["log", "--durable", "os", "--subscribers", "2"],
+    ["log", "--durable", "os", "--records", "1000000000"],
+    ["log", "--data-dir", "/var/tmp"],
     ["latency", "--size", "99999999"],
     ["latency", "--count", "0"],
     ["crash", "--kills", "0"],

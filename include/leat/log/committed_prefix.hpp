@@ -61,9 +61,9 @@ class CommittedPrefix {
     }
     while (offset_ < offset) {
       FoundRecord found;
-      auto is_there = look(found);
-      if (!is_there) return is_there.error();
-      if (*is_there) {
+      const Look there = look(found);
+      if (there == Look::nonsense) return Errc::corrupt;
+      if (there == Look::record) {
         granule_ += found.granules;
         offset_ += found.records;
       } else if (!enter_next()) {
@@ -85,9 +85,9 @@ class CommittedPrefix {
       piece.facts = {geometry_->key, segment_.position + from, offset_, 0, 0, kNoTimestamp};
       for (;;) {
         FoundRecord found;
-        auto is_there = look(found);
-        if (!is_there) return is_there.error();
-        if (!*is_there) break;
+        const Look there = look(found);
+        if (there == Look::nonsense) return Errc::corrupt;
+        if (there == Look::nothing) break;
         const std::uint64_t bytes = (granule_ - from + found.granules) * kGranule;
         if (granule_ != from && bytes > kTargetFrame) break;
         if ((geometry_->flags & kTimestamps) != 0 && found.has_payload())
@@ -141,13 +141,15 @@ class CommittedPrefix {
     return true;
   }
 
-  Result<bool> look(FoundRecord& found) const noexcept {
-    if (granule_ >= geometry_->segment_granules) return false;
+  // Not a Result: for each record, a processor waits longer for one than for the record.
+  enum class Look { record, nothing, nonsense };
+  Look look(FoundRecord& found) const noexcept {
+    if (granule_ >= geometry_->segment_granules) return Look::nothing;
     found.kind = segment_.kind(granule_, geometry_->key);
-    if (!is_record_kind(found.kind)) return false;
+    if (!is_record_kind(found.kind)) return Look::nothing;
     if (!examine_record(segment_.header(granule_), geometry_->segment_granules - granule_, found))
-      return Errc::corrupt;
-    return true;
+      return Look::nonsense;
+    return Look::record;
   }
 
   std::int64_t newest_timestamp(const FoundRecord& found) const noexcept {

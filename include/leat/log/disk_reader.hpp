@@ -48,13 +48,14 @@ class DiskReader {
   // The next record or gap before `until`, which is not above `written`. False if there is nothing
   // more: then offset() is `until`. A record's views are valid until the next call.
   Result<bool> next(StoredEntry& entry, std::uint64_t until) {
+    until_ = until;
     for (bool is_fresh = false; offset_ < until; is_fresh = true) {
       auto more = records_->next(entry);
       if (!more) return more.error();
       const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
       if (*more && first < until) {
         if (!entry.is_record) entry.gap.count = std::min(entry.gap.count, until - first);
-        offset_ = first + (entry.is_record ? 1 : entry.gap.count);
+        pass(entry);
         return true;
       }
       if (is_fresh) break;
@@ -69,13 +70,26 @@ class DiskReader {
     return true;
   }
 
+  // The same for the rest of a frame that lies before `until` of the last call. False at its end.
+  bool next_in_frame(StoredEntry& entry) noexcept {
+    if (!records_ || records_->frame_end() > until_ || !records_->next_in_frame(entry))
+      return false;
+    pass(entry);
+    return true;
+  }
+
  private:
+  void pass(const StoredEntry& entry) noexcept {
+    offset_ = entry.is_record ? entry.record.offset + 1 : entry.gap.first + entry.gap.count;
+  }
+
   const DurableWindow* window_ = nullptr;
   Fd directory_;
   ManifestTopic topic_{};
   std::uint32_t partition_ = 0;
   std::optional<StoredRecords> records_;
   std::uint64_t offset_ = 0;
+  std::uint64_t until_ = 0;  // Everything before could be read when next() was called.
 };
 
 }  // namespace leat::inline v0::detail

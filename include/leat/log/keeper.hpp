@@ -63,7 +63,7 @@ class Keeper {
   std::atomic<bool> in_office_ = false;
   bool is_closed_ = false;
   std::uint32_t fork_generation_ = fork_generation();
-  std::unique_ptr<std::thread> thread_;  // Leaked in a forked child, which does not have it.
+  std::unique_ptr<std::thread> thread_;  // Kept by a forked child, which does not have it.
 };
 
 }  // namespace leat::inline v0::detail

@@ -19,10 +19,17 @@ struct KeeperList {
   std::mutex mutex;
   std::vector<std::weak_ptr<Keeper>> keepers;
   std::uint32_t fork_generation = detail::fork_generation();
+  // What a child inherits and cannot use: only kept, so that it is not a leak.
+  KeeperList* of_parent = nullptr;
+  std::vector<std::unique_ptr<std::thread>> threads_of_parent;
 };
 inline KeeperList& keepers_of_process() {
   static KeeperList* list = nullptr;
-  if (list == nullptr || list->fork_generation != fork_generation()) list = new KeeperList;
+  if (list == nullptr || list->fork_generation != fork_generation()) {
+    auto* const of_parent = list;
+    list = new KeeperList;
+    list->of_parent = of_parent;
+  }
   return *list;
 }
 inline void close_keepers_at_exit() {
@@ -183,7 +190,7 @@ LEAT_INLINE void Keeper::note_trouble(Error error) noexcept {
 
 LEAT_INLINE void Keeper::close() noexcept {
   if (fork_generation_ != fork_generation()) {
-    (void)thread_.release();
+    if (thread_) keepers_of_process().threads_of_parent.push_back(std::move(thread_));
     return;
   }
   if (std::exchange(is_closed_, true)) return;

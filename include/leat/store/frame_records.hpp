@@ -67,6 +67,8 @@ class FrameRecords {
   bool is_done() const noexcept { return offset_ == end_; }
   // Offset of the next entry.
   std::uint64_t offset() const noexcept { return offset_; }
+  // Offset behind the frame.
+  std::uint64_t end() const noexcept { return end_; }
 
  private:
   static GapReason reason_of(std::uint64_t kind) noexcept {

@@ -146,20 +146,32 @@ class SegmentReader {
         if (!all) return all.error();
         if (at + size > *all) return std::span<const std::byte>{};
       }
-      held_ = 0;
-      if (capacity_ < wanted) {
-        // Not zeroed: most files that are opened only to look at their begin never touch its pages.
-        buffer_ = std::make_unique_for_overwrite<std::byte[]>(wanted);
-        capacity_ = wanted;
-      }
-      auto read = disk_->read(file_.get(), buffer_.get(), wanted, at);
-      if (!read) return read.error();
-      held_at_ = at;
-      held_ = *read;
+      auto filled = fill(at, wanted);
+      if (!filled) return filled.error();
     }
     const std::size_t from = at - held_at_;
     return std::span<const std::byte>{buffer_.get() + from,
                                       std::min<std::uint64_t>(size, held_ - from)};
+  }
+
+  // Reads `wanted` bytes from `at` on. What was held of them already is kept: without that, the part
+  // of a frame at the end of what was read ahead would be read twice.
+  Result<void> fill(std::uint64_t at, std::uint64_t wanted) {
+    const std::uint64_t held_end = held_at_ + held_;
+    std::size_t kept = at >= held_at_ && at < held_end ? held_end - at : 0;
+    if (capacity_ < wanted) {
+      // Not zeroed: most files that are opened only to look at their begin never touch its pages.
+      buffer_ = std::make_unique_for_overwrite<std::byte[]>(wanted);
+      capacity_ = wanted;
+      kept = 0;
+    }
+    if (kept != 0) std::memmove(buffer_.get(), buffer_.get() + (at - held_at_), kept);
+    held_ = 0;
+    auto read = disk_->read(file_.get(), buffer_.get() + kept, wanted - kept, at + kept);
+    if (!read) return read.error();
+    held_at_ = at;
+    held_ = kept + *read;
+    return {};
   }
 
   Disk* disk_ = nullptr;

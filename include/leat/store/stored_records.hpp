@@ -27,9 +27,7 @@ class StoredRecords {
   // The next record or gap; false at the end. The record's views are valid until the next call.
   Result<bool> next(StoredEntry& entry) {
     for (;;) {
-      while (records_.next(entry)) {
-        if (is_wanted(entry)) return true;
-      }
+      if (next_in_frame(entry)) return true;
       if (records_.is_nonsense()) {
         // Whoever wrote the log wrote nonsense, and the checksum says that this is what it was.
         set_gap(entry, records_.offset(), frames_.place().offset - records_.offset(),
@@ -48,6 +46,16 @@ class StoredRecords {
       if (is_wanted(entry)) return true;
     }
   }
+
+  // The same up to the end of the frame that was begun. Much faster than a Result for each record.
+  bool next_in_frame(StoredEntry& entry) noexcept {
+    while (records_.next(entry)) {
+      if (is_wanted(entry)) return true;
+    }
+    return false;
+  }
+  // Offset behind that frame; 0 if there is none.
+  std::uint64_t frame_end() const noexcept { return records_.end(); }
 
   // Offset of the next entry.
   std::uint64_t offset() const noexcept {

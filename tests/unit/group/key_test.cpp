@@ -159,10 +159,11 @@ TEST(ByKey, WhatWasTakenWithItsLeaseComesBeforeWhatIsReady) {
   std::uint64_t returned = group.info().returned;
   for (bool is_back = false; !is_back;) {
     auto next = other.receive(1ms);
-    is_back = next || group.info().returned > returned;
+    Member& holder = next ? other : *member;
+    is_back = group.info().returned > returned;
     if (!next) next = member->receive(kNothingFor);
     if (!is_back)
-      must(member->acknowledge(must(std::move(next))));
+      must(holder.acknowledge(must(std::move(next))));
     else
       EXPECT_EQ(to_text(*next), "0 0");
     returned = group.info().returned;
