@@ -23,6 +23,7 @@
 #include "leat/format/wire.hpp"
 #include "leat/log/participant.hpp"
 #include "leat/log/partitioner.hpp"
+#include "leat/log/waiter.hpp"
 #include "leat/log/writer.hpp"
 #include "leat/record.hpp"
 
@@ -34,6 +35,9 @@ struct PublisherOptions {
   // Partition of records that have no key; by default, publishers are assigned to
   // partitions in turn.
   std::optional<std::uint32_t> partition = {};
+  // Durable topics: how far a record has come when publish() returns. Default: durable if the topic's
+  // durability is fsync, else committed. Claim::commit() never waits: call flush() behind it.
+  std::optional<Stage> acknowledge = {};
   // Only offsets below the returned value are published. Called by the publishing thread when
   // that value is reached, and after Topic::make_publishers_look(). At the limit the
   // publisher acts as if the topic were full. The limit is exact for any number of
@@ -143,8 +147,9 @@ class Batch {
 
   // Publishes all records and empties the batch. Returns the offset of the first.
   //   invalid_argument   the batch is empty
-  // Otherwise errors as Publisher::publish(): none of the records was published, and unless it is
-  // `revoked` or `deleted` the batch keeps them, to be committed again.
+  // Otherwise errors as Publisher::publish(). After not_durable and io_error the records are published,
+  // and the batch is empty. After others none was published, and unless it is `revoked` or `deleted`
+  // the batch keeps them, to be committed again.
   Result<std::uint64_t> commit(Deadline deadline = Deadline::never());
 
  private:
@@ -179,13 +184,20 @@ class Publisher {
   ~Publisher();
 
   // Appends one record and returns its offset. If the topic is full, waits until the deadline
-  // (policies block and grow; others return `full` at once).
+  // (policies block and grow; others return `full` at once). With acknowledge = durable it then waits,
+  // until the same deadline, for the record to be on the medium.
   //   busy             a claim in this partition is still open
   //   full, timeout, stopped, would_deadlock, too_large, forked   nothing was published
   //   revoked          not delivered: this thread did not run for longer than revoke_after
   //   deleted          the topic was deleted; subscribers still attached may get the record
   //   corrupt          a check on shared memory failed; whether it was published is unknown
-  //   no_space         exclusive: no memory for an open batch, which has to leave the log first
+  //   no_space         exclusive: no memory for an open batch, which has to leave the log first;
+  //                    durable topics: full, because the disk is. Nothing was published
+  //   read_only        durable topics: writing to disk has failed. Nothing was published
+  // acknowledge = durable; last_offset() names the record, which subscribers may get:
+  //   not_durable      the deadline or a stop ended the wait, or the disk is full (with its errno). The
+  //                    record stays, and durable_offset() tells when it is on the medium
+  //   io_error         writing or syncing failed: whether the record survives is unknown
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
                                                        const Deadline& deadline = Deadline::never(),
                                                        const std::stop_token& stop = {}) {
@@ -244,6 +256,28 @@ class Publisher {
     return Batch{*this, partition.value_or(home_partition_)};
   }
 
+  // Durable topics: waits until everything that this publisher has published is on the medium, at any
+  // durability; the keeper syncs for it.
+  //   not_durable, io_error   as publish()
+  //   busy                    a claim of this publisher is still open
+  //   not_allowed             the topic is not durable
+  //   deleted, forked
+  Result<void> flush(const Deadline& deadline = Deadline::never(),
+                     const std::stop_token& stop = {}) noexcept;
+  // Asks for the same, and does not wait; see durable_offset(). Errors: not_allowed, forked
+  Result<void> request_sync() noexcept;
+  // Durable topics: everything before this offset of a partition (by default, of partition()) is on the
+  // medium. 0 for other topics, or if there is no such partition.
+  std::uint64_t durable_offset(std::optional<std::uint32_t> partition = {}) noexcept;
+  // Durable topics: a descriptor that becomes readable when a durable_offset() may have moved, or the
+  // topic was deleted. Calling durable_offset() makes it unreadable until then. Owned by the publisher.
+  // The first call starts a helper thread in this process.
+  //   not_allowed, forked, io_error
+  Result<int> durable_fd();
+  // The record, or the last one of the batch, whose publish() or commit() returned last, with or without
+  // an error of the disk. Only with acknowledge = durable.
+  std::optional<std::uint64_t> last_offset() const noexcept { return last_offset_; }
+
   // Largest record in bytes: key, headers, timestamp and value together, encoded.
   std::size_t max_record_size() const noexcept { return max_payload_; }
   bool is_exclusive() const noexcept { return exclusive_; }
@@ -258,7 +292,7 @@ class Publisher {
   // Claims room for `records` records in `payload` bytes, lets write(std::byte*) fill it, and
   // commits. Returns the first offset.
   template <class Write>
-  [[gnu::always_inline]] static Result<std::uint64_t> append(
+  [[gnu::always_inline]] Result<std::uint64_t> append(
       detail::PartitionWriter& writer, detail::RecordKind kind, std::uint32_t records,
       std::uint64_t payload, std::uint32_t flags, const Deadline& deadline,
       const std::stop_token* stop, Write&& write) {
@@ -271,8 +305,16 @@ class Publisher {
         room.header->detail, static_cast<std::uint32_t>(payload) | flags);
     write(reinterpret_cast<std::byte*>(room.header + 1));
     if (const Error error = writer.commit(room, kind); error.code != Errc::ok) return error;
+    if (waits_for_disk_) [[unlikely]]
+      return wait_for_disk(writer, room.offset, deadline, stop);
     return room.offset;
   }
+
+  // Waits until the last claim of a writer, which began at `first`, is on the medium.
+  Result<std::uint64_t> wait_for_disk(const detail::PartitionWriter& writer,
+                                                        std::uint64_t first,
+                                                        const Deadline& deadline,
+                                                        const std::stop_token* stop) noexcept;
 
   Error too_large() const noexcept { return {Errc::too_large, static_cast<int>(max_payload_)}; }
 
@@ -301,8 +343,11 @@ class Publisher {
   std::uint64_t spare_capacity_ = 0;
   std::uint64_t max_payload_ = 0;
   std::uint32_t home_partition_ = 0;
+  std::optional<std::uint64_t> last_offset_;
+  std::unique_ptr<detail::WaitFd, detail::DeleteWaitFd> durable_fd_;
   bool exclusive_ = false;
   bool timestamps_ = false;
+  bool waits_for_disk_ = false;  // acknowledge = durable
 };
 
 inline void Batch::use_memory() noexcept {
@@ -361,7 +406,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   } const loan{*this, is_written};
   if (is_in_log_) writer_->open_loan();
   auto first =
-      Publisher::append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline, nullptr,
+      publisher_->append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline, nullptr,
                         [&](std::byte* at) {
                           auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
                           detail::store_relaxed<detail::Why::published_later>(header.count, count_);

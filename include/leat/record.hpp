@@ -132,6 +132,11 @@ struct Record {
   std::string_view text() const noexcept { return value.text(); }
 };
 
+// How far a record has come.
+//   committed   subscribers can see it
+//   durable     durable topics: it is on the medium, and survives a failure of the machine
+enum class Stage : std::uint8_t { committed, durable };
+
 // Why offsets hold no record for a subscriber.
 enum class GapReason : std::uint8_t {
   aborted = 1,      // the publisher aborted its claim

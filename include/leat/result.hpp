@@ -47,6 +47,8 @@ enum class Errc : std::int32_t {
   closed,            // the consumer group was deleted
   buffer_too_small,  // the record was not consumed; Error::system_error is its size in bytes
   io_error,          // another system call failed; Error::system_error is its errno
+  read_only,         // durable topics: writing to disk has failed; nothing more is published
+  not_durable,       // the record is published, but not on the medium, or nobody knows
 };
 
 // An error code and, if a system call failed, its errno; otherwise 0. With too_large,

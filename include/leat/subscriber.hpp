@@ -62,6 +62,10 @@ struct SubscriberOptions {
   // Lossy only: pins the segment that it reads instead of copying records.
   bool in_place = false;
   std::optional<std::uint32_t> partition = {};  // default: all
+  // Durable topics: how far a record must have come to be delivered. Default: durable if the topic's
+  // durability is fsync, else committed. With another durability, records become durable when a file
+  // is full, when somebody asks (Publisher::flush), or when the topic is closed.
+  std::optional<Stage> read = {};
   // How long a wait spins before it sleeps. Ignored on a machine with one core.
   std::chrono::nanoseconds spin = std::chrono::microseconds{20};
   // After 64 or more records in a row, an empty poll() pauses for this long before it returns, so

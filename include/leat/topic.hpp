@@ -45,7 +45,11 @@ static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 //   os     records are also written to disk, at the latest 10 ms after they were published, and
 //          survive the death of all processes. What the operating system had not written to the
 //          medium when the machine fails is lost.
-enum class Durability : std::uint32_t { none = 0, os = 1 };
+//   interval   also, they are synced to the medium every TopicOptions::sync_interval: when the machine
+//          fails, at most what was published during one interval and one sync is lost.
+//   fsync  also, publish() returns when the record is on the medium, and subscribers get it then:
+//          nothing that was acknowledged is lost when the machine fails.
+enum class Durability : std::uint32_t { none = 0, os = 1, interval = 2, fsync = 3 };
 
 // Options of Topic::create(). Sizes in bytes; they are rounded up to whole segments and pages.
 struct TopicOptions {
@@ -73,6 +77,7 @@ struct TopicOptions {
   std::string file_group = {};       // Unix group of the files; empty: the caller's
   std::string directory = {};        // empty: $LEAT_DIR or /dev/shm/leat-<uid>
   Durability durable = Durability::none;
+  std::chrono::nanoseconds sync_interval{0};  // durability interval; 1 ms to 1 h
   // Durable topics: size of a file with records; and the directory of all topics' files; empty:
   // $LEAT_DATA_DIR, else $XDG_DATA_HOME/leat, else ~/.local/share/leat.
   std::uint64_t file_bytes = 64 << 20;
@@ -97,11 +102,12 @@ struct PartitionInfo {
 // Of a durable topic.
 struct DurableInfo {
   Durability durability = Durability::os;
+  std::chrono::nanoseconds sync_interval{0};  // durability interval
   std::string directory;         // its data directory
   std::int64_t created_ms = 0;   // wall clock
   std::uint64_t file_bytes = 0;  // size of a full file
   std::uint64_t disk_bytes = 0;  // of all its files
-  Errc state = Errc::ok;         // why the keeper cannot write: no_space, io_error
+  Errc state = Errc::ok;         // why nothing is written: no_space, read_only
   std::int32_t reason = 0;       // errno, unless the state is ok
   std::uint32_t keeper_pid = 0;  // 0: no keeper is needed yet
   std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
@@ -144,6 +150,7 @@ class Topic {
   //   no_space           the file system has no room for it; nothing is left behind
   //   not_allowed        the options that a durable topic cannot have: the policies overwrite and
   //                      grow, retain_all, evict_after, delete_when_unused
+  //   invalid_argument   also: a sync_interval with another durability than interval
   //   exists, permission, wrong_format, busy, deleted
   static Result<Topic> create(const std::string& name, const TopicOptions& options = {});
 
@@ -181,6 +188,7 @@ class Topic {
 
   // Makes a publisher, for use by one thread at a time.
   //   busy               an exclusive publisher exists, or (exclusive) any other publisher does
+  //   not_allowed        acknowledge is durable, and the topic is not
   //   invalid_argument   no such partition
   //   too_many           every participant slot is in use by a living process
   //   permission, deleted
@@ -188,7 +196,7 @@ class Topic {
 
   // Makes a subscriber, for use by one thread at a time.
   //   not_allowed        gating and the policy is overwrite; a time and the topic has no timestamps;
-  //                      in_place and the topic is durable
+  //                      in_place and the topic is durable; read is durable and the topic is not
   //   invalid_argument   no such partition; an offset in several partitions; gating with in_place
   //   too_many           every participant slot is in use by a living process
   //   permission, deleted
@@ -238,6 +246,15 @@ class Topic {
   //   busy        it has a living member; or as group()
   //   permission, deleted
   Result<void> delete_group(const std::string& name, bool force = false) const;
+
+  // A durable topic that is read_only: writes everything that memory has and the medium may not have, and
+  // makes it writable again. To be called when the cause is mended. Waits until the deadline.
+  //   io_error      the disk still fails; the topic stays read-only
+  //   not_durable   the deadline passed, or the disk is full: the topic is writable, and the keeper
+  //                 goes on
+  //   not_allowed   the topic is not durable
+  //   deleted
+  Result<void> repair(const Deadline& deadline = Deadline::never()) const;
 
   // A snapshot of the topic and its participants. Takes no lock and holds up nobody.
   TopicInfo info() const;

@@ -5,10 +5,13 @@
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "cli.hpp"
 #include "data_files.hpp"
+#include "leat/leat.hpp"
+#include "leat/log/directory.hpp"
 #include "leat/store/data_lock.hpp"
 #include "leat/store/store.hpp"
 #include "tool/terminal.hpp"
@@ -61,6 +64,26 @@ detail::Recovered repair(const DataFiles& files) {
   return std::move(*recovered);
 }
 
+// Makes a topic writable whose memory has what could not be written. False if it was not read-only.
+bool repair_in_memory(const DataFiles& files) {
+  auto directory = detail::open_directory({}, false);
+  if (!directory || !detail::has_name(directory->get(), files.topic.c_str())) return false;
+  auto topic = Topic::open(files.topic);
+  if (!topic) fail(topic.error(), files.topic);
+  const std::optional<DurableInfo> durable = topic->info().durable;
+  if (!durable || durable->state != Errc::read_only) return false;
+  if (auto repaired = topic->repair(); !repaired) fail(repaired.error(), files.topic);
+  tell(fmt::format("topic '{}' is writable again, and everything in its memory is on disk",
+                   files.topic));
+  return true;
+}
+
+// Whether another process has the topic open.
+bool is_open(const DataFiles& files) {
+  auto lock = detail::open_data_lock(files.directory.get());
+  return lock && detail::byte_is_locked(lock->get(), detail::kAttachLock);
+}
+
 nlohmann::ordered_json to_json(const detail::StoreReport& report) {
   using Json = nlohmann::ordered_json;
   Json findings = Json::array();
@@ -92,6 +115,7 @@ void print(const detail::StoreReport& report) {
 
 void fsck(const FsckArguments& arguments) {
   const DataFiles files = open_data_files(arguments.topic);
+  if (arguments.repair && repair_in_memory(files) && is_open(files)) return;
   if (arguments.repair) {
     const detail::Recovered recovered = repair(files);
     if (recovered.cut_bytes() != 0)
@@ -125,8 +149,8 @@ void add_fsck_command(CLI::App& app) {
   command->add_option("TOPIC", arguments->topic, "The topic; best while no process has it open")
       ->required();
   command->add_flag("--repair", arguments->repair,
-                    "Cut off what was never written whole, and make damaged copies of the "
-                    "manifest and the checkpoint anew");
+                    "Make a topic writable after a failed write; cut off what was never written whole, "
+                    "and make damaged copies of the manifest and the checkpoint anew");
   command->add_flag("-J,--json", arguments->json, "Print what was found as JSON");
   command->footer("Example:\n  leat fsck orders\nExits with 5 if something is damaged.");
   command->callback([arguments] { fsck(*arguments); });

@@ -14,6 +14,7 @@
 
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/os/event.hpp"
 #include "leat/os/fd.hpp"
 #include "record_format.hpp"
 #include "record_reader.hpp"
@@ -93,7 +94,10 @@ void send_input(Sender& sender, int input, const PubArguments& arguments,
   const std::uint64_t count = arguments.count.value_or(std::numeric_limits<std::uint64_t>::max());
   RecordReader reader{input, longest_input(sender, arguments), framing_of(arguments)};
   while (sender.sent() < count) {
-    const auto text = reader.next([&] { return signals.stopped(); });
+    const auto text = reader.next([&] {
+      if (!detail::is_readable(input)) sender.settle();
+      return signals.stopped();
+    });
     if (!text) break;
     if (!sender.send(*text)) {
       throw signals.failure(sender.what_was_published() + ", then the topic was full");
@@ -176,6 +180,7 @@ void publish(const PubArguments& arguments) {
     send_input(sender, input.get(), arguments, signals);
   else
     send_messages(sender, arguments, signals);
+  sender.settle();
 }
 
 void add_options(CLI::App& command, PubArguments& arguments) {
@@ -214,6 +219,8 @@ void add_options(CLI::App& command, PubArguments& arguments) {
       command, "-p,--partition", arguments.partition, 0, detail::Geometry::kMaxPartitions - 1,
       "Publish into this partition; by default the key decides, without a key the publisher");
   add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
+  command.add_flag("--sync", arguments.sync,
+                   "Durable topics: wait until everything is on the medium, as with --durable fsync");
   add_size(command, "--generate", arguments.generate_bytes,
            "Publish --count numbers of this many digits, instead of lines");
 }

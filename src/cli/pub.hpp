@@ -31,6 +31,7 @@ struct PubArguments {
   bool null = false;
   bool length_prefixed = false;
   bool json = false;
+  bool sync = false;
 
   // What messages to people call one record of the input: "line", "message" or "record".
   const char* unit() const noexcept;
@@ -47,6 +48,9 @@ class Sender {
 
   // Publishes one record. False if a stop was requested while the topic was full: it was not published.
   bool send(std::string_view text);
+  // With --sync, and on topics of durability fsync: waits until everything sent is on the medium. Between
+  // records, this is done when there is nothing to send: one wait for many records.
+  void settle();
 
   // Ends the command because the next record is too large: with all its parts it has `size` bytes, or more.
   [[noreturn]] void fail_too_large(std::uint64_t size, bool or_more = false) const;
@@ -71,6 +75,7 @@ class Sender {
   Publisher publisher_;
   std::stop_token stop_;
   std::uint64_t sent_ = 0;
+  bool syncs_ = false;
 };
 
 }  // namespace leat::cli

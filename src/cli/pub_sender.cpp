@@ -12,6 +12,7 @@ std::string unescape_separator(const std::string& text) { return text == "\\t" ?
 
 Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
   PublisherOptions options;
+  options.acknowledge = Stage::committed;  // settle() waits for the medium, for many records at once.
   if (arguments.partition) {
     options.partition = partition_of(topic, *arguments.partition);
   }
@@ -78,6 +79,19 @@ Sender::Sender(const Topic& topic, const PubArguments& arguments, const StopOnSi
       publisher_{open_publisher(topic, arguments)},
       stop_{signals.token()} {
   if (arguments.partition) partition_ = static_cast<std::uint32_t>(*arguments.partition);
+  const std::optional<DurableInfo> durable = topic.info().durable;
+  if (arguments.sync && !durable)
+    throw Failure{kExitUsage,
+                  fmt::format("--sync: topic '{}' is not durable, so nothing of it is on a medium",
+                              topic.name())};
+  syncs_ = arguments.sync || (durable && durable->durability == Durability::fsync);
+}
+
+void Sender::settle() {
+  if (!syncs_) return;
+  auto flushed = publisher_.flush(Deadline::never(), stop_);
+  if (!flushed && !stop_.stop_requested())
+    fail(flushed.error(), topic_.name(), what_was_sent());
 }
 
 bool Sender::send(std::string_view text) {

@@ -72,7 +72,7 @@ void RecordWriter::append(const Record& record, const std::string& topic, std::s
 
 void check_place_error(const Error& error, const Topic& topic, const std::string& place) {
   // Only a time needs something that a topic may not have.
-  if (error.code != Errc::not_allowed) return;
+  if (error.code != Errc::not_allowed || topic.info().timestamps) return;
   throw Failure{kExitUsage,
                 fmt::format("--from {}: the records of topic '{}' carry no time: it was created "
                             "without --timestamps",
@@ -114,6 +114,10 @@ void check(const SubArguments& arguments) {
                   fmt::format("{} topics are too many, at most {} can be read at a time",
                               arguments.topics.size(), kMaxWaitAny)};
   (void)parse_place("--from", arguments.from);
+  if (arguments.read && *arguments.read != "committed" && *arguments.read != "durable")
+    throw Failure{kExitUsage,
+                  fmt::format("--read: '{}' is neither committed nor durable", *arguments.read)};
+  check_at_most_one({{"--group", arguments.group.has_value()}, {"--read", arguments.read.has_value()}});
   if (arguments.has_several_topics()) {
     const bool has_offset = parse_number(arguments.from).has_value();
     const char* refused = has_offset ? "an OFFSET" : arguments.group ? "--group" : nullptr;
@@ -162,6 +166,11 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
   command.add_flag("-e,--exit", arguments.exit_at_end, "Leave when the end is reached");
   command.add_flag("--lossy", arguments.lossy,
                    "Never hold up publishers; lose records when too slow");
+  command
+      .add_option("--read", arguments.read,
+                  "Durable topics: records as soon as they are committed, or once they are on the "
+                  "medium (durable); by default, durable if the topic was made with --durable fsync")
+      ->type_name("committed|durable");
   add_number(command, "-p,--partition", arguments.partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only this partition");
   return from;

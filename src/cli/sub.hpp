@@ -36,6 +36,7 @@ struct SubArguments {
   bool json = false;
   bool exit_at_end = false;
   bool lossy = false;
+  std::optional<std::string> read;
   GroupArguments group_options;
   std::string given_group_options;  // "--from, --by-key": those that matter only when it is created
 

@@ -62,6 +62,12 @@ SubscriberOptions options_for(const Topic& topic, const SubArguments& arguments,
         topic.partitions() == 1 || arguments.partition ? From::offset(0) : From::beginning;
   }
   options.gating = !arguments.lossy;
+  if (arguments.read) {
+    options.read = *arguments.read == "durable" ? Stage::durable : Stage::committed;
+    if (options.read == Stage::durable && !topic.info().durable)
+      throw Failure{kExitUsage,
+                    fmt::format("--read durable: topic '{}' is not durable", topic.name())};
+  }
   if (topic.policy() == Policy::overwrite && options.gating) {
     tell(fmt::format(
         "topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)",
@@ -86,6 +92,7 @@ class Source {
   Source(Topic topic, const SubArguments& arguments, bool was_missing)
       : topic_{std::move(topic)},
         partition_{arguments.partition},
+        stage_{stage_of(topic_, arguments)},
         subscriber_{open(topic_, arguments, was_missing)},
         was_lossy_{subscriber_.is_lossy()} {
     if (is_beginning(arguments.from)) tell_beginning();
@@ -115,11 +122,16 @@ class Source {
     return *count;
   }
 
-  // Whether everything claimed so far was read, in all partitions being read.
+  // Whether everything claimed so far was read, in all partitions being read; of what cannot get to the
+  // medium any more, only what is there.
   bool is_at_end() const {
     const TopicInfo info = topic_.info();
+    const bool ends_early =
+        stage_ == Stage::durable && info.durable && info.durable->state == Errc::read_only;
     for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
-      if (reads(i) && subscriber_.offset(i) < info.partitions[i].end) return false;
+      const std::uint64_t end =
+          ends_early ? info.partitions[i].durable : info.partitions[i].end;
+      if (reads(i) && subscriber_.offset(i) < end) return false;
     }
     return true;
   }
@@ -130,6 +142,12 @@ class Source {
     if (subscriber) return std::move(*subscriber);
     check_place_error(subscriber.error(), topic, arguments.from);
     fail(subscriber.error(), topic.name());
+  }
+
+  static Stage stage_of(const Topic& topic, const SubArguments& arguments) {
+    if (arguments.read) return *arguments.read == "durable" ? Stage::durable : Stage::committed;
+    const std::optional<DurableInfo> durable = topic.info().durable;
+    return durable && durable->durability == Durability::fsync ? Stage::durable : Stage::committed;
   }
 
   bool reads(std::uint32_t partition) const { return !partition_ || *partition_ == partition; }
@@ -144,6 +162,7 @@ class Source {
 
   Topic topic_;
   std::optional<std::uint64_t> partition_;
+  Stage stage_;
   Subscriber subscriber_;
   bool was_lossy_;
 };

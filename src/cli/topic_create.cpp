@@ -54,6 +54,32 @@ std::uint32_t parse_mode(const std::string& text) {
   return mode;
 }
 
+// "os", "fsync", "interval:20ms"
+void parse_durability(const std::string& text, TopicOptions& options) {
+  constexpr std::string_view kInterval = "interval";
+  if (text == "os") {
+    options.durable = Durability::os;
+  } else if (text == "fsync") {
+    options.durable = Durability::fsync;
+  } else if (text.starts_with(kInterval)) {
+    const auto interval = text.size() > kInterval.size() && text[kInterval.size()] == ':'
+                              ? parse_duration(text.substr(kInterval.size() + 1))
+                              : std::nullopt;
+    if (!interval || interval->count() < detail::kMinSyncInterval ||
+        interval->count() > detail::kMaxSyncInterval)
+      throw Failure{kExitUsage,
+                    fmt::format("--durable: '{}' does not say how often to sync: write interval:20ms, "
+                                "with 1ms to 1h",
+                                text)};
+    options.durable = Durability::interval;
+    options.sync_interval = *interval;
+  } else {
+    throw Failure{kExitUsage,
+                  fmt::format("--durable: '{}' is not a level: write os, interval:20ms or fsync",
+                              text)};
+  }
+}
+
 // Refuses what a durable topic cannot have.
 void settle_durability(CreateArguments& arguments) {
   TopicOptions& options = arguments.options;
@@ -63,15 +89,10 @@ void settle_durability(CreateArguments& arguments) {
         is_durable ? TopicOptions::kDefaultWindow : TopicOptions::kDefaultCapacity;
   if (!is_durable) {
     if (arguments.file_bytes)
-      throw Failure{kExitUsage, "--file-size means nothing without --durable os"};
+      throw Failure{kExitUsage, "--file-size means nothing without --durable"};
     return;
   }
-  if (arguments.durable == "fsync" || arguments.durable.starts_with("interval"))
-    throw Failure{kExitUsage,
-                  fmt::format("--durable {} is not there yet: os is", arguments.durable)};
-  if (arguments.durable != "os")
-    throw Failure{kExitUsage,
-                  fmt::format("--durable: '{}' is not a level: write os", arguments.durable)};
+  parse_durability(arguments.durable, options);
   for (const auto& [option, is_given] :
        {std::pair{"--policy overwrite", options.policy == Policy::overwrite},
         std::pair{"--policy grow", options.policy == Policy::grow},
@@ -90,7 +111,6 @@ void settle_durability(CreateArguments& arguments) {
                   fmt::format("--file-size: {} is not possible, from {} to {} is",
                               size_text(options.file_bytes), size_argument(detail::kMinFileSize),
                               size_argument(detail::kMaxFileSize))};
-  options.durable = Durability::os;
 }
 
 // Refuses, with an explanation, what the library would call an invalid argument or silently make larger.
@@ -313,9 +333,9 @@ void add_topic_create(CLI::App& topic) {
                               ->default_str("8MiB, with --durable 32MiB");
   command
       ->add_option("--durable", arguments->durable,
-                   "Also on disk (os): survives the death of all processes, and a restart of the "
-                   "machine but for what the system had not written by then")
-      ->type_name("os");
+                   "Also on disk. os: survives the death of all processes; interval:20ms: also the "
+                   "machine's, but for that time; fsync: also that, publishers wait for the disk")
+      ->type_name("os|interval:TIME|fsync");
   add_size(*command, "--file-size", arguments->file_bytes, "Durable: size of a file with records")
       ->default_str("64MiB");
   add_size(

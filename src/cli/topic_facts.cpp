@@ -78,7 +78,8 @@ Json durable_json(const TopicInfo& info) {
   if (!info.durable) return nullptr;
   const DurableInfo& durable = *info.durable;
   const bool is_ok = durable.state == Errc::ok;
-  return {{"durability", "os"},
+  return {{"durability", name_of(durable.durability)},
+          {"sync_interval_ns", duration_json(durable.sync_interval)},
           {"directory", durable.directory},
           {"file_bytes", durable.file_bytes},
           {"disk_bytes", durable.disk_bytes},
@@ -210,6 +211,16 @@ const char* name_of(Policy policy) noexcept {
     case Policy::fail: return "fail";
     case Policy::overwrite: return "overwrite";
     case Policy::grow: return "grow";
+  }
+  return "unknown";
+}
+
+const char* name_of(Durability durability) noexcept {
+  switch (durability) {
+    case Durability::none: return "none";
+    case Durability::os: return "os";
+    case Durability::interval: return "interval";
+    case Durability::fsync: return "fsync";
   }
   return "unknown";
 }

@@ -40,6 +40,7 @@ bool has_offset(const ParticipantInfo& participant);
 nlohmann::ordered_json to_json(const TopicFacts& facts);
 
 const char* name_of(Policy policy) noexcept;
+const char* name_of(Durability durability) noexcept;
 // Why a topic can't be opened, in a table: "permission", or a sentence.
 std::string error_text(Error error);
 // "5s", "12m", "3h", "4d"; "-" if it is not known.

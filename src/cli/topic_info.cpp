@@ -62,10 +62,13 @@ std::string groups_text(const TopicFacts& facts) {
 }
 
 std::string durable_text(const DurableInfo& durable) {
-  std::string text = fmt::format("os: {} in {}", size_text(durable.disk_bytes), durable.directory);
+  std::string text = name_of(durable.durability);
+  if (durable.durability == Durability::interval)
+    text += ' ' + duration_text(durable.sync_interval);
+  text += fmt::format(": {} in {}", size_text(durable.disk_bytes), durable.directory);
   if (durable.state == Errc::no_space) text += "; the disk is full, publishers wait or fail";
   if (durable.state != Errc::ok && durable.state != Errc::no_space)
-    text += fmt::format("; nothing can be written: {}", std::strerror(durable.reason));
+    text += fmt::format("; read-only: {}", std::strerror(durable.reason));
   if (durable.cut_bytes != 0)
     text += fmt::format("; {} ({} records) at the end were never written whole and are in cut-…",
                         size_text(durable.cut_bytes), number_text(durable.cut_records));

@@ -36,7 +36,9 @@ int exit_code_for(Errc code) noexcept {
     case Errc::not_held:
     case Errc::lease_lost:
     case Errc::buffer_too_small:
-    case Errc::io_error: break;
+    case Errc::io_error:
+    case Errc::read_only:
+    case Errc::not_durable: break;
   }
   return kExitFailed;
 }

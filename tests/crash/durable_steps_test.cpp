@@ -17,13 +17,18 @@ struct Case {
   std::string step;
   int nth;
   int signal;
+  Durability durable = Durability::os;
 };
+const char* name_of(Durability durable) {
+  return durable == Durability::os ? "os" : durable == Durability::interval ? "interval" : "fsync";
+}
 std::ostream& operator<<(std::ostream& out, const Case& one) {
-  return out << one.step << ", time " << one.nth
+  return out << one.step << ", time " << one.nth << ", " << name_of(one.durable)
              << (one.signal == SIGKILL ? ", killed" : ", stopped");
 }
 std::string name_of_durable_case(const ::testing::TestParamInfo<Case>& info) {
-  std::string name = info.param.step + '_' + std::to_string(info.param.nth) +
+  std::string name = info.param.step + '_' + std::to_string(info.param.nth) + '_' +
+                     name_of(info.param.durable) +
                      (info.param.signal == SIGKILL ? "_killed" : "_stopped");
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
@@ -36,6 +41,15 @@ std::vector<Case> durable_cases() {
   }
   for (const char* step : kStoreSteps) {
     for (const int signal : {SIGKILL, SIGSTOP}) cases.push_back({step, 2, signal});
+  }
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    for (const char* step : kSyncSteps) {
+      for (const Durability durable : {Durability::interval, Durability::fsync})
+        cases.push_back({step, 2, signal, durable});
+    }
+    for (const char* step : {"keeper:written", "keeper:told", "keeper:facts_stored",
+                             "store:frame_written", "store:file_synced"})
+      cases.push_back({step, 3, signal, Durability::fsync});
   }
   return cases;
 }
@@ -56,7 +70,8 @@ class DurableSteps : public ::testing::TestWithParam<Case> {
     return {.capacity_bytes = 8 * 4096,
             .segment_bytes = 4096,
             .directory = temp_.path() + "/topics",
-            .durable = Durability::os,
+            .durable = GetParam().durable,
+            .sync_interval = GetParam().durable == Durability::interval ? 5ms : 0ms,
             .file_bytes = 64 << 10,
             .data_directory = temp_.path() + "/data"};
   }
@@ -128,10 +143,10 @@ class DurableSteps : public ::testing::TestWithParam<Case> {
 
 TEST_P(DurableSteps, NothingAcknowledgedIsLostAndOthersGoOn) {
   { ASSERT_TRUE(open()); }
-  const auto& [step, nth, signal] = GetParam();
+  const int signal = GetParam().signal;
   Child beside{[&] { return publish(1, 300); }};
-  Child victim{[&, step = step, nth = nth, signal = signal]() -> int {
-    arm({step, nth, signal});
+  Child victim{[&]() -> int {
+    arm({GetParam().step, GetParam().nth, signal});
     // Opens and closes it several times, so that it is sometimes the last, and sometimes not.
     for (int turn = 0; turn < 6; ++turn) {
       if (const int status = publish(0, 100); status != 0) return status;
@@ -168,10 +183,9 @@ TEST_P(DurableOpening, TheNextOneOpensIt) {
     return 0;
   }};
   first.wait();
-  const auto& [step, nth, signal] = GetParam();
   std::filesystem::remove_all(options().directory + "/d");
-  Child victim{[&, step = step, nth = nth, signal = signal]() -> int {
-    arm({step, nth, signal});
+  Child victim{[&]() -> int {
+    arm({GetParam().step, GetParam().nth, GetParam().signal});
     return publish(1, 10);
   }};
   victim.wait();
@@ -189,7 +203,45 @@ INSTANTIATE_TEST_SUITE_P(All, DurableOpening,
                                            Case{"recovery:partitions_cut", 1, SIGKILL}),
                          name_of_durable_case);
 
-TEST_F(DurableSteps, ADeathWhileItIsDeletedLeavesTheNameFree) {
+// Whoever follows a dead keeper may die, or be stopped, before it has written anything itself.
+class DurableFollowing : public DurableSteps {};
+
+TEST_P(DurableFollowing, TheNextOneFollowsIt) {
+  { ASSERT_TRUE(open()); }
+  Child first{[&] {
+    arm({"keeper:told", 5, SIGKILL});
+    return publish(0, 200);
+  }};
+  first.wait();
+  EXPECT_TRUE(first.was_killed()) << first.describe();
+  Child victim{[&]() -> int {
+    arm({GetParam().step, GetParam().nth, GetParam().signal});
+    return publish(1, 10);
+  }};
+  victim.wait();
+  EXPECT_TRUE(victim.was_killed() || victim.look() == Child::State::stopped) << victim.describe();
+  Child later{[&] { return publish(2, 200); }};
+  later.wait(2 * kPatience);
+  EXPECT_TRUE(later.succeeded()) << later.describe();
+  if (GetParam().signal == SIGSTOP) victim.go_on();
+  EXPECT_NE(victim.wait(2 * kPatience), Child::State::late) << victim.describe();
+  expect_all();
+}
+
+std::vector<Case> following_cases() {
+  std::vector<Case> cases;
+  for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync})
+    for (const int signal : {SIGKILL, SIGSTOP}) cases.push_back({kFollowStep, 1, signal, durable});
+  return cases;
+}
+INSTANTIATE_TEST_SUITE_P(All, DurableFollowing, ::testing::ValuesIn(following_cases()),
+                         name_of_durable_case);
+
+class DurableDeletion : public DurableSteps {};
+INSTANTIATE_TEST_SUITE_P(All, DurableDeletion, ::testing::Values(Case{kDeleteFilesStep, 1, SIGKILL}),
+                         name_of_durable_case);
+
+TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {
   { ASSERT_TRUE(open()); }
   Child victim{[&]() -> int {
     arm({kDeleteFilesStep, 1, SIGKILL});

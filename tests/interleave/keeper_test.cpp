@@ -15,7 +15,7 @@ using detail::Office;
 // A durable topic of three segments, without the threads that keep it: the tests' own threads do.
 class KeptTopic {
  public:
-  KeptTopic() {
+  explicit KeptTopic(detail::StoredDurability durability = detail::StoredDurability::os) {
     const std::string path = SmallTopic::fresh_directory();
     std::filesystem::create_directories(path + "/data");
     std::filesystem::create_directories(path + "/topics");
@@ -27,7 +27,8 @@ class KeptTopic {
     topic.segment_size = kSegment;
     topic.window_segments = 3;
     topic.participants = 10;
-    topic.durability = 1;
+    topic.durability = static_cast<std::uint32_t>(durability);
+    if (durability == detail::StoredDurability::interval) topic.sync_interval_ns = 1'000'000;
     topic.file_bytes = 64 << 10;
     topic.mode = 0600;
     topic.file_group = -1;
@@ -38,6 +39,8 @@ class KeptTopic {
     detail::NewTopic window = detail::window_of(topic);
     detail::NewWindow start;
     start.data_path = path + "/data/t";
+    start.durability = durability;
+    start.sync_interval_ns = topic.sync_interval_ns;
     start.office = recovered.generation;
     start.partitions.push_back(detail::start_at(recovered.partitions[0]));
     window.window = &start;
@@ -60,6 +63,8 @@ class KeptTopic {
     return office;
   }
   std::uint64_t written() const { return shared->durable()->written(0); }
+  // What must never move back, and is on disk.
+  std::uint64_t safe() const { return shared->durable()->kept_from(0); }
 
   std::string files() const {
     std::string text;
@@ -115,12 +120,13 @@ struct KeeperCase {
   bool may_stop = false;
   bool hand_over = false;  // In order, now and then.
   bool depose = false;     // A living keeper is followed, as if it were stopped.
+  detail::StoredDurability durability = detail::StoredDurability::os;
 };
 
 // What a process's thread does, in any order of chances.
 void keep(KeptTopic& topic, const KeeperCase& c) {
   auto office = topic.office();
-  for (int turn = 0; turn < 60 && topic.written() < kRecords; ++turn) {
+  for (int turn = 0; turn < 60 && topic.safe() < kRecords; ++turn) {
     if (!office->is_taken()) {
       const std::uint64_t seen = office->word();
       const bool is_free = (seen & 1) != 0 || !office->is_held(seen);
@@ -146,10 +152,10 @@ void keep(KeptTopic& topic, const KeeperCase& c) {
 }
 
 void go(model::Execution& run, const KeeperCase& c) {
-  KeptTopic topic;
+  KeptTopic topic{c.durability};
   std::map<std::uint64_t, Mark> published;
   run.thread("publisher", [&] {
-    auto publisher = must(topic->publisher(), "publisher");
+    auto publisher = must(topic->publisher({.acknowledge = Stage::committed}), "publisher");
     for (std::uint32_t i = 0; i < kRecords; ++i) {
       const Mark mark{0, i};
       const auto offset = publisher.publish(payload_of(mark, kHalf), 300ms);
@@ -167,10 +173,10 @@ void go(model::Execution& run, const KeeperCase& c) {
   run.thread("reader", [&] {
     std::uint64_t before = 0;
     for (int look = 0; look < 6; ++look) {
-      const std::uint64_t written = topic.written();
-      model::check(written >= before, "written moved back");
-      topic.check_disk(written, {});
-      before = written;
+      const std::uint64_t safe = topic.safe();
+      model::check(safe >= before, "it moved back");
+      topic.check_disk(safe, {});
+      before = safe;
       for (int i = 0; i < 10; ++i) model::yield();
     }
   });
@@ -185,15 +191,15 @@ void go(model::Execution& run, const KeeperCase& c) {
         if (!taken) why = describe(taken.error());
         continue;
       }
-      if (must(office->write(), "write") == 0 &&
-          detail::end_of_claims(*topic.shared, 0) == topic.written())
+      if (must(office->write(), "write") == 0 && office->sync_all() &&
+          detail::end_of_claims(*topic.shared, 0) == topic.safe())
         break;
       office->look_after_holes();
     }
     model::check(office->is_taken(), "the office can't be taken: " + why);
     for (const auto& [offset, mark] : published)
-      model::check(offset < topic.written(), "not written: " + std::to_string(offset));
-    topic.check_disk(topic.written(), published);
+      model::check(offset < topic.safe(), "not written: " + std::to_string(offset));
+    topic.check_disk(topic.safe(), published);
   });
   (void)run.run();
 }
@@ -221,6 +227,83 @@ TEST(Keeper, OneThatWasFollowedChangesNothing) {
   EXPECT_TRUE(
       holds("everything",
             {.keepers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
+}
+
+// What the last keeper has not synced is written again.
+TEST(Keeper, FollowersBeginWhereTheMediumEnds) {
+  for (const auto durability :
+       {detail::StoredDurability::interval, detail::StoredDurability::fsync}) {
+    EXPECT_TRUE(holds("synced: hand over", {.hand_over = true, .durability = durability}));
+    EXPECT_TRUE(holds("synced: everything", {.keepers = 3,
+                                             .may_die = true,
+                                             .may_stop = true,
+                                             .hand_over = true,
+                                             .depose = true,
+                                             .durability = durability}));
+  }
+}
+
+// ---- Waiting for the medium ------------------------------------------------------------------------
+
+// Publishers and a subscriber sleep until the keeper has synced. If a wake-up were lost, they would sleep
+// for ever, which the model reports.
+TEST(KeeperWaits, WhoWaitsForTheMediumIsWoken) {
+  EXPECT_TRUE(model::holds(model::explore(
+      {.name = "wait for a sync", .executions = 300, .max_steps = 60'000}, [](model::Execution& run) {
+        KeptTopic topic{detail::StoredDurability::fsync};
+        std::uint32_t left = 2;
+        for (const char* name : {"one", "other"}) {
+          run.thread(name, [&] {
+            auto publisher = must(topic->publisher(), "publisher");
+            for (std::uint32_t i = 0; i < 2; ++i) {
+              const std::uint64_t offset = must(publisher.publish("x"), "publish");
+              model::check(topic.safe() > offset, "acknowledged too early");
+            }
+            --left;
+          });
+        }
+        run.thread("subscriber", [&] {
+          auto subscriber = must(topic->subscriber({.from = From::beginning}), "subscriber");
+          for (std::uint64_t i = 0; i < 4; ++i) {
+            const Record record = must(subscriber.receive(), "receive");
+            model::check(record.offset == i && topic.safe() > i, "seen too early");
+          }
+        });
+        run.thread("keeper", [&] {
+          auto office = topic.office();
+          model::check(must(office->take(office->word()), "take"), "taken");
+          while (left != 0 || topic.safe() != 4) {
+            if (must(office->write(), "write") == 0) model::yield();
+          }
+          office->hand_over();
+        });
+        (void)run.run();
+      })));
+}
+
+// The keeper naps unless somebody wants a sync, and whoever wants one rings.
+TEST(KeeperWaits, ItsNapEndsWhenSomebodyWantsASync) {
+  const auto nap = [](model::Execution& run) {
+    KeptTopic topic;
+    const detail::DurableWindow& window = *topic.shared->durable();
+    run.thread("keeper", [&] {
+      while (!window.is_any_wanted())
+        window.nap(Deadline::never(), [&] { return window.is_any_wanted(); });
+    });
+    for (const std::uint64_t until : {1U, 2U}) {
+      run.thread("who wants " + std::to_string(until), [&window, until] {
+        window.want(0, until);
+        window.ring_bell();
+      });
+    }
+    (void)run.run();
+  };
+  EXPECT_TRUE(model::holds(model::explore({.name = "nap", .executions = 2000}, nap)));
+  EXPECT_TRUE(model::breaks(
+      model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
+        model::weaken(Edge::sync);
+        nap(run);
+      })));
 }
 
 // ---- Why the edge is needed ---------------------------------------------------------------------

@@ -33,12 +33,13 @@ struct Ledger {
   std::atomic<std::uint32_t> complaints;
 };
 
-TopicOptions options(const TemporaryDirectory& temp) {
+TopicOptions options(const TemporaryDirectory& temp, Durability durable = Durability::os) {
   return {.capacity_bytes = 16 * 4096,
           .segment_bytes = 2 * 4096,
           .partitions = 1,
           .directory = temp.path() + "/topics",
-          .durable = Durability::os,
+          .durable = durable,
+          .sync_interval = durable == Durability::interval ? 20ms : 0ms,
           .file_bytes = 256 << 10,
           .data_directory = temp.path() + "/data"};
 }
@@ -143,9 +144,11 @@ int subscribe(const TemporaryDirectory& temp, Ledger& ledger) {
   }
 }
 
-TEST(DurableStorm, LosesNothingThatWasAcknowledged) {
+class DurableStorm : public ::testing::TestWithParam<Durability> {};
+
+TEST_P(DurableStorm, LosesNothingThatWasAcknowledged) {
   const char* const wanted = std::getenv("LEAT_ROUNDS");
-  const int rounds = wanted != nullptr ? std::atoi(wanted) : 60;
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 40;
   const char* const seed_text = std::getenv("LEAT_SEED");
   const std::uint64_t seed =
       seed_text != nullptr ? std::strtoull(seed_text, nullptr, 10) : std::random_device{}();
@@ -154,7 +157,7 @@ TEST(DurableStorm, LosesNothingThatWasAcknowledged) {
   TemporaryDirectory temp;
   Shared<Ledger> ledger;
   std::filesystem::create_directories(temp.path() + "/topics");
-  { ASSERT_TRUE(Topic::create("d", options(temp))); }
+  { ASSERT_TRUE(Topic::create("d", options(temp, GetParam()))); }
   std::vector<std::optional<Child>> children(kPublishers + 2);
   const auto start = [&](std::size_t i) {
     children[i].emplace([&, i]() -> int {
@@ -220,6 +223,14 @@ TEST(DurableStorm, LosesNothingThatWasAcknowledged) {
   EXPECT_EQ(reading.complaints(), std::vector<std::string>{});
   RecordProperty("records", static_cast<int>(reading.next()));
 }
+
+std::string name_of_storm(const ::testing::TestParamInfo<Durability>& one) {
+  if (one.param == Durability::os) return "os";
+  return one.param == Durability::interval ? "interval" : "fsync";
+}
+INSTANTIATE_TEST_SUITE_P(All, DurableStorm,
+                         ::testing::Values(Durability::os, Durability::interval, Durability::fsync),
+                         name_of_storm);
 
 }  // namespace
 }  // namespace leat::testing

@@ -27,6 +27,8 @@ class FailingDisk : public detail::Disk {
   explicit FailingDisk(Plan plan) noexcept : plan_{plan} {}
 
   bool has_failed() const noexcept { return has_failed_; }
+  // Whether a sync was among what failed.
+  bool has_failed_to_sync() const noexcept { return has_failed_to_sync_; }
   // From here on nothing fails any more.
   void mend() noexcept { plan_.call = std::numeric_limits<std::uint64_t>::max(); }
   std::uint64_t calls() const noexcept { return calls_; }
@@ -65,11 +67,11 @@ class FailingDisk : public detail::Disk {
     return Disk::truncate(file, size);
   }
   Result<void> sync(int file) noexcept override {
-    if (fails()) return error();
+    if (fails()) return sync_error();
     return Disk::sync(file);
   }
   Result<void> sync_directory(int directory) noexcept override {
-    if (fails()) return error();
+    if (fails()) return sync_error();
     return Disk::sync_directory(directory);
   }
   Result<void> rename(int directory, const char* from, const char* to) noexcept override {
@@ -97,9 +99,15 @@ class FailingDisk : public detail::Disk {
     return last_system_error();
   }
 
+  Error sync_error() noexcept {
+    has_failed_to_sync_ = true;
+    return {Errc::io_error, plan_.error};
+  }
+
   Plan plan_;
   std::uint64_t calls_ = 0;
   bool has_failed_ = false;
+  bool has_failed_to_sync_ = false;
 };
 
 }  // namespace leat::testing

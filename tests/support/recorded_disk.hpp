@@ -7,7 +7,7 @@
 // Only what POSIX promises is kept. fdatasync makes the earlier writes to a file, and its size, durable;
 // fsync of a directory its names. Of everything else any part may have reached the medium, in any
 // order: single pages of a write, single sectors of a page, an old size or a new one, some names. Only
-// a sector is whole: what it holds, the file held there at some moment.
+// a sector is whole: what it holds, the file held there at some moment. Any thread may use it.
 #pragma once
 
 #include <dirent.h>
@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -42,7 +43,10 @@ class RecordedDisk : public detail::Disk {
   RecordedDisk(const std::string& path, Lies lies) : lies_{lies} { adopt(path, 0); }
 
   // Calls so far that changed something, or made something durable.
-  std::size_t calls() const { return calls_.size(); }
+  std::size_t calls() const {
+    const std::lock_guard guard{mutex_};
+    return calls_.size();
+  }
   // The process is killed before call number `call`: from then on every call fails. What it had
   // written stays readable, as it does in the page cache.
   void die_at(std::size_t call) { dies_at_ = call; }
@@ -111,6 +115,7 @@ class RecordedDisk : public detail::Disk {
   static void apply_names(Names& names, const Call& call);
   static void write_some(Medium& medium, const Call& call, Random& random);
 
+  mutable std::mutex mutex_;  // for everything below
   Lies lies_;
   std::vector<Object> objects_;
   std::map<::ino_t, Id> by_inode_;
@@ -161,6 +166,7 @@ inline RecordedDisk::Id RecordedDisk::create(Id directory, const char* name, boo
 
 inline Result<detail::Fd> RecordedDisk::open(int directory, const char* name, int flags,
                                              ::mode_t mode) noexcept {
+  const std::lock_guard guard{mutex_};
   const Id where = id_of(directory);
   const bool is_new = !names_[where].contains(name);
   const bool changes = ((flags & O_CREAT) != 0 && is_new) || (flags & O_TRUNC) != 0;
@@ -177,6 +183,7 @@ inline Result<detail::Fd> RecordedDisk::open(int directory, const char* name, in
 
 inline Result<void> RecordedDisk::write(int file, std::span<const Part> parts,
                                         std::uint64_t at) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   auto done = Disk::write(file, parts, at);
   Call call{.what = What::write, .where = id_of(file), .at = at};
@@ -187,6 +194,7 @@ inline Result<void> RecordedDisk::write(int file, std::span<const Part> parts,
 }
 
 inline Result<void> RecordedDisk::allocate(int file, std::uint64_t size) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   auto done = Disk::allocate(file, size);
   if (done) calls_.push_back({.what = What::grow, .where = id_of(file), .at = size});
@@ -194,6 +202,7 @@ inline Result<void> RecordedDisk::allocate(int file, std::uint64_t size) noexcep
 }
 
 inline Result<void> RecordedDisk::truncate(int file, std::uint64_t size) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   auto done = Disk::truncate(file, size);
   if (done) calls_.push_back({.what = What::truncate, .where = id_of(file), .at = size});
@@ -201,12 +210,14 @@ inline Result<void> RecordedDisk::truncate(int file, std::uint64_t size) noexcep
 }
 
 inline Result<void> RecordedDisk::sync(int file) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   if (!lies_.sync) calls_.push_back({.what = What::sync, .where = id_of(file)});
   return {};
 }
 
 inline Result<void> RecordedDisk::sync_directory(int directory) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   if (!lies_.sync_directory)
     calls_.push_back({.what = What::sync_directory, .where = id_of(directory)});
@@ -214,6 +225,7 @@ inline Result<void> RecordedDisk::sync_directory(int directory) noexcept {
 }
 
 inline Result<void> RecordedDisk::rename(int directory, const char* from, const char* to) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   auto done = Disk::rename(directory, from, to);
   if (!done) return done;
@@ -225,6 +237,7 @@ inline Result<void> RecordedDisk::rename(int directory, const char* from, const 
 }
 
 inline Result<void> RecordedDisk::make_directory(int directory, const char* name) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   auto done = Disk::make_directory(directory, name);
   if (!done) return done;
@@ -236,6 +249,7 @@ inline Result<void> RecordedDisk::make_directory(int directory, const char* name
 }
 
 inline Result<void> RecordedDisk::delete_file(int directory, const char* name) noexcept {
+  const std::lock_guard guard{mutex_};
   if (is_dead()) return dead();
   auto done = Disk::delete_file(directory, name);
   if (!done) return done;

@@ -22,8 +22,8 @@ def data(leat, tmp_path):
     return path
 
 
-def create(leat, name="orders", *options):
-    leat("topic", "create", name, "--durable", "os", *options, check=True)
+def create(leat, name="orders", *options, level="os"):
+    leat("topic", "create", name, "--durable", level, *options, check=True)
 
 
 def info(leat, name="orders"):
@@ -52,6 +52,129 @@ def test_records_are_there_again_after_closing(leat, leat_dir, data):
     publish(leat, LINES[10:20])
     assert all_lines(leat) == LINES[:20]
     assert len(list((data / "orders").glob("segment-*"))) == 1
+
+
+@pytest.mark.parametrize("level,shown", [("os", "os"), ("interval:20ms", "interval 20ms"),
+                                         ("fsync", "fsync")])
+def test_every_level_keeps_everything(leat, leat_dir, data, level, shown):
+    create(leat, level=level)
+    publish(leat, LINES)
+    leat("pub", "orders", "last", "--sync", check=True)
+    assert all_lines(leat) == [*LINES, "last"]
+    assert f"durable   {shown}: " in leat("topic", "info", "orders", check=True).stdout
+    facts = info(leat)["durable"]
+    assert facts["durability"] == level.partition(":")[0]
+    assert facts["sync_interval_ns"] == (20_000_000 if level.startswith("interval") else None)
+
+
+def test_what_fsync_has_acknowledged_needs_no_memory(leat, leat_dir, data):
+    """Nobody closes the topic, and what a restart of the machine takes is gone."""
+    create(leat, level="fsync")
+    holder = leat.start("sub", "orders")
+    wait_for(lambda: info(leat)["participants"])
+    publish(leat, LINES)
+    facts = info(leat)["partitions"][0]
+    assert facts["durable"] == facts["end"] == len(LINES)
+    os.killpg(holder.pid, signal.SIGKILL)
+    holder.wait()
+    shutil.rmtree(leat_dir)
+    assert all_lines(leat) == LINES
+
+
+def test_pub_waits_for_the_medium_only_when_asked(leat, data):
+    create(leat)
+    holder = leat.start("sub", "orders")
+    wait_for(lambda: info(leat)["participants"])
+    publish(leat, LINES[:10])
+    assert info(leat)["partitions"][0]["durable"] == 0
+    leat("pub", "orders", "--sync", "x", check=True)
+    assert info(leat)["partitions"][0]["durable"] == 11
+    durable = leat("sub", "orders", "--from", "beginning", "--read", "durable", "--count", "11", check=True)
+    assert durable.stdout.splitlines() == [*LINES[:10], "x"]
+    os.killpg(holder.pid, signal.SIGKILL)
+    holder.wait()
+
+
+def test_lines_are_acknowledged_while_the_input_pauses(leat, data):
+    create(leat, level="fsync")
+    publisher = leat.start("pub", "orders")
+    for count in range(1, 4):
+        publisher.stdin.write("x\n")
+        publisher.stdin.flush()
+        wait_for(lambda: info(leat)["partitions"][0]["durable"] == count)
+    publisher.stdin.close()
+    assert publisher.wait(timeout=20) == 0
+
+
+@pytest.mark.parametrize("arguments,words", [
+    (["pub", "orders", "x", "--sync"], ["--sync: topic 'orders' is not durable"]),
+    (["sub", "orders", "--read", "durable", "--exit"], ["--read durable: topic 'orders' is not durable"]),
+    (["sub", "orders", "--read", "now"], ["'now' is neither committed nor durable"]),
+    (["sub", "orders", "--read", "durable", "--group", "g"], ["--group", "--read"])])
+def test_what_only_durable_topics_have_is_refused_elsewhere(leat, data, arguments, words):
+    leat("topic", "create", "orders", check=True)
+    one_line(leat(*arguments), 2, *words)
+
+
+@pytest.fixture
+def failing_syncs(leat, tmp_path):
+    """A file; while it exists, fdatasync fails in every process."""
+    source = tmp_path / "failing.c"
+    source.write_text(f'''#define _GNU_SOURCE
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+int fdatasync(int file) {{
+  if (access("{tmp_path}/fail", F_OK) != 0) return syscall(SYS_fdatasync, file);
+  errno = EIO;
+  return -1;
+}}
+''')
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "failing.so", source], check=True)
+    leat.environment["LD_PRELOAD"] = str(tmp_path / "failing.so")
+    return tmp_path / "fail"
+
+
+def test_a_failed_sync_makes_it_read_only_until_it_is_repaired(leat, data, failing_syncs):
+    create(leat, level="fsync")
+    publisher = leat.start("pub", "orders")
+    publisher.stdin.write("safe\n")
+    publisher.stdin.flush()
+    wait_for(lambda: info(leat)["partitions"][0]["durable"] == 1)
+    failing_syncs.touch()
+    publisher.stdin.write("unknown\n")
+    publisher.stdin.flush()
+    assert publisher.wait(timeout=20) == 1
+    assert "Input/output error" in publisher.stderr.read()
+    one_line(leat("pub", "orders", "x"), 1, "read-only", "Input/output error", "fsck --repair orders")
+    assert all_lines(leat) == ["safe"]
+    facts = info(leat)["durable"]
+    assert facts["state"] == "read_only" and facts["reason"] == "Input/output error"
+    assert "; read-only: Input/output error" in leat("topic", "info", "orders", check=True).stdout
+    one_line(leat("fsck", "orders", "--repair"), 1, "Input/output error")
+    failing_syncs.unlink()
+    one_line(leat("pub", "orders", "x"), 1, "read-only")  # Not by itself.
+    done = leat("fsck", "orders", "--repair", check=True)
+    assert "is writable again" in done.stderr and done.stdout.endswith("2 records: whole\n")
+    publish(leat, ["after"])
+    assert all_lines(leat) == ["safe", "unknown", "after"]
+
+
+def test_repair_goes_on_while_others_use_the_topic(leat, data, failing_syncs):
+    create(leat, level="interval:5ms")
+    subscriber = leat.start("sub", "orders", "--from", "beginning")
+    wait_for(lambda: info(leat)["participants"])
+    publish(leat, ["one"])
+    failing_syncs.touch()
+    publish(leat, ["two"])
+    wait_for(lambda: info(leat)["durable"]["state"] == "read_only")
+    failing_syncs.unlink()
+    done = leat("fsck", "orders", "--repair", check=True)
+    assert "is writable again" in done.stderr
+    publish(leat, ["three"])
+    assert [subscriber.stdout.readline() for _ in range(3)] == ["one\n", "two\n", "three\n"]
+    os.killpg(subscriber.pid, signal.SIGKILL)
+    subscriber.wait()
 
 
 def test_everything_on_disk_survives_a_kill_and_the_loss_of_the_memory(leat, leat_dir, data):
@@ -90,7 +213,7 @@ def test_create_says_where_everything_is_kept(leat, data):
                            f"everything is kept in {data}/orders\n")
     facts = info(leat)
     assert facts["durable"] == {
-        "durability": "os", "directory": str(data / "orders"), "file_bytes": 1 << 20,
+        "durability": "os", "sync_interval_ns": None, "directory": str(data / "orders"), "file_bytes": 1 << 20,
         "disk_bytes": facts["durable"]["disk_bytes"], "state": "ok", "reason": None,
         "keeper_pid": None, "recovered": {"cut_bytes": 0, "cut_records": 0, "damaged": 0}}
     one_line(leat("topic", "create", "orders"), 3, "exists already")
@@ -150,8 +273,10 @@ def test_another_directory_of_topics_is_refused_by_name(leat, leat_dir, data, tm
 
 
 @pytest.mark.parametrize("arguments,words", [
-    (["--durable", "fsync"], ["fsync", "not there yet"]),
-    (["--durable", "interval:20ms"], ["not there yet"]),
+    (["--durable", "interval"], ["'interval' does not say how often", "interval:20ms"]),
+    (["--durable", "interval:"], ["'interval:' does not say how often"]),
+    (["--durable", "interval:10us"], ["'interval:10us' does not say", "1ms to 1h"]),
+    (["--durable", "interval:2h"], ["'interval:2h' does not say", "1ms to 1h"]),
     (["--durable", "yes"], ["'yes' is not a level"]),
     (["--file-size", "1MiB"], ["--file-size means nothing without --durable"]),
     (["--durable", "os", "--file-size", "1KiB"], ["from 64KiB to"]),

@@ -62,6 +62,7 @@ enum class Edge : std::uint8_t {
   hold_place,    // reads of a record, then its hold gets another record -> publishers
   key_slot,      // a hold, then its key's slot -> members that then scan that slot's holds
   keeper,  // frames on disk, then `written`; facts, then the office -> readers, publishers, keepers
+  sync,    // a wish for a sync, then the bell -> the keeper; `durable`, then a wake-up -> who waits
   segment_memory,  // segment marked kNoMemory, then choices read <-> a choice, then the mark read
   topic_state,     // deletion number, then slots and locks read <-> slot or lock, then the number
 };

@@ -15,7 +15,7 @@
 namespace leat::inline v0::detail {
 
 inline constexpr std::uint64_t kDurableMagic = 0x0031'5255'4454'4145ULL;  // "EATDUR1\0"
-inline constexpr std::uint32_t kDurableVersion = 1;
+inline constexpr std::uint32_t kDurableVersion = 2;
 
 enum class DiskState : std::uint32_t {
   ok = 0,
@@ -37,25 +37,34 @@ struct DurableHeader {
   std::uint32_t partition_count;
   std::uint64_t key;     // TopicHeader::key
   char data_path[4096];  // of the topic's data directory, with a zero at its end
-  std::byte unused_0[kLine - 24];
+  std::int64_t sync_interval_ns;  // durability interval
+  std::uint32_t durability;       // StoredDurability
+  std::uint32_t unused_0;
+  std::byte unused_1[kLine - 40];
 
   // Number of the keeper in office: office << 1 | is_vacant. The keeper locks byte
   // kKeeperLock + office of the data directory's lock file. Only grows. [keeper]
   alignas(kLine) std::uint64_t office;
   std::uint32_t keeper_pid;  // informational
-  std::uint32_t unused_1;
+  std::uint32_t unused_2;
   OwnedWord trouble;  // DiskState, and the errno of what failed x 2^32
   // What recovery found when this window was made; informational.
   std::uint64_t cut_bytes;
   std::uint64_t cut_records;
   std::uint64_t damaged;
+
+  // Rung by who wants a sync; the keeper naps on it. Bit 0: it does. Futex. [sync]
+  alignas(kLine) std::uint32_t bell;
+  // Those who wait until something is on the medium sleep on it, as on TopicHeader::space_wake. [sync]
+  std::uint32_t durable_wake;
+  std::uint32_t syncing;  // The keeper waits for the disk, which may take longer than 100 ms.
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);
 
 struct DurablePartition {
-  // Offsets that only grow.
+  // `written` grows, but a follower may set it back to `durable`; see Office::follow().
   alignas(kLine) OwnedWord written;  // Everything before can be read from disk.
-  OwnedWord durable;                 // Everything before is on the medium.
+  OwnedWord durable;                 // Everything before is on the medium. Only grows.
   // Where the last file ends, for the next keeper. Valid while the office is vacant.
   OwnedWord file_base;
   OwnedWord file_generation;  // 0: the next keeper begins a file
@@ -65,6 +74,8 @@ struct DurablePartition {
   // between is lost.
   std::uint64_t begin_offset;
   std::uint64_t frames_end;
+  // Somebody wants everything before to be on the medium now. Only grows. [sync]
+  std::uint64_t wanted;
 };
 static_assert(sizeof(DurablePartition) == kLine);
 

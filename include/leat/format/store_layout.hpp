@@ -128,6 +128,8 @@ struct ManifestTopic {
 static_assert(sizeof(ManifestTopic) == 96 && std::is_trivially_copyable_v<ManifestTopic>);
 
 enum class StoredDurability : std::uint32_t { os = 1, interval = 2, fsync = 3 };
+inline constexpr std::int64_t kMinSyncInterval = 1'000'000;  // ns, with interval
+inline constexpr std::int64_t kMaxSyncInterval = 3'600'000'000'000;
 
 // Section "window" of the manifest: the log in memory that belongs to it. The path of its
 // directory follows. A missing section means that no process has opened the topic yet.

@@ -39,7 +39,7 @@ inline NewTopic window_of(const ManifestTopic& topic) {
   return made;
 }
 
-inline Manifest manifest_of(const NewTopic& topic, std::uint64_t file_bytes) {
+inline Manifest manifest_of(const NewTopic& topic, const TopicOptions& options) {
   const Geometry& geometry = topic.geometry;
   Manifest manifest;
   ManifestTopic& to = manifest.topic;
@@ -51,9 +51,10 @@ inline Manifest manifest_of(const NewTopic& topic, std::uint64_t file_bytes) {
   to.window_segments = geometry.segment_count;
   to.participants = geometry.participant_capacity + 1;  // one for the keeper
   to.policy = geometry.policy;
-  to.durability = static_cast<std::uint32_t>(StoredDurability::os);
+  to.durability = static_cast<std::uint32_t>(options.durable);
+  to.sync_interval_ns = options.sync_interval.count();
   to.revoke_after_ns = geometry.revoke_after_ns;
-  to.file_bytes = file_bytes;
+  to.file_bytes = options.file_bytes;
   to.mode = topic.mode;
   to.file_group = static_cast<std::int32_t>(topic.file_group);
   return manifest;
@@ -134,6 +135,8 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   info.revoke_after = std::chrono::nanoseconds{topic.revoke_after_ns};
   DurableInfo& durable = info.durable.emplace();
   if (auto path = path_of(directory->get())) durable.directory = *path;
+  durable.durability = static_cast<Durability>(topic.durability);
+  durable.sync_interval = std::chrono::nanoseconds{topic.sync_interval_ns};
   durable.created_ms = topic.created_ms;
   durable.file_bytes = topic.file_bytes;
   durable.disk_bytes = facts->bytes;
@@ -291,6 +294,8 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   auto path = path_of(store->directory.get());
   if (!path) return path.error();
   start.data_path = *path;
+  start.durability = StoredDurability{manifest->topic.durability};
+  start.sync_interval_ns = manifest->topic.sync_interval_ns;
   start.office = recovered->generation;
   start.cut_bytes = recovered->cut_bytes();
   start.cut_records = recovered->cut_records();

@@ -1,7 +1,7 @@
 // One process's mapping of a durable topic's file `durable`: how far the log is on disk.
 //
-// Publishers and readers only look at `written`: a segment is kept in memory until all of it can be
-// read from disk, and a reader that falls behind reads up to there. The keeper moves it
+// A segment is kept in memory until it is on disk as the topic's durability wants it (kept_from), and a
+// reader that falls behind reads from disk up to `written`. The keeper moves these words
 // (log/keeper.hpp). docs/internals/durable.md, "Offices", says why no keeper that was followed can.
 #pragma once
 
@@ -13,8 +13,12 @@
 
 #include "leat/base/atomic.hpp"
 #include "leat/format/durable_layout.hpp"
+#include "leat/deadline.hpp"
+#include "leat/format/store_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
+#include "leat/os/futex.hpp"
+#include "leat/record.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -33,6 +37,8 @@ struct WindowStart {
 // What a new window must know of its data directory.
 struct NewWindow {
   std::string data_path;  // of the topic's data directory
+  StoredDurability durability = StoredDurability::os;
+  std::int64_t sync_interval_ns = 0;
   std::uint64_t office = 0;
   std::uint64_t cut_bytes = 0;
   std::uint64_t cut_records = 0;
@@ -80,6 +86,10 @@ class DurableWindow {
         load_relaxed<Why::constant>(header.key) != geometry.key ||
         load_relaxed<Why::constant>(header.partition_count) != geometry.partition_count)
       return Errc::wrong_format;
+    window->partition_count_ = geometry.partition_count;
+    window->durability_ = StoredDurability{load_relaxed<Why::constant>(header.durability)};
+    window->sync_interval_ns_ = load_relaxed<Why::constant>(header.sync_interval_ns);
+    if (!is_possible(window->durability_, window->sync_interval_ns_)) return Errc::wrong_format;
     const auto* path = header.data_path;
     window->data_path_.assign(path, ::strnlen(path, sizeof header.data_path));
     return window;
@@ -93,14 +103,65 @@ class DurableWindow {
   }
   // Path of the topic's data directory.
   const std::string& data_path() const noexcept { return data_path_; }
+  StoredDurability durability() const noexcept { return durability_; }
+  std::int64_t sync_interval_ns() const noexcept { return sync_interval_ns_; }
+  // Number of the keeper in office, and whether it handed over; changes with every keeper.
+  std::uint64_t office() const noexcept { return load_acquire<Edge::keeper>(header().office); }
 
   // Everything before this offset can be read from disk.
   std::uint64_t written(std::uint32_t index) const noexcept {
     // [keeper] acquire: the frames were written before.
     return load_acquire<Edge::keeper>(partition(index).written.value);
   }
+  // Everything before this offset is on the medium.
   std::uint64_t durable(std::uint32_t index) const noexcept {
-    return load_acquire<Edge::keeper>(partition(index).durable.value);
+    // [sync] seq_cst: read after a sleep is announced. [keeper] acquire: as `written`.
+    return load_seq_cst<Edge::sync>(partition(index).durable.value);
+  }
+  // Nothing from this offset on may be overwritten in memory: it would be lost with the machine, or,
+  // with durability os, with all processes.
+  std::uint64_t kept_from(std::uint32_t index) const noexcept {
+    return durability_ == StoredDurability::os ? written(index) : durable(index);
+  }
+  // How far a reader may read from disk that is shown records at this stage.
+  std::uint64_t readable(std::uint32_t index, Stage stage) const noexcept {
+    return stage == Stage::durable ? durable(index) : written(index);
+  }
+
+  // Asks for a sync of everything before `until`.
+  void want(std::uint32_t index, std::uint64_t until) const noexcept {
+    std::uint64_t& wanted = partition(index).wanted;
+    std::uint64_t seen = load_relaxed<Why::swap_checks>(wanted);
+    // [sync] seq_cst: the wish before the bell is looked at.
+    while (seen < until && !compare_exchange<Edge::sync>(wanted, seen, until)) {
+    }
+  }
+  bool is_wanted(std::uint32_t index) const noexcept {
+    // [sync] seq_cst: read after the nap is announced.
+    return load_seq_cst<Edge::sync>(partition(index).wanted) > durable(index);
+  }
+  bool is_any_wanted() const noexcept {
+    for (std::uint32_t i = 0; i < partition_count_; ++i)
+      if (is_wanted(i)) return true;
+    return false;
+  }
+  // Ends the keeper's nap, if it takes one.
+  void ring_bell() const noexcept {
+    std::uint32_t& bell = header().bell;
+    std::uint32_t seen = load_seq_cst<Edge::sync>(bell);
+    while ((seen & 1) != 0) {
+      if (!compare_exchange<Edge::sync>(bell, seen, seen + 1)) continue;
+      futex_wake_all(bell);
+      return;
+    }
+  }
+  // Naps until the deadline, or until somebody rings; not at all if `may_not()`.
+  template <class MayNot>
+  void nap(const Deadline& deadline, const MayNot& may_not) const noexcept {
+    std::uint32_t& bell = header().bell;
+    // [sync] seq_cst: announced before the last look.
+    const std::uint32_t value = fetch_or<Edge::sync>(bell, 1U) | 1U;
+    if (!may_not()) futex_wait(bell, value, deadline);
   }
   // What the disk is like, and the errno of what failed.
   DiskState state() const noexcept {
@@ -110,20 +171,33 @@ class DurableWindow {
   std::int32_t reason() const noexcept {
     return static_cast<std::int32_t>(load_acquire<Edge::keeper>(header().trouble.value) >> 32);
   }
-  // What a publisher gets that waits for room; ok as long as waiting makes sense.
+  // Why nothing can be written; ok if it can.
   Errc trouble() const noexcept {
     switch (state()) {
       case DiskState::ok: return Errc::ok;
       case DiskState::no_space: return Errc::no_space;
-      case DiskState::read_only: return Errc::io_error;
+      case DiskState::read_only: return Errc::read_only;
     }
     return Errc::corrupt;
   }
 
  private:
+  static bool is_possible(StoredDurability durability, std::int64_t interval_ns) noexcept {
+    return durability >= StoredDurability::os && durability <= StoredDurability::fsync &&
+           interval_ns >= 0 && interval_ns <= kMaxSyncInterval;
+  }
+
   Mapping mapping_;
   std::string data_path_;
+  std::uint32_t partition_count_ = 0;
+  StoredDurability durability_ = StoredDurability::os;  // A copy, as the next.
+  std::int64_t sync_interval_ns_ = 0;
 };
+
+// How far a record comes before it is acknowledged and shown, unless somebody wants it otherwise.
+inline Stage stage_of(const DurableWindow& window) noexcept {
+  return window.durability() == StoredDurability::fsync ? Stage::durable : Stage::committed;
+}
 
 // Writes the content of a new file `durable`, which is zero and has its final size.
 inline Result<void> initialise_durable(int fd, const Geometry& geometry, const NewWindow& window) {
@@ -136,6 +210,9 @@ inline Result<void> initialise_durable(int fd, const Geometry& geometry, const N
   store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
   store_relaxed<Why::published_later>(header.key, geometry.key);
   std::memcpy(header.data_path, window.data_path.data(), window.data_path.size());
+  store_relaxed<Why::published_later>(header.durability,
+                                      static_cast<std::uint32_t>(window.durability));
+  store_relaxed<Why::published_later>(header.sync_interval_ns, window.sync_interval_ns);
   store_relaxed<Why::published_later>(header.office, window.office << 1 | 1);
   store_relaxed<Why::published_later>(header.cut_bytes, window.cut_bytes);
   store_relaxed<Why::published_later>(header.cut_records, window.cut_records);

@@ -1,9 +1,10 @@
 // A process's share in keeping a durable topic: a helper thread that is the keeper, or stands by.
 //
 // Every process that has the topic open has one. The thread in office copies committed records to
-// disk. The others sleep until there is something to copy, then look whether the keeper does: one that
-// died, or does not move for 100 ms, is followed. Closing the topic drains it in the calling thread;
-// the last process to close it also ends the files and deletes the window.
+// disk, and syncs them when the topic's durability or somebody wants it. The others sleep until there is
+// something to copy, then look whether the keeper does: one that died, or does not move for 100 ms, is
+// followed. Closing the topic drains it in the calling thread; the last process to close it also ends
+// the files and deletes the window.
 #pragma once
 
 #include <atomic>
@@ -49,7 +50,9 @@ class Keeper {
   void stand_by() noexcept;
   bool try_to_take(std::uint64_t seen) noexcept;
   bool has_unwritten() const noexcept;
-  void note_trouble(Error error) noexcept;
+  bool is_safe() const noexcept;
+  void handle(Error error) noexcept;
+  void tell(DiskState state, std::int32_t reason) noexcept;
   void drain() noexcept;
   void delete_window() noexcept;
   void sleep_for_news() noexcept;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -85,24 +86,21 @@ LEAT_INLINE void Keeper::run() noexcept {
 // publishers need not wake this thread for each record.
 LEAT_INLINE void Keeper::serve() noexcept {
   constexpr std::int64_t kCollect = 2'000'000;  // ns
-  constexpr std::int64_t kTryAgain = 100'000'000;
   auto written = office_.write();
   if (!written) {
-    // A keeper that was followed reads memory that is being reused: its errors mean nothing.
-    if (written.error() == Errc::not_held || !office_.is_own()) {
-      office_.leave();
-      in_office_ = false;
-      return;
-    }
-    note_trouble(written.error());
-    nap(kTryAgain);
+    handle(written.error());
     return;
   }
-  note_trouble({});
+  tell(DiskState::ok, 0);
+  const DurableWindow& window = *topic_->durable();
   if (*written != 0) {
-    // Not while publishers might fill the window meanwhile.
-    const Geometry& geometry = topic_->geometry();
-    if (*written < geometry.partition_size() / 8) nap(kCollect);
+    // Not while publishers wait for the next sync, or might fill the window meanwhile.
+    if (window.durability() == StoredDurability::fsync ||
+        *written >= topic_->geometry().partition_size() / 8)
+      return;
+    const std::int64_t until = std::min(ns_from_now(kCollect), office_.next_sync_ns());
+    window.nap(Deadline::never().at_most_ns(until - now_ns()),
+               [&] { return is_stopping() || office_.next_sync_ns() <= now_ns(); });
     return;
   }
   office_.look_after_holes();
@@ -110,40 +108,50 @@ LEAT_INLINE void Keeper::serve() noexcept {
 }
 
 LEAT_INLINE void Keeper::stand_by() noexcept {
-  constexpr std::int64_t kLook = 5'000'000;       // ns; whether the keeper is alive
-  constexpr std::int64_t kStalled = 100'000'000;  // ns without a move, with work to do
-  if (!has_unwritten()) {
+  constexpr std::int64_t kLook = 5'000'000;          // ns; whether the keeper is alive
+  constexpr std::int64_t kStalled = 100'000'000;     // ns without a move, with work to do,
+  constexpr std::int64_t kSlowDisk = 1'000'000'000;  // while the keeper waits for the disk
+  const DurableWindow& window = *topic_->durable();
+  if (window.state() == DiskState::read_only) {
+    nap(kStalled);  // Until somebody repairs it.
+    return;
+  }
+  if (is_safe()) {
     sleep_for_news();
     return;
   }
-  const auto written = [this] {
+  const auto moves = [this, &window] {
     std::uint64_t sum = 0;
     for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i)
-      sum += topic_->durable()->written(i);
+      sum += window.written(i) + window.durable(i);
     return sum;
   };
   const std::uint64_t seen = office_.word();
-  const std::uint64_t before = written();
+  const std::uint64_t before = moves();
   const std::int64_t since = now_ns();
-  while (!is_stopping() && has_unwritten() && office_.word() == seen && written() == before) {
+  while (!is_stopping() && !is_safe() && office_.word() == seen && moves() == before) {
+    // What is written may wait for the next sync.
+    const std::int64_t interval =
+        has_unwritten() || window.is_any_wanted() ? 0 : window.sync_interval_ns();
+    const bool is_syncing = load_relaxed<Why::hint>(window.header().syncing) != 0;
+    const std::int64_t patience = interval + (is_syncing ? kSlowDisk : kStalled);
     // A keeper that just counted has a moment to lock its byte.
     const bool is_gone = (seen & 1) != 0 || (!office_.is_held(seen) && now_ns() - since > kLook);
-    const bool is_stalled =
-        topic_->durable()->state() == DiskState::ok && now_ns() - since > kStalled;
+    const bool is_stalled = window.state() == DiskState::ok && now_ns() - since > patience;
+    if (window.state() == DiskState::read_only) return;
     if (is_gone || is_stalled) {
       (void)try_to_take(seen);
       return;
     }
-    nap(kLook);
+    nap(std::clamp(interval / 8, kLook, kStalled));
   }
 }
 
 LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
   auto taken = office_.take(seen);
   if (!taken) {
-    if (taken.error() != Errc::not_held && office_.is_own()) note_trouble(taken.error());
-    office_.leave();
-    nap(100'000'000);
+    handle(taken.error());
+    office_.leave();  // Another process may have more luck.
     return false;
   }
   in_office_ = *taken;
@@ -158,16 +166,27 @@ LEAT_INLINE bool Keeper::has_unwritten() const noexcept {
   return false;
 }
 
-// Sleeps until a publisher commits something; for 10 ms while a claim is open, whose owner may be
-// dead.
+// Whether everything that was claimed is where it cannot be lost, and nobody wants more.
+LEAT_INLINE bool Keeper::is_safe() const noexcept {
+  const DurableWindow& window = *topic_->durable();
+  for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i) {
+    if (end_of_claims(*topic_, i) > window.kept_from(i) || window.is_wanted(i)) return false;
+  }
+  return true;
+}
+
+// Sleeps until a publisher commits something, or a sync is due; for 10 ms while a claim is open, whose
+// owner may be dead.
 LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   bool capped = false;
   const SharedTopic::Sleep sleep{topic_.get(), topic_->announce_sleep(&capped)};
   if (is_stopping()) return;
-  if (office_.is_taken() ? office_.has_work() : has_unwritten()) return;
-  const Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
-                            : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
-                                              : Deadline::never();
+  if (office_.is_taken() ? office_.has_work() : !is_safe()) return;
+  Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
+                      : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
+                                        : Deadline::never();
+  if (office_.is_taken() && office_.next_sync_ns() != Office::kNever)
+    deadline = deadline.at_most_ns(office_.next_sync_ns() - now_ns());
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
 }
 
@@ -175,16 +194,30 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
   futex_wait(stopping_, 0, Deadline{std::chrono::nanoseconds{ns}});
 }
 
-// Tells publishers that wait for room, and `info`.
-LEAT_INLINE void Keeper::note_trouble(Error error) noexcept {
-  DiskState state = DiskState::ok;
-  if (error == Errc::no_space) {
-    state = DiskState::no_space;
-  } else if (error.code != Errc::ok) {
-    state = DiskState::read_only;
+// After a failed call of the office. A full disk, and a process without a free descriptor, may pass: the
+// same is tried again. Nothing else is, because nobody knows what the medium has.
+LEAT_INLINE void Keeper::handle(Error error) noexcept {
+  constexpr std::int64_t kTryAgain = 100'000'000;  // ns
+  const bool may_pass = error == Errc::no_space || error.system_error == EMFILE ||
+                        error.system_error == ENFILE;
+  // A keeper that was followed reads memory that is being reused: its errors mean nothing.
+  if (error == Errc::not_held || !office_.is_own()) {
+    office_.leave();
+  } else if (may_pass) {
+    tell(DiskState::no_space, error.system_error);
+    nap(kTryAgain);
+  } else {
+    // No handover: what this one has written counts only if it was synced.
+    tell(DiskState::read_only, error.system_error);
+    office_.leave();
   }
+  in_office_ = office_.is_taken();
+}
+
+// Tells publishers that wait, and `info`.
+LEAT_INLINE void Keeper::tell(DiskState state, std::int32_t reason) noexcept {
   if (topic_->durable()->state() == state) return;
-  office_.tell(state, error.system_error);
+  office_.tell(state, reason);
   topic_->wake_everybody();
 }
 
@@ -196,6 +229,7 @@ LEAT_INLINE void Keeper::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
   store_relaxed<Why::hint>(stopping_, 1U);
   futex_wake_all(stopping_);
+  topic_->durable()->ring_bell();
   topic_->wake_everybody();
   if (thread_) thread_->join();
   drain();
@@ -213,24 +247,36 @@ LEAT_INLINE void Keeper::drain() noexcept {
   auto last =
       alone ? place_.attached.try_lock(kAttachLock, LockKind::exclusive) : Result<bool>{false};
   const bool is_last = last && *last;
-  if (is_last && !office_.is_taken() && !topic_->is_deleted()) (void)try_to_take(office_.word());
+  const bool is_read_only = topic_->durable()->state() == DiskState::read_only;
+  if (is_last && !office_.is_taken() && !topic_->is_deleted() && !is_read_only)
+    (void)try_to_take(office_.word());
   const Deadline deadline{std::chrono::seconds{1}};
   while (office_.is_taken()) {
     auto written = office_.write();
     if (!written) {
-      if (written.error() != Errc::not_held && office_.is_own()) note_trouble(written.error());
+      handle(written.error());
       break;
     }
     if (*written != 0) continue;
+    // The next keeper is to find nothing that it would have to trust.
+    if (topic_->durable()->durability() != StoredDurability::os) {
+      if (auto synced = office_.sync_all(); !synced) {
+        handle(synced.error());
+        break;
+      }
+    }
     // Who is last may fill all holes; others leave what is behind an open claim to the next keeper.
     if (!is_last || !has_unwritten() || deadline.passed()) break;
     office_.look_after_holes();
   }
-  if (is_last && office_.is_taken() && !topic_->is_deleted() && !has_unwritten() &&
-      office_.close_files()) {
-    LEAT_CRASH_POINT("keeper:closed");
-    delete_window();
-    office_.leave();
+  if (is_last && office_.is_taken() && !topic_->is_deleted() && !has_unwritten()) {
+    if (auto closed = office_.close_files()) {
+      LEAT_CRASH_POINT("keeper:closed");
+      delete_window();
+      office_.leave();
+    } else {
+      handle(closed.error());
+    }
   }
   office_.hand_over();
   place_.attached.close();

@@ -65,6 +65,9 @@ class Office {
 
   // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
   // False if another process takes it.
+  //   no_space   the disk is full; try again later
+  //   io_error   with EMFILE or ENFILE: likewise. Otherwise writing or syncing failed for good
+  //   others     it failed for good
   Result<bool> take(std::uint64_t seen) {
     number_ = (seen >> 1) + 1;
     if (number_ > kMaxGeneration) return Errc::corrupt;
@@ -81,6 +84,8 @@ class Office {
     LEAT_CRASH_POINT("keeper:locked");
     if (!take_words()) return false;
     LEAT_CRASH_POINT("keeper:fenced");
+    // Told just before by the last keeper: nobody writes any more.
+    if (window_.state() == DiskState::read_only) return false;
     auto records = topic_.records_for_reading();
     if (!records) return records.error();
     records_ = *records;
@@ -95,14 +100,14 @@ class Office {
     LEAT_CRASH_POINT("keeper:in_office");
     lock_ = std::move(*lock);
     is_taken_ = true;
+    store_relaxed<Why::hint>(window_.header().syncing, 0U);
     store_relaxed<Why::hint>(window_.header().keeper_pid, static_cast<std::uint32_t>(::getpid()));
     return true;
   }
 
-  // Writes what is committed. Returns how many bytes.
+  // Writes what is committed, and syncs what is due. Returns how many bytes it wrote.
   //   not_held   another process has followed this one: the office is gone
-  //   no_space   the disk is full; try again later
-  //   others     writing failed for good
+  //   others     as for take()
   Result<std::uint64_t> write() {
     // Where this one reads, there may be nothing to write any more, which would tell it.
     if (!is_own()) return Errc::not_held;
@@ -112,7 +117,31 @@ class Office {
       if (!written) return written.error();
       bytes += *written;
     }
+    if (next_sync_ns() <= now_ns()) {
+      if (auto synced = sync_all(); !synced) return synced.error();
+    }
     return bytes;
+  }
+
+  // Syncs everything that was written. Errors as for write().
+  Result<void> sync_all() {
+    synced_ns_ = now_ns();
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      if (!is_unsynced(i)) continue;
+      if (auto synced = wait_for_disk([&] { return parts_[i].writer.sync(); }); !synced)
+        return synced;
+      LEAT_CRASH_POINT("keeper:synced");
+      if (auto told = tell_durable(i); !told) return told;
+    }
+    return {};
+  }
+
+  // When a sync is due, in ns on the monotonic clock; kNever as long as nobody waits for one.
+  static constexpr std::int64_t kNever = INT64_MAX;
+  std::int64_t next_sync_ns() const noexcept {
+    std::int64_t next = kNever;
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) next = std::min(next, next_sync_ns(i));
+    return next;
   }
 
   // Fills holes that dead publishers left where the committed prefix ends.
@@ -131,7 +160,7 @@ class Office {
   bool has_work() const noexcept {
     for (const Part& part : parts_)
       if (part.prefix.has_more()) return true;
-    return false;
+    return next_sync_ns() <= now_ns();
   }
 
   // Lets another process go on in the same file. Nothing must be in the middle of being written.
@@ -185,6 +214,7 @@ class Office {
     CommittedPrefix prefix;
     HoleWatch hole;
     SegmentName checkpointed;  // The file that the checkpoint names.
+    std::uint64_t unsynced = 0;  // bytes written since the last sync, or more
   };
 
   static std::int64_t number_of(std::uint64_t word) noexcept {
@@ -232,18 +262,33 @@ class Office {
     return {};
   }
 
-  // After a keeper that died, or was stopped: begins new files at `written`. Whatever the others
-  // have written or will write from there on does not count, because these files are later ones.
+  // After a keeper that died, or was stopped: begins new files. Whatever the others have written or will
+  // write from there on does not count, because these files are later ones.
+  //   os        They begin at `written`, because nothing before is kept in memory. What the last keeper
+  //             did not sync is synced first.
+  //   others    They begin at `durable`, and what follows is written again: if a sync of the last keeper
+  //             failed, another one might wrongly succeed.
   Result<void> follow() {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return lists.error();
+    const bool is_os = window_.durability() == StoredDurability::os;
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
-      const std::uint64_t written = window_.written(i);
-      if (auto synced = sync_before(written, window_.durable(i), (*lists)[i]); !synced)
-        return synced;
-      add_part(i).writer.begin(number_, written, end_before(i, written), written == 0);
+      const std::uint64_t from = window_.kept_from(i);
+      if (is_os) {
+        auto synced =
+            wait_for_disk([&] { return sync_before(from, window_.durable(i), (*lists)[i]); });
+        if (!synced) return synced;
+      } else if (!set(window_.partition(i).written, from)) {
+        return Errc::not_held;
+      }
+      LEAT_CRASH_POINT("keeper:set_back");
+      add_part(i).writer.begin(number_, from, end_before(i, from), from == 0);
     }
-    return disk_.sync_directory(directory_);
+    if (auto synced = wait_for_disk([&] { return disk_.sync_directory(directory_); }); !synced)
+      return synced;
+    for (std::uint32_t i = 0; i < parts_.size(); ++i)
+      if (auto told = tell_durable(i); !told) return told;
+    return {};
   }
 
   // Where the frames before `written` end: there, unless the window began behind lost offsets and
@@ -266,12 +311,52 @@ class Office {
     return {};
   }
 
+  bool is_unsynced(std::uint32_t index) const noexcept {
+    return window_.durable(index) < parts_[index].writer.end_offset();
+  }
+
+  // fsync: at once. interval: as long after the last sync began; earlier before the window is full.
+  // Any: when somebody wants it.
+  std::int64_t next_sync_ns(std::uint32_t index) const noexcept {
+    constexpr std::int64_t kNow = 0;
+    if (!is_unsynced(index)) return kNever;
+    if (window_.durability() == StoredDurability::fsync || window_.is_wanted(index)) return kNow;
+    if (window_.durability() == StoredDurability::os) return kNever;
+    if (parts_[index].unsynced >= topic_.geometry().partition_size() / 4) return kNow;
+    return synced_ns_ + window_.sync_interval_ns();
+  }
+
+  // Tells those who wait how much is on the medium.
+  Result<void> tell_durable(std::uint32_t index) noexcept {
+    Part& part = parts_[index];
+    const std::uint64_t durable = part.writer.durable_offset();
+    if (window_.durable(index) >= durable) return {};
+    // [sync] seq_cst: before the sleepers' bits are read.
+    if (!move(window_.partition(index).durable, durable)) return Errc::not_held;
+    LEAT_CRASH_POINT("keeper:told_durable");
+    part.unsynced = 0;
+    SharedTopic::wake(window_.header().durable_wake);
+    SharedTopic::wake(topic_.header().data_wake);
+    SharedTopic::wake(topic_.header().space_wake);
+    return {};
+  }
+
+  // Calls `work`, which waits for the disk, and tells others that this may take long.
+  template <class Work>
+  Result<void> wait_for_disk(const Work& work) {
+    store_relaxed<Why::hint>(window_.header().syncing, 1U);
+    auto done = work();
+    store_relaxed<Why::hint>(window_.header().syncing, 0U);
+    return done;
+  }
+
   Part& add_part(std::uint32_t partition) {
     if (partition == 0) parts_.clear();
     return parts_.emplace_back(Part{SegmentWriter{disk_, directory_, manifest_.topic, partition},
                                     CommittedPrefix{topic_, partition, records_},
                                     {},
-                                    {}});
+                                    {},
+                                    0});
   }
 
   Result<void> begin_reading() {
@@ -290,15 +375,20 @@ class Office {
       auto piece = part.prefix.next();
       if (!piece) return piece.error();
       if (piece->bytes.empty()) break;
-      if (auto appended = part.writer.append(piece->facts, piece->bytes); !appended) {
+      const auto append = [&] { return part.writer.append(piece->facts, piece->bytes); };
+      auto appended =
+          part.writer.ends_file(piece->bytes.size()) ? wait_for_disk(append) : append();
+      if (!appended) {
         part.prefix.take_back(*piece);
         return appended.error();
       }
       LEAT_CRASH_POINT("keeper:written");
       if (!move(window_.partition(index).written, part.prefix.offset())) return Errc::not_held;
       LEAT_CRASH_POINT("keeper:told");
-      SharedTopic::wake(topic_.header().space_wake);
+      if (window_.durability() == StoredDurability::os)
+        SharedTopic::wake(topic_.header().space_wake);
       bytes += piece->bytes.size();
+      part.unsynced += piece->bytes.size();
       if (auto noted = note_progress(index); !noted) return noted.error();
     }
     return bytes;
@@ -308,12 +398,11 @@ class Office {
   Result<void> note_progress(std::uint32_t index) {
     Part& part = parts_[index];
     const SegmentWriter::Synced& synced = part.writer.synced();
-    if (synced.file.generation != 0 && !move(window_.partition(index).durable, synced.end_offset))
-      return Errc::not_held;
+    if (auto told = tell_durable(index); !told) return told;
     const std::uint64_t reserved = checkpoint_->value().partitions[index].reserved_offset;
     const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
     if (!is_new_file && part.writer.end_offset() + 2 * window_offsets() < reserved) return {};
-    return store_checkpoint(false);
+    return wait_for_disk([&] { return store_checkpoint(false); });
   }
 
   Result<void> store_checkpoint(bool is_closed) {
@@ -361,6 +450,7 @@ class Office {
   LockFile lock_;  // The keeper's byte, while in office.
   std::uint64_t number_ = 0;
   bool is_taken_ = false;
+  std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due at once.
   std::vector<Part> parts_;
   Participant repairer_;
   std::optional<CheckpointFile> checkpoint_;

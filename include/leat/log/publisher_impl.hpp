@@ -7,7 +7,9 @@
 #include <span>
 
 #include "leat/base/config.hpp"
+#include "leat/log/durable_wait.hpp"
 #include "leat/log/participants.hpp"
+#include "leat/log/wait_fd.hpp"
 #include "leat/topic.hpp"
 
 namespace leat::inline v0 {
@@ -16,6 +18,8 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   const detail::Geometry& geometry = topic_->geometry();
   if (options.partition && *options.partition >= geometry.partition_count)
     return Errc::invalid_argument;
+  const detail::DurableWindow* const window = topic_->durable();
+  if (options.acknowledge == Stage::durable && window == nullptr) return Errc::not_allowed;
   const bool exclusive = options.exclusive || (geometry.flags & detail::kSingleWriter) != 0;
   auto records = topic_->records_for_writing();
   if (!records) return records.error();
@@ -45,6 +49,8 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   publisher.max_payload_ = geometry.max_payload();
   publisher.exclusive_ = exclusive;
   publisher.timestamps_ = (geometry.flags & detail::kTimestamps) != 0;
+  publisher.waits_for_disk_ =
+      window != nullptr && options.acknowledge.value_or(detail::stage_of(*window)) == Stage::durable;
   publisher.home_partition_ =
       options.partition ? *options.partition
       : geometry.partition_count == 1
@@ -67,6 +73,64 @@ LEAT_INLINE Publisher::Publisher() noexcept = default;
 LEAT_INLINE Publisher::Publisher(Publisher&&) noexcept = default;
 LEAT_INLINE Publisher& Publisher::operator=(Publisher&&) noexcept = default;
 LEAT_INLINE Publisher::~Publisher() = default;
+
+[[gnu::noinline]] LEAT_INLINE Result<std::uint64_t> Publisher::wait_for_disk(const detail::PartitionWriter& writer,
+                                                           std::uint64_t first,
+                                                           const Deadline& deadline,
+                                                           const std::stop_token* stop) noexcept {
+  detail::SharedTopic& topic = participant_.topic();
+  const std::uint64_t until = writer.claimed_until();
+  last_offset_ = until - 1;
+  detail::request_sync(topic, writer.partition(), until);
+  const Error error = detail::await_durable(topic, writer.partition(), until, deadline, stop);
+  if (error.code != Errc::ok) return error;
+  return first;
+}
+
+LEAT_INLINE Result<void> Publisher::request_sync() noexcept {
+  if (participant_.forked()) return Errc::forked;
+  detail::SharedTopic& topic = participant_.topic();
+  if (topic.durable() == nullptr) return Errc::not_allowed;
+  for (const detail::PartitionWriter& writer : writers_)
+    detail::request_sync(topic, writer.partition(), writer.claimed_until());
+  return {};
+}
+
+LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
+                                          const std::stop_token& stop) noexcept {
+  if (auto requested = request_sync(); !requested) return requested;
+  for (const detail::PartitionWriter& writer : writers_)
+    if (writer.is_claim_open()) return Errc::busy;
+  for (const detail::PartitionWriter& writer : writers_) {
+    const Error error = detail::await_durable(participant_.topic(), writer.partition(),
+                                              writer.claimed_until(), deadline, &stop);
+    if (error.code != Errc::ok) return error;
+  }
+  return {};
+}
+
+LEAT_INLINE std::uint64_t Publisher::durable_offset(
+    std::optional<std::uint32_t> partition) noexcept {
+  const std::uint32_t which = partition.value_or(home_partition_);
+  if (participant_.forked() || which >= writers_.size()) return 0;
+  const detail::SharedTopic& topic = participant_.topic();
+  if (topic.durable() == nullptr) return 0;
+  if (durable_fd_ != nullptr) durable_fd_->arm_again();
+  return topic.durable()->durable(which);
+}
+
+LEAT_INLINE Result<int> Publisher::durable_fd() {
+  if (participant_.forked()) return Errc::forked;
+  if (participant_.topic().durable() == nullptr) return Errc::not_allowed;
+  if (durable_fd_ == nullptr) {
+    auto made = detail::WaitFd::start(participant_.shared_topic(),
+                                      &participant_.topic().durable()->header().durable_wake);
+    if (!made) return made.error();
+    durable_fd_ = std::move(*made);
+    durable_fd_->arm_again();
+  }
+  return durable_fd_->fd();
+}
 
 LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
     : publisher_{&publisher},

@@ -39,8 +39,10 @@ enum class CopyState : std::uint8_t { whole, overtaken, nonsense };
 
 class PartitionReader {
  public:
+  // `read`: what it is shown; `durable` only for durable topics, whose readers are all lossy.
   PartitionReader(SharedTopic& topic, std::uint32_t partition, std::uint32_t own_slot,
-                  const std::byte* records, ReaderMode mode, bool pin_in_place) noexcept;
+                  const std::byte* records, ReaderMode mode, bool pin_in_place,
+                  Stage read = Stage::committed) noexcept;
 
   // First of two steps to join: stores the cursor, before others can see the slot.
   void prepare(StartAt at) noexcept;
@@ -152,6 +154,8 @@ class PartitionReader {
   // Reads the next entry. False if there is none now, or if it left the files for the log.
   Result<bool> next_on_disk(StoredEntry& entry);
   Result<void> enter_disk(std::uint64_t offset);
+  bool has_more_on_disk() const noexcept;
+  bool may_enter_log() const noexcept;
   bool try_to_enter_log();
   // Whether a record is not to be skipped.
   bool is_wanted(const Record& record) noexcept {
@@ -200,6 +204,7 @@ class PartitionReader {
   [[gnu::noinline]] ReadOutcome deliver_copy(const RecordHeader& header, std::uint64_t kind,
                                              std::size_t& count, OnRecord&& on_record,
                                              OnEvent&& on_event) {
+    if (offset_ >= visible_until_ && !sees_further()) return ReadOutcome::stop;
     FoundRecord found;
     found.kind = kind;
     const std::byte* payload = nullptr;
@@ -236,6 +241,14 @@ class PartitionReader {
       on_event(Event{from, offset_ - from, reason, partition_});
     }
     return ReadOutcome::go_on;
+  }
+
+  // Stage durable: how far records are on the medium by now. Whether the next one is.
+  bool sees_further() noexcept;
+  // The same, without noting it.
+  bool is_visible() const noexcept;
+  bool has_record() const noexcept {
+    return granule_ < segment_granules_ && is_record_kind(segment_.kind(granule_, key_));
   }
 
   static GapReason gap_reason(RecordKind kind) noexcept {
@@ -322,6 +335,8 @@ class PartitionReader {
   std::optional<Event> pending_gap_;
   Errc failed_ = Errc::ok;            // Once set, every poll returns it.
   std::unique_ptr<DiskReader> disk_;  // Durable topics, while behind the window.
+  Stage read_;
+  std::uint64_t visible_until_;  // Only what is before is shown.
   std::uint64_t pinned_ = 0;          // The value of slot_->pin.
   std::vector<std::byte> copy_;       // Lossy: the record or batch being delivered.
   HoleWatch hole_;

@@ -30,11 +30,14 @@ LEAT_INLINE const Geometry& PartitionReader::geometry() const noexcept {
 
 LEAT_INLINE PartitionReader::PartitionReader(SharedTopic& topic, std::uint32_t partition,
                                              std::uint32_t own_slot, const std::byte* records,
-                                             ReaderMode mode, bool pin_in_place) noexcept
+                                             ReaderMode mode, bool pin_in_place,
+                                             Stage read) noexcept
     : topic_{&topic},
       view_{topic.partition(partition)},
       slot_{&view_.slots[own_slot]},
       records_{records + view_.records_offset},
+      read_{read},
+      visible_until_{read == Stage::durable ? 0 : ~std::uint64_t{0}},
       key_{topic.geometry().key},
       segment_granules_{topic.geometry().segment_granules},
       partition_{partition},
@@ -111,10 +114,9 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
 }
 
 LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
-  if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok || disk_ != nullptr) return true;
-  if (granule_ < geometry().segment_granules) {
-    if (is_record_kind(segment_.kind(granule_, key_))) return true;
-  }
+  if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
+  if (disk_ != nullptr) return has_more_on_disk() || may_enter_log();
+  if (has_record() && is_visible()) return true;
   if (is_evicted() || is_overtaken()) return true;
   const SegmentEntry& next = view_.entry(segment_.number + 1);
   return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits == segment_.number + 1 &&
@@ -122,7 +124,7 @@ LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
 }
 
 LEAT_INLINE bool PartitionReader::has_hole() const noexcept {
-  return disk_ == nullptr && has_hole_at(geometry(), view_, place());
+  return disk_ == nullptr && !has_record() && has_hole_at(geometry(), view_, place());
 }
 
 LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
@@ -138,6 +140,15 @@ LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
   if (is_evicted() || is_overtaken()) return {};
   if (!looked) failed_ = looked.error().code;  // The next poll returns it.
   return looked;
+}
+
+LEAT_INLINE bool PartitionReader::sees_further() noexcept {
+  visible_until_ = topic_->durable()->durable(partition_);
+  return offset_ < visible_until_;
+}
+
+LEAT_INLINE bool PartitionReader::is_visible() const noexcept {
+  return offset_ < visible_until_ || offset_ < topic_->durable()->durable(partition_);
 }
 
 LEAT_INLINE void PartitionReader::unpin() noexcept {
@@ -275,20 +286,28 @@ LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset) {
 }
 
 LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
-  if (try_to_enter_log()) return false;
-  auto more = disk_->next(entry, topic_->durable()->written(partition_));
+  if (may_enter_log() && try_to_enter_log()) return false;
+  auto more = disk_->next(entry, topic_->durable()->readable(partition_, read_));
   if (more) offset_ = disk_->offset();
   return more;
 }
 
-// Goes on in memory, unless publishers would overtake it there again soon.
-LEAT_INLINE bool PartitionReader::try_to_enter_log() {
+LEAT_INLINE bool PartitionReader::has_more_on_disk() const noexcept {
+  return disk_->offset() < topic_->durable()->readable(partition_, read_);
+}
+
+// Whether to go on in memory: when nothing more is on disk, or publishers would not overtake it there
+// again soon.
+LEAT_INLINE bool PartitionReader::may_enter_log() const noexcept {
   const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
   const std::uint64_t current = load_acquire<Edge::segment_open>(view_.control->current);
-  auto middle = find_segment(*topic_, view_, oldest + (current - oldest) / 2);
+  const std::uint64_t number = has_more_on_disk() ? oldest + (current - oldest) / 2 : oldest;
+  auto segment = find_segment(*topic_, view_, number);
+  return segment && segment->base_offset <= disk_->offset();  // Else it was retired meanwhile.
+}
+
+LEAT_INLINE bool PartitionReader::try_to_enter_log() {
   const std::uint64_t offset = disk_->offset();
-  if (!middle) return false;  // It was retired meanwhile.
-  if (offset < middle->base_offset && offset < topic_->durable()->written(partition_)) return false;
   const std::uint64_t skip_until = skip_until_;
   const std::unique_ptr<DiskReader> disk = std::move(disk_);
   if (auto settled = settle(StartAt::offset, offset); !settled) {

@@ -322,7 +322,7 @@ class Roller {
     return false;
   }
 
-  // Durable topics: whether a segment that is not the current one can be read from disk.
+  // Durable topics: whether a segment that is not the current one is as safe on disk as it has to be.
   bool is_on_disk(std::uint64_t segment) const noexcept {
     const DurableWindow* const durable = topic_.durable();
     if (durable == nullptr) return true;
@@ -332,7 +332,7 @@ class Roller {
       // Its entry describes a later one: it was retired, and so was on disk.
       return load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits > segment + 1;
     }
-    return load_relaxed<Why::stored_before>(next.base_offset) <= durable->written(partition_);
+    return load_relaxed<Why::stored_before>(next.base_offset) <= durable->kept_from(partition_);
   }
 
   bool is_pinned(std::uint64_t segment) const noexcept {

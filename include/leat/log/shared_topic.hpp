@@ -273,6 +273,7 @@ class SharedTopic {
   void wake_everybody() noexcept {
     raise(header_->data_wake);
     raise(header_->space_wake);
+    if (durable_) raise(durable_->header().durable_wake);
   }
 
  private:

@@ -10,6 +10,7 @@
 #include "leat/base/config.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/durable_topic.hpp"
+#include "leat/log/durable_wait.hpp"
 #include "leat/log/shrink.hpp"
 #include "leat/os/event.hpp"
 #include "leat/topic.hpp"
@@ -27,6 +28,28 @@ LEAT_INLINE std::uint64_t Topic::min_capacity() const noexcept {
   const detail::Geometry& geometry = topic_->geometry();
   return geometry.grows() ? geometry.first_segments * geometry.segment_size
                           : geometry.partition_size();
+}
+LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline) const {
+  detail::DurableWindow* const window = topic_->durable();
+  if (window == nullptr) return Errc::not_allowed;
+  // Whichever keeper finds the office vacant writes everything from the durable mark on again.
+  detail::OwnedWord& trouble = window->header().trouble;
+  detail::OwnedWord seen = detail::read_owned(trouble);
+  while (window->state() == detail::DiskState::read_only) {
+    // [keeper] seq_cst: the next keeper sees that it may.
+    if (detail::compare_exchange_pair<detail::Edge::keeper>(
+            &trouble.value, {seen.value, seen.office}, {0, seen.office}))
+      break;
+    seen = detail::read_owned(trouble);
+  }
+  topic_->wake_everybody();
+  for (std::uint32_t i = 0; i < partitions(); ++i) {
+    const std::uint64_t end = detail::end_of_claims(*topic_, i);
+    detail::request_sync(*topic_, i, end);
+    const Error error = detail::await_durable(*topic_, i, end, deadline, nullptr);
+    if (error.code != Errc::ok) return error;
+  }
+  return {};
 }
 LEAT_INLINE void Topic::make_publishers_look() const noexcept { topic_->wake_everybody(); }
 LEAT_INLINE std::uint32_t Topic::partitions() const noexcept {
@@ -56,7 +79,9 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
   const bool make = !deadline.is_immediate() || detail::has_store(data_directory, name);
   auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
-  if (deadline.is_immediate()) return attach(*directory, name, directory_name, data_directory);
+  auto first = attach(*directory, name, directory_name, data_directory);
+  if (first || first.error().code != Errc::not_found || deadline.is_immediate()) return first;
+  // Not before it is needed: closing a watch takes the kernel some milliseconds.
   detail::DirectoryWatch watch{detail::directory_path(directory_name)};
   while (true) {
     auto topic = attach(*directory, name, directory_name, data_directory);
@@ -277,6 +302,11 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
 LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
                                                 const TopicOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
+  const std::int64_t interval_ns = options.sync_interval.count();
+  const bool is_interval = options.durable == Durability::interval;
+  if (is_interval ? interval_ns < detail::kMinSyncInterval || interval_ns > detail::kMaxSyncInterval
+                  : interval_ns != 0)
+    return Errc::invalid_argument;
   const bool makes_no_sense = options.policy == Policy::overwrite ||
                               options.policy == Policy::grow || options.retain_all ||
                               options.evict_after.count() != 0 || options.delete_when_unused;
@@ -294,7 +324,7 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   if (taken || taken.error() != Errc::not_found) return taken ? Error{Errc::exists} : taken.error();
   auto data = detail::open_data_directory(options.data_directory, true);
   if (!data) return data.error();
-  const detail::Manifest manifest = detail::manifest_of(*created, options.file_bytes);
+  const detail::Manifest manifest = detail::manifest_of(*created, options);
   auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
   if (!made) return made.error();
   auto topic = attach(*directory, name, options.directory, options.data_directory);

@@ -100,6 +100,8 @@ inline const char* name_of(ParticipantRole role) noexcept {
 inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   const DurableHeader& header = window.header();
   DurableInfo& durable = info.durable.emplace();
+  durable.durability = static_cast<Durability>(window.durability());
+  durable.sync_interval = std::chrono::nanoseconds{window.sync_interval_ns()};
   durable.directory = window.data_path();
   durable.state = window.trouble();
   durable.reason = durable.state == Errc::ok ? 0 : window.reason();

@@ -24,11 +24,12 @@ class WaitFd {
  public:
   using Handle = std::unique_ptr<WaitFd, DeleteWaitFd>;
 
-  static Result<Handle> start(std::shared_ptr<SharedTopic> topic) {
+  // Waits on the topic's data word, or on `word`, which the topic must keep mapped.
+  static Result<Handle> start(std::shared_ptr<SharedTopic> topic, std::uint32_t* word = nullptr) {
     EventFd fd;
     if (!fd) return last_system_error();
     const SignalsBlocked blocked;
-    return Handle{new WaitFd{std::move(topic), std::move(fd)}};
+    return Handle{new WaitFd{std::move(topic), word, std::move(fd)}};
   }
   ~WaitFd() {
     {
@@ -73,6 +74,13 @@ class WaitFd {
     if (is_deaf) SharedTopic::raise(topic_->header().data_wake);
   }
 
+  // For a word of one's own: makes it unreadable until the word is woken after this call.
+  void arm_again() {
+    drain();
+    // [sleeping] seq_cst: the bit is set before the caller looks.
+    arm(fetch_or<Edge::sleeping>(*word_, kSleeping) | kSleeping, false, false);
+  }
+
  private:
   friend struct DeleteWaitFd;
   struct Signal {
@@ -80,8 +88,11 @@ class WaitFd {
     void operator()() const noexcept { wait_fd->fd_.signal(); }
   };
 
-  WaitFd(std::shared_ptr<SharedTopic> topic, EventFd fd)
-      : topic_{std::move(topic)}, fd_{std::move(fd)}, helper_{[this] { run(); }} {}
+  WaitFd(std::shared_ptr<SharedTopic> topic, std::uint32_t* word, EventFd fd)
+      : topic_{std::move(topic)},
+        word_{word},
+        fd_{std::move(fd)},
+        helper_{[this] { run(); }} {}
 
   void run() {
     std::unique_lock lock{mutex_};
@@ -94,8 +105,13 @@ class WaitFd {
       sleeps_for_ever_ = !look_again;
       lock.unlock();
       const SharedTopic::Sleep sleep{topic_.get(), value};
-      SharedTopic::sleep_for_data(
-          {&sleep, 1}, look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never());
+      const Deadline until =
+          look_again ? Deadline{std::chrono::milliseconds{2}} : Deadline::never();
+      if (word_ != nullptr) {
+        futex_wait(*word_, value, until);
+      } else {
+        SharedTopic::sleep_for_data({&sleep, 1}, until);
+      }
       fd_.signal();
       lock.lock();
       sleeps_for_ever_ = false;
@@ -103,6 +119,7 @@ class WaitFd {
   }
 
   std::shared_ptr<SharedTopic> topic_;
+  std::uint32_t* word_;  // Null: the topic's data word.
   EventFd fd_;
   std::stop_token stop_;
   std::optional<std::stop_callback<Signal>> on_stop_;  // Behind fd_, which it uses.

@@ -29,7 +29,9 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       claim_number_{load_relaxed<Why::own>(slot_->phase) & ~kPhaseMask},
       partition_{partition},
       own_slot_{own_slot},
-      exclusive_{exclusive} {
+      exclusive_{exclusive},
+      looks_first_{topic.durable() != nullptr ? kIsDurable : std::uint8_t{0}},
+      durable_{topic.durable()} {
   if (exclusive) announce_exclusive();
 }
 

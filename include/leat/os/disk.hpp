@@ -33,7 +33,9 @@ class Disk {
   static constexpr std::size_t kMaxParts = 4;  // of one write()
 
   // The operating system's own files.
-  static Disk& system() noexcept;
+  static Disk& system() noexcept { return *in_use(); }
+  // Puts another one in its place, for tests; null: puts it back. Before any topic is open.
+  static void replace_system(Disk* other) noexcept;
 
   virtual ~Disk() = default;
 
@@ -114,14 +116,15 @@ class Disk {
 
   // Returns once the file's data, and its size, are on the medium. After an error nobody knows
   // what is, and a second call may wrongly succeed: never retry.
+  //   io_error   whatever the reason is, a full disk too: no error of a sync may pass for another
   virtual Result<void> sync(int file) noexcept {
-    if (::fdatasync(file) != 0) return last_system_error();
+    if (::fdatasync(file) != 0) return Error{Errc::io_error, errno};
     return {};
   }
 
   // The same for the names in a directory.
   virtual Result<void> sync_directory(int directory) noexcept {
-    if (::fsync(directory) != 0) return last_system_error();
+    if (::fsync(directory) != 0) return Error{Errc::io_error, errno};
     return {};
   }
 
@@ -144,11 +147,20 @@ class Disk {
     if (::unlinkat(directory, name, 0) != 0) return last_system_error();
     return {};
   }
+
+ private:
+  static Disk*& in_use() noexcept;
 };
 
-inline Disk& Disk::system() noexcept {
-  static Disk disk;
+inline Disk*& Disk::in_use() noexcept {
+  static Disk system;
+  static Disk* disk = &system;
   return disk;
+}
+
+inline void Disk::replace_system(Disk* other) noexcept {
+  static Disk* const system = in_use();
+  in_use() = other != nullptr ? other : system;
 }
 
 }  // namespace leat::inline v0::detail

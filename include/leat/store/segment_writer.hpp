@@ -6,7 +6,7 @@
 //     writer.sync();                                // now durable_offset() == end_offset()
 //
 // After an error nothing of the call counts, and a later call writes over it. Only after a failed
-// sync() nothing may be appended any more: what the medium has is unknown.
+// sync, also of a file that was full, nothing can be appended any more: what the medium has is unknown.
 #pragma once
 
 #include <algorithm>
@@ -51,6 +51,7 @@ class SegmentWriter {
     file_ = {};
     name_ = {};
     synced_ = {};
+    failed_ = {};
     generation_ = generation;
     end_offset_ = durable_offset_ = base_offset;
     previous_end_ = previous_end;
@@ -82,7 +83,8 @@ class SegmentWriter {
   Result<void> append(const FrameFacts& facts, std::span<const std::byte> bytes) {
     LEAT_ASSERT(facts.first_offset == end_offset_ && bytes.size() % kGranule == 0);
     const std::uint64_t size = padded_frame(bytes.size());
-    if (file_ && at_ > sizeof(SegmentHeader) && at_ + size > file_bytes_) {
+    if (failed_.code != Errc::ok) return failed_;
+    if (ends_file(bytes.size())) {
       if (auto done = finish_file(); !done) return done;
     }
     if (!file_) {
@@ -112,14 +114,22 @@ class SegmentWriter {
     return {};
   }
 
-  // Returns once everything appended is on the medium. After an error it is never tried again.
+  // Whether a frame of so many log bytes ends the file, which waits for the disk.
+  bool ends_file(std::uint64_t bytes) const noexcept {
+    return file_ && at_ > sizeof(SegmentHeader) && at_ + padded_frame(bytes) > file_bytes_;
+  }
+
+  // Returns once everything appended is on the medium.
+  //   io_error   whatever failed; then nothing may be appended any more, and this returns it again
   Result<void> sync() {
+    if (failed_.code != Errc::ok) return failed_;
     if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
     const Synced now{name_, at_, end_offset_, newest_ms_};
-    if (auto synced = disk_->sync(file_.get()); !synced) return synced;
+    if (auto synced = disk_->sync(file_.get()); !synced) return failed_ = synced.error();
     LEAT_CRASH_POINT("store:file_synced");
     if (has_new_name_) {
-      if (auto synced = disk_->sync_directory(directory_); !synced) return synced;
+      if (auto synced = disk_->sync_directory(directory_); !synced)
+        return failed_ = synced.error();
       has_new_name_ = false;
     }
     synced_ = now;
@@ -226,6 +236,7 @@ class SegmentWriter {
   std::int64_t newest_ms_ = kNoTimestamp;
   Synced synced_;
   bool has_new_name_ = false;  // The file's name is not on the medium yet.
+  Error failed_;               // of a sync
 };
 
 }  // namespace leat::inline v0::detail

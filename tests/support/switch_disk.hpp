@@ -1,0 +1,69 @@
+// A disk whose calls fail, or wait, while a test wants them to; and the operating system's disk for as long
+// as the object lives.
+//
+//     SwitchDisk disk;                       // before any durable topic is open
+//     disk.fail_syncs(EIO);
+//     …
+//     disk.mend();
+//
+// Any thread may call any function. Its calls are those of all durable topics of this process.
+#pragma once
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include "leat/os/disk.hpp"
+
+namespace leat::testing {
+
+class SwitchDisk : public detail::Disk {
+ public:
+  SwitchDisk() { Disk::replace_system(this); }
+  ~SwitchDisk() override { Disk::replace_system(nullptr); }
+  SwitchDisk(const SwitchDisk&) = delete;
+  SwitchDisk& operator=(const SwitchDisk&) = delete;
+
+  void fail_syncs(int error) noexcept { sync_error_ = error; }
+  void fail_writes(int error) noexcept { write_error_ = error; }
+  void fail_opens(int error) noexcept { open_error_ = error; }
+  void mend() noexcept { sync_error_ = write_error_ = open_error_ = 0; }
+  // Syncs take as long as this, and then go on.
+  void hold_syncs(bool on) noexcept { holds_ = on; }
+  std::uint64_t syncs() const noexcept { return syncs_; }
+  bool is_holding() const noexcept { return held_ != 0; }
+
+  Result<detail::Fd> open(int directory, const char* name, int flags,
+                          ::mode_t mode) noexcept override {
+    if (open_error_ != 0) return error_of(open_error_);
+    return Disk::open(directory, name, flags, mode);
+  }
+  Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept override {
+    if (write_error_ != 0) return error_of(write_error_);
+    return Disk::write(file, parts, at);
+  }
+  Result<void> sync(int file) noexcept override {
+    ++syncs_;
+    ++held_;
+    while (holds_) std::this_thread::sleep_for(std::chrono::microseconds{100});
+    --held_;
+    if (const int number = sync_error_; number != 0) return Error{Errc::io_error, number};
+    return Disk::sync(file);
+  }
+
+ private:
+  static Error error_of(int number) noexcept {
+    errno = number;
+    return last_system_error();
+  }
+  std::atomic<int> sync_error_ = 0;
+  std::atomic<int> write_error_ = 0;
+  std::atomic<int> open_error_ = 0;
+  std::atomic<bool> holds_ = false;
+  std::atomic<std::uint64_t> syncs_ = 0;
+  std::atomic<int> held_ = 0;
+};
+
+}  // namespace leat::testing

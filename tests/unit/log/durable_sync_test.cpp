@@ -1,0 +1,524 @@
+// When records of a durable topic are on the medium, who waits for that, and what happens when it fails. If
+// these failed, an acknowledged record could be lost with the machine, or a failed disk go unnoticed.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+#include "support/switch_disk.hpp"
+
+namespace leat::testing {
+namespace {
+
+class DurableSync : public ::testing::Test {
+ protected:
+  DurableSync() {
+    std::filesystem::create_directories(temp_.path() + "/topics");
+    std::filesystem::create_directories(temp_.path() + "/data");
+  }
+  // A window of 64 KiB in segments of 8 KiB.
+  TopicOptions options(Durability durable) const {
+    return {.capacity_bytes = 64 << 10,
+            .segment_bytes = 8 << 10,
+            .directory = temp_.path() + "/topics",
+            .durable = durable,
+            .sync_interval = durable == Durability::interval ? 20ms : 0ms,
+            .file_bytes = 256 << 10,
+            .data_directory = temp_.path() + "/data"};
+  }
+  Topic create(Durability durable) const { return create(options(durable)); }
+  Topic create(const TopicOptions& wanted) const {
+    auto topic = Topic::create("d", wanted);
+    EXPECT_TRUE(topic) << describe(topic.error());
+    return std::move(*topic);
+  }
+  Result<Topic> open() const {
+    return Topic::open("d", Deadline::immediate(), temp_.path() + "/topics", {},
+                       temp_.path() + "/data");
+  }
+  static Publisher publisher_of(const Topic& topic, const PublisherOptions& wanted = {}) {
+    auto publisher = topic.publisher(wanted);
+    EXPECT_TRUE(publisher) << describe(publisher.error());
+    return std::move(*publisher);
+  }
+  static std::uint64_t durable_of(const Topic& topic) { return topic.info().partitions[0].durable; }
+  static bool wait_until(const std::function<bool()>& condition) {
+    for (const Deadline deadline{kPatience}; !condition();) {
+      if (deadline.passed()) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+  // Texts of all records; "gap" for a gap.
+  static std::vector<std::string> read(const Topic& topic, std::uint64_t until,
+                                       std::optional<Stage> stage = {}) {
+    std::vector<std::string> lines;
+    auto subscriber = topic.subscriber({.from = From::beginning, .read = stage});
+    EXPECT_TRUE(subscriber) << describe(subscriber.error());
+    if (!subscriber) return lines;
+    subscriber->on_event([&](const Event& event) {
+      lines.push_back(std::string{"gap "} + name_of(event.reason));
+    });
+    while (subscriber->offset() < until) {
+      auto record = subscriber->receive(kPatience);
+      EXPECT_TRUE(record) << describe(record.error());
+      if (!record) break;
+      lines.emplace_back(record->text());
+    }
+    return lines;
+  }
+
+  TemporaryDirectory temp_;
+  SwitchDisk disk_;
+};
+
+TEST_F(DurableSync, FsyncReturnsWhenTheRecordIsOnTheMedium) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    const std::uint64_t syncs = disk_.syncs();
+    ASSERT_EQ(*publisher.publish(std::to_string(i)), i);
+    EXPECT_GT(publisher.durable_offset(), i);
+    EXPECT_GT(disk_.syncs(), syncs);
+    EXPECT_EQ(publisher.last_offset(), i);
+  }
+}
+
+TEST_F(DurableSync, FsyncWaitsForTheDisk) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("first"));
+  auto subscriber = topic.subscriber();
+  auto impatient = topic.subscriber({.read = Stage::committed});
+  ASSERT_TRUE(subscriber && impatient);
+  disk_.hold_syncs(true);
+  auto late = publisher.publish("x", 50ms);
+  EXPECT_EQ(late.error(), Errc::not_durable);
+  EXPECT_EQ(publisher.last_offset(), 1U);
+  EXPECT_EQ(impatient->receive(kPatience)->text(), "x");
+  EXPECT_EQ(subscriber->receive(50ms).error(), Errc::timeout);
+  EXPECT_EQ(durable_of(topic), 1U);
+  disk_.hold_syncs(false);
+  EXPECT_EQ(subscriber->receive(kPatience)->text(), "x");
+  EXPECT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(publisher.durable_offset(), 2U);
+}
+
+// All who wait are acknowledged by the next sync.
+TEST_F(DurableSync, OneSyncIsForManyPublishers) {
+  const Topic topic = create(Durability::fsync);
+  ASSERT_TRUE(publisher_of(topic).publish("first"));
+  const std::uint64_t before = disk_.syncs();
+  disk_.hold_syncs(true);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 16; ++i) {
+    threads.emplace_back([&] {
+      Publisher publisher = publisher_of(topic);
+      EXPECT_TRUE(publisher.publish("x", kPatience));
+    });
+  }
+  EXPECT_TRUE(wait_until([&] { return topic.info().partitions[0].end == 17; }));
+  disk_.hold_syncs(false);
+  threads.clear();
+  EXPECT_LE(disk_.syncs() - before, 4U);
+}
+
+TEST_F(DurableSync, IntervalSyncsWithoutBeingAsked) {
+  const Topic topic = create(Durability::interval);
+  Publisher publisher = publisher_of(topic);
+  for (int i = 0; i < 5; ++i) {
+    auto offset = publisher.publish("x");
+    ASSERT_TRUE(offset);
+    EXPECT_TRUE(wait_until([&] { return durable_of(topic) > *offset; }));
+  }
+}
+
+TEST_F(DurableSync, IntervalSyncsNoMoreOftenThanItIsTold) {
+  TopicOptions wanted = options(Durability::interval);
+  wanted.sync_interval = 1h;
+  wanted.capacity_bytes = 8 << 20;
+  wanted.segment_bytes = 1 << 20;
+  const Topic topic = create(wanted);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("first"));  // Nothing was synced before: at once.
+  ASSERT_TRUE(wait_until([&] { return durable_of(topic) == 1; }));
+  ASSERT_TRUE(publisher.publish("second"));  // A checkpoint is stored behind it, which is synced.
+  ASSERT_TRUE(publisher.flush(kPatience));
+  const std::uint64_t syncs = disk_.syncs();
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(publisher.publish("x"));
+  ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 102; }));
+  std::this_thread::sleep_for(20ms);
+  EXPECT_EQ(disk_.syncs(), syncs);
+  EXPECT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(durable_of(topic), 102U);
+}
+
+// Otherwise publishers would wait for the interval whenever the window is full.
+TEST_F(DurableSync, IntervalSyncsBeforeTheWindowIsFull) {
+  TopicOptions wanted = options(Durability::interval);
+  wanted.sync_interval = 1h;
+  const Topic topic = create(wanted);
+  Publisher publisher = publisher_of(topic);
+  for (int i = 0; i < 1000; ++i)
+    ASSERT_TRUE(publisher.publish(std::string(1000, 'x'), kPatience)) << i;
+}
+
+TEST_F(DurableSync, WithOsOnlyWhoAsksIsSynced) {
+  const Topic topic = create(Durability::os);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("x"));
+  ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 1; }));
+  std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(durable_of(topic), 0U);
+  ASSERT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(durable_of(topic), 1U);
+  Publisher patient = publisher_of(topic, {.acknowledge = Stage::durable});
+  ASSERT_EQ(*patient.publish("y", kPatience), 1U);
+  EXPECT_EQ(durable_of(topic), 2U);
+  ASSERT_TRUE(publisher.publish("z"));
+  ASSERT_TRUE(publisher.request_sync());
+  EXPECT_TRUE(wait_until([&] { return publisher.durable_offset() == 3; }));
+}
+
+TEST_F(DurableSync, ABatchIsAcknowledgedAsAWhole) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic, {.exclusive = true});
+  Batch batch = std::move(*publisher.batch());
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(batch.add("x"));
+  ASSERT_EQ(*batch.commit(kPatience), 0U);
+  EXPECT_EQ(publisher.durable_offset(), 10U);
+  EXPECT_EQ(publisher.last_offset(), 9U);
+  disk_.hold_syncs(true);
+  for (int i = 0; i < 10; ++i) ASSERT_TRUE(batch.add("y"));
+  EXPECT_EQ(batch.commit(20ms).error(), Errc::not_durable);
+  EXPECT_EQ(batch.count(), 0U);  // It is published.
+  disk_.hold_syncs(false);
+  EXPECT_EQ(read(topic, 20).size(), 20U);
+}
+
+TEST_F(DurableSync, AClaimDoesNotWaitButFlushDoes) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  disk_.hold_syncs(true);
+  auto claim = publisher.try_claim(1);
+  ASSERT_TRUE(claim);
+  EXPECT_EQ(publisher.flush(kPatience).error(), Errc::busy);
+  claim->payload()[0] = std::byte{'x'};
+  ASSERT_TRUE(claim->commit());
+  EXPECT_EQ(publisher.flush(20ms).error(), Errc::not_durable);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_EQ(publisher.flush(Deadline::never(), stop.get_token()).error(), Errc::not_durable);
+  disk_.hold_syncs(false);
+  EXPECT_TRUE(publisher.flush(kPatience));
+}
+
+// Its own records are settled: what others claim behind them does not matter.
+TEST_F(DurableSync, FlushWaitsForNobodysLaterClaim) {
+  const Topic topic = create(Durability::os);
+  Publisher publisher = publisher_of(topic);
+  Publisher other = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("x"));
+  auto open = other.try_claim(10);
+  ASSERT_TRUE(open);
+  EXPECT_TRUE(publisher.flush(kPatience));
+  // An earlier one does.
+  ASSERT_TRUE(publisher.publish("y"));
+  EXPECT_EQ(publisher.flush(20ms).error(), Errc::not_durable);
+  ASSERT_TRUE(open->commit());
+  EXPECT_TRUE(publisher.flush(kPatience));
+}
+
+TEST_F(DurableSync, ADescriptorTellsThatMoreIsDurable) {
+  const Topic topic = create(Durability::os);
+  Publisher publisher = publisher_of(topic);
+  auto fd = publisher.durable_fd();
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(publisher.durable_offset(), 0U);
+  const auto is_readable = [&](int ms) {
+    ::pollfd entry{*fd, POLLIN, 0};
+    return ::poll(&entry, 1, ms) == 1;
+  };
+  ASSERT_TRUE(publisher.publish("x"));
+  EXPECT_FALSE(is_readable(20));
+  ASSERT_TRUE(publisher.request_sync());
+  for (std::uint64_t durable = 0; durable != 1; durable = publisher.durable_offset())
+    ASSERT_TRUE(is_readable(20'000));
+  ASSERT_TRUE(publisher.publish("y"));
+  EXPECT_FALSE(is_readable(20));
+}
+
+// A publisher that waits here need not know which process syncs.
+TEST_F(DurableSync, AnotherProcessSyncs) {
+  Child keeper{[&]() -> int {
+    auto topic = Topic::create("d", options(Durability::fsync));
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher();
+    CHILD_CHECK_OK(publisher->publish("x"));
+    for (;;) ::pause();
+  }};
+  ASSERT_TRUE(wait_until([&] {
+    auto topic = open();
+    return topic && topic->info().partitions[0].durable == 1;
+  }));
+  auto topic = open();
+  Publisher publisher = publisher_of(*topic);
+  const std::uint64_t syncs = disk_.syncs();
+  for (std::uint64_t i = 1; i < 10; ++i) ASSERT_EQ(*publisher.publish("y", kPatience), i);
+  EXPECT_EQ(disk_.syncs(), syncs);
+  keeper.signal(SIGKILL);
+  keeper.wait();
+  for (std::uint64_t i = 10; i < 20; ++i) ASSERT_EQ(*publisher.publish("z", kPatience), i);
+  EXPECT_GT(disk_.syncs(), syncs);
+  EXPECT_EQ(read(*topic, 20).size(), 20U);
+}
+
+// The keeper dies between writing and syncing, and nobody publishes any more.
+TEST_F(DurableSync, AFollowerSyncsWhatADeadKeeperDidNot) {
+  for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
+    SCOPED_TRACE(static_cast<int>(durable));
+    TopicOptions wanted = options(durable);
+    if (durable == Durability::interval) wanted.sync_interval = 200ms;
+    Child keeper{[&]() -> int {
+      disk_.hold_syncs(false);
+      auto topic = Topic::create("d", wanted);
+      CHILD_CHECK_OK(topic);
+      auto publisher = topic->publisher({.acknowledge = Stage::committed});
+      CHILD_CHECK_OK(publisher->publish("first"));
+      CHILD_CHECK_OK(publisher->flush());
+      disk_.hold_syncs(durable == Durability::fsync);
+      for (int i = 0; i < 10; ++i) CHILD_CHECK_OK(publisher->publish("x"));
+      for (;;) ::pause();
+    }};
+    ASSERT_TRUE(wait_until([&] {
+      auto topic = open();
+      return topic && topic->info().partitions[0].end == 11;
+    }));
+    auto topic = open();
+    ASSERT_TRUE(topic);
+    keeper.signal(SIGKILL);
+    keeper.wait();
+    if (durable == Durability::os) {
+      Publisher publisher = publisher_of(*topic, {.acknowledge = Stage::durable});
+      ASSERT_TRUE(publisher.publish("last", kPatience));
+      EXPECT_EQ(durable_of(*topic), 12U);
+    } else {
+      EXPECT_TRUE(wait_until([&] { return durable_of(*topic) == 11; })) << durable_of(*topic);
+    }
+    EXPECT_EQ(read(*topic, 11).size(), 11U);
+    topic = Errc::closed;
+    ASSERT_TRUE(Topic::delete_topic(
+        "d", {.directory = wanted.directory, .data_directory = wanted.data_directory}));
+  }
+}
+
+// ---- Errors ---------------------------------------------------------------------------------------
+
+TEST_F(DurableSync, AFailedSyncMakesTheTopicReadOnlyForEverybodyAtOnce) {
+  for (const int number : {EIO, ENOSPC}) {  // Of a sync, a full disk is no better.
+    SCOPED_TRACE(number);
+    const Topic topic = create(Durability::fsync);
+    Publisher publisher = publisher_of(topic);
+    ASSERT_TRUE(publisher.publish("before"));
+    disk_.fail_syncs(number);
+    auto waiting = publisher.publish("unknown", kPatience);
+    EXPECT_EQ(waiting.error(), Errc::io_error);
+    EXPECT_EQ(waiting.error().system_error, number);
+    EXPECT_EQ(publisher.last_offset(), 1U);
+    disk_.mend();  // No sync is retried.
+    auto later = publisher.publish("never", kPatience);
+    EXPECT_EQ(later.error(), Errc::read_only);
+    EXPECT_EQ(later.error().system_error, number);
+    EXPECT_EQ(publisher.try_claim(1).error(), Errc::read_only);
+    EXPECT_EQ(publisher_of(topic, {.acknowledge = Stage::committed}).publish("x").error(),
+              Errc::read_only);
+    const TopicInfo info = topic.info();
+    EXPECT_EQ(info.durable->state, Errc::read_only);
+    EXPECT_EQ(info.durable->reason, number);
+    EXPECT_EQ(info.partitions[0].end, 2U);
+    EXPECT_EQ(info.partitions[0].durable, 1U);
+    EXPECT_EQ(read(topic, 1), std::vector<std::string>{"before"});
+    EXPECT_EQ(read(topic, 2, Stage::committed).size(), 2U);
+    // What is in memory is written again.
+    ASSERT_TRUE(topic.repair(kPatience));
+    EXPECT_EQ(durable_of(topic), 2U);
+    ASSERT_TRUE(publisher.publish("after", kPatience));
+    EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"before", "unknown", "after"}));
+    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
+}
+
+TEST_F(DurableSync, AFailedWriteMakesItReadOnlyAtEveryDurability) {
+  for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
+    const Topic topic = create(durable);
+    Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
+    ASSERT_TRUE(publisher.publish("0"));
+    ASSERT_TRUE(publisher.flush(kPatience));
+    disk_.fail_writes(EIO);
+    ASSERT_TRUE(publisher.publish("1"));
+    EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+    EXPECT_EQ(publisher.publish("x").error(), Errc::read_only);
+    EXPECT_EQ(publisher.flush().error(), Errc::io_error);
+    EXPECT_EQ(topic.repair(kPatience).error(), Errc::io_error);  // Still.
+    EXPECT_EQ(topic.info().durable->state, Errc::read_only);
+    disk_.mend();
+    EXPECT_TRUE(topic.repair(kPatience));
+    EXPECT_EQ(*publisher.publish("2"), 2U);
+    EXPECT_TRUE(publisher.flush(kPatience));
+    EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
+    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
+}
+
+// What memory has and the medium may not stays there when everybody leaves.
+TEST_F(DurableSync, AReadOnlyTopicKeepsItsMemoryWhenItIsClosed) {
+  {
+    const Topic topic = create(Durability::fsync);
+    Publisher publisher = publisher_of(topic);
+    ASSERT_TRUE(publisher.publish("0"));
+    disk_.fail_syncs(EIO);
+    ASSERT_FALSE(publisher.publish("1"));
+  }
+  disk_.mend();
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(topic->info().durable->state, Errc::read_only);
+  EXPECT_EQ(publisher_of(*topic).publish("x").error(), Errc::read_only);
+  ASSERT_TRUE(topic->repair(kPatience));
+  EXPECT_EQ(*publisher_of(*topic).publish("2"), 2U);
+  EXPECT_EQ(read(*topic, 3), (std::vector<std::string>{"0", "1", "2"}));
+}
+
+// A process that has no descriptor left, or a full disk: it passes, and nothing is lost.
+TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
+  for (const int number : {ENOSPC, EMFILE, ENFILE, ENOMEM}) {
+    SCOPED_TRACE(number);
+    const Topic topic = create(Durability::fsync);
+    Publisher publisher = publisher_of(topic);
+    ASSERT_TRUE(publisher.publish("0"));
+    disk_.fail_writes(number);
+    auto waiting = publisher.publish("1", kPatience);
+    EXPECT_EQ(waiting.error(), Errc::not_durable);  // At once, although there is a deadline.
+    EXPECT_EQ(waiting.error().system_error, number);
+    EXPECT_EQ(topic.info().durable->state, Errc::no_space);
+    disk_.mend();
+    EXPECT_TRUE(wait_until([&] { return publisher.durable_offset() == 2; }));
+    EXPECT_TRUE(publisher.publish("2", kPatience));
+    EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
+    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
+}
+
+TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
+  const std::string go = temp_.path() + "/go";  // Forked before there are threads.
+  Child standing_by{[&]() -> int {
+    CHILD_CHECK(wait_until([&] { return std::filesystem::exists(go); }));
+    auto mine = Topic::open("d", kPatience, options(Durability::fsync).directory, {},
+                            options(Durability::fsync).data_directory);
+    CHILD_CHECK_OK(mine);
+    auto subscriber = mine->subscriber({.from = From::beginning});
+    CHILD_CHECK_OK(subscriber);
+    for (;;) ::pause();
+  }};
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("0"));
+  std::filesystem::create_directory(go);
+  ASSERT_TRUE(wait_until([&] { return topic.info().participants.size() == 2; }));
+  const std::uint32_t keeper = topic.info().durable->keeper_pid;
+  ASSERT_EQ(keeper, static_cast<std::uint32_t>(::getpid()));
+  disk_.hold_syncs(true);
+  EXPECT_EQ(publisher.publish("1", 300ms).error(), Errc::not_durable);
+  disk_.hold_syncs(false);
+  ASSERT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(topic.info().durable->keeper_pid, keeper);
+}
+
+// ---- What makes no sense, and what is old -----------------------------------------------------------
+
+TEST_F(DurableSync, OnlyDurableTopicsKnowTheMedium) {
+  auto topic = Topic::create("m", {.directory = temp_.path() + "/topics"});
+  ASSERT_TRUE(topic);
+  EXPECT_EQ(topic->publisher({.acknowledge = Stage::durable}).error(), Errc::not_allowed);
+  EXPECT_EQ(topic->subscriber({.read = Stage::durable}).error(), Errc::not_allowed);
+  EXPECT_TRUE(topic->subscriber({.read = Stage::committed}));
+  Publisher publisher = publisher_of(*topic, {.acknowledge = Stage::committed});
+  EXPECT_EQ(publisher.flush().error(), Errc::not_allowed);
+  EXPECT_EQ(publisher.request_sync().error(), Errc::not_allowed);
+  EXPECT_EQ(publisher.durable_fd().error(), Errc::not_allowed);
+  EXPECT_EQ(publisher.durable_offset(), 0U);
+  EXPECT_EQ(topic->repair().error(), Errc::not_allowed);
+}
+
+TEST_F(DurableSync, IntervalsOutOfRangeAreRefused) {
+  for (const auto interval :
+       {std::chrono::nanoseconds{0}, std::chrono::nanoseconds{999'999}, std::chrono::nanoseconds{-1},
+        std::chrono::nanoseconds{1h} + 1ns}) {
+    TopicOptions wanted = options(Durability::interval);
+    wanted.sync_interval = interval;
+    EXPECT_EQ(Topic::create("d", wanted).error(), Errc::invalid_argument) << interval.count();
+  }
+  TopicOptions wanted = options(Durability::os);
+  wanted.sync_interval = 20ms;
+  EXPECT_EQ(Topic::create("d", wanted).error(), Errc::invalid_argument);
+}
+
+TEST_F(DurableSync, DurabilitySurvivesClosing) {
+  { (void)create(Durability::interval); }
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  EXPECT_EQ(topic->info().durable->durability, Durability::interval);
+  EXPECT_EQ(topic->info().durable->sync_interval, 20ms);
+}
+
+// Subscribers of all kinds see a fsync topic's records once, in order, from memory and from disk.
+TEST_F(DurableSync, SubscribersReadFromMemoryAndFromDisk) {
+  for (const Durability durable : {Durability::interval, Durability::fsync}) {
+    const Topic topic = create(durable);
+    constexpr std::uint64_t kCount = 2000;  // Many times the window.
+    std::jthread publishing{[&] {
+      Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
+      for (std::uint64_t i = 0; i < kCount; ++i)
+        EXPECT_TRUE(publisher.publish(std::to_string(i) + std::string(200, ' '), kPatience));
+    }};
+    std::vector<std::jthread> subscribers;
+    for (const Stage stage : {Stage::committed, Stage::durable}) {
+      for (const bool is_slow : {false, true}) {
+        subscribers.emplace_back([&, stage, is_slow] {
+          auto subscriber = topic.subscriber({.from = From::beginning, .read = stage});
+          ASSERT_TRUE(subscriber);
+          subscriber->on_event([](const Event& event) { FAIL() << event.first; });
+          for (std::uint64_t i = 0; i < kCount; ++i) {
+            auto record = subscriber->receive(kPatience);
+            ASSERT_TRUE(record) << describe(record.error()) << ' ' << i;
+            ASSERT_EQ(record->offset, i);
+            ASSERT_EQ(std::stoull(std::string{record->text()}), i);
+            if (stage == Stage::durable) {
+              ASSERT_GT(topic.info().partitions[0].durable, i);
+            }
+            if (is_slow && i % 100 == 0) std::this_thread::sleep_for(2ms);
+          }
+        });
+      }
+    }
+    subscribers.clear();
+    publishing.join();
+    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
+}
+
+}  // namespace
+}  // namespace leat::testing
