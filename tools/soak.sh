@@ -3,7 +3,8 @@
 #
 # 1. once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite;
 # 2. for SECONDS: outages of several processes at once, with new seeds. After every ten minutes, the
-#    power fails 100,000 times, and all kill and storm tests run once; their time is not counted;
+#    power fails 100,000 times under the store and 10,000 times under durable topics, 500 kills and stops
+#    hit durable topics at each level, and all kill and storm tests run once; their time is not counted;
 # 3. once: all interleaving tests with three times their usual number of executions.
 #
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
@@ -49,6 +50,20 @@ while [ "$left" -gt 0 ]; do
     > build/soak-power.log 2>&1 || {
     tail -n 40 build/soak-power.log
     echo "failed in round $round; the seed is above; log: build/soak-power.log" >&2
+    exit 1
+  }
+  echo "round $round: 10,000 power failures of durable topics, LEAT_SEED=$LEAT_SEED"
+  LEAT_SOAK=1 timeout 7200 build/leat_unit_tests --gtest_filter='DurablePower.*' \
+    > build/soak-power.log 2>&1 || {
+    tail -n 40 build/soak-power.log
+    echo "failed in round $round; the seed is above; log: build/soak-power.log" >&2
+    exit 1
+  }
+  echo "round $round: 500 kills and stops of durable topics at each level, LEAT_SEED=$LEAT_SEED"
+  LEAT_ROUNDS=500 timeout 7200 build/leat_storm_tests --gtest_filter='*DurableStorm*' \
+    > build/soak-storm.log 2>&1 || {
+    tail -n 40 build/soak-storm.log
+    echo "failed in round $round; the seed is above; log: build/soak-storm.log" >&2
     exit 1
   }
   echo "round $round: kills and storms, LEAT_SEED=$LEAT_SEED"

@@ -292,10 +292,11 @@ class Publisher {
   // Claims room for `records` records in `payload` bytes, lets write(std::byte*) fill it, and
   // commits. Returns the first offset.
   template <class Write>
-  [[gnu::always_inline]] Result<std::uint64_t> append(
-      detail::PartitionWriter& writer, detail::RecordKind kind, std::uint32_t records,
-      std::uint64_t payload, std::uint32_t flags, const Deadline& deadline,
-      const std::stop_token* stop, Write&& write) {
+  [[gnu::always_inline]] Result<std::uint64_t> append(detail::PartitionWriter& writer,
+                                                      detail::RecordKind kind,
+                                                      std::uint32_t records, std::uint64_t payload,
+                                                      std::uint32_t flags, const Deadline& deadline,
+                                                      const std::stop_token* stop, Write&& write) {
     detail::ClaimedRoom room;
     if (const Error error =
             writer.claim(room, records, detail::granules_for(payload), deadline, stop);
@@ -311,10 +312,9 @@ class Publisher {
   }
 
   // Waits until the last claim of a writer, which began at `first`, is on the medium.
-  Result<std::uint64_t> wait_for_disk(const detail::PartitionWriter& writer,
-                                                        std::uint64_t first,
-                                                        const Deadline& deadline,
-                                                        const std::stop_token* stop) noexcept;
+  Result<std::uint64_t> wait_for_disk(const detail::PartitionWriter& writer, std::uint64_t first,
+                                      const Deadline& deadline,
+                                      const std::stop_token* stop) noexcept;
 
   Error too_large() const noexcept { return {Errc::too_large, static_cast<int>(max_payload_)}; }
 
@@ -405,17 +405,17 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
     const bool& is_written;
   } const loan{*this, is_written};
   if (is_in_log_) writer_->open_loan();
-  auto first =
-      publisher_->append(*writer_, detail::RecordKind::batch, count_, payload, 0, deadline, nullptr,
-                        [&](std::byte* at) {
-                          auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
-                          detail::store_relaxed<detail::Why::published_later>(header.count, count_);
-                          detail::store_relaxed<detail::Why::published_later>(header.flags, 0U);
-                          at += sizeof(detail::BatchHeader);
-                          LEAT_ASSERT(!is_in_log_ || at == frames_);
-                          if (!is_in_log_) detail::copy_in(at, frames_, size_);
-                          is_written = true;
-                        });
+  auto first = publisher_->append(
+      *writer_, detail::RecordKind::batch, count_, payload, 0, deadline, nullptr,
+      [&](std::byte* at) {
+        auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
+        detail::store_relaxed<detail::Why::published_later>(header.count, count_);
+        detail::store_relaxed<detail::Why::published_later>(header.flags, 0U);
+        at += sizeof(detail::BatchHeader);
+        LEAT_ASSERT(!is_in_log_ || at == frames_);
+        if (!is_in_log_) detail::copy_in(at, frames_, size_);
+        is_written = true;
+      });
   if (is_written) {  // Also if the claim was revoked.
     if (is_in_log_) writer_->end_loan();
     count_ = 0;

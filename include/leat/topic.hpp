@@ -103,14 +103,14 @@ struct PartitionInfo {
 struct DurableInfo {
   Durability durability = Durability::os;
   std::chrono::nanoseconds sync_interval{0};  // durability interval
-  std::string directory;         // its data directory
-  std::int64_t created_ms = 0;   // wall clock
-  std::uint64_t file_bytes = 0;  // size of a full file
-  std::uint64_t disk_bytes = 0;  // of all its files
-  Errc state = Errc::ok;         // why nothing is written: no_space, read_only
-  std::int32_t reason = 0;       // errno, unless the state is ok
-  std::uint32_t keeper_pid = 0;  // 0: no keeper is needed yet
-  std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
+  std::string directory;                      // its data directory
+  std::int64_t created_ms = 0;                // wall clock
+  std::uint64_t file_bytes = 0;               // size of a full file
+  std::uint64_t disk_bytes = 0;               // of all its files
+  Errc state = Errc::ok;                      // why nothing is written: no_space, read_only
+  std::int32_t reason = 0;                    // errno, unless the state is ok
+  std::uint32_t keeper_pid = 0;               // 0: no keeper is needed yet
+  std::uint64_t cut_bytes = 0;  // what recovery found when the topic was opened: bytes and records
   std::uint64_t cut_records = 0;  // that were never written whole,
   std::uint64_t damaged = 0;      // and offsets whose records cannot be read
 };

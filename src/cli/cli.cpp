@@ -51,17 +51,20 @@ std::string durable_sentence(Error error, const std::string& topic) {
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::read_only)
-    return fmt::format("topic '{}' is read-only since writing to {} failed{}: mend the disk, then "
-                       "`leat fsck --repair {}`",
-                       topic, path, reason, topic);
+    return fmt::format(
+        "topic '{}' is read-only since writing to {} failed{}: mend the disk, then "
+        "`leat fsck --repair {}`",
+        topic, path, reason, topic);
   if (error.code == Errc::io_error)
-    return fmt::format("writing to {} failed{}: topic '{}' is read-only now, and whether its last "
-                       "records survive a failure of the machine is unknown",
-                       path, reason, topic);
+    return fmt::format(
+        "writing to {} failed{}: topic '{}' is read-only now, and whether its last "
+        "records survive a failure of the machine is unknown",
+        path, reason, topic);
   if (error.code == Errc::not_durable)
-    return fmt::format("topic '{}' has the records, but they are not on the medium{}; they will be as "
-                       "soon as {} takes them",
-                       topic, reason, path);
+    return fmt::format(
+        "topic '{}' has the records, but they are not on the medium{}; they will be as "
+        "soon as {} takes them",
+        topic, reason, path);
   if (error.code == Errc::busy && store)
     return fmt::format("topic '{}' is in use with --dir {}, and its files with it ({})", topic,
                        store->manifest.window_directory, path);

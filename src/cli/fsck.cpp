@@ -148,9 +148,10 @@ void add_fsck_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand("fsck", "Check the files of a durable topic");
   command->add_option("TOPIC", arguments->topic, "The topic; best while no process has it open")
       ->required();
-  command->add_flag("--repair", arguments->repair,
-                    "Make a topic writable after a failed write; cut off what was never written whole, "
-                    "and make damaged copies of the manifest and the checkpoint anew");
+  command->add_flag(
+      "--repair", arguments->repair,
+      "Make a topic writable after a failed write; cut off what was never written whole, "
+      "and make damaged copies of the manifest and the checkpoint anew");
   command->add_flag("-J,--json", arguments->json, "Print what was found as JSON");
   command->footer("Example:\n  leat fsck orders\nExits with 5 if something is damaged.");
   command->callback([arguments] { fsck(*arguments); });

@@ -219,8 +219,9 @@ void add_options(CLI::App& command, PubArguments& arguments) {
       command, "-p,--partition", arguments.partition, 0, detail::Geometry::kMaxPartitions - 1,
       "Publish into this partition; by default the key decides, without a key the publisher");
   add_number(command, "-n,--count", arguments.count, 1, kAny, "Stop after so many records");
-  command.add_flag("--sync", arguments.sync,
-                   "Durable topics: wait until everything is on the medium, as with --durable fsync");
+  command.add_flag(
+      "--sync", arguments.sync,
+      "Durable topics: wait until everything is on the medium, as with --durable fsync");
   add_size(command, "--generate", arguments.generate_bytes,
            "Publish --count numbers of this many digits, instead of lines");
 }

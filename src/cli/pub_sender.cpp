@@ -12,7 +12,8 @@ std::string unescape_separator(const std::string& text) { return text == "\\t" ?
 
 Publisher open_publisher(const Topic& topic, const PubArguments& arguments) {
   PublisherOptions options;
-  options.acknowledge = Stage::committed;  // settle() waits for the medium, for many records at once.
+  options.acknowledge =
+      Stage::committed;  // settle() waits for the medium, for many records at once.
   if (arguments.partition) {
     options.partition = partition_of(topic, *arguments.partition);
   }
@@ -90,8 +91,7 @@ Sender::Sender(const Topic& topic, const PubArguments& arguments, const StopOnSi
 void Sender::settle() {
   if (!syncs_) return;
   auto flushed = publisher_.flush(Deadline::never(), stop_);
-  if (!flushed && !stop_.stop_requested())
-    fail(flushed.error(), topic_.name(), what_was_sent());
+  if (!flushed && !stop_.stop_requested()) fail(flushed.error(), topic_.name(), what_was_sent());
 }
 
 bool Sender::send(std::string_view text) {

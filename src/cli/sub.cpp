@@ -117,7 +117,8 @@ void check(const SubArguments& arguments) {
   if (arguments.read && *arguments.read != "committed" && *arguments.read != "durable")
     throw Failure{kExitUsage,
                   fmt::format("--read: '{}' is neither committed nor durable", *arguments.read)};
-  check_at_most_one({{"--group", arguments.group.has_value()}, {"--read", arguments.read.has_value()}});
+  check_at_most_one(
+      {{"--group", arguments.group.has_value()}, {"--read", arguments.read.has_value()}});
   if (arguments.has_several_topics()) {
     const bool has_offset = parse_number(arguments.from).has_value();
     const char* refused = has_offset ? "an OFFSET" : arguments.group ? "--group" : nullptr;
@@ -167,9 +168,10 @@ CLI::Option* add_reading_options(CLI::App& command, SubArguments& arguments) {
   command.add_flag("--lossy", arguments.lossy,
                    "Never hold up publishers; lose records when too slow");
   command
-      .add_option("--read", arguments.read,
-                  "Durable topics: records as soon as they are committed, or once they are on the "
-                  "medium (durable); by default, durable if the topic was made with --durable fsync")
+      .add_option(
+          "--read", arguments.read,
+          "Durable topics: records as soon as they are committed, or once they are on the "
+          "medium (durable); by default, durable if the topic was made with --durable fsync")
       ->type_name("committed|durable");
   add_number(command, "-p,--partition", arguments.partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only this partition");

@@ -129,8 +129,7 @@ class Source {
     const bool ends_early =
         stage_ == Stage::durable && info.durable && info.durable->state == Errc::read_only;
     for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
-      const std::uint64_t end =
-          ends_early ? info.partitions[i].durable : info.partitions[i].end;
+      const std::uint64_t end = ends_early ? info.partitions[i].durable : info.partitions[i].end;
       if (reads(i) && subscriber_.offset(i) < end) return false;
     }
     return true;

@@ -67,16 +67,17 @@ void parse_durability(const std::string& text, TopicOptions& options) {
                               : std::nullopt;
     if (!interval || interval->count() < detail::kMinSyncInterval ||
         interval->count() > detail::kMaxSyncInterval)
-      throw Failure{kExitUsage,
-                    fmt::format("--durable: '{}' does not say how often to sync: write interval:20ms, "
-                                "with 1ms to 1h",
-                                text)};
+      throw Failure{
+          kExitUsage,
+          fmt::format("--durable: '{}' does not say how often to sync: write interval:20ms, "
+                      "with 1ms to 1h",
+                      text)};
     options.durable = Durability::interval;
     options.sync_interval = *interval;
   } else {
-    throw Failure{kExitUsage,
-                  fmt::format("--durable: '{}' is not a level: write os, interval:20ms or fsync",
-                              text)};
+    throw Failure{
+        kExitUsage,
+        fmt::format("--durable: '{}' is not a level: write os, interval:20ms or fsync", text)};
   }
 }
 

@@ -238,7 +238,8 @@ INSTANTIATE_TEST_SUITE_P(All, DurableFollowing, ::testing::ValuesIn(following_ca
                          name_of_durable_case);
 
 class DurableDeletion : public DurableSteps {};
-INSTANTIATE_TEST_SUITE_P(All, DurableDeletion, ::testing::Values(Case{kDeleteFilesStep, 1, SIGKILL}),
+INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
+                         ::testing::Values(Case{kDeleteFilesStep, 1, SIGKILL}),
                          name_of_durable_case);
 
 TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {

@@ -249,7 +249,8 @@ TEST(Keeper, FollowersBeginWhereTheMediumEnds) {
 // for ever, which the model reports.
 TEST(KeeperWaits, WhoWaitsForTheMediumIsWoken) {
   EXPECT_TRUE(model::holds(model::explore(
-      {.name = "wait for a sync", .executions = 300, .max_steps = 60'000}, [](model::Execution& run) {
+      {.name = "wait for a sync", .executions = 300, .max_steps = 60'000},
+      [](model::Execution& run) {
         KeptTopic topic{detail::StoredDurability::fsync};
         std::uint32_t left = 2;
         for (const char* name : {"one", "other"}) {

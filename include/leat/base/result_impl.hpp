@@ -72,9 +72,7 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::closed: text = "the consumer group was deleted"; break;
     case Errc::buffer_too_small: text = "the buffer is too small for the record"; break;
     case Errc::io_error: text = "a system call failed"; break;
-    case Errc::read_only:
-      text = "the topic is read-only: writing to its files failed";
-      break;
+    case Errc::read_only: text = "the topic is read-only: writing to its files failed"; break;
     case Errc::not_durable: text = "published, but not on the medium in time"; break;
   }
   std::string sentence = text;

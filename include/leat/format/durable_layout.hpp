@@ -35,8 +35,8 @@ struct DurableHeader {
   std::uint64_t magic;
   std::uint32_t version;
   std::uint32_t partition_count;
-  std::uint64_t key;     // TopicHeader::key
-  char data_path[4096];  // of the topic's data directory, with a zero at its end
+  std::uint64_t key;              // TopicHeader::key
+  char data_path[4096];           // of the topic's data directory, with a zero at its end
   std::int64_t sync_interval_ns;  // durability interval
   std::uint32_t durability;       // StoredDurability
   std::uint32_t unused_0;

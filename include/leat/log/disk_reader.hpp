@@ -104,8 +104,8 @@ class DiskReader {
   std::uint32_t partition_ = 0;
   std::optional<StoredRecords> records_;
   std::uint64_t offset_ = 0;
-  std::uint64_t until_ = 0;  // Everything before could be read when next() was called.
-  std::uint64_t listed_until_ = 0;  // The list of files holds for offsets before,
+  std::uint64_t until_ = 0;          // Everything before could be read when next() was called.
+  std::uint64_t listed_until_ = 0;   // The list of files holds for offsets before,
   std::uint64_t listed_office_ = 0;  // and while this keeper is in office.
 };
 

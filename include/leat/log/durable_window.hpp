@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "leat/base/atomic.hpp"
-#include "leat/format/durable_layout.hpp"
 #include "leat/deadline.hpp"
+#include "leat/format/durable_layout.hpp"
 #include "leat/format/store_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"

@@ -198,8 +198,8 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
 // same is tried again. Nothing else is, because nobody knows what the medium has.
 LEAT_INLINE void Keeper::handle(Error error) noexcept {
   constexpr std::int64_t kTryAgain = 100'000'000;  // ns
-  const bool may_pass = error == Errc::no_space || error.system_error == EMFILE ||
-                        error.system_error == ENFILE;
+  const bool may_pass =
+      error == Errc::no_space || error.system_error == EMFILE || error.system_error == ENFILE;
   // A keeper that was followed reads memory that is being reused: its errors mean nothing.
   if (error == Errc::not_held || !office_.is_own()) {
     office_.leave();

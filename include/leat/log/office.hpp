@@ -213,7 +213,7 @@ class Office {
     SegmentWriter writer;
     CommittedPrefix prefix;
     HoleWatch hole;
-    SegmentName checkpointed;  // The file that the checkpoint names.
+    SegmentName checkpointed;    // The file that the checkpoint names.
     std::uint64_t unsynced = 0;  // bytes written since the last sync, or more
   };
 
@@ -376,8 +376,7 @@ class Office {
       if (!piece) return piece.error();
       if (piece->bytes.empty()) break;
       const auto append = [&] { return part.writer.append(piece->facts, piece->bytes); };
-      auto appended =
-          part.writer.ends_file(piece->bytes.size()) ? wait_for_disk(append) : append();
+      auto appended = part.writer.ends_file(piece->bytes.size()) ? wait_for_disk(append) : append();
       if (!appended) {
         part.prefix.take_back(*piece);
         return appended.error();
@@ -450,7 +449,8 @@ class Office {
   LockFile lock_;  // The keeper's byte, while in office.
   std::uint64_t number_ = 0;
   bool is_taken_ = false;
-  std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due at once.
+  std::int64_t synced_ns_ =
+      -kMaxSyncInterval;  // When the last sync began; the first is due at once.
   std::vector<Part> parts_;
   Participant repairer_;
   std::optional<CheckpointFile> checkpoint_;

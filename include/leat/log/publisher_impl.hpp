@@ -49,8 +49,8 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   publisher.max_payload_ = geometry.max_payload();
   publisher.exclusive_ = exclusive;
   publisher.timestamps_ = (geometry.flags & detail::kTimestamps) != 0;
-  publisher.waits_for_disk_ =
-      window != nullptr && options.acknowledge.value_or(detail::stage_of(*window)) == Stage::durable;
+  publisher.waits_for_disk_ = window != nullptr && options.acknowledge.value_or(
+                                                       detail::stage_of(*window)) == Stage::durable;
   publisher.home_partition_ =
       options.partition ? *options.partition
       : geometry.partition_count == 1
@@ -74,10 +74,9 @@ LEAT_INLINE Publisher::Publisher(Publisher&&) noexcept = default;
 LEAT_INLINE Publisher& Publisher::operator=(Publisher&&) noexcept = default;
 LEAT_INLINE Publisher::~Publisher() = default;
 
-[[gnu::noinline]] LEAT_INLINE Result<std::uint64_t> Publisher::wait_for_disk(const detail::PartitionWriter& writer,
-                                                           std::uint64_t first,
-                                                           const Deadline& deadline,
-                                                           const std::stop_token* stop) noexcept {
+[[gnu::noinline]] LEAT_INLINE Result<std::uint64_t> Publisher::wait_for_disk(
+    const detail::PartitionWriter& writer, std::uint64_t first, const Deadline& deadline,
+    const std::stop_token* stop) noexcept {
   detail::SharedTopic& topic = participant_.topic();
   const std::uint64_t until = writer.claimed_until();
   last_offset_ = until - 1;

@@ -337,8 +337,8 @@ class PartitionReader {
   std::unique_ptr<DiskReader> disk_;  // Durable topics, while behind the window.
   Stage read_;
   std::uint64_t visible_until_;  // Only what is before is shown.
-  std::uint64_t pinned_ = 0;          // The value of slot_->pin.
-  std::vector<std::byte> copy_;       // Lossy: the record or batch being delivered.
+  std::uint64_t pinned_ = 0;     // The value of slot_->pin.
+  std::vector<std::byte> copy_;  // Lossy: the record or batch being delivered.
   HoleWatch hole_;
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;

@@ -28,8 +28,8 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   // Subscribers of a durable topic never hold up publishers: what they miss they read from disk.
   const bool is_durable = topic_->durable() != nullptr;
   if (is_durable ? options.in_place : options.read == Stage::durable) return Errc::not_allowed;
-  const Stage read = is_durable ? options.read.value_or(detail::stage_of(*topic_->durable()))
-                                : Stage::committed;
+  const Stage read =
+      is_durable ? options.read.value_or(detail::stage_of(*topic_->durable())) : Stage::committed;
   const auto mode =
       options.gating && !is_durable ? detail::ReaderMode::gating : detail::ReaderMode::lossy;
   const std::uint32_t first = options.partition.value_or(0);
@@ -38,8 +38,7 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   const auto prepare = [&](std::uint32_t index) {
     subscriber.readers_.clear();
     for (std::uint32_t i = first; i <= last; ++i) {
-      subscriber.readers_.emplace_back(*topic_, i, index, *records, mode, options.in_place,
-                                       read);
+      subscriber.readers_.emplace_back(*topic_, i, index, *records, mode, options.in_place, read);
       subscriber.readers_.back().prepare(options.from.at_);
     }
   };

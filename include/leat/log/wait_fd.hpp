@@ -89,10 +89,7 @@ class WaitFd {
   };
 
   WaitFd(std::shared_ptr<SharedTopic> topic, std::uint32_t* word, EventFd fd)
-      : topic_{std::move(topic)},
-        word_{word},
-        fd_{std::move(fd)},
-        helper_{[this] { run(); }} {}
+      : topic_{std::move(topic)}, word_{word}, fd_{std::move(fd)}, helper_{[this] { run(); }} {}
 
   void run() {
     std::unique_lock lock{mutex_};

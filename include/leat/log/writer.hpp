@@ -370,7 +370,7 @@ class PartitionWriter {
   static constexpr std::uint8_t kIsDurable = 2;
   std::uint8_t looks_first_ = 0;  // These bits.
   bool fences_ = false;
-  const DurableWindow* durable_;      // Null unless the topic is durable.
+  const DurableWindow* durable_;  // Null unless the topic is durable.
   std::uint64_t claimed_until_ = 0;
 };
 

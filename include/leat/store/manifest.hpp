@@ -34,8 +34,8 @@ struct Manifest {
     const auto durability = StoredDurability{topic.durability};
     return geometry.is_valid() && durability >= StoredDurability::os &&
            durability <= StoredDurability::fsync && topic.file_bytes >= kMinFileSize &&
-           topic.file_bytes <= kMaxFileSize && has_valid_interval() &&
-           topic.retention_ms >= 0 && (topic.mode & ~07777U) == 0 && topic.file_group >= -1;
+           topic.file_bytes <= kMaxFileSize && has_valid_interval() && topic.retention_ms >= 0 &&
+           (topic.mode & ~07777U) == 0 && topic.file_group >= -1;
   }
 
  private:

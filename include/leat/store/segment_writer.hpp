@@ -128,8 +128,7 @@ class SegmentWriter {
     if (auto synced = disk_->sync(file_.get()); !synced) return failed_ = synced.error();
     LEAT_CRASH_POINT("store:file_synced");
     if (has_new_name_) {
-      if (auto synced = disk_->sync_directory(directory_); !synced)
-        return failed_ = synced.error();
+      if (auto synced = disk_->sync_directory(directory_); !synced) return failed_ = synced.error();
       has_new_name_ = false;
     }
     synced_ = now;

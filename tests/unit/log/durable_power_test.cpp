@@ -93,14 +93,14 @@ class PoweredTopic {
   };
 
   void live(Random& random) {
-    auto topic = Topic::open_or_create(
-        "d", {.capacity_bytes = 64 << 10,
-              .segment_bytes = 8 << 10,
-              .directory = topics_.path,
-              .durable = durable_,
-              .sync_interval = durable_ == Durability::interval ? 1ms : 0ms,
-              .file_bytes = 64 << 10,
-              .data_directory = data_.path});
+    auto topic =
+        Topic::open_or_create("d", {.capacity_bytes = 64 << 10,
+                                    .segment_bytes = 8 << 10,
+                                    .directory = topics_.path,
+                                    .durable = durable_,
+                                    .sync_interval = durable_ == Durability::interval ? 1ms : 0ms,
+                                    .file_bytes = 64 << 10,
+                                    .data_directory = data_.path});
     ASSERT_TRUE(topic) << describe(topic.error());
     if (created_ == 0) created_ = disk_->calls();
     auto publisher = topic->publisher();
@@ -161,9 +161,8 @@ TEST(DurablePower, TakesNothingThatWasAcknowledgedAsDurable) {
       for (int i = 0; i < 20 && !HasFailure(); ++i, ++done) {
         const std::size_t cut =
             topic.created() + below(random, topic.calls() - topic.created() + 1);
-        EXPECT_EQ(topic.judge(cut, random), "")
-            << "after call " << cut << " of " << topic.calls() << ", durability "
-            << static_cast<int>(durable);
+        EXPECT_EQ(topic.judge(cut, random), "") << "after call " << cut << " of " << topic.calls()
+                                                << ", durability " << static_cast<int>(durable);
       }
     }
   }

@@ -61,9 +61,8 @@ class DurableSync : public ::testing::Test {
     auto subscriber = topic.subscriber({.from = From::beginning, .read = stage});
     EXPECT_TRUE(subscriber) << describe(subscriber.error());
     if (!subscriber) return lines;
-    subscriber->on_event([&](const Event& event) {
-      lines.push_back(std::string{"gap "} + name_of(event.reason));
-    });
+    subscriber->on_event(
+        [&](const Event& event) { lines.push_back(std::string{"gap "} + name_of(event.reason)); });
     while (subscriber->offset() < until) {
       auto record = subscriber->receive(kPatience);
       EXPECT_TRUE(record) << describe(record.error());
@@ -462,9 +461,8 @@ TEST_F(DurableSync, OnlyDurableTopicsKnowTheMedium) {
 }
 
 TEST_F(DurableSync, IntervalsOutOfRangeAreRefused) {
-  for (const auto interval :
-       {std::chrono::nanoseconds{0}, std::chrono::nanoseconds{999'999}, std::chrono::nanoseconds{-1},
-        std::chrono::nanoseconds{1h} + 1ns}) {
+  for (const auto interval : {std::chrono::nanoseconds{0}, std::chrono::nanoseconds{999'999},
+                              std::chrono::nanoseconds{-1}, std::chrono::nanoseconds{1h} + 1ns}) {
     TopicOptions wanted = options(Durability::interval);
     wanted.sync_interval = interval;
     EXPECT_EQ(Topic::create("d", wanted).error(), Errc::invalid_argument) << interval.count();
