@@ -17,7 +17,7 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
   const DurableWindow& window = *topic.durable();
   if (window.durable(partition) >= until) return;
   window.want(partition, until);
-  // With fsync the keeper takes no naps; it sleeps only when nothing is left to sync.
+  // It naps on its bell after it has written something, and sleeps on the data word otherwise.
   window.ring_bell();
   SharedTopic::wake(topic.header().data_wake);
 }

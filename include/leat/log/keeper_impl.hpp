@@ -94,10 +94,8 @@ LEAT_INLINE void Keeper::serve() noexcept {
   tell(DiskState::ok, 0);
   const DurableWindow& window = *topic_->durable();
   if (*written != 0) {
-    // Not while publishers wait for the next sync, or might fill the window meanwhile.
-    if (window.durability() == StoredDurability::fsync ||
-        *written >= topic_->geometry().partition_size() / 8)
-      return;
+    // Not while publishers might fill the window meanwhile.
+    if (*written >= topic_->geometry().partition_size() / 8) return;
     const std::int64_t until = std::min(ns_from_now(kCollect), office_.next_sync_ns());
     window.nap(Deadline::never().at_most_ns(until - now_ns()),
                [&] { return is_stopping() || office_.next_sync_ns() <= now_ns(); });

@@ -213,8 +213,9 @@ class Office {
     SegmentWriter writer;
     CommittedPrefix prefix;
     HoleWatch hole;
-    SegmentName checkpointed;    // The file that the checkpoint names.
-    std::uint64_t unsynced = 0;  // bytes written since the last sync, or more
+    SegmentName checkpointed;            // The file that the checkpoint names.
+    std::uint64_t unsynced = 0;          // bytes written since the last sync, or more,
+    std::int64_t unsynced_since_ns = 0;  // and since when
   };
 
   static std::int64_t number_of(std::uint64_t word) noexcept {
@@ -315,15 +316,19 @@ class Office {
     return window_.durable(index) < parts_[index].writer.end_offset();
   }
 
-  // fsync: at once. interval: as long after the last sync began; earlier before the window is full.
-  // Any: when somebody wants it.
+  // When somebody wants it. Else, fsync: a moment after something was written, so that one sync is for
+  // many records. interval: as long after the last sync began. Both: before the window is full.
   std::int64_t next_sync_ns(std::uint32_t index) const noexcept {
     constexpr std::int64_t kNow = 0;
+    constexpr std::int64_t kMoment = 1'000'000;  // ns
     if (!is_unsynced(index)) return kNever;
-    if (window_.durability() == StoredDurability::fsync || window_.is_wanted(index)) return kNow;
+    if (window_.is_wanted(index)) return kNow;
     if (window_.durability() == StoredDurability::os) return kNever;
-    if (parts_[index].unsynced >= topic_.geometry().partition_size() / 4) return kNow;
-    return synced_ns_ + window_.sync_interval_ns();
+    const Part& part = parts_[index];
+    if (part.unsynced >= topic_.geometry().partition_size() / 4) return kNow;
+    return window_.durability() == StoredDurability::fsync
+               ? part.unsynced_since_ns + kMoment
+               : synced_ns_ + window_.sync_interval_ns();
   }
 
   // Tells those who wait how much is on the medium.
@@ -356,6 +361,7 @@ class Office {
                                     CommittedPrefix{topic_, partition, records_},
                                     {},
                                     {},
+                                    0,
                                     0});
   }
 
@@ -387,6 +393,7 @@ class Office {
       if (window_.durability() == StoredDurability::os)
         SharedTopic::wake(topic_.header().space_wake);
       bytes += piece->bytes.size();
+      if (part.unsynced == 0) part.unsynced_since_ns = now_ns();
       part.unsynced += piece->bytes.size();
       if (auto noted = note_progress(index); !noted) return noted.error();
     }
