@@ -8,7 +8,7 @@
 set -eu
 
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
-bench="libboost-dev libzmq3-dev libnng-dev liburing-dev"
+bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev"
 deb="dpkg-dev file"
 # Shells and the manual: what is installed for them is tried out; venv: conan is not in Debian.
 tests="libgtest-dev python3 python3-pytest python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db"

@@ -16,8 +16,10 @@
 #include "bench/floors/disk.hpp"
 #include "bench/floors/floors.hpp"
 #include "bench/floors/kernel.hpp"
+#include "bench/floors/sqlite.hpp"
 #include "bench/leat/durable.hpp"
 #include "bench/output/units.hpp"
+#include "cli/cli.hpp"
 
 namespace leat::bench {
 namespace {
@@ -28,13 +30,19 @@ constexpr std::uint64_t kFiles = 1000;
 constexpr std::uint64_t kSmallFile = 64 << 10;     // the least
 constexpr std::uint64_t kLargeRecord = 256 << 10;  // Has a frame, and so a small file, of its own.
 
-std::string title_of(const LogOptions& log) {
+std::string title_of(const LogOptions& log, const DurableLevel& level) {
   std::string title =
       fmt::format("{}, {} publisher{}", log.mode == Mode::exclusive ? "exclusive" : "shared",
                   log.publishers, log.publishers == 1 ? "" : "s");
   if (log.batch > 1) title += fmt::format(", batches of {}", log.batch);
   if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
+  if (level.in_flight != 0) title += fmt::format(", {} in flight", level.in_flight);
   return title;
+}
+
+const char* name_of(Durability durable) {
+  if (durable == Durability::fsync) return "fsync";
+  return durable == Durability::interval ? "interval" : "os";
 }
 
 // One line of the table.
@@ -48,8 +56,11 @@ struct Row {
   std::optional<double> target;  // of the ratio, or of the figure if there is no ratio
 };
 
-Json parameters_of(const LogOptions& log) {
+Json parameters_of(const LogOptions& log, const DurableLevel& level) {
   return {{"size", log.size},
+          {"durability", name_of(level.durable)},
+          {"sync_interval_ns", level.sync_interval.count()},
+          {"in_flight", level.in_flight},
           {"records", log.records},
           {"publishers", log.publishers},
           {"mode", log.mode == Mode::exclusive ? "exclusive" : "shared"},
@@ -59,15 +70,33 @@ Json parameters_of(const LogOptions& log) {
           {"capacity_bytes", log.capacity_bytes}};
 }
 
-Row log_row(const LogOptions& log, const DurablePlan& plan) {
-  Row row{"log", title_of(log), parameters_of(log), {}, "bytes_per_second", bytes_rate_text, {}};
-  if (log.publishers == 1 && log.rate == 0 && log.size == 100) row.target = 0.25;
-  if (log.publishers == 1 && log.rate == 0 && log.size == 1024) row.target = 0.4;
-  row.measure = [log, &plan] {
+std::optional<double> target_of(const LogOptions& log, const DurableLevel& level) {
+  if (log.rate != 0 || level.durable == Durability::interval) return {};
+  if (level.in_flight == 64 && log.publishers == 1) return 0.7;
+  if (level.in_flight == 8 && log.publishers == 8) return 0.35;
+  if (level.in_flight != 0 || level.durable == Durability::fsync || log.publishers != 1) return {};
+  if (log.size == 100) return 0.25;
+  return log.size == 1024 ? std::optional<double>{0.4} : std::nullopt;
+}
+
+// What the kernel takes for the same bytes: with an fdatasync behind what all publishers have in flight, or
+// without.
+DiskCost floor_of(const LogOptions& log, const DurableLevel& level, const DurablePlan& plan) {
+  const std::uint64_t bytes = log.records * log.size;
+  if (level.in_flight == 0) return file_write_cost(plan.data_directory, bytes, plan.cpus.back());
+  return file_sync_cost(plan.data_directory, bytes,
+                        std::uint64_t{level.in_flight} * log.publishers * log.size,
+                        plan.cpus.back());
+}
+
+Row log_row(const DurablePlan::Case& one, const DurablePlan& plan) {
+  const auto& [log, level] = one;
+  Row row{"log",           title_of(log, level), parameters_of(log, level), {}, "bytes_per_second",
+          bytes_rate_text, target_of(log, level)};
+  row.measure = [log, level, &plan] {
     const auto payload = static_cast<double>(log.size);
-    const DiskCost floor =
-        file_write_cost(plan.data_directory, log.records * log.size, plan.cpus.back());
-    const DurableCost cost = measure_durable(log, plan.data_directory, plan.cpus);
+    const DiskCost floor = floor_of(log, level, plan);
+    const DurableCost cost = measure_durable(log, level, plan.data_directory, plan.cpus);
     const double per_second = cost.messages.per_second();
     return Json{{"records_per_second", per_second},
                 {"bytes_per_second", per_second * payload},
@@ -84,18 +113,51 @@ Row log_row(const LogOptions& log, const DurablePlan& plan) {
 }
 
 // What publishing costs while the keeper keeps up, against a topic in memory.
-Row publish_row(LogOptions log, const DurablePlan& plan) {
+Row publish_row(const DurablePlan::Case& one, const DurablePlan& plan) {
+  auto [log, level] = one;
   log.rate = kPublishRate;
   log.records = plan.records != 0 ? plan.records : kPublishRate / 2;
-  Row row{"publish", "publisher's CPU at a rate",   parameters_of(log),
+  Row row{"publish", "publisher's CPU at a rate",   parameters_of(log, level),
           {},        "publisher_cpu_ns_per_record", time_text,
           1.1};
-  row.measure = [log, &plan] {
+  row.measure = [log, level, &plan] {
     const double floor = measure_log(log, plan.cpus).sender_cpu_ns;
-    const double cost = measure_durable(log, plan.data_directory, plan.cpus).messages.sender_cpu_ns;
+    const double cost =
+        measure_durable(log, level, plan.data_directory, plan.cpus).messages.sender_cpu_ns;
     return Json{{"publisher_cpu_ns_per_record", cost},
                 {"floor_cpu_ns_per_record", floor},
                 {"ratio", cost / floor}};
+  };
+  return row;
+}
+
+// The same records in SQLite, 1000 a transaction, at the level that promises the same.
+Row sqlite_row(const DurablePlan::Case& one, const DurablePlan& plan) {
+  constexpr std::uint32_t kTransaction = 1000;
+  auto [log, level] = one;
+  const SqliteLevel peer = level.durable == Durability::fsync      ? SqliteLevel::full
+                           : level.durable == Durability::interval ? SqliteLevel::normal
+                                                                   : SqliteLevel::off;
+  if (level.durable == Durability::fsync) {
+    level.in_flight = kTransaction;
+    log.records = plan.records != 0 ? plan.records : 200 * kTransaction;
+  }
+  Row row{"sqlite",
+          fmt::format("{}, against SQLite {}", title_of(log, level), name_of(peer)),
+          parameters_of(log, level),
+          {},
+          "records_per_second",
+          rate_text,
+          level.durable == Durability::fsync ? 3 : 5};
+  row.measure = [log, level, peer, &plan] {
+    const double floor = sqlite_records_per_second(
+        plan.data_directory, std::min(log.records, 200 * std::uint64_t{kTransaction}), log.size,
+        kTransaction, peer, plan.cpus.back());
+    const double per_second =
+        measure_durable(log, level, plan.data_directory, plan.cpus).messages.per_second();
+    return Json{{"records_per_second", per_second},
+                {"sqlite_records_per_second", floor},
+                {"ratio", per_second / floor}};
   };
   return row;
 }
@@ -187,9 +249,11 @@ class Table {
   void end() {
     if (!plan_.json.takes_stdout()) {
       fmt::print(
-          "\nratio: to write(2) of the same payload; replay and recovery: to pread and CRC32C of "
-          "the\n"
-          "same files; publishing and opening: to a topic in memory, where less is better.\n"
+          "\nratio: to write(2) of the same payload; in flight: with one fdatasync(2) behind what "
+          "all\n"
+          "publishers have in flight; replay and recovery: to pread and CRC32C of the same files;\n"
+          "SQLite: to its records/s; publishing and opening: to a topic in memory, where less is "
+          "better.\n"
           "keeper: its CPU time for a byte of payload, against that of write(2).\n{}",
           kDistanceNote);
     }
@@ -246,27 +310,61 @@ std::uint64_t usual_durable_records(std::size_t size) {
   return (std::uint64_t{192} << 20) / ((size + 16 + 15) / 16 * 16);
 }
 
-std::vector<LogOptions> usual_durable_cases(const LogOptions& common, bool choose_records) {
-  std::vector<LogOptions> cases;
+DurableLevel parse_level(const std::string& text) {
+  constexpr std::string_view kInterval = "interval:";
+  if (text == "os") return {};
+  if (text == "fsync") return {.durable = Durability::fsync};
+  const auto interval = text.starts_with(kInterval)
+                            ? cli::parse_duration(text.substr(kInterval.size()))
+                            : std::nullopt;
+  if (!interval || interval->count() < detail::kMinSyncInterval ||
+      interval->count() > detail::kMaxSyncInterval)
+    throw Failure(
+        kExitUsage,
+        fmt::format("--durable: '{}' is not a level: write os, interval:20ms or fsync", text));
+  return {.durable = Durability::interval, .sync_interval = *interval};
+}
+
+std::vector<DurablePlan::Case> usual_durable_cases(const LogOptions& common,
+                                                   const DurableLevel& level, bool choose_records) {
+  std::vector<DurablePlan::Case> cases;
+  if (level.durable == Durability::fsync) {
+    constexpr std::uint64_t kRecords = 20'000;
+    LogOptions log = common;
+    log.mode = Mode::shared;
+    if (choose_records) log.records = kRecords;
+    for (const std::size_t size : {std::size_t{100}, std::size_t{1024}}) {
+      log.size = size;
+      for (const auto& [publishers, in_flight] :
+           {std::pair{1U, 1U}, {1U, 64U}, {8U, 8U}, {1U, 1000U}}) {
+        DurablePlan::Case one{log, level};
+        one.log.publishers = publishers;
+        one.level.in_flight = in_flight;
+        if (in_flight == 1) one.log.records = std::max<std::uint64_t>(log.records / 20, 1);
+        cases.push_back(one);
+      }
+    }
+    return cases;
+  }
   for (const std::size_t size : {std::size_t{100}, std::size_t{1024}}) {
     LogOptions log = common;
     log.size = size;
     if (choose_records) log.records = usual_durable_records(size);
-    cases.push_back(log);
+    cases.push_back({log, level});
     log.batch = 16;
-    cases.push_back(log);
+    cases.push_back({log, level});
     log.batch = 1;
     log.mode = Mode::shared;
-    cases.push_back(log);
+    cases.push_back({log, level});
     log.publishers = 2;
-    cases.push_back(log);
+    cases.push_back({log, level});
   }
   return cases;
 }
 
 void run_durable(const DurablePlan& plan, Json parameters) {
-  for (const LogOptions& log : plan.cases) {
-    if (log_bytes_of(log) > kMaxDurableRun)
+  for (const auto& [log, level] : plan.cases) {
+    if (log_bytes_of(log, level) > kMaxDurableRun)
       throw Failure(kExitUsage, fmt::format("{} records of {} bytes are more than {} in a run; use "
                                             "fewer --records or a smaller --capacity",
                                             log.records, log.size, size_text(kMaxDurableRun)));
@@ -278,10 +376,13 @@ void run_durable(const DurablePlan& plan, Json parameters) {
   const SignalScope signals;
   Table table(plan, std::move(parameters));
   std::vector<Row> rows;
-  for (const LogOptions& log : plan.cases) rows.push_back(log_row(log, plan));
-  if (plan.has_more) rows.push_back(publish_row(plan.cases.front(), plan));
+  for (const DurablePlan::Case& one : plan.cases) rows.push_back(log_row(one, plan));
+  const Durability durable = plan.cases.front().level.durable;
+  if (plan.has_more && durable != Durability::fsync)
+    rows.push_back(publish_row(plan.cases.front(), plan));
+  if (plan.has_peers) rows.push_back(sqlite_row(plan.cases.front(), plan));
   table.measure(rows);
-  if (plan.has_more) measure_stored(table, plan);
+  if (plan.has_more && durable == Durability::os) measure_stored(table, plan);
   table.end();
 }
 

@@ -42,7 +42,9 @@ struct Options {
   int runs = 5;
   std::vector<int> cpus;
   std::string verify = "ends";
-  std::string durable;         // Empty: topics in memory.
+  std::string durable;  // Empty: topics in memory.
+  std::uint32_t in_flight = 0;
+  bool peers = false;
   std::string data_directory;  // Empty: /var/tmp
   JsonOption json;
 };
@@ -305,12 +307,17 @@ LogOptions log_options(const Options& options) {
 }
 
 void run_durable_log(const Options& options, const LogOptions& log, bool has_choice) {
+  DurableLevel level = parse_level(options.durable);
+  level.in_flight = options.in_flight;
+  if (level.in_flight != 0 && (options.batch != 1 || options.rate != 0))
+    throw Failure(kExitUsage, "--in-flight goes without --batch and --rate");
   if (options.subscribers != 1)
     throw Failure(kExitUsage,
                   "--durable measures until records are on disk, without --subscribers");
-  DurablePlan plan{.cases = has_choice ? std::vector<LogOptions>{log}
-                                       : usual_durable_cases(log, options.records == 0),
+  DurablePlan plan{.cases = has_choice ? std::vector<DurablePlan::Case>{{log, level}}
+                                       : usual_durable_cases(log, level, options.records == 0),
                    .has_more = !has_choice,
+                   .has_peers = options.peers,
                    .records = options.records,
                    .runs = options.runs,
                    .cpus = options.cpus,
@@ -332,7 +339,8 @@ void run_log(Options options, bool has_choice) {
     run_durable_log(options, log, has_choice);
     return;
   }
-  if (!options.data_directory.empty()) throw Failure(kExitUsage, "--data-dir is for --durable");
+  if (!options.data_directory.empty() || options.in_flight != 0 || options.peers)
+    throw Failure(kExitUsage, "--data-dir, --in-flight and --peers are for --durable");
   const auto plan = has_choice ? std::vector<std::vector<Case>>{{make_case(log)}}
                                : all_cases(log, options.records == 0);
 
@@ -415,8 +423,15 @@ void add_log(CLI::App& bench) {
   command
       ->add_option("--durable", options->durable,
                    "Durable topics, in turns with what the kernel takes for the same bytes")
-      ->check(CLI::IsMember({"os"}))
-      ->option_text("os");
+      ->option_text("os|interval:TIME|fsync");
+  choice(
+      command
+          ->add_option("--in-flight", options->in_flight,
+                       "Durable topics: each publisher waits for the disk behind so many records")
+          ->check(CLI::Range(1u, 1'000'000u)),
+      "N");
+  command->add_flag("--peers", options->peers,
+                    "Durable topics: also SQLite, with the same records and the same promise");
   command
       ->add_option("--data-dir", options->data_directory,
                    "Where durable topics have their files meanwhile; on a disk, not in memory")

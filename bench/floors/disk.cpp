@@ -51,6 +51,29 @@ DiskCost file_write_cost(const std::string& directory, std::uint64_t bytes, int 
   });
 }
 
+Waker::Waker()
+    : thread_{[](const std::stop_token& stop) {
+        while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::microseconds{200});
+      }} {}
+
+DiskCost file_sync_cost(const std::string& directory, std::uint64_t bytes, std::uint64_t group,
+                        int cpu) {
+  const detail::Fd file(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!file || ::fallocate(file.get(), 0, 0, static_cast<off_t>(bytes + group)) != 0)
+    throw system_failure("cannot make a file in " + directory);
+  const std::vector<std::byte> piece(group, std::byte{1});
+  return measured_alone("writer of synced groups", cpu, [&] {
+    const Waker waker;
+    std::uint64_t done = 0;
+    for (; done < bytes; done += group) {
+      if (::write(file.get(), piece.data(), group) != static_cast<ssize_t>(group) ||
+          ::fdatasync(file.get()) != 0)
+        throw system_failure("cannot write to a file in " + directory);
+    }
+    return done;
+  });
+}
+
 DiskCost file_read_cost(const std::vector<std::string>& files, int cpu) {
   return measured_alone("reader of files", cpu, [&] {
     std::vector<std::byte> piece(kPiece);

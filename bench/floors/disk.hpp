@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace leat::bench {
@@ -18,6 +19,20 @@ struct DiskCost {
 
 // write(2) to a fresh file of this directory, in pieces of 64 KiB; nothing is synced.
 DiskCost file_write_cost(const std::string& directory, std::uint64_t bytes, int cpu);
+
+// A thread that wakes every 200 us, as the process does that waits for the end of a measured run. On some
+// virtual machines that alone makes fdatasync(2) ten times faster, so whatever is compared has it.
+class Waker {
+ public:
+  Waker();
+
+ private:
+  std::jthread thread_;
+};
+
+// The same bytes in groups, to a file that has its blocks, with one fdatasync(2) behind each.
+DiskCost file_sync_cost(const std::string& directory, std::uint64_t bytes, std::uint64_t group,
+                        int cpu);
 
 // pread and CRC32C of files that are in the page cache, in pieces of 64 KiB.
 DiskCost file_read_cost(const std::vector<std::string>& files, int cpu);

@@ -22,10 +22,13 @@ tool::PrivateDirectory make_data_directory(const std::string& parent) {
                   "make a directory in " + parent);
 }
 
-void await_written(const Topic& topic, std::uint64_t offset) {
+// Until everything before the offset is where the topic's durability wants it.
+void await_safe(const Topic& topic, std::uint64_t offset) {
   for (;;) {
     const TopicInfo info = topic.info();
-    if (info.partitions[0].written >= offset) return;
+    const PartitionInfo& partition = info.partitions[0];
+    const bool is_os = info.durable && info.durable->durability == Durability::os;
+    if ((is_os ? partition.written : partition.durable) >= offset) return;
     if (info.durable && info.durable->state != Errc::ok)
       throw topic_failure("write to disk", {info.durable->state, info.durable->reason});
     std::this_thread::sleep_for(std::chrono::microseconds{200});
@@ -42,7 +45,31 @@ Topic open_durable(const std::string& directory, const std::string& data_directo
 
 struct DurableSender : TopicSender {
   DurableSender(const std::string& directory, const std::string& data_directory, Mode mode)
-      : TopicSender{open_durable(directory, data_directory), mode} {}
+      : TopicSender{open_durable(directory, data_directory), mode, Stage::committed} {}
+};
+
+// Waits for the disk behind every so many records.
+class InFlightSender {
+ public:
+  InFlightSender(const std::string& directory, const std::string& data_directory, Mode mode,
+                 std::uint32_t in_flight)
+      : sender_{directory, data_directory, mode}, in_flight_{in_flight} {}
+
+  void send(Bytes message) {
+    sender_.send(message);
+    if (++waiting_ == in_flight_) settle();
+  }
+  void flush() {}
+
+ private:
+  void settle() {
+    value_of(sender_.publisher().flush(), "sync");
+    waiting_ = 0;
+  }
+
+  DurableSender sender_;
+  std::uint32_t in_flight_;
+  std::uint32_t waiting_ = 0;
 };
 
 class DurableBatchSender {
@@ -70,12 +97,12 @@ class KeeperEnd {
       : topic_{open_durable(directory, data_directory)}, changes_{changes} {
     // Whoever writes the first record is the keeper from then on, unless it is too slow.
     (void)value_of(TopicSender{topic_, Mode::shared}.publisher().publish(Bytes{}), "publish");
-    await_written(topic_, written_);
+    await_safe(topic_, safe_);
   }
 
   void receive(std::uint64_t count, RoleTimes& times) {
-    written_ += count;
-    await_written(topic_, written_);
+    safe_ += count;
+    await_safe(topic_, safe_);
     times.end();
     changes_ = topic_.info().durable->keeper_pid == static_cast<std::uint32_t>(::getpid()) ? 0 : 1;
   }
@@ -83,14 +110,18 @@ class KeeperEnd {
  private:
   Topic topic_;
   std::uint32_t& changes_;
-  std::uint64_t written_ = kFirstOffset;
+  std::uint64_t safe_ = kFirstOffset;
 };
 
-Load load_of_durable(const LogOptions& options) {
+Load load_of_durable(const LogOptions& options, const DurableLevel& level) {
   const std::uint64_t each = (options.records + options.publishers - 1) / options.publishers;
+  const std::uint64_t in_flight =
+      level.in_flight;  // Whole groups, so that the last one waits, too.
   return {.size = options.size,
-          .count = each,
-          .warm_up = warm_up_of_log(options.size, options.publishers, options.capacity_bytes),
+          .count = in_flight == 0 ? each : (each + in_flight - 1) / in_flight * in_flight,
+          .warm_up = in_flight == 0
+                         ? warm_up_of_log(options.size, options.publishers, options.capacity_bytes)
+                         : 10 * in_flight,
           .verify = options.verify,
           .pattern = Pattern::oneway,
           .variant = Variant::spinning,
@@ -101,9 +132,11 @@ Load load_of_durable(const LogOptions& options) {
 }
 
 void create_durable(const TemporaryTopics& topics, const std::string& data_directory,
-                    std::uint64_t capacity_bytes, std::uint64_t file_bytes) {
+                    const DurableLevel& level, std::uint64_t capacity_bytes,
+                    std::uint64_t file_bytes) {
   topics.create(kLogTopic, {.capacity_bytes = capacity_bytes,
-                            .durable = Durability::os,
+                            .durable = level.durable,
+                            .sync_interval = level.sync_interval,
                             .file_bytes = file_bytes,
                             .data_directory = data_directory});
 }
@@ -127,19 +160,19 @@ double replay_ns(const Load& load, const std::string& directory, const std::stri
 
 }  // namespace
 
-std::uint64_t log_bytes_of(const LogOptions& options) {
-  const Load load = load_of_durable(options);
+std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level) {
+  const Load load = load_of_durable(options, level);
   const std::uint64_t record =
       options.batch == 1 ? (options.size + 16 + 15) / 16 * 16 : (options.size + 4 + 7) / 8 * 8 + 2;
   return (load.warm_up + load.count) * load.senders * record;
 }
 
-DurableCost measure_durable(const LogOptions& options, const std::string& data_parent,
-                            const std::vector<int>& cpus) {
+DurableCost measure_durable(const LogOptions& options, const DurableLevel& level,
+                            const std::string& data_parent, const std::vector<int>& cpus) {
   const TemporaryTopics topics;
   const tool::PrivateDirectory data = make_data_directory(data_parent);
-  create_durable(topics, data.path(), options.capacity_bytes, TopicOptions{}.file_bytes);
-  const Load load = load_of_durable(options);
+  create_durable(topics, data.path(), level, options.capacity_bytes, TopicOptions{}.file_bytes);
+  const Load load = load_of_durable(options, level);
   const Shared<std::uint32_t> changes(0u);
   const auto measure = [&](const auto& make_sender) {
     return measure_one_way(load, place_on(cpus, load.senders, 1), make_sender, [&](std::uint32_t) {
@@ -152,7 +185,13 @@ DurableCost measure_durable(const LogOptions& options, const std::string& data_p
   const auto batched = [&](std::uint32_t i) {
     return Sending<DurableBatchSender>(load, i, topics.directory(), data.path(), options.mode);
   };
-  const Measured measured = options.batch == 1 ? measure(single) : measure(batched);
+  const auto in_flight = [&](std::uint32_t i) {
+    return Sending<InFlightSender>(load, i, topics.directory(), data.path(), options.mode,
+                                   level.in_flight);
+  };
+  const Measured measured = level.in_flight != 0 ? measure(in_flight)
+                            : options.batch == 1 ? measure(single)
+                                                 : measure(batched);
   const RoleTimes& keeper = measured.receivers.front();
   const auto payload = static_cast<double>(load.count * load.senders * load.size);
   DurableCost cost{.messages = cost_per_message(measured, load)};
@@ -169,7 +208,7 @@ DurableCost measure_durable(const LogOptions& options, const std::string& data_p
 StoredTopic::StoredTopic(const std::string& data_parent, std::uint64_t records, std::size_t size,
                          std::uint64_t file_bytes, bool is_clean, int cpu)
     : data_{make_data_directory(data_parent)}, records_{records}, size_{size} {
-  create_durable(topics_, data_.path(), kDurableCapacityBytes, file_bytes);
+  create_durable(topics_, data_.path(), {}, kDurableCapacityBytes, file_bytes);
   const Shared<std::uint32_t> ignored(0u);
   const Load load = this->load();
   const auto publish = [&] {

@@ -1,11 +1,14 @@
 // Measurements of durable topics, each in a private data directory that is removed afterwards.
 //
-//     DurableCost cost = measure_durable({.size = 100, .records = 1'000'000}, "/var/tmp", {0, 1});
+//     DurableCost cost =
+//         measure_durable({.size = 100, .records = 1'000'000}, {}, "/var/tmp", {0, 1});
 //
 // A keeper process, which does nothing else, copies to disk; publishers are processes of
-// their own. The time ends when everything can be read from disk, not when the publishers are done.
+// their own. The time ends when everything can be read from disk (durability os) or is on the medium,
+// not when the publishers are done.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,8 +21,17 @@ namespace leat::bench {
 inline constexpr std::uint64_t kDurableCapacityBytes = 32u << 20;  // A durable topic's default.
 inline constexpr std::uint64_t kMaxDurableRun = 512u << 20;  // Bytes on disk, warm-up included.
 
+// How far records have to come, and how many a publisher publishes before it waits for the disk.
+struct DurableLevel {
+  Durability durable = Durability::os;
+  std::chrono::nanoseconds sync_interval{0};
+  std::uint32_t in_flight = 0;  // 0: it never waits by itself.
+
+  friend bool operator==(const DurableLevel&, const DurableLevel&) = default;
+};
+
 // Bytes that a run of this many records, and its warm-up, take in the log.
-std::uint64_t log_bytes_of(const LogOptions& options);
+std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level);
 
 struct DurableCost {
   MessageCost messages;               // Without a receiver.
@@ -29,8 +41,8 @@ struct DurableCost {
 
 // The keeper runs on the last CPU. Afterwards every record is read from disk and verified; throws
 // Failure if one was wrong.
-DurableCost measure_durable(const LogOptions& options, const std::string& data_directory,
-                            const std::vector<int>& cpus);
+DurableCost measure_durable(const LogOptions& options, const DurableLevel& level,
+                            const std::string& data_directory, const std::vector<int>& cpus);
 
 // One topic whose records are on disk, for the measurements that only read.
 class StoredTopic {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -37,9 +38,10 @@ enum class Mode { exclusive, shared };  // Whether a publisher is the topic's on
 
 class TopicSender {
  public:
-  TopicSender(const Topic& topic, Mode mode)
-      : publisher_{value_of(topic.publisher({.exclusive = mode == Mode::exclusive}),
-                            "open a publisher")} {}
+  TopicSender(const Topic& topic, Mode mode, std::optional<Stage> acknowledge = {})
+      : publisher_{value_of(
+            topic.publisher({.exclusive = mode == Mode::exclusive, .acknowledge = acknowledge}),
+            "open a publisher")} {}
 
   // Always inline, as OutgoingPayloads::next(): so that two builds differ by what is measured.
   [[gnu::always_inline]] void send(Bytes message) {

@@ -200,6 +200,27 @@ def test_log_measures_durable_topics_beside_their_floors(leat, tmp_path):
     assert cases[-1]["parameters"]["files"] >= 1000
 
 
+@pytest.mark.parametrize("level,scenarios", [
+    ("fsync", ["log"] * 8 + ["sqlite"]), ("interval:20ms", ["log"] * 8 + ["publish", "sqlite"])])
+def test_log_measures_every_durability_and_sqlite(leat, level, scenarios):
+    report = run_json(leat, "log", "--durable", level, "--data-dir", "/var/tmp", "--records", "2000",
+                      "--runs", "1", "--peers")
+    assert [c["scenario"] for c in report["cases"]] == scenarios
+    name, _, interval = level.partition(":")
+    for case in report["cases"]:
+        assert case["parameters"]["durability"] == name
+        assert case["parameters"]["sync_interval_ns"] == (20_000_000 if interval else 0)
+        assert case["median"]["ratio"] > 0
+    assert report["cases"][-1]["median"]["sqlite_records_per_second"] > 0
+
+
+def test_log_waits_for_the_disk_behind_so_many_records(leat):
+    [case] = run_json(leat, "log", "--durable", "os", "--data-dir", "/var/tmp", "--size", "200",
+                      "--records", "1000", "--runs", "1", "--in-flight", "100")["cases"]
+    assert case["parameters"]["in_flight"] == 100
+    assert case["median"]["records_per_second"] > 0
+
+
 def test_log_of_a_durable_topic_measures_one_case(leat):
     report = run_json(leat, "log", "--durable", "os", "--data-dir", "/var/tmp", "--size", "200",
                       "--records", "5000", "--runs", "2", "--publishers", "2", "--mode", "shared",
@@ -223,6 +244,10 @@ def test_log_of_a_durable_topic_measures_one_case(leat):
     ["log", "--pin", "4711"],
     ["log", "--verify", "nothing"],
     ["log", "--durable", "always"],
+    ["log", "--durable", "interval:1us"],
+    ["log", "--durable", "fsync", "--in-flight", "8", "--batch", "8"],
+    ["log", "--in-flight", "8"],
+    ["log", "--peers"],
     ["log", "--durable", "os", "--data-dir", "/dev/shm"],
     ["log", "--durable", "os", "--subscribers", "2"],
     ["log", "--durable", "os", "--records", "1000000000"],

@@ -39,7 +39,8 @@ def field(deb, name):
 
 @pytest.mark.parametrize("name, section, depends", [
     ("leat", "utils", ["libc6", "libfmt", "libstdc++6"]),
-    ("leat-bench", "utils", ["libc6", "libfmt", "libstdc++6", "libzmq", "libnng", "liburing"]),
+    ("leat-bench", "utils", ["libc6", "libfmt", "libstdc++6", "libzmq", "libnng", "libsqlite3",
+                              "liburing"]),
     ("libleat-cpp-dev", "libdevel", []),
 ], ids=PACKAGES)
 def test_package_says_what_it_is(debs, name, section, depends):
