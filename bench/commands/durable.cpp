@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -19,7 +20,6 @@
 #include "bench/floors/sqlite.hpp"
 #include "bench/leat/durable.hpp"
 #include "bench/output/units.hpp"
-#include "cli/cli.hpp"
 
 namespace leat::bench {
 namespace {
@@ -314,9 +314,16 @@ DurableLevel parse_level(const std::string& text) {
   constexpr std::string_view kInterval = "interval:";
   if (text == "os") return {};
   if (text == "fsync") return {.durable = Durability::fsync};
-  const auto interval = text.starts_with(kInterval)
-                            ? cli::parse_duration(text.substr(kInterval.size()))
-                            : std::nullopt;
+  std::optional<std::chrono::nanoseconds> interval;
+  if (text.starts_with(kInterval)) {
+    std::uint32_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + kInterval.size(), end, number);
+    const std::string_view unit{parsed.ptr, static_cast<std::size_t>(end - parsed.ptr)};
+    if (unit == "ms") interval = std::chrono::milliseconds{number};
+    if (unit == "s") interval = std::chrono::seconds{number};
+    if (unit == "m") interval = std::chrono::minutes{number};
+  }
   if (!interval || interval->count() < detail::kMinSyncInterval ||
       interval->count() > detail::kMaxSyncInterval)
     throw Failure(
