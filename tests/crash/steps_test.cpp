@@ -42,6 +42,8 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kDeleteSteps), std::end(kDeleteSteps));
   swept.insert(std::begin(kUnusedSteps), std::end(kUnusedSteps));
   swept.insert(std::begin(kDurableSteps), std::end(kDurableSteps));
+  swept.insert(std::begin(kSyncSteps), std::end(kSyncSteps));
+  swept.insert(kFollowStep);
   swept.insert(kDeleteFilesStep);
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
