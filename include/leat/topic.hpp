@@ -82,6 +82,11 @@ struct TopicOptions {
   // $LEAT_DATA_DIR, else $XDG_DATA_HOME/leat, else ~/.local/share/leat.
   std::uint64_t file_bytes = 64 << 20;
   std::string data_directory = {};
+  // Durable topics: what is kept on disk, in whole files. By default everything. The keeper deletes the
+  // oldest files of a partition as long as the others have so many bytes, and those that were full for
+  // longer than this. 0: no limit.
+  std::uint64_t retention_bytes = 0;
+  std::chrono::milliseconds retention{0};
 };
 
 struct DeleteOptions {
@@ -106,11 +111,13 @@ struct DurableInfo {
   std::string directory;                      // its data directory
   std::int64_t created_ms = 0;                // wall clock
   std::uint64_t file_bytes = 0;               // size of a full file
-  std::uint64_t disk_bytes = 0;               // of all its files
-  Errc state = Errc::ok;                      // why nothing is written: no_space, read_only
-  std::int32_t reason = 0;                    // errno, unless the state is ok
-  std::uint32_t keeper_pid = 0;               // 0: no keeper is needed yet
-  std::uint64_t cut_bytes = 0;  // what recovery found when the topic was opened: bytes and records
+  std::uint64_t retention_bytes = 0;          // as in TopicOptions, as is the next
+  std::chrono::milliseconds retention{0};
+  std::uint64_t disk_bytes = 0;  // of all its files
+  Errc state = Errc::ok;         // why nothing is written: no_space, read_only
+  std::int32_t reason = 0;       // errno, unless the state is ok
+  std::uint32_t keeper_pid = 0;  // 0: no keeper is needed yet
+  std::uint64_t cut_bytes = 0;   // what recovery found when the topic was opened: bytes and records
   std::uint64_t cut_records = 0;  // that were never written whole,
   std::uint64_t damaged = 0;      // and offsets whose records cannot be read
 };
@@ -150,7 +157,8 @@ class Topic {
   //   no_space           the file system has no room for it; nothing is left behind
   //   not_allowed        the options that a durable topic cannot have: the policies overwrite and
   //                      grow, retain_all, evict_after, delete_when_unused
-  //   invalid_argument   also: a sync_interval with another durability than interval
+  //   invalid_argument   also: a sync_interval with another durability than interval; retention of a
+  //                      topic that is not durable, or below zero
   //   exists, permission, wrong_format, busy, deleted
   static Result<Topic> create(const std::string& name, const TopicOptions& options = {});
 

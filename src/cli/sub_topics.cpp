@@ -39,11 +39,14 @@ void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& 
   for (std::size_t i = 0; i < std::min(offsets.size(), kShown); ++i)
     texts.push_back(number_text(offsets[i]));
   const bool is_one = offsets.size() == 1;
-  tell(fmt::format(
-      "topic '{}' begins at offset{} {}{}{}: older records were overwritten, because no subscriber "
-      "or group that had still to read them was there (`leat topic create --retain all` keeps all)",
-      topic.name(), is_one ? "" : "s", fmt::join(texts, " "), offsets.size() > kShown ? " …" : "",
-      is_one ? "" : " of its partitions"));
+  const char* why =
+      topic.info().durable
+          ? "deleted, as --retention-bytes or --retention-time say"
+          : "overwritten, because no subscriber or group that had still to read them was there "
+            "(`leat topic create --retain all` keeps all)";
+  tell(fmt::format("topic '{}' begins at offset{} {}{}{}: older records were {}", topic.name(),
+                   is_one ? "" : "s", fmt::join(texts, " "), offsets.size() > kShown ? " …" : "",
+                   is_one ? "" : " of its partitions", why));
 }
 
 namespace {

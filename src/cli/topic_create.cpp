@@ -16,6 +16,7 @@
 #include "cli.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/durable_topic.hpp"
+#include "topic_facts.hpp"
 
 namespace leat::cli {
 namespace {
@@ -30,6 +31,7 @@ struct CreateArguments {
   std::string policy = "block";
   std::string durable;
   std::optional<std::uint64_t> file_bytes;
+  std::chrono::nanoseconds retention{0};
   bool has_capacity = false;
   std::string retain;
   std::string mode = "0600";
@@ -91,6 +93,9 @@ void settle_durability(CreateArguments& arguments) {
   if (!is_durable) {
     if (arguments.file_bytes)
       throw Failure{kExitUsage, "--file-size means nothing without --durable"};
+    if (options.retention_bytes != 0 || arguments.retention.count() != 0)
+      throw Failure{kExitUsage,
+                    "--retention-bytes and --retention-time mean nothing without --durable"};
     return;
   }
   parse_durability(arguments.durable, options);
@@ -106,6 +111,7 @@ void settle_durability(CreateArguments& arguments) {
                                             "behind",
                                             option)};
   }
+  options.retention = std::chrono::ceil<std::chrono::milliseconds>(arguments.retention);
   if (arguments.file_bytes) options.file_bytes = *arguments.file_bytes;
   if (options.file_bytes < detail::kMinFileSize || options.file_bytes > detail::kMaxFileSize)
     throw Failure{kExitUsage,
@@ -313,7 +319,7 @@ void create(CreateArguments& arguments) {
                                  : "",
       number_text(topic->max_record_size()));
   if (!info.durable) return;
-  fmt::print("everything is kept in {}\n", info.durable->directory);
+  fmt::print("{} is kept in {}\n", what_is_kept(*info.durable), info.durable->directory);
   struct statfs system {};
   if (::statfs(info.durable->directory.c_str(), &system) == 0 &&
       static_cast<std::uint32_t>(system.f_type) == TMPFS_MAGIC)
@@ -339,6 +345,11 @@ void add_topic_create(CLI::App& topic) {
       ->type_name("os|interval:TIME|fsync");
   add_size(*command, "--file-size", arguments->file_bytes, "Durable: size of a file with records")
       ->default_str("64MiB");
+  add_size(*command, "--retention-bytes", arguments->options.retention_bytes,
+           "Durable: delete the oldest files of a partition as long as the others have so much")
+      ->default_str("no limit");
+  add_duration(*command, "--retention-time", arguments->retention,
+               "Durable: delete files that were full for longer than this; by default never");
   add_size(
       *command, "--segment-size", arguments->options.segment_bytes,
       "Room is reused in pieces of this size, at most half the capacity; a record is at most half "

@@ -82,6 +82,8 @@ Json durable_json(const TopicInfo& info) {
           {"sync_interval_ns", duration_json(durable.sync_interval)},
           {"directory", durable.directory},
           {"file_bytes", durable.file_bytes},
+          {"retention_bytes", or_null(durable.retention_bytes != 0, durable.retention_bytes)},
+          {"retention_ms", or_null(durable.retention.count() != 0, durable.retention.count())},
           {"disk_bytes", durable.disk_bytes},
           {"state", is_ok                             ? "ok"
                     : durable.state == Errc::no_space ? "no_space"
@@ -223,6 +225,16 @@ const char* name_of(Durability durability) noexcept {
     case Durability::fsync: return "fsync";
   }
   return "unknown";
+}
+
+std::string what_is_kept(const DurableInfo& durable) {
+  std::string text;
+  if (durable.retention_bytes != 0)
+    text = fmt::format("what fits in {} a partition", size_text(durable.retention_bytes));
+  if (durable.retention.count() != 0)
+    text += fmt::format("{}what is not older than {}", text.empty() ? "" : " and ",
+                        duration_text(durable.retention));
+  return text.empty() ? "everything" : text;
 }
 
 std::string error_text(Error error) {

@@ -41,6 +41,8 @@ nlohmann::ordered_json to_json(const TopicFacts& facts);
 
 const char* name_of(Policy policy) noexcept;
 const char* name_of(Durability durability) noexcept;
+// "everything", "what fits in 1 GiB a partition", "what is not older than 7d"
+std::string what_is_kept(const DurableInfo& durable);
 // Why a topic can't be opened, in a table: "permission", or a sentence.
 std::string error_text(Error error);
 // "5s", "12m", "3h", "4d"; "-" if it is not known.

@@ -66,6 +66,8 @@ std::string durable_text(const DurableInfo& durable) {
   if (durable.durability == Durability::interval)
     text += ' ' + duration_text(durable.sync_interval);
   text += fmt::format(": {} in {}", size_text(durable.disk_bytes), durable.directory);
+  if (durable.retention_bytes != 0 || durable.retention.count() != 0)
+    text += "; kept is " + what_is_kept(durable);
   if (durable.state == Errc::no_space) text += "; the disk is full, publishers wait or fail";
   if (durable.state != Errc::ok && durable.state != Errc::no_space)
     text += fmt::format("; read-only: {}", std::strerror(durable.reason));

@@ -237,6 +237,57 @@ std::vector<Case> following_cases() {
 INSTANTIATE_TEST_SUITE_P(All, DurableFollowing, ::testing::ValuesIn(following_cases()),
                          name_of_durable_case);
 
+// While old files are deleted: what is left is whole, and everything newer is there.
+class DurableExpiry : public DurableSteps {};
+
+TEST_P(DurableExpiry, LeavesWhatIsNewer) {
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 64 << 10;
+  { ASSERT_TRUE(Topic::create("d", wanted)); }
+  Child victim{[&] {
+    arm({GetParam().step, GetParam().nth, GetParam().signal});
+    return publish(0, 1000);
+  }};
+  victim.wait();
+  EXPECT_TRUE(victim.was_killed() || victim.look() == Child::State::stopped) << victim.describe();
+  Child later{[&] { return publish(2, 1000); }};
+  later.wait(2 * kPatience);
+  EXPECT_TRUE(later.succeeded()) << later.describe();
+  if (GetParam().signal == SIGSTOP) victim.go_on();
+  EXPECT_NE(victim.wait(2 * kPatience), Child::State::late) << victim.describe();
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  const PartitionInfo partition = topic->info().partitions[0];
+  EXPECT_GT(partition.start, 0U);
+  auto subscriber = topic->subscriber({.from = From::beginning});
+  ASSERT_TRUE(subscriber);
+  std::uint64_t next = partition.start;
+  std::string last;
+  subscriber->on_event([&](const Event& event) {
+    EXPECT_EQ(event.first, next);
+    EXPECT_EQ(event.reason, GapReason::died);
+    next = event.first + event.count;
+  });
+  while (next < partition.end) {
+    auto polled = subscriber->poll(1000, [&](const Record& record) {
+      EXPECT_EQ(record.offset, next);
+      next = record.offset + 1;
+      if (record.text().starts_with("2 ")) last = record.text();
+    });
+    ASSERT_TRUE(polled) << describe(polled.error());
+  }
+  // Who was stopped has published behind it since.
+  if (GetParam().signal == SIGKILL) {
+    EXPECT_TRUE(last.starts_with("2 999 ")) << last.substr(0, 10);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DurableExpiry,
+                         ::testing::Values(Case{kExpiryStep, 1, SIGKILL},
+                                           Case{kExpiryStep, 2, SIGKILL},
+                                           Case{kExpiryStep, 2, SIGSTOP}),
+                         name_of_durable_case);
+
 class DurableDeletion : public DurableSteps {};
 INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
                          ::testing::Values(Case{kDeleteFilesStep, 1, SIGKILL}),

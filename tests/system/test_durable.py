@@ -165,6 +165,7 @@ def test_repair_goes_on_while_others_use_the_topic(leat, data, failing_syncs):
     subscriber = leat.start("sub", "orders", "--from", "beginning")
     wait_for(lambda: info(leat)["participants"])
     publish(leat, ["one"])
+    wait_for(lambda: info(leat)["partitions"][0]["durable"] == 1)
     failing_syncs.touch()
     publish(leat, ["two"])
     wait_for(lambda: info(leat)["durable"]["state"] == "read_only")
@@ -214,10 +215,32 @@ def test_create_says_where_everything_is_kept(leat, data):
     facts = info(leat)
     assert facts["durable"] == {
         "durability": "os", "sync_interval_ns": None, "directory": str(data / "orders"), "file_bytes": 1 << 20,
+        "retention_bytes": None, "retention_ms": None,
         "disk_bytes": facts["durable"]["disk_bytes"], "state": "ok", "reason": None,
         "keeper_pid": None, "recovered": {"cut_bytes": 0, "cut_records": 0, "damaged": 0}}
     one_line(leat("topic", "create", "orders"), 3, "exists already")
     one_line(leat("topic", "create", "orders", "--durable", "os"), 3, "exists already")
+
+
+def test_retention_is_told_and_done(leat, data):
+    done = leat("topic", "create", "orders", "--durable", "os", "--capacity", "64KiB", "--file-size", "64KiB",
+                "--retention-bytes", "256KiB", "--retention-time", "24h", check=True)
+    assert done.stdout.endswith("\nwhat fits in 256 KiB a partition and what is not older than 24h is kept in "
+                                f"{data}/orders\n")
+    leat("pub", "orders", "--generate", "100", "--count", "20000", check=True)
+    facts = info(leat)
+    assert facts["durable"]["retention_bytes"] == 256 << 10
+    assert facts["durable"]["retention_ms"] == 24 * 3600 * 1000
+    assert facts["durable"]["disk_bytes"] <= (256 + 128) << 10
+    start = facts["partitions"][0]["start"]
+    assert 15_000 < start < 20_000
+    assert "kept is what fits in 256 KiB" in leat("topic", "info", "orders", check=True).stdout
+    done = leat("sub", "orders", "--from", "beginning", "--exit", check=True)
+    assert len(done.stdout.splitlines()) == 20_000 - start
+    assert f"begins at offset {start:,}: older records were deleted" in done.stderr
+    done = leat("sub", "orders", "--from", "17", "--exit", check=True)
+    assert f"gap of {start - 17} records at offset 17 (partition 0): overwritten" in done.stderr
+    assert leat("fsck", "orders", check=True).stdout.endswith(": whole\n")
 
 
 def test_data_in_memory_gets_a_note(leat, leat_dir):
@@ -279,6 +302,9 @@ def test_another_directory_of_topics_is_refused_by_name(leat, leat_dir, data, tm
     (["--durable", "interval:2h"], ["'interval:2h' does not say", "1ms to 1h"]),
     (["--durable", "yes"], ["'yes' is not a level"]),
     (["--file-size", "1MiB"], ["--file-size means nothing without --durable"]),
+    (["--retention-bytes", "1MiB"], ["--retention-bytes and --retention-time mean nothing without --durable"]),
+    (["--retention-time", "1h"], ["mean nothing without --durable"]),
+    (["--durable", "os", "--retention-time", "soon"], ["--retention-time"]),
     (["--durable", "os", "--file-size", "1KiB"], ["from 64KiB to"]),
     (["--durable", "os", "--policy", "overwrite"], ["--policy overwrite and --durable"]),
     (["--durable", "os", "--policy", "grow"], ["--policy grow and --durable"]),

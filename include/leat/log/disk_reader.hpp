@@ -30,18 +30,13 @@ class DiskReader {
 
   // Goes to an offset, or to the oldest record if that is later. Returns where it is.
   Result<std::uint64_t> seek(std::uint64_t offset) {
-    // In this order: what a later keeper writes, or this one in later files, the list may not have.
-    listed_office_ = window_->office();
-    listed_until_ = window_->written(partition_);
-    auto lists = list_segments(directory_.get(), topic_.partition_count);
-    if (!lists) return lists.error();
-    const SegmentList& files = (*lists)[partition_];
-    const std::uint64_t start = files.live.empty() ? listed_until_ : files.live.front().base_offset;
-    offset_ = std::max(offset, start);
-    records_.emplace(StoredFrames{Disk::system(), directory_.get(), topic_.salt, partition_,
-                                  std::move((*lists)[partition_])});
-    if (auto found = records_->seek(offset_); !found) return found.error();
-    return offset_;
+    constexpr int kTries = 10;
+    for (int attempt = 1;; ++attempt) {
+      auto found = try_to_seek(offset);
+      // Retention has just deleted the file.
+      const bool is_gone = !found && found.error() == Errc::not_found;
+      if (!is_gone || attempt == kTries) return found;
+    }
   }
 
   // Offset of the next entry.
@@ -52,28 +47,32 @@ class DiskReader {
   // the next call.
   Result<bool> next(StoredEntry& entry, std::uint64_t until) {
     until_ = until;
-    bool is_fresh = false;
     // A list of files holds for what was written when it was made. Behind that, a keeper that was
     // followed meanwhile may complete frames that do not count.
-    if (listed_office_ != window_->office()) {
-      if (auto again = seek(offset_); !again) return again.error();
-      is_fresh = true;
-    }
-    for (;; is_fresh = true) {
+    bool must_list = listed_office_ != window_->office();
+    for (bool is_fresh = false;;) {
+      if (must_list) {
+        const std::uint64_t from = offset_;
+        if (auto listed = seek(from); !listed) return listed.error();
+        if (offset_ > from) return gap(entry, from, offset_, GapReason::overwritten);
+        is_fresh = true;
+      }
       const std::uint64_t end = std::min(until, listed_until_);
       if (offset_ < end) {
         auto more = records_->next(entry);
-        if (!more) return more.error();
+        const bool is_gone = !more && more.error() == Errc::not_found;
+        if (!more && (!is_gone || is_fresh)) return more.error();
         const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
-        if (*more && first < end) {
+        if (more && *more && first < end) {
           if (!entry.is_record) entry.gap.count = std::min(entry.gap.count, end - first);
           pass(entry);
           return true;
         }
-        if (is_fresh) return lost(entry, end);
+        // No file has these offsets: the window begins behind lost ones.
+        if (is_fresh) return gap(entry, offset_, end, GapReason::lost);
       }
       if (offset_ >= until || is_fresh) return false;
-      if (auto again = seek(offset_); !again) return again.error();
+      must_list = true;
     }
   }
 
@@ -86,11 +85,25 @@ class DiskReader {
   }
 
  private:
-  // No file has these offsets: the window begins behind lost ones.
-  bool lost(StoredEntry& entry, std::uint64_t end) noexcept {
-    const std::uint64_t first = std::exchange(offset_, end);
+  Result<std::uint64_t> try_to_seek(std::uint64_t offset) {
+    // In this order: what a later keeper writes, or this one in later files, the list may not have.
+    listed_office_ = window_->office();
+    listed_until_ = window_->written(partition_);
+    auto lists = list_segments(directory_.get(), topic_.partition_count);
+    if (!lists) return lists.error();
+    const SegmentList& files = (*lists)[partition_];
+    const std::uint64_t start = files.live.empty() ? listed_until_ : files.live.front().base_offset;
+    records_.emplace(StoredFrames{Disk::system(), directory_.get(), topic_.salt, partition_,
+                                  std::move((*lists)[partition_])});
+    if (auto found = records_->seek(std::max(offset, start)); !found) return found.error();
+    offset_ = std::max(offset, start);
+    return offset_;
+  }
+
+  bool gap(StoredEntry& entry, std::uint64_t first, std::uint64_t end, GapReason reason) noexcept {
+    offset_ = end;
     entry.is_record = false;
-    entry.gap = {first, end - first, GapReason::lost, partition_};
+    entry.gap = {first, end - first, reason, partition_};
     return true;
   }
 

@@ -55,6 +55,8 @@ inline Manifest manifest_of(const NewTopic& topic, const TopicOptions& options) 
   to.sync_interval_ns = options.sync_interval.count();
   to.revoke_after_ns = geometry.revoke_after_ns;
   to.file_bytes = options.file_bytes;
+  to.retention_bytes = options.retention_bytes;
+  to.retention_ms = options.retention.count();
   to.mode = topic.mode;
   to.file_group = static_cast<std::int32_t>(topic.file_group);
   return manifest;
@@ -139,6 +141,8 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   durable.sync_interval = std::chrono::nanoseconds{topic.sync_interval_ns};
   durable.created_ms = topic.created_ms;
   durable.file_bytes = topic.file_bytes;
+  durable.retention_bytes = topic.retention_bytes;
+  durable.retention = std::chrono::milliseconds{topic.retention_ms};
   durable.disk_bytes = facts->bytes;
   for (std::uint32_t i = 0; i < topic.partition_count; ++i) {
     const PartitionEnd& end = ends->partitions[i];

@@ -102,6 +102,7 @@ LEAT_INLINE void Keeper::serve() noexcept {
     return;
   }
   office_.look_after_holes();
+  office_.expire_if_due();
   sleep_for_news();
 }
 
@@ -183,8 +184,10 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
                       : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
                                         : Deadline::never();
-  if (office_.is_taken() && office_.next_sync_ns() != Office::kNever)
-    deadline = deadline.at_most_ns(office_.next_sync_ns() - now_ns());
+  if (office_.is_taken()) {
+    const std::int64_t next = std::min(office_.next_sync_ns(), office_.next_expiry_ns());
+    if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
+  }
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
 }
 

@@ -157,6 +157,21 @@ class Office {
     }
   }
 
+  // Deletes the files that retention does not keep; now and then, and when a file is full. What fails is
+  // tried again the next time.
+  void expire_if_due() {
+    if (now_ns() >= next_expiry_ns()) expire();
+  }
+  // In ns on the monotonic clock; kNever if nothing gets too old.
+  std::int64_t next_expiry_ns() const noexcept {
+    constexpr std::int64_t kMinute = 60'000'000'000;
+    constexpr std::int64_t kShortest = 10'000'000;
+    const std::int64_t ms = manifest_.topic.retention_ms;
+    if (ms == 0) return kNever;
+    const std::int64_t pause = ms < kMinute / 250'000 ? ms * 250'000 : kMinute;  // a quarter
+    return expired_ns_ + std::max(pause, kShortest);
+  }
+
   bool has_work() const noexcept {
     for (const Part& part : parts_)
       if (part.prefix.has_more()) return true;
@@ -312,6 +327,52 @@ class Office {
     return {};
   }
 
+  void expire() {
+    const ManifestTopic& topic = manifest_.topic;
+    expired_ns_ = now_ns();
+    if (topic.retention_bytes == 0 && topic.retention_ms == 0) return;
+    auto lists = list_segments(directory_, topic.partition_count);
+    if (!lists) return;
+    for (const SegmentList& files : *lists) {
+      if (!expire(files)) return;
+    }
+  }
+  // The oldest first, each for good before the next: a hole between files would look like damage.
+  Result<void> expire(const SegmentList& files) {
+    std::uint64_t bytes = 0;
+    for (const SegmentName& name : files.live)
+      bytes += disk_bytes_at(directory_, name.text().c_str());
+    std::uint64_t start = files.live.empty() ? 0 : files.live.front().base_offset;
+    for (std::size_t i = 0; i + 1 < files.live.size(); ++i) {
+      const std::string name = files.live[i].text();
+      const std::uint64_t size = disk_bytes_at(directory_, name.c_str());
+      auto is_too_old = is_full_for_too_long(files.live[i + 1]);
+      if (!is_too_old) return is_too_old.error();
+      const std::uint64_t most = manifest_.topic.retention_bytes;
+      if (!*is_too_old && (most == 0 || bytes - size < most)) break;
+      if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
+      LEAT_CRASH_POINT("keeper:expired");
+      if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
+      bytes -= size;
+      start = files.live[i + 1].base_offset;
+    }
+    // Nothing in these counts.
+    for (const SegmentName& name : files.abandoned) {
+      if (name.base_offset < start) (void)disk_.delete_file(directory_, name.text().c_str());
+    }
+    return {};
+  }
+  // A file was full when the next one was made.
+  Result<bool> is_full_for_too_long(const SegmentName& next) {
+    const std::int64_t most_ms = manifest_.topic.retention_ms;
+    if (most_ms == 0) return false;
+    auto reader = SegmentReader::open(disk_, directory_, next, manifest_.topic.salt);
+    if (!reader) return reader.error();
+    auto header = reader->header();
+    if (!header) return header.error();
+    return *header && wall_clock_ms() - (*header)->created_ms > most_ms;
+  }
+
   bool is_unsynced(std::uint32_t index) const noexcept {
     return window_.durable(index) < parts_[index].writer.end_offset();
   }
@@ -408,7 +469,9 @@ class Office {
     const std::uint64_t reserved = checkpoint_->value().partitions[index].reserved_offset;
     const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
     if (!is_new_file && part.writer.end_offset() + 2 * window_offsets() < reserved) return {};
-    return wait_for_disk([&] { return store_checkpoint(false); });
+    auto stored = wait_for_disk([&] { return store_checkpoint(false); });
+    if (stored && is_new_file) expire();
+    return stored;
   }
 
   Result<void> store_checkpoint(bool is_closed) {
@@ -457,7 +520,8 @@ class Office {
   std::uint64_t number_ = 0;
   bool is_taken_ = false;
   std::int64_t synced_ns_ =
-      -kMaxSyncInterval;  // When the last sync began; the first is due at once.
+      -kMaxSyncInterval;         // When the last sync began; the first is due at once.
+  std::int64_t expired_ns_ = 0;  // When files were looked at last.
   std::vector<Part> parts_;
   Participant repairer_;
   std::optional<CheckpointFile> checkpoint_;

@@ -153,7 +153,8 @@ class PartitionReader {
   }
   // Reads the next entry. False if there is none now, or if it left the files for the log.
   Result<bool> next_on_disk(StoredEntry& entry);
-  Result<void> enter_disk(std::uint64_t offset);
+  // `is_exact`: what is gone before the oldest record is a gap.
+  Result<void> enter_disk(std::uint64_t offset, bool is_exact);
   bool has_more_on_disk() const noexcept;
   bool may_enter_log() const noexcept;
   bool try_to_enter_log();

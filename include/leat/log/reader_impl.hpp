@@ -102,7 +102,8 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
       const std::uint64_t wanted = at == StartAt::offset ? offset : 0;
       if (wanted < segment_.base_offset) {
         pending_gap_.reset();
-        if (auto entered = enter_disk(wanted); !entered) return entered;
+        auto entered = enter_disk(wanted, at == StartAt::offset);
+        if (!entered) return entered;
       }
     }
     store_relaxed<Why::hint>(slot_->cursor_offset, this->offset());
@@ -273,13 +274,13 @@ LEAT_INLINE void PartitionReader::leave_batch() noexcept {
   offset_ = batch_offset_;
 }
 
-LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset) {
+LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool is_exact) {
   auto disk = DiskReader::open(*topic_->durable(), partition_);
   if (!disk) return disk.error();
   auto start = (*disk)->seek(offset);
   if (!start) return start.error();
   offset_ = *start;
-  if (offset_ > offset && offset > 0)
+  if (offset_ > offset && is_exact)
     pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
   disk_ = std::move(*disk);
   return {};
@@ -322,7 +323,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
   const std::uint64_t lost_from = offset_;
   if (topic_->durable() != nullptr) {
     if (batch_left_ != 0) leave_batch();
-    auto entered = enter_disk(std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_));
+    auto entered = enter_disk(std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_), true);
     return entered ? ReadOutcome::stop : fail(entered.error().code);
   }
   for (std::uint32_t moves = 0;; ++moves) {

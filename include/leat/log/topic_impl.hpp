@@ -64,6 +64,7 @@ LEAT_INLINE std::size_t Topic::max_record_size() const noexcept {
 
 LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const TopicOptions& options) {
   if (options.durable != Durability::none) return create_durable(name, options);
+  if (options.retention_bytes != 0 || options.retention.count() != 0) return Errc::invalid_argument;
   auto created = new_topic(options);
   if (!created) return created.error();
   return create(name, *created, options.directory, options.data_directory);
@@ -304,6 +305,7 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   const std::int64_t interval_ns = options.sync_interval.count();
   const bool is_interval = options.durable == Durability::interval;
+  if (options.retention.count() < 0) return Errc::invalid_argument;
   if (is_interval ? interval_ns < detail::kMinSyncInterval || interval_ns > detail::kMaxSyncInterval
                   : interval_ns != 0)
     return Errc::invalid_argument;

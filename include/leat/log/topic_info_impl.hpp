@@ -120,6 +120,8 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   if (manifest) {
     durable.created_ms = manifest->topic.created_ms;
     durable.file_bytes = manifest->topic.file_bytes;
+    durable.retention_bytes = manifest->topic.retention_bytes;
+    durable.retention = std::chrono::milliseconds{manifest->topic.retention_ms};
   }
   auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()));
   if (!facts) return;

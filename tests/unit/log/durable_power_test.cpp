@@ -28,7 +28,9 @@ struct SystemDisk {
 class PoweredTopic {
  public:
   PoweredTopic(Durability durable, Random& random)
-      : durable_{durable}, disk_{std::make_unique<RecordedDisk>(data_.path)} {
+      : durable_{durable},
+        retention_bytes_{below(random, 2) == 0 ? 0U : 64U << 10},
+        disk_{std::make_unique<RecordedDisk>(data_.path)} {
     const SystemDisk use{*disk_};
     for (int life = 0; life < 2; ++life) live(random);
   }
@@ -73,7 +75,8 @@ class PoweredTopic {
       below = std::max(below, moment.durable);
       taken = std::max(taken, moment.end);
     }
-    for (std::uint64_t offset = 0; offset < below; ++offset)
+    const std::uint64_t start = topic->info().partitions[0].start;
+    for (std::uint64_t offset = retention_bytes_ != 0 ? start : 0; offset < below; ++offset)
       if (!found.contains(offset)) return "durable, but lost: " + std::to_string(offset);
     auto publisher = topic->publisher();
     if (!publisher) return "publisher: " + describe(publisher.error());
@@ -100,7 +103,8 @@ class PoweredTopic {
                                     .durable = durable_,
                                     .sync_interval = durable_ == Durability::interval ? 1ms : 0ms,
                                     .file_bytes = 64 << 10,
-                                    .data_directory = data_.path});
+                                    .data_directory = data_.path,
+                                    .retention_bytes = retention_bytes_});
     ASSERT_TRUE(topic) << describe(topic.error());
     if (created_ == 0) created_ = disk_->calls();
     auto publisher = topic->publisher();
@@ -143,6 +147,7 @@ class PoweredTopic {
   }
 
   Durability durable_;
+  std::uint64_t retention_bytes_;
   ScratchDirectory data_;
   ScratchDirectory topics_;
   std::unique_ptr<RecordedDisk> disk_;

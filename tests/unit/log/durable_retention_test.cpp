@@ -1,0 +1,200 @@
+// Retention: the oldest files go, what is left is whole, and whoever was reading them is told exactly what is
+// gone. If these failed, a disk would fill up, or a slow subscriber would see damage where nothing is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+
+namespace leat::testing {
+namespace {
+
+class DurableRetention : public ::testing::Test {
+ protected:
+  static constexpr std::size_t kSize = 500;  // of a record
+
+  // A window of 64 KiB, files of 64 KiB: about 120 records each.
+  TopicOptions options() const {
+    return {.capacity_bytes = 64 << 10,
+            .segment_bytes = 8 << 10,
+            .directory = temp_.path() + "/topics",
+            .durable = Durability::os,
+            .file_bytes = 64 << 10,
+            .data_directory = temp_.path() + "/data"};
+  }
+  Topic create(const TopicOptions& wanted) const {
+    auto topic = Topic::open_or_create("d", wanted);
+    EXPECT_TRUE(topic) << describe(topic.error());
+    return std::move(*topic);
+  }
+  static void publish(const Topic& topic, std::uint64_t count) {
+    auto publisher = topic.publisher();
+    ASSERT_TRUE(publisher);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto offset = publisher->publish(std::string(kSize, 'x'), kPatience);
+      ASSERT_TRUE(offset) << describe(offset.error());
+    }
+  }
+  static bool wait_until(const std::function<bool()>& condition) {
+    for (const Deadline deadline{kPatience}; !condition();) {
+      if (deadline.passed()) return false;
+      std::this_thread::sleep_for(1ms);
+    }
+    return true;
+  }
+  static std::uint64_t start(const Topic& topic) { return topic.info().partitions[0].start; }
+  std::size_t files() const {
+    std::size_t count = 0;
+    for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
+      count += one.path().filename().string().starts_with("segment-") ? 1U : 0U;
+    return count;
+  }
+
+  // Reads up to an offset. Records and gaps must tile the offsets, and all gaps be `overwritten`.
+  struct Tiles {
+    std::uint64_t next = 0;
+    std::uint64_t records = 0;
+    std::uint64_t gaps = 0;
+    std::string complaint;
+  };
+  static Tiles read(Subscriber& subscriber, std::uint64_t first, std::uint64_t until,
+                    std::chrono::microseconds pause = 0us) {
+    Tiles tiles;
+    tiles.next = first;
+    subscriber.on_event([&](const Event& event) {
+      if (event.first != tiles.next || event.reason != GapReason::overwritten)
+        tiles.complaint = std::string{name_of(event.reason)} + ' ' + std::to_string(event.first) +
+                          '+' + std::to_string(event.count) + " at " + std::to_string(tiles.next);
+      tiles.next = event.first + event.count;
+      ++tiles.gaps;
+    });
+    while (tiles.next < until && tiles.complaint.empty()) {
+      auto polled = subscriber.poll(10, [&](const Record& record) {
+        if (record.offset != tiles.next || record.value.size() != kSize)
+          tiles.complaint = "record " + std::to_string(record.offset);
+        tiles.next = record.offset + 1;
+        ++tiles.records;
+      });
+      if (!polled) tiles.complaint = describe(polled.error());
+      if (pause != 0us) std::this_thread::sleep_for(pause);
+    }
+    return tiles;
+  }
+
+  TemporaryDirectory temp_;
+};
+
+TEST_F(DurableRetention, KeepsSoManyBytesAndLittleMore) {
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 256 << 10;
+  {
+    const Topic topic = create(wanted);
+    publish(topic, 4000);
+    ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 4000; }));
+    const TopicInfo info = topic.info();
+    EXPECT_EQ(info.durable->retention_bytes, wanted.retention_bytes);
+    // What is kept, and the file that could not go, and the one in use.
+    EXPECT_LE(info.durable->disk_bytes, (256U + 2 * 64) << 10);
+    EXPECT_GE(info.durable->disk_bytes, 256U << 10);
+    EXPECT_GT(start(topic), 3000U);
+    auto subscriber = topic.subscriber({.from = From::beginning});
+    const Tiles tiles = read(*subscriber, start(topic), 4000);
+    EXPECT_EQ(tiles.complaint, "");
+    EXPECT_EQ(tiles.gaps, 0U);
+    // Whoever wants what is gone is told.
+    auto old = topic.subscriber({.from = From::offset(100)});
+    const Tiles rest = read(*old, 100, 4000);
+    EXPECT_EQ(rest.complaint, "");
+    EXPECT_EQ(rest.gaps, 1U);
+  }
+  const Topic topic = create(wanted);
+  EXPECT_GT(start(topic), 3000U);
+  publish(topic, 4000);
+  auto subscriber = topic.subscriber({.from = From::beginning});
+  EXPECT_EQ(read(*subscriber, subscriber->offset(), 8000).complaint, "");
+  EXPECT_GT(subscriber->offset(), 7000U);
+}
+
+TEST_F(DurableRetention, EverythingStaysUnlessToldOtherwise) {
+  const Topic topic = create(options());
+  publish(topic, 4000);
+  EXPECT_EQ(start(topic), 0U);
+  EXPECT_GT(files(), 25U);
+}
+
+// Also while nobody publishes. The file in use stays, however old it is.
+TEST_F(DurableRetention, FilesThatWereFullForTooLongGo) {
+  TopicOptions wanted = options();
+  wanted.retention = 200ms;
+  const Topic topic = create(wanted);
+  EXPECT_EQ(topic.info().durable->retention, 200ms);
+  publish(topic, 1000);
+  const std::int64_t published = detail::now_ns();
+  const std::size_t before = files();
+  if (detail::now_ns() - published < 50'000'000) {
+    EXPECT_GT(before, 5U);
+  }
+  EXPECT_TRUE(wait_until([&] { return files() == 1; })) << files();
+  EXPECT_GT(start(topic), 800U);
+  auto subscriber = topic.subscriber({.from = From::beginning});
+  EXPECT_EQ(read(*subscriber, subscriber->offset(), 1000).complaint, "");
+}
+
+// Readers of files that go meanwhile: a gap, never damage.
+TEST_F(DurableRetention, SlowSubscribersAreToldWhatIsGone) {
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 128 << 10;
+  const Topic topic = create(wanted);
+  publish(topic, 500);
+  constexpr std::uint64_t kAll = 20'000;
+  std::vector<std::jthread> subscribers;
+  for (const auto pause : {0us, 50us, 500us, 3000us}) {
+    subscribers.emplace_back([&, pause] {
+      auto subscriber = topic.subscriber({.from = From::offset(0)});
+      ASSERT_TRUE(subscriber);
+      const Tiles tiles = read(*subscriber, 0, kAll, pause);
+      EXPECT_EQ(tiles.complaint, "") << pause.count();
+      EXPECT_GT(tiles.gaps, 0U);
+    });
+  }
+  publish(topic, kAll - 500);
+}
+
+// A keeper that was followed has left a file in which nothing counts.
+TEST_F(DurableRetention, AbandonedFilesGoToo) {
+  TopicOptions wanted = options();
+  wanted.durable = Durability::fsync;
+  wanted.retention_bytes = 64 << 10;
+  Child dies{[&]() -> int {
+    auto topic = Topic::create("d", wanted);
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher();
+    CHILD_CHECK_OK(publisher->publish(std::string(kSize, 'x')));
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  dies.wait();
+  const Topic topic = create(wanted);
+  publish(topic, 1);
+  // The follower's first file begins where the dead keeper's ends, and so on.
+  publish(topic, 1000);
+  EXPECT_LE(files(), 4U);
+}
+
+TEST_F(DurableRetention, MakesNoSenseInMemory) {
+  EXPECT_EQ(Topic::create("m", {.directory = temp_.path(), .retention_bytes = 1}).error(),
+            Errc::invalid_argument);
+  EXPECT_EQ(Topic::create("m", {.directory = temp_.path(), .retention = 1ms}).error(),
+            Errc::invalid_argument);
+  TopicOptions wanted = options();
+  wanted.retention = -1ms;
+  EXPECT_EQ(Topic::create("d", wanted).error(), Errc::invalid_argument);
+}
+
+}  // namespace
+}  // namespace leat::testing
