@@ -39,6 +39,15 @@ class DiskReader {
     }
   }
 
+  // Goes on, from the oldest record, near the first one with this timestamp or a later one.
+  Result<std::uint64_t> seek_time(std::int64_t time_ms) {
+    if (auto found = seek(offset_); !found) return found;
+    // If a file is gone or cannot be read, everything is read: next() tells about it.
+    if (auto found = records_->seek_time(time_ms); !found) return seek(offset_);
+    offset_ = std::max(offset_, records_->offset());
+    return offset_;
+  }
+
   // Offset of the next entry.
   std::uint64_t offset() const noexcept { return offset_; }
 

@@ -52,9 +52,13 @@ class PartitionReader {
   Result<void> settle(StartAt at, std::uint64_t offset);
 
   // Skips everything before the first record with this timestamp or a later one.
-  void skip_until_time(std::int64_t time_ms) noexcept {
+  Result<void> skip_until_time(std::int64_t time_ms) {
     skip_until_time_ms_ = time_ms;
     skip_until_ = ~0ULL;
+    if (disk_ == nullptr) return {};
+    auto found = disk_->seek_time(time_ms);
+    if (found) offset_ = *found;
+    return found.error();
   }
 
   // Delivers up to `limit` records, oldest first, and gaps on the way. Returns the

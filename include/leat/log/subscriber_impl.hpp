@@ -55,7 +55,9 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
       offset = info.end - std::min(offset, info.end - info.start);
     }
     if (auto settled = reader.settle(at, offset); !settled) return settled.error();
-    if (by_time) reader.skip_until_time(options.from.time_ms_);
+    if (!by_time) continue;
+    if (auto skipped = reader.skip_until_time(options.from.time_ms_); !skipped)
+      return skipped.error();
   }
   return subscriber;
 }

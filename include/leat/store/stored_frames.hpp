@@ -70,6 +70,22 @@ class StoredFrames {
         [offset](const FrameHeader& header) { return header.first_offset <= offset; });
   }
 
+  // Goes to a place that is not behind the first record with this timestamp or a later one, and near it,
+  // whatever order the timestamps are in. A frame knows the latest of its file so far.
+  Result<void> seek_time(std::int64_t time_ms) {
+    for (std::size_t file = 0; file < files_.live.size(); ++file) {
+      go_to({file, sizeof(SegmentHeader), files_.live[file].base_offset});
+      if (file + 1 < files_.live.size()) {
+        auto newest = newest_in_file();
+        if (!newest) return newest.error();
+        if (*newest < time_ms) continue;
+      }
+      return seek_in_file(
+          [time_ms](const FrameHeader& header) { return header.newest_ms < time_ms; });
+    }
+    return {};
+  }
+
   // Where the frames must end, and the offset of the next record: from the checkpoint, if known. Then
   // what is missing at the end is a gap as well.
   void expect_end(std::uint64_t frames_end, std::uint64_t next_offset) noexcept {
@@ -198,6 +214,28 @@ class StoredFrames {
     return begin;
   }
 
+  // The latest timestamp in the current file: what its last frame says. Frames that do not count make it
+  // later, never earlier.
+  Result<std::int64_t> newest_in_file() {
+    if (auto opened = open_file(); !opened) return opened.error();
+    auto size = disk_->size(reader_.file());
+    if (!size) return size.error();
+    // The last frame begins in the last piece, unless it is larger.
+    for (std::uint64_t piece = kProbe / 2;; piece *= 2) {
+      const std::uint64_t from =
+          *size > sizeof(SegmentHeader) + piece ? *size - piece : sizeof(SegmentHeader);
+      std::optional<std::int64_t> newest;
+      for (std::uint64_t at = from;;) {
+        auto found = reader_.find_header(at, *size);
+        if (!found) return found.error();
+        if (!*found) break;
+        newest = (*found)->header.newest_ms;
+        at = (*found)->end();
+      }
+      if (newest || from == sizeof(SegmentHeader)) return newest.value_or(kNoTimestamp);
+    }
+  }
+
   // Goes to the last frame of the current file whose header `is_before`, or to the start of the
   // file. The frames for which it holds come before the others.
   template <class IsBefore>
@@ -207,7 +245,6 @@ class StoredFrames {
     if (!size) return size.error();
     std::uint64_t high = *size;
     // A frame that is larger than kProbe may be overlooked: then more is read from `low` on.
-    constexpr std::uint64_t kProbe = std::uint64_t{1} << 20;
     while (high > place_.at + kProbe) {
       const std::uint64_t middle = place_.at + (high - place_.at) / 2;
       auto found = reader_.find_header(middle, std::min(high, middle + kProbe));
@@ -221,6 +258,8 @@ class StoredFrames {
     }
     return {};
   }
+
+  static constexpr std::uint64_t kProbe = std::uint64_t{1} << 20;
 
   Disk* disk_;
   int directory_;

@@ -24,6 +24,13 @@ class StoredRecords {
     return frames_.seek(offset);
   }
 
+  // Goes on with the frame that has the first record with this timestamp or a later one, or one before it.
+  Result<void> seek_time(std::int64_t time_ms) {
+    records_ = {};
+    from_ = 0;
+    return frames_.seek_time(time_ms);
+  }
+
   // The next record or gap; false at the end. The record's views are valid until the next call.
   Result<bool> next(StoredEntry& entry) {
     for (;;) {

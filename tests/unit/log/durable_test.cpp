@@ -117,6 +117,29 @@ TEST_F(Durable, LastToCloseDeletesTheWindow) {
   EXPECT_EQ(read(*again), numbers(0, 3));
 }
 
+// Times on disk and in memory, and after what is there.
+TEST_F(Durable, SubscribersBeginAtATime) {
+  TopicOptions wanted = options();
+  wanted.timestamps = true;
+  const Topic topic = must_create(wanted);
+  std::vector<std::int64_t> began;
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    began.push_back(detail::wall_clock_ms());
+    publish(topic, 100 * i, 100 * i + 100, 500);
+    std::this_thread::sleep_for(5ms);
+  }
+  for (std::uint64_t i = 0; i < 5; ++i) {
+    auto subscriber = topic.subscriber({.from = From::time_ms(began[i])});
+    ASSERT_TRUE(subscriber) << describe(subscriber.error());
+    EXPECT_EQ(subscriber->receive(kPatience)->offset, 100 * i);
+  }
+  auto later = topic.subscriber({.from = From::time_ms(detail::wall_clock_ms())});
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->receive(10ms).error(), Errc::timeout);
+  publish(topic, 500, 501);
+  EXPECT_EQ(later->receive(kPatience)->offset, 500U);
+}
+
 TEST_F(Durable, SubscriberReadsFromDiskWhatIsNoLongerInMemory) {
   const Topic topic = must_create();
   auto behind = topic.subscriber({.from = From::beginning});
