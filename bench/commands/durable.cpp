@@ -36,6 +36,7 @@ std::string title_of(const LogOptions& log, const DurableLevel& level) {
                   log.publishers, log.publishers == 1 ? "" : "s");
   if (log.batch > 1) title += fmt::format(", batches of {}", log.batch);
   if (log.rate != 0) title += fmt::format(", {}/s", log.rate);
+  if (level.recycles) title += ", files recycled";
   if (level.in_flight != 0) title += fmt::format(", {} in flight", level.in_flight);
   return title;
 }
@@ -61,6 +62,7 @@ Json parameters_of(const LogOptions& log, const DurableLevel& level) {
           {"durability", name_of(level.durable)},
           {"sync_interval_ns", level.sync_interval.count()},
           {"in_flight", level.in_flight},
+          {"recycles", level.recycles},
           {"records", log.records},
           {"publishers", log.publishers},
           {"mode", log.mode == Mode::exclusive ? "exclusive" : "shared"},
@@ -75,8 +77,9 @@ std::optional<double> target_of(const LogOptions& log, const DurableLevel& level
   if (level.in_flight == 64 && log.publishers == 1) return 0.7;
   if (level.in_flight == 8 && log.publishers == 8) return 0.35;
   if (level.in_flight != 0 || level.durable == Durability::fsync || log.publishers != 1) return {};
-  if (log.size == 100) return 0.25;
-  return log.size == 1024 ? std::optional<double>{0.4} : std::nullopt;
+  if (log.size == 100) return level.recycles ? 0.33 : 0.25;
+  if (log.size == 1024) return level.recycles ? 0.7 : 0.4;
+  return {};
 }
 
 // What the kernel takes for the same bytes: with an fdatasync behind what all publishers have in flight, or
@@ -365,6 +368,10 @@ std::vector<DurablePlan::Case> usual_durable_cases(const LogOptions& common,
     cases.push_back({log, level});
     log.publishers = 2;
     cases.push_back({log, level});
+    if (level.durable != Durability::os) continue;
+    DurablePlan::Case recycled = cases[cases.size() - 4];  // The first of this size.
+    recycled.level.recycles = true;
+    cases.push_back(recycled);
   }
   return cases;
 }

@@ -26,6 +26,7 @@ struct DurableLevel {
   Durability durable = Durability::os;
   std::chrono::nanoseconds sync_interval{0};
   std::uint32_t in_flight = 0;  // 0: it never waits by itself.
+  bool recycles = false;        // Only the last 64 MiB are kept, so that files are used again.
 
   friend bool operator==(const DurableLevel&, const DurableLevel&) = default;
 };

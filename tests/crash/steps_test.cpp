@@ -44,7 +44,7 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kDurableSteps), std::end(kDurableSteps));
   swept.insert(std::begin(kSyncSteps), std::end(kSyncSteps));
   swept.insert(kFollowStep);
-  swept.insert(kExpiryStep);
+  swept.insert(std::begin(kExpirySteps), std::end(kExpirySteps));
   swept.insert(kDeleteFilesStep);
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));

@@ -191,7 +191,7 @@ def test_log_measures_durable_topics_beside_their_floors(leat, tmp_path):
     report = json.loads(file.read_text())
     assert report["parameters"]["durable"] == "os"
     cases = report["cases"]
-    assert [c["scenario"] for c in cases] == ["log"] * 8 + ["publish", "replay", "recovery", "open"]
+    assert [c["scenario"] for c in cases] == ["log"] * 10 + ["publish", "replay", "recovery", "open"]
     for case in cases:
         assert len(case["runs"]) == 2
         assert all(value >= 0 for run in case["runs"] for value in run.values())

@@ -49,12 +49,16 @@ struct SegmentHeader {
   std::uint64_t generation;
   std::uint64_t base_offset;   // offset of the first record
   std::uint64_t previous_end;  // offset at which the file before ends; less: that much was lost
-  std::int64_t created_ms;     // wall clock
+  std::int64_t created_ms;     // wall clock; the file before was full by then
   std::uint32_t partition;
-  std::uint32_t zero;
+  std::uint32_t flags;   // SegmentFlags
   std::byte unused[64];  // zero
 };
 static_assert(sizeof(SegmentHeader) == 128 && std::is_trivially_copyable_v<SegmentHeader>);
+
+enum SegmentFlags : std::uint32_t {
+  kRecycled = 1,  // It was an older file: behind the frames there may be bytes of that one.
+};
 
 inline constexpr std::uint32_t kFrameMagic = 0x4d52'464c;  // "LFRM"
 

@@ -72,6 +72,13 @@ class DiskReader {
         const bool is_gone = !more && more.error() == Errc::not_found;
         if (!more && (!is_gone || is_fresh)) return more.error();
         const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
+        // Perhaps the file is not what it was: retention lets files be used again.
+        const bool is_damage = more && *more && first < end && !entry.is_record &&
+                               entry.gap.reason == GapReason::damaged;
+        if (is_damage && !is_fresh) {
+          must_list = true;
+          continue;
+        }
         if (more && *more && first < end) {
           if (!entry.is_record) entry.gap.count = std::min(entry.gap.count, end - first);
           pass(entry);

@@ -90,6 +90,7 @@ class Office {
     if (!records) return records.error();
     records_ = *records;
     checkpoint_.reset();
+    delete_spares(disk_, directory_);  // of earlier keepers
     auto begun = (seen & 1) != 0 ? continue_files() : follow();
     if (begun) begun = begin_reading();
     if (!begun) return begun.error();
@@ -202,6 +203,7 @@ class Office {
   // Ends all files, and stores that the topic is closed. Only for the last process, which has
   // written everything.
   Result<void> close_files() {
+    delete_spares(disk_, directory_);
     bool has_all_files = true;
     for (Part& part : parts_) {
       if (auto done = part.writer.finish_file(); !done) return done;
@@ -333,12 +335,12 @@ class Office {
     if (topic.retention_bytes == 0 && topic.retention_ms == 0) return;
     auto lists = list_segments(directory_, topic.partition_count);
     if (!lists) return;
-    for (const SegmentList& files : *lists) {
-      if (!expire(files)) return;
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
+      if (!expire(i, (*lists)[i])) return;
     }
   }
   // The oldest first, each for good before the next: a hole between files would look like damage.
-  Result<void> expire(const SegmentList& files) {
+  Result<void> expire(std::uint32_t index, const SegmentList& files) {
     std::uint64_t bytes = 0;
     for (const SegmentName& name : files.live)
       bytes += disk_bytes_at(directory_, name.text().c_str());
@@ -350,7 +352,11 @@ class Office {
       if (!is_too_old) return is_too_old.error();
       const std::uint64_t most = manifest_.topic.retention_bytes;
       if (!*is_too_old && (most == 0 || bytes - size < most)) break;
-      if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
+      // Only a file that the same keeper has ended: one that was followed may still write to its last.
+      const bool is_ended = files.live[i].generation == files.live[i + 1].generation;
+      if (!is_ended || !put_aside(index, name)) {
+        if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
+      }
       LEAT_CRASH_POINT("keeper:expired");
       if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
       bytes -= size;
@@ -362,6 +368,20 @@ class Office {
     }
     return {};
   }
+  // Keeps a file for the next one that is made: its blocks are there. Its name says whose it is, because a
+  // keeper that was followed may still have one. False if it has other names, or there is one already.
+  bool put_aside(std::uint32_t index, const std::string& name) {
+    SegmentWriter& writer = parts_[index].writer;
+    if (writer.has_spare()) return false;
+    auto file = disk_.open(directory_, name.c_str(), O_RDONLY, 0);
+    if (!file || link_count(file->get()) != 1) return false;
+    std::string spare =
+        std::string{kSparePrefix} + std::to_string(number_) + '-' + std::to_string(index);
+    if (!disk_.rename(directory_, name.c_str(), spare.c_str())) return false;
+    writer.take_spare(std::move(spare));
+    return true;
+  }
+
   // A file was full when the next one was made.
   Result<bool> is_full_for_too_long(const SegmentName& next) {
     const std::int64_t most_ms = manifest_.topic.retention_ms;

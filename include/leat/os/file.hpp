@@ -161,6 +161,12 @@ inline Result<std::size_t> file_memory(int fd) noexcept {
 }
 
 // Size in bytes, or an error.
+// How many names a file has; 0 if unknown.
+inline std::uint64_t link_count(int fd) noexcept {
+  struct stat status {};
+  return ::fstat(fd, &status) == 0 ? status.st_nlink : 0;
+}
+
 inline Result<std::size_t> file_size(int fd) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return last_system_error();

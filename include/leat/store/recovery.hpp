@@ -218,7 +218,7 @@ class Cutter {
     const std::string from = name.text();
     auto reader = SegmentReader::open(disk_, directory_, name, manifest_.topic.salt);
     if (!reader) return reader.error();
-    auto data_end = reader->end_of_data(0);
+    auto data_end = end_of_data(*reader, 0);
     if (!data_end) return data_end.error();
     // Nothing but zeros: only its blocks had been reserved.
     if (*data_end == 0) return disk_.delete_file(directory_, from.c_str());
@@ -226,12 +226,27 @@ class Cutter {
     return disk_.rename(directory_, from.c_str(), (std::string{kCutPrefix} + from).c_str());
   }
 
+  // Where what was written to this file behind `from` ends.
+  Result<std::uint64_t> end_of_data(SegmentReader& reader, std::uint64_t from) {
+    auto header = reader.header();
+    if (!header) return header.error();
+    if (!*header || ((*header)->flags & kRecycled) == 0) return reader.end_of_data(from);
+    // The rest is of an earlier file.
+    std::uint64_t end = from;
+    for (std::uint64_t at = std::max(from, std::uint64_t{sizeof(SegmentHeader)});;) {
+      auto found = reader.find_header(at, ~std::uint64_t{0});
+      if (!found) return found.error();
+      if (!*found) return end;
+      end = at = (*found)->end();
+    }
+  }
+
   // Copies the end of the last file into a file of its own, and cuts it off.
   Result<void> cut_file(PartitionEnd& end) {
     frames_.go_to(end.place);
     auto reader = frames_.file_reader();
     if (!reader) return reader.error();
-    auto data_end = (*reader)->end_of_data(end.place.at);
+    auto data_end = end_of_data(**reader, end.place.at);
     if (!data_end) return data_end.error();
     auto file = disk_.open(directory_, (*reader)->name().text().c_str(), O_RDWR, 0);
     if (!file) return file.error();
@@ -274,6 +289,15 @@ class Cutter {
   const Manifest& manifest_;
   StoredFrames& frames_;
 };
+
+// Deletes files that would have been used again. Errors do not matter: the next one tries again.
+inline void delete_spares(Disk& disk, int directory) {
+  auto names = names_in(directory);
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (name.starts_with(kSparePrefix)) (void)disk.delete_file(directory, name.c_str());
+  }
+}
 
 // The highest generation of any file in the directory, cut ones included.
 inline std::uint64_t last_generation(const std::vector<std::string>& names,
@@ -320,6 +344,7 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
   if (!recovered) return recovered;
   auto lists = list_segments(directory, manifest.topic.partition_count);
   if (!lists) return lists.error();
+  delete_spares(disk, directory);
   Checkpoint checkpoint = file->value();
   checkpoint.state = {recovered->generation, 0, 0, 0};
   for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {

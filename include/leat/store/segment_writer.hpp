@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 #include <utility>
 
 #include "leat/base/assert.hpp"
@@ -150,6 +151,10 @@ class SegmentWriter {
     return {};
   }
 
+  // Lets the next file be made of one that is not needed any more. Nobody else may write to it.
+  void take_spare(std::string name) { spare_ = std::move(name); }
+  bool has_spare() const noexcept { return !spare_.empty(); }
+
   // Up to where everything is on the medium: a place for the checkpoint. Generation 0: unknown.
   struct Synced {
     SegmentName file;
@@ -177,10 +182,6 @@ class SegmentWriter {
   Result<void> make_segment(std::uint64_t base_offset, std::uint64_t frame_size) {
     const SegmentName name{partition_, base_offset, generation_};
     const std::string text = name.text();
-    // One that this keeper began and could not finish is made anew.
-    auto file = make_file(*disk_, directory_, text.c_str(), O_TRUNC, access_);
-    if (!file) return file.error();
-    LEAT_CRASH_POINT("store:file_made");
     const std::uint64_t wanted = is_first_ ? std::min(kFirstFile, file_bytes_) : file_bytes_;
     SegmentHeader header{};
     header.magic = kSegmentMagic;
@@ -191,13 +192,11 @@ class SegmentWriter {
     header.previous_end = previous_end_;
     header.created_ms = wall_clock_ms();
     header.partition = partition_;
+    header.flags = has_spare() ? static_cast<std::uint32_t>(kRecycled) : 0U;
     header.crc = crc32c(0, &header, sizeof(header));
-    auto done = disk_->allocate(file->get(), std::max(wanted, sizeof(header) + frame_size));
-    if (done) done = disk_->write(file->get(), bytes_of(header), 0);
-    if (!done) {
-      (void)disk_->delete_file(directory_, text.c_str());
-      return done;
-    }
+    const std::uint64_t size = std::max(wanted, sizeof(header) + frame_size);
+    auto file = has_spare() ? recycle(text, header, size) : make_anew(text, header, size);
+    if (!file) return file.error();
     LEAT_CRASH_POINT("store:file_begun");
     file_ = std::move(*file);
     name_ = name;
@@ -206,6 +205,36 @@ class SegmentWriter {
     newest_ms_ = kNoTimestamp;
     has_new_name_ = true;
     return {};
+  }
+
+  Result<Fd> make_anew(const std::string& name, const SegmentHeader& header, std::uint64_t size) {
+    // One that this keeper began and could not finish is made anew.
+    auto file = make_file(*disk_, directory_, name.c_str(), O_TRUNC, access_);
+    if (!file) return file;
+    LEAT_CRASH_POINT("store:file_made");
+    auto done = disk_->allocate(file->get(), size);
+    if (done) done = disk_->write(file->get(), bytes_of(header), 0);
+    if (done) return file;
+    (void)disk_->delete_file(directory_, name.c_str());
+    return done.error();
+  }
+
+  // It gets its name when its header is on the medium: until then it looks like another file.
+  Result<Fd> recycle(const std::string& name, const SegmentHeader& header, std::uint64_t size) {
+    const std::string spare = std::exchange(spare_, {});
+    auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
+    if (!file) return file;
+    auto done = disk_->allocate(file->get(), size);
+    if (done) done = disk_->write(file->get(), bytes_of(header), 0);
+    if (done) {
+      done = disk_->sync(file->get());
+      if (!done) failed_ = done.error();
+    }
+    LEAT_CRASH_POINT("store:file_recycled");
+    if (done) done = disk_->rename(directory_, spare.c_str(), name.c_str());
+    if (done) return file;
+    (void)disk_->delete_file(directory_, spare.c_str());
+    return done.error();
   }
 
   Result<void> write_frame(const FrameHeader& header, std::span<const std::byte> bytes) {
@@ -236,6 +265,7 @@ class SegmentWriter {
   Synced synced_;
   bool has_new_name_ = false;  // The file's name is not on the medium yet.
   Error failed_;               // of a sync
+  std::string spare_;          // for the next file
 };
 
 }  // namespace leat::inline v0::detail

@@ -144,6 +144,8 @@ class StoreCheck {
     for (const std::string& name : *names) {
       if (name.starts_with(kCutPrefix)) {
         note(name, "what recovery cut off; Leat never reads it, and you may delete it");
+      } else if (name.starts_with(kSparePrefix)) {
+        note(name, "an old file that is going to be used again; nothing in it counts");
       } else if (name.starts_with(kSegmentPrefix)) {
         const auto parsed = SegmentName::parse(name);
         if (!parsed || parsed->partition >= manifest_.topic.partition_count)

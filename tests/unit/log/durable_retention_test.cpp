@@ -1,9 +1,13 @@
 // Retention: the oldest files go, what is left is whole, and whoever was reading them is told exactly what is
 // gone. If these failed, a disk would fill up, or a slow subscriber would see damage where nothing is.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
-#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -184,6 +188,52 @@ TEST_F(DurableRetention, AbandonedFilesGoToo) {
   // The follower's first file begins where the dead keeper's ends, and so on.
   publish(topic, 1000);
   EXPECT_LE(files(), 4U);
+}
+
+// Blocks that are there already cost less than new ones.
+TEST_F(DurableRetention, FullFilesAreUsedAgain) {
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 128 << 10;
+  const Topic topic = create(wanted);
+  std::set<::ino_t> files;
+  for (int i = 0; i < 80; ++i) {
+    publish(topic, 50);
+    for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"}) {
+      struct stat status {};
+      if (one.path().filename().string().starts_with("segment-") &&
+          ::stat(one.path().c_str(), &status) == 0)
+        files.insert(status.st_ino);
+    }
+  }
+  EXPECT_LE(files.size(), 8U);  // More than 30 were made.
+  auto subscriber = topic.subscriber({.from = From::beginning});
+  const Tiles tiles = read(*subscriber, subscriber->offset(), 4000);
+  EXPECT_EQ(tiles.complaint, "");
+  EXPECT_EQ(tiles.gaps, 0U);
+}
+
+// A backup, for example.
+TEST_F(DurableRetention, FilesWithASecondNameAreLeftAlone) {
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 128 << 10;
+  const Topic topic = create(wanted);
+  publish(topic, 200);
+  std::string found;
+  for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"}) {
+    const std::string name = one.path().filename();
+    if (name.starts_with("segment-") && (found.empty() || name < found)) found = name;
+  }
+  const std::string kept = temp_.path() + "/kept";
+  std::filesystem::create_hard_link(temp_.path() + "/data/d/" + found, kept);
+  const auto content = [&] {
+    std::ifstream file{kept, std::ios::binary};
+    return std::string{std::istreambuf_iterator<char>{file}, {}};
+  };
+  const std::string before = content();
+  EXPECT_GT(before.size(), 50'000U);
+  publish(topic, 3000);
+  EXPECT_GT(start(topic), 2000U);
+  EXPECT_TRUE(content() == before);
 }
 
 TEST_F(DurableRetention, MakesNoSenseInMemory) {
