@@ -120,9 +120,10 @@ Load load_of_durable(const LogOptions& options, const DurableLevel& level) {
       level.in_flight;  // Whole groups, so that the last one waits, too.
   return {.size = options.size,
           .count = in_flight == 0 ? each : (each + in_flight - 1) / in_flight * in_flight,
-          .warm_up = in_flight == 0
-                         ? warm_up_of_log(options.size, options.publishers, options.capacity_bytes)
-                         : 10 * in_flight,
+          .warm_up = in_flight != 0 ? 10 * in_flight
+                     : level.recycles
+                         ? each  // Until there are files to be used again.
+                         : warm_up_of_log(options.size, options.publishers, options.capacity_bytes),
           .verify = options.verify,
           .pattern = Pattern::oneway,
           .variant = Variant::spinning,

@@ -161,7 +161,7 @@ class Office {
   // Deletes the files that retention does not keep; now and then, and when a file is full. What fails is
   // tried again the next time.
   void expire_if_due() {
-    if (now_ns() >= next_expiry_ns()) expire();
+    if (now_ns() >= next_expiry_ns()) expire(false);
   }
   // In ns on the monotonic clock; kNever if nothing gets too old.
   std::int64_t next_expiry_ns() const noexcept {
@@ -329,18 +329,21 @@ class Office {
     return {};
   }
 
-  void expire() {
+  // `was_full`: the directory was synced since the last call.
+  void expire(bool was_full) {
     const ManifestTopic& topic = manifest_.topic;
     expired_ns_ = now_ns();
     if (topic.retention_bytes == 0 && topic.retention_ms == 0) return;
     auto lists = list_segments(directory_, topic.partition_count);
     if (!lists) return;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
-      if (!expire(i, (*lists)[i])) return;
+      if (!expire(i, (*lists)[i], was_full)) return;
     }
   }
-  // The oldest first, each for good before the next: a hole between files would look like damage.
-  Result<void> expire(std::uint32_t index, const SegmentList& files) {
+  // The oldest first, each for good before the next: a hole between files would look like damage. The
+  // last one is for good before this is called again for a file that is full: ending that syncs the
+  // directory.
+  Result<void> expire(std::uint32_t index, const SegmentList& files, bool was_full) {
     std::uint64_t bytes = 0;
     for (const SegmentName& name : files.live)
       bytes += disk_bytes_at(directory_, name.text().c_str());
@@ -352,13 +355,15 @@ class Office {
       if (!is_too_old) return is_too_old.error();
       const std::uint64_t most = manifest_.topic.retention_bytes;
       if (!*is_too_old && (most == 0 || bytes - size < most)) break;
+      if (i != 0 || !was_full) {
+        if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
+      }
       // Only a file that the same keeper has ended: one that was followed may still write to its last.
       const bool is_ended = files.live[i].generation == files.live[i + 1].generation;
       if (!is_ended || !put_aside(index, name)) {
         if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
       }
       LEAT_CRASH_POINT("keeper:expired");
-      if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
       bytes -= size;
       start = files.live[i + 1].base_offset;
     }
@@ -490,7 +495,7 @@ class Office {
     const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
     if (!is_new_file && part.writer.end_offset() + 2 * window_offsets() < reserved) return {};
     auto stored = wait_for_disk([&] { return store_checkpoint(false); });
-    if (stored && is_new_file) expire();
+    if (stored && is_new_file) expire(true);
     return stored;
   }
 

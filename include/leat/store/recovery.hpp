@@ -228,10 +228,10 @@ class Cutter {
 
   // Where what was written to this file behind `from` ends.
   Result<std::uint64_t> end_of_data(SegmentReader& reader, std::uint64_t from) {
-    auto header = reader.header();
-    if (!header) return header.error();
-    if (!*header || ((*header)->flags & kRecycled) == 0) return reader.end_of_data(from);
-    // The rest is of an earlier file.
+    auto is_recycled = reader.is_recycled();
+    if (!is_recycled) return is_recycled.error();
+    if (!*is_recycled) return reader.end_of_data(from);
+    // Only its own frames: the rest is of an earlier file.
     std::uint64_t end = from;
     for (std::uint64_t at = std::max(from, std::uint64_t{sizeof(SegmentHeader)});;) {
       auto found = reader.find_header(at, ~std::uint64_t{0});

@@ -54,6 +54,17 @@ class SegmentReader {
     return std::optional{header};
   }
 
+  // Whether bytes of an earlier file may be here: its header says so, or it still has that file's header,
+  // because the power failed before its own was on the medium.
+  Result<bool> is_recycled() {
+    SegmentHeader header{};
+    auto read = disk_->read(file_.get(), reinterpret_cast<std::byte*>(&header), sizeof(header), 0);
+    if (!read) return read.error();
+    if (*read < sizeof(header) || !is_sealed(header)) return false;
+    return (header.flags & kRecycled) != 0 || header.generation != name_.generation ||
+           header.base_offset != name_.base_offset;
+  }
+
   // The frame at place `at`; nothing if there is no whole one.
   Result<std::optional<Frame>> read(std::uint64_t at) {
     Frame frame;
@@ -117,11 +128,14 @@ class SegmentReader {
   SegmentReader(Disk& disk, Fd file, const SegmentName& name, std::uint64_t salt) noexcept
       : disk_{&disk}, file_{std::move(file)}, name_{name}, frames_{salt, name} {}
 
-  bool is_whole(const SegmentHeader& header) const noexcept {
+  bool is_sealed(const SegmentHeader& header) const noexcept {
     SegmentHeader unsealed = header;
     unsealed.crc = 0;
     return header.magic == kSegmentMagic && header.crc == crc32c(0, &unsealed, sizeof(unsealed)) &&
-           header.salt == frames_.salt && header.generation == name_.generation &&
+           header.salt == frames_.salt;
+  }
+  bool is_whole(const SegmentHeader& header) const noexcept {
+    return is_sealed(header) && header.generation == name_.generation &&
            header.base_offset == name_.base_offset && header.partition == name_.partition &&
            header.previous_end <= header.base_offset;
   }

@@ -219,17 +219,13 @@ class SegmentWriter {
     return done.error();
   }
 
-  // It gets its name when its header is on the medium: until then it looks like another file.
+  // If the power fails before the header is on the medium, its name and the old header tell what it is.
   Result<Fd> recycle(const std::string& name, const SegmentHeader& header, std::uint64_t size) {
     const std::string spare = std::exchange(spare_, {});
     auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
     if (!file) return file;
     auto done = disk_->allocate(file->get(), size);
     if (done) done = disk_->write(file->get(), bytes_of(header), 0);
-    if (done) {
-      done = disk_->sync(file->get());
-      if (!done) failed_ = done.error();
-    }
     LEAT_CRASH_POINT("store:file_recycled");
     if (done) done = disk_->rename(directory_, spare.c_str(), name.c_str());
     if (done) return file;
