@@ -344,9 +344,11 @@ class Office {
   // last one is for good before this is called again for a file that is full: ending that syncs the
   // directory.
   Result<void> expire(std::uint32_t index, const SegmentList& files, bool was_full) {
-    std::uint64_t bytes = 0;
-    for (const SegmentName& name : files.live)
-      bytes += disk_bytes_at(directory_, name.text().c_str());
+    // Of the file in use only what is written: its blocks are there before.
+    const SegmentWriter& writer = parts_[index].writer;
+    std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
+    for (std::size_t i = 0; i + 1 < files.live.size(); ++i)
+      bytes += disk_bytes_at(directory_, files.live[i].text().c_str());
     std::uint64_t start = files.live.empty() ? 0 : files.live.front().base_offset;
     for (std::size_t i = 0; i + 1 < files.live.size(); ++i) {
       const std::string name = files.live[i].text();

@@ -196,6 +196,8 @@ class SegmentWriter {
     header.crc = crc32c(0, &header, sizeof(header));
     const std::uint64_t size = std::max(wanted, sizeof(header) + frame_size);
     auto file = has_spare() ? recycle(text, header, size) : make_anew(text, header, size);
+    // The spare is gone: a later keeper has deleted it, or a person.
+    if (!file && file.error() == Errc::not_found) file = make_anew(text, header, size);
     if (!file) return file.error();
     LEAT_CRASH_POINT("store:file_begun");
     file_ = std::move(*file);
