@@ -26,6 +26,14 @@ test_once() {  # test_once WHAT LABELS
     exit 1
   }
 }
+many() {  # many WHAT TESTS FILTER VARIABLE=VALUE
+  echo "round $round: $1, LEAT_SEED=$LEAT_SEED"
+  env "$4" timeout 7200 "build/leat_$2_tests" --gtest_filter="$3" > build/soak-many.log 2>&1 || {
+    tail -n 40 build/soak-many.log
+    echo "failed in round $round; the seed is above; log: build/soak-many.log" >&2
+    exit 1
+  }
+}
 left=$1
 cases=$(build/leat_outage_tests --gtest_list_tests | grep -c '^  ')
 round=0
@@ -45,27 +53,9 @@ while [ "$left" -gt 0 ]; do
   grep 'the spared went on' build/soak-outage.log
   LEAT_SEED=$(date +%N | sed 's/^0*//')
   export LEAT_SEED
-  echo "round $round: 100,000 power failures, LEAT_SEED=$LEAT_SEED"
-  LEAT_SOAK=1 timeout 7200 build/leat_unit_tests --gtest_filter='PowerLoss.*' \
-    > build/soak-power.log 2>&1 || {
-    tail -n 40 build/soak-power.log
-    echo "failed in round $round; the seed is above; log: build/soak-power.log" >&2
-    exit 1
-  }
-  echo "round $round: 10,000 power failures of durable topics, LEAT_SEED=$LEAT_SEED"
-  LEAT_SOAK=1 timeout 7200 build/leat_unit_tests --gtest_filter='DurablePower.*' \
-    > build/soak-power.log 2>&1 || {
-    tail -n 40 build/soak-power.log
-    echo "failed in round $round; the seed is above; log: build/soak-power.log" >&2
-    exit 1
-  }
-  echo "round $round: 500 kills and stops of durable topics at each level, LEAT_SEED=$LEAT_SEED"
-  LEAT_ROUNDS=500 timeout 7200 build/leat_storm_tests --gtest_filter='*DurableStorm*' \
-    > build/soak-storm.log 2>&1 || {
-    tail -n 40 build/soak-storm.log
-    echo "failed in round $round; the seed is above; log: build/soak-storm.log" >&2
-    exit 1
-  }
+  many 'power failures of the store: 100,000' unit 'PowerLoss.*' LEAT_SOAK=1
+  many 'power failures of durable topics: 10,000' unit 'DurablePower.*' LEAT_SOAK=1
+  many 'kills and stops of durable topics: 500 at each level' storm '*DurableStorm*' LEAT_ROUNDS=500
   echo "round $round: kills and storms, LEAT_SEED=$LEAT_SEED"
   test_once "round $round with LEAT_SEED=$LEAT_SEED" 'crash|storm'
   unset LEAT_SEED

@@ -41,6 +41,11 @@ class DurableSync : public ::testing::Test {
     return Topic::open("d", Deadline::immediate(), temp_.path() + "/topics", {},
                        temp_.path() + "/data");
   }
+  void delete_topic() const {
+    EXPECT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
   static Publisher publisher_of(const Topic& topic, const PublisherOptions& wanted = {}) {
     auto publisher = topic.publisher(wanted);
     EXPECT_TRUE(publisher) << describe(publisher.error());
@@ -348,9 +353,7 @@ TEST_F(DurableSync, AFailedSyncMakesTheTopicReadOnlyForEverybodyAtOnce) {
     EXPECT_EQ(durable_of(topic), 2U);
     ASSERT_TRUE(publisher.publish("after", kPatience));
     EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"before", "unknown", "after"}));
-    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
-                                          .directory = temp_.path() + "/topics",
-                                          .data_directory = temp_.path() + "/data"}));
+    delete_topic();
   }
 }
 
@@ -372,9 +375,7 @@ TEST_F(DurableSync, AFailedWriteMakesItReadOnlyAtEveryDurability) {
     EXPECT_EQ(*publisher.publish("2"), 2U);
     EXPECT_TRUE(publisher.flush(kPatience));
     EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
-    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
-                                          .directory = temp_.path() + "/topics",
-                                          .data_directory = temp_.path() + "/data"}));
+    delete_topic();
   }
 }
 
@@ -413,9 +414,7 @@ TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
     EXPECT_TRUE(wait_until([&] { return publisher.durable_offset() == 2; }));
     EXPECT_TRUE(publisher.publish("2", kPatience));
     EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
-    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
-                                          .directory = temp_.path() + "/topics",
-                                          .data_directory = temp_.path() + "/data"}));
+    delete_topic();
   }
 }
 
@@ -512,9 +511,7 @@ TEST_F(DurableSync, SubscribersReadFromMemoryAndFromDisk) {
     }
     subscribers.clear();
     publishing.join();
-    ASSERT_TRUE(Topic::delete_topic("d", {.force = true,
-                                          .directory = temp_.path() + "/topics",
-                                          .data_directory = temp_.path() + "/data"}));
+    delete_topic();
   }
 }
 
