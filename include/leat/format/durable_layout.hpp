@@ -57,7 +57,9 @@ struct DurableHeader {
   alignas(kLine) std::uint32_t bell;
   // Those who wait until something is on the medium sleep on it, as on TopicHeader::space_wake. [sync]
   std::uint32_t durable_wake;
-  std::uint32_t syncing;  // The keeper waits for the disk, which may take longer than 100 ms.
+  std::uint32_t
+      syncing;  // Number of the office (its lower half) that waits for the disk; 0: none does.
+  std::uint32_t beats;  // Counted up by the keeper whenever it looks around: it is not stopped.
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);
 

@@ -33,9 +33,10 @@ class DiskReader {
     constexpr int kTries = 10;
     for (int attempt = 1;; ++attempt) {
       auto found = try_to_seek(offset);
-      // Retention has just deleted the file.
+      // Retention has just deleted the file, or another keeper has set `written` back.
       const bool is_gone = !found && found.error() == Errc::not_found;
-      if (!is_gone || attempt == kTries) return found;
+      const bool is_old = found && listed_office_ != window_->office();
+      if ((!is_gone && !is_old) || attempt == kTries) return found;
     }
   }
 
@@ -84,8 +85,11 @@ class DiskReader {
           pass(entry);
           return true;
         }
-        // No file has these offsets: the window begins behind lost ones.
-        if (is_fresh) return gap(entry, offset_, end, GapReason::lost);
+        // No file has these offsets: the window begins behind lost ones. Others will be there soon: a
+        // follower is writing them again.
+        const std::uint64_t lost_until = std::min(end, window_->begin_offset(partition_));
+        if (is_fresh && offset_ < lost_until)
+          return gap(entry, offset_, lost_until, GapReason::lost);
       }
       if (offset_ >= until || is_fresh) return false;
       must_list = true;

@@ -113,6 +113,10 @@ class DurableWindow {
     // [keeper] acquire: the frames were written before.
     return load_acquire<Edge::keeper>(partition(index).written.value);
   }
+  // Offset of the window's first record. What no file has before it is lost.
+  std::uint64_t begin_offset(std::uint32_t index) const noexcept {
+    return load_relaxed<Why::constant>(partition(index).begin_offset);
+  }
   // Everything before this offset is on the medium.
   std::uint64_t durable(std::uint32_t index) const noexcept {
     // [sync] seq_cst: read after a sleep is announced. [keeper] acquire: as `written`.

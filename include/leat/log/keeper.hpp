@@ -62,6 +62,9 @@ class Keeper {
   std::shared_ptr<SharedTopic> topic_;
   Place place_;
   Office office_;
+  static constexpr std::int64_t kSlowestDisk = 60'000'000'000;  // ns
+  std::int64_t slow_disk_ns_ = 1'000'000'000;  // How long others may wait for the disk.
+  std::int64_t holes_due_ns_ = 0;
   std::uint32_t stopping_ = 0;  // The thread naps on it; futex.
   std::atomic<bool> in_office_ = false;
   bool is_closed_ = false;

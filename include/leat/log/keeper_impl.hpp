@@ -86,6 +86,8 @@ LEAT_INLINE void Keeper::run() noexcept {
 // publishers need not wake this thread for each record.
 LEAT_INLINE void Keeper::serve() noexcept {
   constexpr std::int64_t kCollect = 2'000'000;  // ns
+  constexpr std::int64_t kLookAfterHoles = 10'000'000;
+  office_.beat();
   auto written = office_.write();
   if (!written) {
     handle(written.error());
@@ -93,23 +95,28 @@ LEAT_INLINE void Keeper::serve() noexcept {
   }
   tell(DiskState::ok, 0);
   const DurableWindow& window = *topic_->durable();
+  // Also while another partition is busy.
+  if (*written == 0 || now_ns() >= holes_due_ns_) {
+    office_.look_after_holes();
+    holes_due_ns_ = ns_from_now(kLookAfterHoles);
+  }
   if (*written != 0) {
     // Not while publishers might fill the window meanwhile.
     if (*written >= topic_->geometry().partition_size() / 8) return;
     const std::int64_t until = std::min(ns_from_now(kCollect), office_.next_sync_ns());
-    window.nap(Deadline::never().at_most_ns(until - now_ns()),
-               [&] { return is_stopping() || office_.next_sync_ns() <= now_ns(); });
+    window.nap(Deadline::never().at_most_ns(until - now_ns()), [&] {
+      return is_stopping() || window.is_any_wanted() || office_.next_sync_ns() <= now_ns();
+    });
     return;
   }
-  office_.look_after_holes();
   office_.expire_if_due();
   sleep_for_news();
 }
 
 LEAT_INLINE void Keeper::stand_by() noexcept {
-  constexpr std::int64_t kLook = 5'000'000;          // ns; whether the keeper is alive
-  constexpr std::int64_t kStalled = 100'000'000;     // ns without a move, with work to do,
-  constexpr std::int64_t kSlowDisk = 1'000'000'000;  // while the keeper waits for the disk
+  constexpr std::int64_t kLook = 5'000'000;        // ns; whether the keeper is alive
+  constexpr std::int64_t kStalled = 100'000'000;   // ns without a move, with work to do,
+  constexpr std::int64_t kFullDisk = 300'000'000;  // while the keeper waits for room
   const DurableWindow& window = *topic_->durable();
   if (window.state() == DiskState::read_only) {
     nap(kStalled);  // Until somebody repairs it.
@@ -120,7 +127,7 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
     return;
   }
   const auto moves = [this, &window] {
-    std::uint64_t sum = 0;
+    std::uint64_t sum = load_relaxed<Why::hint>(window.header().beats);
     for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i)
       sum += window.written(i) + window.durable(i);
     return sum;
@@ -132,13 +139,19 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
     // What is written may wait for the next sync.
     const std::int64_t interval =
         has_unwritten() || window.is_any_wanted() ? 0 : window.sync_interval_ns();
-    const bool is_syncing = load_relaxed<Why::hint>(window.header().syncing) != 0;
-    const std::int64_t patience = interval + (is_syncing ? kSlowDisk : kStalled);
+    const bool is_syncing =
+        load_relaxed<Why::hint>(window.header().syncing) == static_cast<std::uint32_t>(seen >> 1);
+    const bool is_full = window.state() == DiskState::no_space;
+    const std::int64_t patience = interval + (is_syncing ? slow_disk_ns_
+                                              : is_full  ? kFullDisk
+                                                         : kStalled);
     // A keeper that just counted has a moment to lock its byte.
     const bool is_gone = (seen & 1) != 0 || (!office_.is_held(seen) && now_ns() - since > kLook);
-    const bool is_stalled = window.state() == DiskState::ok && now_ns() - since > patience;
+    const bool is_stalled = now_ns() - since > patience;
     if (window.state() == DiskState::read_only) return;
     if (is_gone || is_stalled) {
+      // If the disk is so slow, the next one gets more time: else nobody would ever end a sync.
+      if (!is_gone && is_syncing) slow_disk_ns_ = std::min(2 * slow_disk_ns_, kSlowestDisk);
       (void)try_to_take(seen);
       return;
     }
@@ -206,6 +219,11 @@ LEAT_INLINE void Keeper::handle(Error error) noexcept {
     office_.leave();
   } else if (may_pass) {
     tell(DiskState::no_space, error.system_error);
+    if (error == Errc::no_space) {
+      if (office_.is_taken()) office_.expire_if_due();
+    } else {
+      office_.leave();  // Another process may have descriptors.
+    }
     nap(kTryAgain);
   } else {
     // No handover: what this one has written counts only if it was synced.
@@ -258,7 +276,8 @@ LEAT_INLINE void Keeper::drain() noexcept {
       handle(written.error());
       break;
     }
-    if (*written != 0) continue;
+    // Others may publish for ever: between two frames is a good moment for a handover.
+    if (*written != 0 && (is_last || !deadline.passed())) continue;
     // The next keeper is to find nothing that it would have to trust.
     if (topic_->durable()->durability() != StoredDurability::os) {
       if (auto synced = office_.sync_all(); !synced) {

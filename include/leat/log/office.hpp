@@ -90,20 +90,27 @@ class Office {
     if (!records) return records.error();
     records_ = *records;
     checkpoint_.reset();
-    delete_spares(disk_, directory_);  // of earlier keepers
-    auto begun = (seen & 1) != 0 ? continue_files() : follow();
-    if (begun) begun = begin_reading();
+    auto begun = wait_for_disk([&]() -> Result<void> {
+      delete_spares(disk_, directory_);  // of earlier keepers
+      auto ready = (seen & 1) != 0 ? continue_files() : follow();
+      if (ready) ready = begin_reading();
+      return ready ? store_checkpoint(false) : ready;
+    });
     if (!begun) return begun.error();
-    if (auto stored = store_checkpoint(false); !stored) return stored.error();
     // Without a slot, subscribers fill the holes that dead publishers left.
     if (auto me = Participant::join(shared_, ParticipantRole::repairer, [](std::uint32_t) {}))
       repairer_ = std::move(*me);
     LEAT_CRASH_POINT("keeper:in_office");
     lock_ = std::move(*lock);
     is_taken_ = true;
-    store_relaxed<Why::hint>(window_.header().syncing, 0U);
     store_relaxed<Why::hint>(window_.header().keeper_pid, static_cast<std::uint32_t>(::getpid()));
     return true;
+  }
+
+  // Tells those who stand by that this keeper is not stopped.
+  void beat() noexcept {
+    std::uint32_t& beats = window_.header().beats;
+    store_relaxed<Why::hint>(beats, load_relaxed<Why::hint>(beats) + 1);
   }
 
   // Writes what is committed, and syncs what is due. Returns how many bytes it wrote.
@@ -349,7 +356,6 @@ class Office {
     std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
     for (std::size_t i = 0; i + 1 < files.live.size(); ++i)
       bytes += disk_bytes_at(directory_, files.live[i].text().c_str());
-    std::uint64_t start = files.live.empty() ? 0 : files.live.front().base_offset;
     for (std::size_t i = 0; i + 1 < files.live.size(); ++i) {
       const std::string name = files.live[i].text();
       const std::uint64_t size = disk_bytes_at(directory_, name.c_str());
@@ -357,7 +363,13 @@ class Office {
       if (!is_too_old) return is_too_old.error();
       const std::uint64_t most = manifest_.topic.retention_bytes;
       if (!*is_too_old && (most == 0 || bytes - size < most)) break;
-      if (i != 0 || !was_full) {
+      // First those in which nothing counts: with what they lose to gone, they would count again.
+      bool has_deleted = false;
+      for (const SegmentName& one : files.abandoned) {
+        if (one.base_offset >= files.live[i + 1].base_offset) continue;
+        has_deleted = disk_.delete_file(directory_, one.text().c_str()) || has_deleted;
+      }
+      if (i != 0 || !was_full || has_deleted) {
         if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
       }
       // Only a file that the same keeper has ended: one that was followed may still write to its last.
@@ -367,11 +379,6 @@ class Office {
       }
       LEAT_CRASH_POINT("keeper:expired");
       bytes -= size;
-      start = files.live[i + 1].base_offset;
-    }
-    // Nothing in these counts.
-    for (const SegmentName& name : files.abandoned) {
-      if (name.base_offset < start) (void)disk_.delete_file(directory_, name.text().c_str());
     }
     return {};
   }
@@ -437,9 +444,14 @@ class Office {
   // Calls `work`, which waits for the disk, and tells others that this may take long.
   template <class Work>
   Result<void> wait_for_disk(const Work& work) {
-    store_relaxed<Why::hint>(window_.header().syncing, 1U);
+    std::uint32_t& syncing = window_.header().syncing;
+    const auto own = static_cast<std::uint32_t>(number_);
+    const std::uint32_t before = load_relaxed<Why::hint>(syncing);
+    store_relaxed<Why::hint>(syncing, own);
     auto done = work();
-    store_relaxed<Why::hint>(window_.header().syncing, 0U);
+    // Not if another one waits by now.
+    if (load_relaxed<Why::hint>(syncing) == own)
+      store_relaxed<Why::hint>(syncing, before == own ? own : 0U);
     return done;
   }
 

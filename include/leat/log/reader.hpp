@@ -209,7 +209,8 @@ class PartitionReader {
   [[gnu::noinline]] ReadOutcome deliver_copy(const RecordHeader& header, std::uint64_t kind,
                                              std::size_t& count, OnRecord&& on_record,
                                              OnEvent&& on_event) {
-    if (offset_ >= visible_until_ && !sees_further()) return ReadOutcome::stop;
+    if (offset_ >= visible_until_ && !sees_further())
+      return is_overtaken() ? ReadOutcome::advance : ReadOutcome::stop;
     FoundRecord found;
     found.kind = kind;
     const std::byte* payload = nullptr;

@@ -287,7 +287,10 @@ LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool 
 }
 
 LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
-  if (may_enter_log() && try_to_enter_log()) return false;
+  if (may_enter_log()) {
+    if (try_to_enter_log()) return false;
+    if (failed_ != Errc::ok) return failed_;
+  }
   auto more = disk_->next(entry, topic_->durable()->readable(partition_, read_));
   if (more) offset_ = disk_->offset();
   return more;

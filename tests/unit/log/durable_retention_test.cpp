@@ -218,6 +218,7 @@ TEST_F(DurableRetention, FilesWithASecondNameAreLeftAlone) {
   wanted.retention_bytes = 128 << 10;
   const Topic topic = create(wanted);
   publish(topic, 200);
+  ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 200; }));
   std::string found;
   for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"}) {
     const std::string name = one.path().filename();

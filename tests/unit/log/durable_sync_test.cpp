@@ -443,6 +443,103 @@ TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
   EXPECT_EQ(topic.info().durable->keeper_pid, keeper);
 }
 
+// ---- What a review found --------------------------------------------------------------------------
+
+// The keeper fills holes in every partition, however busy the others are.
+TEST_F(DurableSync, ABusyPartitionDoesNotKeepAnotherFromGoingOn) {
+  TopicOptions wanted = options(Durability::os);
+  wanted.partitions = 2;
+  const std::string go = temp_.path() + "/go";
+  Child dies{[&]() -> int {
+    CHILD_CHECK(wait_until([&] { return std::filesystem::exists(go); }));
+    auto topic = Topic::open("d", kPatience, wanted.directory, {}, wanted.data_directory);
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher({.partition = 1});
+    auto claim = publisher->try_claim(10);
+    CHILD_CHECK_OK(claim);
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  const Topic topic = create(wanted);
+  std::jthread busy{[&](const std::stop_token& stop) {
+    Publisher publisher = publisher_of(topic, {.partition = 0});
+    while (!stop.stop_requested()) EXPECT_TRUE(publisher.publish("x", kPatience));
+  }};
+  std::filesystem::create_directory(go);
+  dies.wait();
+  Publisher publisher = publisher_of(topic, {.partition = 1});
+  ASSERT_TRUE(publisher.publish("behind the hole"));
+  EXPECT_TRUE(publisher.flush(kPatience));
+}
+
+// An open claim keeps a keeper from writing. It is not stopped for that.
+TEST_F(DurableSync, AnOpenClaimIsNoReasonToFollow) {
+  const Topic topic = create(Durability::os);
+  auto other = open();  // Stands by.
+  ASSERT_TRUE(other);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("x"));
+  ASSERT_TRUE(publisher.flush(kPatience));
+  const auto names = [&] {
+    std::vector<std::string> found;
+    for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
+      found.push_back(one.path().filename());
+    return found.size();
+  };
+  const std::size_t before = names();
+  auto claim = publisher.try_claim(10);
+  ASSERT_TRUE(claim);
+  Publisher behind = publisher_of(topic);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(behind.publish("y"));
+    std::this_thread::sleep_for(100ms);
+  }
+  ASSERT_TRUE(claim->commit());
+  ASSERT_TRUE(behind.flush(kPatience));
+  EXPECT_EQ(names(), before);  // A follower would have begun a file.
+}
+
+TEST_F(DurableSync, TheKeeperMayLeaveWhileOthersPublish) {
+  for (const Durability durable : {Durability::os, Durability::fsync}) {
+    auto topic = Topic::create("d", options(durable));
+    ASSERT_TRUE(topic);
+    ASSERT_TRUE(publisher_of(*topic).publish("x"));  // Makes it the keeper.
+    auto other = open();
+    ASSERT_TRUE(other);
+    std::vector<std::jthread> busy;
+    for (int i = 0; i < 2; ++i) {
+      busy.emplace_back([&](const std::stop_token& stop) {
+        Publisher publisher = publisher_of(*other);
+        while (!stop.stop_requested()) EXPECT_TRUE(publisher.publish("x", kPatience));
+      });
+    }
+    const std::int64_t begun = detail::now_ns();
+    topic = Errc::closed;
+    EXPECT_LT(detail::now_ns() - begun, 5'000'000'000);
+    busy.clear();
+    other = Errc::closed;
+    delete_topic();
+  }
+}
+
+// It has nothing to do until somebody asks for a sync.
+TEST_F(DurableSync, AReaderOfWhatIsDurableSleepsAlthoughItIsOvertaken) {
+  const Topic topic = create(Durability::os);
+  auto subscriber = topic.subscriber({.read = Stage::durable});
+  ASSERT_TRUE(subscriber);
+  Publisher publisher = publisher_of(topic);
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(publisher.publish(std::string(1000, 'x'), kPatience));
+  int polls = 0;
+  for (const Deadline deadline{100ms}; !deadline.passed(); ++polls) {
+    (void)subscriber->wait(deadline);
+    auto polled = subscriber->poll(100, [](const Record&) {});
+    ASSERT_TRUE(polled) << describe(polled.error());
+  }
+  EXPECT_LT(polls, 1000);
+  ASSERT_TRUE(publisher.flush(kPatience));
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_EQ(subscriber->receive(kPatience)->offset, i);
+}
+
 // ---- What makes no sense, and what is old -----------------------------------------------------------
 
 TEST_F(DurableSync, OnlyDurableTopicsKnowTheMedium) {
