@@ -30,7 +30,6 @@ class DiskReader {
 
   // Goes to an offset, or to the oldest record if that is later. Returns where it is.
   Result<std::uint64_t> seek(std::uint64_t offset) {
-    constexpr int kTries = 10;
     for (int attempt = 1;; ++attempt) {
       auto found = try_to_seek(offset);
       // Retention has just deleted the file, or another keeper has set `written` back.
@@ -60,27 +59,30 @@ class DiskReader {
     // A list of files holds for what was written when it was made. Behind that, a keeper that was
     // followed meanwhile may complete frames that do not count.
     bool must_list = listed_office_ != window_->office();
-    for (bool is_fresh = false;;) {
-      if (must_list) {
+    std::uint64_t oldest_at_damage = kNone;
+    for (int lists = 0;;) {
+      if (std::exchange(must_list, false)) {
         const std::uint64_t from = offset_;
         if (auto listed = seek(from); !listed) return listed.error();
         if (offset_ > from) return gap(entry, from, offset_, GapReason::overwritten);
-        is_fresh = true;
+        ++lists;
       }
+      const bool is_fresh = lists != 0;
       const std::uint64_t end = std::min(until, listed_until_);
       if (offset_ < end) {
         auto more = records_->next(entry);
-        const bool is_gone = !more && more.error() == Errc::not_found;
-        if (!more && (!is_gone || is_fresh)) return more.error();
+        if (!more && (more.error() != Errc::not_found || lists == kTries)) return more.error();
         const std::uint64_t first = entry.is_record ? entry.record.offset : entry.gap.first;
-        // Perhaps the file is not what it was: retention lets files be used again.
         const bool is_damage = more && *more && first < end && !entry.is_record &&
                                entry.gap.reason == GapReason::damaged;
-        if (is_damage && !is_fresh) {
+        // Retention has deleted the file, or lets it be used again: then it is damage only if no file has
+        // gone since it was listed.
+        if (!more || (is_damage && oldest_at_damage != oldest_ && lists != kTries)) {
+          oldest_at_damage = oldest_;
           must_list = true;
           continue;
         }
-        if (more && *more && first < end) {
+        if (*more && first < end) {
           if (!entry.is_record) entry.gap.count = std::min(entry.gap.count, end - first);
           pass(entry);
           return true;
@@ -105,6 +107,9 @@ class DiskReader {
   }
 
  private:
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  static constexpr int kTries = 10;  // of listing files while some are being deleted
+
   Result<std::uint64_t> try_to_seek(std::uint64_t offset) {
     // In this order: what a later keeper writes, or this one in later files, the list may not have.
     listed_office_ = window_->office();
@@ -113,6 +118,7 @@ class DiskReader {
     if (!lists) return lists.error();
     const SegmentList& files = (*lists)[partition_];
     const std::uint64_t start = files.live.empty() ? listed_until_ : files.live.front().base_offset;
+    oldest_ = start;
     records_.emplace(StoredFrames{Disk::system(), directory_.get(), topic_.salt, partition_,
                                   std::move((*lists)[partition_])});
     if (auto found = records_->seek(std::max(offset, start)); !found) return found.error();
@@ -139,6 +145,7 @@ class DiskReader {
   std::uint64_t offset_ = 0;
   std::uint64_t until_ = 0;          // Everything before could be read when next() was called.
   std::uint64_t listed_until_ = 0;   // The list of files holds for offsets before,
+  std::uint64_t oldest_ = 0;         // Where the oldest file of the list begins.
   std::uint64_t listed_office_ = 0;  // and while this keeper is in office.
 };
 

@@ -1,0 +1,129 @@
+// A disk that fails: the topic is read-only for everybody at once, or goes on when the cause is gone. If these
+// failed, somebody could take for safe what is lost.
+#include "durable_testing.hpp"
+
+namespace leat::testing {
+namespace {
+
+TEST_F(DurableSync, AFailedSyncMakesTheTopicReadOnlyForEverybodyAtOnce) {
+  for (const int number : {EIO, ENOSPC}) {  // Of a sync, a full disk is no better.
+    SCOPED_TRACE(number);
+    const Topic topic = create(Durability::fsync);
+    Publisher publisher = publisher_of(topic);
+    ASSERT_TRUE(publisher.publish("before"));
+    disk_.fail_syncs(number);
+    auto waiting = publisher.publish("unknown", kPatience);
+    EXPECT_EQ(waiting.error(), Errc::io_error);
+    EXPECT_EQ(waiting.error().system_error, number);
+    EXPECT_EQ(publisher.last_offset(), 1U);
+    disk_.mend();  // No sync is retried.
+    auto later = publisher.publish("never", kPatience);
+    EXPECT_EQ(later.error(), Errc::read_only);
+    EXPECT_EQ(later.error().system_error, number);
+    EXPECT_EQ(publisher.try_claim(1).error(), Errc::read_only);
+    EXPECT_EQ(publisher_of(topic, {.acknowledge = Stage::committed}).publish("x").error(),
+              Errc::read_only);
+    const TopicInfo info = topic.info();
+    EXPECT_EQ(info.durable->state, Errc::read_only);
+    EXPECT_EQ(info.durable->reason, number);
+    EXPECT_EQ(info.partitions[0].end, 2U);
+    EXPECT_EQ(info.partitions[0].durable, 1U);
+    EXPECT_EQ(read(topic, 1), std::vector<std::string>{"before"});
+    EXPECT_EQ(read(topic, 2, Stage::committed).size(), 2U);
+    // What is in memory is written again.
+    ASSERT_TRUE(topic.repair(kPatience));
+    EXPECT_EQ(durable_of(topic), 2U);
+    ASSERT_TRUE(publisher.publish("after", kPatience));
+    EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"before", "unknown", "after"}));
+    delete_topic();
+  }
+}
+
+TEST_F(DurableSync, AFailedWriteMakesItReadOnlyAtEveryDurability) {
+  for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
+    const Topic topic = create(durable);
+    Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
+    ASSERT_TRUE(publisher.publish("0"));
+    ASSERT_TRUE(publisher.flush(kPatience));
+    disk_.fail_writes(EIO);
+    ASSERT_TRUE(publisher.publish("1"));
+    EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+    EXPECT_EQ(publisher.publish("x").error(), Errc::read_only);
+    EXPECT_EQ(publisher.flush().error(), Errc::io_error);
+    EXPECT_EQ(topic.repair(kPatience).error(), Errc::io_error);  // Still.
+    EXPECT_EQ(topic.info().durable->state, Errc::read_only);
+    disk_.mend();
+    EXPECT_TRUE(topic.repair(kPatience));
+    EXPECT_EQ(*publisher.publish("2"), 2U);
+    EXPECT_TRUE(publisher.flush(kPatience));
+    EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
+    delete_topic();
+  }
+}
+
+// What memory has and the medium may not stays there when everybody leaves.
+TEST_F(DurableSync, AReadOnlyTopicKeepsItsMemoryWhenItIsClosed) {
+  {
+    const Topic topic = create(Durability::fsync);
+    Publisher publisher = publisher_of(topic);
+    ASSERT_TRUE(publisher.publish("0"));
+    disk_.fail_syncs(EIO);
+    ASSERT_FALSE(publisher.publish("1"));
+  }
+  disk_.mend();
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(topic->info().durable->state, Errc::read_only);
+  EXPECT_EQ(publisher_of(*topic).publish("x").error(), Errc::read_only);
+  ASSERT_TRUE(topic->repair(kPatience));
+  EXPECT_EQ(*publisher_of(*topic).publish("2"), 2U);
+  EXPECT_EQ(read(*topic, 3), (std::vector<std::string>{"0", "1", "2"}));
+}
+
+// A process that has no descriptor left, or a full disk: it passes, and nothing is lost.
+TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
+  for (const int number : {ENOSPC, EMFILE, ENFILE, ENOMEM}) {
+    SCOPED_TRACE(number);
+    const Topic topic = create(Durability::fsync);
+    Publisher publisher = publisher_of(topic);
+    ASSERT_TRUE(publisher.publish("0"));
+    disk_.fail_writes(number);
+    auto waiting = publisher.publish("1", kPatience);
+    EXPECT_EQ(waiting.error(), Errc::not_durable);  // At once, although there is a deadline.
+    EXPECT_EQ(waiting.error().system_error, number);
+    EXPECT_EQ(topic.info().durable->state, Errc::no_space);
+    disk_.mend();
+    EXPECT_TRUE(wait_until([&] { return publisher.durable_offset() == 2; }));
+    EXPECT_TRUE(publisher.publish("2", kPatience));
+    EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
+    delete_topic();
+  }
+}
+
+TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
+  const std::string go = temp_.path() + "/go";  // Forked before there are threads.
+  Child standing_by{[&]() -> int {
+    CHILD_CHECK(wait_until([&] { return std::filesystem::exists(go); }));
+    auto mine = Topic::open("d", kPatience, options(Durability::fsync).directory, {},
+                            options(Durability::fsync).data_directory);
+    CHILD_CHECK_OK(mine);
+    auto subscriber = mine->subscriber({.from = From::beginning});
+    CHILD_CHECK_OK(subscriber);
+    for (;;) ::pause();
+  }};
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("0"));
+  std::filesystem::create_directory(go);
+  ASSERT_TRUE(wait_until([&] { return topic.info().participants.size() == 2; }));
+  const std::uint32_t keeper = topic.info().durable->keeper_pid;
+  ASSERT_EQ(keeper, static_cast<std::uint32_t>(::getpid()));
+  disk_.hold_syncs(true);
+  EXPECT_EQ(publisher.publish("1", 300ms).error(), Errc::not_durable);
+  disk_.hold_syncs(false);
+  ASSERT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(topic.info().durable->keeper_pid, keeper);
+}
+
+}  // namespace
+}  // namespace leat::testing
