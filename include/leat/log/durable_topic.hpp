@@ -279,7 +279,10 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   auto alone = store->attached.try_lock(kAttachLock, LockKind::exclusive);
   if (!alone) return alone.error();
   if (!*alone) {
-    if (store->manifest.window_directory != *own_path) return Errc::busy;
+    // Key 0: the first window is just being made, perhaps here.
+    const bool is_elsewhere =
+        store->manifest.window.key != 0 && store->manifest.window_directory != *own_path;
+    if (is_elsewhere) return Errc::busy;
     sleep_a_millisecond();
     return Errc::not_found;
   }
