@@ -153,8 +153,9 @@ Row sqlite_row(const DurablePlan::Case& one, const DurablePlan& plan) {
           rate_text,
           level.durable == Durability::fsync ? 3 : 5};
   row.measure = [log, level, peer, &plan] {
+    const auto place = make_data_directory(plan.data_directory);
     const double floor = sqlite_records_per_second(
-        plan.data_directory, std::min(log.records, 200 * std::uint64_t{kTransaction}), log.size,
+        place.path(), std::min(log.records, 200 * std::uint64_t{kTransaction}), log.size,
         kTransaction, peer, plan.cpus.back());
     const double per_second =
         measure_durable(log, level, plan.data_directory, plan.cpus).messages.per_second();

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "bench/floors/disk.hpp"
@@ -15,26 +13,6 @@ namespace leat::bench {
 namespace {
 
 constexpr std::chrono::seconds kTimeLimit{300};
-
-// Removed with everything in it.
-class ScratchDirectory {
- public:
-  explicit ScratchDirectory(const std::string& parent) : path_{parent + "/leat-sqlite-XXXXXX"} {
-    if (::mkdtemp(path_.data()) == nullptr)
-      throw system_failure("cannot make a directory in " + parent);
-  }
-  ~ScratchDirectory() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchDirectory(const ScratchDirectory&) = delete;
-  ScratchDirectory& operator=(const ScratchDirectory&) = delete;
-
-  const std::string& path() const noexcept { return path_; }
-
- private:
-  std::string path_;
-};
 
 class Database {
  public:
@@ -85,11 +63,10 @@ const char* name_of(SqliteLevel level) noexcept {
 double sqlite_records_per_second(const std::string& directory, std::uint64_t records,
                                  std::size_t size, std::uint32_t transaction, SqliteLevel level,
                                  int cpu) {
-  const ScratchDirectory place{directory};
   const Shared<double> per_second;
   run_roles({{"SQLite", cpu,
               [&](Barrier&) {
-                Database database(place.path() + "/log.db", level);
+                Database database(directory + "/log.db", level);
                 const std::string value(size, 'x');
                 const Waker waker;
                 const std::uint64_t started_ns = now_ns();

@@ -13,8 +13,8 @@ namespace leat::bench {
 enum class SqliteLevel { off, normal, full };
 const char* name_of(SqliteLevel level) noexcept;
 
-// Inserts records of `size` bytes, `transaction` at a time, into a new database in this directory, which is
-// removed afterwards. Records per second.
+// Inserts records of `size` bytes, `transaction` at a time, into a new database in this directory, which
+// the caller deletes. Records per second.
 double sqlite_records_per_second(const std::string& directory, std::uint64_t records,
                                  std::size_t size, std::uint32_t transaction, SqliteLevel level,
                                  int cpu);

@@ -16,12 +16,6 @@ namespace leat::bench {
 namespace {
 
 constexpr std::chrono::seconds kTimeLimit{300};
-constexpr std::uint64_t kSmallFile = 16 << 20;  // of a topic that recycles its files
-
-tool::PrivateDirectory make_data_directory(const std::string& parent) {
-  return value_of(tool::PrivateDirectory::make(parent, tool::kBenchPrefix),
-                  "make a directory in " + parent);
-}
 
 // Until everything before the offset is where the topic's durability wants it.
 void await_safe(const Topic& topic, std::uint64_t offset) {
@@ -139,9 +133,9 @@ void create_durable(const TemporaryTopics& topics, const std::string& data_direc
   topics.create(kLogTopic, {.capacity_bytes = capacity_bytes,
                             .durable = level.durable,
                             .sync_interval = level.sync_interval,
-                            .file_bytes = level.recycles ? kSmallFile : file_bytes,
+                            .file_bytes = file_bytes,
                             .data_directory = data_directory,
-                            .retention_bytes = level.recycles ? 4 * kSmallFile : 0});
+                            .retention_bytes = level.recycles ? file_bytes : 0});
 }
 
 // What retention has left can be read, without a gap.
@@ -175,6 +169,11 @@ double replay_ns(const Load& load, const std::string& directory, const std::stri
 }
 
 }  // namespace
+
+tool::PrivateDirectory make_data_directory(const std::string& parent) {
+  return value_of(tool::PrivateDirectory::make(parent, tool::kBenchPrefix),
+                  "make a directory in " + parent);
+}
 
 std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level) {
   const Load load = load_of_durable(options, level);

@@ -26,10 +26,13 @@ struct DurableLevel {
   Durability durable = Durability::os;
   std::chrono::nanoseconds sync_interval{0};
   std::uint32_t in_flight = 0;  // 0: it never waits by itself.
-  bool recycles = false;        // Only the last 64 MiB are kept, so that files are used again.
+  bool recycles = false;        // Only one full file is kept, so that files are used again.
 
   friend bool operator==(const DurableLevel&, const DurableLevel&) = default;
 };
+
+// A directory for one measurement, in this one.
+tool::PrivateDirectory make_data_directory(const std::string& parent);
 
 // Bytes that a run of this many records, and its warm-up, take in the log.
 std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level);
