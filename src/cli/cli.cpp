@@ -55,11 +55,6 @@ std::string durable_sentence(Error error, const std::string& topic) {
         "topic '{}' is read-only since writing to {} failed{}: mend the disk, then "
         "`leat fsck --repair {}`",
         topic, path, reason, topic);
-  if (error.code == Errc::io_error)
-    return fmt::format(
-        "writing to {} failed{}: topic '{}' is read-only now, and whether its last "
-        "records survive a failure of the machine is unknown",
-        path, reason, topic);
   if (error.code == Errc::not_durable)
     return fmt::format(
         "topic '{}' has the records, but they are not on the medium{}; they will be as "
@@ -80,6 +75,15 @@ std::string durable_sentence(Error error, const std::string& topic) {
 }
 
 }  // namespace
+
+void fail_to_sync(Error error, const std::string& topic, const std::string& after) {
+  if (error.code != Errc::io_error) fail(error, topic, after);
+  throw Failure{kExitFailed,
+                fmt::format("writing to {}/{} failed ({}): the topic is read-only now, and whether "
+                            "its last records survive a failure of the machine is unknown{}",
+                            detail::data_directory_path({}), topic,
+                            std::strerror(error.system_error), after)};
+}
 
 void fail(Error error, const std::string& topic, const std::string& after) {
   const std::string directory = detail::directory_path({});

@@ -44,6 +44,10 @@ using tool::usable_directory;
 // what was done before.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
 
+// The same when records had to get to the medium: then an io_error is a failed write or sync.
+[[noreturn]] void fail_to_sync(Error error, const std::string& topic,
+                               const std::string& after = {});
+
 void check_topic_name(const std::string& name);
 // `kind` is "topic" or "group": the same rule applies to both.
 void check_name(const std::string& kind, const std::string& name);

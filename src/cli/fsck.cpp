@@ -72,7 +72,7 @@ bool repair_in_memory(const DataFiles& files) {
   if (!topic) fail(topic.error(), files.topic);
   const std::optional<DurableInfo> durable = topic->info().durable;
   if (!durable || durable->state != Errc::read_only) return false;
-  if (auto repaired = topic->repair(); !repaired) fail(repaired.error(), files.topic);
+  if (auto repaired = topic->repair(); !repaired) fail_to_sync(repaired.error(), files.topic);
   tell(fmt::format("topic '{}' is writable again, and everything in its memory is on disk",
                    files.topic));
   return true;

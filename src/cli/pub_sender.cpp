@@ -91,7 +91,8 @@ Sender::Sender(const Topic& topic, const PubArguments& arguments, const StopOnSi
 void Sender::settle() {
   if (!syncs_) return;
   auto flushed = publisher_.flush(Deadline::never(), stop_);
-  if (!flushed && !stop_.stop_requested()) fail(flushed.error(), topic_.name(), what_was_sent());
+  if (!flushed && !stop_.stop_requested())
+    fail_to_sync(flushed.error(), topic_.name(), what_was_sent());
 }
 
 bool Sender::send(std::string_view text) {

@@ -55,6 +55,12 @@ constexpr std::size_t kAtOnce = 1024;
 // How often to look for missing topics while reading others.
 constexpr std::chrono::milliseconds kLookAgain{100};
 
+// --read, if it was given.
+std::optional<Stage> stage_wanted(const SubArguments& arguments) {
+  if (!arguments.read) return std::nullopt;
+  return *arguments.read == "durable" ? Stage::durable : Stage::committed;
+}
+
 SubscriberOptions options_for(const Topic& topic, const SubArguments& arguments, bool was_missing) {
   SubscriberOptions options;
   options.from = parse_place("--from", arguments.from);
@@ -65,12 +71,10 @@ SubscriberOptions options_for(const Topic& topic, const SubArguments& arguments,
         topic.partitions() == 1 || arguments.partition ? From::offset(0) : From::beginning;
   }
   options.gating = !arguments.lossy;
-  if (arguments.read) {
-    options.read = *arguments.read == "durable" ? Stage::durable : Stage::committed;
-    if (options.read == Stage::durable && !topic.info().durable)
-      throw Failure{kExitUsage,
-                    fmt::format("--read durable: topic '{}' is not durable", topic.name())};
-  }
+  options.read = stage_wanted(arguments);
+  if (options.read == Stage::durable && !topic.info().durable)
+    throw Failure{kExitUsage,
+                  fmt::format("--read durable: topic '{}' is not durable", topic.name())};
   if (topic.policy() == Policy::overwrite && options.gating) {
     tell(fmt::format(
         "topic '{}' overwrites what is oldest, so records may be lost (as with --lossy)",
@@ -147,9 +151,9 @@ class Source {
   }
 
   static Stage stage_of(const Topic& topic, const SubArguments& arguments) {
-    if (arguments.read) return *arguments.read == "durable" ? Stage::durable : Stage::committed;
     const std::optional<DurableInfo> durable = topic.info().durable;
-    return durable && durable->durability == Durability::fsync ? Stage::durable : Stage::committed;
+    const bool waits = durable && durable->durability == Durability::fsync;
+    return stage_wanted(arguments).value_or(waits ? Stage::durable : Stage::committed);
   }
 
   bool reads(std::uint32_t partition) const { return !partition_ || *partition_ == partition; }

@@ -160,6 +160,17 @@ def test_a_failed_sync_makes_it_read_only_until_it_is_repaired(leat, data, faili
     assert all_lines(leat) == ["safe", "unknown", "after"]
 
 
+def test_a_process_without_descriptors_is_not_a_failed_write(leat, data):
+    create(leat)
+    publish(leat, ["one"])
+    for files in range(8, 14):
+        done = subprocess.run(["prlimit", f"--nofile={files}", leat.executable, "pub", "orders", "x"],
+                              env=leat.environment, capture_output=True, text=True, timeout=60)
+        assert "read-only" not in done.stderr and "is full" not in done.stderr, done.stderr
+    assert info(leat)["durable"]["state"] == "ok"
+    leat("pub", "orders", "two", check=True)
+
+
 def test_repair_goes_on_while_others_use_the_topic(leat, data, failing_syncs):
     create(leat, level="interval:5ms")
     subscriber = leat.start("sub", "orders", "--from", "beginning")
