@@ -237,6 +237,52 @@ std::vector<Case> following_cases() {
 INSTANTIATE_TEST_SUITE_P(All, DurableFollowing, ::testing::ValuesIn(following_cases()),
                          name_of_durable_case);
 
+// A keeper that dies when something is durable, and before it has told anybody: whoever waits for it goes
+// on, although nothing more happens.
+class DurableWaiting : public DurableSteps {};
+
+TEST_P(DurableWaiting, WhoWaitsForTheMediumGoesOn) {
+  { ASSERT_TRUE(open()); }
+  Child keeper{[&]() -> int {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher();
+    CHILD_CHECK_OK(publisher->publish("first"));
+    notes_->begun[0] = 1;
+    arm({GetParam().step, GetParam().nth, GetParam().signal});
+    for (;;) ::pause();
+  }};
+  while (notes_->begun[0] == 0) ::usleep(1000);
+  Child subscriber{[&]() -> int {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    auto reads = topic->subscriber({.from = From::offset(1)});
+    CHILD_CHECK_OK(reads);
+    notes_->begun[1] = 1;
+    CHILD_CHECK_OK(reads->receive(kPatience));
+    return 0;
+  }};
+  while (notes_->begun[1] == 0) ::usleep(1000);
+  ::usleep(20'000);  // It sleeps.
+  Child publisher{[&]() -> int {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    auto publishes = topic->publisher();
+    CHILD_CHECK_OK(publishes->publish("second"));
+    return 0;
+  }};
+  EXPECT_NE(keeper.wait(), Child::State::late);
+  EXPECT_TRUE(keeper.was_killed()) << keeper.describe();
+  for (Child* one : {&publisher, &subscriber}) {
+    EXPECT_NE(one->wait(5s), Child::State::late);
+    EXPECT_TRUE(one->succeeded()) << one->describe();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, DurableWaiting,
+                         ::testing::Values(Case{kSyncSteps[1], 1, SIGKILL, Durability::fsync}),
+                         name_of_durable_case);
+
 // While old files are deleted: what is left is whole, and everything newer is there.
 class DurableExpiry : public DurableSteps {};
 

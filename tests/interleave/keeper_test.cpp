@@ -289,12 +289,13 @@ TEST(KeeperWaits, ItsNapEndsWhenSomebodyWantsASync) {
     const detail::DurableWindow& window = *topic.shared->durable();
     run.thread("keeper", [&] {
       while (!window.is_any_wanted())
-        window.nap(Deadline::never(), [&] { return window.is_any_wanted(); });
+        detail::SharedTopic::sleep(window.header().bell, Deadline::never(),
+                                   [&] { return window.is_any_wanted(); });
     });
     for (const std::uint64_t until : {1U, 2U}) {
       run.thread("who wants " + std::to_string(until), [&window, until] {
         window.want(0, until);
-        window.ring_bell();
+        detail::SharedTopic::wake(window.header().bell);
       });
     }
     (void)run.run();

@@ -53,13 +53,14 @@ struct DurableHeader {
   std::uint64_t cut_records;
   std::uint64_t damaged;
 
-  // Rung by who wants a sync; the keeper naps on it. Bit 0: it does. Futex. [sync]
+  // Futexes, as TopicHeader::space_wake: the keeper naps on the first, and who wants a sync rings it; who
+  // waits until something is on the medium sleeps on the second. [sync], [sleeping]
   alignas(kLine) std::uint32_t bell;
-  // Those who wait until something is on the medium sleep on it, as on TopicHeader::space_wake. [sync]
   std::uint32_t durable_wake;
-  std::uint32_t
-      syncing;  // Number of the office (its lower half) that waits for the disk; 0: none does.
-  std::uint32_t beats;  // Counted up by the keeper whenever it looks around: it is not stopped.
+  // Number of the office (its lower half) that waits for the disk; 0: none does.
+  std::uint32_t syncing;
+  // Counted up by the keeper whenever it looks around: it is not stopped.
+  std::uint32_t beats;
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);
 

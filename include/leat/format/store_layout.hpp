@@ -134,6 +134,12 @@ static_assert(sizeof(ManifestTopic) == 96 && std::is_trivially_copyable_v<Manife
 enum class StoredDurability : std::uint32_t { os = 1, interval = 2, fsync = 3 };
 inline constexpr std::int64_t kMinSyncInterval = 1'000'000;  // ns, with interval
 inline constexpr std::int64_t kMaxSyncInterval = 3'600'000'000'000;
+// Whether a topic can have this durability, with this interval between syncs.
+inline constexpr bool is_durability(StoredDurability durability, std::int64_t ns) noexcept {
+  if (durability == StoredDurability::interval)
+    return ns >= kMinSyncInterval && ns <= kMaxSyncInterval;
+  return (durability == StoredDurability::os || durability == StoredDurability::fsync) && ns == 0;
+}
 
 // Section "window" of the manifest: the log in memory that belongs to it. The path of its
 // directory follows. A missing section means that no process has opened the topic yet.

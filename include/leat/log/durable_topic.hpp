@@ -107,6 +107,16 @@ inline Result<FilesFacts> facts_of_files(int directory, std::uint32_t partitions
   return facts;
 }
 
+// What is constant in a durable topic's facts.
+inline void copy_facts(const ManifestTopic& topic, DurableInfo& durable) {
+  durable.durability = static_cast<Durability>(topic.durability);
+  durable.sync_interval = std::chrono::nanoseconds{topic.sync_interval_ns};
+  durable.created_ms = topic.created_ms;
+  durable.file_bytes = topic.file_bytes;
+  durable.retention_bytes = topic.retention_bytes;
+  durable.retention = std::chrono::milliseconds{topic.retention_ms};
+}
+
 // What info() says of a durable topic that no process has open: read from its files, without
 // recovering them.
 //   not_found, wrong_format, permission
@@ -137,12 +147,7 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   info.revoke_after = std::chrono::nanoseconds{topic.revoke_after_ns};
   DurableInfo& durable = info.durable.emplace();
   if (auto path = path_of(directory->get())) durable.directory = *path;
-  durable.durability = static_cast<Durability>(topic.durability);
-  durable.sync_interval = std::chrono::nanoseconds{topic.sync_interval_ns};
-  durable.created_ms = topic.created_ms;
-  durable.file_bytes = topic.file_bytes;
-  durable.retention_bytes = topic.retention_bytes;
-  durable.retention = std::chrono::milliseconds{topic.retention_ms};
+  copy_facts(topic, durable);
   durable.disk_bytes = facts->bytes;
   for (std::uint32_t i = 0; i < topic.partition_count; ++i) {
     const PartitionEnd& end = ends->partitions[i];

@@ -18,7 +18,7 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
   if (window.durable(partition) >= until) return;
   window.want(partition, until);
   // It naps on its bell after it has written something, and sleeps on the data word otherwise.
-  window.ring_bell();
+  SharedTopic::wake(window.header().bell);
   SharedTopic::wake(topic.header().data_wake);
 }
 
@@ -28,24 +28,22 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
 //   deleted
 inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uint64_t until,
                            const Deadline& deadline, const std::stop_token* stop) noexcept {
-  constexpr std::int64_t kLookForStop = 20'000'000;  // ns
+  constexpr std::int64_t kLook =
+      20'000'000;  // ns; for a stop, or a keeper that died before it told
   const DurableWindow& window = *topic.durable();
-  std::uint32_t& word = window.header().durable_wake;
-  for (;;) {
-    // [sync] seq_cst: the bit is set before the last check.
-    const std::uint32_t value = fetch_or<Edge::sleeping>(word, kSleeping) | kSleeping;
-    if (window.durable(partition) >= until) return {};
-    if (const DiskState state = window.state(); state == DiskState::read_only) {
-      return {Errc::io_error, window.reason()};
-    } else if (state == DiskState::no_space) {
-      return {Errc::not_durable, window.reason()};
+  const auto is_durable = [&] { return window.durable(partition) >= until; };
+  while (!is_durable()) {
+    switch (window.state()) {
+      case DiskState::ok: break;
+      case DiskState::no_space: return {Errc::not_durable, window.reason()};
+      case DiskState::read_only: return {Errc::io_error, window.reason()};
     }
     if (topic.is_deleted()) return {Errc::deleted};
     if (deadline.passed() || (stop != nullptr && stop->stop_requested()))
       return {Errc::not_durable};
-    const bool may_stop = stop != nullptr && stop->stop_possible();
-    futex_wait(word, value, may_stop ? deadline.at_most_ns(kLookForStop) : deadline);
+    SharedTopic::sleep(window.header().durable_wake, deadline.at_most_ns(kLook), is_durable);
   }
+  return {};
 }
 
 }  // namespace leat::inline v0::detail

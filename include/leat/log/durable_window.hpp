@@ -12,12 +12,10 @@
 #include <vector>
 
 #include "leat/base/atomic.hpp"
-#include "leat/deadline.hpp"
 #include "leat/format/durable_layout.hpp"
 #include "leat/format/store_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
-#include "leat/os/futex.hpp"
 #include "leat/record.hpp"
 
 namespace leat::inline v0::detail {
@@ -89,7 +87,7 @@ class DurableWindow {
     window->partition_count_ = geometry.partition_count;
     window->durability_ = StoredDurability{load_relaxed<Why::constant>(header.durability)};
     window->sync_interval_ns_ = load_relaxed<Why::constant>(header.sync_interval_ns);
-    if (!is_possible(window->durability_, window->sync_interval_ns_)) return Errc::wrong_format;
+    if (!is_durability(window->durability_, window->sync_interval_ns_)) return Errc::wrong_format;
     const auto* path = header.data_path;
     window->data_path_.assign(path, ::strnlen(path, sizeof header.data_path));
     return window;
@@ -136,7 +134,7 @@ class DurableWindow {
   void want(std::uint32_t index, std::uint64_t until) const noexcept {
     std::uint64_t& wanted = partition(index).wanted;
     std::uint64_t seen = load_relaxed<Why::swap_checks>(wanted);
-    // [sync] seq_cst: the wish before the bell is looked at.
+    // [sync] seq_cst: the wish before the bell is rung.
     while (seen < until && !compare_exchange<Edge::sync>(wanted, seen, until)) {
     }
   }
@@ -148,24 +146,6 @@ class DurableWindow {
     for (std::uint32_t i = 0; i < partition_count_; ++i)
       if (is_wanted(i)) return true;
     return false;
-  }
-  // Ends the keeper's nap, if it takes one.
-  void ring_bell() const noexcept {
-    std::uint32_t& bell = header().bell;
-    std::uint32_t seen = load_seq_cst<Edge::sync>(bell);
-    while ((seen & 1) != 0) {
-      if (!compare_exchange<Edge::sync>(bell, seen, seen + 1)) continue;
-      futex_wake_all(bell);
-      return;
-    }
-  }
-  // Naps until the deadline, or until somebody rings; not at all if `may_not()`.
-  template <class MayNot>
-  void nap(const Deadline& deadline, const MayNot& may_not) const noexcept {
-    std::uint32_t& bell = header().bell;
-    // [sync] seq_cst: announced before the last look.
-    const std::uint32_t value = fetch_or<Edge::sync>(bell, 1U) | 1U;
-    if (!may_not()) futex_wait(bell, value, deadline);
   }
   // What the disk is like, and the errno of what failed.
   DiskState state() const noexcept {
@@ -186,11 +166,6 @@ class DurableWindow {
   }
 
  private:
-  static bool is_possible(StoredDurability durability, std::int64_t interval_ns) noexcept {
-    return durability >= StoredDurability::os && durability <= StoredDurability::fsync &&
-           interval_ns >= 0 && interval_ns <= kMaxSyncInterval;
-  }
-
   Mapping mapping_;
   std::string data_path_;
   std::uint32_t partition_count_ = 0;

@@ -43,6 +43,8 @@ class Keeper {
   }
 
  private:
+  static constexpr std::int64_t kSlowestDisk = 60'000'000'000;  // ns
+
   Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept;
 
   void run() noexcept;
@@ -62,7 +64,6 @@ class Keeper {
   std::shared_ptr<SharedTopic> topic_;
   Place place_;
   Office office_;
-  static constexpr std::int64_t kSlowestDisk = 60'000'000'000;  // ns
   std::int64_t slow_disk_ns_ = 1'000'000'000;  // How long others may wait for the disk.
   std::int64_t holes_due_ns_ = 0;
   std::uint32_t stopping_ = 0;  // The thread naps on it; futex.

@@ -104,7 +104,7 @@ LEAT_INLINE void Keeper::serve() noexcept {
     // Not while publishers might fill the window meanwhile.
     if (*written >= topic_->geometry().partition_size() / 8) return;
     const std::int64_t until = std::min(ns_from_now(kCollect), office_.next_sync_ns());
-    window.nap(Deadline::never().at_most_ns(until - now_ns()), [&] {
+    SharedTopic::sleep(window.header().bell, Deadline::never().at_most_ns(until - now_ns()), [&] {
       return is_stopping() || window.is_any_wanted() || office_.next_sync_ns() <= now_ns();
     });
     return;
@@ -248,7 +248,7 @@ LEAT_INLINE void Keeper::close() noexcept {
   if (std::exchange(is_closed_, true)) return;
   store_relaxed<Why::hint>(stopping_, 1U);
   futex_wake_all(stopping_);
-  topic_->durable()->ring_bell();
+  SharedTopic::wake(topic_->durable()->header().bell);
   topic_->wake_everybody();
   if (thread_) thread_->join();
   drain();
@@ -266,9 +266,8 @@ LEAT_INLINE void Keeper::drain() noexcept {
   auto last =
       alone ? place_.attached.try_lock(kAttachLock, LockKind::exclusive) : Result<bool>{false};
   const bool is_last = last && *last;
-  const bool is_read_only = topic_->durable()->state() == DiskState::read_only;
-  if (is_last && !office_.is_taken() && !topic_->is_deleted() && !is_read_only)
-    (void)try_to_take(office_.word());
+  // Of a read-only topic nobody takes it: memory may have the only copy, and stays.
+  if (is_last && !office_.is_taken() && !topic_->is_deleted()) (void)try_to_take(office_.word());
   const Deadline deadline{std::chrono::seconds{1}};
   while (office_.is_taken()) {
     auto written = office_.write();

@@ -300,8 +300,7 @@ class Office {
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
       const std::uint64_t from = window_.kept_from(i);
       if (is_os) {
-        auto synced =
-            wait_for_disk([&] { return sync_before(from, window_.durable(i), (*lists)[i]); });
+        auto synced = sync_before(from, window_.durable(i), (*lists)[i]);
         if (!synced) return synced;
       } else if (!set(window_.partition(i).written, from)) {
         return Errc::not_held;
@@ -309,8 +308,7 @@ class Office {
       LEAT_CRASH_POINT("keeper:set_back");
       add_part(i).writer.begin(number_, from, end_before(i, from), from == 0);
     }
-    if (auto synced = wait_for_disk([&] { return disk_.sync_directory(directory_); }); !synced)
-      return synced;
+    if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
     for (std::uint32_t i = 0; i < parts_.size(); ++i)
       if (auto told = tell_durable(i); !told) return told;
     return {};
@@ -431,6 +429,8 @@ class Office {
     Part& part = parts_[index];
     const std::uint64_t durable = part.writer.durable_offset();
     if (window_.durable(index) >= durable) return {};
+    // If this thread is killed before it has woken all, the kernel wakes a sleeper, which does that.
+    const DeathBellGuard guard{topic_.header().death_bell};
     // [sync] seq_cst: before the sleepers' bits are read.
     if (!move(window_.partition(index).durable, durable)) return Errc::not_held;
     LEAT_CRASH_POINT("keeper:told_durable");
@@ -446,12 +446,10 @@ class Office {
   Result<void> wait_for_disk(const Work& work) {
     std::uint32_t& syncing = window_.header().syncing;
     const auto own = static_cast<std::uint32_t>(number_);
-    const std::uint32_t before = load_relaxed<Why::hint>(syncing);
     store_relaxed<Why::hint>(syncing, own);
     auto done = work();
     // Not if another one waits by now.
-    if (load_relaxed<Why::hint>(syncing) == own)
-      store_relaxed<Why::hint>(syncing, before == own ? own : 0U);
+    if (load_relaxed<Why::hint>(syncing) == own) store_relaxed<Why::hint>(syncing, 0U);
     return done;
   }
 

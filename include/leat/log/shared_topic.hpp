@@ -230,6 +230,13 @@ class SharedTopic {
     LEAT_CRASH_POINT("sleep:announced");
     return value;
   }
+  // The same for a word that all who change it wake with wake(). Sleeps unless `is_over()`.
+  template <class IsOver>
+  static void sleep(std::uint32_t& word, const Deadline& deadline, const IsOver& is_over) noexcept {
+    // [sleeping] seq_cst: the bit is set before the last check.
+    const std::uint32_t value = fetch_or<Edge::sleeping>(word, kSleeping) | kSleeping;
+    if (!is_over()) futex_wait(word, value, deadline);
+  }
   // A topic to sleep on.
   struct Sleep {
     SharedTopic* topic;
@@ -283,6 +290,7 @@ class SharedTopic {
     const DeathBellGuard guard{header_->death_bell};
     LEAT_CRASH_POINT("sleep:rung");
     wake(header_->data_wake);
+    if (durable_) wake(durable_->header().durable_wake);
   }
 
   // A topic whose files are missing was deleted.

@@ -64,7 +64,9 @@ LEAT_INLINE std::size_t Topic::max_record_size() const noexcept {
 
 LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const TopicOptions& options) {
   if (options.durable != Durability::none) return create_durable(name, options);
-  if (options.retention_bytes != 0 || options.retention.count() != 0) return Errc::invalid_argument;
+  const bool has_durability = options.retention_bytes != 0 || options.retention.count() != 0 ||
+                              options.sync_interval.count() != 0;
+  if (has_durability) return Errc::invalid_argument;
   auto created = new_topic(options);
   if (!created) return created.error();
   return create(name, *created, options.directory, options.data_directory);
@@ -303,18 +305,14 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
 LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
                                                 const TopicOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-  const std::int64_t interval_ns = options.sync_interval.count();
-  const bool is_interval = options.durable == Durability::interval;
-  if (options.retention.count() < 0) return Errc::invalid_argument;
-  if (is_interval ? interval_ns < detail::kMinSyncInterval || interval_ns > detail::kMaxSyncInterval
-                  : interval_ns != 0)
-    return Errc::invalid_argument;
   const bool makes_no_sense = options.policy == Policy::overwrite ||
                               options.policy == Policy::grow || options.retain_all ||
                               options.evict_after.count() != 0 || options.delete_when_unused;
   if (makes_no_sense) return Errc::not_allowed;
   auto created = new_topic(options);
   if (!created) return created.error();
+  const detail::Manifest manifest = detail::manifest_of(*created, options);
+  if (!manifest.is_valid()) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, true);
   if (!directory) return directory.error();
   auto taken = detail::attach_files(*directory, name);
@@ -326,7 +324,6 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   if (taken || taken.error() != Errc::not_found) return taken ? Error{Errc::exists} : taken.error();
   auto data = detail::open_data_directory(options.data_directory, true);
   if (!data) return data.error();
-  const detail::Manifest manifest = detail::manifest_of(*created, options);
   auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
   if (!made) return made.error();
   auto topic = attach(*directory, name, options.directory, options.data_directory);

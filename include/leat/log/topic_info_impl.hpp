@@ -117,12 +117,7 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   auto directory = open_directory_path(window.data_path(), false, false);
   if (!directory) return;
   auto manifest = load_manifest(Disk::system(), directory->get());
-  if (manifest) {
-    durable.created_ms = manifest->topic.created_ms;
-    durable.file_bytes = manifest->topic.file_bytes;
-    durable.retention_bytes = manifest->topic.retention_bytes;
-    durable.retention = std::chrono::milliseconds{manifest->topic.retention_ms};
-  }
+  if (manifest) copy_facts(manifest->topic, durable);
   auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()));
   if (!facts) return;
   durable.disk_bytes = facts->bytes;

@@ -31,18 +31,10 @@ struct Manifest {
     geometry.flags = topic.flags;
     geometry.policy = topic.policy;
     geometry.revoke_after_ns = topic.revoke_after_ns;
-    const auto durability = StoredDurability{topic.durability};
-    return geometry.is_valid() && durability >= StoredDurability::os &&
-           durability <= StoredDurability::fsync && topic.file_bytes >= kMinFileSize &&
-           topic.file_bytes <= kMaxFileSize && has_valid_interval() && topic.retention_ms >= 0 &&
-           (topic.mode & ~07777U) == 0 && topic.file_group >= -1;
-  }
-
- private:
-  bool has_valid_interval() const noexcept {
-    const std::int64_t ns = topic.sync_interval_ns;
-    if (StoredDurability{topic.durability} != StoredDurability::interval) return ns == 0;
-    return ns >= kMinSyncInterval && ns <= kMaxSyncInterval;
+    return geometry.is_valid() &&
+           is_durability(StoredDurability{topic.durability}, topic.sync_interval_ns) &&
+           topic.file_bytes >= kMinFileSize && topic.file_bytes <= kMaxFileSize &&
+           topic.retention_ms >= 0 && (topic.mode & ~07777U) == 0 && topic.file_group >= -1;
   }
 };
 

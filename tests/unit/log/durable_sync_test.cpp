@@ -368,6 +368,8 @@ TEST_F(DurableSync, IntervalsOutOfRangeAreRefused) {
   TopicOptions wanted = options(Durability::os);
   wanted.sync_interval = 20ms;
   EXPECT_EQ(Topic::create("d", wanted).error(), Errc::invalid_argument);
+  wanted.durable = Durability::none;
+  EXPECT_EQ(Topic::create("d", wanted).error(), Errc::invalid_argument);
 }
 
 TEST_F(DurableSync, DurabilitySurvivesClosing) {
