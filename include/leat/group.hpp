@@ -24,12 +24,22 @@ namespace detail {
 struct CursorValue;
 class GroupLock;
 class GroupView;
+struct GroupGeometry;
+struct SavedGroup;
 }  // namespace detail
 
 // When a record counts as done.
 enum class GroupMode : std::uint32_t {
   at_least_once = 0,  // records that were not acknowledged are delivered again
   at_most_once = 1,   // records that a dead member had in its hands are not delivered again
+};
+
+// Durable topics: where a group goes on whose next record was deleted, because nobody read it for longer
+// than the topic's retention. Its members are told of the gap (Member::on_event).
+enum class OnExpired : std::uint8_t {
+  start,  // at the oldest record
+  end,    // behind everything that is there now
+  stop,   // nowhere: members get `expired` until somebody moves the group (Group::seek)
 };
 
 // Options of a new group.
@@ -44,6 +54,7 @@ struct GroupOptions {
   std::uint32_t max_deliveries = 0;
   // A record held for longer than this goes to another member; 0 = never.
   std::chrono::nanoseconds lease{0};
+  OnExpired on_expired = OnExpired::start;  // not_allowed for topics that are not durable
 };
 
 // A living member, as Group::info() shows it.
@@ -59,12 +70,13 @@ struct GroupInfo {
   bool by_key = false;
   std::uint32_t max_deliveries = 0;
   std::chrono::nanoseconds lease{0};
-  std::uint32_t in_flight_limit = 0;  // for each member
-  std::uint64_t lag = 0;              // records that no member has claimed yet
-  std::uint64_t in_flight = 0;        // claimed or returned, and not acknowledged
-  std::uint64_t redelivered = 0;      // deliveries after the first
-  std::uint64_t returned = 0;         // waiting for redelivery or for their key
-  std::uint64_t returned_limit = 0;   // spare room for returned records, beyond the members' own
+  OnExpired on_expired = OnExpired::start;  // durable topics
+  std::uint32_t in_flight_limit = 0;        // for each member
+  std::uint64_t lag = 0;                    // records that no member has claimed yet
+  std::uint64_t in_flight = 0;              // claimed or returned, and not acknowledged
+  std::uint64_t redelivered = 0;            // deliveries after the first
+  std::uint64_t returned = 0;               // waiting for redelivery or for their key
+  std::uint64_t returned_limit = 0;  // spare room for returned records, beyond the members' own
   // redelivery_full if that room is full: members whose own room is also full then
   // claim nothing new.
   Errc claiming = Errc::ok;
@@ -119,16 +131,22 @@ class Group {
                                                            const std::string& name,
                                                            const GroupOptions& options);
   static Result<std::shared_ptr<detail::GroupView>> make_file(
-      detail::SharedTopic& topic, const std::string& name, const GroupOptions& options,
-      const std::vector<detail::CursorValue>& cursors);
+      detail::SharedTopic& topic, const std::string& name, detail::GroupGeometry geometry,
+      const std::vector<detail::CursorValue>& cursors, const detail::SavedGroup* saved);
+  static Result<std::shared_ptr<detail::GroupView>> restore(detail::SharedTopic& topic,
+                                                            const std::string& name);
+  static Result<void> delete_saved(detail::SharedTopic& topic, const detail::GroupView& view);
+  static Result<std::vector<std::string>> stored_names(detail::SharedTopic& topic);
   static Result<Group> open(const Topic& topic, const std::string& name,
                             const GroupOptions* options);
   static Result<void> delete_group(const Topic& topic, const std::string& name, bool force);
 
   // The place that `from` means. `reader` keeps the room from there on.
-  static Result<detail::CursorValue> place_of(const Topic& topic,
-                                              const detail::PartitionReader& reader,
+  static Result<detail::CursorValue> place_of(const Topic& topic, detail::PartitionReader& reader,
                                               const From& from);
+  static Result<detail::CursorValue> offset_of_place(detail::SharedTopic& topic,
+                                                     detail::PartitionReader& reader,
+                                                     const From& from);
   static std::uint64_t offset_of_cursor(const detail::SharedTopic& topic,
                                         const detail::GroupView& view,
                                         std::uint32_t partition) noexcept;

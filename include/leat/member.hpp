@@ -39,8 +39,8 @@ struct MemberOptions {
 };
 
 // A record that a member holds. `record` is read in place, and stays valid until the record is
-// acknowledged or given back. In a group with a lease, it is a private copy that stays valid until
-// the member's next receive or poll.
+// acknowledged or given back. Of a durable topic, it is a private copy, which stays valid as long. In a
+// group with a lease, it is a private copy that stays valid until the member's next receive or poll.
 struct Delivery {
   Record record;
   std::uint32_t deliveries = 1;  // 1: the first delivery. Saturates at 65,535.
@@ -64,7 +64,8 @@ class Member {
   // Returns the next record; waits for it until the deadline. The member holds the record until it
   // is acknowledged or given back.
   //   in_flight_full   it holds as many records as the group allows
-  //   no_space         no memory for a copy (groups with a lease)
+  //   no_space         no memory for a copy (groups with a lease, and of durable topics)
+  //   expired          durable topics: retention has deleted the next record, and the group stops then
   //   timeout, stopped, closed, deleted, corrupt, forked
   Result<Delivery> receive(const Deadline& deadline = Deadline::never(),
                            const std::stop_token& stop = {});
@@ -126,6 +127,10 @@ class Member {
   void stop_waits() noexcept;
   void resume_waits() noexcept;
   bool waits_are_stopped() const noexcept;
+
+  // Durable topics: sets the callback for gaps. receive() and poll() call it for offsets that this member
+  // came upon and that no member will get.
+  void on_event(Callback<void(const Event&)> on_event);
 
   // Number of records that it holds or has claimed for its next calls.
   std::size_t in_flight() const noexcept;

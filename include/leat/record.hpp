@@ -106,6 +106,8 @@ class Headers {
     return {end, end};
   }
   bool empty() const noexcept { return encoded_.empty(); }
+  // The bytes that they are read from, which can be copied.
+  Bytes encoded() const noexcept { return encoded_; }
   // Whether the bytes consist of complete headers only.
   bool is_well_formed() const noexcept {
     Iterator at = begin();

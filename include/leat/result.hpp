@@ -49,6 +49,7 @@ enum class Errc : std::int32_t {
   io_error,          // another system call failed; Error::system_error is its errno
   read_only,         // durable topics: writing to disk has failed; nothing more is published
   not_durable,       // the record is published, but not on the medium, or nobody knows
+  expired,  // durable topics: the group's next record was deleted (GroupOptions::on_expired)
 };
 
 // An error code and, if a system call failed, its errno; otherwise 0. With too_large,

@@ -24,6 +24,26 @@ namespace leat::cli {
 
 using Json = nlohmann::ordered_json;
 
+namespace {
+
+OnExpired on_expired_of(const GroupArguments& arguments) {
+  const std::string& text = arguments.on_expired;
+  if (text == "start") return OnExpired::start;
+  if (text == "end") return OnExpired::end;
+  if (text == "stop") return OnExpired::stop;
+  throw Failure{kExitUsage, fmt::format("--on-expired: '{}' is none of start, end and stop", text)};
+}
+const char* name_of(OnExpired what) noexcept {
+  switch (what) {
+    case OnExpired::start: return "start";
+    case OnExpired::end: return "end";
+    case OnExpired::stop: return "stop";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
 std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& arguments) {
   return {app.add_flag("--at-most-once", arguments.at_most_once,
                        "A record that was handed out is done: never delivered again"),
@@ -35,6 +55,11 @@ std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& argum
                      "default never"),
           add_duration(app, "--lease", arguments.lease,
                        "A member that holds a record for this long loses it; by default never"),
+          app.add_option("--on-expired", arguments.on_expired,
+                         "Durable topics: where to go on if retention has deleted the group's next "
+                         "record: at what is left (start), behind everything (end), or not (stop)")
+              ->type_name("start|end|stop")
+              ->default_str("start"),
           add_number(app, "--in-flight", arguments.in_flight, 1, 65'536,
                      "Records that one member may hold unacknowledged")
               ->default_str("1024"),
@@ -43,6 +68,7 @@ std::vector<CLI::Option*> add_group_options(CLI::App& app, GroupArguments& argum
 }
 
 void check_group_options(const GroupArguments& arguments) {
+  (void)on_expired_of(arguments);
   if (!arguments.at_most_once || arguments.max_deliveries == 0) return;
   throw Failure{
       kExitUsage,
@@ -87,21 +113,24 @@ void fail_group(Error error, const std::string& topic, const std::string& group)
       sentence = fmt::format(
           "somebody is creating or deleting a group of topic '{}' just now: try again", topic);
       break;
-    case Errc::not_allowed:
-      if (!detail::has_store({}, topic)) {
-        sentence = fmt::format("group '{}' of topic '{}': {}", group, topic, describe(error));
-      } else {
-        sentence = fmt::format(
-            "topic '{}' is durable: groups of durable topics are not there yet; "
-            "subscribers are",
-            topic);
-      }
+    case Errc::expired:
+      sentence = fmt::format(
+          "retention has deleted what group '{}' of topic '{}' was to get next, and it was created "
+          "with --on-expired stop: move it with `leat group seek {} {} beginning`",
+          group, topic, topic, group);
       break;
     // About the topic as a whole.
     case Errc::deleted:
     case Errc::permission:
-    case Errc::wrong_format:
-    case Errc::corrupt: fail(error, topic);
+    case Errc::wrong_format: fail(error, topic);
+    case Errc::corrupt:
+      if (!detail::has_store({}, topic)) fail(error, topic);
+      sentence = fmt::format(
+          "what is saved of group '{}' of topic '{}', or of another one, is damaged: `leat fsck "
+          "{}` "
+          "shows it, and `leat fsck --repair {}` deletes what cannot be read",
+          group, topic, topic, topic);
+      break;
     default:
       sentence = fmt::format("group '{}' of topic '{}': {}", group, topic, describe(error));
       break;
@@ -119,7 +148,10 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
   options.lease = arguments.lease;
   options.in_flight = static_cast<std::uint32_t>(arguments.in_flight);
   options.members = static_cast<std::uint32_t>(arguments.members);
-  if (auto there = topic.find_group(name)) return std::move(*there);
+  options.on_expired = on_expired_of(arguments);
+  auto there = topic.find_group(name);
+  if (there) return std::move(*there);
+  if (there.error() == Errc::corrupt) fail_group(there.error(), topic.name(), name);
   if (topic.partitions() > 1 && parse_number(arguments.from)) {
     throw Failure{
         kExitUsage,
@@ -130,8 +162,14 @@ Group open_or_create_group(const Topic& topic, const std::string& name,
   }
   auto group = topic.group(name, options);
   if (group) return std::move(*group);
-  if (group.error() == Errc::not_allowed && topic.info().durable)
-    fail_group(group.error(), topic.name(), name);
+  if (group.error() == Errc::corrupt) fail_group(group.error(), topic.name(), name);
+  if (group.error() == Errc::not_allowed && options.on_expired != OnExpired::start &&
+      !topic.info().durable) {
+    throw Failure{kExitUsage,
+                  fmt::format("--on-expired: topic '{}' is not durable: it keeps what its groups "
+                              "have not read",
+                              topic.name())};
+  }
   if (group.error().code == Errc::not_allowed && topic.policy() == Policy::overwrite) {
     throw Failure{kExitUsage,
                   fmt::format("topic '{}' overwrites what is oldest, so it can't have groups: they "
@@ -237,6 +275,7 @@ Json to_json(const GroupInfo& info) {
           {"by_key", info.by_key},
           {"max_deliveries", info.max_deliveries},
           {"lease_ns", info.lease.count()},
+          {"on_expired", name_of(info.on_expired)},
           {"in_flight_limit", info.in_flight_limit},
           {"offsets", info.offsets},
           {"member_details", members}};
@@ -278,6 +317,9 @@ void print_info(const std::string& topic, const GroupInfo& info) {
   if (info.max_deliveries != 0)
     options += fmt::format(", at most {} deliveries", number_text(info.max_deliveries));
   if (info.lease.count() != 0) options += ", lease of " + duration_text(info.lease);
+  if (info.on_expired != OnExpired::start)
+    options += fmt::format(", {} if its next record was deleted",
+                           info.on_expired == OnExpired::end ? "goes on at the end" : "stops");
   fmt::print(
       "group        {} of topic {}\ndelivery     {}\nlag          {}\nin flight    {}, at "
       "most {} for each member\nreturned     {}, spare room for {}\nredelivered  {}\n",

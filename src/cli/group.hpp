@@ -21,6 +21,7 @@ struct GroupArguments {
   bool by_key = false;
   std::uint64_t max_deliveries = 0;
   std::chrono::nanoseconds lease{0};
+  std::string on_expired = "start";
   std::uint64_t in_flight = 1024;
   std::uint64_t members = 64;
 };

@@ -42,7 +42,9 @@ class GroupReader {
  public:
   GroupReader(const Topic& topic, const Group& group, Member& member, const RecordWriter& writer,
               const StopOnSignal& signals)
-      : topic_{topic}, group_{group}, member_{member}, writer_{writer}, output_{signals} {}
+      : topic_{topic}, group_{group}, member_{member}, writer_{writer}, output_{signals} {
+    member_.on_event([](const Event& event) { tell_gap(event, {}); });
+  }
 
   bool is_closed() const noexcept { return output_.is_closed(); }
 

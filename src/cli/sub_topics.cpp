@@ -49,6 +49,12 @@ void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& 
                    is_one ? "" : " of its partitions", why));
 }
 
+void tell_gap(const Event& event, const std::string& of_topic) {
+  tell(fmt::format("gap of {} record{} at offset {} ({}partition {}): {}; next is offset {}",
+                   event.count, event.count == 1 ? "" : "s", event.first, of_topic, event.partition,
+                   name_of(event.reason), event.first + event.count));
+}
+
 namespace {
 
 constexpr std::size_t kAtOnce = 1024;
@@ -104,11 +110,7 @@ class Source {
         was_lossy_{subscriber_.is_lossy()} {
     if (is_beginning(arguments.from)) tell_beginning();
     const std::string of_topic = arguments.has_several_topics() ? topic_.name() + ", " : "";
-    subscriber_.on_event([of_topic](const Event& event) {
-      tell(fmt::format("gap of {} record{} at offset {} ({}partition {}): {}", event.count,
-                       event.count == 1 ? "" : "s", event.first, of_topic, event.partition,
-                       name_of(event.reason)));
-    });
+    subscriber_.on_event([of_topic](const Event& event) { tell_gap(event, of_topic); });
   }
 
   Subscriber& subscriber() noexcept { return subscriber_; }

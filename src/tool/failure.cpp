@@ -38,7 +38,8 @@ int exit_code_for(Errc code) noexcept {
     case Errc::buffer_too_small:
     case Errc::io_error:
     case Errc::read_only:
-    case Errc::not_durable: break;
+    case Errc::not_durable:
+    case Errc::expired: break;
   }
   return kExitFailed;
 }

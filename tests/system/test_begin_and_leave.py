@@ -34,7 +34,7 @@ def test_from_below_the_oldest_reports_the_gap(leat):
     start = info(leat, "t")["partitions"][0]["start"]
     assert start > 0
     done = leat("sub", "t", "--from", "0", "--exit", "--format", "%o\\n", check=True)
-    assert done.stderr == f"leat: gap of {start} records at offset 0 (partition 0): overwritten\n"
+    assert done.stderr == f"leat: gap of {start} records at offset 0 (partition 0): overwritten; next is offset {start}\n"
     assert done.stdout.split() == [str(i) for i in range(start, 5000)]
 
 

@@ -103,7 +103,9 @@ class TestTopic {
   const Topic* operator->() const { return &topic_; }
   const Topic& operator*() const { return topic_; }
   const std::string& directory() const { return directory_.path(); }
-  Topic open_again() const { return must(Topic::open(kTopicName, 0s, directory())); }
+  Topic open_again() const {
+    return must(Topic::open(kTopicName, 0s, directory(), {}, data_.path()));
+  }
   // Only for tests of internals.
   detail::SharedTopic& shared() const;
 
@@ -113,6 +115,11 @@ class TestTopic {
     if (options.capacity_bytes == TopicOptions{}.capacity_bytes)
       options.capacity_bytes = 4 * options.segment_bytes;
     options.directory = directory();
+    // The tests of groups run a second time, on durable topics.
+    if (std::getenv("LEAT_TEST_DURABLE") != nullptr) {
+      options.durable = Durability::os;
+      options.data_directory = data_.path();
+    }
     return options;
   }
   Result<Topic> create(const TopicOptions& options) const {
@@ -120,6 +127,7 @@ class TestTopic {
   }
 
   TestDirectory directory_;
+  TestDirectory data_;
   Topic topic_;
 };
 

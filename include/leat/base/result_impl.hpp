@@ -74,6 +74,7 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::io_error: text = "a system call failed"; break;
     case Errc::read_only: text = "the topic is read-only: writing to its files failed"; break;
     case Errc::not_durable: text = "published, but not on the medium in time"; break;
+    case Errc::expired: text = "retention has deleted the group's next record"; break;
   }
   std::string sentence = text;
   if (error.code == Errc::too_large && error.system_error != 0) {

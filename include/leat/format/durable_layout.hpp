@@ -23,13 +23,6 @@ enum class DiskState : std::uint32_t {
   read_only = 2,  // Writing or syncing failed. Nothing is written any more.
 };
 
-// A value, and the office that may change it. Both words are swapped at once, so that a keeper that was
-// followed can change nothing any more. [keeper]
-struct alignas(16) OwnedWord {
-  std::uint64_t value;
-  std::uint64_t office;
-};
-
 struct DurableHeader {
   // Constant once the topic has its name.
   std::uint64_t magic;
@@ -61,8 +54,16 @@ struct DurableHeader {
   std::uint32_t syncing;
   // Counted up by the keeper whenever it looks around: it is not stopped.
   std::uint32_t beats;
+  // Whether a consumer group has moved since the keeper saved all of them: GroupNews. [sync]
+  std::uint32_t groups;
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);
+
+enum class GroupNews : std::uint32_t {
+  none = 0,
+  moved = 1,   // To be saved within a second.
+  urgent = 2,  // Members wait until it is saved.
+};
 
 struct DurablePartition {
   // `written` grows, but a follower may set it back to `durable`; see Office::follow().

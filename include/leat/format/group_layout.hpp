@@ -25,7 +25,15 @@ inline constexpr std::uint64_t kGroupMagic = 0x0032'5052'4754'4145ULL;  // "EATG
 inline constexpr char kGroupPrefix[] = "group-";  // and the number in 16 hexadecimal digits
 inline constexpr std::size_t kMaxGroupName = 200;
 
-enum GroupFlags : std::uint32_t { kAtMostOnce = 1, kByKey = 2, kAllGroupFlags = 3 };
+// The last two are for durable topics: what becomes of a group whose next record retention has deleted.
+// With neither of them it goes on at the oldest record.
+enum GroupFlags : std::uint32_t {
+  kAtMostOnce = 1,
+  kByKey = 2,
+  kExpiredToEnd = 4,
+  kExpiredStops = 8,
+  kAllGroupFlags = 15
+};
 
 // In GroupHeader::closed. A deletion that was announced and not decided is called off by the next
 // process that takes the topic's group lock. A deleted group holds no room, except for records in
@@ -47,7 +55,8 @@ struct GroupHeader {
   std::int64_t lease_ns;    // 0 = never
   std::int64_t created_ms;  // wall clock
   char name[kMaxGroupName];
-  std::byte unused[3 * kLine - 64 - kMaxGroupName];
+  std::uint64_t saved_id;  // durable topics: SavedGroupFacts::id; else 0
+  std::byte unused[3 * kLine - 72 - kMaxGroupName];
 
   alignas(kLine) std::uint64_t closed;  // GroupClosing; [group]
   // Increases whenever a record may have become available for redelivery.
@@ -66,9 +75,14 @@ static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<G
 //
 // The claimer is the seat (counted from 1) whose claim ended here; 0 if the group was just created
 // or moved. The claim number is the low part of that seat's own counter.
+//
+// Durable topics: the position is the record's offset, and the two numbers of records are 0.
 struct GroupCursor {
   alignas(kLine) std::uint64_t place;
   std::uint64_t record;
+  // Durable topics, at most once: no record from here on may be claimed, because the saved group begins
+  // here.
+  OwnedWord limit;
 };
 static_assert(sizeof(GroupCursor) == kLine);
 
@@ -231,9 +245,10 @@ struct GroupGeometry {
 
   bool is_valid() const noexcept {
     return number != 0 && partition_count >= 1 && partition_count <= Geometry::kMaxPartitions &&
-           (flags & ~std::uint32_t{kAllGroupFlags}) == 0 && seat_count >= 1 &&
-           seat_count <= kMaxSeats && hold_count >= 1 && hold_count <= kMaxHolds && lease_ns >= 0 &&
-           max_deliveries < HoldState::kMaxDeliveries;
+           (flags & ~std::uint32_t{kAllGroupFlags}) == 0 &&
+           (flags & (kExpiredToEnd | kExpiredStops)) != (kExpiredToEnd | kExpiredStops) &&
+           seat_count >= 1 && seat_count <= kMaxSeats && hold_count >= 1 &&
+           hold_count <= kMaxHolds && lease_ns >= 0 && max_deliveries < HoldState::kMaxDeliveries;
   }
   std::uint64_t seats_at() const noexcept {
     return sizeof(GroupHeader) + partition_count * sizeof(GroupCursor);
@@ -254,6 +269,9 @@ struct GroupGeometry {
   }
   bool at_most_once() const noexcept { return (flags & kAtMostOnce) != 0; }
   bool by_key() const noexcept { return (flags & kByKey) != 0; }
+  bool expires() const noexcept { return (flags & (kExpiredToEnd | kExpiredStops)) != 0; }
+  bool expired_stops() const noexcept { return (flags & kExpiredStops) != 0; }
+  bool expired_to_end() const noexcept { return (flags & kExpiredToEnd) != 0; }
 };
 
 }  // namespace leat::inline v0::detail

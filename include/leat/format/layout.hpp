@@ -156,6 +156,13 @@ inline constexpr std::uint64_t kDeletionDecided = ~0ULL;
 
 inline constexpr std::uint32_t kMaxGroups = 64;
 
+// A value, and the office that may change it. Both words are swapped at once, so that a keeper that was
+// followed can change nothing any more. [keeper]
+struct alignas(16) OwnedWord {
+  std::uint64_t value;
+  std::uint64_t office;
+};
+
 struct TopicHeader {
   // Written before the topic gets its name, constant afterwards.
   std::uint64_t magic;

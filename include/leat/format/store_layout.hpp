@@ -92,6 +92,7 @@ inline constexpr std::uint64_t padded_frame(std::uint64_t bytes) noexcept {
 
 inline constexpr std::uint64_t kManifestMagic = 0x0031'4e41'4d54'4145ULL;    // "EATMAN1\0"
 inline constexpr std::uint64_t kCheckpointMagic = 0x0031'4b48'4354'4145ULL;  // "EATCHK1\0"
+inline constexpr std::uint64_t kSavedGroupMagic = 0x0031'5652'4754'4145ULL;  // "EATGRV1\0"
 
 struct SectionsHeader {
   std::uint64_t magic;
@@ -108,7 +109,8 @@ struct SectionName {
 };
 static_assert(sizeof(SectionName) == 16);
 inline constexpr std::uint32_t kMaxSections = 256;
-inline constexpr std::uint64_t kMaxSectionsFile = std::uint64_t{64} << 20;
+// More than the holds of the largest group take.
+inline constexpr std::uint64_t kMaxSectionsFile = std::uint64_t{1} << 30;
 
 // Section "topic" of the manifest. Constant.
 struct ManifestTopic {
@@ -171,5 +173,31 @@ struct CheckpointPartition {
   std::int64_t newest_ms;  // FrameHeader::newest_ms of the last of them
 };
 static_assert(sizeof(CheckpointPartition) == 56);
+
+// Section "group" of a saved group. Sections "name" and "offsets" follow (u64 for each partition: of the
+// next record to be claimed), then "holds".
+struct SavedGroupFacts {
+  std::uint64_t id;      // random; in the names of its files
+  std::uint64_t office;  // of the keeper that saved it; 0: saved by whoever made the group
+  std::int64_t created_ms;
+  std::uint32_t flags;  // GroupFlags
+  std::uint32_t seat_count;
+  std::uint32_t hold_count;
+  std::uint32_t max_deliveries;
+  std::int64_t lease_ns;
+  std::uint64_t redelivered;
+  std::uint64_t dead_letters;
+};
+static_assert(sizeof(SavedGroupFacts) == 64);
+
+// Section "holds" of a saved group: records before its offset that are not acknowledged.
+struct SavedHold {
+  std::uint64_t offset;
+  std::uint64_t key;      // as in GroupHold
+  std::int64_t delay_ns;  // not to be delivered before that time has passed
+  std::uint32_t partition;
+  std::uint32_t deliveries;
+};
+static_assert(sizeof(SavedHold) == 32);
 
 }  // namespace leat::inline v0::detail

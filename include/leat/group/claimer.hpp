@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "leat/group/redelivery.hpp"
+#include "leat/log/durable_wait.hpp"
 #include "leat/log/hole_watch.hpp"
 #include "leat/log/repair.hpp"
 
@@ -54,6 +55,10 @@ class Claimer {
   bool is_behind(std::uint32_t partition, std::uint64_t position) const noexcept {
     return position < lanes_[partition].walker.segment_position();
   }
+  // Durable topics: the gaps that this member's claims have passed. The caller empties it.
+  FixedList<Event>& events() noexcept { return events_; }
+  // Durable topics: why the last claim failed; ok if what was read makes no sense.
+  Error error() const noexcept { return error_; }
 
  private:
   static constexpr std::size_t kMaxParkRun = 1024;
@@ -76,6 +81,7 @@ class Claimer {
     std::uint64_t first_segment = 0;  // Segment where the walk began.
     std::size_t share = 0;            // Maximum number of records.
     HoldTable::Reservation holds = {};
+    std::size_t events = 0;  // Number of events before the walk.
     bool has_moved = false;  // The walk passed a gap or the end of a segment.
     bool is_late = false;    // By key: another member moved the cursor first.
   };
@@ -84,6 +90,7 @@ class Claimer {
   Found claim_of(Lane& lane, std::size_t want, HoldPhase phase) noexcept;
   void name_claim(Attempt& claim, std::uint32_t partition, HoldPhase phase) noexcept;
   void hold_records(Attempt& claim, Lane& lane, std::size_t want) noexcept;
+  bool note_gap(const Walker& walker) noexcept;
   void write_hold(HoldRef ref, const WalkedRecord& record, std::uint64_t state) noexcept;
   void gain_keys(Attempt& claim, std::uint32_t partition) noexcept;
   bool swap_cursor(const Attempt& claim, const Walker& walker) noexcept;
@@ -106,7 +113,9 @@ class Claimer {
   Redelivery& redelivery_;
   std::vector<Lane> lanes_;
   std::size_t next_lane_ = 0;
-  FixedList<ReadyRecord> parked_;    // Parked by the current claim.
+  FixedList<ReadyRecord> parked_;  // Parked by the current claim.
+  FixedList<Event> events_;
+  Error error_;
   std::size_t may_park_ = kAhead;    // Records to park before the next pause.
   std::size_t park_run_ = kAhead;    // Records to park between two pauses.
   std::int64_t claim_again_ns_ = 0;  // No claims before this time; 0: no pause.
@@ -116,9 +125,14 @@ class Claimer {
 };
 
 inline void Claimer::reserve() {
-  for (std::uint32_t i = 0; i < place_.geometry().partition_count; ++i)
+  for (std::uint32_t i = 0; i < place_.geometry().partition_count; ++i) {
     lanes_.emplace_back(place_.topic, i, place_.records);
+    if (place_.topic.durable() == nullptr) continue;
+    lanes_.back().walker.read_stored(std::make_unique<StoredWalk>(
+        place_.stored_place(i), place_.geometry(), place_.group.cursor(i).limit));
+  }
   parked_.reserve(kAtOnce);
+  events_.reserve(kAtOnce);
 }
 
 // ---- Which partition, and when ------------------------------------------------------------------
@@ -188,6 +202,10 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
       pins_.unpin(partition);
       return Found::none;
     }
+    if (events_.size() == kAtOnce) {  // The caller empties it first.
+      pins_.unpin(partition);
+      return Found::none;
+    }
     name_claim(claim, partition, phase);
     hold_records(claim, lane, want);
     gain_keys(claim, partition);
@@ -223,6 +241,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   Walker& walker = lane.walker;
   FixedList<ReadyRecord>& claimed = ready_.records();
   claim.first_segment = walker.segment();
+  claim.events = events_.size();
   claim.share = std::min({fair_share(lane, want), holds_.room(), kAtOnce});
   if (claim.share != 0) holds_.show_in_flight(1);
   while (claim.walk != Walk::corrupt && claimed.size() < claim.share &&
@@ -231,6 +250,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
     claim.walk = walker.next(one.record);
     if (claim.walk == Walk::skipped) {
       claim.has_moved = true;
+      if (walker.stored() != nullptr && !note_gap(walker)) break;
       if (place_.must_pin && walker.segment() != claim.first_segment) break;
       continue;
     }
@@ -241,6 +261,13 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
     claimed.push_spare();
   }
   holds_.release_unused(claim.holds, claim.state);
+}
+
+// False if there is no room for another one.
+[[gnu::noinline]] inline bool Claimer::note_gap(const Walker& walker) noexcept {
+  const StoredWalk::Entry& gap = walker.passed();
+  events_.push_back({gap.first, gap.count, *gap.gap, walker.partition()});
+  return events_.size() < kAtOnce;
 }
 
 [[gnu::always_inline]] inline void Claimer::write_hold(HoldRef ref, const WalkedRecord& record,
@@ -306,6 +333,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   const bool any = !ready_.empty() || !parked_.empty();
   keep_holds(claim);
   if (walker.segment() != claim.first_segment) SharedTopic::wake(place_.topic.header().space_wake);
+  if (walker.stored() != nullptr) tell_group_moved(place_.topic, GroupNews::moved);
   pins_.unpin(walker.partition());
   if (!ready_.empty()) return End::some;
   if (claim_again_ns_ != 0) return End::none;
@@ -358,17 +386,24 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
 inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t partition) noexcept {
   const bool any = !ready_.empty() || !parked_.empty();
   if (any) drop_holds(claim.state);
+  events_.resize(claim.events);
   pins_.unpin(partition);
   holds_.show_in_flight();
   if (claim.walk != Walk::corrupt && !any && !claim.has_moved) {
+    const StoredWalk* const stored = lanes_[partition].walker.stored();
+    if (stored != nullptr && stored->is_at_limit())
+      tell_group_moved(place_.topic, GroupNews::urgent);
     // Spare holds may be usable with a larger claim number: try again.
     if (holds_.claim_number() >= claim.name.number) return End::again;
     if (claim.share != 0 && holds_.was_short(claim.holds)) pause();
     return End::none;
   }
   // Corrupt, unless the cursor has moved: then the walked memory may have been overwritten.
-  if (claim.walk == Walk::corrupt && place_.group.load_cursor(partition) == claim.from)
+  if (claim.walk == Walk::corrupt && place_.group.load_cursor(partition) == claim.from) {
+    const StoredWalk* const stored = lanes_[partition].walker.stored();
+    error_ = stored != nullptr ? stored->error() : Error{};
     return End::failed;
+  }
   spin_pause();
   return End::again;
 }
@@ -413,6 +448,11 @@ inline Result<std::int64_t> Claimer::look_after_holes() {
   const std::uint32_t own_slot = place_.participant.index();
   for (Lane& lane : lanes_) {
     const std::uint32_t partition = lane.partition();
+    if (StoredWalk* const stored = lane.walker.stored()) {
+      if (stored->has_hole()) limit_ns = kLookAgain;
+      if (auto looked = stored->look_after_hole(); !looked) return looked.error();
+      continue;
+    }
     const CursorValue cursor = place_.group.load_cursor(partition);
     // In this order: first what is claimed, then once more what is visible, as in
     // PartitionReader::look_after_hole(). If the walker is not at the cursor, there is no hole: the

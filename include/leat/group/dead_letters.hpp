@@ -24,7 +24,7 @@ inline std::string dead_letter_topic_name(std::string_view topic, std::string_vi
   return dots == 0 ? name : name + std::to_string(dots);
 }
 
-// The dead-letter topic has the initial size of its source, and grows if the source grows.
+// The dead-letter topic has the initial size of its source, grows if the source grows, and is as durable.
 inline TopicOptions dead_letter_topic_options(const Topic& source) {
   const TopicInfo info = source.info();
   TopicOptions options;
@@ -32,7 +32,12 @@ inline TopicOptions dead_letter_topic_options(const Topic& source) {
   options.segment_bytes = std::min(2 * info.segment_bytes, Geometry::kMaxSegmentSize);
   options.capacity_bytes = std::max(source.min_capacity(), 2 * options.segment_bytes);
   options.directory = source.directory();
-  if (source.policy() == Policy::grow) {
+  if (info.durable) {
+    options.durable = info.durable->durability;
+    options.sync_interval = info.durable->sync_interval;
+    options.file_bytes = info.durable->file_bytes;
+    options.data_directory = info.durable->directory.substr(0, info.durable->directory.rfind('/'));
+  } else if (source.policy() == Policy::grow) {
     options.policy = Policy::grow;
     options.max_capacity_bytes = std::max(info.max_capacity_bytes, options.capacity_bytes);
   } else {
@@ -91,7 +96,8 @@ class DeadLetterTopic {
       const DeadLetter letter{record, source_.name(), group_.name(), deliveries};
       const auto published = publisher_->publish(letter.letter(), Deadline::immediate());
       if (published.error() == Errc::deleted) publisher_.reset();  // Opened anew the next time.
-      return published.has_value();
+      // Not on the medium yet: it will be.
+      return published || published.error() == Errc::not_durable;
     } catch (const std::bad_alloc&) {
       return false;
     }

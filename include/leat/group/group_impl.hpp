@@ -13,6 +13,7 @@
 #include "leat/group.hpp"
 #include "leat/group/closing.hpp"
 #include "leat/group/member_impl.hpp"
+#include "leat/group/stored_group.hpp"
 #include "leat/log/directory.hpp"
 
 namespace leat::inline v0 {
@@ -54,6 +55,8 @@ LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
     // [group] seq_cst. Nobody else changes it while this process has the lock.
     detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
                                                   detail::kGroupOpen);
+    // A process that died after it had decided may have left what is saved.
+    if ((*group)->is_closed()) (void)delete_saved(topic, **group);
   }
   detail::take_closed_groups_out(topic);
   auto files = detail::names_in(topic.directory_fd());
@@ -74,23 +77,70 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::Share
     // A closed group is still there for members that have not noticed yet. Its name is free.
     if (*group != nullptr && !(*group)->is_closed() && (*group)->name() == name) return group;
   }
+  if (topic.durable() != nullptr) return restore(topic, name);
   return Errc::not_found;
 }
 
-LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
-    detail::SharedTopic& topic, const std::string& name, const GroupOptions& options,
-    const std::vector<detail::CursorValue>& cursors) {
-  using namespace detail;
+namespace detail {
+
+inline GroupGeometry geometry_of(const GroupOptions& options) noexcept {
   GroupGeometry geometry;
-  geometry.topic_key = topic.geometry().key;
-  geometry.number = 1 + fetch_add<Edge::slot>(topic.header().next_identity, 1);
-  geometry.partition_count = topic.geometry().partition_count;
   geometry.flags =
       (options.mode == GroupMode::at_most_once ? kAtMostOnce : 0U) | (options.by_key ? kByKey : 0U);
+  if (options.on_expired == OnExpired::end) geometry.flags |= kExpiredToEnd;
+  if (options.on_expired == OnExpired::stop) geometry.flags |= kExpiredStops;
   geometry.seat_count = options.members;
   geometry.hold_count = options.in_flight;
   geometry.max_deliveries = options.max_deliveries;
   geometry.lease_ns = options.lease.count();
+  return geometry;
+}
+
+// Fills a group's new file, which is zero. `saved`: durable topics.
+inline Result<void> fill_group_file(int fd, const GroupGeometry& geometry, const std::string& name,
+                                    const std::vector<CursorValue>& cursors,
+                                    const SavedGroup* saved) {
+  auto mapping = Mapping::map(fd, geometry.file_size(), true);
+  if (!mapping) return mapping.error();
+  auto& header = *reinterpret_cast<GroupHeader*>(mapping->data());
+  // relaxed, all: the group's number in the topic's header publishes them.
+  store_relaxed<Why::published_later>(header.magic, kGroupMagic);
+  store_relaxed<Why::published_later>(header.topic_key, geometry.topic_key);
+  store_relaxed<Why::published_later>(header.number, geometry.number);
+  store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
+  store_relaxed<Why::published_later>(header.flags, geometry.flags);
+  store_relaxed<Why::published_later>(header.seat_count, geometry.seat_count);
+  store_relaxed<Why::published_later>(header.hold_count, geometry.hold_count);
+  store_relaxed<Why::published_later>(header.max_deliveries, geometry.max_deliveries);
+  store_relaxed<Why::published_later>(header.lease_ns, geometry.lease_ns);
+  store_relaxed<Why::published_later>(header.created_ms,
+                                      saved != nullptr ? saved->facts.created_ms : wall_clock_ms());
+  store_relaxed<Why::hint>(header.name_size, static_cast<std::uint32_t>(name.size()));
+  std::memcpy(header.name, name.data(), name.size());
+  auto* cursor = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
+  for (const CursorValue& value : cursors) {
+    store_relaxed<Why::published_later>(cursor->place, value.place);
+    store_relaxed<Why::published_later>(cursor->record, value.record);
+    // Nothing may be claimed before the keeper has saved more.
+    if (saved != nullptr)
+      store_relaxed<Why::published_later>(cursor->limit.value, value.position());
+    ++cursor;
+  }
+  if (saved == nullptr) return {};
+  store_relaxed<Why::published_later>(header.saved_id, saved->facts.id);
+  if (!restore_holds(mapping->data(), geometry, *saved)) return Errc::corrupt;
+  return {};
+}
+
+}  // namespace detail
+
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
+    detail::SharedTopic& topic, const std::string& name, detail::GroupGeometry geometry,
+    const std::vector<detail::CursorValue>& cursors, const detail::SavedGroup* saved) {
+  using namespace detail;
+  geometry.topic_key = topic.geometry().key;
+  geometry.number = 1 + fetch_add<Edge::slot>(topic.header().next_identity, 1);
+  geometry.partition_count = topic.geometry().partition_count;
   if (!geometry.is_valid()) return Errc::invalid_argument;
 
   const std::string file = group_file_name(geometry.number);
@@ -107,32 +157,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
     made = set_access(fd->get(), status.st_mode & 0666,
                       other_group ? std::int64_t{status.st_gid} : -1);
   }
-  if (made) {
-    auto mapping = Mapping::map(fd->get(), geometry.file_size(), true);
-    if (!mapping) {
-      made = mapping.error();
-    } else {
-      auto& header = *reinterpret_cast<GroupHeader*>(mapping->data());
-      // relaxed, all: the group's number in the topic's header publishes them.
-      store_relaxed<Why::published_later>(header.magic, kGroupMagic);
-      store_relaxed<Why::published_later>(header.topic_key, geometry.topic_key);
-      store_relaxed<Why::published_later>(header.number, geometry.number);
-      store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
-      store_relaxed<Why::published_later>(header.flags, geometry.flags);
-      store_relaxed<Why::published_later>(header.seat_count, geometry.seat_count);
-      store_relaxed<Why::published_later>(header.hold_count, geometry.hold_count);
-      store_relaxed<Why::published_later>(header.max_deliveries, geometry.max_deliveries);
-      store_relaxed<Why::published_later>(header.lease_ns, geometry.lease_ns);
-      store_relaxed<Why::published_later>(header.created_ms, wall_clock_ms());
-      store_relaxed<Why::hint>(header.name_size, static_cast<std::uint32_t>(name.size()));
-      std::memcpy(header.name, name.data(), name.size());
-      auto* cursor = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
-      for (const CursorValue& value : cursors) {
-        store_relaxed<Why::published_later>(cursor->place, value.place);
-        store_relaxed<Why::published_later>(cursor++->record, value.record);
-      }
-    }
-  }
+  if (made) made = fill_group_file(fd->get(), geometry, name, cursors, saved);
   LEAT_CRASH_POINT("group:filled");
   if (made) {
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
@@ -149,12 +174,82 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   return made.error();
 }
 
+// Durable topics: a group that no process has used since the topic was opened, if there is one.
+//   not_found
+//   corrupt     it, or another group, is damaged
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::SharedTopic& topic,
+                                                                      const std::string& name) {
+  using namespace detail;
+  auto groups = StoredGroups::open(topic);
+  if (!groups) return groups.error();
+  auto saved = groups->find(name);
+  if (!saved) return saved.error();
+  std::vector<CursorValue> cursors;
+  for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
+    // Not behind the end, as after a group of a later backup: nobody would get what comes next.
+    const std::uint64_t offset = std::min(saved->offsets[i], end_of_claims(topic, i));
+    cursors.push_back(CursorValue::make(offset, 0, 0, 0, 0));
+  }
+  LEAT_CRASH_POINT("group:restoring");
+  return make_file(topic, name, geometry_of(saved->facts), cursors, &*saved);
+}
+
+// Durable topics: also those that nobody has used since the topic was opened.
+LEAT_INLINE Result<std::vector<std::string>> Group::stored_names(detail::SharedTopic& topic) {
+  auto groups = detail::StoredGroups::open(topic);
+  if (!groups) return groups.error();
+  auto all = groups->load_only();
+  if (!all) return all.error();
+  std::vector<std::string> names;
+  for (const detail::StoredGroup& one : *all) {
+    if (one.saved) names.push_back(one.saved->name);
+  }
+  return names;
+}
+
+// Durable topics: deletes what is saved of a group. `view`: the group in memory.
+LEAT_INLINE Result<void> Group::delete_saved(detail::SharedTopic& topic,
+                                             const detail::GroupView& view) {
+  using namespace detail;
+  if (topic.durable() == nullptr) return {};
+  auto groups = StoredGroups::open(topic);
+  if (!groups) return groups.error();
+  return groups->delete_group(load_relaxed<Why::constant>(view.header().saved_id));
+}
+
+// The same for a durable topic.
+LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTopic& topic,
+                                                               detail::PartitionReader& reader,
+                                                               const From& from) {
+  using namespace detail;
+  std::uint64_t offset = reader.offset();
+  const std::uint64_t end = end_of_claims(topic, reader.partition());
+  if (from.at_ == StartAt::offset && offset > end) return Errc::invalid_argument;
+  bool is_found = from.time_ms_ < 0;
+  while (!is_found) {
+    auto polled = reader.poll(
+        1,
+        [&](const Record& record) {
+          offset = record.offset;
+          is_found = true;
+        },
+        [](const Event&) {});
+    if (!polled) return polled.error();
+    if (!is_found && !reader.is_ready()) {
+      offset = reader.offset();
+      break;
+    }
+  }
+  return CursorValue::make(offset, 0, 0, 0, 0);
+}
+
 // The cursor for `from`. `reader` keeps the room from there on.
 LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
-                                                        const detail::PartitionReader& reader,
+                                                        detail::PartitionReader& reader,
                                                         const From& from) {
   using namespace detail;
   SharedTopic& shared = *topic.topic_;
+  if (shared.durable() != nullptr) return offset_of_place(shared, reader, from);
   auto records = shared.records_for_reading();
   if (!records) return records.error();
   const RecordPlace begin = reader.place();
@@ -201,12 +296,24 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic
   auto reader = topic.subscriber({.from = options.from});
   if (!reader) return reader.error();
   std::vector<detail::CursorValue> cursors;
-  for (const detail::PartitionReader& one : reader->readers_) {
+  for (detail::PartitionReader& one : reader->readers_) {
     auto place = place_of(topic, one, options.from);
     if (!place) return place.error();
     cursors.push_back(*place);
   }
-  return make_file(*topic.topic_, name, options, cursors);
+  detail::SharedTopic& shared = *topic.topic_;
+  detail::GroupGeometry geometry = detail::geometry_of(options);
+  if (shared.durable() == nullptr) return make_file(shared, name, geometry, cursors, nullptr);
+  geometry.number = geometry.partition_count = 1;  // Any; the rest must be right.
+  if (!geometry.is_valid()) return Errc::invalid_argument;
+  auto groups = detail::StoredGroups::open(shared);
+  if (!groups) return groups.error();
+  const detail::SavedGroup saved = detail::saved_group_of(geometry, name, cursors);
+  if (auto made = groups->make(saved); !made) return made.error();
+  LEAT_CRASH_POINT("group:file_made");
+  auto made = make_file(shared, name, geometry, cursors, &saved);
+  if (!made) (void)groups->delete_group(saved.facts.id);
+  return made;
 }
 
 LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& name,
@@ -214,6 +321,9 @@ LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& nam
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   if (topic.topic_->is_deleted()) return Errc::deleted;
   if (topic.policy() == Policy::overwrite) return Errc::not_allowed;
+  if (options != nullptr && options->on_expired != OnExpired::start &&
+      topic.topic_->durable() == nullptr)
+    return Errc::not_allowed;
   auto locked = lock(*topic.topic_);
   if (!locked) return locked.error();
   auto found = find(*topic.topic_, name);
@@ -241,15 +351,15 @@ LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::stri
   }
   (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
   LEAT_CRASH_POINT("group:closed");
+  auto deleted = delete_saved(shared, view);
   take_closed_groups_out(shared);
   shared.wake_everybody();  // Members must notice; publishers may have room.
-  return {};
+  return deleted;
 }
 
 // ---- Topic's calls ------------------------------------------------------------------------------
 
 LEAT_INLINE Result<Group> Topic::group(const std::string& name, const GroupOptions& options) const {
-  if (topic_->durable() != nullptr) return Errc::not_allowed;
   return Group::open(*this, name, &options);
 }
 LEAT_INLINE Result<Group> Topic::group(const std::string& name) const { return group(name, {}); }
@@ -266,6 +376,13 @@ LEAT_INLINE Result<std::vector<std::string>> Topic::group_names() const {
     auto group = topic_->group(slot);
     if (!group) return group.error();
     if (*group != nullptr && !(*group)->is_closed()) names.push_back((*group)->name());
+  }
+  if (topic_->durable() == nullptr) return names;
+  auto stored = Group::stored_names(*topic_);
+  if (!stored) return stored.error();
+  for (std::string& name : *stored) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      names.push_back(std::move(name));
   }
   return names;
 }
@@ -310,6 +427,7 @@ LEAT_INLINE std::uint64_t Group::offset_of_cursor(const detail::SharedTopic& top
   const Geometry& geometry = topic.geometry();
   const PartitionView words = topic.partition(partition);
   std::uint64_t offset = 0;
+  if (topic.durable() != nullptr) return view.load_cursor(partition).position();
   for (std::uint32_t attempt = 0; attempt < 1000; ++attempt) {
     const CursorValue cursor = view.load_cursor(partition);
     const std::uint64_t segment = cursor.position() / geometry.segment_granules;
@@ -359,6 +477,9 @@ LEAT_INLINE GroupInfo Group::info() const {
   info.by_key = geometry.by_key();
   info.max_deliveries = geometry.max_deliveries;
   info.lease = std::chrono::nanoseconds{geometry.lease_ns};
+  info.on_expired = geometry.expired_stops()    ? OnExpired::stop
+                    : geometry.expired_to_end() ? OnExpired::end
+                                                : OnExpired::start;
   info.in_flight_limit = geometry.hold_count;
   info.redelivered = load_acquire<Edge::hold>(view_->header().redelivered);
   info.dead_letters = load_acquire<Edge::hold>(view_->header().dead_letters);
@@ -399,7 +520,7 @@ LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> parti
   auto reader = topic_.subscriber({.from = to, .partition = partition});
   if (!reader) return reader.error();
   std::vector<CursorValue> targets;
-  for (const PartitionReader& one : reader->readers_) {
+  for (PartitionReader& one : reader->readers_) {
     auto place = place_of(topic_, one, to);
     if (!place) return place.error();
     targets.push_back(*place);
@@ -417,6 +538,7 @@ LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> parti
     LEAT_CRASH_POINT("seek:moved");
   }
   topic_.topic_->wake_everybody();
+  if (topic_.topic_->durable() != nullptr) tell_group_moved(*topic_.topic_, GroupNews::moved);
   return {};
 }
 

@@ -92,10 +92,11 @@ inline void KeyOrder::reserve(std::size_t holds) {
 }
 
 inline std::uint64_t KeyOrder::hash(const WalkedRecord& walked) const noexcept {
+  if (place_.topic.durable() != nullptr) return walked.key;
   Record record;
   const Bytes payload{walked.payload, walked.detail & kDetailLength};
   if (!read_payload(walked.detail, payload, record) || !record.has_key) return 0;
-  const std::uint64_t key = murmur2(record.key) | 1ULL << 63;
+  const std::uint64_t key = key_hash(record);
   __builtin_prefetch(&place_.group.key_slot(key), 1);  // gain() needs it soon.
   return key;
 }

@@ -16,6 +16,7 @@
 #include "leat/group/claimer.hpp"
 #include "leat/group/dead_letters.hpp"
 #include "leat/group/other_members.hpp"
+#include "leat/group/stored_fetch.hpp"
 #include "leat/log/waiter.hpp"
 #include "leat/member.hpp"
 
@@ -48,6 +49,7 @@ class MemberCore final : public Waiter {
   Result<std::size_t> acknowledge_all();
   Result<void> give_back(const Delivery& delivery, std::chrono::nanoseconds delay);
   std::size_t in_flight() const noexcept { return holds_.in_flight(); }
+  void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
   void set_spin(std::chrono::nanoseconds spin) noexcept { spin_ns_ = spin.count(); }
 
  private:
@@ -85,6 +87,11 @@ class MemberCore final : public Waiter {
               bool is_dead_letter);
   Got copy_payload(HoldRef ref, std::uint64_t state, Bytes& payload, bool is_dead_letter) noexcept;
   Got deliver_returned(std::uint64_t state, HoldRef ref, bool is_dead_letter, Delivery& delivery);
+  Got deliver_stored(const ReadyRecord& next, std::uint64_t state, bool is_dead_letter,
+                     Delivery& delivery);
+  Got not_stored(GapReason reason, const Delivery& delivery);
+  Got put_back(HoldRef ref, std::uint64_t state, bool is_counted, Error error) noexcept;
+  void tell_events();
   Got bury(const Delivery& delivery);
   bool is_overtaking() noexcept;
   Got nothing_now();
@@ -120,6 +127,8 @@ class MemberCore final : public Waiter {
   Claimer claimer_{place_, pins_, holds_, keys_, lease_, ready_, redelivery_};
   OtherMembers others_{place_, holds_, keys_, redelivery_};
   DeadLetterTopic dead_letters_{topic_, group()};
+  StoredFetch stored_{place_};
+  Callback<void(const Event&)> on_event_;
 
   bool is_seated_ = false;
   bool is_destroyed_ = false;  // destroy() was called.

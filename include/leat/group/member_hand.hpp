@@ -31,6 +31,8 @@ namespace leat::inline v0::detail {
     store_relaxed<Why::hint>(place_.own_seat().handed, ++handed_);
     const Got got = next.record.payload != nullptr
                         ? deliver(next.record, state, next.ref, delivery, false)
+                    : shared().durable() != nullptr
+                        ? deliver_stored(next, state, is_dead_letter, delivery)
                         : deliver_returned(state, next.ref, is_dead_letter, delivery);
     if (got != Got::none) return got;
   }
@@ -104,12 +106,7 @@ inline bool MemberCore::is_overtaking() noexcept {
                                                       bool is_dead_letter) noexcept {
   const HeldRead read{pins_, hold_at(group(), ref), state};
   std::vector<std::byte>* const copy = lease_.new_copy(payload.size());
-  if (copy == nullptr) {
-    holds_.put_back(ref, state, !is_dead_letter);
-    announce_returned(shared(), group());
-    holds_.lose(ref);
-    return fail(kNoMemory);
-  }
+  if (copy == nullptr) return put_back(ref, state, !is_dead_letter, kNoMemory);
   for (std::size_t i = 0; read.is_own() && i < payload.size(); ++i) {
     // relaxed: if the payload is overwritten meanwhile, the hold was lost before: checked next.
     (*copy)[i] = static_cast<std::byte>(
@@ -139,6 +136,67 @@ inline bool MemberCore::is_overtaking() noexcept {
   }
   const Got got = deliver(*found, state, ref, delivery, is_dead_letter);
   return got == Got::one && is_dead_letter ? bury(delivery) : got;
+}
+
+// Returns to the group a record that could not be handed out because of this error.
+inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counted,
+                                Error error) noexcept {
+  holds_.put_back(ref, state, is_counted);
+  announce_returned(shared(), group());
+  holds_.lose(ref);
+  return fail(error);
+}
+
+// Delivers a record of a durable topic: a copy of what is in memory or in the files.
+[[gnu::noinline]] inline Got MemberCore::deliver_stored(const ReadyRecord& next,
+                                                        std::uint64_t state, bool is_dead_letter,
+                                                        Delivery& delivery) {
+  const HoldRef ref = next.ref;
+  const GroupHold& hold = hold_at(group(), ref);
+  const std::uint64_t offset = load_relaxed<Why::rechecked>(hold.offset);
+  const std::uint32_t partition =
+      HoldPlace::unpack(load_relaxed<Why::rechecked>(hold.where)).partition;
+  fence_acquire<Edge::hold>();
+  if (load_acquire<Edge::hold>(hold.state) != state) {  // The lease has run out.
+    holds_.lose(ref);
+    return Got::none;
+  }
+  if (partition >= geometry().partition_count) return fail(Errc::corrupt);
+  delivery.state_ = state;
+  delivery.position_ = offset;
+  delivery.hold_ = ref.word();
+  delivery.deliveries = HoldState::unpack(state).deliveries;
+  delivery.record = {};
+  delivery.record.offset = offset;
+  delivery.record.partition = partition;
+  GapReason reason{};
+  auto is_there = stored_.read(partition, offset, reason, [&](const Record& record) {
+    delivery.record = copy_of(record, stored_.copy(ref));
+  });
+  if (!is_there) return put_back(ref, state, !is_dead_letter, is_there.error());
+  if (!*is_there) return not_stored(reason, delivery);
+  return is_dead_letter ? bury(delivery) : Got::one;
+}
+
+// A record that was claimed, and cannot be read any more: it is done.
+inline Got MemberCore::not_stored(GapReason reason, const Delivery& delivery) {
+  const Record& record = delivery.record;
+  (void)settle(delivery, HoldPhase::free);
+  if (on_event_) on_event_({record.offset, 1, reason, record.partition});
+  return Got::none;
+}
+
+// Tells the user of the gaps that this member's claims have passed.
+inline void MemberCore::tell_events() {
+  FixedList<Event>& events = claimer_.events();
+  if (events.empty()) [[likely]]
+    return;
+  // The callback may use this member.
+  const std::vector<Event> told(events.begin(), events.end());
+  events.clear();
+  for (const Event& one : told) {
+    if (on_event_) on_event_(one);
+  }
 }
 
 // Moves a record that was handed out too often to the dead-letter topic.
@@ -172,7 +230,7 @@ inline Got MemberCore::bury(const Delivery& delivery) {
     case Found::closed: return fail(Errc::closed);
     case Found::corrupt: break;
   }
-  return fail(Errc::corrupt);
+  return fail(claimer_.error().code != Errc::ok ? claimer_.error() : Error{Errc::corrupt});
 }
 
 // Called when there was nothing to hand out.
@@ -202,6 +260,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
     if (got != Got::none) return got;
     // By key, nothing is claimed ahead: that would keep the records' keys from other members.
     got = place_.by_key ? get_ready(1, HoldPhase::held) : get_ready(kAhead, HoldPhase::ready);
+    tell_events();
     if (got != Got::one) return got == Got::failed ? got : nothing_now();
     patience_.note(ready_.size());
   }
@@ -228,6 +287,7 @@ inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, st
     if (got == Got::failed || (count != 0 && claimer_.members() > 1))
       break;  // Leaves the rest to other members.
     got = get_ready(limit - count, HoldPhase::held);
+    tell_events();
     if (got != Got::one) break;
   }
   patience_.note(count);
@@ -340,6 +400,7 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
     if (got == Got::none) {
       if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.
       got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
+      tell_events();
       if (got != Got::one) break;
       continue;
     }

@@ -59,6 +59,9 @@ LEAT_INLINE Result<int> Member::wait_fd(const std::stop_token& stop) {
 LEAT_INLINE void Member::stop_waits() noexcept { core_->stop_waits(); }
 LEAT_INLINE void Member::resume_waits() noexcept { core_->resume_waits(); }
 LEAT_INLINE bool Member::waits_are_stopped() const noexcept { return core_->waits_are_stopped(); }
+LEAT_INLINE void Member::on_event(Callback<void(const Event&)> on_event) {
+  core_->on_event(std::move(on_event));
+}
 LEAT_INLINE std::size_t Member::in_flight() const noexcept { return core_->in_flight(); }
 LEAT_INLINE void Member::set_spin(std::chrono::nanoseconds spin) noexcept { core_->set_spin(spin); }
 

@@ -81,6 +81,7 @@ inline void MemberCore::make_tables() {
   claimer_.reserve();
   others_.reserve();
   if (place_.by_key) keys_.reserve(geometry().hold_count);
+  stored_.reserve();
 }
 
 // Returns all records that were not acknowledged, and vacates the seat.
@@ -194,6 +195,8 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
   if (to == HoldPhase::returned) [[unlikely]]
     announce_returned(shared(), group());
   holds_.forget(ref, to);
+  if (shared().durable() != nullptr) [[unlikely]]
+    stored_.let_go(ref);
   if (claimer_.is_behind(delivery.record.partition, delivery.position_) ||
       ++acknowledged_ % kWakeEvery == 0) [[unlikely]]
     wake_publishers();

@@ -38,10 +38,14 @@ struct MemberPlace {
   std::uint32_t seat = 0;              // Constant after the seat is taken.
   bool by_key = group.geometry().by_key();
   // Whether walked memory must be pinned; see SegmentPins.
-  bool must_pin = by_key || topic.geometry().grows();
+  bool must_pin = (by_key || topic.geometry().grows()) && topic.durable() == nullptr;
 
   const GroupGeometry& geometry() const noexcept { return group.geometry(); }
   GroupSeat& own_seat() const noexcept { return group.seat(seat); }
+  // Where its readers of a durable topic's partition belong.
+  StoredPlace stored_place(std::uint32_t partition) const noexcept {
+    return {&topic, records, partition, participant.index()};
+  }
   // How the states of holds and the key slots name this member.
   std::uint32_t owner() const noexcept { return seat + 1; }
 };

@@ -6,7 +6,11 @@
 // docs/internals/groups.md, "Claiming".
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "leat/format/found_record.hpp"
+#include "leat/group/stored_walk.hpp"
 #include "leat/log/segments.hpp"
 
 namespace leat::inline v0::detail {
@@ -17,14 +21,15 @@ struct WalkedRecord {
   std::uint64_t offset = 0;
   HoldPlace where;
   std::uint32_t detail = 0;
-  const std::byte* payload = nullptr;
+  const std::byte* payload = nullptr;  // Durable topics: none, it is read when it is handed out.
+  std::uint64_t key = 0;               // Durable topics: hash of its key.
 };
 
 enum class Walk : std::uint8_t {
   record,
   skipped,  // a gap, or the step to the next segment
   nothing,  // nothing more for now
-  corrupt,  // no publisher wrote this, or it was overwritten meanwhile
+  corrupt,  // no publisher wrote this, or it was overwritten meanwhile; durable topics: see error()
 };
 
 class Walker {
@@ -37,10 +42,24 @@ class Walker {
         key_{topic.geometry().key},
         partition_{partition} {}
 
+  // Durable topics: walks by offset from now on.
+  void read_stored(std::unique_ptr<StoredWalk> stored) noexcept {
+    stored_ = std::move(stored);
+    segment_granules_ = 0;  // So that next() asks next_segment().
+  }
+  // Null unless the topic is durable.
+  StoredWalk* stored() const noexcept { return stored_.get(); }
+  // Durable topics: what the last `skipped` has passed.
+  const StoredWalk::Entry& passed() const noexcept { return entry_; }
+
   // Goes to a cursor. `nothing` if its segment is not mapped yet; `corrupt` if no cursor can be
   // there, unless it has moved since; otherwise `skipped`.
   Walk go_to(const CursorValue& cursor) noexcept {
     const std::uint64_t position = cursor.position();
+    if (stored_ != nullptr) {
+      stored_->go_to(position);
+      return Walk::skipped;
+    }
     if (position - segment_.position >= segment_granules_ || segment_.data == nullptr) {
       const Walk entered = enter(position / segment_granules_);
       if (entered != Walk::skipped) return entered;
@@ -57,6 +76,8 @@ class Walker {
   }
 
   CursorValue cursor(std::uint64_t claimer, std::uint64_t claim_number) const noexcept {
+    if (stored_ != nullptr)
+      return CursorValue::make(stored_->offset(), claimer, 0, 0, claim_number);
     // The end of a segment that is full to its last granule is the beginning of the next one.
     const bool is_at_end = granule_ == segment_granules_;
     return CursorValue::make(segment_.position + granule_, claimer, is_at_end ? 0 : records_before_,
@@ -78,7 +99,7 @@ class Walker {
   [[gnu::always_inline]] Walk next(WalkedRecord& found) noexcept {
     if (batch_left_ != 0) return next_of_batch(found);
     if (granule_ >= segment_granules_) [[unlikely]]
-      return next_segment();
+      return stored_ != nullptr ? next_stored(found) : next_segment();
     const RecordHeader& header = segment_.header(granule_);
     FoundRecord record;
     record.kind = segment_.kind(granule_, key_);
@@ -108,6 +129,7 @@ class Walker {
   // Whether next() would find something at the cursor.
   bool is_ready_at(const CursorValue& cursor) noexcept {
     if (go_to(cursor) != Walk::skipped) return false;
+    if (stored_ != nullptr) return stored_->is_ready();
     if (batch_left_ != 0) return true;
     if (granule_ < segment_granules_ && is_record_kind(segment_.kind(granule_, key_))) {
       return true;
@@ -119,6 +141,7 @@ class Walker {
   // claims are in a later segment.
   std::uint64_t claimed_beyond() const noexcept {
     constexpr std::uint64_t kMany = 1 << 20;
+    if (stored_ != nullptr) return stored_->claimed_beyond();
     const ClaimLayout& layout = topic_->geometry().claim_layout;
 
     const std::uint64_t claim = load_relaxed<Why::hint>(view_.control->claim);
@@ -161,6 +184,17 @@ class Walker {
   }
   [[gnu::noinline]] Walk next_segment() noexcept {
     return next_is_mapped() ? enter(segment_.number + 1) : Walk::nothing;
+  }
+
+  [[gnu::noinline]] Walk next_stored(WalkedRecord& found) noexcept {
+    switch (stored_->next(entry_)) {
+      case StoredWalk::Step::record: break;
+      case StoredWalk::Step::gap: return Walk::skipped;
+      case StoredWalk::Step::nothing: return Walk::nothing;
+      case StoredWalk::Step::failed: return Walk::corrupt;
+    }
+    found = {entry_.first, entry_.first, {0, partition_, 0}, 0, nullptr, entry_.key};
+    return Walk::record;
   }
 
   // Enters the batch at the current place, after its first `index` records.
@@ -210,6 +244,8 @@ class Walker {
 
   SharedTopic* topic_;
   PartitionView view_;
+  std::unique_ptr<StoredWalk> stored_;
+  StoredWalk::Entry entry_;
   const std::byte* records_;  // First segment of this partition.
   std::uint64_t segment_granules_;
   std::uint64_t key_;

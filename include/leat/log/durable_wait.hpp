@@ -22,6 +22,19 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
   SharedTopic::wake(topic.header().data_wake);
 }
 
+// Tells the keeper that a group has moved; see GroupNews. Returns at once.
+inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
+  DurableHeader& header = topic.durable()->header();
+  const auto wanted = static_cast<std::uint32_t>(news);
+  std::uint32_t seen = load_relaxed<Why::swap_checks>(header.groups);
+  // [sync] seq_cst: the news before the bell is rung.
+  while (seen < wanted && !compare_exchange<Edge::sync>(header.groups, seen, wanted)) {
+  }
+  if (seen >= wanted) return;
+  SharedTopic::wake(header.bell);
+  SharedTopic::wake(topic.header().data_wake);
+}
+
 // Waits until everything before `until` is on the medium.
 //   io_error      writing or syncing failed: what the medium has is unknown
 //   not_durable   the deadline passed, or a stop was requested, or the disk is full (then with the errno)

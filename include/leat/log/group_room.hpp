@@ -16,6 +16,7 @@ class GroupRoom {
   // Whether a group needs `segment`: it has not claimed all of it, or (unless `only_cursors`) a
   // member still has a record there. An error means that a group's file cannot be used.
   Result<bool> is_needed(std::uint64_t segment, bool only_cursors) {
+    if (topic_.durable() != nullptr) return false;  // What a group has not read is on disk.
     bool needed = false;
     const std::uint64_t granules = topic_.geometry().segment_granules;
     auto looked = each_group([&](const GroupView& group) {

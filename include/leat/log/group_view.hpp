@@ -44,7 +44,8 @@ class GroupView {
     const GroupGeometry& geometry = view->geometry_;
     if (load_relaxed<Why::constant>(view->header_->magic) != kGroupMagic || !geometry.is_valid() ||
         geometry.number != number || geometry.topic_key != topic.key ||
-        geometry.partition_count != topic.partition_count || geometry.file_size() != *size) {
+        geometry.partition_count != topic.partition_count || geometry.file_size() != *size ||
+        (geometry.expires() && (topic.flags & kDurable) == 0)) {
       return Errc::wrong_format;
     }
     view->segment_granules_ = topic.segment_granules;

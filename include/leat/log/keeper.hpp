@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "leat/log/group_saver.hpp"
 #include "leat/log/office.hpp"
 
 namespace leat::inline v0::detail {
@@ -51,8 +52,11 @@ class Keeper {
   void serve() noexcept;
   void stand_by() noexcept;
   bool try_to_take(std::uint64_t seen) noexcept;
+  Result<void> save_groups(bool is_closing) noexcept;
   bool has_unwritten() const noexcept;
   bool is_safe() const noexcept;
+  bool has_group_news() const noexcept;
+  std::int64_t next_due_ns() const noexcept;
   void handle(Error error) noexcept;
   void tell(DiskState state, std::int32_t reason) noexcept;
   void drain() noexcept;
@@ -64,6 +68,7 @@ class Keeper {
   std::shared_ptr<SharedTopic> topic_;
   Place place_;
   Office office_;
+  GroupSaver groups_;
   std::int64_t slow_disk_ns_ = 1'000'000'000;  // How long others may wait for the disk.
   std::int64_t holes_due_ns_ = 0;
   std::uint32_t stopping_ = 0;  // The thread naps on it; futex.

@@ -47,7 +47,8 @@ inline void close_keepers_at_exit() {
 LEAT_INLINE Keeper::Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept
     : topic_{std::move(topic)},
       place_{std::move(place)},
-      office_{topic_, *place_.disk, place_.directory.get(), place_.manifest} {}
+      office_{topic_, *place_.disk, place_.directory.get(), place_.manifest},
+      groups_{*topic_, *place_.disk, place_.directory.get(), place_.manifest} {}
 
 LEAT_INLINE Result<std::shared_ptr<Keeper>> Keeper::start(std::shared_ptr<SharedTopic> topic,
                                                           Place place) {
@@ -94,6 +95,12 @@ LEAT_INLINE void Keeper::serve() noexcept {
     return;
   }
   tell(DiskState::ok, 0);
+  if (groups_.next_ns() <= now_ns()) {
+    if (auto saved = save_groups(false); !saved) {
+      handle(saved.error());
+      return;
+    }
+  }
   const DurableWindow& window = *topic_->durable();
   // Also while another partition is busy.
   if (*written == 0 || now_ns() >= holes_due_ns_) {
@@ -103,9 +110,9 @@ LEAT_INLINE void Keeper::serve() noexcept {
   if (*written != 0) {
     // Not while publishers might fill the window meanwhile.
     if (*written >= topic_->geometry().partition_size() / 8) return;
-    const std::int64_t until = std::min(ns_from_now(kCollect), office_.next_sync_ns());
+    const std::int64_t until = std::min(ns_from_now(kCollect), next_due_ns());
     SharedTopic::sleep(window.header().bell, Deadline::never().at_most_ns(until - now_ns()), [&] {
-      return is_stopping() || window.is_any_wanted() || office_.next_sync_ns() <= now_ns();
+      return is_stopping() || window.is_any_wanted() || next_due_ns() <= now_ns();
     });
     return;
   }
@@ -136,9 +143,11 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   const std::uint64_t before = moves();
   const std::int64_t since = now_ns();
   while (!is_stopping() && !is_safe() && office_.word() == seen && moves() == before) {
-    // What is written may wait for the next sync.
-    const std::int64_t interval =
-        has_unwritten() || window.is_any_wanted() ? 0 : window.sync_interval_ns();
+    // What is written may wait for the next sync, and a group until it is saved.
+    constexpr std::int64_t kSaves = 1'000'000'000;
+    const std::int64_t interval = has_unwritten() || window.is_any_wanted() ? 0
+                                  : has_group_news() ? std::max(window.sync_interval_ns(), kSaves)
+                                                     : window.sync_interval_ns();
     const bool is_syncing =
         load_relaxed<Why::hint>(window.header().syncing) == static_cast<std::uint32_t>(seen >> 1);
     const bool is_full = window.state() == DiskState::no_space;
@@ -167,7 +176,19 @@ LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
     return false;
   }
   in_office_ = *taken;
+  if (*taken) groups_.begin(office_.number());
   return *taken;
+}
+
+// Without room on the disk they are saved later.
+LEAT_INLINE Result<void> Keeper::save_groups(bool is_closing) noexcept {
+  try {
+    auto saved = office_.wait_for_disk([&] { return groups_.save(is_closing); });
+    if (is_closing || saved.error() != Errc::no_space) return saved;
+  } catch (const std::bad_alloc&) {  // Likewise.
+    if (is_closing) return Error{Errc::no_space, ENOMEM};
+  }
+  return {};
 }
 
 // Whether something is claimed that cannot be read from disk yet.
@@ -184,7 +205,16 @@ LEAT_INLINE bool Keeper::is_safe() const noexcept {
   for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i) {
     if (end_of_claims(*topic_, i) > window.kept_from(i) || window.is_wanted(i)) return false;
   }
-  return true;
+  return !has_group_news();
+}
+
+LEAT_INLINE bool Keeper::has_group_news() const noexcept {
+  // [sync] seq_cst: read after the sleep is announced.
+  return load_seq_cst<Edge::sync>(topic_->durable()->header().groups) != 0;
+}
+
+LEAT_INLINE std::int64_t Keeper::next_due_ns() const noexcept {
+  return std::min(office_.next_sync_ns(), groups_.next_ns());
 }
 
 // Sleeps until a publisher commits something, or a sync is due; for 10 ms while a claim is open, whose
@@ -193,12 +223,12 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   bool capped = false;
   const SharedTopic::Sleep sleep{topic_.get(), topic_->announce_sleep(&capped)};
   if (is_stopping()) return;
-  if (office_.is_taken() ? office_.has_work() : !is_safe()) return;
+  if (office_.is_taken() ? office_.has_work() || groups_.next_ns() <= now_ns() : !is_safe()) return;
   Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
                       : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
                                         : Deadline::never();
   if (office_.is_taken()) {
-    const std::int64_t next = std::min(office_.next_sync_ns(), office_.next_expiry_ns());
+    const std::int64_t next = std::min(next_due_ns(), office_.next_expiry_ns());
     if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
   }
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
@@ -214,8 +244,9 @@ LEAT_INLINE void Keeper::handle(Error error) noexcept {
   constexpr std::int64_t kTryAgain = 100'000'000;  // ns
   const bool may_pass =
       error == Errc::no_space || error.system_error == EMFILE || error.system_error == ENFILE;
-  // A keeper that was followed reads memory that is being reused: its errors mean nothing.
-  if (error == Errc::not_held || !office_.is_own()) {
+  // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
+  // their errors mean nothing.
+  if (error == Errc::not_held || !office_.is_own() || topic_->is_deleted()) {
     office_.leave();
   } else if (may_pass) {
     tell(DiskState::no_space, error.system_error);
@@ -289,7 +320,9 @@ LEAT_INLINE void Keeper::drain() noexcept {
     office_.look_after_holes();
   }
   if (is_last && office_.is_taken() && !topic_->is_deleted() && !has_unwritten()) {
-    if (auto closed = office_.close_files()) {
+    auto closed = save_groups(true);
+    if (closed) closed = office_.close_files();
+    if (closed) {
       LEAT_CRASH_POINT("keeper:closed");
       delete_window();
       office_.leave();

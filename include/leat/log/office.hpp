@@ -46,6 +46,7 @@ class Office {
     return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), kKeeperLock + number_of(word));
   }
   bool is_taken() const noexcept { return is_taken_; }
+  std::uint64_t number() const noexcept { return number_; }
   // Whether no other process has followed the one that tried last to take it.
   bool is_own() const noexcept { return word() == number_ << 1; }
   // Tells everybody what the disk is like, unless this process was followed.
@@ -178,6 +179,18 @@ class Office {
     if (ms == 0) return kNever;
     const std::int64_t pause = ms < kMinute / 250'000 ? ms * 250'000 : kMinute;  // a quarter
     return expired_ns_ + std::max(pause, kShortest);
+  }
+
+  // Calls `work`, which waits for the disk, and tells others that this may take long.
+  template <class Work>
+  Result<void> wait_for_disk(const Work& work) {
+    std::uint32_t& syncing = window_.header().syncing;
+    const auto own = static_cast<std::uint32_t>(number_);
+    store_relaxed<Why::hint>(syncing, own);
+    auto done = work();
+    // Not if another one waits by now.
+    if (load_relaxed<Why::hint>(syncing) == own) store_relaxed<Why::hint>(syncing, 0U);
+    return done;
   }
 
   bool has_work() const noexcept {
@@ -439,18 +452,6 @@ class Office {
     SharedTopic::wake(topic_.header().data_wake);
     SharedTopic::wake(topic_.header().space_wake);
     return {};
-  }
-
-  // Calls `work`, which waits for the disk, and tells others that this may take long.
-  template <class Work>
-  Result<void> wait_for_disk(const Work& work) {
-    std::uint32_t& syncing = window_.header().syncing;
-    const auto own = static_cast<std::uint32_t>(number_);
-    store_relaxed<Why::hint>(syncing, own);
-    auto done = work();
-    // Not if another one waits by now.
-    if (load_relaxed<Why::hint>(syncing) == own) store_relaxed<Why::hint>(syncing, 0U);
-    return done;
   }
 
   Part& add_part(std::uint32_t partition) {

@@ -4,6 +4,7 @@
 // one notices that it was overtaken.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -60,6 +61,9 @@ class PartitionReader {
     if (found) offset_ = *found;
     return found.error();
   }
+
+  // Skips everything before an offset.
+  void skip_to(std::uint64_t offset) noexcept { skip_until_ = std::max(skip_until_, offset); }
 
   // Delivers up to `limit` records, oldest first, and gaps on the way. Returns the
   // number of records.
@@ -219,6 +223,11 @@ class PartitionReader {
       case CopyState::nonsense: return fail(Errc::corrupt);
       case CopyState::whole: break;
     }
+    if (is_skipped(found)) {
+      granule_ += found.granules;
+      offset_ += found.records;
+      return ReadOutcome::go_on;
+    }
     return consume(found, payload, count, on_record, on_event);
   }
 
@@ -247,6 +256,11 @@ class PartitionReader {
       on_event(Event{from, offset_ - from, reason, partition_});
     }
     return ReadOutcome::go_on;
+  }
+
+  // Whether nothing of the next record, batch or gap is wanted.
+  bool is_skipped(const FoundRecord& found) const noexcept {
+    return !skip_until_time_ms_ && offset_ + found.records <= skip_until_;
   }
 
   // Stage durable: how far records are on the medium by now. Whether the next one is.

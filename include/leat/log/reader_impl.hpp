@@ -185,7 +185,7 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
   if (pin_in_place_ && !pin()) return CopyState::overtaken;
   const bool is_sane = examine(header, found);
   payload = reinterpret_cast<const std::byte*>(&header + 1);
-  if (is_sane && found.has_payload() && !pin_in_place_) {
+  if (is_sane && found.has_payload() && !pin_in_place_ && !is_skipped(found)) {
     copy_.resize(Geometry::round_up(found.length(), 8));
     copy_racing(copy_.data(), payload, found.length());
     payload = copy_.data();

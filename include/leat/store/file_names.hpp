@@ -23,6 +23,8 @@ inline constexpr char kDataLock[] = "lock";
 inline constexpr std::string_view kSegmentPrefix = "segment-";
 inline constexpr std::string_view kCutPrefix = "cut-";
 inline constexpr std::string_view kSparePrefix = "spare-";  // + office, partition
+inline constexpr std::string_view kSavedGroupPrefix = "group-";
+inline constexpr std::string_view kNewGroupPrefix = "+group-";  // until it is whole
 
 inline constexpr std::size_t kSegmentNameSize = kSegmentPrefix.size() + 36;
 inline constexpr std::uint64_t kMaxGeneration = 9'999'999'999;  // As many digits as in the name.

@@ -11,6 +11,7 @@
 
 #include "leat/os/fork_state.hpp"
 #include "leat/store/recovery.hpp"
+#include "leat/store/saved_groups.hpp"
 #include "leat/store/stored_records.hpp"
 
 namespace leat::inline v0::detail {
@@ -73,6 +74,7 @@ struct StoreReport {
   std::uint64_t bytes = 0;  // of all segment files
   std::uint64_t frames = 0;
   std::uint64_t records = 0;
+  std::uint64_t groups = 0;
   std::uint64_t damaged = 0;  // offsets whose records can't be read
   std::uint64_t lost = 0;     // offsets that a failure of the machine left without a record
   bool was_closed = false;    // in order: nothing waits for recovery
@@ -106,6 +108,7 @@ class StoreCheck {
     auto ends = find_ends(disk_, directory_, manifest_, *checkpoint);
     if (!ends) return ends.error();
     if (auto checked = check_names(); !checked) return checked.error();
+    if (auto checked = check_groups(); !checked) return checked.error();
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return lists.error();
     report_.was_closed = true;
@@ -152,6 +155,19 @@ class StoreCheck {
           damage(name, "no file of this topic has such a name");
       }
     }
+    return {};
+  }
+
+  Result<void> check_groups() {
+    auto groups = load_groups(disk_, directory_, manifest_.topic.partition_count);
+    if (!groups) return groups.error();
+    for (const StoredGroup& one : *groups) {
+      for (const std::string& file : one.damaged)
+        damage(file, one.saved
+                         ? "it is damaged; another file has the group '" + one.saved->name + "'"
+                         : std::string{"it is damaged, and no other file has that group"});
+    }
+    report_.groups = groups->size();
     return {};
   }
 

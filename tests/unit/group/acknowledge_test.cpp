@@ -266,7 +266,7 @@ TEST(MaxDeliveries, MovesARecordToTheDeadOnes) {
   EXPECT_EQ(group.info().redelivered, 2u);
 
   const Topic dead = dead_topic(topic);
-  EXPECT_EQ(dead.policy(), Policy::overwrite);
+  EXPECT_EQ(dead.info().durable.has_value(), topic->info().durable.has_value());
   auto reader = must(dead.subscriber({.from = From::beginning, .gating = false}));
   const Record record = must(reader.receive(kPatience));
   EXPECT_EQ(record.text(), "bad");

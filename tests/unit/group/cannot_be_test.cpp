@@ -89,7 +89,8 @@ TEST(GroupCannotBe, EveryWrongHeaderFieldIsRefused) {
   EXPECT_EQ(with(offsetof(GroupHeader, topic_key), std::uint64_t{1}), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(GroupHeader, number), number + 1), Errc::wrong_format);
   EXPECT_EQ(with(offsetof(GroupHeader, partition_count), 2U), Errc::wrong_format);
-  EXPECT_EQ(with(offsetof(GroupHeader, flags), 4U), Errc::wrong_format);
+  for (const std::uint32_t flags : {4U, 8U, 12U, 16U})  // Some are for durable topics only.
+    EXPECT_EQ(with(offsetof(GroupHeader, flags), flags), Errc::wrong_format);
   for (const std::uint32_t count : {0U, 65U, 256U, ~0U}) {
     EXPECT_EQ(with(offsetof(GroupHeader, seat_count), count), Errc::wrong_format) << count;
     EXPECT_EQ(with(offsetof(GroupHeader, hold_count), count), Errc::wrong_format) << count;

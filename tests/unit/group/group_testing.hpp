@@ -64,8 +64,9 @@ inline std::vector<Delivery> take_all(Member& member) {
 
 inline Log drain(Member& member) {
   const std::vector<Delivery> taken = take_all(member);
+  Log log = to_log(taken);  // Before they are acknowledged.
   for (const Delivery& delivery : taken) must(member.acknowledge(delivery));
-  return to_log(taken);
+  return log;
 }
 
 // Waits for `count` records and acknowledges them.

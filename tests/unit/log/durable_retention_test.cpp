@@ -155,6 +155,7 @@ TEST_F(DurableRetention, SlowSubscribersAreToldWhatIsGone) {
   wanted.retention_bytes = 128 << 10;
   const Topic topic = create(wanted);
   publish(topic, 500);
+  ASSERT_TRUE(wait_until([&] { return start(topic) != 0; }));
   constexpr std::uint64_t kAll = 20'000;
   std::vector<std::jthread> subscribers;
   for (const auto pause : {0us, 50us, 500us, 3000us}) {

@@ -1,0 +1,97 @@
+// Reads records of a durable topic that a member has claimed, each by its offset.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "leat/group/member_place.hpp"
+
+namespace leat::inline v0::detail {
+
+// A copy of a record, whose views point into `buffer`.
+inline Record copy_of(const Record& record, std::vector<std::byte>& buffer) {
+  const Bytes headers = record.headers.encoded();
+  buffer.clear();
+  buffer.reserve(record.key.size() + headers.size() + record.value.size());
+  Record copy = record;
+  const auto append = [&buffer](const Bytes& bytes) {
+    const std::size_t at = buffer.size();
+    buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+    return Bytes{buffer.data() + at, bytes.size()};
+  };
+  copy.key = append(record.key);
+  copy.headers = Headers{append(headers)};
+  copy.value = append(record.value);
+  return copy;
+}
+
+class StoredFetch {
+ public:
+  explicit StoredFetch(const MemberPlace& place) noexcept : place_{place} {}
+
+  void reserve() {  // Throws bad_alloc.
+    if (place_.topic.durable() == nullptr) return;
+    for (std::uint32_t i = 0; i < place_.geometry().partition_count; ++i)
+      readers_.emplace_back(place_.stored_place(i));
+    copies_.resize(place_.geometry().hold_count);
+  }
+
+  // Memory for the copy of a hold's record, until let_go(). Throws bad_alloc.
+  std::vector<std::byte>& copy(HoldRef ref) {
+    return ref.row() == place_.seat ? copies_[ref.index()] : other_copies_[ref.word()];
+  }
+  // The record is settled, so that its user must not read it any more.
+  void let_go(HoldRef ref) noexcept {
+    constexpr std::size_t kKept = 4096;  // bytes
+    if (ref.row() != place_.seat) {
+      other_copies_.erase(ref.word());
+    } else if (copies_[ref.index()].capacity() > kKept) {
+      copies_[ref.index()] = {};
+    }
+  }
+
+  // Calls on_record(record) for the record with this offset. False if it can no longer be read, for this
+  // `reason`.
+  //   no_space   on_record, or the reader, had no memory
+  //   others     as those of a subscriber
+  template <class OnRecord>
+  Result<bool> read(std::uint32_t partition, std::uint64_t offset, GapReason& reason,
+                    OnRecord&& on_record) noexcept {
+    OffsetReader& reader = readers_[partition];
+    try {
+      if (auto there = reader.go_to(offset); !there) return there.error();
+      bool is_there = false;
+      bool is_gone = false;
+      do {
+        auto polled = reader.poll(
+            1,
+            [&](const Record& record) {
+              is_there = record.offset == offset;
+              if (is_there) on_record(record);
+            },
+            [&](const Event& event) {
+              if (event.first > offset || offset - event.first >= event.count) return;
+              reason = event.reason;
+              is_gone = true;
+            });
+        if (!polled) return polled.error();
+        if (is_there || is_gone) return is_there;
+        if (*polled != 0) break;  // Behind it, and nothing says what became of it.
+      } while (reader.is_ready());
+      reader.forget();
+      return Errc::corrupt;
+    } catch (const std::bad_alloc&) {
+      reader.forget();
+      return Error{Errc::no_space, ENOMEM};
+    }
+  }
+
+ private:
+  const MemberPlace& place_;
+  std::vector<OffsetReader> readers_;  // By partition; none unless the topic is durable.
+  // Of records in the user's hands: by hold of the own row, and of those in others.
+  std::vector<std::vector<std::byte>> copies_;
+  std::unordered_map<std::uint64_t, std::vector<std::byte>> other_copies_;
+};
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,148 @@
+// The groups of a durable topic in its data directory: making, finding and deleting them, and what becomes
+// of one in a new window. Called with the topic's group lock, unless it says otherwise.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "leat/group/key_slots.hpp"
+#include "leat/log/shared_topic.hpp"
+#include "leat/store/manifest.hpp"
+#include "leat/store/saved_groups.hpp"
+
+namespace leat::inline v0::detail {
+
+class StoredGroups {
+ public:
+  static Result<StoredGroups> open(const SharedTopic& topic) {
+    auto directory = open_directory_path(topic.durable()->data_path(), false, false);
+    if (!directory) return directory.error();
+    auto manifest = load_manifest(Disk::system(), directory->get());
+    if (!manifest) return manifest.error();
+    return StoredGroups{std::move(*directory), std::move(*manifest)};
+  }
+
+  // All of them, without the group lock.
+  Result<std::vector<StoredGroup>> load_only() {
+    return load_groups(Disk::system(), directory_.get(), manifest_.topic.partition_count);
+  }
+
+  // All of them. Deletes what dead processes left of others.
+  Result<std::vector<StoredGroup>> load() {
+    std::vector<std::string> left_over;
+    auto groups =
+        load_groups(Disk::system(), directory_.get(), manifest_.topic.partition_count, &left_over);
+    if (!groups) return groups;
+    for (const std::string& name : left_over)
+      (void)Disk::system().delete_file(directory_.get(), name.c_str());
+    return groups;
+  }
+
+  // The one with this name.
+  //   not_found
+  //   corrupt     none of those that can be read; it may be one that cannot (leat fsck)
+  Result<SavedGroup> find(const std::string& name) {
+    auto groups = load();
+    if (!groups) return groups.error();
+    bool is_damaged = false;
+    for (StoredGroup& one : *groups) {
+      if (!one.saved) is_damaged = true;
+      if (one.saved && one.saved->name == name) return std::move(*one.saved);
+    }
+    return is_damaged ? Errc::corrupt : Errc::not_found;
+  }
+
+  // Errors as store_new_group(); too_many if there are as many as a topic may have.
+  Result<void> make(const SavedGroup& group) {
+    auto groups = load();
+    if (!groups) return groups.error();
+    if (groups->size() >= kMaxGroups) return Errc::too_many;
+    return store_new_group(Disk::system(), directory_.get(), group, manifest_.access());
+  }
+
+  Result<void> delete_group(std::uint64_t id) {
+    return delete_stored_group(Disk::system(), directory_.get(), id);
+  }
+
+ private:
+  StoredGroups(Fd directory, Manifest manifest) noexcept
+      : directory_{std::move(directory)}, manifest_{std::move(manifest)} {}
+
+  Fd directory_;
+  Manifest manifest_;
+};
+
+// What is saved of a new group.
+inline SavedGroup saved_group_of(const GroupGeometry& geometry, const std::string& name,
+                                 const std::vector<CursorValue>& cursors) {
+  SavedGroup group;
+  group.facts = {make_random(),
+                 0,
+                 wall_clock_ms(),
+                 geometry.flags,
+                 geometry.seat_count,
+                 geometry.hold_count,
+                 geometry.max_deliveries,
+                 geometry.lease_ns,
+                 0,
+                 0};
+  group.name = name;
+  for (const CursorValue& cursor : cursors) group.offsets.push_back(cursor.position());
+  return group;
+}
+
+inline GroupGeometry geometry_of(const SavedGroupFacts& saved) noexcept {
+  GroupGeometry geometry;
+  geometry.flags = saved.flags;
+  geometry.seat_count = saved.seat_count;
+  geometry.hold_count = saved.hold_count;
+  geometry.max_deliveries = saved.max_deliveries;
+  geometry.lease_ns = saved.lease_ns;
+  return geometry;
+}
+
+// Fills a new group's file, which nobody else can see yet, with what was saved: all its records are
+// returned ones. False if there are more than the group can have.
+inline bool restore_holds(std::byte* file, const GroupGeometry& geometry,
+                          const SavedGroup& saved) noexcept {
+  auto& header = *reinterpret_cast<GroupHeader*>(file);
+  auto* const seats = reinterpret_cast<GroupSeat*>(file + geometry.seats_at());
+  auto* const holds = reinterpret_cast<GroupHold*>(file + geometry.holds_at());
+  auto* const slots = reinterpret_cast<std::uint64_t*>(file + geometry.slots_at());
+  if (saved.holds.size() > geometry.all_holds()) return false;
+  // relaxed, all: the group's number in the topic's header publishes them.
+  store_relaxed<Why::published_later>(header.redelivered, saved.facts.redelivered);
+  store_relaxed<Why::published_later>(header.dead_letters, saved.facts.dead_letters);
+  const std::uint64_t in_rows = std::uint64_t{geometry.seat_count} * geometry.hold_count;
+  for (std::size_t i = 0; i < saved.holds.size(); ++i) {
+    const SavedHold& one = saved.holds[i];
+    // First the spare ones, which any member can use again.
+    const bool is_spare = i < geometry.spare_count();
+    const std::uint64_t at = is_spare ? in_rows + i : i - geometry.spare_count();
+    if (is_spare) {
+      store_relaxed<Why::published_later>(header.spare_high, static_cast<std::uint32_t>(i + 1));
+    } else {
+      const auto seat = static_cast<std::uint32_t>(at / geometry.hold_count);
+      store_relaxed<Why::published_later>(header.seat_high, seat + 1);
+      store_relaxed<Why::published_later>(seats[seat].hold_high,
+                                          static_cast<std::uint32_t>(at % geometry.hold_count) + 1);
+    }
+    GroupHold& hold = holds[at];
+    store_relaxed<Why::published_later>(hold.position, one.offset);
+    store_relaxed<Why::published_later>(hold.offset, one.offset);
+    store_relaxed<Why::published_later>(hold.where, HoldPlace{0, one.partition, 0}.pack());
+    store_relaxed<Why::published_later>(hold.key, one.key);
+    store_relaxed<Why::published_later>(hold.visible_at_ns, ns_from_now(one.delay_ns));
+    const HoldState state{.phase = HoldPhase::returned,
+                          .deliveries = std::min(one.deliveries, HoldState::kMaxDeliveries),
+                          .delayed = one.delay_ns > 0};
+    store_relaxed<Why::published_later>(hold.state, state.pack());
+    if (geometry.by_key() && one.key != 0)
+      store_relaxed<Why::published_later>(slots[one.key & (geometry.slot_count() - 1)],
+                                          KeySlot{.marked = true}.pack());
+  }
+  return true;
+}
+
+}  // namespace leat::inline v0::detail

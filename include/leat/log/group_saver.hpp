@@ -1,0 +1,247 @@
+// Saves the groups of a durable topic, for the keeper: where they are, and what is not acknowledged.
+//
+//     GroupSaver groups{topic, disk, directory, manifest};
+//     groups.begin(office);
+//     if (groups.next_ns() <= now_ns()) groups.save();
+//
+// Used by one thread at a time. docs/internals/durable.md, "Groups", says what survives what.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "leat/base/clock.hpp"
+#include "leat/log/committed_prefix.hpp"
+#include "leat/log/group_claims.hpp"
+#include "leat/log/shared_topic.hpp"
+#include "leat/store/manifest.hpp"
+#include "leat/store/saved_groups.hpp"
+
+namespace leat::inline v0::detail {
+
+class GroupSaver {
+ public:
+  // `directory` is the topic's data directory. All must outlive it.
+  GroupSaver(SharedTopic& topic, Disk& disk, int directory, const Manifest& manifest) noexcept
+      : topic_{topic}, disk_{disk}, directory_{directory}, manifest_{manifest} {}
+
+  // Begins an office. What it saves goes to files of its own.
+  void begin(std::uint64_t office) {
+    office_ = office;
+    known_.clear();
+    is_restless_ = true;  // The last keeper may have died before it saved something.
+    saved_ns_ = now_ns();
+  }
+
+  // When groups are to be saved, in ns on the monotonic clock.
+  static constexpr std::int64_t kNever = INT64_MAX;
+  std::int64_t next_ns() const noexcept {
+    // [sync] seq_cst: read after the nap is announced.
+    const auto news = GroupNews{load_seq_cst<Edge::sync>(topic_.durable()->header().groups)};
+    if (news == GroupNews::urgent) return 0;
+    return news == GroupNews::moved || is_restless_ ? saved_ns_ + kSaveEvery : kNever;
+  }
+
+  // Saves the groups that have changed since the last call. `is_closing`: nobody claims any more.
+  //   not_held   another process has followed this keeper
+  //   others     a group could not be saved; the call may be tried again
+  Result<void> save(bool is_closing = false) {
+    // [sync] seq_cst: before the groups are read. What moves now is saved the next time.
+    (void)exchange<Edge::sync>(topic_.durable()->header().groups,
+                               static_cast<std::uint32_t>(GroupNews::none));
+    saved_ns_ = now_ns();
+    is_restless_ = false;
+    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
+      if (topic_.group_number(slot) == 0) continue;
+      auto group = topic_.group(slot);
+      if (!group || *group == nullptr || (*group)->is_closed()) continue;
+      if (auto saved = save_one(**group, is_closing); !saved) {
+        is_restless_ = true;
+        return saved;
+      }
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::int64_t kSaveEvery = 1'000'000'000;  // ns
+  // At most once: how many offsets are saved ahead of what was claimed.
+  static constexpr std::uint64_t kFewAhead = 1024;
+  static constexpr std::uint64_t kManyAhead = std::uint64_t{1} << 16;
+
+  // What this keeper has saved of a group.
+  struct Known {
+    SavedGroup saved;
+    SectionsPair files;
+    bool is_saved = false;
+  };
+
+  Result<void> save_one(const GroupView& group, bool is_closing) {
+    Known& known = known_[group.geometry().number];
+    const bool saves_ahead = group.geometry().at_most_once();
+    if (saves_ahead) {
+      if (auto owned = own_limits(group, is_closing); !owned) return owned;
+    }
+    SavedGroup now = look_at(group, known, is_closing);
+    // A record that is held may be acknowledged, and nobody tells.
+    is_restless_ = is_restless_ || !now.holds.empty();
+    if (known.is_saved && is_same(known.saved, now)) return {};
+    is_restless_ = true;
+    if (auto written = write(known, now, saves_ahead ? 2 : 1); !written) return written;
+    known.saved = std::move(now);
+    if (!saves_ahead || is_closing) return {};
+    for (std::uint32_t i = 0; i < known.saved.offsets.size(); ++i) {
+      if (!set_owned(group.cursor(i).limit, office_, known.saved.offsets[i])) return Errc::not_held;
+    }
+    LEAT_CRASH_POINT("group:limit_moved");
+    SharedTopic::wake(topic_.header().data_wake);
+    return {};
+  }
+
+  // So that a keeper that was followed no longer moves them. When the topic is closed, nothing may be
+  // claimed any more behind what is saved then.
+  Result<void> own_limits(const GroupView& group, bool is_closing) {
+    for (std::uint32_t i = 0; i < group.geometry().partition_count; ++i) {
+      OwnedWord& limit = group.cursor(i).limit;
+      if (read_owned(limit).office != office_ && !take_owned(limit, office_)) return Errc::not_held;
+      if (is_closing && !set_owned(limit, office_, group.load_cursor(i).position()))
+        return Errc::not_held;
+    }
+    return {};
+  }
+
+  // First the cursors, then the holds: what a cursor has passed has its hold by then.
+  SavedGroup look_at(const GroupView& group, const Known& known, bool is_closing) {
+    SavedGroup now;
+    const GroupGeometry& geometry = group.geometry();
+    const GroupHeader& header = group.header();
+    now.facts = {load_relaxed<Why::constant>(header.saved_id),
+                 office_,
+                 load_relaxed<Why::constant>(header.created_ms),
+                 geometry.flags,
+                 geometry.seat_count,
+                 geometry.hold_count,
+                 geometry.max_deliveries,
+                 geometry.lease_ns,
+                 load_acquire<Edge::hold>(header.redelivered),
+                 load_acquire<Edge::hold>(header.dead_letters)};
+    now.name = group.name();
+    for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
+      const std::uint64_t offset = group.load_cursor(i).position();
+      const bool saves_ahead = geometry.at_most_once() && !is_closing;
+      now.offsets.push_back(saves_ahead ? ahead_of(group, known, i, offset) : offset);
+    }
+    if (geometry.at_most_once() && !is_closing) return now;
+    group.each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
+      if (auto saved = look_at_hold(group, hold, word)) now.holds.push_back(*saved);
+    });
+    drop_claimed_again(now);
+    return now;
+  }
+
+  // Nothing is claimed behind the limit, and so nothing is lost that is published after a failure of the
+  // machine: numbering goes on behind more offsets than are reserved here.
+  std::uint64_t ahead_of(const GroupView& group, const Known& known, std::uint32_t partition,
+                         std::uint64_t offset) const noexcept {
+    const std::uint64_t limit = read_owned(group.cursor(partition).limit).value;
+    const std::uint64_t before = known.is_saved ? known.saved.offsets[partition] : offset;
+    // Twice as many as the last time, if those were used up.
+    const std::uint64_t ahead =
+        std::clamp(offset > before ? 2 * (offset - before) : 0, kFewAhead, kManyAhead);
+    if (limit > offset && limit - offset > kFewAhead / 2) return limit;
+    const std::uint64_t end = std::max(end_of_claims(topic_, partition), offset);
+    return std::max(limit, std::min(offset + ahead, end + kFewAhead));
+  }
+
+  // Nothing if the record is done, or its claim is not made. A hold keeps its record until that is
+  // acknowledged, so no other place has to be looked at.
+  static std::optional<SavedHold> look_at_hold(const GroupView& group, const GroupHold& hold,
+                                               std::uint64_t word) noexcept {
+    for (;;) {
+      const HoldState state = HoldState::unpack(word);
+      if (state.phase == HoldPhase::free || HoldState::is_reserved(word)) return std::nullopt;
+      // relaxed, all: of this record if the state has not changed afterwards.
+      SavedHold saved{
+          load_relaxed<Why::rechecked>(hold.offset), load_relaxed<Why::rechecked>(hold.key), 0,
+          HoldPlace::unpack(load_relaxed<Why::rechecked>(hold.where)).partition, state.deliveries};
+      const std::int64_t visible_at = load_relaxed<Why::rechecked>(hold.visible_at_ns);
+      fence_acquire<Edge::hold>();
+      const std::uint64_t again = load_acquire<Edge::hold>(hold.state);
+      if (again != std::exchange(word, again)) continue;
+      if (state.phase == HoldPhase::held && group.geometry().at_most_once()) return std::nullopt;
+      if (may_be_unmade(group, state)) return std::nullopt;
+      if (!group.geometry().by_key()) saved.key = 0;
+      if (state.delayed) saved.delay_ns = std::max<std::int64_t>(visible_at - now_ns(), 0);
+      return saved;
+    }
+  }
+
+  // What was claimed since the cursors were read, or by a claim that came too late.
+  static void drop_claimed_again(SavedGroup& group) {
+    const auto place = [](const SavedHold& one) { return std::tie(one.partition, one.offset); };
+    std::erase_if(group.holds, [&group](const SavedHold& one) {
+      return one.partition >= group.offsets.size() || one.offset >= group.offsets[one.partition];
+    });
+    std::sort(group.holds.begin(), group.holds.end(),
+              [&](const SavedHold& one, const SavedHold& two) { return place(one) < place(two); });
+    group.holds.erase(std::unique(group.holds.begin(), group.holds.end(),
+                                  [&](const SavedHold& one, const SavedHold& two) {
+                                    return place(one) == place(two);
+                                  }),
+                      group.holds.end());
+  }
+
+  // All but how long a record is still to wait.
+  static bool is_same(const SavedGroup& one, const SavedGroup& two) noexcept {
+    const auto is_same_hold = [](const SavedHold& a, const SavedHold& b) {
+      return a.offset == b.offset && a.partition == b.partition && a.deliveries == b.deliveries;
+    };
+    return one.offsets == two.offsets && one.facts.redelivered == two.facts.redelivered &&
+           one.facts.dead_letters == two.facts.dead_letters &&
+           std::equal(one.holds.begin(), one.holds.end(), two.holds.begin(), two.holds.end(),
+                      is_same_hold);
+  }
+
+  // Both files the first time: then one that is not whole is damage. At most once always both: an older
+  // one would deliver records again.
+  Result<void> write(Known& known, const SavedGroup& group, int copies) {
+    const std::uint64_t id = group.facts.id;
+    const std::string name = saved_group_name(id, office_);
+    const auto sections = group.sections();
+    for (int copy = 0; copy < (known.is_saved ? copies : 2); ++copy) {
+      auto done = known.files.replace_older(disk_, directory_, name, kSavedGroupMagic, sections,
+                                            manifest_.access());
+      if (!done) return done;
+      LEAT_CRASH_POINT("group:saved");
+    }
+    if (std::exchange(known.is_saved, true)) return {};
+    // The group may have been deleted meanwhile: then these files are not to stay. Otherwise they take the
+    // place of those of earlier keepers.
+    auto names = names_in(directory_);
+    if (!names) return names.error();
+    const bool is_deleted = !has_name(directory_, saved_group_name(id).c_str());
+    for (const std::string& one : *names) {
+      const auto file = SavedGroupFile::parse(one);
+      if (file && file->id == id && file->office != 0 && (is_deleted || file->office < office_))
+        (void)disk_.delete_file(directory_, one.c_str());
+    }
+    LEAT_CRASH_POINT("group:earlier_deleted");
+    return {};
+  }
+
+  SharedTopic& topic_;
+  Disk& disk_;
+  int directory_;
+  const Manifest& manifest_;
+  std::uint64_t office_ = 0;
+  std::map<std::uint64_t, Known> known_;  // By the group's number.
+  std::int64_t saved_ns_ = 0;             // When the last save began.
+  bool is_restless_ = false;  // Something may change, or may have changed, and nobody tells.
+};
+
+}  // namespace leat::inline v0::detail

@@ -1,0 +1,237 @@
+// The groups of a durable topic, as its data directory has them.
+//
+//     auto groups = load_groups(disk, directory);
+//     for (const StoredGroup& one : *groups) if (one.saved) …
+//
+// Of each group there is one file "group-ID", which is made with the group and says by its name that the
+// group exists, and a pair of files for each keeper that has saved it: "group-ID-OFFICE-0" and "-1". A
+// keeper that was followed writes to files that nobody reads. docs/internals/durable.md, "Groups".
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "leat/format/store_layout.hpp"
+#include "leat/os/directory.hpp"
+#include "leat/store/file_names.hpp"
+#include "leat/store/sections.hpp"
+
+namespace leat::inline v0::detail {
+
+inline std::string sixteen_digits(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+inline std::string saved_group_name(std::uint64_t id) {
+  return std::string{kSavedGroupPrefix} + sixteen_digits(id);
+}
+// Of the pair of files that a keeper saves.
+inline std::string saved_group_name(std::uint64_t id, std::uint64_t office) {
+  return saved_group_name(id) + '-' + sixteen_digits(office);
+}
+
+struct SavedGroupFile {
+  std::uint64_t id = 0;
+  std::uint64_t office = 0;  // 0: the file that is made with the group
+
+  static std::optional<SavedGroupFile> parse(std::string_view name) {
+    constexpr std::size_t kDigits = 16;
+    if (!name.starts_with(kSavedGroupPrefix)) return std::nullopt;
+    name.remove_prefix(kSavedGroupPrefix.size());
+    SavedGroupFile file;
+    const auto number = [&](std::uint64_t& value) {
+      const char* const end = name.data() + std::min(kDigits, name.size());
+      const auto read = std::from_chars(name.data(), end, value, 16);
+      if (read.ec != std::errc{} || read.ptr != name.data() + kDigits) return false;
+      name.remove_prefix(kDigits);
+      return true;
+    };
+    if (!number(file.id)) return std::nullopt;
+    if (name.empty()) return file;
+    if (name.front() != '-') return std::nullopt;
+    name.remove_prefix(1);
+    if (!number(file.office) || file.office == 0 || (name != "-0" && name != "-1"))
+      return std::nullopt;
+    return file;
+  }
+};
+
+// What is saved of a group.
+struct SavedGroup {
+  SavedGroupFacts facts{};
+  std::string name;
+  std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
+  std::vector<SavedHold> holds;        // records before that are not acknowledged
+
+  std::vector<std::byte> format(std::uint64_t sequence) const {
+    const auto list = sections();
+    return SectionsFile::format(kSavedGroupMagic, sequence, list);
+  }
+  // They point into this object.
+  std::array<Section, 4> sections() const {
+    return {{{"group", bytes_of(facts)},
+             {"name", std::as_bytes(std::span{name})},
+             {"offsets", std::as_bytes(std::span{offsets})},
+             {"holds", std::as_bytes(std::span{holds})}}};
+  }
+
+  //   corrupt   no group of a topic with so many partitions
+  static Result<SavedGroup> read(const SectionsFile& file, std::uint32_t partitions) {
+    SavedGroup group;
+    const auto name = file.find("name");
+    const auto offsets = file.find("offsets");
+    const auto holds = file.find("holds");
+    if (!file.get("group", group.facts) || !name || !offsets || !holds ||
+        offsets->size() != partitions * sizeof(std::uint64_t) ||
+        holds->size() % sizeof(SavedHold) != 0)
+      return Errc::corrupt;
+    group.name.assign(reinterpret_cast<const char*>(name->data()), name->size());
+    group.offsets.resize(partitions);
+    std::memcpy(group.offsets.data(), offsets->data(), offsets->size());
+    group.holds.resize(holds->size() / sizeof(SavedHold));
+    if (!holds->empty()) std::memcpy(group.holds.data(), holds->data(), holds->size());
+    for (const SavedHold& one : group.holds) {
+      if (one.partition >= partitions || one.offset >= group.offsets[one.partition])
+        return Errc::corrupt;
+    }
+    return group;
+  }
+};
+
+// A group in a data directory.
+struct StoredGroup {
+  std::uint64_t id = 0;
+  std::optional<SavedGroup> saved;   // Nothing if it is damaged.
+  std::vector<std::string> files;    // All of them,
+  std::vector<std::string> damaged;  // and those that cannot be read.
+};
+
+namespace saved_groups {
+
+struct Files {
+  bool exists = false;                                   // The file without an office is there.
+  std::map<std::uint64_t, int, std::greater<>> offices;  // Number of files of each.
+  std::vector<std::string> names;
+};
+
+// What the last keeper saved. One that died while it saved for the first time has left one file that is
+// not whole; what the one before saved is still there then.
+inline Result<void> read_newest(Disk& disk, int directory, std::uint32_t partitions,
+                                const Files& files, StoredGroup& group) {
+  const auto read = [&](const SectionsFile& file) {
+    auto saved = SavedGroup::read(file, partitions);
+    if (saved && saved->facts.id == group.id) group.saved = std::move(*saved);
+    return group.saved.has_value();
+  };
+  bool is_lost_for_good = false;
+  for (const auto& [office, count] : files.offices) {
+    const std::string name = saved_group_name(group.id, office);
+    auto pair = SectionsPair::load(disk, directory, name, kSavedGroupMagic);
+    if (!pair && !is_lost(pair.error())) return pair.error();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const bool is_bad = !pair || is_lost(pair->error(i));
+      const bool is_there = !pair || pair->error(i) != Errc::not_found;
+      if (is_bad && is_there && i < static_cast<std::size_t>(count))
+        group.damaged.push_back(SectionsPair::file_name(name, i));
+    }
+    if (pair && !is_lost_for_good && !group.saved && !read(pair->newest()))
+      group.damaged.push_back(name);
+    // With both files the first save was complete, and nothing older tells the truth.
+    is_lost_for_good = is_lost_for_good || (!group.saved && count == 2);
+  }
+  const std::string first = saved_group_name(group.id);
+  auto file = SectionsFile::load(disk, directory, first.c_str(), kSavedGroupMagic);
+  if (!file && !is_lost(file.error())) return file.error();
+  const bool is_needed = !group.saved && !is_lost_for_good;
+  if (!file || (is_needed && !read(*file))) group.damaged.push_back(first);
+  return {};
+}
+
+}  // namespace saved_groups
+
+// All groups in a topic's data directory, damaged ones included. What a keeper left of a group that was
+// deleted is not one; its files are in `left_over`, if given.
+inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
+                                                    std::uint32_t partitions,
+                                                    std::vector<std::string>* left_over = nullptr) {
+  auto names = names_in(directory);
+  if (!names) return names.error();
+  std::map<std::uint64_t, saved_groups::Files> all;
+  for (std::string& name : *names) {
+    if (left_over != nullptr && name.starts_with(kNewGroupPrefix)) left_over->push_back(name);
+    const auto parsed = SavedGroupFile::parse(name);
+    if (!parsed) continue;
+    saved_groups::Files& files = all[parsed->id];
+    if (parsed->office == 0)
+      files.exists = true;
+    else
+      ++files.offices[parsed->office];
+    files.names.push_back(std::move(name));
+  }
+  std::vector<StoredGroup> groups;
+  for (auto& [id, files] : all) {
+    if (!files.exists) {
+      if (left_over != nullptr)
+        left_over->insert(left_over->end(), files.names.begin(), files.names.end());
+      continue;
+    }
+    StoredGroup group;
+    group.id = id;
+    auto read = saved_groups::read_newest(disk, directory, partitions, files, group);
+    if (!read) return read.error();
+    group.files = std::move(files.names);
+    groups.push_back(std::move(group));
+  }
+  return groups;
+}
+
+// Makes the file of a new group. It is whole and on the medium when it has its name.
+inline Result<void> store_new_group(Disk& disk, int directory, const SavedGroup& group,
+                                    const FileAccess& access) {
+  const std::string name = saved_group_name(group.facts.id);
+  const std::string temporary = std::string{kNewGroupPrefix} + sixteen_digits(group.facts.id);
+  const auto make = [&]() -> Result<void> {
+    auto file = make_file(disk, directory, temporary.c_str(), O_EXCL, access);
+    if (!file) return file.error();
+    if (auto written = disk.write(file->get(), group.format(1), 0); !written) return written;
+    if (auto synced = disk.sync(file->get()); !synced) return synced;
+    LEAT_CRASH_POINT("group:file_written");
+    if (auto named = disk.rename(directory, temporary.c_str(), name.c_str()); !named) return named;
+    return disk.sync_directory(directory);
+  };
+  auto made = make();
+  if (!made) {
+    (void)disk.delete_file(directory, temporary.c_str());
+    (void)disk.delete_file(directory, name.c_str());
+  }
+  return made;
+}
+
+// Deletes a group's files: first the one that says that it exists.
+inline Result<void> delete_stored_group(Disk& disk, int directory, std::uint64_t id) {
+  auto names = names_in(directory);
+  if (!names) return names.error();
+  const std::string first = saved_group_name(id);
+  if (std::find(names->begin(), names->end(), first) != names->end()) {
+    if (auto deleted = disk.delete_file(directory, first.c_str()); !deleted) return deleted;
+    LEAT_CRASH_POINT("group:file_deleted");
+  }
+  for (const std::string& name : *names) {
+    const auto parsed = SavedGroupFile::parse(name);
+    if (parsed && parsed->id == id && parsed->office != 0)
+      (void)disk.delete_file(directory, name.c_str());
+  }
+  return disk.sync_directory(directory);
+}
+
+}  // namespace leat::inline v0::detail
