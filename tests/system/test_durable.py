@@ -250,7 +250,7 @@ def test_retention_is_told_and_done(leat, data):
     assert len(done.stdout.splitlines()) == 20_000 - start
     assert f"begins at offset {start:,}: older records were deleted" in done.stderr
     done = leat("sub", "orders", "--from", "17", "--exit", check=True)
-    assert f"gap of {start - 17} records at offset 17 (partition 0): overwritten" in done.stderr
+    assert f"gap of {start - 17} records at offset 17 (partition 0): overwritten; next" in done.stderr
     assert leat("fsck", "orders", check=True).stdout.endswith(": whole\n")
 
 
@@ -327,9 +327,64 @@ def test_wrong_options_get_one_line(leat, data, arguments, words):
     assert not data.exists()
 
 
-def test_groups_are_refused(leat, data):
+def member(leat, *options, name="workers"):
+    return leat("sub", "orders", "--group", name, *options, check=True).stdout.splitlines()
+
+
+def test_groups_go_on_after_everybody_was_killed_and_the_memory_is_gone(leat, leat_dir, data):
     create(leat)
-    one_line(leat("sub", "orders", "--group", "workers", "--exit"), 2, "groups of durable topics")
+    publish(leat, LINES[:1000])
+    leat("group", "create", "orders", "workers", "--from", "beginning", check=True)
+    assert member(leat, "--count", "300") == LINES[:300]
+    holder = leat.start("sub", "orders", "--group", "workers")
+    wait_for(lambda: json.loads(leat("group", "info", "orders", "workers", "--json").stdout)["lag"] == 0)
+    time.sleep(2.5)  # Saved every second.
+    os.killpg(holder.pid, signal.SIGKILL)
+    holder.wait()
+    shutil.rmtree(leat_dir)
+    assert "workers" in leat("group", "list", "orders", check=True).stdout
+    publish(leat, LINES[1000:1500])
+    assert member(leat, "--exit") == LINES[1000:1500]
+    leat("group", "delete", "orders", "workers", check=True)
+    assert not list((data / "orders").glob("group-*"))
+
+
+def test_groups_and_subscribers_behind_what_was_deleted(leat, data):
+    leat("topic", "create", "orders", "--durable", "os", "--capacity", "64KiB", "--file-size", "64KiB",
+         "--retention-bytes", "64KiB", check=True)
+    for name, what in ("first", "start"), ("last", "end"), ("none", "stop"):
+        leat("group", "create", "orders", name, "--from", "beginning", "--on-expired", what, check=True)
+    leat("pub", "orders", "--generate", "100", "--count", "5000", check=True)
+    start = info(leat)["partitions"][0]["start"]
+    gap = f"leat: gap of {start} records at offset 0 (partition 0): overwritten; next is offset {start}\n"
+    done = leat("sub", "orders", "--group", "first", "--exit", check=True)
+    assert done.stderr == gap and len(done.stdout.splitlines()) == 5000 - start
+    done = leat("sub", "orders", "--group", "last", "--exit", check=True)
+    assert done.stdout == "" and "next is offset 5000" in done.stderr
+    assert "goes on at the end" in leat("group", "info", "orders", "last", check=True).stdout
+    one_line(leat("sub", "orders", "--group", "none", "--exit"), 1, "leat group seek orders none beginning")
+    leat("group", "seek", "orders", "none", "beginning", check=True)
+    assert len(member(leat, "--exit", name="none")) == 5000 - start
+    assert leat("sub", "orders", "--from", "0", "--exit", check=True).stderr == gap
+
+
+def test_on_expired_is_for_durable_topics(leat, data):
+    create(leat)
+    one_line(leat("group", "create", "orders", "a", "--on-expired", "never"), 2, "start, end and stop")
+    leat("topic", "create", "memory", check=True)
+    one_line(leat("group", "create", "memory", "a", "--on-expired", "end"), 2, "is not durable")
+
+
+def test_dead_letters_are_as_durable(leat, leat_dir, data):
+    create(leat)
+    publish(leat, ["bad"])
+    leat("group", "create", "orders", "workers", "--from", "beginning", "--max-deliveries", "1", check=True)
+    with open("/dev/full", "w") as full:
+        subprocess.run([leat.executable, "sub", "orders", "--group", "workers"], env=leat.environment,
+                       stdout=full, stderr=subprocess.DEVNULL, timeout=60)
+    member(leat, "--exit")
+    shutil.rmtree(leat_dir)
+    assert all_lines(leat, "orders.workers.dead") == ["bad"]
 
 
 def test_full_disk_is_told_at_once_and_subscribers_go_on(leat, data, as_root):

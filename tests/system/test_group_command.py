@@ -11,7 +11,7 @@ from test_pub_sub import read_all
 
 KEYS = {"name", "lag", "members", "in_flight", "redelivered", "mode", "by_key", "max_deliveries",
         "returned", "returned_limit", "claiming", "dead_letters", "dead_letter_topic",
-        "lease_ns", "in_flight_limit", "offsets", "member_details"}
+        "lease_ns", "on_expired", "in_flight_limit", "offsets", "member_details"}
 
 
 def group_info(leat, topic="t", name="g"):
