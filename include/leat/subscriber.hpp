@@ -84,6 +84,8 @@ class Subscriber final : private detail::Waiter {
   // partition, and returns how many. Never sleeps. The record is valid during the call.
   //   deleted   the topic was deleted, and everything before that was delivered
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
+  //   io_error, permission, not_found, wrong_format
+  //             durable topics: a file cannot be read now. The next call tries it again
   //   forked    the handle was inherited through fork()
   template <class OnRecord>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {

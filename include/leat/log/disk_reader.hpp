@@ -35,7 +35,9 @@ class DiskReader {
       // Retention has just deleted the file, or another keeper has set `written` back.
       const bool is_gone = !found && found.error() == Errc::not_found;
       const bool is_old = found && listed_office_ != window_->office();
-      if ((!is_gone && !is_old) || attempt == kTries) return found;
+      if ((is_gone || is_old) && attempt != kTries) continue;
+      if (!found) listed_office_ = kNone;  // The next next() begins with this.
+      return found;
     }
   }
 
@@ -143,10 +145,10 @@ class DiskReader {
   std::uint32_t partition_ = 0;
   std::optional<StoredRecords> records_;
   std::uint64_t offset_ = 0;
-  std::uint64_t until_ = 0;          // Everything before could be read when next() was called.
-  std::uint64_t listed_until_ = 0;   // The list of files holds for offsets before,
-  std::uint64_t oldest_ = 0;         // Where the oldest file of the list begins.
-  std::uint64_t listed_office_ = 0;  // and while this keeper is in office.
+  std::uint64_t until_ = 0;              // Everything before could be read when next() was called.
+  std::uint64_t listed_until_ = 0;       // The list of files holds for offsets before,
+  std::uint64_t oldest_ = 0;             // Where the oldest file of the list begins.
+  std::uint64_t listed_office_ = kNone;  // and while this keeper is in office.
 };
 
 }  // namespace leat::inline v0::detail

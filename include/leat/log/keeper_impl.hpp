@@ -131,6 +131,10 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   }
   if (is_safe()) {
     sleep_for_news();
+    // Files get too old also while nobody publishes.
+    if (office_.next_expiry_ns() > now_ns()) return;
+    office_.put_expiry_off();
+    if (const std::uint64_t word = office_.word(); !office_.is_held(word)) (void)try_to_take(word);
     return;
   }
   const auto moves = [this, &window] {
@@ -227,10 +231,9 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
                       : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
                                         : Deadline::never();
-  if (office_.is_taken()) {
-    const std::int64_t next = std::min(next_due_ns(), office_.next_expiry_ns());
-    if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
-  }
+  const std::int64_t due = office_.is_taken() ? next_due_ns() : Office::kNever;
+  const std::int64_t next = std::min(due, office_.next_expiry_ns());
+  if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
 }
 

@@ -69,8 +69,8 @@ class PartitionReader {
   // number of records.
   template <class OnRecord, class OnEvent>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record, OnEvent&& on_event) {
-    if (failed_ != Errc::ok) [[unlikely]]
-      return failed_;
+    if (failed_.code != Errc::ok) [[unlikely]]
+      return what_failed();
     if (pending_gap_) [[unlikely]]
       on_event(*std::exchange(pending_gap_, std::nullopt));
     if (may_be_evicted_ && is_evicted()) [[unlikely]]
@@ -101,9 +101,8 @@ class PartitionReader {
     }
     // relaxed: informational. What gates is cursor_segment.
     store_relaxed<Why::hint>(slot_->cursor_offset, offset_);
-    // A partition that has failed stays failed: where it would go on is unknown.
     if (outcome == ReadOutcome::failed && count == 0) [[unlikely]]
-      return failed_;
+      return what_failed();
     return count;
   }
 
@@ -146,7 +145,7 @@ class PartitionReader {
         offset_ = disk_->offset();
       } else {
         auto is_there = next_on_disk(entry);
-        if (!is_there) return fail(is_there.error().code);
+        if (!is_there) return fail(is_there.error());
         if (disk_ == nullptr) return ReadOutcome::go_on;
         if (!*is_there) return ReadOutcome::stop;
       }
@@ -182,9 +181,15 @@ class PartitionReader {
   Result<std::uint64_t> segment_of_offset(std::uint64_t oldest,
                                           std::uint64_t offset) const noexcept;
 
-  [[gnu::noinline, gnu::cold]] ReadOutcome fail(Errc code) noexcept {
-    failed_ = code;
+  [[gnu::noinline, gnu::cold]] ReadOutcome fail(Error error) noexcept {
+    failed_ = error;
     return ReadOutcome::failed;
+  }
+  ReadOutcome fail(Errc code) noexcept { return fail(Error{code}); }
+  // A partition that is corrupt stays so: where it would go on is unknown. What a call for a file has
+  // failed with may have passed the next time.
+  Error what_failed() noexcept {
+    return failed_ == Errc::corrupt ? failed_ : std::exchange(failed_, Error{});
   }
 
   [[gnu::always_inline]] bool examine(const RecordHeader& header,
@@ -353,7 +358,7 @@ class PartitionReader {
   std::uint64_t batch_granule_ = 0;
   std::uint64_t batch_offset_ = 0;
   std::optional<Event> pending_gap_;
-  Errc failed_ = Errc::ok;            // Once set, every poll returns it.
+  Error failed_;                      // The next poll returns it.
   std::unique_ptr<DiskReader> disk_;  // Durable topics, while behind the window.
   Stage read_;
   std::uint64_t visible_until_;  // Only what is before is shown.

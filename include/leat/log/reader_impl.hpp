@@ -115,7 +115,7 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
 }
 
 LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
-  if (pending_gap_ || batch_left_ != 0 || failed_ != Errc::ok) return true;
+  if (pending_gap_ || batch_left_ != 0 || failed_.code != Errc::ok) return true;
   if (disk_ != nullptr) return has_more_on_disk() || may_enter_log();
   if (has_record() && is_visible()) return true;
   if (is_evicted() || is_overtaken()) return true;
@@ -139,7 +139,7 @@ LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
   if (mode_ == ReaderMode::lossy) store_release<Edge::cursor>(slot_->repair_pin, 0);
   // The segment may have been retired meanwhile: then this is no longer this reader's hole.
   if (is_evicted() || is_overtaken()) return {};
-  if (!looked) failed_ = looked.error().code;  // The next poll returns it.
+  if (!looked) failed_ = looked.error();  // The next poll returns it.
   return looked;
 }
 
@@ -218,7 +218,7 @@ LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
     notice_eviction();
     return ReadOutcome::go_on;
   }
-  if (!segment) return fail(segment.error().code);
+  if (!segment) return fail(segment.error());
   if (segment->base_offset != offset_) {
     if (segment->base_offset < offset_) return fail(Errc::corrupt);
     return ReadOutcome::stop;  // This segment has an uncommitted record.
@@ -289,7 +289,7 @@ LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool 
 LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
   if (may_enter_log()) {
     if (try_to_enter_log()) return false;
-    if (failed_ != Errc::ok) return failed_;
+    if (failed_.code != Errc::ok) return std::exchange(failed_, Error{});
   }
   auto more = disk_->next(entry, topic_->durable()->readable(partition_, read_));
   if (more) offset_ = disk_->offset();
@@ -313,9 +313,12 @@ LEAT_INLINE bool PartitionReader::may_enter_log() const noexcept {
 LEAT_INLINE bool PartitionReader::try_to_enter_log() {
   const std::uint64_t offset = disk_->offset();
   const std::uint64_t skip_until = skip_until_;
-  const std::unique_ptr<DiskReader> disk = std::move(disk_);
+  std::unique_ptr<DiskReader> disk = std::move(disk_);
   if (auto settled = settle(StartAt::offset, offset); !settled) {
-    failed_ = settled.error().code;
+    failed_ = settled.error();
+    disk_ = std::move(disk);
+    offset_ = offset;
+    skip_until_ = skip_until;
     return false;
   }
   skip_until_ = std::max(skip_until, skip_until_);
@@ -327,7 +330,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
   if (topic_->durable() != nullptr) {
     if (batch_left_ != 0) leave_batch();
     auto entered = enter_disk(std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_), true);
-    return entered ? ReadOutcome::stop : fail(entered.error().code);
+    return entered ? ReadOutcome::stop : fail(entered.error());
   }
   for (std::uint32_t moves = 0;; ++moves) {
     if (moves == kManyMoves) return fail(Errc::corrupt);
@@ -335,7 +338,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
     auto segment = find_segment(*topic_, view_, oldest);
     LEAT_CRASH_POINT("skip:looked");
     if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) != oldest) continue;
-    if (!segment) return fail(segment.error().code);
+    if (!segment) return fail(segment.error());
     if (segment->base_offset < lost_from) return fail(Errc::corrupt);
     enter(*segment);
     (void)exchange<Edge::cursor>(slot_->cursor_segment, segment_.number);

@@ -170,6 +170,18 @@ TEST_F(DurableRetention, SlowSubscribersAreToldWhatIsGone) {
   publish(topic, kAll - 500);
 }
 
+// Nobody is in office then, because there is nothing to write.
+TEST_F(DurableRetention, FilesGetTooOldWhileNobodyPublishes) {
+  TopicOptions wanted = options();
+  wanted.retention = 300ms;
+  {
+    const Topic topic = create(wanted);
+    publish(topic, 1000);
+  }
+  const Topic topic = create(wanted);
+  EXPECT_TRUE(wait_until([&] { return files() == 1; }));
+}
+
 // A keeper that was followed has left a file in which nothing counts.
 TEST_F(DurableRetention, AbandonedFilesGoToo) {
   TopicOptions wanted = options();

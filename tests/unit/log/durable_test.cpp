@@ -2,6 +2,7 @@
 // If these failed, a restart would lose records, or a slow subscriber would stop the publishers.
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -156,6 +157,40 @@ TEST_F(Durable, SubscriberReadsFromDiskWhatIsNoLongerInMemory) {
     ASSERT_TRUE(polled) << describe(polled.error());
   }
   EXPECT_EQ(read(topic), numbers(0, 20'000));
+}
+
+// A process that has no descriptor left now and then: nothing is lost, and nothing comes twice.
+TEST_F(Durable, ASubscriberGoesOnWhenItHasDescriptorsAgain) {
+  const Topic topic = must_create();
+  constexpr std::uint64_t kMany = 20'000;
+  publish(topic, 0, kMany / 2, 100);
+  Child reads{[&]() -> int {
+    auto mine = open();
+    CHILD_CHECK_OK(mine);
+    auto subscriber = mine->subscriber({.from = From::beginning});
+    CHILD_CHECK_OK(subscriber);
+    ::rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    ::rlimit none = limit;
+    none.rlim_cur = 3;
+    std::uint64_t next = 0;
+    std::uint64_t failed = 0;
+    for (int i = 0; next < kMany; ++i) {
+      if (i % 2 == 0) ::setrlimit(RLIMIT_NOFILE, &none);
+      auto polled = subscriber->poll(50, [&](const Record& record) {
+        if (record.offset != next) ::_exit(2);
+        ++next;
+      });
+      ::setrlimit(RLIMIT_NOFILE, &limit);
+      if (polled) continue;
+      if (polled.error().system_error != EMFILE) return 3;
+      ++failed;
+    }
+    return failed > 3 ? 0 : 4;
+  }};
+  publish(topic, kMany / 2, kMany, 100);
+  reads.wait();
+  EXPECT_TRUE(reads.succeeded()) << reads.describe();
 }
 
 TEST_F(Durable, SubscriberBeginsAnywhere) {
