@@ -116,8 +116,8 @@ class TestTopic {
       options.capacity_bytes = 4 * options.segment_bytes;
     options.directory = directory();
     // The tests of groups run a second time, on durable topics.
-    if (std::getenv("LEAT_TEST_DURABLE") != nullptr) {
-      options.durable = Durability::os;
+    if (const char* level = std::getenv("LEAT_TEST_DURABLE"); level != nullptr) {
+      options.durable = std::string{level} == "fsync" ? Durability::fsync : Durability::os;
       options.data_directory = data_.path();
     }
     return options;

@@ -187,7 +187,8 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::Sh
   std::vector<CursorValue> cursors;
   for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
     // Not behind the end, as after a group of a later backup: nobody would get what comes next.
-    const std::uint64_t offset = std::min(saved->offsets[i], end_of_claims(topic, i));
+    const std::uint64_t end = end_of_claims(topic, i);  // 0: unknown.
+    const std::uint64_t offset = end == 0 ? saved->offsets[i] : std::min(saved->offsets[i], end);
     cursors.push_back(CursorValue::make(offset, 0, 0, 0, 0));
   }
   LEAT_CRASH_POINT("group:restoring");
@@ -224,7 +225,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTop
   using namespace detail;
   std::uint64_t offset = reader.offset();
   const std::uint64_t end = end_of_claims(topic, reader.partition());
-  if (from.at_ == StartAt::offset && offset > end) return Errc::invalid_argument;
+  if (from.at_ == StartAt::offset && offset > end && end != 0) return Errc::invalid_argument;
   bool is_found = from.time_ms_ < 0;
   while (!is_found) {
     auto polled = reader.poll(

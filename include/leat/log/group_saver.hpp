@@ -56,6 +56,7 @@ class GroupSaver {
                                static_cast<std::uint32_t>(GroupNews::none));
     saved_ns_ = now_ns();
     is_restless_ = false;
+    std::erase_if(known_, [this](const auto& one) { return !topic_.has_group(one.first); });
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) == 0) continue;
       auto group = topic_.group(slot);

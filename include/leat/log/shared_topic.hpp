@@ -96,6 +96,11 @@ class SharedTopic {
     // [group] seq_cst: read after the participants; see GroupRoom.
     return load_seq_cst<Edge::group>(header_->groups[slot]);
   }
+  bool has_group(std::uint64_t number) const noexcept {
+    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot)
+      if (group_number(slot) == number) return true;
+    return false;
+  }
   // The group in a slot, mapped on first use; null if there is none. Any thread.
   Result<std::shared_ptr<GroupView>> group(std::uint32_t slot) {
     const std::lock_guard guard{mapping_mutex_};
