@@ -332,7 +332,9 @@ INSTANTIATE_TEST_SUITE_P(
     All, DurableExpiry,
     ::testing::Values(Case{kExpirySteps[0], 1, SIGKILL}, Case{kExpirySteps[0], 2, SIGKILL},
                       Case{kExpirySteps[0], 2, SIGSTOP}, Case{kExpirySteps[1], 1, SIGKILL},
-                      Case{kExpirySteps[1], 3, SIGKILL}, Case{kExpirySteps[1], 2, SIGSTOP}),
+                      Case{kExpirySteps[1], 3, SIGKILL}, Case{kExpirySteps[1], 2, SIGSTOP},
+                      Case{kExpirySteps[2], 1, SIGKILL}, Case{kExpirySteps[2], 2, SIGKILL},
+                      Case{kExpirySteps[2], 2, SIGSTOP}),
     name_of_durable_case);
 
 class DurableDeletion : public DurableSteps {};

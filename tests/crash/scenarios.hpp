@@ -44,7 +44,8 @@ inline constexpr const char* kDurableSteps[] = {
 // Likewise, but only where records are synced.
 inline constexpr const char* kSyncSteps[] = {"keeper:synced", "keeper:told_durable"};
 inline constexpr const char* kFollowStep = "keeper:set_back";
-inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled"};
+inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled",
+                                               "keeper:put_aside"};
 inline constexpr const char* kDeleteFilesStep = "delete:files_renamed";
 // Of the files of a durable topic: store_steps_test.cpp.
 inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",

@@ -396,16 +396,22 @@ class Office {
     return {};
   }
   // Keeps a file for the next one that is made: its blocks are there. Its name says whose it is, because a
-  // keeper that was followed may still have one. False if it has other names, or there is one already.
+  // keeper that was followed may still have one. False if there is one already. A file with other names
+  // (a backup's) only loses this one. Its links are counted under its new name: whoever adds one by the
+  // old name has done so before, or fails.
   bool put_aside(std::uint32_t index, const std::string& name) {
     SegmentWriter& writer = parts_[index].writer;
     if (writer.has_spare()) return false;
-    auto file = disk_.open(directory_, name.c_str(), O_RDONLY, 0);
-    if (!file || link_count(file->get()) != 1) return false;
     std::string spare =
         std::string{kSparePrefix} + std::to_string(number_) + '-' + std::to_string(index);
     if (!disk_.rename(directory_, name.c_str(), spare.c_str())) return false;
-    writer.take_spare(std::move(spare));
+    LEAT_CRASH_POINT("keeper:put_aside");
+    auto file = disk_.open(directory_, spare.c_str(), O_RDONLY, 0);
+    if (file && link_count(file->get()) == 1) {
+      writer.take_spare(std::move(spare));
+    } else {
+      (void)disk_.delete_file(directory_, spare.c_str());
+    }
     return true;
   }
 

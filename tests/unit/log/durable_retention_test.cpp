@@ -1,15 +1,21 @@
 // Retention: the oldest files go, what is left is whole, and whoever was reading them is told exactly what is
 // gone. If these failed, a disk would fill up, or a slow subscriber would see damage where nothing is.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "leat/leat.hpp"
@@ -52,6 +58,10 @@ class DurableRetention : public ::testing::Test {
     return true;
   }
   static std::uint64_t start(const Topic& topic) { return topic.info().partitions[0].start; }
+  static std::string content_of(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    return {std::istreambuf_iterator<char>{file}, {}};
+  }
   std::size_t files() const {
     std::size_t count = 0;
     for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
@@ -239,15 +249,52 @@ TEST_F(DurableRetention, FilesWithASecondNameAreLeftAlone) {
   }
   const std::string kept = temp_.path() + "/kept";
   std::filesystem::create_hard_link(temp_.path() + "/data/d/" + found, kept);
-  const auto content = [&] {
-    std::ifstream file{kept, std::ios::binary};
-    return std::string{std::istreambuf_iterator<char>{file}, {}};
-  };
-  const std::string before = content();
+  const std::string before = content_of(kept);
   EXPECT_GT(before.size(), 50'000U);
   publish(topic, 3000);
   EXPECT_GT(start(topic), 2000U);
-  EXPECT_TRUE(content() == before);
+  EXPECT_TRUE(content_of(kept) == before);
+}
+
+// The first file that is renamed to be used again gets a second name just before: a keeper that had
+// counted the names before it renames would overwrite what the second one leads to.
+class LinkingDisk : public detail::Disk {
+ public:
+  explicit LinkingDisk(std::string second_name) : second_name_{std::move(second_name)} {
+    Disk::replace_system(this);
+  }
+  ~LinkingDisk() override { Disk::replace_system(nullptr); }
+  LinkingDisk(const LinkingDisk&) = delete;
+  LinkingDisk& operator=(const LinkingDisk&) = delete;
+
+  Result<void> rename(int directory, const char* from, const char* to) noexcept override {
+    if (!has_linked && std::string_view{to}.starts_with(detail::kSparePrefix))
+      has_linked = ::linkat(directory, from, AT_FDCWD, second_name_.c_str(), 0) == 0;
+    return Disk::rename(directory, from, to);
+  }
+
+  std::atomic<bool> has_linked = false;
+
+ private:
+  std::string second_name_;
+};
+
+TEST_F(DurableRetention, AFileThatGetsASecondNameAtTheLastMomentIsNotUsedAgain) {
+  const std::string kept = temp_.path() + "/kept";
+  LinkingDisk disk{kept};
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 128 << 10;
+  const Topic topic = create(wanted);
+  publish(topic, 4000);
+  ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 4000; }));
+  ASSERT_TRUE(disk.has_linked);
+  // The first file: its header says so, and nothing of a later one is in it.
+  const std::string content = content_of(kept);
+  detail::SegmentHeader header{};
+  ASSERT_GT(content.size(), 50'000U);
+  std::memcpy(&header, content.data(), sizeof(header));
+  EXPECT_EQ(header.base_offset, 0U);
+  EXPECT_EQ(header.flags, 0U);
 }
 
 TEST_F(DurableRetention, MakesNoSenseInMemory) {
