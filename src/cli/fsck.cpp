@@ -50,17 +50,9 @@ detail::Recovered repair(const DataFiles& files) {
   const detail::Manifest manifest = manifest_of(files);  // As it is now that nobody changes it.
   if (auto stored = detail::store_manifest(disk, directory, manifest); !stored)
     fail(stored.error(), files);
-  auto recovered = detail::recover(disk, directory, manifest);
+  // Nobody has it open, so this is how it was closed.
+  auto recovered = detail::recover_and_close(disk, directory, manifest);
   if (!recovered) fail(recovered.error(), files);
-  // Nobody has it open, so this is how it was closed. Twice, so that both copies are whole.
-  auto checkpoint = detail::CheckpointFile::load(disk, directory, manifest);
-  if (!checkpoint) fail(checkpoint.error(), files);
-  for (int copy = 0; copy < 2; ++copy) {
-    detail::Checkpoint closed = checkpoint->value();
-    closed.state.is_clean = 1;
-    auto stored = checkpoint->store(disk, directory, std::move(closed));
-    if (!stored) fail(stored.error(), files);
-  }
   return std::move(*recovered);
 }
 

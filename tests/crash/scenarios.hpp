@@ -53,6 +53,7 @@ inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_beg
                                               "store:file_synced"};
 inline constexpr const char* kRecoverySteps[] = {"recovery:file_put_aside", "recovery:tail_copied",
                                                  "recovery:tail_cut", "recovery:partitions_cut"};
+inline constexpr const char* kCopySteps[] = {"copy:file_linked", "copy:file_copied", "store:made"};
 inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",
                                                "delete:announced", "delete:renamed"};
 // Covered by unused_steps_test.cpp, together with the steps of a deletion.

@@ -48,6 +48,7 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(kDeleteFilesStep);
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
+  swept.insert(std::begin(kCopySteps), std::end(kCopySteps));
   swept.insert(kBellStep);
   for (const GroupScenario& scenario : group_scenarios()) {
     swept.insert(scenario.steps.begin(), scenario.steps.end());

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "leat/store/backup.hpp"
 #include "scenarios.hpp"
 #include "support/test_store.hpp"
 
@@ -158,6 +159,38 @@ TEST_P(RecoverySteps, TheNextRecoveryEndsAtTheSamePlace) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, RecoverySteps, ::testing::ValuesIn(cases_of(kRecoverySteps)),
+                         name_of_store_case);
+
+class CopySteps : public StoreSteps {};
+
+// Whoever makes a backup and is killed leaves the topic as it was, and no backup.
+TEST_P(CopySteps, ADeathLeavesTheTopicAndNoCopy) {
+  auto writer = store_.writer();
+  for (std::uint64_t offset = 0; offset < 11; ++offset) store_.append(writer, record_at(offset));
+  const Lines before = store_.read();
+  const auto copy = [&](bool may_link) {
+    return detail::copy_store(store_.disk, store_.directory(), store_.manifest,
+                              {.may_link = may_link, .is_open = true}, store_.data.get(), "copy");
+  };
+  const bool may_link = GetParam().step != "copy:file_copied";
+  const bool died = dies_at_step([&]() -> int {
+    CHILD_CHECK_OK(copy(may_link));
+    return 0;
+  });
+  EXPECT_TRUE(died || GetParam().nth > 1) << "the step was never reached";
+  EXPECT_EQ(detail::has_name(store_.data.get(), "copy"), !died);
+  EXPECT_EQ(store_.read(), before);
+  for (std::uint64_t offset = 11; offset < 14; ++offset) store_.append(writer, record_at(offset));
+  std::filesystem::remove_all(store_.path + "/copy");
+  auto copied = copy(may_link);
+  ASSERT_TRUE(copied) << describe(copied.error());
+  EXPECT_EQ(copied->offsets, 14U);
+  store_.checkpoint(writer, true);
+  expect_whole(store_, 14);
+  EXPECT_FALSE(store_.check().is_damaged());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, CopySteps, ::testing::ValuesIn(cases_of(kCopySteps)),
                          name_of_store_case);
 
 }  // namespace

@@ -78,6 +78,11 @@ class FailingDisk : public detail::Disk {
     if (fails()) return error();
     return Disk::rename(directory, from, to);
   }
+  Result<void> link(int from_directory, const char* from, int to_directory,
+                    const char* to) noexcept override {
+    if (fails()) return error();
+    return Disk::link(from_directory, from, to_directory, to);
+  }
   Result<void> make_directory(int directory, const char* name) noexcept override {
     if (fails()) return error();
     return Disk::make_directory(directory, name);

@@ -64,6 +64,8 @@ class RecordedDisk : public detail::Disk {
   Result<void> sync(int file) noexcept override;
   Result<void> sync_directory(int directory) noexcept override;
   Result<void> rename(int directory, const char* from, const char* to) noexcept override;
+  Result<void> link(int from_directory, const char* from, int to_directory,
+                    const char* to) noexcept override;
   Result<void> make_directory(int directory, const char* name) noexcept override;
   Result<void> delete_file(int directory, const char* name) noexcept override;
   using Disk::write;
@@ -231,6 +233,20 @@ inline Result<void> RecordedDisk::rename(int directory, const char* from, const 
   if (!done) return done;
   Call call{.what = What::rename, .where = id_of(directory), .name = from, .to = to};
   call.made = names_[call.where].at(from);
+  apply_names(names_[call.where], call);
+  calls_.push_back(std::move(call));
+  return {};
+}
+
+// A second name is one more file that was created, with the same content.
+inline Result<void> RecordedDisk::link(int from_directory, const char* from, int to_directory,
+                                       const char* to) noexcept {
+  const std::lock_guard guard{mutex_};
+  if (is_dead()) return dead();
+  auto done = Disk::link(from_directory, from, to_directory, to);
+  if (!done) return done;
+  Call call{.what = What::create, .where = id_of(to_directory), .name = to};
+  call.made = names_[id_of(from_directory)].at(from);
   apply_names(names_[call.where], call);
   calls_.push_back(std::move(call));
   return {};

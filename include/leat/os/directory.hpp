@@ -95,6 +95,13 @@ inline Result<void> rename_at(int directory, const char* from, const char* to) n
   return {};
 }
 
+// Gives a file a second name, in this directory or another one of the same file system.
+inline Result<void> link_at(int from_directory, const char* from, int to_directory,
+                            const char* to) noexcept {
+  if (::linkat(from_directory, from, to_directory, to, 0) != 0) return last_system_error();
+  return {};
+}
+
 inline void delete_file_at(int directory, const char* name) noexcept {
   ::unlinkat(directory, name, 0);
 }

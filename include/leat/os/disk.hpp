@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
@@ -96,6 +97,20 @@ class Disk {
     return total;
   }
 
+  // Copies the bytes from `at` to `end` to the start of another file; fewer if the file ends before.
+  Result<void> copy(int from, std::uint64_t at, std::uint64_t end, int to) {
+    std::vector<std::byte> buffer(std::min<std::uint64_t>(end - at, std::uint64_t{1} << 20));
+    for (std::uint64_t done = 0; at + done < end;) {
+      const std::uint64_t size = std::min<std::uint64_t>(buffer.size(), end - at - done);
+      auto bytes = read(from, buffer.data(), size, at + done);
+      if (!bytes) return bytes.error();
+      if (*bytes == 0) break;
+      if (auto written = write(to, Part{buffer.data(), *bytes}, done); !written) return written;
+      done += *bytes;
+    }
+    return {};
+  }
+
   virtual Result<std::uint64_t> size(int file) noexcept {
     auto found = file_size(file);
     if (!found) return found.error();
@@ -137,6 +152,12 @@ class Disk {
   // `exists` if the new name is taken.
   virtual Result<void> rename(int directory, const char* from, const char* to) noexcept {
     return rename_at(directory, from, to);
+  }
+
+  // Gives a file a second name in another directory. Some file systems cannot.
+  virtual Result<void> link(int from_directory, const char* from, int to_directory,
+                            const char* to) noexcept {
+    return link_at(from_directory, from, to_directory, to);
   }
 
   virtual Result<void> make_directory(int directory, const char* name) noexcept {

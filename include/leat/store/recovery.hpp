@@ -270,16 +270,7 @@ class Cutter {
     const std::string text = std::string{kCutPrefix} + name.text() + '-' + std::to_string(at);
     auto file = make_file(disk_, directory_, text.c_str(), O_TRUNC, manifest_.access());
     if (!file) return file.error();
-    std::vector<std::byte> buffer(std::min<std::uint64_t>(end - at, std::uint64_t{1} << 20));
-    for (std::uint64_t done = 0; at + done < end;) {
-      const std::uint64_t size = std::min<std::uint64_t>(buffer.size(), end - at - done);
-      auto read = disk_.read(from, buffer.data(), size, at + done);
-      if (!read) return read.error();
-      if (*read == 0) break;
-      auto written = disk_.write(file->get(), Disk::Part{buffer.data(), *read}, done);
-      if (!written) return written;
-      done += *read;
-    }
+    if (auto copied = disk_.copy(from, at, end, file->get()); !copied) return copied;
     if (auto synced = disk_.sync(file->get()); !synced) return synced;
     return disk_.sync_directory(directory_);
   }
@@ -372,6 +363,21 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
   // Into both copies: if one is damaged later, the other one reserves the same offsets.
   for (int copy = 0; copy < 2; ++copy) {
     if (auto stored = file->store(disk, directory, checkpoint); !stored) return stored.error();
+  }
+  return recovered;
+}
+
+// The same, and stores that the topic was closed in order. Twice, so that both copies are whole.
+inline Result<Recovered> recover_and_close(Disk& disk, int directory, const Manifest& manifest) {
+  auto recovered = recover(disk, directory, manifest);
+  if (!recovered) return recovered;
+  auto checkpoint = CheckpointFile::load(disk, directory, manifest);
+  if (!checkpoint) return checkpoint.error();
+  for (int copy = 0; copy < 2; ++copy) {
+    Checkpoint closed = checkpoint->value();
+    closed.state.is_clean = 1;
+    auto stored = checkpoint->store(disk, directory, std::move(closed));
+    if (!stored) return stored.error();
   }
   return recovered;
 }

@@ -16,32 +16,22 @@
 
 namespace leat::inline v0::detail {
 
-// Makes the directory of a topic without records. It gets its name when it is whole, and on the
-// medium.
-//   exists            the name is taken
-//   invalid_argument  the manifest's values do not describe a topic
-inline Result<void> create_store(Disk& disk, int data_directory, const std::string& name,
-                                 const Manifest& manifest) {
-  if (!manifest.is_valid()) return Errc::invalid_argument;
+// Makes the directory of a topic, with its lock, and lets `fill` make the other files in it. It gets its
+// name when it is whole, and on the medium. If that fails, nothing of it is left.
+//   exists   the name is taken
+template <class Fill>
+Result<void> make_store(Disk& disk, int data_directory, const std::string& name,
+                        const FileAccess& access, const Fill& fill) {
   char temporary[64];
   std::snprintf(temporary, sizeof temporary, "+new-%ld-%016llx", static_cast<long>(::getpid()),
                 static_cast<unsigned long long>(make_random()));
   if (auto made = disk.make_directory(data_directory, temporary); !made) return made;
-  const auto fill = [&]() -> Result<void> {
+  const auto make = [&]() -> Result<void> {
     auto directory = open_directory_at(data_directory, temporary);
     if (!directory) return directory.error();
-    const FileAccess access = manifest.access();
     auto lock = make_file(disk, directory->get(), kDataLock, O_EXCL, access);
     if (!lock) return lock.error();
-    if (auto stored = store_manifest(disk, directory->get(), manifest); !stored) return stored;
-    auto checkpoint = CheckpointFile::load(disk, directory->get(), manifest);
-    if (!checkpoint) return checkpoint.error();
-    for (int copy = 0; copy < 2; ++copy) {
-      Checkpoint empty = checkpoint->value();
-      empty.state.is_clean = 1;
-      auto stored = checkpoint->store(disk, directory->get(), std::move(empty));
-      if (!stored) return stored;
-    }
+    if (auto filled = fill(directory->get()); !filled) return filled;
     if (access.mode != 0600 || access.group >= 0) {
       // Who may read the files may enter the directory.
       const ::mode_t enter = (access.mode & 0444) >> 2;
@@ -49,17 +39,39 @@ inline Result<void> create_store(Disk& disk, int data_directory, const std::stri
       if (!set) return set;
     }
     if (auto synced = disk.sync_directory(directory->get()); !synced) return synced;
+    LEAT_CRASH_POINT("store:made");
     return disk.rename(data_directory, temporary, name.c_str());
   };
-  auto filled = fill();
-  if (filled) return disk.sync_directory(data_directory);
+  auto made = make();
+  if (made) return disk.sync_directory(data_directory);
   if (auto directory = open_directory_at(data_directory, temporary)) {
     if (auto names = names_in(directory->get())) {
       for (const std::string& one : *names) (void)disk.delete_file(directory->get(), one.c_str());
     }
     (void)delete_directory_at(data_directory, temporary);
   }
-  return filled;
+  return made;
+}
+
+// Makes the directory of a topic without records.
+//   exists            the name is taken
+//   invalid_argument  the manifest's values do not describe a topic
+inline Result<void> create_store(Disk& disk, int data_directory, const std::string& name,
+                                 const Manifest& manifest) {
+  if (!manifest.is_valid()) return Errc::invalid_argument;
+  const auto fill = [&](int directory) -> Result<void> {
+    if (auto stored = store_manifest(disk, directory, manifest); !stored) return stored;
+    auto checkpoint = CheckpointFile::load(disk, directory, manifest);
+    if (!checkpoint) return checkpoint.error();
+    for (int copy = 0; copy < 2; ++copy) {
+      Checkpoint empty = checkpoint->value();
+      empty.state.is_clean = 1;
+      auto stored = checkpoint->store(disk, directory, std::move(empty));
+      if (!stored) return stored;
+    }
+    return {};
+  };
+  return make_store(disk, data_directory, name, manifest.access(), fill);
 }
 
 // What check_store found.

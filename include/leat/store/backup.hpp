@@ -1,0 +1,296 @@
+// Copies a topic's data directory: a backup of a topic that is in use, or a topic from a backup.
+//
+//     const CopyOptions options{.may_link = true, .is_open = true};
+//     auto copied = copy_store(disk, directory, manifest, options, backups, "orders");
+//
+// docs/internals/store.md, "Backups", says why the copy is what the topic was at some moment, although
+// others go on writing to it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "leat/format/group_layout.hpp"
+#include "leat/store/store.hpp"
+
+namespace leat::inline v0::detail {
+
+struct CopyOptions {
+  bool may_link = false;  // Full files get a second name instead of a copy, where that is possible.
+  bool is_open = false;   // The topic is in use: it was recovered, and others may write to it.
+};
+
+struct CopiedStore {
+  std::uint64_t files = 0;  // segment files
+  std::uint64_t linked = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t offsets = 0;  // that are not lost
+  std::uint64_t damaged = 0;  // of those that recovery looked at
+};
+
+// Fills a new directory with a copy. Used once.
+class StoreCopy {
+ public:
+  // `manifest` is that of both directories.
+  StoreCopy(Disk& disk, int from, int to, const Manifest& manifest,
+            const CopyOptions& options) noexcept
+      : disk_{disk}, from_{from}, to_{to}, manifest_{manifest}, options_{options} {}
+
+  Result<CopiedStore> run() {
+    auto path = path_of(from_);
+    if (!path) return path.error();
+    // The checkpoint and the groups' places come first: of what they tell about, more may be there, not less.
+    auto checkpoint = load_checkpoint();
+    if (!checkpoint) return checkpoint.error();
+    if (auto copied = copy_groups(); !copied) return copied.error();
+    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
+      auto copied = copy_partition(i, checkpoint->value().partitions[i]);
+      if (!copied) return copied.error();
+    }
+    // Whoever deletes the topic renames its directory first.
+    auto path_now = path_of(from_);
+    if (!path_now || *path_now != *path) return Errc::deleted;
+    if (auto stored = store_facts(*checkpoint); !stored) return stored.error();
+    if (auto copied = copy_what_recovery_changes(); !copied) return copied.error();
+    auto recovered = recover_and_close(disk_, to_, manifest_);
+    if (!recovered) return recovered.error();
+    return report(*recovered);
+  }
+
+ private:
+  static constexpr int kAttempts = 100;  // Each fails only if a file was deleted in the meantime.
+  static constexpr char kHeld[] = "held";
+  enum class Taken { yes, is_gone, is_unwritten };
+
+  // Of two copies one may be just being written; both only if they are replaced while they are read.
+  Result<CheckpointFile> load_checkpoint() {
+    for (int attempt = 1;; ++attempt) {
+      auto file = CheckpointFile::load(disk_, from_, manifest_);
+      if (!file || file->is_known() || attempt == kAttempts) return file;
+    }
+  }
+
+  Result<void> copy_groups() {
+    auto names = names_in(from_);
+    if (!names) return names.error();
+    for (const std::string& name : *names) {
+      if (!name.starts_with(kGroupPrefix)) continue;
+      auto file = disk_.open(from_, name.c_str(), O_RDONLY, 0);
+      if (!file && file.error() == Errc::not_found) continue;
+      if (!file) return file.error();
+      if (auto copied = copy_bytes(file->get(), ~std::uint64_t{0}, name); !copied) return copied;
+    }
+    return {};
+  }
+
+  Result<void> copy_partition(std::uint32_t partition, const CheckpointPartition& checkpoint) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      auto files = files_of(from_, partition);
+      if (!files) return files.error();
+      auto copied = copy_files(*files, checkpoint);
+      if (!copied) return copied.error();
+      // A keeper that was followed meanwhile may have written frames that do not count: then there
+      // is a file of the later one.
+      auto now = files_of(from_, partition);
+      if (!now) return now.error();
+      const bool is_followed = !files->live.empty() && !now->live.empty() &&
+                               now->live.back().generation > files->live.back().generation;
+      if (*copied && !is_followed) return {};
+      for (const SegmentName& name : files->live) {
+        (void)disk_.delete_file(to_, name.text().c_str());
+        linked_.erase(name.text());
+      }
+    }
+    return Errc::busy;
+  }
+  // The last one first: retention deletes the oldest first, so what is there then is without a hole.
+  // False if not even the last one is there any more.
+  Result<bool> copy_files(const SegmentList& files, const CheckpointPartition& checkpoint) {
+    const auto& live = files.live;
+    bool has_last = false;
+    for (std::size_t i = live.size(); i-- > 0;) {
+      // Nobody writes to a file that the same keeper has ended. The last one must be the copy's own.
+      const bool is_ended = has_last && live[i].generation == live[i + 1].generation;
+      if (is_ended && link(live[i])) continue;
+      auto taken = copy_file(live[i], files.limit(i), checkpoint, !has_last);
+      if (!taken) return taken.error();
+      if (*taken == Taken::is_gone) return has_last;
+      has_last = has_last || *taken == Taken::yes;
+    }
+    return true;
+  }
+
+  bool link(const SegmentName& name) {
+    const std::string text = name.text();
+    if (!options_.may_link || !disk_.link(from_, text.c_str(), to_, text.c_str())) return false;
+    LEAT_CRASH_POINT("copy:file_linked");
+    linked_.insert(text);
+    return true;
+  }
+
+  // Copies a file up to the end of its last whole frame that counts.
+  Result<Taken> copy_file(const SegmentName& name, std::uint64_t limit,
+                          const CheckpointPartition& checkpoint, bool is_last) {
+    const std::string text = name.text();
+    auto reader = SegmentReader::open(disk_, from_, name, manifest_.topic.salt);
+    if (!reader && reader.error() == Errc::not_found) return Taken::is_gone;
+    if (!reader) return reader.error();
+    auto header = reader->header();
+    if (!header) return header.error();
+    // A second name keeps it from being used again, if retention takes it now.
+    const bool is_held =
+        options_.may_link && disk_.link(from_, text.c_str(), to_, kHeld).has_value();
+    auto end = end_of_frames(*reader, limit, checkpoint);
+    const bool is_unwritten = end && *end == 0 && is_last && !*header;
+    auto done = end ? Result<void>{} : Result<void>{end.error()};
+    if (done && !is_unwritten)
+      done = copy_bytes(reader->file(), std::max<std::uint64_t>(*end, sizeof(SegmentHeader)), text);
+    if (is_held) {
+      if (auto gone = disk_.delete_file(to_, kHeld); !gone) return gone.error();
+    } else {
+      auto is_there = is_still_there(text, reader->file());
+      if (!is_there) return is_there.error();
+      if (!*is_there) {
+        (void)disk_.delete_file(to_, text.c_str());
+        return Taken::is_gone;
+      }
+    }
+    if (!done) return done.error();
+    LEAT_CRASH_POINT("copy:file_copied");
+    return is_unwritten ? Taken::is_unwritten : Taken::yes;
+  }
+  Result<bool> is_still_there(const std::string& name, int file) {
+    auto now = disk_.open(from_, name.c_str(), O_RDONLY, 0);
+    if (!now && now.error() != Errc::not_found) return now.error();
+    return now && is_same_file(now->get(), file);
+  }
+
+  // Where the last whole frame before offset `limit` ends, or what the checkpoint knows to have been
+  // written; 0 if nothing was.
+  Result<std::uint64_t> end_of_frames(SegmentReader& reader, std::uint64_t limit,
+                                      const CheckpointPartition& checkpoint) {
+    auto size = disk_.size(reader.file());
+    if (!size) return size.error();
+    const bool is_known = checkpoint.file_generation == reader.name().generation &&
+                          checkpoint.file_base == reader.name().base_offset;
+    std::uint64_t end = is_known ? std::min(checkpoint.file_bytes, *size) : 0;
+    for (;;) {
+      auto frame = reader.find(std::max<std::uint64_t>(end, sizeof(SegmentHeader)));
+      if (!frame) return frame.error();
+      if (!*frame || end_offset((*frame)->header) > limit) return end;
+      end = (*frame)->end();
+    }
+  }
+
+  // Copies the bytes before `end` to a new file, for good.
+  Result<void> copy_bytes(int from, std::uint64_t end, const std::string& name) {
+    auto file = make_file(disk_, to_, name.c_str(), O_TRUNC, manifest_.access());
+    if (!file) return file.error();
+    if (auto copied = disk_.copy(from, 0, end, file->get()); !copied) return copied;
+    return disk_.sync(file->get());
+  }
+
+  Result<void> store_facts(const CheckpointFile& source) {
+    if (auto stored = store_manifest(disk_, to_, manifest_); !stored) return stored;
+    if (!source.is_known()) return {};  // Nor is the copy's: recovery reads everything.
+    Checkpoint value = source.value();
+    const bool is_end_known = options_.is_open || value.state.is_clean == 1;
+    value.state.is_clean = 0;
+    for (CheckpointPartition& one : value.partitions) {
+      // Numbers go on behind the copy's records. What was reserved behind them was for others.
+      if (is_end_known) one.reserved_offset = std::max(one.durable_offset, one.frames_end);
+    }
+    auto file = CheckpointFile::load(disk_, to_, manifest_);
+    if (!file) return file.error();
+    return file->store(disk_, to_, std::move(value));
+  }
+
+  // Recovery cuts the file in which a partition ends. If frames before the last file are damaged, that
+  // may be one that has a second name.
+  Result<void> copy_what_recovery_changes() {
+    auto file = CheckpointFile::load(disk_, to_, manifest_);
+    if (!file) return file.error();
+    auto ends = find_ends(disk_, to_, manifest_, *file);
+    if (!ends) return ends.error();
+    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
+      const PartitionEnd& end = ends->partitions[i];
+      auto files = files_of(to_, i);
+      if (!files) return files.error();
+      if (!end.has_file) continue;
+      const std::string name = files->live[end.place.file].text();
+      if (linked_.erase(name) == 0) continue;
+      auto linked = disk_.open(to_, name.c_str(), O_RDONLY, 0);
+      if (!linked) return linked.error();
+      if (auto gone = disk_.delete_file(to_, name.c_str()); !gone) return gone;
+      if (auto copied = copy_bytes(linked->get(), ~std::uint64_t{0}, name); !copied) return copied;
+    }
+    return {};
+  }
+
+  Result<SegmentList> files_of(int directory, std::uint32_t partition) const {
+    auto lists = list_segments(directory, manifest_.topic.partition_count);
+    if (!lists) return lists.error();
+    return std::move((*lists)[partition]);
+  }
+
+  Result<CopiedStore> report(const Recovered& recovered) {
+    CopiedStore copied;
+    copied.damaged = recovered.damaged();
+    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
+      auto files = files_of(to_, i);
+      if (!files) return files.error();
+      const std::uint64_t end = recovered.partitions[i].frames_end;
+      if (!files->live.empty())
+        copied.offsets += end - std::min(end, files->live.front().base_offset);
+      for (const SegmentName& name : files->live) {
+        auto reader = SegmentReader::open(disk_, to_, name, manifest_.topic.salt);
+        if (!reader) return reader.error();
+        auto header = reader->header();
+        if (!header) return header.error();
+        auto size = disk_.size(reader->file());
+        if (!size) return size.error();
+        if (*header && name != files->live.front())
+          copied.offsets -= name.base_offset - (*header)->previous_end;
+        ++copied.files;
+        copied.linked += linked_.contains(name.text()) ? 1 : 0;
+        copied.bytes += *size;
+      }
+    }
+    return copied;
+  }
+
+  Disk& disk_;
+  int from_;
+  int to_;
+  const Manifest& manifest_;
+  CopyOptions options_;
+  std::set<std::string> linked_;  // files that have their content in common with the topic's
+};
+
+// Makes a copy of the topic in the directory `from`, in the directory `parent`. A full file is linked or
+// copied as it is; damage stays.
+//   exists   the name is taken
+//   deleted  the topic was deleted meanwhile
+//   busy     files are deleted faster than they can be copied
+inline Result<CopiedStore> copy_store(Disk& disk, int from, Manifest manifest,
+                                      const CopyOptions& options, int parent,
+                                      const std::string& name) {
+  manifest.window = {};  // Nobody has the copy open.
+  manifest.window_directory.clear();
+  CopiedStore copied;
+  const auto fill = [&](int to) -> Result<void> {
+    auto done = StoreCopy{disk, from, to, manifest, options}.run();
+    if (!done) return done.error();
+    copied = *done;
+    return {};
+  };
+  if (auto made = make_store(disk, parent, name, manifest.access(), fill); !made)
+    return made.error();
+  return copied;
+}
+
+}  // namespace leat::inline v0::detail
