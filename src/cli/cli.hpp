@@ -126,6 +126,8 @@ void add_group_command(CLI::App& app);
 void add_demo_command(CLI::App& app);
 void add_dump_command(CLI::App& app);
 void add_fsck_command(CLI::App& app);
+void add_backup_command(CLI::App& app);
+void add_restore_command(CLI::App& app);
 void add_doctor_command(CLI::App& app);
 void add_version_command(CLI::App& app);
 void add_help_command(CLI::App& app);

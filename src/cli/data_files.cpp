@@ -1,6 +1,8 @@
 #include "data_files.hpp"
 
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 #include <utility>
 
@@ -63,6 +65,27 @@ void fail(Error error, const DataFiles& files) {
                                 error.code == Errc::corrupt ? "they contradict each other"
                                                             : describe(error))};
   }
+}
+
+std::string describe(const detail::CopiedStore& copied) {
+  const std::uint64_t others = copied.files - copied.linked;
+  std::string text = fmt::format("{} file{} of {}", number_text(copied.files),
+                                 copied.files == 1 ? "" : "s", size_text(copied.bytes));
+  if (copied.linked != 0)
+    text += fmt::format(" ({} linked, {} copied)", number_text(copied.linked), number_text(others));
+  text += fmt::format(", {} offset{}", number_text(copied.offsets), copied.offsets == 1 ? "" : "s");
+  if (copied.damaged != 0) text += fmt::format(", {} damaged", number_text(copied.damaged));
+  return text;
+}
+
+void note_if_in_memory(const std::string& path) {
+  struct statfs system {};
+  if (::statfs(path.c_str(), &system) == 0 &&
+      static_cast<std::uint32_t>(system.f_type) == TMPFS_MAGIC)
+    tell(fmt::format(
+        "note: {} is in memory (tmpfs): a restart of the machine takes it; name another "
+        "place with --data-dir",
+        path));
 }
 
 }  // namespace leat::cli

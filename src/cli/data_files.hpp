@@ -4,6 +4,7 @@
 #include <string>
 
 #include "leat/os/fd.hpp"
+#include "leat/store/backup.hpp"
 #include "leat/store/manifest.hpp"
 
 namespace leat::cli {
@@ -22,5 +23,11 @@ detail::Manifest manifest_of(const DataFiles& files);
 
 // Ends the command with an error that came from reading the files.
 [[noreturn]] void fail(Error error, const DataFiles& files);
+
+// "3 files of 150 KiB (2 linked, 1 copied), 1,000 offsets"
+std::string describe(const detail::CopiedStore& copied);
+
+// Says so if a directory of files is one that a restart of the machine takes.
+void note_if_in_memory(const std::string& path);
 
 }  // namespace leat::cli

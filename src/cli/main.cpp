@@ -25,6 +25,8 @@ int run(int argc, char** argv) {
   add_demo_command(app);
   add_dump_command(app);
   add_fsck_command(app);
+  add_backup_command(app);
+  add_restore_command(app);
   add_doctor_command(app);
   add_rm_command(app);
   add_version_command(app);

@@ -1,9 +1,7 @@
 // `leat topic create`.
 #include <fmt/format.h>
 #include <grp.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <utility>
 
 #include "cli.hpp"
+#include "data_files.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "topic_facts.hpp"
@@ -320,13 +319,7 @@ void create(CreateArguments& arguments) {
       number_text(topic->max_record_size()));
   if (!info.durable) return;
   fmt::print("{} is kept in {}\n", what_is_kept(*info.durable), info.durable->directory);
-  struct statfs system {};
-  if (::statfs(info.durable->directory.c_str(), &system) == 0 &&
-      static_cast<std::uint32_t>(system.f_type) == TMPFS_MAGIC)
-    tell(fmt::format(
-        "note: {} is in memory (tmpfs): a restart of the machine takes it; name another "
-        "place with --data-dir",
-        info.durable->directory));
+  note_if_in_memory(info.durable->directory);
 }
 
 }  // namespace

@@ -13,7 +13,8 @@ import pytest
 
 COMMANDS = [["topic"], ["topic", "create"], ["topic", "list"], ["topic", "info"],
             ["topic", "set"], ["topic", "shrink"], ["topic", "delete"], ["ls"], ["rm"], ["top"], ["pub"],
-            ["sub"], ["group"], ["demo"], ["dump"], ["fsck"], ["doctor"], ["help"], ["version"], ["bench"]]
+            ["sub"], ["group"], ["demo"], ["dump"], ["fsck"], ["backup"], ["restore"], ["doctor"], ["help"],
+            ["version"], ["bench"]]
 NOBODY = 65534
 
 
@@ -71,8 +72,8 @@ def test_every_command_has_help_with_an_example(leat, command):
 
 def test_help_lists_all_commands(leat):
     text = leat("--help", check=True).stdout
-    for command in ("topic", "ls", "rm", "top", "pub", "sub", "group", "demo", "bench", "dump", "fsck", "doctor", "help",
-                    "version"):
+    for command in ("topic", "ls", "rm", "top", "pub", "sub", "group", "demo", "bench", "dump", "fsck", "backup",
+                    "restore", "doctor", "help", "version"):
         assert re.search(rf"^  {command} ", text, re.M)
 
 
