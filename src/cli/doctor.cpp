@@ -61,7 +61,7 @@ std::string to_json(const std::string& directory, const std::vector<Finding>& fi
   return Json{{"directory", directory}, {"ok", is_fine}, {"checks", checks}}.dump(2);
 }
 
-// Returns how many could not be removed.
+// Removes what belongs to nobody. Returns how much of it could not be removed.
 std::size_t clean(const std::string& directory, bool json) {
   std::size_t failed = 0;
   for (const Leftover& leftover : find_leftovers(directory)) {
@@ -80,9 +80,13 @@ std::size_t clean(const std::string& directory, bool json) {
 void doctor(bool json, bool is_cleaning) {
   const std::string directory = detail::directory_path({});
   refuse_system_directory(directory);
-  const std::size_t failed = is_cleaning ? clean(directory, json) : 0;
+  std::size_t failed = is_cleaning ? clean(directory, json) : 0;
+  if (is_cleaning) {
+    for (const std::string& data : data_directories(directory)) failed += clean(data, json);
+  }
   std::vector<Finding> findings = examine_machine(directory);
   for (Finding& finding : examine_topics(directory)) findings.push_back(std::move(finding));
+  for (Finding& finding : examine_data(directory)) findings.push_back(std::move(finding));
   const auto problems = std::count_if(findings.begin(), findings.end(), [](const Finding& finding) {
     return finding.severity == Severity::problem;
   });

@@ -5,6 +5,7 @@
 // Looks, and changes nothing.
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -32,6 +33,11 @@ std::vector<Finding> examine_machine(const std::string& directory);
 // Topics and leftovers in the directory; doctor_topics.cpp.
 std::vector<Finding> examine_topics(const std::string& directory);
 
+// Files of durable topics; doctor_data.cpp.
+std::vector<Finding> examine_data(const std::string& directory);
+// The directories that have them: the one that new topics use, and those of topics that are open.
+std::vector<std::string> data_directories(const std::string& directory);
+
 // What is in the directory and belongs to nobody any more.
 struct Leftover {
   std::string name;
@@ -39,5 +45,21 @@ struct Leftover {
   std::uint64_t bytes = 0;
 };
 std::vector<Leftover> find_leftovers(const std::string& directory);
+Finding leftovers_finding(const std::string& directory);
+
+// A file system.
+struct Kind {
+  std::string name;
+  bool is_memory = false;
+  bool is_shared_with_machines = false;  // This kernel does not see all locks and mappings.
+};
+Kind kind_of(const std::string& path);
+// The path, or the closest one above it that exists.
+std::string existing_part(const std::string& path);
+
+// Room that everything below a path takes.
+std::uint64_t bytes_of(const std::string& path);
+// "a, b, c and 4 more"
+std::string names_text(const std::vector<std::string>& names);
 
 }  // namespace leat::cli

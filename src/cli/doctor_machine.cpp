@@ -27,24 +27,6 @@
 #include "leat/topic.hpp"
 
 namespace leat::cli {
-namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
-
-std::string first_line(const std::string& path) {
-  std::ifstream file{path};
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// ---- Where topics live -------------------------------------------------------------------------
-
-struct Kind {
-  std::string name;
-  bool is_memory = false;
-  bool is_shared_with_machines = false;  // This kernel does not see all locks and mappings.
-};
 
 Kind kind_of(const std::string& path) {
   struct statfs status {};
@@ -68,7 +50,6 @@ Kind kind_of(const std::string& path) {
   }
 }
 
-// The directory, or the closest one above it that exists.
 std::string existing_part(const std::string& directory) {
   std::filesystem::path path{directory};
   std::error_code ignored;
@@ -78,6 +59,19 @@ std::string existing_part(const std::string& directory) {
   }
   return path.empty() ? "." : path.string();
 }
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1 << 20;
+
+std::string first_line(const std::string& path) {
+  std::ifstream file{path};
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
+
+// ---- Where topics live -------------------------------------------------------------------------
 
 Finding check_directory(const std::string& directory) {
   Finding finding{.name = "directory"};

@@ -17,11 +17,7 @@
 #include "tool/private_directory.hpp"
 
 namespace leat::cli {
-namespace {
 
-constexpr std::time_t kCreationSeconds = 60;  // Creating a topic never takes that long.
-
-// Room that a topic's files (or anything else below `path`) take.
 std::uint64_t bytes_of(const std::string& path) {
   std::uint64_t bytes = 0;
   std::error_code ignored;
@@ -32,6 +28,19 @@ std::uint64_t bytes_of(const std::string& path) {
   }
   return bytes;
 }
+
+std::string names_text(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
+    text += (i == 0 ? "" : ", ") + names[i];
+  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
+  return text;
+}
+
+namespace {
+
+constexpr std::time_t kCreationSeconds = 60;  // Creating a topic never takes that long.
 
 // Whether the process that made `+new-<pid>-<random>` has exited. In another PID namespace the number may be
 // a different process's, so the directory must also be old.
@@ -44,16 +53,6 @@ bool creator_has_gone(const std::string& path, std::string_view name) {
   if (::stat(path.c_str(), &status) != 0 || std::time(nullptr) - status.st_mtime < kCreationSeconds)
     return false;
   return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-}
-
-// "a, b, c and 4 more"
-std::string names_text(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 5;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i)
-    text += (i == 0 ? "" : ", ") + names[i];
-  if (names.size() > kShown) text += fmt::format(" and {} more", names.size() - kShown);
-  return text;
 }
 
 struct Topics {
@@ -132,29 +131,8 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
     topics.unused.push_back(name);
     topics.unused_bytes += bytes;
   }
-  look_at_groups(path, name, topics);
-}
-
-Finding leftovers_finding(const std::string& directory) {
-  Finding finding{.name = "leftovers"};
-  const std::vector<Leftover> leftovers = find_leftovers(directory);
-  std::vector<std::string> names;
-  std::uint64_t bytes = 0;
-  for (const Leftover& leftover : leftovers) {
-    names.push_back(fmt::format("{} ({})", leftover.name, leftover.what));
-    bytes += leftover.bytes;
-  }
-  finding.facts = {{"names", nlohmann::ordered_json::array()}, {"bytes", bytes}};
-  for (const Leftover& leftover : leftovers) finding.facts["names"].push_back(leftover.name);
-  if (leftovers.empty()) {
-    finding.found = "none";
-    return finding;
-  }
-  finding.severity = Severity::warning;
-  finding.found =
-      fmt::format("{} of {}: {}", leftovers.size(), size_text(bytes), names_text(names));
-  finding.advice = "remove them with: leat doctor --clean";
-  return finding;
+  // Opening a durable topic that nobody has open would recover and close it.
+  if (topic.durable() == nullptr || living != 0) look_at_groups(path, name, topics);
 }
 
 }  // namespace
@@ -177,6 +155,28 @@ std::vector<Leftover> find_leftovers(const std::string& directory) {
     if (what != nullptr) leftovers.push_back({name, what, bytes_of(path)});
   }
   return leftovers;
+}
+
+Finding leftovers_finding(const std::string& directory) {
+  Finding finding{.name = "leftovers"};
+  const std::vector<Leftover> leftovers = find_leftovers(directory);
+  std::vector<std::string> names;
+  std::uint64_t bytes = 0;
+  for (const Leftover& leftover : leftovers) {
+    names.push_back(fmt::format("{} ({})", leftover.name, leftover.what));
+    bytes += leftover.bytes;
+  }
+  finding.facts = {{"names", nlohmann::ordered_json::array()}, {"bytes", bytes}};
+  for (const Leftover& leftover : leftovers) finding.facts["names"].push_back(leftover.name);
+  if (leftovers.empty()) {
+    finding.found = "none";
+    return finding;
+  }
+  finding.severity = Severity::warning;
+  finding.found =
+      fmt::format("{} of {}: {}", leftovers.size(), size_text(bytes), names_text(names));
+  finding.advice = "remove them with: leat doctor --clean";
+  return finding;
 }
 
 std::vector<Finding> examine_topics(const std::string& directory) {

@@ -5,10 +5,14 @@ import os
 import subprocess
 import time
 
+import pytest
+
 from test_cli import NOBODY, info, one_line, run_as, wait_until
+from test_durable import create, data, failing_syncs, publish  # noqa: F401
+from test_store import flip, set_version
 
 CHECKS = {"directory", "memory", "huge pages", "locked memory", "cores", "locks", "kernel",
-          "RemoveIPC", "leftovers", "topics"}
+          "RemoveIPC", "leftovers", "topics", "data directory"}
 
 
 def examine(leat, *options, code=0):
@@ -154,3 +158,175 @@ def test_directory_that_cannot_be_written_needs_action(leat, as_root):
     done = run_as(leat, NOBODY, "doctor", directory="/root")
     assert done.returncode == 1
     assert "problem  directory      /root cannot be" in done.stdout
+
+
+# --- Files of durable topics ----------------------------------------------------------------------
+
+def hold(leat, name="orders"):
+    """A process that has the topic open."""
+    holder = leat.start("sub", name)
+    wait_until(lambda: info(leat, name)["participants"])
+    return holder
+
+
+def kill(process):
+    os.killpg(process.pid, 9)
+    process.wait()
+
+
+def test_sound_durable_topics_are_counted(leat, data):
+    check = examine(leat)["data directory"]
+    assert check["status"] == "ok" and "made when first used" in check["found"]
+    assert not data.exists()
+    create(leat)
+    publish(leat, ["one"])
+    checks = examine(leat)
+    status = os.statvfs(data)
+    facts = checks["data directory"]["facts"]
+    assert facts["path"] == str(data) and facts["size_bytes"] == status.f_blocks * status.f_frsize
+    assert checks["durable topics"]["facts"]["count"] == 1
+    assert checks["durable topics"]["facts"]["bytes"] >= 4096
+    (data / "of-another-program").mkdir()
+    (data / "file").touch()
+    holder = hold(leat)
+    checks = examine(leat)
+    assert set(checks) == CHECKS | {"durable topics"}
+    kill(holder)
+
+
+def test_files_in_memory_get_a_warning(leat):
+    create(leat)
+    check = examine(leat)["data directory"]
+    assert check["status"] == "warning" and check["facts"]["kind"] == "tmpfs"
+    assert "a restart of the machine takes every durable topic" in check["advice"]
+
+
+def test_little_room_for_files_gets_a_warning(leat, data, as_root):
+    data.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", data], check=True)
+    try:
+        check = examine(leat)["data directory"]
+        assert check["status"] == "warning" and "publishers get `no space`" in check["advice"]
+        create(leat, "orders", "--capacity", "64KiB", "--file-size", "256KiB")
+        assert leat("pub", "orders", input="\n".join("x" * 1000 for _ in range(5000)) + "\n").returncode == 6
+        check = examine(leat)["full disk"]
+        assert check["status"] == "warning" and f"orders ({data}/orders)" in check["found"]
+    finally:
+        subprocess.run(["umount", "-l", data], check=True)
+
+
+def test_topics_that_were_not_closed_are_named(leat, data):
+    create(leat)
+    create(leat, "closed")
+    holder = hold(leat)
+    assert "not closed" not in examine(leat)
+    kill(holder)
+    check = examine(leat)["not closed"]
+    assert check["status"] == "note" and check["facts"]["topics"] == ["orders"]
+    publish(leat, ["one"])
+    assert "not closed" not in examine(leat)
+
+
+def test_a_read_only_topic_needs_action(leat, data, failing_syncs):
+    create(leat, level="fsync")
+    holder = hold(leat)
+    failing_syncs.touch()
+    assert leat("pub", "orders", "x").returncode == 1
+    failing_syncs.unlink()
+    check = examine(leat, code=1)["read-only"]
+    assert check["status"] == "problem" and "orders" in check["found"]
+    assert "leat fsck --repair" in check["advice"]
+    kill(holder)
+    assert examine(leat, code=1)["read-only"]["facts"]["topics"] == ["orders"]
+    leat("fsck", "--repair", "orders", check=True)
+    assert "read-only" not in examine(leat)
+
+
+@pytest.mark.parametrize("name", ["manifest", "checkpoint"])
+def test_damaged_copies_are_named(leat, data, name):
+    create(leat)
+    publish(leat, ["one"])
+    file = data / "orders" / f"{name}-1"
+    flip(file, 40)
+    check = examine(leat)["damaged files"]
+    assert check["status"] == "warning" and check["facts"]["topics"] == [f"orders ({name}-1 is damaged)"]
+    file.unlink()
+    assert examine(leat)["damaged files"]["facts"]["topics"] == [f"orders ({name}-1 is missing)"]
+    (data / "orders" / f"{name}-0").unlink()
+    if name == "manifest":
+        check = examine(leat, code=1)["lost topics"]
+        assert check["status"] == "problem" and "backup" in check["advice"]
+    else:
+        check = examine(leat)["damaged files"]
+        leat("fsck", "--repair", "orders", check=True)
+        assert "damaged files" not in examine(leat)
+    assert check["facts"]["topics"] == [f"orders (both copies of the {name})"]
+
+
+def test_files_of_another_version_need_action(leat, data):
+    create(leat)
+    set_version(data / "orders" / "checkpoint-0", 2)
+    check = examine(leat, code=1)["newer files"]
+    assert check["status"] == "problem" and check["facts"]["topics"] == ["orders"]
+
+
+def test_topics_of_others_are_no_problem(leat, leat_dir, data, as_root):
+    create(leat, "secret")
+    create(leat, "half", "--mode", "0640")
+    for path in (*data.parents, data):
+        if str(path).startswith("/tmp/"):
+            path.chmod(0o755)
+    leat_dir.chmod(0o755)
+    done = run_as(leat, NOBODY, "doctor", "--json", directory=leat.directory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    checks = {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+    assert checks["no access"]["status"] == "note"
+    assert checks["no access"]["facts"]["topics"] == ["half", "secret"]
+    assert checks["data directory"]["status"] == "note"
+
+
+def test_what_recovery_cut_off_is_named(leat, data):
+    create(leat)
+    publish(leat, ["one"])
+    (data / "orders" / "cut-segment-0000-00000000000000000000-0000000001-128").write_bytes(b"x" * 5000)
+    check = examine(leat)["cut off"]
+    assert check["status"] == "note" and check["facts"]["topics"] == ["orders (1 file of 8 KiB)"]
+
+
+def test_leftovers_in_the_data_directory_are_removed_on_request_only(leat, data):
+    create(leat)
+    finished = subprocess.Popen(["true"])
+    finished.wait()
+    deleted = data / "+deleted-0123456789abcdef"
+    old = data / f"+new-{finished.pid}-0123456789abcdef"
+    young = data / f"+new-{finished.pid}-fedcba9876543210"
+    for path in (deleted, old, young):
+        path.mkdir()
+        (path / "segment-x").write_bytes(b"x" * 10_000)
+    os.utime(old, (time.time() - 3600,) * 2)
+    check = examine(leat)["data leftovers"]
+    assert check["status"] == "warning" and "--clean" in check["advice"]
+    assert set(check["facts"]["names"]) == {deleted.name, old.name}
+    leat("doctor", "--clean", check=True)
+    assert sorted(path.name for path in data.iterdir()) == sorted([young.name, "orders"])
+    assert "data leftovers" not in examine(leat)
+
+
+def test_memory_without_files_is_named(leat, data, tmp_path):
+    create(leat)
+    holder = hold(leat)
+    kill(holder)
+    assert "stray memory" not in examine(leat)
+    (data / "orders").rename(data / "moved")
+    check = examine(leat)["stray memory"]
+    assert check["status"] == "warning" and check["facts"]["topics"] == [f"orders ({data}/orders)"]
+
+
+def test_files_of_open_topics_are_looked_at_wherever_they_are(leat, data, tmp_path):
+    other = tmp_path / "other"
+    leat("topic", "create", "t", "--durable", "os", "--data-dir", other, check=True)
+    holder = leat.start("sub", "t", "--data-dir", other)
+    wait_until(lambda: (leat.directory / "t").exists() and info(leat, "t")["participants"])
+    flip(other / "t" / "manifest-0", 40)
+    assert examine(leat)["damaged files"]["facts"]["topics"] == ["t (manifest-0 is damaged)"]
+    kill(holder)
