@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <system_error>
 
@@ -17,6 +18,7 @@
 #include "leat/log/committed_prefix.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/durable_wait.hpp"
+#include "stop_on_signal.hpp"
 
 namespace leat::cli {
 namespace {
@@ -28,7 +30,7 @@ struct BackupArguments {
 };
 
 // Everything that was claimed so far, so that the backup has it. Says what keeps it from being there.
-void wait_for_disk(const std::string& name) {
+void wait_for_disk(const std::string& name, const std::stop_token& stop) {
   constexpr std::chrono::seconds kPatience{10};
   auto directory = detail::open_directory({}, false);
   if (!directory) fail(directory.error(), name);
@@ -39,7 +41,7 @@ void wait_for_disk(const std::string& name) {
   for (std::uint32_t i = 0; i < (*topic)->geometry().partition_count; ++i) {
     const std::uint64_t end = detail::end_of_claims(**topic, i);
     detail::request_sync(**topic, i, end);
-    const Error missing = detail::await_durable(**topic, i, end, deadline, nullptr);
+    const Error missing = detail::await_durable(**topic, i, end, deadline, &stop);
     if (missing.code != Errc::ok) error = missing;
   }
   const std::string reason =
@@ -47,7 +49,7 @@ void wait_for_disk(const std::string& name) {
   if (error.code == Errc::io_error)
     tell(fmt::format("warning: topic '{}' is read-only{}: the backup has what its disk has", name,
                      reason));
-  if (error.code == Errc::not_durable)
+  if (error.code == Errc::not_durable && !stop.stop_requested())
     tell(fmt::format("warning: the backup lacks what the disk did not take within {} s{}",
                      kPatience.count(), reason));
 }
@@ -95,6 +97,7 @@ void back_up(const BackupArguments& arguments) {
   check_topic_name(name);
   const Target target = target_of(arguments.directory);
   usable_directory(Missing::fails_if_named);
+  const StopOnSignal signals;
   auto topic = Topic::open(name);
   if (!topic) fail(topic.error(), name);
   const TopicInfo info = topic->info();
@@ -116,10 +119,12 @@ void back_up(const BackupArguments& arguments) {
     throw Failure{kExitUsage, fmt::format("{} has the files of topic '{}' itself: name another "
                                           "place",
                                           target.parent, name)};
-  wait_for_disk(name);
-  auto copied = detail::copy_store(
-      detail::Disk::system(), files.directory.get(), manifest_of(files),
-      {.may_link = !arguments.copies, .is_open = true}, parent->get(), target.name);
+  wait_for_disk(name, signals.token());
+  const detail::CopyOptions options{
+      .may_link = !arguments.copies, .is_open = true, .stop = signals.token()};
+  auto copied = detail::copy_store(detail::Disk::system(), files.directory.get(),
+                                   manifest_of(files), options, parent->get(), target.name);
+  if (!copied && copied.error() == Errc::stopped) throw signals.failure("no backup was made");
   if (!copied) fail_to_back_up(copied.error(), name, target);
   fmt::print("backed up topic '{}' to {}/{}: {}\n", name, target.parent, target.name,
              describe(*copied));

@@ -13,6 +13,7 @@
 #include "leat/log/directory.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "leat/store/backup.hpp"
+#include "stop_on_signal.hpp"
 
 namespace leat::cli {
 namespace {
@@ -106,8 +107,10 @@ void restore(const RestoreArguments& arguments) {
     throw Failure{exit_code_for(data.error().code),
                   fmt::format("cannot open {}: {}", data_path, describe(data.error()))};
   // Copies all of it: the topic goes on in its last file, and recovery may cut others.
-  auto copied = detail::copy_store(detail::Disk::system(), from.directory.get(), manifest, {},
-                                   data->get(), from.topic);
+  const StopOnSignal signals;
+  auto copied = detail::copy_store(detail::Disk::system(), from.directory.get(), manifest,
+                                   {.stop = signals.token()}, data->get(), from.topic);
+  if (!copied && copied.error() == Errc::stopped) throw signals.failure("nothing was restored");
   if (!copied) fail_to_restore(copied.error(), from, data_path);
   fmt::print("restored topic '{}' from {}: {}\neverything is kept in {}/{}\n", from.topic,
              from.path, describe(*copied), data_path, from.topic);
@@ -124,7 +127,7 @@ void add_restore_command(CLI::App& app) {
   command
       ->add_option("--name", arguments->name,
                    "Of the topic; else the last part of the directory's path")
-      ->type_name("TOPIC");
+      ->type_name("NAME");
   command->footer(
       "Example:\n  leat restore /var/backups/orders\n"
       "  leat restore /var/backups/orders --name orders-before");

@@ -204,6 +204,32 @@ def test_killed_backups_leave_the_topic_whole(leat, data, backups):
         leat("fsck", path.name, "--data-dir", backups, check=True)
 
 
+def test_interrupted_commands_leave_nothing(leat, data, backups):
+    create(leat, "orders", *SMALL_FILES)
+    publish(leat, [line * 20 for line in LINES])
+    leat("backup", "orders", backups / "orders", check=True)
+    interrupted = 0
+    for i in range(20):
+        for arguments, made in ((["backup", "orders", backups / "x", "--copy"], backups / "x"),
+                                (["restore", backups / "orders", "--name", "x"], data / "x")):
+            process = leat.start(*arguments)
+            time.sleep(random.uniform(0, 0.1))
+            process.send_signal(signal.SIGINT)
+            error = process.communicate(timeout=60)[1]
+            if made.exists():
+                assert process.returncode == 0
+                shutil.rmtree(made)
+            elif process.returncode == 130:
+                assert error.startswith("leat: stopped by SIGINT; no") and error.count("\n") == 1
+                interrupted += 1
+            else:
+                assert process.returncode == -signal.SIGINT and error == ""  # Nothing was begun.
+    assert interrupted > 0
+    assert [path.name for path in backups.iterdir()] == ["orders"]
+    assert [path.name for path in data.iterdir()] == ["orders"]
+    leat("fsck", "orders", check=True)
+
+
 def test_a_topic_that_is_deleted_meanwhile_gets_one_line(leat, data, backups):
     for i in range(10):
         create(leat, "orders", *SMALL_FILES)
@@ -236,6 +262,21 @@ def test_a_read_only_topic_is_backed_up_as_far_as_its_disk_has_it(leat, data, ba
     assert all_lines(leat, "again")[0] == "safe"
     leat("pub", "again", "writable", check=True)
     kill(holder)
+
+
+def test_a_full_disk_of_the_topic_gets_a_warning(leat, data, backups, as_root):
+    data.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", data], check=True)
+    try:
+        create(leat, "orders", "--capacity", "64KiB", "--file-size", "256KiB")
+        assert leat("pub", "orders", input="\n".join("x" * 1000 for _ in range(5000)) + "\n").returncode == 6
+        done = leat("backup", "orders", backups / "orders", check=True)
+        assert done.stderr == ("leat: warning: the backup lacks what the disk did not take within 10 s "
+                               "(No space left on device)\n")
+    finally:
+        subprocess.run(["umount", "-l", data], check=True)
+    leat("restore", backups / "orders", "--name", "again", check=True)
+    assert 2000 < len(all_lines(leat, "again")) < 3200
 
 
 def test_damage_is_kept_and_named(leat, data, backups):
@@ -351,6 +392,24 @@ def test_a_full_disk_gets_one_line_and_leaves_nothing(leat, data, backups, as_ro
     finally:
         subprocess.run(["umount", small], check=True)
     leat("fsck", "orders", check=True)
+
+
+def test_a_file_system_that_has_neither_links_nor_renames_without_replacing(leat, data, backups, tmp_path):
+    """As NFS, or a FAT file system: what the library calls there fails."""
+    source = tmp_path / "poor.c"
+    source.write_text("""#include <errno.h>
+int renameat2(int d, const char* from, int e, const char* to, unsigned flags) { errno = EINVAL; return -1; }
+int linkat(int d, const char* from, int e, const char* to, int flags) { errno = EPERM; return -1; }
+""")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "poor.so", source], check=True)
+    create(leat, "orders", *SMALL_FILES)
+    publish(leat, LINES)
+    leat.environment["LD_PRELOAD"] = str(tmp_path / "poor.so")
+    done = leat("backup", "orders", backups / "orders", check=True)
+    assert "linked" not in done.stdout
+    one_line(leat("backup", "orders", backups / "orders"), 3, "exists already")
+    leat("restore", backups / "orders", "--name", "again", check=True)
+    assert all_lines(leat, "again") == LINES
 
 
 def test_mode_comes_back_and_strangers_are_refused(leat, leat_dir, data, backups, as_root):

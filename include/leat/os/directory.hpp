@@ -90,8 +90,11 @@ inline std::uint64_t disk_bytes_at(int directory, const char* name) noexcept {
 
 // Returns `exists` if the new name is taken.
 inline Result<void> rename_at(int directory, const char* from, const char* to) noexcept {
-  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) != 0)
-    return last_system_error();
+  if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return {};
+  // NFS and some others, where backups may be, cannot tell: the name could be taken in between.
+  if (errno != EINVAL) return last_system_error();
+  if (has_name(directory, to)) return Errc::exists;
+  if (::renameat(directory, from, directory, to) != 0) return last_system_error();
   return {};
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ namespace leat::inline v0::detail {
 struct CopyOptions {
   bool may_link = false;  // Full files get a second name instead of a copy, where that is possible.
   bool is_open = false;   // The topic is in use: it was recovered, and others may write to it.
+  std::stop_token stop{};  // Looked at before each file.
 };
 
 struct CopiedStore {
@@ -36,9 +38,8 @@ struct CopiedStore {
 class StoreCopy {
  public:
   // `manifest` is that of both directories.
-  StoreCopy(Disk& disk, int from, int to, const Manifest& manifest,
-            const CopyOptions& options) noexcept
-      : disk_{disk}, from_{from}, to_{to}, manifest_{manifest}, options_{options} {}
+  StoreCopy(Disk& disk, int from, int to, const Manifest& manifest, CopyOptions options) noexcept
+      : disk_{disk}, from_{from}, to_{to}, manifest_{manifest}, options_{std::move(options)} {}
 
   Result<CopiedStore> run() {
     auto path = path_of(from_);
@@ -113,6 +114,7 @@ class StoreCopy {
     const auto& live = files.live;
     bool has_last = false;
     for (std::size_t i = live.size(); i-- > 0;) {
+      if (options_.stop.stop_requested()) return Errc::stopped;
       // Nobody writes to a file that the same keeper has ended. The last one must be the copy's own.
       const bool is_ended = has_last && live[i].generation == live[i + 1].generation;
       if (is_ended && link(live[i])) continue;
@@ -276,6 +278,7 @@ class StoreCopy {
 //   exists   the name is taken
 //   deleted  the topic was deleted meanwhile
 //   busy     files are deleted faster than they can be copied
+//   stopped  as options.stop requested
 inline Result<CopiedStore> copy_store(Disk& disk, int from, Manifest manifest,
                                       const CopyOptions& options, int parent,
                                       const std::string& name) {

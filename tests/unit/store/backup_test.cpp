@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -78,8 +80,8 @@ class Backup : public ::testing::Test {
   TestStore store_;
 };
 
-constexpr detail::CopyOptions kLinked{.may_link = true, .is_open = true};
-constexpr detail::CopyOptions kCopied{.may_link = false, .is_open = true};
+const detail::CopyOptions kLinked{.may_link = true, .is_open = true};
+const detail::CopyOptions kCopied{.may_link = false, .is_open = true};
 
 TEST_F(Backup, OfATopicInUseEndsBehindItsLastWholeFrame) {
   auto writer = store_.writer();
@@ -130,7 +132,6 @@ TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   follower.begin(stopped.generation() + 1, 2, 2, false);
   append(follower, 3);
   append(stopped, 1);
-  PlacedFiles extras{{}};
   for (const char* name : {"cut-segment-x", "spare-1-0", "group-0-0", "notes"}) {
     std::ofstream{store_.topic_path() + '/' + name} << name;
   }
@@ -148,7 +149,7 @@ TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   EXPECT_EQ(manifest->topic.salt, store_.manifest.topic.salt);
 }
 
-TEST_F(Backup, OfanEmptyTopicIsEmpty) {
+TEST_F(Backup, OfAnEmptyTopicIsEmpty) {
   store_.recover();
   auto copied = copy(kLinked);
   ASSERT_TRUE(copied) << describe(copied.error());
@@ -255,6 +256,20 @@ TEST_F(Backup, AFileThatIsJustBeingMadeIsLeftOut) {
   EXPECT_EQ(end_of_copy().next_offset, 3U);
 }
 
+// A follower has made its file and written nothing, and the keeper that it follows goes on.
+TEST_F(Backup, HasNothingBehindTheBeginOfAFileThatIsLeftOut) {
+  auto stopped = store_.writer();
+  append(stopped, 2);
+  const detail::SegmentName next{0, 2, stopped.generation() + 1};
+  std::ofstream{store_.topic_path() + '/' + next.text()} << std::string(4096, '\0');
+  append(stopped, 2);
+  for (const auto& options : {kLinked, kCopied}) {
+    std::filesystem::remove_all(copy_path());
+    ASSERT_TRUE(copy(options));
+    EXPECT_EQ(read_copy(), numbers(0, 2));
+  }
+}
+
 // Calls a function before each link, and each time a segment file is opened.
 class InterruptedDisk : public detail::Disk {
  public:
@@ -329,6 +344,49 @@ TEST_F(Backup, WhileRetentionTakesFilesHasAllBehindSomeOffset) {
       EXPECT_TRUE(report && !report->is_damaged() && report->was_closed);
     }
   }
+}
+
+// A keeper is stopped and followed while its file is copied, and goes on writing. What it writes then does
+// not count, and is not in the copy, whenever that happens.
+TEST_F(Backup, HasNothingOfAKeeperThatIsFollowedMeanwhile) {
+  for (const auto& options : {kLinked, kCopied}) {
+    for (int moment = 0; moment < 6; ++moment) {
+      TestStore store;
+      auto stopped = store.writer();
+      for (std::uint64_t i = 0; i < 4; ++i) store.append(stopped, record_at(i));
+      detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
+      InterruptedDisk disk;
+      disk.interrupt = [&](int call) {
+        if (call != moment) return;
+        follower.begin(stopped.generation() + 1, 4, 4, false);
+        store.append(follower, record_at(4));
+        LogBytes late{kBackupKey, 100 + 2000 * 4, 4};
+        store.append(stopped, late.record("late"));
+        store.append(follower, record_at(5));
+      };
+      auto copied = detail::copy_store(disk, store.directory(), store.manifest, options,
+                                       store.data.get(), "copy");
+      ASSERT_TRUE(copied) << describe(copied.error());
+      auto directory = detail::open_directory_at(store.data.get(), "copy");
+      const Lines lines =
+          shortened(read_store(detail::Disk::system(), directory->get(), store.manifest));
+      EXPECT_TRUE(lines == numbers(0, 4) || lines == numbers(0, 6))
+          << moment << ": " << ::testing::PrintToString(lines);
+    }
+  }
+}
+
+TEST_F(Backup, StoppedLeavesNothing) {
+  auto writer = store_.writer();
+  append(writer, 8);
+  std::stop_source stop;
+  InterruptedDisk disk;
+  disk.interrupt = [&](int call) {
+    if (call == 3) stop.request_stop();
+  };
+  auto copied = copy({.is_open = true, .stop = stop.get_token()}, "copy", disk);
+  EXPECT_EQ(copied.error(), Errc::stopped);
+  EXPECT_EQ(names_in_data(), (Lines{"t"}));
 }
 
 TEST_F(Backup, ATopicThatIsDeletedMeanwhileLeavesNothing) {
