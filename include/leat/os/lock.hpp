@@ -60,4 +60,14 @@ inline bool byte_is_locked(int fd, std::int64_t offset) noexcept {
 #endif
 }
 
+// Whether another description holds any of `count` bytes.
+inline bool range_is_locked(int fd, std::int64_t offset, std::int64_t count) noexcept {
+  struct flock lock {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = offset;
+  lock.l_len = count;
+  return ::fcntl(fd, F_OFD_GETLK, &lock) != 0 || lock.l_type != F_UNLCK;
+}
+
 }  // namespace leat::inline v0::detail

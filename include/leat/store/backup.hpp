@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "leat/format/group_layout.hpp"
+#include "leat/store/data_lock.hpp"
 #include "leat/store/store.hpp"
 
 namespace leat::inline v0::detail {
@@ -115,15 +116,24 @@ class StoreCopy {
     bool has_last = false;
     for (std::size_t i = live.size(); i-- > 0;) {
       if (options_.stop.stop_requested()) return Errc::stopped;
-      // Nobody writes to a file that the same keeper has ended. The last one must be the copy's own.
-      const bool is_ended = has_last && live[i].generation == live[i + 1].generation;
-      if (is_ended && link(live[i])) continue;
+      // The last one must be the copy's own.
+      if (has_last && is_ended(live[i], live[i + 1]) && link(live[i])) continue;
       auto taken = copy_file(live[i], files.limit(i), checkpoint, !has_last);
       if (!taken) return taken.error();
       if (*taken == Taken::is_gone) return has_last;
       has_last = has_last || *taken == Taken::yes;
     }
     return true;
+  }
+
+  // Whether nobody writes to a file any more: the keeper that made the next one has ended it, or none
+  // lives that may have gone on in it before that one.
+  bool is_ended(const SegmentName& name, const SegmentName& next) {
+    if (name.generation == next.generation) return true;
+    auto lock = disk_.open(from_, kDataLock, O_RDONLY, 0);
+    const auto first = static_cast<std::int64_t>(name.generation);
+    const auto count = static_cast<std::int64_t>(next.generation - name.generation);
+    return lock && !range_is_locked(lock->get(), kKeeperLock + first, count);
   }
 
   bool link(const SegmentName& name) {

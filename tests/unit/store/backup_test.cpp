@@ -121,6 +121,31 @@ TEST_F(Backup, OnlyFullFilesAreLinked) {
   EXPECT_EQ(read_copy("other"), numbers(0, 8));
 }
 
+// Those of a keeper that was followed only when it has gone: while it lives it may write to its last one.
+TEST_F(Backup, TheFileOfAKeeperThatLivesIsNotLinked) {
+  auto first = store_.writer();
+  append(first, 5);
+  detail::SegmentWriter follower{store_.disk, store_.directory(), store_.manifest.topic, 0};
+  follower.begin(first.generation() + 3, 5, 5, false);
+  append(follower, 4);
+  const auto linked = [&](const char* name) {
+    auto copied = copy(kLinked, name);
+    EXPECT_TRUE(copied && copied->files == 4 && read_copy(name) == numbers(0, 9));
+    return copied ? copied->linked : 0;
+  };
+  EXPECT_EQ(linked("a"), 3U);
+  for (const std::uint64_t office : {0U, 2U}) {
+    auto lock = detail::open_data_lock(store_.directory());
+    ASSERT_TRUE(lock->try_lock(detail::kKeeperLock +
+                               static_cast<std::int64_t>(first.generation() + office)));
+    EXPECT_EQ(linked(office == 0 ? "b" : "c"), 2U);
+  }
+  auto lock = detail::open_data_lock(store_.directory());
+  ASSERT_TRUE(
+      lock->try_lock(detail::kKeeperLock + static_cast<std::int64_t>(follower.generation())));
+  EXPECT_EQ(linked("d"), 3U);
+}
+
 TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   store_.manifest.window.key = 77;
   store_.manifest.window_directory = "/somewhere";
@@ -353,6 +378,9 @@ TEST_F(Backup, HasNothingOfAKeeperThatIsFollowedMeanwhile) {
     for (int moment = 0; moment < 6; ++moment) {
       TestStore store;
       auto stopped = store.writer();
+      auto lock = detail::open_data_lock(store.directory());
+      ASSERT_TRUE(
+          lock->try_lock(detail::kKeeperLock + static_cast<std::int64_t>(stopped.generation())));
       for (std::uint64_t i = 0; i < 4; ++i) store.append(stopped, record_at(i));
       detail::SegmentWriter follower{store.disk, store.directory(), store.manifest.topic, 0};
       InterruptedDisk disk;
