@@ -208,13 +208,15 @@ def test_killed_backups_leave_the_topic_whole(leat, data, backups):
 def test_interrupted_commands_leave_nothing(leat, data, backups):
     create(leat, "orders", *SMALL_FILES)
     publish(leat, [line * 20 for line in LINES])
-    leat("backup", "orders", backups / "orders", check=True)
+    begin = time.monotonic()
+    leat("backup", "orders", backups / "orders", "--copy", check=True)
+    seconds = time.monotonic() - begin
     interrupted = 0
     for i in range(20):
         for arguments, made in ((["backup", "orders", backups / "x", "--copy"], backups / "x"),
                                 (["restore", backups / "orders", "--name", "x"], data / "x")):
             process = leat.start(*arguments)
-            time.sleep(random.uniform(0, 0.1))
+            time.sleep(random.uniform(0, seconds))
             process.send_signal(signal.SIGINT)
             error = process.communicate(timeout=60)[1]
             if made.exists():
