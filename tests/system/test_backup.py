@@ -106,7 +106,7 @@ def test_a_backup_of_a_topic_in_use_has_all_up_to_some_offset(leat, data, backup
         found = records(leat, target.name)
         first = found[0][1]
         assert found == [(0, first + i, str(first + i)) for i in range(len(found))]
-        assert len(found) > 1000 and found[-1][1] >= before - 1
+        assert found[-1][1] >= before - 1
         leat("pub", target.name, "next", check=True)
         assert records(leat, target.name)[-1] == (0, first + len(found), "next")
 

@@ -113,17 +113,35 @@ class StoreCopy {
   // False if not even the last one is there any more.
   Result<bool> copy_files(const SegmentList& files, const CheckpointPartition& checkpoint) {
     const auto& live = files.live;
+    const std::size_t begin = link_all(live);
     bool has_last = false;
-    for (std::size_t i = live.size(); i-- > 0;) {
+    for (std::size_t i = live.size(); i-- > begin;) {
       if (options_.stop.stop_requested()) return Errc::stopped;
       // The last one must be the copy's own.
-      if (has_last && is_ended(live[i], live[i + 1]) && link(live[i])) continue;
-      auto taken = copy_file(live[i], files.limit(i), checkpoint, !has_last);
+      const bool is_linked = linked_.contains(live[i].text());
+      if (is_linked && has_last && is_ended(live[i], live[i + 1])) continue;
+      linked_.erase(live[i].text());
+      auto taken = copy_file(live[i], files.limit(i), checkpoint, !has_last, is_linked);
       if (!taken) return taken.error();
       if (*taken == Taken::is_gone) return has_last;
       has_last = has_last || *taken == Taken::yes;
     }
-    return true;
+    return has_last || begin == 0;
+  }
+
+  // Gives files a second name, also those that are copied later: so they are not used again, however
+  // long that takes. Returns which is the oldest that was not deleted yet.
+  std::size_t link_all(const std::vector<SegmentName>& live) {
+    for (std::size_t i = options_.may_link ? live.size() : 0; i-- > 0;) {
+      const std::string text = live[i].text();
+      if (auto linked = disk_.link(from_, text.c_str(), to_, text.c_str())) {
+        LEAT_CRASH_POINT("copy:file_linked");
+        linked_.insert(text);
+      } else if (linked.error() == Errc::not_found) {
+        return i + 1;
+      }
+    }
+    return 0;
   }
 
   // Whether nobody writes to a file any more: the keeper that made the next one has ended it, or none
@@ -136,32 +154,25 @@ class StoreCopy {
     return lock && !range_is_locked(lock->get(), kKeeperLock + first, count);
   }
 
-  bool link(const SegmentName& name) {
-    const std::string text = name.text();
-    if (!options_.may_link || !disk_.link(from_, text.c_str(), to_, text.c_str())) return false;
-    LEAT_CRASH_POINT("copy:file_linked");
-    linked_.insert(text);
-    return true;
-  }
-
-  // Copies a file up to the end of its last whole frame that counts.
+  // Copies a file up to the end of its last whole frame that counts. `is_linked`: it has a second name,
+  // in the place of the copy.
   Result<Taken> copy_file(const SegmentName& name, std::uint64_t limit,
-                          const CheckpointPartition& checkpoint, bool is_last) {
+                          const CheckpointPartition& checkpoint, bool is_last, bool is_linked) {
     const std::string text = name.text();
-    auto reader = SegmentReader::open(disk_, from_, name, manifest_.topic.salt);
+    auto reader = SegmentReader::open(disk_, is_linked ? to_ : from_, name, manifest_.topic.salt);
     if (!reader && reader.error() == Errc::not_found) return Taken::is_gone;
     if (!reader) return reader.error();
     auto header = reader->header();
     if (!header) return header.error();
-    // A second name keeps it from being used again, if retention takes it now.
-    const bool is_held =
-        options_.may_link && disk_.link(from_, text.c_str(), to_, kHeld).has_value();
+    if (is_linked) {
+      if (auto moved = disk_.rename(to_, text.c_str(), kHeld); !moved) return moved.error();
+    }
     auto end = end_of_frames(*reader, limit, checkpoint);
     const bool is_unwritten = end && *end == 0 && is_last && !*header;
     auto done = end ? Result<void>{} : Result<void>{end.error()};
     if (done && !is_unwritten)
       done = copy_bytes(reader->file(), std::max<std::uint64_t>(*end, sizeof(SegmentHeader)), text);
-    if (is_held) {
+    if (is_linked) {
       if (auto gone = disk_.delete_file(to_, kHeld); !gone) return gone.error();
     } else {
       auto is_there = is_still_there(text, reader->file());
