@@ -180,8 +180,13 @@ inline Result<void> delete_store(int data_directory, const std::string& name) {
   }
 }
 
-// Deletes the data directory with this path.
-inline Result<void> delete_files(const std::string& path) {
+// Deletes the data directory of a topic, given its window; unless that belongs to another window by now.
+inline Result<void> delete_files_of(const SharedTopic& topic) {
+  const std::string& path = topic.durable()->data_path();
+  if (auto directory = open_directory_path(path, false, false)) {
+    auto manifest = load_manifest(Disk::system(), directory->get());
+    if (manifest && manifest->window.key != topic.geometry().key) return {};
+  }
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0) return Errc::invalid_argument;
   auto parent = open_directory_path(path.substr(0, slash), false, false);

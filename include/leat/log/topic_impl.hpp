@@ -449,7 +449,7 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   topic->announce_deletion();
   LEAT_CRASH_POINT("delete:announced");
   if (topic->durable() != nullptr) {
-    if (auto done = detail::delete_files(topic->durable()->data_path()); !done) return done;
+    if (auto done = detail::delete_files_of(*topic); !done) return done;
   }
   return detail::finish_deletion(*directory, name);
 }

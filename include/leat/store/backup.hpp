@@ -15,7 +15,6 @@
 #include <utility>
 #include <vector>
 
-#include "leat/format/group_layout.hpp"
 #include "leat/store/data_lock.hpp"
 #include "leat/store/store.hpp"
 
@@ -76,17 +75,34 @@ class StoreCopy {
     }
   }
 
+  // Files of groups are replaced in place: one that was being written is copied again.
   Result<void> copy_groups() {
-    auto names = names_in(from_);
-    if (!names) return names.error();
-    for (const std::string& name : *names) {
-      if (!name.starts_with(kGroupPrefix)) continue;
-      auto file = disk_.open(from_, name.c_str(), O_RDONLY, 0);
-      if (!file && file.error() == Errc::not_found) continue;
-      if (!file) return file.error();
-      if (auto copied = copy_bytes(file->get(), ~std::uint64_t{0}, name); !copied) return copied;
+    for (int attempt = 1;; ++attempt) {
+      std::vector<std::string> copies;
+      auto names = names_in(from_);
+      if (!names) return names.error();
+      for (std::string& name : *names) {
+        if (!SavedGroupFile::parse(name)) continue;
+        auto file = disk_.open(from_, name.c_str(), O_RDONLY, 0);
+        if (!file && file.error() == Errc::not_found) continue;
+        if (!file) return file.error();
+        auto copied = copy_bytes(file->get(), ~std::uint64_t{0}, name);
+        if (!copied) return copied;
+        copies.push_back(std::move(name));
+      }
+      auto is_whole = has_whole_groups(to_);
+      if (!is_whole) return is_whole.error();
+      auto was_whole = has_whole_groups(from_);
+      if (!was_whole) return was_whole.error();
+      if (*is_whole || !*was_whole || attempt == kAttempts) return {};
+      for (const std::string& name : copies) (void)disk_.delete_file(to_, name.c_str());
     }
-    return {};
+  }
+  Result<bool> has_whole_groups(int directory) {
+    auto groups = load_groups(disk_, directory, manifest_.topic.partition_count);
+    if (!groups) return groups.error();
+    return std::all_of(groups->begin(), groups->end(),
+                       [](const StoredGroup& one) { return one.damaged.empty(); });
   }
 
   Result<void> copy_partition(std::uint32_t partition, const CheckpointPartition& checkpoint) {

@@ -364,6 +364,32 @@ TEST_F(Durable, PublishersAreToldOfADeletionWhateverTheKeeperDoes) {
   EXPECT_TRUE(std::filesystem::is_empty(data()));
 }
 
+// What an earlier run left in another directory is not the topic.
+TEST_F(Durable, DeletingAnOldWindowLeavesTheFilesAlone) {
+  const std::string other = temp_.path() + "/other";
+  std::filesystem::create_directories(other);
+  Child dies{[&]() -> int {
+    publish(must_create(), 0, 10);
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    publish(*topic, 10, 20);
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  dies.wait();
+  std::filesystem::copy(topics() + "/d", other + "/d", std::filesystem::copy_options::recursive);
+  std::filesystem::remove_all(topics() + "/d");
+  {
+    auto topic = open();
+    ASSERT_TRUE(topic) << describe(topic.error());
+    EXPECT_TRUE(Topic::delete_topic("d", {.directory = other, .data_directory = data()}));
+    EXPECT_FALSE(std::filesystem::exists(other + "/d"));
+    EXPECT_GT(segment_files(), 0U);
+    EXPECT_TRUE(topic->publisher()->publish("x"));
+  }
+  EXPECT_TRUE(open());
+}
+
 TEST_F(Durable, ASecondDirectoryOfTopicsIsBusy) {
   const Topic topic = must_create();
   const std::string other = temp_.path() + "/other";

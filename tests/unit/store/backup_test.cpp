@@ -157,7 +157,7 @@ TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   follower.begin(stopped.generation() + 1, 2, 2, false);
   append(follower, 3);
   append(stopped, 1);
-  for (const char* name : {"cut-segment-x", "spare-1-0", "group-0-0", "notes"}) {
+  for (const char* name : {"cut-segment-x", "spare-1-0", "group-0000000000000001", "notes"}) {
     std::ofstream{store_.topic_path() + '/' + name} << name;
   }
   auto copied = copy(kLinked);
@@ -165,7 +165,7 @@ TEST_F(Backup, HasNoWindowAndOnlyTheFilesThatCount) {
   EXPECT_EQ(read_copy(), numbers(0, 5));
   const StoreFiles files = read_files(copy_path());
   EXPECT_EQ(segments_of(files).size(), 2U);
-  EXPECT_EQ(files.at("group-0-0"), "group-0-0");
+  EXPECT_EQ(files.at("group-0000000000000001"), "group-0000000000000001");
   EXPECT_EQ(files.size(), 2U + 1 + 5);  // lock, manifest, checkpoint
   auto directory = detail::open_directory_at(store_.data.get(), "copy");
   auto manifest = detail::load_manifest(store_.disk, directory->get());
