@@ -121,10 +121,7 @@ inline Result<void> fill_group_file(int fd, const GroupGeometry& geometry, const
   for (const CursorValue& value : cursors) {
     store_relaxed<Why::published_later>(cursor->place, value.place);
     store_relaxed<Why::published_later>(cursor->record, value.record);
-    // Nothing may be claimed before the keeper has saved more.
-    if (saved != nullptr)
-      store_relaxed<Why::published_later>(cursor->limit.value, value.position());
-    ++cursor;
+    ++cursor;  // Its limit is 0: nothing may be handed out before the keeper has saved more.
   }
   if (saved == nullptr) return {};
   store_relaxed<Why::published_later>(header.saved_id, saved->facts.id);

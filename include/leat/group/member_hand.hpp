@@ -162,6 +162,13 @@ inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counte
     return Got::none;
   }
   if (partition >= geometry().partition_count) return fail(Errc::corrupt);
+  if (!place_.may_hand_out(partition, offset)) [[unlikely]] {
+    // The topic is just being closed: what is saved then may say that nobody had this record.
+    holds_.put_back(ref, state, !is_dead_letter);
+    announce_returned(shared(), group());
+    holds_.lose(ref);
+    return Got::none;
+  }
   delivery.state_ = state;
   delivery.position_ = offset;
   delivery.hold_ = ref.word();

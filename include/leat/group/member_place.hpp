@@ -40,6 +40,17 @@ struct MemberPlace {
   // Whether walked memory must be pinned; see SegmentPins.
   bool must_pin = (by_key || topic.geometry().grows()) && topic.durable() == nullptr;
 
+  // Of a durable topic, at most once: nothing is handed out before the keeper has saved where it ends.
+  bool waits_for_saves = group.geometry().at_most_once() && topic.durable() != nullptr;
+
+  // Whether this record may be handed out.
+  bool may_hand_out(std::uint32_t partition, std::uint64_t offset) const noexcept {
+    if (!waits_for_saves) return true;
+    if (partition >= geometry().partition_count) return false;
+    // [keeper] The saved group begins there. [sync] seq_cst: read after the record is this member's.
+    return offset < load_seq_cst<Edge::sync>(group.cursor(partition).limit.value);
+  }
+
   const GroupGeometry& geometry() const noexcept { return group.geometry(); }
   GroupSeat& own_seat() const noexcept { return group.seat(seat); }
   // Where its readers of a durable topic's partition belong.

@@ -13,6 +13,7 @@
 
 #include "leat/group/lease.hpp"
 #include "leat/group/ready_records.hpp"
+#include "leat/log/durable_wait.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -124,6 +125,7 @@ inline void Redelivery::find_and_take(std::size_t want, std::size_t room,
 // Returns when the next delayed record becomes visible; 0 if there is none.
 inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after) noexcept {
   std::int64_t next_visible = 0;
+  bool waits = false;  // At most once: for the keeper.
   const std::int64_t now = now_ns();
   found_.clear();
   waiting_ = found_count_ = 0;
@@ -139,12 +141,24 @@ inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after)
             return;
           }
         }
+        const std::uint64_t offset = load_relaxed<Why::stored_before>(hold.offset);
+        if (place_.waits_for_saves) [[unlikely]] {
+          const std::uint64_t where = load_relaxed<Why::stored_before>(hold.where);
+          if (!place_.may_hand_out(HoldPlace::unpack(where).partition, offset)) {
+            waits = true;
+            return;
+          }
+        }
         const std::uint64_t key = place_.by_key ? load_relaxed<Why::stored_before>(hold.key) : 0;
-        const ReturnedRecord one{
-            load_relaxed<Why::stored_before>(hold.offset), key, word, {row, index}};
+        const ReturnedRecord one{offset, key, word, {row, index}};
         if (after && !(*after < one)) return;
         if (keys_.may_take(one)) note_found(one);
       });
+  if (waits) [[unlikely]] {
+    tell_group_moved(place_.topic, GroupNews::urgent);
+    const std::int64_t again = now + kOthersDie;
+    next_visible = next_visible == 0 ? again : std::min(next_visible, again);
+  }
   return next_visible;
 }
 

@@ -92,16 +92,6 @@ inline SavedGroup saved_group_of(const GroupGeometry& geometry, const std::strin
   return group;
 }
 
-inline GroupGeometry geometry_of(const SavedGroupFacts& saved) noexcept {
-  GroupGeometry geometry;
-  geometry.flags = saved.flags;
-  geometry.seat_count = saved.seat_count;
-  geometry.hold_count = saved.hold_count;
-  geometry.max_deliveries = saved.max_deliveries;
-  geometry.lease_ns = saved.lease_ns;
-  return geometry;
-}
-
 // Fills a new group's file, which nobody else can see yet, with what was saved: all its records are
 // returned ones. False if there are more than the group can have.
 inline bool restore_holds(std::byte* file, const GroupGeometry& geometry,

@@ -43,7 +43,7 @@ class GroupSaver {
   std::int64_t next_ns() const noexcept {
     // [sync] seq_cst: read after the nap is announced.
     const auto news = GroupNews{load_seq_cst<Edge::sync>(topic_.durable()->header().groups)};
-    if (news == GroupNews::urgent) return 0;
+    if (news == GroupNews::urgent) return has_failed_ ? saved_ns_ + kTryAgain : 0;
     return news == GroupNews::moved || is_restless_ ? saved_ns_ + kSaveEvery : kNever;
   }
 
@@ -55,14 +55,17 @@ class GroupSaver {
     (void)exchange<Edge::sync>(topic_.durable()->header().groups,
                                static_cast<std::uint32_t>(GroupNews::none));
     saved_ns_ = now_ns();
-    is_restless_ = false;
+    is_restless_ = has_failed_ = false;
     std::erase_if(known_, [this](const auto& one) { return !topic_.has_group(one.first); });
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) == 0) continue;
       auto group = topic_.group(slot);
+      // Without a descriptor, say. When the topic is closed, this is the last chance.
+      if (!group && is_closing) return group.error();
+      is_restless_ = is_restless_ || !group;
       if (!group || *group == nullptr || (*group)->is_closed()) continue;
       if (auto saved = save_one(**group, is_closing); !saved) {
-        is_restless_ = true;
+        is_restless_ = has_failed_ = true;
         return saved;
       }
     }
@@ -71,6 +74,7 @@ class GroupSaver {
 
  private:
   static constexpr std::int64_t kSaveEvery = 1'000'000'000;  // ns
+  static constexpr std::int64_t kTryAgain = 100'000'000;
   // At most once: how many offsets are saved ahead of what was claimed.
   static constexpr std::uint64_t kFewAhead = 1024;
   static constexpr std::uint64_t kManyAhead = std::uint64_t{1} << 16;
@@ -105,13 +109,16 @@ class GroupSaver {
   }
 
   // So that a keeper that was followed no longer moves them. When the topic is closed, nothing may be
-  // claimed any more behind what is saved then.
+  // handed out any more: neither what is claimed from now on nor what is saved as claimed and not handed out.
   Result<void> own_limits(const GroupView& group, bool is_closing) {
     for (std::uint32_t i = 0; i < group.geometry().partition_count; ++i) {
       OwnedWord& limit = group.cursor(i).limit;
       if (read_owned(limit).office != office_ && !take_owned(limit, office_)) return Errc::not_held;
-      if (is_closing && !set_owned(limit, office_, group.load_cursor(i).position()))
-        return Errc::not_held;
+      if (!is_closing) continue;
+      if (!set_owned(limit, office_, 0)) return Errc::not_held;
+      // [group-cursor] seq_cst: a member either sees the limit, or this keeper sees its claim.
+      for (CursorValue cursor = group.load_cursor(i); !group.swap_cursor(i, cursor, cursor);)
+        cursor = group.load_cursor(i);
     }
     return {};
   }
@@ -243,6 +250,7 @@ class GroupSaver {
   std::map<std::uint64_t, Known> known_;  // By the group's number.
   std::int64_t saved_ns_ = 0;             // When the last save began.
   bool is_restless_ = false;  // Something may change, or may have changed, and nobody tells.
+  bool has_failed_ = false;   // The last save.
 };
 
 }  // namespace leat::inline v0::detail

@@ -106,7 +106,7 @@ class GroupView {
     return value;
   }
   bool swap_cursor(std::uint32_t partition, const CursorValue& from,
-                   const CursorValue& to) noexcept {
+                   const CursorValue& to) const noexcept {
     // [group-cursor] seq_cst, 16 bytes: the holds of the records that it passes were stored before.
     return compare_exchange_pair<Edge::group_cursor>(
         &cursors_[partition].place, {from.place, from.record}, {to.place, to.record});
