@@ -50,6 +50,13 @@ detail::Recovered repair(const DataFiles& files) {
   const detail::Manifest manifest = manifest_of(files);  // As it is now that nobody changes it.
   if (auto stored = detail::store_manifest(disk, directory, manifest); !stored)
     fail(stored.error(), files);
+  auto deleted = detail::repair_groups(disk, directory, manifest);
+  if (!deleted) fail(deleted.error(), files);
+  for (const std::string& name : *deleted)
+    tell(fmt::format(
+        "no file of the group '{}' could be read: it is deleted; create it again, at the "
+        "position where it is to go on",
+        name));
   // Nobody has it open, so this is how it was closed.
   auto recovered = detail::recover_and_close(disk, directory, manifest);
   if (!recovered) fail(recovered.error(), files);

@@ -140,6 +140,9 @@ struct TopicTesting {
                               const std::string& directory) {
     return Topic::create(name, topic, directory);
   }
+  static Topic make(std::shared_ptr<detail::SharedTopic> topic, const std::string& directory) {
+    return Topic{kTopicName, std::move(topic), directory};
+  }
   static detail::SharedTopic& shared(const Topic& topic) { return *topic.topic_; }
   static std::shared_ptr<detail::SharedTopic> shared_pointer(const Topic& topic) {
     return topic.topic_;

@@ -121,4 +121,46 @@ inline Result<std::vector<SegmentList>> list_segments(int directory, std::uint32
   return lists;
 }
 
+// ---- Saved groups -------------------------------------------------------------------------------
+
+inline std::string sixteen_digits(std::uint64_t number) {
+  char text[24];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+inline std::string saved_group_name(std::uint64_t id) {
+  return std::string{kSavedGroupPrefix} + sixteen_digits(id);
+}
+// Of the pair of files that a keeper saves.
+inline std::string saved_group_name(std::uint64_t id, std::uint64_t office) {
+  return saved_group_name(id) + '-' + sixteen_digits(office);
+}
+
+struct SavedGroupFile {
+  std::uint64_t id = 0;
+  std::uint64_t office = 0;  // 0: the file that is made with the group
+
+  static std::optional<SavedGroupFile> parse(std::string_view name) {
+    constexpr std::size_t kDigits = 16;
+    if (!name.starts_with(kSavedGroupPrefix)) return std::nullopt;
+    name.remove_prefix(kSavedGroupPrefix.size());
+    SavedGroupFile file;
+    const auto number = [&](std::uint64_t& value) {
+      const char* const end = name.data() + std::min(kDigits, name.size());
+      const auto read = std::from_chars(name.data(), end, value, 16);
+      if (read.ec != std::errc{} || read.ptr != name.data() + kDigits) return false;
+      name.remove_prefix(kDigits);
+      return true;
+    };
+    if (!number(file.id)) return std::nullopt;
+    if (name.empty()) return file;
+    if (name.front() != '-') return std::nullopt;
+    name.remove_prefix(1);
+    if (!number(file.office) || file.office == 0 || file.office > kMaxGeneration ||
+        (name != "-0" && name != "-1"))
+      return std::nullopt;
+    return file;
+  }
+};
+
 }  // namespace leat::inline v0::detail

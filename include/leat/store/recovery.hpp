@@ -290,13 +290,15 @@ inline void delete_spares(Disk& disk, int directory) {
   }
 }
 
-// The highest generation of any file in the directory, cut ones included.
+// The highest generation of any file in the directory, cut ones included, and the last office that saved a
+// group: what a later one saves must count.
 inline std::uint64_t last_generation(const std::vector<std::string>& names,
                                      const Checkpoint& checkpoint) {
   std::uint64_t last = checkpoint.state.generation;
   for (std::string_view text : names) {
     if (text.starts_with(kCutPrefix)) text = text.substr(kCutPrefix.size(), kSegmentNameSize);
     if (const auto name = SegmentName::parse(text)) last = std::max(last, name->generation);
+    if (const auto group = SavedGroupFile::parse(text)) last = std::max(last, group->office);
   }
   return last;
 }

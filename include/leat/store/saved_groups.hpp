@@ -10,68 +10,39 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "leat/format/group_layout.hpp"
 #include "leat/format/store_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/store/file_names.hpp"
+#include "leat/store/manifest.hpp"
 #include "leat/store/sections.hpp"
 
 namespace leat::inline v0::detail {
 
-inline std::string sixteen_digits(std::uint64_t number) {
-  char text[24];
-  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
-  return text;
+inline GroupGeometry geometry_of(const SavedGroupFacts& saved) noexcept {
+  GroupGeometry geometry;
+  geometry.flags = saved.flags;
+  geometry.seat_count = saved.seat_count;
+  geometry.hold_count = saved.hold_count;
+  geometry.max_deliveries = saved.max_deliveries;
+  geometry.lease_ns = saved.lease_ns;
+  return geometry;
 }
-inline std::string saved_group_name(std::uint64_t id) {
-  return std::string{kSavedGroupPrefix} + sixteen_digits(id);
-}
-// Of the pair of files that a keeper saves.
-inline std::string saved_group_name(std::uint64_t id, std::uint64_t office) {
-  return saved_group_name(id) + '-' + sixteen_digits(office);
-}
-
-struct SavedGroupFile {
-  std::uint64_t id = 0;
-  std::uint64_t office = 0;  // 0: the file that is made with the group
-
-  static std::optional<SavedGroupFile> parse(std::string_view name) {
-    constexpr std::size_t kDigits = 16;
-    if (!name.starts_with(kSavedGroupPrefix)) return std::nullopt;
-    name.remove_prefix(kSavedGroupPrefix.size());
-    SavedGroupFile file;
-    const auto number = [&](std::uint64_t& value) {
-      const char* const end = name.data() + std::min(kDigits, name.size());
-      const auto read = std::from_chars(name.data(), end, value, 16);
-      if (read.ec != std::errc{} || read.ptr != name.data() + kDigits) return false;
-      name.remove_prefix(kDigits);
-      return true;
-    };
-    if (!number(file.id)) return std::nullopt;
-    if (name.empty()) return file;
-    if (name.front() != '-') return std::nullopt;
-    name.remove_prefix(1);
-    if (!number(file.office) || file.office == 0 || (name != "-0" && name != "-1"))
-      return std::nullopt;
-    return file;
-  }
-};
 
 // What is saved of a group.
 struct SavedGroup {
   SavedGroupFacts facts{};
   std::string name;
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
-  std::vector<SavedHold> holds;        // records before that are not acknowledged
+  std::vector<SavedHold> holds;        // records before that are not acknowledged, in order
 
   std::vector<std::byte> format(std::uint64_t sequence) const {
     const auto list = sections();
@@ -100,11 +71,29 @@ struct SavedGroup {
     std::memcpy(group.offsets.data(), offsets->data(), offsets->size());
     group.holds.resize(holds->size() / sizeof(SavedHold));
     if (!holds->empty()) std::memcpy(group.holds.data(), holds->data(), holds->size());
-    for (const SavedHold& one : group.holds) {
-      if (one.partition >= partitions || one.offset >= group.offsets[one.partition])
-        return Errc::corrupt;
-    }
+    if (!group.is_valid()) return Errc::corrupt;
     return group;
+  }
+
+ private:
+  // Whether a group can be like that.
+  bool is_valid() const noexcept {
+    GroupGeometry geometry = geometry_of(facts);
+    geometry.number = 1;  // Any.
+    geometry.partition_count = static_cast<std::uint32_t>(offsets.size());
+    if (!geometry.is_valid() || name.empty() || name.size() > kMaxGroupName ||
+        holds.size() > geometry.all_holds())
+      return false;
+    const SavedHold* last = nullptr;
+    for (const SavedHold& one : holds) {
+      if (one.partition >= offsets.size() || one.offset >= offsets[one.partition] ||
+          one.delay_ns < 0)
+        return false;
+      const auto place = std::tie(one.partition, one.offset);
+      if (last != nullptr && place <= std::tie(last->partition, last->offset)) return false;
+      last = &one;
+    }
+    return true;
   }
 };
 
@@ -217,13 +206,15 @@ inline Result<void> store_new_group(Disk& disk, int directory, const SavedGroup&
   return made;
 }
 
-// Deletes a group's files: first the one that says that it exists.
+// Deletes a group's files: first the one that says that it exists. It is gone for good before the others
+// are: after a failure of the machine it would tell where the group began.
 inline Result<void> delete_stored_group(Disk& disk, int directory, std::uint64_t id) {
   auto names = names_in(directory);
   if (!names) return names.error();
   const std::string first = saved_group_name(id);
   if (std::find(names->begin(), names->end(), first) != names->end()) {
     if (auto deleted = disk.delete_file(directory, first.c_str()); !deleted) return deleted;
+    if (auto synced = disk.sync_directory(directory); !synced) return synced;
     LEAT_CRASH_POINT("group:file_deleted");
   }
   for (const std::string& name : *names) {
@@ -232,6 +223,69 @@ inline Result<void> delete_stored_group(Disk& disk, int directory, std::uint64_t
       (void)disk.delete_file(directory, name.c_str());
   }
   return disk.sync_directory(directory);
+}
+
+namespace saved_groups {
+
+// All files of a group of which one can be read. They are of the last office, as if its keeper had saved
+// the group once more.
+inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manifest,
+                               StoredGroup& group) {
+  std::uint64_t office = 1;
+  for (const std::string& one : group.files)
+    office = std::max(office, SavedGroupFile::parse(one)->office);
+  SavedGroup& saved = *group.saved;
+  saved.facts.office = office;
+  const std::string pair_name = saved_group_name(group.id, office);
+  auto pair = SectionsPair::load(disk, directory, pair_name, kSavedGroupMagic);
+  if (!pair && !is_lost(pair.error())) return pair.error();
+  SectionsPair files = pair ? std::move(*pair) : SectionsPair{};
+  for (int copy = 0; copy < 2; ++copy) {
+    auto done = files.replace_older(disk, directory, pair_name, kSavedGroupMagic, saved.sections(),
+                                    manifest.access());
+    if (!done) return done;
+  }
+  // In place: only its name counts now.
+  const std::string name = saved_group_name(group.id);
+  auto file = make_file(disk, directory, name.c_str(), 0, manifest.access());
+  if (!file) return file.error();
+  const auto bytes = saved.format(1);
+  if (auto written = disk.write(file->get(), bytes, 0); !written) return written;
+  if (auto cut = disk.truncate(file->get(), bytes.size()); !cut) return cut;
+  if (auto synced = disk.sync(file->get()); !synced) return synced;
+  for (const std::string& one : group.files) {
+    const std::uint64_t of = SavedGroupFile::parse(one)->office;
+    if (of == 0 || of == office) continue;
+    if (auto deleted = disk.delete_file(directory, one.c_str()); !deleted) return deleted;
+  }
+  return disk.sync_directory(directory);
+}
+
+}  // namespace saved_groups
+
+// Writes the files of damaged groups anew from one that can be read, and deletes what says nothing: groups
+// of which no file can be read, and what keepers left of deleted ones. Nobody else may have the topic open.
+// Returns the names of the files that said that the deleted groups existed; nobody knows the groups' names.
+inline Result<std::vector<std::string>> repair_groups(Disk& disk, int directory,
+                                                      const Manifest& manifest) {
+  std::vector<std::string> left_over;
+  auto groups = load_groups(disk, directory, manifest.topic.partition_count, &left_over);
+  if (!groups) return groups.error();
+  for (const std::string& name : left_over) {
+    if (auto deleted = disk.delete_file(directory, name.c_str()); !deleted) return deleted.error();
+  }
+  std::vector<std::string> deleted_groups;
+  for (StoredGroup& one : *groups) {
+    Result<void> done;
+    if (!one.saved) {
+      done = delete_stored_group(disk, directory, one.id);
+      deleted_groups.push_back(saved_group_name(one.id));
+    } else if (!one.damaged.empty()) {
+      done = saved_groups::write_anew(disk, directory, manifest, one);
+    }
+    if (!done) return done.error();
+  }
+  return deleted_groups;
 }
 
 }  // namespace leat::inline v0::detail

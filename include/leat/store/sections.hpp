@@ -186,6 +186,7 @@ class SectionsPair {
         if (!is_lost(file.error())) return file.error();
         continue;
       }
+      pair.errors_[i] = {};
       if (!pair.newest_ || file->sequence() > pair.newest_->sequence()) {
         pair.newest_ = std::move(*file);
         pair.index_ = i;
@@ -243,7 +244,8 @@ class SectionsPair {
   std::optional<SectionsFile> newest_;
   std::size_t index_ = 0;    // Of the newest.
   bool is_durable_ = false;  // The newest is on the medium.
-  std::array<Error, 2> errors_{};
+  // Until it is written, a file has no name that is on the medium.
+  std::array<Error, 2> errors_{Error{Errc::not_found}, Error{Errc::not_found}};
 };
 
 }  // namespace leat::inline v0::detail
