@@ -55,6 +55,7 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   }
   swept.insert(std::begin(kCreateGroupSteps), std::end(kCreateGroupSteps));
   swept.insert(std::begin(kDeleteGroupSteps), std::end(kDeleteGroupSteps));
+  swept.insert(std::begin(kSavedGroupSteps), std::end(kSavedGroupSteps));
   EXPECT_EQ(labels_in_sources(), swept);
   EXPECT_GE(swept.size(), 25U);  // Fewer would mean that the search does not work.
 }
