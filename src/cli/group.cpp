@@ -281,8 +281,18 @@ Json to_json(const GroupInfo& info) {
           {"member_details", members}};
 }
 
-void list(const Arguments& arguments) {
-  const Topic topic = open_topic(arguments.topic);
+// Whether a durable topic has a group of which no file can be read. Nobody knows its name.
+bool has_lost_group(const Topic& topic) {
+  const std::optional<DurableInfo> durable = topic.info().durable;
+  if (!durable) return false;
+  auto directory = detail::open_directory_path(durable->directory, false, false);
+  if (!directory) return false;
+  auto groups = detail::load_groups(detail::Disk::system(), directory->get(), topic.partitions());
+  return groups && std::any_of(groups->begin(), groups->end(),
+                               [](const detail::StoredGroup& one) { return !one.saved; });
+}
+
+void print_list(const Arguments& arguments, const Topic& topic) {
   auto names = topic.group_names();
   if (!names) fail(names.error(), arguments.topic);
   std::sort(names->begin(), names->end());
@@ -309,6 +319,17 @@ void list(const Arguments& arguments) {
     fmt::print("{:<{}}  {:>15}  {:>9}  {:>9}  {:>11}\n", info.name, width, number_text(info.lag),
                number_text(info.in_flight), info.members.size(), number_text(info.redelivered));
   }
+}
+
+void list(const Arguments& arguments) {
+  const Topic topic = open_topic(arguments.topic);
+  print_list(arguments, topic);
+  if (!has_lost_group(topic)) return;
+  std::fflush(stdout);
+  throw Failure{kExitFormat,
+                fmt::format("what is saved of a group of topic '{}' is damaged: `leat fsck {}` "
+                            "shows it, and `leat fsck --repair {}` deletes what cannot be read",
+                            arguments.topic, arguments.topic, arguments.topic)};
 }
 
 void print_info(const std::string& topic, const GroupInfo& info) {

@@ -387,6 +387,68 @@ def test_dead_letters_are_as_durable(leat, leat_dir, data):
     assert all_lines(leat, "orders.workers.dead") == ["bad"]
 
 
+def group_files(data):
+    """The files of each group of the topic: the first one, and the keeper's two copies."""
+    groups = {}
+    for file in sorted((data / "orders").glob("group-*")):
+        groups.setdefault(file.name.split("-")[1], []).append(file)
+    return groups
+
+
+def take(leat, group, count, *options):
+    return leat("sub", "orders", "--group", group, "--count", count, *options, check=True).stdout.splitlines()
+
+
+def test_groups_go_on_where_they_were(leat, leat_dir, data):
+    create(leat)
+    publish(leat, LINES[:30])
+    for group, options in (("least", ()), ("most", ("--at-most-once",))):
+        leat("group", "create", "orders", group, "--from", "beginning", *options, check=True)
+        assert take(leat, group, 10) == LINES[:10]
+        assert not (leat_dir / "orders").exists()
+        assert take(leat, group, 5) == LINES[10:15]
+    assert "least" in leat("group", "list", "orders", check=True).stdout
+    leat("fsck", "orders", check=True)
+
+
+def test_damaged_files_of_groups_are_told_and_repaired(leat, data):
+    create(leat)
+    publish(leat, LINES[:30])
+    for group in ("lost", "workers"):
+        leat("group", "create", "orders", group, "--from", "beginning", check=True)
+        assert take(leat, group, 10) == LINES[:10]
+    lost, workers = [files for files in sorted(group_files(data).values(),
+                                               key=lambda files: b"workers" in files[0].read_bytes())]
+    assert len(lost) == len(workers) == 3
+    # One copy of two: nobody notices, but fsck does.
+    workers[2].write_bytes(b"nonsense")
+    done = leat("fsck", "orders")
+    assert done.returncode == 5
+    assert f"{workers[2].name}: it is damaged; another file has the group 'workers'" in done.stdout
+    done = leat("fsck", "orders", "--repair", check=True)
+    assert done.stderr == ""
+    assert take(leat, "workers", 5) == LINES[10:15]
+    # Both: the group is not begun anew, and others can still be used.
+    for file in lost[1:]:
+        file.write_bytes(b"nonsense")
+    words = ["what is saved of", "damaged", "`leat fsck orders`", "`leat fsck --repair orders`"]
+    listed = leat("group", "list", "orders")
+    assert listed.returncode == 5 and "workers" in listed.stdout
+    assert all(word in listed.stderr for word in words)
+    one_line(leat("sub", "orders", "--group", "lost", "--exit"), 5, *words)
+    assert take(leat, "workers", 5) == LINES[15:20]
+    done = leat("fsck", "orders")
+    assert done.returncode == 5
+    assert f"{lost[1].name}: it is damaged, and no other file has that group" in done.stdout
+    done = leat("fsck", "orders", "--repair", check=True)
+    assert done.stderr.count("\n") == 1 and lost[0].name in done.stderr
+    assert len(group_files(data)) == 1
+    leat("fsck", "orders", check=True)
+    assert take(leat, "workers", 5) == LINES[20:25]
+    leat("group", "create", "orders", "lost", "--from", "10", check=True)
+    assert take(leat, "lost", 1) == LINES[10:11]
+
+
 def test_full_disk_is_told_at_once_and_subscribers_go_on(leat, data, as_root):
     data.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", data], check=True)
