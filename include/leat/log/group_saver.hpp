@@ -82,6 +82,7 @@ class GroupSaver {
   // What this keeper has saved of a group.
   struct Known {
     SavedGroup saved;
+    std::vector<std::uint64_t> ahead;  // At most once: how far it was saved ahead, by partition.
     SectionsPair files;
     bool is_saved = false;
   };
@@ -124,7 +125,7 @@ class GroupSaver {
   }
 
   // First the cursors, then the holds: what a cursor has passed has its hold by then.
-  SavedGroup look_at(const GroupView& group, const Known& known, bool is_closing) {
+  SavedGroup look_at(const GroupView& group, Known& known, bool is_closing) {
     SavedGroup now;
     const GroupGeometry& geometry = group.geometry();
     const GroupHeader& header = group.header();
@@ -152,18 +153,21 @@ class GroupSaver {
     return now;
   }
 
-  // Nothing is claimed behind the limit, and so nothing is lost that is published after a failure of the
-  // machine: numbering goes on behind more offsets than are reserved here.
-  std::uint64_t ahead_of(const GroupView& group, const Known& known, std::uint32_t partition,
-                         std::uint64_t offset) const noexcept {
+  // A limit ahead of the cursor. What is published after a failure of the machine is not skipped: numbering
+  // goes on behind more offsets than the window has room for (Office::store_checkpoint).
+  std::uint64_t ahead_of(const GroupView& group, Known& known, std::uint32_t partition,
+                         std::uint64_t offset) const {
+    known.ahead.resize(group.geometry().partition_count, kFewAhead);
+    std::uint64_t& ahead = known.ahead[partition];
     const std::uint64_t limit = read_owned(group.cursor(partition).limit).value;
-    const std::uint64_t before = known.is_saved ? known.saved.offsets[partition] : offset;
-    // Twice as many as the last time, if those were used up.
-    const std::uint64_t ahead =
-        std::clamp(offset > before ? 2 * (offset - before) : 0, kFewAhead, kManyAhead);
-    if (limit > offset && limit - offset > kFewAhead / 2) return limit;
+    const std::uint64_t left = limit > offset ? limit - offset : 0;
+    if (left > ahead / 2) return limit;
+    // Twice as many if they were used up before the next save was due.
+    ahead = left == 0 ? std::min(2 * ahead, kManyAhead) : std::max(ahead / 2, kFewAhead);
+    const Geometry& geometry = topic_.geometry();
+    const std::uint64_t window = geometry.segment_granules * geometry.segment_count;
     const std::uint64_t end = std::max(end_of_claims(topic_, partition), offset);
-    return std::max(limit, std::min(offset + ahead, end + kFewAhead));
+    return std::max(limit, std::min(offset + ahead, end + window));
   }
 
   // Nothing if the record is done, or its claim is not made. A hold keeps its record until that is
