@@ -26,8 +26,9 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
 inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
   DurableHeader& header = topic.durable()->header();
   const auto wanted = static_cast<std::uint32_t>(news);
-  std::uint32_t seen = load_relaxed<Why::swap_checks>(header.groups);
-  // [sync] seq_cst: the news before the bell is rung.
+  // [sync] seq_cst, both: read after the cursor was moved, so that a keeper that clears the news later sees that;
+  // and the news before the bell is rung.
+  std::uint32_t seen = load_seq_cst<Edge::sync>(header.groups);
   while (seen < wanted && !compare_exchange<Edge::sync>(header.groups, seen, wanted)) {
   }
   if (seen >= wanted) return;

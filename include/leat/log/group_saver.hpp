@@ -141,7 +141,7 @@ class GroupSaver {
                  load_acquire<Edge::hold>(header.dead_letters)};
     now.name = group.name();
     for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-      const std::uint64_t offset = group.load_cursor(i).position();
+      const std::uint64_t offset = group.load_position(i);
       const bool saves_ahead = geometry.at_most_once() && !is_closing;
       now.offsets.push_back(saves_ahead ? ahead_of(group, known, i, offset) : offset);
     }

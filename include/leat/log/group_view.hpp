@@ -105,6 +105,11 @@ class GroupView {
     }
     return value;
   }
+  // The position, for a keeper of a durable topic that has cleared the news of groups just before.
+  std::uint64_t load_position(std::uint32_t partition) const noexcept {
+    // [group-cursor] seq_cst: a member that found the news not cleared yet had moved the cursor before.
+    return CursorValue{load_seq_cst<Edge::group_cursor>(cursors_[partition].place), 0}.position();
+  }
   bool swap_cursor(std::uint32_t partition, const CursorValue& from,
                    const CursorValue& to) const noexcept {
     // [group-cursor] seq_cst, 16 bytes: the holds of the records that it passes were stored before.

@@ -1,0 +1,206 @@
+// If this failed, a group that delivers at most once could deliver a record again after a failure of the machine:
+// a member would get it although the files say that it comes. Or a keeper could sleep while groups wait.
+#include <gtest/gtest.h>
+
+#include <list>
+#include <memory>
+#include <set>
+
+#include "kept_topic.hpp"
+#include "leat/log/durable_wait.hpp"
+
+namespace leat {
+namespace {
+
+using detail::GroupNews;
+using detail::GroupSaver;
+
+// Others run while a process waits for the disk.
+class YieldingDisk : public detail::Disk {
+ public:
+  Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept override {
+    model::yield();
+    return Disk::write(file, parts, at);
+  }
+  Result<void> sync(int file) noexcept override {
+    model::yield();
+    return Disk::sync(file);
+  }
+  using Disk::write;
+};
+
+// A group that delivers at most once, of a topic with a few records.
+class SavedOnce {
+ public:
+  static constexpr std::uint64_t kRecords = 4;
+
+  SavedOnce() {
+    auto publisher = must(topic_->publisher({.acknowledge = Stage::committed}), "publisher");
+    for (std::uint64_t i = 0; i < kRecords; ++i) (void)must(publisher.publish("x"), "publish");
+    (void)must(topic_->group("g", {.from = From::beginning,
+                                   .mode = GroupMode::at_most_once,
+                                   .members = 3,
+                                   .in_flight = 2}),
+               "group");
+  }
+
+  // Of a process that has the topic for itself, as everybody here: they are fibers of one thread, and must not
+  // wait for each other's mutex.
+  std::unique_ptr<GroupSaver> saver(std::uint64_t office) {
+    const auto& shared = attached_.emplace_back(topic_.attach());
+    auto saver =
+        std::make_unique<GroupSaver>(*shared, disk_, topic_.directory.get(), topic_.manifest);
+    saver->begin(office);
+    return saver;
+  }
+  // Takes what it gets, and leaves.
+  void work() {
+    const Topic own = TopicTesting::make(topic_.attach(), SmallTopic::directory() + "/topics");
+    auto member = must(must(own.find_group("g"), "find").join(), "join");
+    for (int turn = 0; turn < 8; ++turn) {
+      auto taken = member.receive(Deadline::immediate());
+      if (!taken) {
+        model::check(taken.error() == Errc::timeout, describe(taken.error()));
+        model::yield();
+        continue;
+      }
+      const std::uint64_t offset = taken->record.offset;
+      model::check(handed_.insert(offset).second, "twice: " + std::to_string(offset));
+      check();
+      model::check(member.acknowledge(*taken).has_value(), "acknowledge");
+    }
+  }
+  // What is saved does not deliver what was handed out.
+  void check() {
+    auto groups =
+        must(detail::load_groups(detail::Disk::system(), topic_.directory.get(), 1), "load");
+    model::check(groups.size() == 1 && groups[0].saved.has_value(), "not saved");
+    const detail::SavedGroup& saved = *groups[0].saved;
+    for (const std::uint64_t offset : handed_) {
+      bool comes = offset >= saved.offsets[0];
+      for (const detail::SavedHold& one : saved.holds) comes = comes || one.offset == offset;
+      model::check(!comes, "handed out, and saved as coming: " + std::to_string(offset) + " of " +
+                               std::to_string(saved.offsets[0]));
+    }
+  }
+  std::size_t handed() const { return handed_.size(); }
+
+ private:
+  KeptTopic topic_;
+  YieldingDisk disk_;
+  std::list<std::shared_ptr<detail::SharedTopic>> attached_;
+  std::set<std::uint64_t> handed_;
+};
+
+struct SavedCase {
+  std::uint64_t keepers = 1;
+  bool may_stop = false;
+  bool may_die = false;
+  bool closes = false;  // While a member works, as in a process whose threads go on while it ends.
+};
+
+void save(model::Execution& run, const SavedCase& c) {
+  SavedOnce group;
+  std::vector<model::Thread> keepers;
+  for (std::uint64_t office = 1; office <= c.keepers; ++office) {
+    keepers.push_back(run.thread("keeper " + std::to_string(office), [&group, &c, office] {
+      auto saver = group.saver(office);
+      for (int turn = 0; turn < 3; ++turn) {
+        const bool is_closing = c.closes && office == c.keepers && turn == 2;
+        auto saved = saver->save(is_closing);
+        model::check(saved || saved.error() == Errc::not_held, describe(saved.error()));
+        if (!saved) return;
+        model::yield();
+      }
+    }));
+  }
+  if (c.may_stop) run.may_stop(keepers[0], 100);
+  if (c.may_die) run.may_die(keepers[0], 100);
+  run.thread("member", [&] { group.work(); });
+  run.thread("other member", [&] { group.work(); });
+  if (!run.run()) return;
+  run.thread("next", [&] {
+    group.check();
+    if (c.closes) return;
+    // The rest comes when the next keeper has saved.
+    auto saver = group.saver(c.keepers + 1);
+    for (int turn = 0; turn < 3; ++turn) {
+      model::check(saver->save().has_value(), "save");
+      group.work();
+    }
+  });
+  (void)run.run();
+}
+
+model::Result look(const char* name, const SavedCase& c) {
+  return model::explore(
+      {.name = name, .executions = 60, .max_steps = 60'000, .abandoned_allowed = 0.05},
+      [&](model::Execution& run) { save(run, c); });
+}
+
+TEST(SavedGroupLimit, NothingIsHandedOutBehindWhatIsSaved) {
+  EXPECT_TRUE(model::holds(look("one keeper", {})));
+  EXPECT_TRUE(model::holds(look("followed", {.keepers = 3})));
+  EXPECT_TRUE(model::holds(look("stopped", {.keepers = 2, .may_stop = true})));
+  EXPECT_TRUE(model::holds(look("dead", {.keepers = 2, .may_die = true})));
+}
+
+TEST(SavedGroupLimit, NothingIsHandedOutThatAClosingHasSaved) {
+  EXPECT_TRUE(model::holds(look("closing", {.closes = true})));
+  EXPECT_TRUE(model::holds(look("closing, followed", {.keepers = 2, .closes = true})));
+  EXPECT_TRUE(model::breaks(model::explore(
+      {.name = "weakened", .executions = 5000, .max_steps = 60'000}, [&](model::Execution& run) {
+        model::weaken(Edge::sync);
+        save(run, {.closes = true});
+      })));
+}
+
+// ---- News -----------------------------------------------------------------------------------------
+
+// The keeper clears the news, reads what has moved, and sleeps if nothing has. Words stand for the cursors.
+void tell(model::Execution& run, bool sleeps_on_bell) {
+  KeptTopic topic;
+  detail::SharedTopic& shared = *topic.shared;
+  std::uint32_t moved[2] = {0, 0};
+  run.thread("keeper", [&] {
+    std::uint32_t& news = shared.durable()->header().groups;
+    const auto is_news = [&] {
+      return detail::load_seq_cst<Edge::sync>(news) != static_cast<std::uint32_t>(GroupNews::none);
+    };
+    for (;;) {
+      (void)detail::exchange<Edge::sync>(news, static_cast<std::uint32_t>(GroupNews::none));
+      std::uint32_t seen = 0;
+      for (const std::uint32_t& one : moved) seen += detail::load_seq_cst<Edge::group_cursor>(one);
+      if (seen == 2) return;
+      if (sleeps_on_bell) {
+        detail::SharedTopic::sleep(shared.durable()->header().bell, Deadline::never(), is_news);
+      } else {
+        bool is_capped = false;
+        const detail::SharedTopic::Sleep sleep{&shared, shared.announce_sleep(&is_capped)};
+        if (!is_news()) detail::SharedTopic::sleep_for_data({&sleep, 1}, Deadline::never());
+      }
+    }
+  });
+  for (std::size_t i = 0; i < 2; ++i) {
+    run.thread("member " + std::to_string(i), [&, i] {
+      (void)detail::exchange<Edge::group_cursor>(moved[i], 1U);
+      detail::tell_group_moved(shared, i == 0 ? GroupNews::moved : GroupNews::urgent);
+    });
+  }
+  (void)run.run();
+}
+
+TEST(SavedGroupNews, AreNeverMissedByAKeeperThatGoesToSleep) {
+  for (const bool on_bell : {false, true}) {
+    EXPECT_TRUE(model::holds(model::explore({.name = "news", .executions = 1000},
+                                            [&](model::Execution& run) { tell(run, on_bell); })));
+    EXPECT_TRUE(model::breaks(
+        model::explore({.name = "weakened", .executions = 5000}, [&](model::Execution& run) {
+          model::weaken(Edge::sync);
+          tell(run, on_bell);
+        })));
+  }
+}
+
+}  // namespace
+}  // namespace leat
