@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/crash_point.hpp"
 #include "leat/format/group_layout.hpp"
 #include "leat/format/store_layout.hpp"
 #include "leat/os/directory.hpp"
