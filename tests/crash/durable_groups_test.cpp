@@ -178,7 +178,9 @@ class DurableGroups : public ::testing::TestWithParam<Case> {
       EXPECT_NE(notes_->settled[kLeast][i] + notes_->settling[kLeast][i], 0U) << "lost: " << i;
       EXPECT_LE(notes_->handed[kMost][i], 1U) << "twice: " << i;
       // Published after everything else; and behind what was saved ahead.
-      if (i >= kFirst) EXPECT_EQ(notes_->handed[kMost][i], 1U) << "skipped: " << i;
+      if (i >= kFirst) {
+        EXPECT_EQ(notes_->handed[kMost][i], 1U) << "skipped: " << i;
+      }
     }
   }
 

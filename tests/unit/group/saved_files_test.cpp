@@ -110,8 +110,12 @@ TEST_F(SavedFiles, AnyBitThatFlipsIsNoticed) {
         // Another version, or another file's magic number, is told, too.
         auto loaded = detail::load_groups(detail::Disk::system(), placed.directory(), 1);
         if (loaded) expect_right(placed.directory(), id, name);
-        if (!loaded) EXPECT_EQ(loaded.error().code, Errc::wrong_format);
-        if (bit % 101 == 0) EXPECT_TRUE(placed.is_damaged());
+        if (!loaded) {
+          EXPECT_EQ(loaded.error().code, Errc::wrong_format);
+        }
+        if (bit % 101 == 0) {
+          EXPECT_TRUE(placed.is_damaged());
+        }
         bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ flip);
       }
       placed.put(name, bytes);
