@@ -449,23 +449,56 @@ def test_damaged_files_of_groups_are_told_and_repaired(leat, data):
     assert take(leat, "lost", 1) == LINES[10:11]
 
 
-def test_full_disk_is_told_at_once_and_subscribers_go_on(leat, data, as_root):
+@pytest.fixture(params=["tmpfs", "ext4"])
+def small_disk(request, data, as_root, tmp_path):
+    """The data directory is a file system of its own with about 3 MB free, and more without its ballast."""
     data.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", data], check=True)
-    try:
-        create(leat, "orders", "--capacity", "64KiB", "--file-size", "256KiB")
-        text = "\n".join("x" * 1000 for _ in range(10_000)) + "\n"
-        done = leat("pub", "orders", input=text)
-        assert done.returncode == 6 and done.stderr.count("\n") == 1
-        assert f"the disk of {data}/orders is full" in done.stderr
-        count = len(all_lines(leat))
-        assert 2000 < count < 3200
-        assert "the disk is full" in leat("topic", "info", "orders", check=True).stdout
-        subprocess.run(["mount", "-o", "remount,size=20m", data], check=True)
-        wait_for(lambda: leat("pub", "orders", "again").returncode == 0)
-        assert all_lines(leat)[-1] == "again"
-    finally:
-        subprocess.run(["umount", "-l", data], check=True)
+    if request.param == "tmpfs":
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", data], check=True)
+    else:
+        image = tmp_path / "image"
+        with open(image, "wb") as file:
+            file.truncate(8 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
+        mounted = subprocess.run(["mount", "-o", "loop", image, data], capture_output=True, text=True)
+        if mounted.returncode != 0:
+            pytest.skip(f"this machine mounts no file as a disk: {mounted.stderr.strip()}")
+    ballast = data / "+ballast"
+    free = os.statvfs(data)
+    ballast.write_bytes(b"x" * (free.f_bavail * free.f_frsize - (3 << 20)))
+    yield ballast
+    subprocess.run(["umount", "-l", data], check=True)
+
+
+def fill(path):
+    """Takes the last byte of a disk."""
+    with open(path, "wb", buffering=0) as file:
+        try:
+            while file.write(b"x" * 512):
+                pass
+        except OSError:
+            return
+
+
+def test_full_disk_is_told_at_once_and_everything_goes_on(leat, data, small_disk):
+    create(leat, "orders", "--capacity", "64KiB", "--file-size", "256KiB")
+    leat("group", "create", "orders", "workers", "--from", "beginning", check=True)
+    text = "\n".join("x" * 1000 for _ in range(10_000)) + "\n"
+    done = leat("pub", "orders", input=text)
+    assert done.returncode == 6 and done.stderr.count("\n") == 1
+    assert f"the disk of {data}/orders is full" in done.stderr
+    count = len(all_lines(leat))
+    assert 2000 < count < 3200
+    assert "the disk is full" in leat("topic", "info", "orders", check=True).stdout
+    fill(data / "+rest")
+    holder = leat.start("sub", "orders", "--group", "workers", "--count", str(count))
+    assert len(holder.stdout.read().splitlines()) == count  # Although it cannot be saved.
+    one_line(leat("group", "create", "orders", "more"), 6)
+    small_disk.unlink()
+    wait_for(lambda: leat("pub", "orders", "again").returncode == 0)
+    assert all_lines(leat)[-1] == "again"
+    assert member(leat, "--exit") == ["again"]
+    leat("fsck", "orders", check=True)
 
 
 def test_read_only_disk_gets_one_line(leat, leat_dir, data, as_root):

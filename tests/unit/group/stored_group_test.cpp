@@ -12,9 +12,9 @@
 namespace leat {
 namespace {
 
-class StoredGroup : public ::testing::Test {
+class GroupOnDisk : public ::testing::Test {
  protected:
-  StoredGroup() { ::unsetenv("LEAT_TEST_DURABLE"); }
+  GroupOnDisk() { ::unsetenv("LEAT_TEST_DURABLE"); }
 
   // A window of 64 KiB.
   TopicOptions options(Durability durable = Durability::os) const {
@@ -66,7 +66,7 @@ class StoredGroup : public ::testing::Test {
   TestDirectory data_;
 };
 
-TEST_F(StoredGroup, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
+TEST_F(GroupOnDisk, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
   {
     const Topic topic = open();
     publish(topic, 10);
@@ -89,7 +89,7 @@ TEST_F(StoredGroup, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);  // The delay has not passed.
 }
 
-TEST_F(StoredGroup, KeepsItsOptions) {
+TEST_F(GroupOnDisk, KeepsItsOptions) {
   const GroupOptions wanted{.mode = GroupMode::at_most_once,
                             .by_key = true,
                             .members = 3,
@@ -105,7 +105,7 @@ TEST_F(StoredGroup, KeepsItsOptions) {
   EXPECT_EQ(info.on_expired, OnExpired::stop);
 }
 
-TEST_F(StoredGroup, HoldsUpNobodyAndReadsWhatIsOnDisk) {
+TEST_F(GroupOnDisk, HoldsUpNobodyAndReadsWhatIsOnDisk) {
   const Topic topic = open();
   const Group slow = group(topic);
   Member member = join(slow);
@@ -120,7 +120,7 @@ TEST_F(StoredGroup, HoldsUpNobodyAndReadsWhatIsOnDisk) {
   EXPECT_EQ(slow.info().lag, 0U);
 }
 
-TEST_F(StoredGroup, MembersShareWhatIsOnDisk) {
+TEST_F(GroupOnDisk, MembersShareWhatIsOnDisk) {
   const Topic topic = open();
   constexpr std::uint64_t kMany = 20'000;
   publish(topic, kMany);
@@ -144,7 +144,7 @@ TEST_F(StoredGroup, MembersShareWhatIsOnDisk) {
   for (std::uint64_t i = 0; i < kMany; ++i) ASSERT_EQ(seen[i], 1) << i;
 }
 
-TEST_F(StoredGroup, ByKeyTheOrderHoldsAfterARestart) {
+TEST_F(GroupOnDisk, ByKeyTheOrderHoldsAfterARestart) {
   constexpr int kKeys = 5;
   {
     const Topic topic = open();
@@ -177,7 +177,7 @@ TEST_F(StoredGroup, ByKeyTheOrderHoldsAfterARestart) {
 }
 
 // The window survives, and knows everything.
-TEST_F(StoredGroup, KnowsEverythingAfterTheDeathOfAllProcesses) {
+TEST_F(GroupOnDisk, KnowsEverythingAfterTheDeathOfAllProcesses) {
   { publish(open(), 10); }
   and_die([&] {
     const Topic topic = open();
@@ -190,7 +190,7 @@ TEST_F(StoredGroup, KnowsEverythingAfterTheDeathOfAllProcesses) {
   EXPECT_EQ(sorted(drain(member, 7)), sorted(numbers(7, 3)));
 }
 
-TEST_F(StoredGroup, IsSavedWithinASecondOrTwo) {
+TEST_F(GroupOnDisk, IsSavedWithinASecondOrTwo) {
   { publish(open(), 10); }
   and_die([&] {
     const Topic topic = open();
@@ -215,7 +215,7 @@ TEST_F(StoredGroup, IsSavedWithinASecondOrTwo) {
 }
 
 // Whatever happens, and whenever: nothing is delivered twice.
-TEST_F(StoredGroup, AtMostOnceDeliversNothingTwice) {
+TEST_F(GroupOnDisk, AtMostOnceDeliversNothingTwice) {
   constexpr std::uint64_t kMany = 40'000;
   auto* const seen = static_cast<std::atomic<std::uint8_t>*>(
       ::mmap(nullptr, kMany, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
@@ -245,7 +245,7 @@ TEST_F(StoredGroup, AtMostOnceDeliversNothingTwice) {
   ::munmap(seen, kMany);
 }
 
-TEST_F(StoredGroup, AtMostOnceSkipsNothingWhenTheTopicIsClosed) {
+TEST_F(GroupOnDisk, AtMostOnceSkipsNothingWhenTheTopicIsClosed) {
   std::uint64_t next = 0;
   { group(open(), {.mode = GroupMode::at_most_once}); }
   for (int round = 0; round < 3; ++round) {
@@ -257,7 +257,7 @@ TEST_F(StoredGroup, AtMostOnceSkipsNothingWhenTheTopicIsClosed) {
 }
 
 // Every process looks after it: the position is told by whoever keeps the topic.
-TEST_F(StoredGroup, AnotherKeeperSavesItToo) {
+TEST_F(GroupOnDisk, AnotherKeeperSavesItToo) {
   { publish(open(), 100); }
   testing::Child keeper{[&] {
     const Topic topic = open();
@@ -280,7 +280,7 @@ TEST_F(StoredGroup, AnotherKeeperSavesItToo) {
   EXPECT_EQ(info.lag + info.in_flight, 40U);
 }
 
-TEST_F(StoredGroup, SeveralPartitions) {
+TEST_F(GroupOnDisk, SeveralPartitions) {
   TopicOptions wanted = options();
   wanted.partitions = 3;
   {
@@ -298,7 +298,7 @@ TEST_F(StoredGroup, SeveralPartitions) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
-TEST_F(StoredGroup, IsGoneForGoodOnceItIsDeleted) {
+TEST_F(GroupOnDisk, IsGoneForGoodOnceItIsDeleted) {
   {
     const Topic topic = open();
     publish(topic, 10);
@@ -317,7 +317,7 @@ TEST_F(StoredGroup, IsGoneForGoodOnceItIsDeleted) {
   EXPECT_EQ(code(open().find_group(kGroupName)), Errc::not_found);
 }
 
-TEST_F(StoredGroup, AsManyAsATopicMayHave) {
+TEST_F(GroupOnDisk, AsManyAsATopicMayHave) {
   const auto name = [](int i) { return "g" + std::to_string(i); };
   {
     const Topic topic = open();
@@ -332,7 +332,7 @@ TEST_F(StoredGroup, AsManyAsATopicMayHave) {
 
 // ---- What retention deletes ---------------------------------------------------------------------
 
-class ExpiredGroup : public StoredGroup {
+class ExpiredGroup : public GroupOnDisk {
  protected:
   // Publishes until the first records are gone. Returns where the rest begins.
   std::uint64_t expire(const Topic& topic) const {

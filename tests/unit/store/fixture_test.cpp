@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "leat/store/saved_groups.hpp"
+#include "support/process.hpp"
+#include "support/store_files.hpp"
 #include "support/test_store.hpp"
 
 namespace leat::testing {
@@ -94,6 +97,64 @@ TEST(Fixture, IsWhatIsWrittenToday) {
   write_fixture(store);
   EXPECT_EQ(store.read(0, 0), first_partition());
   EXPECT_EQ(store.read(0, 1), (Lines{"0 hello"}));
+}
+
+// ---- Groups: tests/fixtures/groups-1 --------------------------------------------------------------
+
+// As it was made, and as two keepers saved it.
+detail::SavedGroup group_fixture(std::uint64_t office) {
+  detail::SavedGroup group;
+  group.facts = {0xfeed'0000'0000'0001, office, kTime, detail::kByKey, 64, 1024, 5,
+                 30'000'000'000,        office, 0};
+  group.name = "workers";
+  group.offsets =
+      office == 0 ? std::vector<std::uint64_t>{0, 0} : std::vector<std::uint64_t>{10 * office, 7};
+  if (office != 0) {
+    group.holds = {{3, 0x8000'0000'1234'5678, 0, 0, 1},
+                   {8, 0, 1'500'000'000, 0, 4},
+                   {6, 0x8000'0000'0000'0001, 0, 1, 65'535}};
+  }
+  return group;
+}
+void write_group_fixture(int directory) {
+  detail::Disk& disk = detail::Disk::system();
+  ASSERT_TRUE(detail::store_new_group(disk, directory, group_fixture(0), {}));
+  for (const std::uint64_t office : {2U, 5U}) {
+    detail::SectionsPair pair;
+    const std::string name = detail::saved_group_name(group_fixture(0).facts.id, office);
+    const detail::SavedGroup group = group_fixture(office);
+    for (int copy = 0; copy < 2; ++copy) {
+      ASSERT_TRUE(pair.replace_older(disk, directory, name, detail::kSavedGroupMagic,
+                                     group.sections(), {}));
+    }
+  }
+}
+
+TEST(Fixture, GroupsOfVersion1CanBeRead) {
+  if (const char* path = std::getenv("LEAT_MAKE_FIXTURE"); path != nullptr) {
+    const std::string made = std::string{path} + "/groups";
+    std::filesystem::create_directories(made);
+    write_group_fixture(detail::open_directory_path(made, false, false)->get());
+  }
+  const std::string fixture = std::string{LEAT_SOURCE_DIR} + "/tests/fixtures/groups-1";
+  auto directory = detail::open_directory_path(fixture, false, false);
+  ASSERT_TRUE(directory) << fixture;
+  auto groups = detail::load_groups(detail::Disk::system(), directory->get(), 2);
+  ASSERT_TRUE(groups) << describe(groups.error());
+  ASSERT_EQ(groups->size(), 1U);
+  ASSERT_TRUE(groups->front().saved);
+  EXPECT_TRUE(groups->front().damaged.empty());
+  const detail::SavedGroup& group = *groups->front().saved;
+  EXPECT_EQ(group.format(1), group_fixture(5).format(1));
+  EXPECT_EQ(group.name, "workers");
+  EXPECT_EQ(group.offsets, (std::vector<std::uint64_t>{50, 7}));
+}
+
+TEST(Fixture, OfGroupsIsWhatIsWrittenToday) {
+  const TemporaryDirectory temp;
+  write_group_fixture(detail::open_directory_path(temp.path(), false, false)->get());
+  EXPECT_EQ(read_files(temp.path()),
+            read_files(std::string{LEAT_SOURCE_DIR} + "/tests/fixtures/groups-1"));
 }
 
 }  // namespace
