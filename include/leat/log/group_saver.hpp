@@ -157,13 +157,13 @@ class GroupSaver {
   // goes on behind more offsets than the window has room for (Office::store_checkpoint).
   std::uint64_t ahead_of(const GroupView& group, Known& known, std::uint32_t partition,
                          std::uint64_t offset) const {
-    known.ahead.resize(group.geometry().partition_count, kFewAhead);
+    known.ahead.resize(group.geometry().partition_count);
     std::uint64_t& ahead = known.ahead[partition];
     const std::uint64_t limit = read_owned(group.cursor(partition).limit).value;
     const std::uint64_t left = limit > offset ? limit - offset : 0;
     if (left > ahead / 2) return limit;
     // Twice as many if they were used up before the next save was due.
-    ahead = left == 0 ? std::min(2 * ahead, kManyAhead) : std::max(ahead / 2, kFewAhead);
+    ahead = std::clamp(left == 0 ? 2 * ahead : ahead / 2, kFewAhead, kManyAhead);
     const Geometry& geometry = topic_.geometry();
     const std::uint64_t window = geometry.segment_granules * geometry.segment_count;
     const std::uint64_t end = std::max(end_of_claims(topic_, partition), offset);

@@ -246,14 +246,20 @@ TEST_F(GroupOnDisk, AtMostOnceDeliversNothingTwice) {
 }
 
 TEST_F(GroupOnDisk, AtMostOnceSkipsNothingWhenTheTopicIsClosed) {
-  std::uint64_t next = 0;
+  std::vector<int> seen(30);
   { group(open(), {.mode = GroupMode::at_most_once}); }
   for (int round = 0; round < 3; ++round) {
     const Topic topic = open();
     publish(topic, 10, topic.info().partitions[0].end);
     Member member = join(must(topic.find_group(kGroupName)));
-    for (int i = 0; i < 7; ++i) EXPECT_EQ(take(member).record.offset, next++);
+    // What was claimed and not handed out comes again, sooner or later.
+    const int count = round < 2 ? 7 : 16;
+    for (int i = 0; i < count; ++i) ++seen[take(member).record.offset];
+    if (round == 2) {
+      EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
+    }
   }
+  EXPECT_EQ(seen, std::vector<int>(30, 1));
 }
 
 // Every process looks after it: the position is told by whoever keeps the topic.
