@@ -244,12 +244,12 @@ class DurableWaiting : public DurableSteps {};
 TEST_P(DurableWaiting, WhoWaitsForTheMediumGoesOn) {
   { ASSERT_TRUE(open()); }
   Child keeper{[&]() -> int {
+    arm({GetParam().step, GetParam().nth, GetParam().signal});
     auto topic = open();
     CHILD_CHECK_OK(topic);
     auto publisher = topic->publisher();
     CHILD_CHECK_OK(publisher->publish("first"));
     notes_->begun[0] = 1;
-    arm({GetParam().step, GetParam().nth, GetParam().signal});
     for (;;) ::pause();
   }};
   while (notes_->begun[0] == 0) ::usleep(1000);
@@ -280,7 +280,7 @@ TEST_P(DurableWaiting, WhoWaitsForTheMediumGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DurableWaiting,
-                         ::testing::Values(Case{kSyncSteps[1], 1, SIGKILL, Durability::fsync}),
+                         ::testing::Values(Case{kSyncSteps[1], 2, SIGKILL, Durability::fsync}),
                          name_of_durable_case);
 
 // While old files are deleted: what is left is whole, and everything newer is there.

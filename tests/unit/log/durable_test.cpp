@@ -161,9 +161,8 @@ TEST_F(Durable, SubscriberReadsFromDiskWhatIsNoLongerInMemory) {
 
 // A process that has no descriptor left now and then: nothing is lost, and nothing comes twice.
 TEST_F(Durable, ASubscriberGoesOnWhenItHasDescriptorsAgain) {
-  const Topic topic = must_create();
   constexpr std::uint64_t kMany = 20'000;
-  publish(topic, 0, kMany / 2, 100);
+  { publish(must_create(), 0, kMany / 2, 100); }
   Child reads{[&]() -> int {
     auto mine = open();
     CHILD_CHECK_OK(mine);
@@ -188,7 +187,11 @@ TEST_F(Durable, ASubscriberGoesOnWhenItHasDescriptorsAgain) {
     }
     return failed > 3 ? 0 : 4;
   }};
-  publish(topic, kMany / 2, kMany, 100);
+  {
+    auto topic = open();
+    ASSERT_TRUE(topic) << describe(topic.error());
+    publish(*topic, kMany / 2, kMany, 100);
+  }
   reads.wait();
   EXPECT_TRUE(reads.succeeded()) << reads.describe();
 }
