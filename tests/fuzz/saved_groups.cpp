@@ -10,11 +10,13 @@
 
 #include "leat/group/stored_group.hpp"
 #include "leat/leat.hpp"
+#include "reseal.hpp"
 #include "scribble.hpp"
 
 namespace {
 
 using leat::fuzz::Input;
+using leat::fuzz::reseal_sections;
 using namespace leat::detail;
 
 constexpr std::uint32_t kPartitions = 2;
@@ -31,17 +33,6 @@ std::vector<std::byte> whole() {
   for (std::uint64_t i = 0; i < 6; ++i)
     group.holds.push_back({i * 5, i << 62 | i, static_cast<std::int64_t>(i), i < 3 ? 0U : 1U, 1});
   return group.format(9);
-}
-
-void reseal(std::vector<std::byte>& file) {
-  SectionsHeader header{};
-  if (file.size() < sizeof(header)) return;
-  std::memcpy(&header, file.data(), sizeof(header));
-  if (header.size < sizeof(header) || header.size > file.size()) return;
-  header.crc = 0;
-  std::memcpy(file.data(), &header, sizeof(header));
-  header.crc = crc32c(0, file.data(), header.size);
-  std::memcpy(file.data(), &header, sizeof(header));
 }
 
 void change(Input& input, std::vector<std::byte>& file) {
@@ -92,7 +83,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Input input{data, size};
   std::vector<std::byte> bytes = whole();
   change(input, bytes);
-  reseal(bytes);
+  reseal_sections(bytes);
   auto file = SectionsFile::parse(std::move(bytes), kSavedGroupMagic);
   if (!file) return 0;
   auto group = SavedGroup::read(*file, kPartitions);

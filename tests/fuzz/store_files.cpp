@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "reseal.hpp"
 #include "scribble.hpp"
 #include "support/log_bytes.hpp"
 
@@ -22,6 +23,7 @@ namespace {
 
 using leat::fuzz::directory;
 using leat::fuzz::Input;
+using leat::fuzz::reseal_sections;
 using leat::testing::LogBytes;
 using leat::testing::small_manifest;
 using namespace leat::detail;
@@ -70,17 +72,6 @@ Files make_files() {
     files[entry.path().filename()] = {std::istreambuf_iterator<char>{in}, {}};
   }
   return files;
-}
-
-void reseal_sections(std::string& file) {
-  SectionsHeader header{};
-  if (file.size() < sizeof(header)) return;
-  std::memcpy(&header, file.data(), sizeof(header));
-  if (header.size < sizeof(header) || header.size > file.size()) return;
-  header.crc = 0;
-  std::memcpy(file.data(), &header, sizeof(header));
-  header.crc = crc32c(0, file.data(), header.size);
-  std::memcpy(file.data(), &header, sizeof(header));
 }
 
 // Makes whatever begins with a frame's first four bytes a frame of this file.

@@ -45,12 +45,16 @@ def root():
     return ROOT
 
 
-@pytest.fixture
-def leat_dir():
-    """An empty directory in shared memory, removed after the test."""
+def directory_in_memory():
     path = Path(tempfile.mkdtemp(prefix="leat-test-", dir="/dev/shm"))
     yield path
     shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def leat_dir():
+    """An empty directory in shared memory, removed after the test."""
+    yield from directory_in_memory()
 
 
 class Leat:

@@ -6,12 +6,11 @@ import random
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
-from pathlib import Path
 
 import pytest
 
+from conftest import directory_in_memory
 from test_cli import NOBODY, run_as
 from test_durable import (LINES, all_lines, create, data, failing_syncs, info, publish,  # noqa: F401
                           wait_for)
@@ -31,9 +30,7 @@ def backups(tmp_path):
 @pytest.fixture
 def elsewhere():
     """A directory on another file system."""
-    path = Path(tempfile.mkdtemp(prefix="leat-test-", dir="/dev/shm"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
+    yield from directory_in_memory()
 
 
 def content(directory):

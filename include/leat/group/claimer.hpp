@@ -91,6 +91,7 @@ class Claimer {
   void name_claim(Attempt& claim, std::uint32_t partition, HoldPhase phase) noexcept;
   void hold_records(Attempt& claim, Lane& lane, std::size_t want) noexcept;
   bool note_gap(const Walker& walker) noexcept;
+  bool has_room_for_events() const noexcept { return events_.size() < kAtOnce; }
   void write_hold(HoldRef ref, const WalkedRecord& record, std::uint64_t state) noexcept;
   void gain_keys(Attempt& claim, std::uint32_t partition) noexcept;
   bool swap_cursor(const Attempt& claim, const Walker& walker) noexcept;
@@ -198,11 +199,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
       continue;  // The cursor was moved meanwhile.
     }
     claim.walk = lane.walker.go_to(claim.from);
-    if (claim.walk == Walk::nothing) {
-      pins_.unpin(partition);
-      return Found::none;
-    }
-    if (events_.size() == kAtOnce) {  // The caller empties it first.
+    if (claim.walk == Walk::nothing || !has_room_for_events()) {
       pins_.unpin(partition);
       return Found::none;
     }
@@ -263,11 +260,11 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   holds_.release_unused(claim.holds, claim.state);
 }
 
-// False if there is no room for another one.
+// False if there is no room for another one: the caller empties events() first.
 [[gnu::noinline]] inline bool Claimer::note_gap(const Walker& walker) noexcept {
   const StoredWalk::Entry& gap = walker.passed();
   events_.push_back({gap.first, gap.count, *gap.gap, walker.partition()});
-  return events_.size() < kAtOnce;
+  return has_room_for_events();
 }
 
 [[gnu::always_inline]] inline void Claimer::write_hold(HoldRef ref, const WalkedRecord& record,
@@ -385,12 +382,12 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
 // Last step of a claim that was not made, and will not be: undoes it.
 inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t partition) noexcept {
   const bool any = !ready_.empty() || !parked_.empty();
+  const StoredWalk* const stored = lanes_[partition].walker.stored();
   if (any) drop_holds(claim.state);
   events_.resize(claim.events);
   pins_.unpin(partition);
   holds_.show_in_flight();
   if (claim.walk != Walk::corrupt && !any && !claim.has_moved) {
-    const StoredWalk* const stored = lanes_[partition].walker.stored();
     if (stored != nullptr && stored->is_at_limit())
       tell_group_moved(place_.topic, GroupNews::urgent);
     // Spare holds may be usable with a larger claim number: try again.
@@ -400,7 +397,6 @@ inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t pa
   }
   // Corrupt, unless the cursor has moved: then the walked memory may have been overwritten.
   if (claim.walk == Walk::corrupt && place_.group.load_cursor(partition) == claim.from) {
-    const StoredWalk* const stored = lanes_[partition].walker.stored();
     error_ = stored != nullptr ? stored->error() : Error{};
     return End::failed;
   }

@@ -300,13 +300,12 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic
     cursors.push_back(*place);
   }
   detail::SharedTopic& shared = *topic.topic_;
-  detail::GroupGeometry geometry = detail::geometry_of(options);
+  const detail::GroupGeometry geometry = detail::geometry_of(options);
   if (shared.durable() == nullptr) return make_file(shared, name, geometry, cursors, nullptr);
-  geometry.number = geometry.partition_count = 1;  // Any; the rest must be right.
-  if (!geometry.is_valid()) return Errc::invalid_argument;
+  const detail::SavedGroup saved = detail::saved_group_of(geometry, name, cursors);
+  if (!saved.is_valid()) return Errc::invalid_argument;
   auto groups = detail::StoredGroups::open(shared);
   if (!groups) return groups.error();
-  const detail::SavedGroup saved = detail::saved_group_of(geometry, name, cursors);
   if (auto made = groups->make(saved); !made) return made.error();
   LEAT_CRASH_POINT("group:file_made");
   auto made = make_file(shared, name, geometry, cursors, &saved);

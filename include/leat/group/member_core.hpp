@@ -90,6 +90,7 @@ class MemberCore final : public Waiter {
   Got deliver_stored(const ReadyRecord& next, std::uint64_t state, bool is_dead_letter,
                      Delivery& delivery);
   Got not_stored(GapReason reason, const Delivery& delivery);
+  Got put_back(HoldRef ref, std::uint64_t state, bool is_counted) noexcept;
   Got put_back(HoldRef ref, std::uint64_t state, bool is_counted, Error error) noexcept;
   void tell_events();
   Got bury(const Delivery& delivery);

@@ -138,12 +138,16 @@ inline bool MemberCore::is_overtaking() noexcept {
   return got == Got::one && is_dead_letter ? bury(delivery) : got;
 }
 
-// Returns to the group a record that could not be handed out because of this error.
-inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counted,
-                                Error error) noexcept {
+// Returns to the group a record that could not be handed out.
+inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counted) noexcept {
   holds_.put_back(ref, state, is_counted);
   announce_returned(shared(), group());
   holds_.lose(ref);
+  return Got::none;
+}
+inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counted,
+                                Error error) noexcept {
+  (void)put_back(ref, state, is_counted);
   return fail(error);
 }
 
@@ -162,13 +166,9 @@ inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counte
     return Got::none;
   }
   if (partition >= geometry().partition_count) return fail(Errc::corrupt);
-  if (!place_.may_hand_out(partition, offset)) [[unlikely]] {
-    // The topic is just being closed: what is saved then may say that nobody had this record.
-    holds_.put_back(ref, state, !is_dead_letter);
-    announce_returned(shared(), group());
-    holds_.lose(ref);
-    return Got::none;
-  }
+  // The topic is just being closed: what is saved then may say that nobody had this record.
+  if (!place_.may_hand_out(partition, offset)) [[unlikely]]
+    return put_back(ref, state, !is_dead_letter);
   delivery.state_ = state;
   delivery.position_ = offset;
   delivery.hold_ = ref.word();

@@ -77,16 +77,9 @@ class StoredGroups {
 inline SavedGroup saved_group_of(const GroupGeometry& geometry, const std::string& name,
                                  const std::vector<CursorValue>& cursors) {
   SavedGroup group;
-  group.facts = {make_random(),
-                 0,
-                 wall_clock_ms(),
-                 geometry.flags,
-                 geometry.seat_count,
-                 geometry.hold_count,
-                 geometry.max_deliveries,
-                 geometry.lease_ns,
-                 0,
-                 0};
+  group.facts = facts_of(geometry);
+  group.facts.id = make_random();
+  group.facts.created_ms = wall_clock_ms();
   group.name = name;
   for (const CursorValue& cursor : cursors) group.offsets.push_back(cursor.position());
   return group;

@@ -97,7 +97,7 @@ class StoredWalk {
     offset_ = offset;
     has_stepped_ = false;
     // What was read stays true: the next entry may be among it.
-    next_ = 0;
+    if (next_ != 0 && offset < entries_[next_ - 1].end()) next_ = 0;
     while (next_ != entries_.size() && entries_[next_].end() <= offset) ++next_;
     const bool is_among =
         next_ != entries_.size() ? entries_[next_].first <= offset : read_until_ == offset;
@@ -147,7 +147,7 @@ class StoredWalk {
   }
 
  private:
-  static constexpr std::size_t kAtOnce = 64;      // records read
+  static constexpr std::size_t kReadAtOnce = 64;  // records
   static constexpr std::size_t kMostKept = 1024;  // entries
 
   bool may_claim() const noexcept {
@@ -179,7 +179,7 @@ class StoredWalk {
     }
     try {
       auto count = reader_.poll(
-          kAtOnce,
+          kReadAtOnce,
           [this](const Record& record) {
             add({record.offset, 1, key_hash(record), {}});
           },

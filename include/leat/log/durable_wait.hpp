@@ -11,29 +11,31 @@
 
 namespace leat::inline v0::detail {
 
+// It naps on its bell after it has written something, and sleeps on the data word otherwise.
+inline void wake_keeper(SharedTopic& topic) noexcept {
+  SharedTopic::wake(topic.durable()->header().bell);
+  SharedTopic::wake(topic.header().data_wake);
+}
+
 // Asks the keeper to sync everything before `until`, and does not wait.
 inline void request_sync(SharedTopic& topic, std::uint32_t partition,
                          std::uint64_t until) noexcept {
   const DurableWindow& window = *topic.durable();
   if (window.durable(partition) >= until) return;
   window.want(partition, until);
-  // It naps on its bell after it has written something, and sleeps on the data word otherwise.
-  SharedTopic::wake(window.header().bell);
-  SharedTopic::wake(topic.header().data_wake);
+  wake_keeper(topic);
 }
 
 // Tells the keeper that a group has moved; see GroupNews. Returns at once.
 inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
-  DurableHeader& header = topic.durable()->header();
+  std::uint32_t& word = topic.durable()->header().groups;
   const auto wanted = static_cast<std::uint32_t>(news);
   // [sync] seq_cst, both: read after the cursor was moved, so that a keeper that clears the news later sees that;
   // and the news before the bell is rung.
-  std::uint32_t seen = load_seq_cst<Edge::sync>(header.groups);
-  while (seen < wanted && !compare_exchange<Edge::sync>(header.groups, seen, wanted)) {
+  std::uint32_t seen = load_seq_cst<Edge::sync>(word);
+  while (seen < wanted && !compare_exchange<Edge::sync>(word, seen, wanted)) {
   }
-  if (seen >= wanted) return;
-  SharedTopic::wake(header.bell);
-  SharedTopic::wake(topic.header().data_wake);
+  if (seen < wanted) wake_keeper(topic);
 }
 
 // Waits until everything before `until` is on the medium.
@@ -42,8 +44,8 @@ inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
 //   deleted
 inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uint64_t until,
                            const Deadline& deadline, const std::stop_token* stop) noexcept {
-  constexpr std::int64_t kLook =
-      20'000'000;  // ns; for a stop, or a keeper that died before it told
+  // ns; for a stop, or a keeper that died before it told.
+  constexpr std::int64_t kLook = 20'000'000;
   const DurableWindow& window = *topic.durable();
   const auto is_durable = [&] { return window.durable(partition) >= until; };
   while (!is_durable()) {

@@ -38,6 +38,8 @@ class GroupSaver {
     saved_ns_ = now_ns();
   }
 
+  static constexpr std::int64_t kSaveEvery = 1'000'000'000;  // ns
+
   // When groups are to be saved, in ns on the monotonic clock.
   static constexpr std::int64_t kNever = INT64_MAX;
   std::int64_t next_ns() const noexcept {
@@ -73,7 +75,6 @@ class GroupSaver {
   }
 
  private:
-  static constexpr std::int64_t kSaveEvery = 1'000'000'000;  // ns
   static constexpr std::int64_t kTryAgain = 100'000'000;
   // At most once: how many offsets are saved ahead of what was claimed.
   static constexpr std::uint64_t kFewAhead = 1024;
@@ -129,23 +130,19 @@ class GroupSaver {
     SavedGroup now;
     const GroupGeometry& geometry = group.geometry();
     const GroupHeader& header = group.header();
-    now.facts = {load_relaxed<Why::constant>(header.saved_id),
-                 office_,
-                 load_relaxed<Why::constant>(header.created_ms),
-                 geometry.flags,
-                 geometry.seat_count,
-                 geometry.hold_count,
-                 geometry.max_deliveries,
-                 geometry.lease_ns,
-                 load_acquire<Edge::hold>(header.redelivered),
-                 load_acquire<Edge::hold>(header.dead_letters)};
+    now.facts = facts_of(geometry);
+    now.facts.id = load_relaxed<Why::constant>(header.saved_id);
+    now.facts.office = office_;
+    now.facts.created_ms = load_relaxed<Why::constant>(header.created_ms);
+    now.facts.redelivered = load_acquire<Edge::hold>(header.redelivered);
+    now.facts.dead_letters = load_acquire<Edge::hold>(header.dead_letters);
     now.name = group.name();
+    const bool saves_ahead = geometry.at_most_once() && !is_closing;
     for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
       const std::uint64_t offset = group.load_position(i);
-      const bool saves_ahead = geometry.at_most_once() && !is_closing;
       now.offsets.push_back(saves_ahead ? ahead_of(group, known, i, offset) : offset);
     }
-    if (geometry.at_most_once() && !is_closing) return now;
+    if (saves_ahead) return now;
     group.each_hold([&](std::uint32_t, std::uint32_t, const GroupHold& hold, std::uint64_t word) {
       if (auto saved = look_at_hold(group, hold, word)) now.holds.push_back(*saved);
     });

@@ -148,10 +148,10 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   const std::int64_t since = now_ns();
   while (!is_stopping() && !is_safe() && office_.word() == seen && moves() == before) {
     // What is written may wait for the next sync, and a group until it is saved.
-    constexpr std::int64_t kSaves = 1'000'000'000;
     const std::int64_t interval = has_unwritten() || window.is_any_wanted() ? 0
-                                  : has_group_news() ? std::max(window.sync_interval_ns(), kSaves)
-                                                     : window.sync_interval_ns();
+                                  : has_group_news()
+                                      ? std::max(window.sync_interval_ns(), GroupSaver::kSaveEvery)
+                                      : window.sync_interval_ns();
     const bool is_syncing =
         load_relaxed<Why::hint>(window.header().syncing) == static_cast<std::uint32_t>(seen >> 1);
     const bool is_full = window.state() == DiskState::no_space;

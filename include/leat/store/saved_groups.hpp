@@ -37,6 +37,16 @@ inline GroupGeometry geometry_of(const SavedGroupFacts& saved) noexcept {
   geometry.lease_ns = saved.lease_ns;
   return geometry;
 }
+// The other way round. The rest is zero.
+inline SavedGroupFacts facts_of(const GroupGeometry& geometry) noexcept {
+  SavedGroupFacts facts{};
+  facts.flags = geometry.flags;
+  facts.seat_count = geometry.seat_count;
+  facts.hold_count = geometry.hold_count;
+  facts.max_deliveries = geometry.max_deliveries;
+  facts.lease_ns = geometry.lease_ns;
+  return facts;
+}
 
 // What is saved of a group.
 struct SavedGroup {
@@ -76,7 +86,6 @@ struct SavedGroup {
     return group;
   }
 
- private:
   // Whether a group can be like that.
   bool is_valid() const noexcept {
     GroupGeometry geometry = geometry_of(facts);

@@ -86,7 +86,6 @@ struct StoreReport {
   std::uint64_t bytes = 0;  // of all segment files
   std::uint64_t frames = 0;
   std::uint64_t records = 0;
-  std::uint64_t groups = 0;
   std::uint64_t damaged = 0;  // offsets whose records can't be read
   std::uint64_t lost = 0;     // offsets that a failure of the machine left without a record
   bool was_closed = false;    // in order: nothing waits for recovery
@@ -179,7 +178,6 @@ class StoreCheck {
                          ? "it is damaged; another file has the group '" + one.saved->name + "'"
                          : std::string{"it is damaged, and no other file has that group"});
     }
-    report_.groups = groups->size();
     return {};
   }
 
