@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian 12 packages that are missing, and only those.
 #
-#     tools/install-deps.sh build|bench|deb|test|lint|peers
+#     tools/install-deps.sh build|bench|serve|deb|test|lint|peers
 #
 # Prints one line that names what it installs; silent and fast when nothing is missing. Uses sudo
 # only if not root. LEAT_SKIP_DEPS=1 does nothing, for machines that get the packages in another way.
@@ -9,9 +9,10 @@ set -eu
 
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
 bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev"
+serve="libboost-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
 deb="dpkg-dev file"
 # Shells and the manual: what is installed for them is tried out; venv: conan is not in Debian.
-tests="libgtest-dev python3 python3-pytest python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs"
+tests="libgtest-dev python3 python3-pytest python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
 # Debian 12's package cargo is too old for the peers. A cargo that is already installed is used.
@@ -20,11 +21,12 @@ if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
 case "${1:-build}" in
   build) wanted="$build" ;;
   bench) wanted="$build $bench" ;;
+  serve) wanted="$build $serve" ;;
   deb) wanted="$build $bench $deb" ;;
-  test) wanted="$build $bench $deb $tests" ;;
-  lint) wanted="$build $bench $deb $tests $lint" ;;
+  test) wanted="$build $bench $serve $deb $tests" ;;
+  lint) wanted="$build $bench $serve $deb $tests $lint" ;;
   peers) wanted="$build $bench $peers" ;;
-  *) echo "usage: tools/install-deps.sh build|bench|deb|test|lint|peers" >&2; exit 2 ;;
+  *) echo "usage: tools/install-deps.sh build|bench|serve|deb|test|lint|peers" >&2; exit 2 ;;
 esac
 
 if [ -n "${LEAT_SKIP_DEPS:-}" ]; then exit 0; fi

@@ -171,7 +171,7 @@ def parts(*patterns):
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
               ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
-              ("example", "examples/*.cpp")]
+              ("broker", "tests/broker/**/*.cpp"), ("example", "examples/*.cpp")]
 TOOLS = [("bench", "tests/bench/*.cpp")]  # Not built with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 

@@ -21,6 +21,9 @@ PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "reco
 ROOMS = {
     "src/tool": set(),
     "src/cli": {"src/tool"},
+    "src/broker/lightq": {"src/broker"},
+    "src/broker": set(),  # Each protocol has a folder, and knows the broker, not the other way round.
+    "src/serve": {"src/broker", "src/broker/lightq", "src/tool"},
     "bench/harness": {"bench"},
     "bench/floors": {"bench", "bench/harness"},
     "bench/leat": {"bench", "bench/harness", "src/tool"},
