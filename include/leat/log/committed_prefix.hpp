@@ -61,7 +61,7 @@ class CommittedPrefix {
     }
     while (offset_ < offset) {
       FoundRecord found;
-      const Look there = look(found);
+      const Look there = look(granule_, found);
       if (there == Look::nonsense) return Errc::corrupt;
       if (there == Look::record) {
         granule_ += found.granules;
@@ -79,26 +79,38 @@ class CommittedPrefix {
   //   corrupt   the log was overwritten
   Result<Piece> next() {
     Piece piece;
-    std::int64_t newest_ms = kNoTimestamp;
+    const bool has_timestamps = (geometry_->flags & kTimestamps) != 0;
     do {
+      // Locals, because each acquire load would have the compiler write and read members again.
       const std::uint64_t from = granule_;
-      piece.facts = {geometry_->key, segment_.position + from, offset_, 0, 0, kNoTimestamp};
+      std::uint64_t granule = from;
+      std::uint64_t offset = offset_;
+      std::uint64_t without_payload = 0;
+      std::int64_t newest_ms = kNoTimestamp;
       for (;;) {
         FoundRecord found;
-        const Look there = look(found);
+        const Look there = look(granule, found);
         if (there == Look::nonsense) return Errc::corrupt;
         if (there == Look::nothing) break;
-        const std::uint64_t bytes = (granule_ - from + found.granules) * kGranule;
-        if (granule_ != from && bytes > kTargetFrame) break;
-        if ((geometry_->flags & kTimestamps) != 0 && found.has_payload())
-          newest_ms = std::max(newest_ms, newest_timestamp(found));
-        granule_ += found.granules;
-        offset_ += found.records;
-        piece.facts.offsets += static_cast<std::uint32_t>(found.records);
-        if (found.has_payload()) piece.facts.records += static_cast<std::uint32_t>(found.records);
+        const std::uint64_t bytes = (granule - from + found.granules) * kGranule;
+        if (granule != from && bytes > kTargetFrame) break;
+        if (!found.has_payload()) {
+          without_payload += found.records;
+        } else if (has_timestamps) {
+          newest_ms = std::max(newest_ms, newest_timestamp(granule, found));
+        }
+        granule += found.granules;
+        offset += found.records;
       }
-      piece.bytes = {segment_.data + from * kGranule, (granule_ - from) * kGranule};
-      piece.facts.newest_ms = newest_ms;
+      piece.facts = {geometry_->key,
+                     segment_.position + from,
+                     offset_,
+                     static_cast<std::uint32_t>(offset - offset_),
+                     static_cast<std::uint32_t>(offset - offset_ - without_payload),
+                     newest_ms};
+      piece.bytes = {segment_.data + from * kGranule, (granule - from) * kGranule};
+      granule_ = granule;
+      offset_ = offset;
     } while (piece.bytes.empty() && enter_next());
     return piece;
   }
@@ -143,17 +155,19 @@ class CommittedPrefix {
 
   // Not a Result: for each record, a processor waits longer for one than for the record.
   enum class Look { record, nothing, nonsense };
-  Look look(FoundRecord& found) const noexcept {
-    if (granule_ >= geometry_->segment_granules) return Look::nothing;
-    found.kind = segment_.kind(granule_, geometry_->key);
+  Look look(std::uint64_t granule, FoundRecord& found) const noexcept {
+    if (granule >= geometry_->segment_granules) return Look::nothing;
+    found.kind = segment_.kind(granule, geometry_->key);
     if (!is_record_kind(found.kind)) return Look::nothing;
-    if (!examine_record(segment_.header(granule_), geometry_->segment_granules - granule_, found))
+    const RecordHeader& header = segment_.header(granule);
+    __builtin_prefetch(reinterpret_cast<const std::byte*>(&header) + kAhead);
+    if (!examine_record(header, geometry_->segment_granules - granule, found))
       return Look::nonsense;
     return Look::record;
   }
 
-  std::int64_t newest_timestamp(const FoundRecord& found) const noexcept {
-    const std::byte* payload = reinterpret_cast<const std::byte*>(&segment_.header(granule_) + 1);
+  std::int64_t newest_timestamp(std::uint64_t granule, const FoundRecord& found) const noexcept {
+    const std::byte* payload = reinterpret_cast<const std::byte*>(&segment_.header(granule) + 1);
     const auto timestamp = [](const std::byte* at, std::size_t size) {
       std::int64_t value = kNoTimestamp;
       if (size >= sizeof(value)) std::memcpy(&value, at, sizeof(value));
@@ -180,6 +194,8 @@ class CommittedPrefix {
     }
     return newest;
   }
+
+  static constexpr std::size_t kAhead = 4096;  // bytes; what publishers wrote is in their CPU's cache
 
   SharedTopic* topic_;
   PartitionView view_;
