@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -38,6 +39,12 @@ Topic open_durable(const std::string& directory, const std::string& data_directo
                   "open the topic");
 }
 
+// Whoever writes the first record is the keeper from then on, unless it is too slow.
+void become_keeper(const Topic& topic) {
+  (void)value_of(TopicSender{topic, Mode::shared}.publisher().publish(Bytes{}), "publish");
+  await_safe(topic, kFirstOffset);
+}
+
 struct DurableSender : TopicSender {
   DurableSender(const std::string& directory, const std::string& data_directory, Mode mode)
       : TopicSender{open_durable(directory, data_directory), mode, Stage::committed} {}
@@ -46,23 +53,31 @@ struct DurableSender : TopicSender {
 // Waits for the disk behind every so many records.
 class InFlightSender {
  public:
+  // `keeps`: makes its process the keeper, and says so there.
   InFlightSender(const std::string& directory, const std::string& data_directory, Mode mode,
-                 std::uint32_t in_flight)
-      : sender_{directory, data_directory, mode}, in_flight_{in_flight} {}
+                 std::uint32_t in_flight, std::atomic<bool>* keeps)
+      : topic_{open_durable(directory, data_directory)}, in_flight_{in_flight} {
+    if (keeps != nullptr) {
+      become_keeper(topic_);
+      *keeps = true;
+    }
+    sender_.emplace(topic_, mode, Stage::committed);
+  }
 
   void send(Bytes message) {
-    sender_.send(message);
+    sender_->send(message);
     if (++waiting_ == in_flight_) settle();
   }
   void flush() {}
 
  private:
   void settle() {
-    value_of(sender_.publisher().flush(), "sync");
+    value_of(sender_->publisher().flush(), "sync");
     waiting_ = 0;
   }
 
-  DurableSender sender_;
+  Topic topic_;
+  std::optional<TopicSender> sender_;
   std::uint32_t in_flight_;
   std::uint32_t waiting_ = 0;
 };
@@ -85,25 +100,36 @@ struct StoredReceiver : TopicReceiver {
       : TopicReceiver{topic, WhenEmpty::pause, From::offset(kFirstOffset)} {}
 };
 
-// The process that keeps the topic. What it receives is written to disk.
+// Waits until what it receives is on disk. It keeps the topic, unless somebody else `keeps` it: then it
+// opens the topic when that one does.
 class KeeperEnd {
  public:
-  KeeperEnd(const std::string& directory, const std::string& data_directory, std::uint32_t& changes)
-      : topic_{open_durable(directory, data_directory)}, changes_{changes} {
-    // Whoever writes the first record is the keeper from then on, unless it is too slow.
-    (void)value_of(TopicSender{topic_, Mode::shared}.publisher().publish(Bytes{}), "publish");
-    await_safe(topic_, safe_);
+  KeeperEnd(const std::string& directory, const std::string& data_directory, std::uint32_t& changes,
+            const std::atomic<bool>* keeps = nullptr)
+      : directory_{directory}, data_directory_{data_directory}, keeps_{keeps}, changes_{changes} {
+    if (keeps != nullptr) return;
+    topic_ = open_durable(directory, data_directory);
+    become_keeper(*topic_);
   }
 
   void receive(std::uint64_t count, RoleTimes& times) {
+    if (!topic_) {
+      while (!*keeps_) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+      topic_ = open_durable(directory_, data_directory_);
+    }
     safe_ += count;
-    await_safe(topic_, safe_);
+    await_safe(*topic_, safe_);
     times.end();
-    changes_ = topic_.info().durable->keeper_pid == static_cast<std::uint32_t>(::getpid()) ? 0 : 1;
+    const bool is_here =
+        topic_->info().durable->keeper_pid == static_cast<std::uint32_t>(::getpid());
+    changes_ = is_here == (keeps_ == nullptr) ? 0 : 1;
   }
 
  private:
-  Topic topic_;
+  std::string directory_;
+  std::string data_directory_;
+  const std::atomic<bool>* keeps_;
+  std::optional<Topic> topic_;
   std::uint32_t& changes_;
   std::uint64_t safe_ = kFirstOffset;
 };
@@ -189,9 +215,11 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   create_durable(topics, data.path(), level, options.capacity_bytes, TopicOptions{}.file_bytes);
   const Load load = load_of_durable(options, level);
   const Shared<std::uint32_t> changes(0u);
+  const Shared<std::atomic<bool>> publisher_keeps(false);
+  std::atomic<bool>* const keeps = level.publisher_keeps ? &*publisher_keeps : nullptr;
   const auto measure = [&](const auto& make_sender) {
     return measure_one_way(load, place_on(cpus, load.senders, 1), make_sender, [&](std::uint32_t) {
-      return KeeperEnd(topics.directory(), data.path(), *changes);
+      return KeeperEnd(topics.directory(), data.path(), *changes, keeps);
     });
   };
   const auto single = [&](std::uint32_t i) {
@@ -202,7 +230,7 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   };
   const auto in_flight = [&](std::uint32_t i) {
     return Sending<InFlightSender>(load, i, topics.directory(), data.path(), options.mode,
-                                   level.in_flight);
+                                   level.in_flight, keeps);
   };
   const Measured measured = level.in_flight != 0 ? measure(in_flight)
                             : options.batch == 1 ? measure(single)
@@ -212,9 +240,11 @@ DurableCost measure_durable(const LogOptions& options, const DurableLevel& level
   DurableCost cost{.messages = cost_per_message(measured, load)};
   cost.messages.receiver_cpu_ns = 0;
   // Without the thread that waits for the end.
-  cost.keeper_cpu_ns_per_byte =
-      static_cast<double>(keeper.process.cpu_ns - std::min(keeper.cpu_ns, keeper.process.cpu_ns)) /
-      payload;
+  if (!level.publisher_keeps)
+    cost.keeper_cpu_ns_per_byte =
+        static_cast<double>(keeper.process.cpu_ns -
+                            std::min(keeper.cpu_ns, keeper.process.cpu_ns)) /
+        payload;
   cost.keeper_changes = *changes;
   if (level.recycles) {
     check_rest(topics.directory(), data.path(), cpus.back());

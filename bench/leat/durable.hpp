@@ -25,8 +25,9 @@ inline constexpr std::uint64_t kMaxDurableRun = 512u << 20;  // Bytes on disk, w
 struct DurableLevel {
   Durability durable = Durability::os;
   std::chrono::nanoseconds sync_interval{0};
-  std::uint32_t in_flight = 0;  // 0: it never waits by itself.
-  bool recycles = false;        // Only one full file is kept, so that files are used again.
+  std::uint32_t in_flight = 0;   // 0: it never waits by itself.
+  bool recycles = false;         // Only one full file is kept, so that files are used again.
+  bool publisher_keeps = false;  // The keeper is in the publisher's process. Only with in_flight.
 
   friend bool operator==(const DurableLevel&, const DurableLevel&) = default;
 };
@@ -39,11 +40,11 @@ std::uint64_t log_bytes_of(const LogOptions& options, const DurableLevel& level)
 
 struct DurableCost {
   MessageCost messages;               // Without a receiver.
-  double keeper_cpu_ns_per_byte = 0;  // of payload
+  double keeper_cpu_ns_per_byte = 0;  // of payload; 0 if it is in the publisher's process
   std::uint32_t keeper_changes = 0;   // Another process took the keeper's office during the run.
 };
 
-// The keeper runs on the last CPU. Afterwards every record is read from disk and verified; throws
+// The keeper runs on the last CPU, unless the publisher's process is it. Afterwards every record is read from disk and verified; throws
 // Failure if one was wrong.
 DurableCost measure_durable(const LogOptions& options, const DurableLevel& level,
                             const std::string& data_directory, const std::vector<int>& cpus);

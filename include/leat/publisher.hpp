@@ -257,7 +257,7 @@ class Publisher {
   }
 
   // Durable topics: waits until everything that this publisher has published is on the medium, at any
-  // durability; the keeper syncs for it.
+  // durability. In the keeper's process it syncs in this thread, if it has no deadline and no stop token.
   //   not_durable, io_error   as publish()
   //   busy                    a claim of this publisher is still open
   //   not_allowed             the topic is not durable

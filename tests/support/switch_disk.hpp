@@ -33,6 +33,8 @@ class SwitchDisk : public detail::Disk {
   // Syncs take as long as this, and then go on.
   void hold_syncs(bool on) noexcept { holds_ = on; }
   std::uint64_t syncs() const noexcept { return syncs_; }
+  // Those by the thread that made this object.
+  std::uint64_t own_syncs() const noexcept { return own_syncs_; }
   bool is_holding() const noexcept { return held_ != 0; }
 
   Result<detail::Fd> open(int directory, const char* name, int flags,
@@ -46,6 +48,7 @@ class SwitchDisk : public detail::Disk {
   }
   Result<void> sync(int file) noexcept override {
     ++syncs_;
+    if (std::this_thread::get_id() == owner_) ++own_syncs_;
     ++held_;
     while (holds_) std::this_thread::sleep_for(std::chrono::microseconds{100});
     --held_;
@@ -54,6 +57,8 @@ class SwitchDisk : public detail::Disk {
   }
 
  private:
+  const std::thread::id owner_ = std::this_thread::get_id();
+  std::atomic<std::uint64_t> own_syncs_ = 0;
   static Error error_of(int number) noexcept {
     errno = number;
     return last_system_error();

@@ -245,6 +245,7 @@ inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> to
       Keeper::start(std::move(topic), {std::move(store.directory), std::move(store.attached),
                                        std::move(store.manifest), name, &Disk::system()});
   if (!keeper) return keeper.error();
+  whole->durable()->set_keeper(keeper->get());
   return std::shared_ptr<SharedTopic>{whole, [keeper = std::move(*keeper)](SharedTopic*) {}};
 }
 

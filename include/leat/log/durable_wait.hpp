@@ -1,12 +1,13 @@
 // Waiting until records are on the medium: publishers with acknowledge = durable, and flush().
 //
-// Only the keeper syncs (log/office.hpp). Who waits asks it, and sleeps until `durable` has moved: all
-// that was written before a sync began is acknowledged by that one sync.
+// Only the keeper's process syncs (log/office.hpp). Who waits there does it at once; others ask, and sleep
+// until `durable` has moved. All that was written before a sync began is acknowledged by that one sync.
 #pragma once
 
 #include <cstdint>
 #include <stop_token>
 
+#include "leat/log/keeper.hpp"
 #include "leat/log/shared_topic.hpp"
 
 namespace leat::inline v0::detail {
@@ -24,6 +25,15 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
   if (window.durable(partition) >= until) return;
   window.want(partition, until);
   wake_keeper(topic);
+}
+
+// Syncs what is wanted, if this process is the keeper. Only for a wait without an end, which a slow disk
+// would delay.
+inline void sync_here(SharedTopic& topic, const Deadline& deadline,
+                      const std::stop_token* stop) noexcept {
+  Keeper* const keeper = topic.durable()->keeper();
+  const bool may_end = !deadline.is_never() || (stop != nullptr && stop->stop_possible());
+  if (keeper != nullptr && !may_end) keeper->sync_here();
 }
 
 // Tells the keeper that a group has moved; see GroupNews. Returns at once.

@@ -20,6 +20,8 @@
 
 namespace leat::inline v0::detail {
 
+class Keeper;
+
 inline constexpr char kDurableFile[] = "durable";
 
 // Where a partition's window begins, and where its files end.
@@ -147,6 +149,10 @@ class DurableWindow {
       if (is_wanted(i)) return true;
     return false;
   }
+  // This process's share in keeping the topic; null until it has one. It lives as long as the topic is open.
+  Keeper* keeper() const noexcept { return keeper_; }
+  void set_keeper(Keeper* keeper) noexcept { keeper_ = keeper; }
+
   // What the disk is like, and the errno of what failed.
   DiskState state() const noexcept {
     return DiskState{
@@ -167,6 +173,7 @@ class DurableWindow {
 
  private:
   Mapping mapping_;
+  Keeper* keeper_ = nullptr;
   std::string data_path_;
   std::uint32_t partition_count_ = 0;
   StoredDurability durability_ = StoredDurability::os;  // A copy, as the next.

@@ -72,8 +72,11 @@ LEAT_INLINE Keeper::~Keeper() { close(); }
 LEAT_INLINE void Keeper::run() noexcept {
   while (!is_stopping()) {
     if (topic_->is_deleted()) {
-      office_.leave();
-      in_office_ = false;
+      {
+        const std::lock_guard guard{work_};
+        office_.leave();
+        in_office_ = false;
+      }
       nap(1'000'000'000);
     } else if (office_.is_taken()) {
       serve();
@@ -88,6 +91,7 @@ LEAT_INLINE void Keeper::run() noexcept {
 LEAT_INLINE void Keeper::serve() noexcept {
   constexpr std::int64_t kCollect = 2'000'000;  // ns
   constexpr std::int64_t kLookAfterHoles = 10'000'000;
+  std::unique_lock lock{work_};
   office_.beat();
   auto written = office_.write();
   if (!written) {
@@ -107,16 +111,17 @@ LEAT_INLINE void Keeper::serve() noexcept {
     office_.look_after_holes();
     holes_due_ns_ = ns_from_now(kLookAfterHoles);
   }
-  if (*written != 0) {
+  if (*written != 0 || std::exchange(was_helped_, false)) {
     // Not while publishers might fill the window meanwhile.
     if (*written >= topic_->geometry().partition_size() / 8) return;
     const std::int64_t until = std::min(ns_from_now(kCollect), next_due_ns());
-    SharedTopic::sleep(window.header().bell, Deadline::never().at_most_ns(until - now_ns()), [&] {
-      return is_stopping() || window.is_any_wanted() || next_due_ns() <= now_ns();
-    });
+    lock.unlock();
+    SharedTopic::sleep(window.header().bell, Deadline::never().at_most_ns(until - now_ns()),
+                       [&] { return is_stopping() || window.is_any_wanted() || is_due(); });
     return;
   }
   office_.expire_if_due();
+  lock.unlock();
   sleep_for_news();
 }
 
@@ -172,7 +177,18 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   }
 }
 
+LEAT_INLINE void Keeper::sync_here() noexcept {
+  if (!is_in_office()) return;
+  const std::unique_lock lock{work_, std::try_to_lock};
+  // What fails here fails again in the keeper's thread, which handles it.
+  if (lock && office_.is_taken() && !topic_->is_deleted()) {
+    (void)office_.write();
+    was_helped_ = true;
+  }
+}
+
 LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
+  const std::lock_guard guard{work_};
   auto taken = office_.take(seen);
   if (!taken) {
     handle(taken.error());
@@ -221,18 +237,27 @@ LEAT_INLINE std::int64_t Keeper::next_due_ns() const noexcept {
   return std::min(office_.next_sync_ns(), groups_.next_ns());
 }
 
+LEAT_INLINE bool Keeper::is_due() noexcept {
+  const std::lock_guard guard{work_};
+  return next_due_ns() <= now_ns();
+}
+
 // Sleeps until a publisher commits something, or a sync is due; for 10 ms while a claim is open, whose
 // owner may be dead.
 LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   bool capped = false;
   const SharedTopic::Sleep sleep{topic_.get(), topic_->announce_sleep(&capped)};
   if (is_stopping()) return;
-  if (office_.is_taken() ? office_.has_work() || groups_.next_ns() <= now_ns() : !is_safe()) return;
+  std::int64_t next = Office::kNever;
+  {
+    const std::lock_guard guard{work_};
+    if (office_.is_taken() ? office_.has_work() || groups_.next_ns() <= now_ns() : !is_safe())
+      return;
+    next = std::min(office_.is_taken() ? next_due_ns() : Office::kNever, office_.next_expiry_ns());
+  }
   Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
                       : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
                                         : Deadline::never();
-  const std::int64_t due = office_.is_taken() ? next_due_ns() : Office::kNever;
-  const std::int64_t next = std::min(due, office_.next_expiry_ns());
   if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
 }
@@ -302,6 +327,7 @@ LEAT_INLINE void Keeper::drain() noexcept {
   const bool is_last = last && *last;
   // Of a read-only topic nobody takes it: memory may have the only copy, and stays.
   if (is_last && !office_.is_taken() && !topic_->is_deleted()) (void)try_to_take(office_.word());
+  const std::lock_guard guard{work_};  // Other threads may still publish while a process exits.
   const Deadline deadline{std::chrono::seconds{1}};
   while (office_.is_taken()) {
     auto written = office_.write();

@@ -80,6 +80,8 @@ LEAT_INLINE Publisher::~Publisher() = default;
   detail::SharedTopic& topic = participant_.topic();
   const std::uint64_t until = writer.claimed_until();
   last_offset_ = until - 1;
+  topic.durable()->want(writer.partition(), until);
+  detail::sync_here(topic, deadline, stop);
   detail::request_sync(topic, writer.partition(), until);
   const Error error = detail::await_durable(topic, writer.partition(), until, deadline, stop);
   if (error.code != Errc::ok) return error;
@@ -97,12 +99,18 @@ LEAT_INLINE Result<void> Publisher::request_sync() noexcept {
 
 LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
                                           const std::stop_token& stop) noexcept {
-  if (auto requested = request_sync(); !requested) return requested;
+  if (participant_.forked()) return Errc::forked;
+  detail::SharedTopic& topic = participant_.topic();
+  if (topic.durable() == nullptr) return Errc::not_allowed;
   for (const detail::PartitionWriter& writer : writers_)
     if (writer.is_claim_open()) return Errc::busy;
+  for (const detail::PartitionWriter& writer : writers_)
+    topic.durable()->want(writer.partition(), writer.claimed_until());
+  detail::sync_here(topic, deadline, &stop);
+  if (auto requested = request_sync(); !requested) return requested;
   for (const detail::PartitionWriter& writer : writers_) {
-    const Error error = detail::await_durable(participant_.topic(), writer.partition(),
-                                              writer.claimed_until(), deadline, &stop);
+    const Error error =
+        detail::await_durable(topic, writer.partition(), writer.claimed_until(), deadline, &stop);
     if (error.code != Errc::ok) return error;
   }
   return {};

@@ -37,6 +37,61 @@ TEST_F(DurableSync, FsyncWaitsForTheDisk) {
   EXPECT_EQ(publisher.durable_offset(), 2U);
 }
 
+// Without two thread switches for each record; and a slow disk must not delay a deadline.
+TEST_F(DurableSync, APublisherInTheKeepersProcessSyncsItselfUnlessItsWaitMayEnd) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  std::stop_source stop;
+  const std::uint64_t before = disk_.own_syncs();  // of creating the topic
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(publisher.publish("x", kPatience));
+    ASSERT_TRUE(publisher.flush(Deadline::never(), stop.get_token()));
+  }
+  EXPECT_EQ(disk_.own_syncs(), before);
+  // Not while the keeper's thread does its own work.
+  EXPECT_TRUE(wait_until([&] { return publisher.publish("x") && disk_.own_syncs() > before; }));
+}
+
+TEST_F(DurableSync, PublishersThatSyncThemselvesAndOthersLoseNothing) {
+  const Topic topic = create(Durability::fsync);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&, i] {
+      Publisher publisher = publisher_of(topic);
+      for (int record = 0; record < 100; ++record) {
+        const auto offset = i % 2 == 0 ? publisher.publish("x") : publisher.publish("x", kPatience);
+        ASSERT_TRUE(offset) << describe(offset.error());
+        EXPECT_GT(publisher.durable_offset(), *offset);
+      }
+    });
+  }
+  threads.clear();
+  EXPECT_EQ(read(topic, 400).size(), 400U);
+}
+
+// The keeper's thread has to meet the error again, which the publisher's met first.
+TEST_F(DurableSync, AFailedSyncOfAPublisherMakesTheTopicReadOnly) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  const std::uint64_t before = disk_.own_syncs();
+  ASSERT_TRUE(wait_until([&] { return publisher.publish("x") && disk_.own_syncs() > before; }));
+  disk_.fail_syncs(EIO);
+  EXPECT_EQ(publisher.publish("y").error(), Errc::io_error);
+  EXPECT_EQ(publisher.publish("z").error(), Errc::read_only);
+}
+
+TEST_F(DurableSync, APublisherThatSyncsItselfIsToldOfAFullDisk) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  const std::uint64_t before = disk_.own_syncs();
+  ASSERT_TRUE(wait_until([&] { return publisher.publish("x") && disk_.own_syncs() > before; }));
+  disk_.fail_writes(ENOSPC);
+  EXPECT_EQ(publisher.publish("y").error(), Errc::not_durable);
+  disk_.mend();
+  EXPECT_TRUE(wait_until([&] { return publisher.flush().has_value(); }));
+  EXPECT_EQ(publisher.durable_offset(), topic.info().partitions[0].end);
+}
+
 // All who wait are acknowledged by the next sync.
 TEST_F(DurableSync, OneSyncIsForManyPublishers) {
   const Topic topic = create(Durability::fsync);
