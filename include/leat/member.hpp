@@ -103,6 +103,13 @@ class Member {
   //   lease_lost   held for longer than the group's lease: another member has it, or will
   //   closed, forked
   Result<void> acknowledge(const Delivery& delivery);
+  // Acknowledges those of these records that the member holds, whatever their order, and returns how
+  // many. The others change nothing: there is an error only if none was acknowledged, of some that were
+  // named. As repeated acknowledge(), but publishers that wait for room are woken once.
+  //   lease_lost   the lease of at least one was lost
+  //   not_held     each was acknowledged or given back already, or is another member's
+  //   closed, forked
+  Result<std::size_t> acknowledge(std::span<const Delivery> deliveries);
   // Acknowledges the record and all that this member received before it (acknowledge_all: all
   // that it holds). Returns how many. `lease_lost` only if none was acknowledged; otherwise
   // errors as above.

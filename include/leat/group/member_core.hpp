@@ -45,6 +45,7 @@ class MemberCore final : public Waiter {
   Result<std::size_t> poll(std::size_t limit, void* context,
                            void (*on_delivery)(void* context, const Delivery&));
   Result<void> acknowledge(const Delivery& delivery);
+  Result<std::size_t> acknowledge(std::span<const Delivery> deliveries);
   Result<std::size_t> acknowledge_up_to(const Delivery& delivery);
   Result<std::size_t> acknowledge_all();
   Result<void> give_back(const Delivery& delivery, std::chrono::nanoseconds delay);
@@ -105,6 +106,7 @@ class MemberCore final : public Waiter {
   bool is_in_hand(const Delivery& delivery) noexcept;
   Errc why_not_held(const Delivery& delivery) noexcept;
   Errc settle(const Delivery& delivery, HoldPhase to) noexcept;
+  Errc settle(const Delivery& delivery, HoldPhase to, bool& may_make_room) noexcept;
   bool delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept;
   Result<std::size_t> acknowledge_until(std::uint64_t last);
   void forget_lost_leases() noexcept;

@@ -1,6 +1,7 @@
 // The functions of Member, which call its MemberCore.
 #pragma once
 
+#include <span>
 #include <utility>
 
 #include "leat/base/config.hpp"
@@ -38,6 +39,9 @@ LEAT_INLINE Result<std::size_t> Member::poll(std::size_t limit, void* context,
 }
 LEAT_INLINE Result<void> Member::acknowledge(const Delivery& delivery) {
   return core_->acknowledge(delivery);
+}
+LEAT_INLINE Result<std::size_t> Member::acknowledge(std::span<const Delivery> deliveries) {
+  return core_->acknowledge(deliveries);
 }
 LEAT_INLINE Result<std::size_t> Member::acknowledge_up_to(const Delivery& delivery) {
   return core_->acknowledge_up_to(delivery);

@@ -171,9 +171,10 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
   return lease_.was_lost(ref, delivery.state_) ? Errc::lease_lost : Errc::not_held;
 }
 
-// Frees or returns a hold of this member.
-[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
-                                                      HoldPhase to) noexcept {
+// Frees or returns a hold of this member. Says whether publishers are to be woken for room that this may
+// have made.
+[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery, HoldPhase to,
+                                                      bool& may_make_room) noexcept {
   const HoldRef ref = HoldRef::of(delivery.hold_);
   const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = hold_at(group(), ref);
@@ -199,8 +200,16 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
     stored_.let_go(ref);
   if (claimer_.is_behind(delivery.record.partition, delivery.position_) ||
       ++acknowledged_ % kWakeEvery == 0) [[unlikely]]
-    wake_publishers();
+    may_make_room = true;
   return Errc::ok;
+}
+[[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery,
+                                                      HoldPhase to) noexcept {
+  bool may_make_room = false;
+  const Errc settled = settle(delivery, to, may_make_room);
+  if (may_make_room) [[unlikely]]
+    wake_publishers();
+  return settled;
 }
 
 inline Result<void> MemberCore::acknowledge(const Delivery& delivery) {
@@ -209,6 +218,25 @@ inline Result<void> MemberCore::acknowledge(const Delivery& delivery) {
   if (!is_in_hand(delivery)) [[unlikely]]
     return why_not_held(delivery);
   return settle(delivery, HoldPhase::free);
+}
+
+inline Result<std::size_t> MemberCore::acknowledge(std::span<const Delivery> deliveries) {
+  if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
+  std::size_t count = 0;
+  bool may_make_room = false;
+  Errc failure = Errc::ok;
+  for (const Delivery& delivery : deliveries) {
+    const Errc settled = is_in_hand(delivery) ? settle(delivery, HoldPhase::free, may_make_room)
+                                              : why_not_held(delivery);
+    if (settled == Errc::ok) {
+      ++count;
+    } else if (failure != Errc::lease_lost) {
+      failure = settled;
+    }
+  }
+  if (may_make_room) wake_publishers();
+  if (count == 0 && failure != Errc::ok) return failure;
+  return count;
 }
 
 inline Result<std::size_t> MemberCore::acknowledge_up_to(const Delivery& delivery) {
@@ -225,6 +253,7 @@ inline Result<std::size_t> MemberCore::acknowledge_all() {
 inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
   std::size_t count = 0;
   std::size_t lost = 0;
+  bool may_make_room = false;
   holds_.each([&](HoldRef ref, const OwnRecord& own) {
     if (own.order == 0 || own.order > last) return;
     const GroupHold& hold = hold_at(group(), ref);
@@ -235,8 +264,9 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
     delivery.position_ = load_relaxed<Why::own>(hold.position);
     delivery.record.partition = HoldPlace::unpack(load_relaxed<Why::own>(hold.where)).partition;
     if (delivery.record.partition >= geometry().partition_count) return;
-    ++(settle(delivery, HoldPhase::free) == Errc::ok ? count : lost);
+    ++(settle(delivery, HoldPhase::free, may_make_room) == Errc::ok ? count : lost);
   });
+  if (may_make_room) wake_publishers();
   if (count == 0 && lost != 0) return Errc::lease_lost;
   return count;
 }

@@ -109,6 +109,72 @@ TEST(Acknowledge, AllIsWhatWasHandedOutAndNoMore) {
   EXPECT_EQ(drain(member), numbers(6, 4));
 }
 
+// ---- Several at once -----------------------------------------------------------------------------
+
+TEST(AcknowledgeSome, InAnyOrderAndOnlyThese) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  {
+    Member member = join(group);
+    EXPECT_EQ(must(member.acknowledge(std::span<const Delivery>{})), 0u);
+    publish_numbers(publisher, 6);
+    const std::vector<Delivery> taken = take_all(member);
+    const std::vector<Delivery> some{taken[4], taken[1], taken[2]};
+    EXPECT_EQ(must(member.acknowledge(some)), 3u);
+    EXPECT_EQ(member.in_flight(), 3u);
+    EXPECT_EQ(group.info().in_flight, 3u);
+  }
+  Member next = join(group);
+  EXPECT_EQ(drain(next), (Log{"0 0", "3 3", "5 5"}));
+}
+
+TEST(AcknowledgeSome, ThoseThatAreNotHeldDoNotCount) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  Member member = join(group);
+  Member other = join(group);
+  publish_numbers(publisher, 4);
+  const std::vector<Delivery> taken = take_all(member);
+  publish_numbers(publisher, 1, 4);
+  const Delivery of_other = take(other);
+  must(member.acknowledge(taken[0]));
+  must(member.give_back(taken[1]));
+  const std::vector<Delivery> some{taken[0], taken[2], of_other, taken[1], taken[2], taken[3]};
+  EXPECT_EQ(must(member.acknowledge(some)), 2u);
+  EXPECT_EQ(code(member.acknowledge(some)), Errc::not_held);
+  EXPECT_EQ(member.in_flight(), 0u);
+  EXPECT_EQ(must(other.acknowledge({&of_other, 1})), 1u);
+  EXPECT_EQ(drain(other), (Log{"1 1"}));  // What was given back.
+}
+
+TEST(AcknowledgeSome, OfAClosedGroupIsRefused) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  publish_numbers(publisher, 2);
+  const std::vector<Delivery> taken = take_all(member);
+  must(topic->delete_group(kGroupName, true));
+  EXPECT_EQ(code(member.acknowledge(taken)), Errc::closed);
+}
+
+TEST(AcknowledgeSome, ByKeyFreesTheKeys) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.by_key = true});
+  Member member = join(group);
+  Member other = join(group);
+  for (const char* key : {"a", "b", "a"})
+    must(publisher.publish(NewRecord{.key = Bytes{key}, .value = Bytes{key}}));
+  const std::vector<Delivery> taken = take_all(member);
+  ASSERT_EQ(taken.size(), 3u);
+  EXPECT_EQ(must(member.acknowledge(std::span{taken}.last(2))), 2u);
+  must(publisher.publish(NewRecord{.key = Bytes{"b"}, .value = Bytes{"free"}}));
+  EXPECT_EQ(take(other).record.text(), "free");
+  EXPECT_EQ(must(member.acknowledge(taken)), 1u);
+}
+
 // ---- give_back -----------------------------------------------------------------------------------
 
 TEST(GiveBack, GoesToWhoeverComesNext) {
@@ -391,6 +457,29 @@ TEST(AtMostOnce, CopiesAndPollsAsUsual) {
 }
 
 // ---- Lease ---------------------------------------------------------------------------------------
+
+TEST(Lease, LostOnesDoNotKeepOthersFromBeingAcknowledged) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 200ms});
+  Member slow = join(group);
+  Member other = join(group);
+  publish_all(publisher, {"x"});
+  const Delivery lost = take(slow);
+  const Delivery again = take(other);  // Sleeps until the lease has run out.
+  publish_all(publisher, {"y"});
+  const Delivery held = take(slow);
+  const std::vector<Delivery> both{lost, held};
+  EXPECT_EQ(must(slow.acknowledge(both)), 1u);
+  EXPECT_EQ(slow.in_flight(), 0u);
+  EXPECT_EQ(must(other.acknowledge({&again, 1})), 1u);
+  publish_all(publisher, {"z"});
+  const Delivery third = take(slow);
+  EXPECT_EQ(to_text(take(other)), "2 z");
+  const std::vector<Delivery> none{held, third};
+  EXPECT_EQ(code(slow.acknowledge(none)), Errc::lease_lost);
+  EXPECT_EQ(code(slow.acknowledge(none)), Errc::not_held);
+}
 
 TEST(Lease, RecordThatIsHeldTooLongGoesToAnother) {
   const TestTopic topic;

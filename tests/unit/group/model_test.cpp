@@ -21,7 +21,7 @@ class ModelRun {
 
   void step() {
     Seat& seat = seats_[below(kSeats)];
-    switch (below(16)) {
+    switch (below(17)) {
       case 0:
       case 1: return publish();
       case 2: return publish_batch();
@@ -36,7 +36,8 @@ class ModelRun {
       case 11: return acknowledge_up_to_one(seat);
       case 12: return acknowledge_all(seat);
       case 13: return give_back_one(seat);
-      case 14: return below(4) == 0 ? leave(seat) : check_counts();
+      case 14: return acknowledge_some(seat);
+      case 15: return below(4) == 0 ? leave(seat) : check_counts();
       default: return check_counts();
     }
   }
@@ -153,6 +154,16 @@ class ModelRun {
     ASSERT_EQ(must(seat.member->acknowledge_up_to(seat.held[count - 1])), count);
     for (std::size_t i = 0; i < count; ++i) done(seat.held[i]);
     seat.held.erase(seat.held.begin(), seat.held.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  // Any subset, in any order.
+  void acknowledge_some(Seat& seat) {
+    std::vector<Delivery> chosen;
+    std::vector<Delivery> kept;
+    for (const Delivery& delivery : seat.held) (below(2) == 0 ? chosen : kept).push_back(delivery);
+    std::ranges::shuffle(chosen, random_);
+    ASSERT_EQ(must(seat.member->acknowledge(chosen)), chosen.size());
+    for (const Delivery& delivery : chosen) done(delivery);
+    seat.held = std::move(kept);
   }
   void acknowledge_all(Seat& seat) {
     ASSERT_EQ(must(seat.member->acknowledge_all()), seat.held.size());

@@ -50,6 +50,17 @@ TEST(GroupRoom, PublisherWaitsUntilMembersGoOn) {
   }
 }
 
+TEST(GroupRoom, AcknowledgingSeveralAtOnceMakesIt) {
+  const TestTopic topic{{.policy = Policy::fail}};
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  const std::uint64_t count = fill_topic(publisher);
+  const std::vector<Delivery> taken = take_all(member);
+  EXPECT_EQ(must(member.acknowledge(taken)), count);
+  EXPECT_EQ(take_all(member).size(), 0u);
+  EXPECT_EQ(code(publisher.publish(kHalfText)), Errc::ok);
+}
+
 TEST(GroupRoom, HeldRecordsCostCapacityNotProgress) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
