@@ -145,12 +145,14 @@ class Batch {
   // Number of records in the batch.
   std::size_t count() const noexcept { return count_; }
 
-  // Publishes all records and empties the batch. Returns the offset of the first.
+  // Publishes all records and empties the batch. Returns the offset of the first. Waits for room, and for
+  // the medium, as Publisher::publish().
   //   invalid_argument   the batch is empty
   // Otherwise errors as Publisher::publish(). After not_durable and io_error the records are published,
   // and the batch is empty. After others none was published, and unless it is `revoked` or `deleted`
   // the batch keeps them, to be committed again.
-  Result<std::uint64_t> commit(Deadline deadline = Deadline::never());
+  Result<std::uint64_t> commit(const Deadline& deadline = Deadline::never(),
+                               const std::stop_token& stop = {});
 
  private:
   friend class Publisher;
@@ -391,7 +393,7 @@ inline Result<void> Batch::add(const NewRecord& record) {
   return {};
 }
 
-inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
+inline Result<std::uint64_t> Batch::commit(const Deadline& deadline, const std::stop_token& stop) {
   if (count_ == 0) return Errc::invalid_argument;
   const std::uint64_t payload = sizeof(detail::BatchHeader) + size_;
   if (auto ok = publisher_->check(payload); !ok) return ok.error();
@@ -406,7 +408,7 @@ inline Result<std::uint64_t> Batch::commit(Deadline deadline) {
   } const loan{*this, is_written};
   if (is_in_log_) writer_->open_loan();
   auto first = publisher_->append(
-      *writer_, detail::RecordKind::batch, count_, payload, 0, deadline, nullptr,
+      *writer_, detail::RecordKind::batch, count_, payload, 0, deadline, &stop,
       [&](std::byte* at) {
         auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
         detail::store_relaxed<detail::Why::published_later>(header.count, count_);

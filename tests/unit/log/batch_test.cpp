@@ -151,6 +151,38 @@ TEST_P(Batches, IsKeptWhenThereIsNoRoom) {
             (Log{std::to_string(published) + " a", std::to_string(published + 1) + " b"}));
 }
 
+TEST_P(Batches, IsKeptWhenItsWaitIsStopped) {
+  const TestTopic topic{{.capacity_bytes = 2 * kSegment}};
+  auto publisher = publisher_of(topic);
+  std::optional<Subscriber> subscriber;
+  std::jthread{[&] {  // Not this thread's, so that waiting for it makes sense.
+    subscriber = from_beginning(*topic);
+    EXPECT_EQ(code(subscriber->wait(0s)), Errc::timeout);
+    EXPECT_EQ(drain(*subscriber), Log{});
+  }}
+      .join();
+  std::uint64_t published = 0;
+  while (publisher.publish(kHalfText, Deadline::immediate())) ++published;
+  auto batch = must(publisher.batch());
+  must(batch.add("a"));
+  must(batch.add("b"));
+  std::stop_source source;
+  {
+    std::jthread stopper{[&] {
+      std::this_thread::sleep_for(10ms);
+      source.request_stop();
+    }};
+    EXPECT_EQ(code(batch.commit(Deadline::never(), source.get_token())), Errc::stopped);
+  }
+  EXPECT_EQ(code(batch.commit(30s, source.get_token())), Errc::stopped);  // It stays so.
+  EXPECT_EQ(batch.count(), 2u);
+  (void)drain(*subscriber);
+  EXPECT_EQ(must(batch.commit(30s, source.get_token())),
+            published);  // If there is room, nothing waits.
+  EXPECT_EQ(drain(*subscriber),
+            (Log{std::to_string(published) + " a", std::to_string(published + 1) + " b"}));
+}
+
 // What the publisher does with the room that a batch has borrowed must not reach the batch, nor the
 // other way round.
 TEST_P(Batches, StaysWholeWhenThePublisherPublishesInBetween) {
