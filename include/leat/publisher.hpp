@@ -273,7 +273,7 @@ class Publisher {
   std::uint64_t durable_offset(std::optional<std::uint32_t> partition = {}) noexcept;
   // Durable topics: a descriptor that becomes readable when a durable_offset() may have moved, or the
   // topic was deleted. Calling durable_offset() makes it unreadable until then. Owned by the publisher.
-  // The first call starts a helper thread in this process.
+  // A helper thread of this process serves it, and others.
   //   not_allowed, forked, io_error
   Result<int> durable_fd();
   // The record, or the last one of the batch, whose publish() or commit() returned last, with or without
@@ -346,7 +346,7 @@ class Publisher {
   std::uint64_t max_payload_ = 0;
   std::uint32_t home_partition_ = 0;
   std::optional<std::uint64_t> last_offset_;
-  std::unique_ptr<detail::WaitFd, detail::DeleteWaitFd> durable_fd_;
+  detail::WaitHandle durable_fd_;
   bool exclusive_ = false;
   bool timestamps_ = false;
   bool waits_for_disk_ = false;  // acknowledge = durable

@@ -129,8 +129,8 @@ class Subscriber final : private detail::Waiter {
 
   // A descriptor that becomes readable when poll() may have something to do; then poll until it
   // returns 0. It is also readable once `stop` is requested (of several calls, the last one's), and
-  // while waits are stopped. Owned by the subscriber. The first call starts a helper thread in this
-  // process (docs/guarantees.md has its cost).
+  // while waits are stopped. Owned by the subscriber. A helper thread of this process serves it, and
+  // others (docs/guarantees.md has its cost).
   //   forked    the handle was inherited through fork()
   //   io_error  no descriptor could be made
   using Waiter::wait_fd;

@@ -4,6 +4,7 @@
 // constant is in `geometry`, a private copy.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -235,11 +236,15 @@ class SharedTopic {
     LEAT_CRASH_POINT("sleep:announced");
     return value;
   }
-  // The same for a word that all who change it wake with wake(). Sleeps unless `is_over()`.
+  // The same for a word that all who change it wake with wake().
+  static std::uint32_t announce_sleep(std::uint32_t& word) noexcept {
+    // [sleeping] seq_cst: the bit is set before the last check.
+    return fetch_or<Edge::sleeping>(word, kSleeping) | kSleeping;
+  }
+  // Sleeps on such a word unless `is_over()`.
   template <class IsOver>
   static void sleep(std::uint32_t& word, const Deadline& deadline, const IsOver& is_over) noexcept {
-    // [sleeping] seq_cst: the bit is set before the last check.
-    const std::uint32_t value = fetch_or<Edge::sleeping>(word, kSleeping) | kSleeping;
+    const std::uint32_t value = announce_sleep(word);
     if (!is_over()) futex_wait(word, value, deadline);
   }
   // A topic to sleep on.
@@ -248,18 +253,20 @@ class SharedTopic {
     std::uint32_t expected;  // Value of its data_wake.
   };
   // Sleeps until data_wake of one of the topics differs from its expected value or is woken, a
-  // publisher dies between commit and wake-up, or the deadline passes.
-  // docs/internals/log.md, "Waiting".
-  static void sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline) noexcept {
+  // publisher dies between commit and wake-up, or the deadline passes. Other words, if any, are slept
+  // on as well. docs/internals/log.md, "Waiting".
+  static void sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline,
+                             std::span<const FutexWait> others = {}) noexcept {
     std::array<FutexWait, kMaxFutexWaits> words{};
-    const std::size_t count = sleeps.size();
-    for (std::size_t i = 0; i < count; ++i) {
+    std::ranges::copy(others, words.begin());
+    const std::size_t count = others.size() + sleeps.size();
+    for (std::size_t i = 0; i < sleeps.size(); ++i) {
       const TopicHeader& header = *sleeps[i].topic->header_;
-      words[i] = {&header.data_wake, sleeps[i].expected};
+      words[others.size() + i] = {&header.data_wake, sleeps[i].expected};
       // relaxed: 0, unless it was corrupted; then there is no bell, but no busy loop either.
       words[count + i] = {&header.death_bell, load_relaxed<Why::hint>(header.death_bell)};
     }
-    if (!kHasDeathBell || !has_futex_waitv()) {
+    if (!kHasDeathBell || !has_futex_waitv() || sleeps.empty()) {
       if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
       (void)futex_wait_any(std::span{words.data(), count}, deadline);
       return;
@@ -267,7 +274,7 @@ class SharedTopic {
     // The kernel tells one sleeper of a death. If this one is told and dies before it has told the
     // others, the kernel tells the next; with several topics, only that of the first.
     const DeathBellGuard guard{sleeps[0].topic->header_->death_bell};
-    const long last = futex_wait_any(std::span{words.data(), 2 * count}, deadline);
+    const long last = futex_wait_any(std::span{words.data(), count + sleeps.size()}, deadline);
     // Of several bells that rang, only the last is known; earlier ones may also have rung.
     for (long i = last - static_cast<long>(count); i >= 0; --i)
       sleeps[static_cast<std::size_t>(i)].topic->tell_of_death();

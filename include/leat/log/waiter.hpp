@@ -12,6 +12,7 @@
 
 #include "leat/deadline.hpp"
 #include "leat/log/participant.hpp"
+#include "leat/log/wait_handle.hpp"
 #include "leat/result.hpp"
 
 namespace leat::inline v0::detail {
@@ -36,11 +37,6 @@ class Patience {
   std::uint64_t streak_ = 0;  // Records since the last empty poll.
 };
 
-class WaitFd;
-struct DeleteWaitFd {
-  void operator()(WaitFd* wait_fd) const noexcept;
-};
-
 class Waiter {
  public:
   Waiter(Waiter&&) noexcept = default;
@@ -55,7 +51,7 @@ class Waiter {
   // A descriptor that is readable when poll() may have something to do; poll until it returns 0.
   // It is also readable once `stop` is requested (of several calls, the last one's), and while waits are
   // stopped.
-  // The first call starts a helper thread in this process (docs/guarantees.md has its cost).
+  // A helper thread of this process serves it, and others (docs/guarantees.md has its cost).
   //   forked   the handle was inherited through fork()
   Result<int> wait_fd(const std::stop_token& stop = {});
 
@@ -101,7 +97,7 @@ class Waiter {
 
   bool shares_work_;  // Others do the same work: after an empty poll, let them run.
   std::unique_ptr<std::atomic<bool>> waits_stopped_;
-  std::unique_ptr<WaitFd, DeleteWaitFd> wait_fd_;
+  WaitHandle wait_fd_;
 };
 
 }  // namespace leat::inline v0::detail

@@ -163,7 +163,8 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
   const std::uint32_t value = shared().announce_sleep(&capped);
   const auto limit = look_around();
   // A stop that comes after this look changes the word, or signals the descriptor itself.
-  wait_fd_->arm(value, is_ready() || is_stopped() || !limit, capped || !limit || *limit != 0);
+  if (is_ready() || is_stopped() || !limit) return wait_fd_->signal();
+  wait_fd_->arm(value, capped || *limit != 0);
 }
 
 LEAT_INLINE Result<void> Waiter::note_nothing() {
