@@ -276,6 +276,15 @@ class Publisher {
   // A helper thread of this process serves it, and others.
   //   not_allowed, forked, io_error
   Result<int> durable_fd();
+  // A descriptor that becomes readable when there may be room in a full partition (by default,
+  // partition()), with any policy, or the topic was deleted. It is readable at first. Each publish(),
+  // claim() or commit() there that fails for want of room makes it unreadable until then: wait for it
+  // after `full`, then try again. A success leaves it as it is. If whoever keeps the room is dead, or is to be
+  // evicted, only a publisher's look shows that: so it is readable after 2 ms in any case, unless
+  // the topic retains all, and thus stays full. Owned by the publisher, whose thread calls this.
+  //   invalid_argument   no such partition
+  //   forked, io_error
+  Result<int> room_fd(std::optional<std::uint32_t> partition = {});
   // The record, or the last one of the batch, whose publish() or commit() returned last, with or without
   // an error of the disk. Only with acknowledge = durable.
   std::optional<std::uint64_t> last_offset() const noexcept { return last_offset_; }
@@ -289,6 +298,7 @@ class Publisher {
  private:
   friend class Topic;
   friend class Batch;
+  friend struct PublisherTesting;
   Publisher() noexcept;
 
   // Claims room for `records` records in `payload` bytes, lets write(std::byte*) fill it, and
@@ -408,8 +418,7 @@ inline Result<std::uint64_t> Batch::commit(const Deadline& deadline, const std::
   } const loan{*this, is_written};
   if (is_in_log_) writer_->open_loan();
   auto first = publisher_->append(
-      *writer_, detail::RecordKind::batch, count_, payload, 0, deadline, &stop,
-      [&](std::byte* at) {
+      *writer_, detail::RecordKind::batch, count_, payload, 0, deadline, &stop, [&](std::byte* at) {
         auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
         detail::store_relaxed<detail::Why::published_later>(header.count, count_);
         detail::store_relaxed<detail::Why::published_later>(header.flags, 0U);

@@ -42,8 +42,17 @@ struct TopicTesting {
                               const std::string& directory) {
     return Topic::create(name, topic, directory);
   }
+  static std::shared_ptr<detail::SharedTopic> shared_pointer(const Topic& topic) {
+    return topic.topic_;
+  }
   static Topic make(std::shared_ptr<detail::SharedTopic> topic, const std::string& directory) {
     return Topic{"t", std::move(topic), directory};
+  }
+};
+
+struct PublisherTesting {
+  static void set_room_fd(Publisher& publisher, detail::WaitHandle room_fd) {
+    publisher.writers_[0].set_room_fd(std::move(room_fd));
   }
 };
 
@@ -76,6 +85,7 @@ class SmallTopic {
   }
 
   Topic* operator->() { return &*topic_; }
+  Topic& operator*() { return *topic_; }
   // Hands the topic over, so that the caller decides when it is closed.
   Topic take() { return std::move(*topic_); }
 

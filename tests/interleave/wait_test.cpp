@@ -2,6 +2,8 @@
 // forever or until its next timer.
 #include <gtest/gtest.h>
 
+#include "leat/log/wait_fd.hpp"
+#include "leat/os/event.hpp"
 #include "small_topic.hpp"
 
 namespace leat {
@@ -63,6 +65,54 @@ TEST(Wait, RoomWakesPublishers) {
     EXPECT_TRUE(
         model::holds(model::explore({.name = "room", .needless_timeouts_fail = true},
                                     [&](model::Execution& run) { wake_writer(run, exclusive); })));
+  }
+}
+
+// One publisher that never waits in publish(), but for its room descriptor, whose helper runs here. It
+// sleeps on one word, as the model does.
+struct EventLoop {
+  EventLoop(const Topic& topic, bool exclusive)
+      : publisher{must(topic.publisher({.exclusive = exclusive}), "publisher")} {
+    const auto shared = TopicTesting::shared_pointer(topic);
+    auto made = must(detail::WaitFd::start(shared, &shared->header().space_wake, &helper), "fd");
+    fd = made->fd();
+    PublisherTesting::set_room_fd(publisher, std::move(made));
+  }
+  void publish(std::uint32_t count) {
+    for (std::uint32_t i = 0; i < count;) {
+      const auto offset = publisher.publish(payload_of({0, i}, kHalf), Deadline::immediate());
+      if (offset) {
+        ++i;
+        continue;
+      }
+      model::check(offset.error().code == Errc::full, "publish: " + describe(offset.error()));
+      while (!detail::is_readable(fd)) helper.serve();
+    }
+  }
+
+  detail::WaitHelper helper{false};
+  Publisher publisher;
+  int fd = -1;
+};
+
+void wake_room_fd(model::Execution& run, bool exclusive) {
+  SmallTopic topic{{.capacity_bytes = 2 * kSegment}};
+  auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+  auto loop = std::make_unique<EventLoop>(*topic, exclusive);
+  Ledger ledger;
+  run.thread("publisher", [&] { loop->publish(7); });
+  run.thread("subscriber", [&] { read_until(subscriber, ledger, 7); });
+  if (run.run()) return;
+  // Its helper sleeps for ever, and is never destroyed.
+  static auto& left_behind = *new std::vector<std::unique_ptr<EventLoop>>;
+  left_behind.push_back(std::move(loop));
+}
+
+TEST(Wait, RoomMakesDescriptorsReadable) {
+  for (const bool exclusive : {false, true}) {
+    EXPECT_TRUE(
+        model::holds(model::explore({.name = "room fd", .needless_timeouts_fail = true},
+                                    [&](model::Execution& run) { wake_room_fd(run, exclusive); })));
   }
 }
 
@@ -146,6 +196,13 @@ TEST(WaitEdges, WaitingForRoomNeedsBothFences) {
                               [](model::Execution& run) { wake_writer(run, false); }));
   EXPECT_TRUE(breaks_weakened([] { model::weaken(Edge::cursor, Side::rmw); },
                               [](model::Execution& run) { wake_writer(run, false); }));
+}
+
+TEST(WaitEdges, RoomDescriptorsNeedBothFences) {
+  EXPECT_TRUE(breaks_weakened([] { model::weaken(Edge::sleeping, Side::rmw); },
+                              [](model::Execution& run) { wake_room_fd(run, false); }));
+  EXPECT_TRUE(breaks_weakened([] { model::weaken(Edge::cursor, Side::rmw); },
+                              [](model::Execution& run) { wake_room_fd(run, false); }));
 }
 
 }  // namespace

@@ -139,6 +139,21 @@ LEAT_INLINE Result<int> Publisher::durable_fd() {
   return durable_fd_->fd();
 }
 
+LEAT_INLINE Result<int> Publisher::room_fd(std::optional<std::uint32_t> partition) {
+  if (participant_.forked()) return Errc::forked;
+  const std::uint32_t which = partition.value_or(home_partition_);
+  if (which >= writers_.size()) return Errc::invalid_argument;
+  detail::PartitionWriter& writer = writers_[which];
+  if (writer.room_fd() == nullptr) {
+    auto made = detail::WaitFd::start(participant_.shared_topic(),
+                                      &participant_.topic().header().space_wake);
+    if (!made) return made.error();
+    (*made)->signal();  // The caller may have been refused before.
+    writer.set_room_fd(std::move(*made));
+  }
+  return writer.room_fd()->fd();
+}
+
 LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
     : publisher_{&publisher},
       writer_{publisher.writers_.data() + partition},

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <stop_token>
+#include <utility>
 
 #include "leat/base/callback.hpp"
 #include "leat/base/crash_point.hpp"
@@ -15,6 +16,7 @@
 #include "leat/log/claim_point.hpp"
 #include "leat/log/current_segment.hpp"
 #include "leat/log/durable_window.hpp"
+#include "leat/log/wait_handle.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/result.hpp"
 
@@ -26,6 +28,7 @@ namespace leat::inline v0::detail {
 
 class Roller;
 class SharedTopic;
+struct Shortage;
 
 // Room for a record that was claimed and is not visible yet.
 struct ClaimedRoom {
@@ -120,6 +123,10 @@ class PartitionWriter {
   // Offsets at or above the returned value are not claimed. Called again when that value is
   // reached, and when space_wake has changed.
   void set_limit(const Callback<std::uint64_t()>* limit) noexcept { limit_ = limit; }
+
+  // A descriptor that is armed whenever a claim is refused because there is no room.
+  void set_room_fd(WaitHandle room_fd) noexcept { room_fd_ = std::move(room_fd); }
+  WaitFd* room_fd() const noexcept { return room_fd_.get(); }
 
   // Without membarrier(2), each record needs a fence of its own.
   void use_fences() noexcept { fences_ = true; }
@@ -305,6 +312,13 @@ class PartitionWriter {
                        const std::stop_token* stop);
 
   bool waits_for_room() const noexcept;
+  // Why a claim that found no room, or came to its limit, is not to wait; ok: it waits.
+  Error why_not_wait(const Shortage* shortage, std::int64_t started_ns, const Deadline& deadline,
+                     const std::stop_token* stop) const;
+  // Sleeps for a while unless is_there(), which returns Result<bool>. If there is a `refusal`, returns
+  // it instead, and arms the descriptor if there is one.
+  template <class IsThere>
+  Result<void> wait_or_refuse(const Error& refusal, const Deadline& deadline, IsThere&& is_there);
 
   // Evicts the subscribers that hold the oldest segment if they have done so for evict_after,
   // counted from when this publisher first found the topic full because of that segment.
@@ -372,6 +386,7 @@ class PartitionWriter {
   bool fences_ = false;
   const DurableWindow* durable_;  // Null unless the topic is durable.
   std::uint64_t claimed_until_ = 0;
+  WaitHandle room_fd_;  // Null until somebody asks for it.
 };
 
 }  // namespace leat::inline v0::detail

@@ -3,6 +3,7 @@
 
 #include "leat/base/config.hpp"
 #include "leat/log/segments.hpp"
+#include "leat/log/wait_fd.hpp"
 #include "leat/topic.hpp"
 
 namespace leat::inline v0::detail {
@@ -74,7 +75,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     }
     Shortage shortage;
     Roller roller{*topic_, partition_, own_slot_};
-    auto state = roller.roll(granules, shortage);
+    const auto state = roller.roll(granules, shortage);
     if (!state) return state.error();
     if (*state == RollState::moved) {
       ++moves;
@@ -82,33 +83,61 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     }
     moves = 0;
 
-    // Full. Set the sleeping bit on the word that readers wake, check once more, then sleep.
-    if (topic_->is_deleted()) return Errc::deleted;
-    if (const DurableWindow* durable = topic_->durable(); durable != nullptr) {
-      if (const Errc trouble = durable->trouble(); trouble != Errc::ok)
-        return Error{trouble, durable->reason()};
-    }
-    if (shortage.by_readers && evict_if_late(roller)) continue;
-    if (!waits_for_room()) return Errc::full;
-    if ((geometry().flags & kRetainAll) != 0) return Errc::full;
-    if (deadline.is_immediate()) return Errc::full;
-    if ((shortage.by_readers || shortage.by_members) && !shortage.by_others &&
-        (!shortage.by_unpolled || now_ns() - started_ns >= kHandedOver)) {
-      return Errc::would_deadlock;
-    }
-    if (stop != nullptr && stop->stop_requested()) return Errc::stopped;
-    if (deadline.passed()) return Errc::timeout;
-    std::uint32_t& space_wake = topic_->header().space_wake;
-    // [sleeping] seq_cst: the bit is set before the last check.
-    const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
-    LEAT_CRASH_POINT("space:sleeping");
-    state = roller.roll(granules, shortage);
-    if (!state) return state.error();
-    // A process that holds the room may die silently: recheck soon.
-    if (*state == RollState::full)
-      futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+    // Full.
+    if (shortage.by_readers && !topic_->is_deleted() && evict_if_late(roller)) continue;
+    const Error refusal = why_not_wait(&shortage, started_ns, deadline, stop);
+    const auto is_there = [&]() -> Result<bool> {
+      auto again = roller.roll(granules, shortage);
+      if (!again) return again.error();
+      return *again == RollState::moved;
+    };
+    if (auto waited = wait_or_refuse(refusal, deadline, is_there); !waited) return waited.error();
   }
   return Errc::corrupt;
+}
+
+[[gnu::noinline]] LEAT_INLINE Error
+PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t started_ns,
+                              const Deadline& deadline, const std::stop_token* stop) const {
+  if (topic_->is_deleted()) return {Errc::deleted};
+  if (const DurableWindow* durable = topic_->durable(); shortage != nullptr && durable != nullptr) {
+    if (const Errc trouble = durable->trouble(); trouble != Errc::ok)
+      return {trouble, durable->reason()};
+  }
+  if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
+  if (shortage != nullptr) {
+    if ((geometry().flags & kRetainAll) != 0) return {Errc::full};
+    if ((shortage->by_readers || shortage->by_members) && !shortage->by_others &&
+        (!shortage->by_unpolled || now_ns() - started_ns >= kHandedOver)) {
+      return {Errc::would_deadlock};
+    }
+  }
+  if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
+  if (deadline.passed()) return {Errc::timeout};
+  return {};
+}
+
+// Sets the sleeping bit on the word that readers wake, checks once more, then sleeps, or leaves that to
+// the descriptor's helper. docs/internals/log.md, "Waiting".
+template <class IsThere>
+Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadline& deadline,
+                                             IsThere&& is_there) {
+  const bool is_refused = refusal.code != Errc::ok;
+  if (is_refused && room_fd_ == nullptr) return refusal;
+  if (is_refused) room_fd_->drain();
+  std::uint32_t& space_wake = topic_->header().space_wake;
+  const std::uint32_t sleeping = SharedTopic::announce_sleep(space_wake);
+  LEAT_CRASH_POINT("space:sleeping");
+  Result<bool> there = is_there();
+  if (!there) return there.error();
+  if (*there) return {};
+  // Both look again soon: a process that holds the room may die silently.
+  if (!is_refused) {
+    futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+    return {};
+  }
+  room_fd_->arm(sleeping, (geometry().flags & kRetainAll) == 0);  // Else there is never room.
+  return refusal;
 }
 
 [[gnu::noinline]] LEAT_INLINE bool PartitionWriter::is_below_limit(const ClaimPoint& from,
@@ -133,15 +162,9 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
                                                                     const Deadline& deadline,
                                                                     const std::stop_token* stop) {
   while (!is_below_limit(from, records)) {
-    if (topic_->is_deleted()) return {Errc::deleted};
-    if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
-    if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
-    if (deadline.passed()) return {Errc::timeout};
-    std::uint32_t& space_wake = topic_->header().space_wake;
-    // [sleeping] seq_cst: the bit is set before the last check.
-    const std::uint32_t sleeping = fetch_or<Edge::sleeping>(space_wake, kSleeping) | kSleeping;
-    if (!is_below_limit(from, records))
-      futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+    const Error refusal = why_not_wait(nullptr, 0, deadline, stop);
+    const auto is_there = [&]() -> Result<bool> { return is_below_limit(from, records); };
+    if (auto waited = wait_or_refuse(refusal, deadline, is_there); !waited) return waited.error();
     if (exclusive_) continue;
     const std::optional<ClaimPoint> now = load_claim_point(*view_.control, layout_);
     if (!now) return {Errc::corrupt};
