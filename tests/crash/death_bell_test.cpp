@@ -69,6 +69,8 @@ class DeathBell : public ::testing::TestWithParam<Wait> {
       } else if (wait == Wait::wait_any) {
         (void)wait_any({&there, &here});
       } else {
+        CHILD_CHECK_OK(there.wait_fd());  // One helper sleeps for both.
+        CHILD_CHECK_OK(there.poll(1, [](const Record&) {}));
         auto fd = here.wait_fd();
         CHILD_CHECK_OK(fd);
         ::pollfd entry{*fd, POLLIN, 0};
