@@ -140,7 +140,8 @@ class Session {
   Event next_of_any_kind(Bytes& bytes, std::string& out);
   // These return an event for the caller, or none to go on.
   std::optional<Event> on_greeting(Bytes& bytes, std::string& out);
-  std::optional<Event> on_mechanism(std::string_view mechanism, std::string& out);
+  std::optional<Event> on_mechanism(std::string_view mechanism, std::uint8_t minor,
+                                    std::string& out);
   std::optional<Event> on_bytes(Bytes& bytes, std::string& out);
   std::optional<Event> on_command(Bytes body, std::string& out);
   std::optional<Event> on_hello(Bytes data, std::string& out);
@@ -155,12 +156,14 @@ class Session {
   std::size_t max_body_bytes(bool is_command) const;
   Event need(std::size_t bytes);
   Event fail(std::string reason, std::string& out);
+  void append_error(std::string_view reason, std::string& out) const;
 
   Rules rules_;
   State state_ = State::greeting;
   bool passes_messages_ = false;  // state traffic, role pull: messages need not be looked at
   bool in_message_ =
       false;  // pub and rep: further parts of the message follow; rep: after the envelope
+  bool misspells_error_ = false;  // PLAIN, and the client seems to be libzmq
   std::size_t needed_ = 0;
   std::chrono::milliseconds silence_limit_{0};
   Credentials credentials_;

@@ -151,9 +151,9 @@ TEST(ZmtpLogin, WaitsForADecisionThatComesLater) {
   EXPECT_EQ(session.next(bytes, out).kind, Event::Kind::need_more);
 }
 
-TEST(ZmtpLogin, WrongPasswordIsTheErrorThatLibzmqUnderstands) {
+TEST(ZmtpLogin, WrongPasswordIsAnErrorWithTheCode400) {
   Trace trace{rules(Role::pull)};
-  trace.feed(greeting("PLAIN"));
+  trace.feed(greeting("PLAIN", 3, 0));
   trace.out.clear();
   trace.feed(hello("me", "wrong"));
   EXPECT_EQ(trace.out,
@@ -162,6 +162,16 @@ TEST(ZmtpLogin, WrongPasswordIsTheErrorThatLibzmqUnderstands) {
   EXPECT_EQ(trace.events, (Events{"credentials me wrong", "failed wrong user or password"}));
   trace.feed(command("INITIATE", property("Socket-Type", "PUSH")) + message("in?"));
   EXPECT_EQ(trace.events.size(), 2U);
+}
+
+TEST(ZmtpLogin, WrongPasswordIsToldToLibzmqAsItMisspellsIt) {
+  Trace trace{rules(Role::pull)};
+  trace.feed(greeting("PLAIN", 3, 1));
+  trace.out.clear();
+  trace.feed(hello("me", "wrong"));
+  EXPECT_EQ(trace.out,
+            "\4\x9^RROR\3"
+            "400"s);
 }
 
 TEST(ZmtpLogin, IsRefusedForNowWithoutAWord) {
