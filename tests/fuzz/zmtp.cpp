@@ -19,7 +19,6 @@ namespace {
 
 using namespace leat::broker::zmtp;
 using namespace std::string_literals;
-using leat::Bytes;
 
 std::string greeting(std::string_view mechanism, char minor) {
   std::string result = "\xFF\0\0\0\0\0\0\0\1\x7F\3"s + minor;

@@ -50,10 +50,6 @@ constexpr Partners partners(Role role) {
   return {"REP", {"REQ", "DEALER"}};
 }
 
-std::uint8_t byte_at(Bytes bytes, std::size_t at) {
-  return std::to_integer<std::uint8_t>(bytes[at]);
-}
-
 // Why these first bytes of a greeting are refused, even before all are there.
 std::optional<std::string> why_not_greeting(Bytes bytes) {
   if (!bytes.empty() && byte_at(bytes, 0) != 0xFF) {

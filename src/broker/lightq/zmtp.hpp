@@ -15,7 +15,8 @@
 // greeting, and only then name the mechanism, which is the client's.
 //
 // The caller owns the buffer that it receives into. Bodies are views of it, never copies. It must be able to
-// hold needed() bytes in one piece, which is at most max_message_bytes and kLongHeaderBytes.
+// hold needed() bytes in one piece: at most kLongHeaderBytes more than the limits say. After a login, the
+// password still lies there.
 //
 // Nothing that a client sends is trusted. A client that breaks the protocol gets Kind::failed, for ever. The
 // caller then sends what is in `out`, ends its sending side, and reads until the client closes, or for a short
@@ -42,8 +43,7 @@ struct Rules {
   Role role = Role::pull;
   bool allows_null = false;                  // clients without user and password
   std::size_t max_message_bytes = 1u << 20;  // of one part, to pull and rep
-  std::size_t max_command_bytes =
-      4096;  // of a command, a subscription, and the envelope of a request
+  std::size_t max_command_bytes = 4096;  // also of a subscription, and the envelope of a request
 };
 
 struct Event {
@@ -53,7 +53,7 @@ struct Event {
     waiting,      // no more before accept(), refuse() or reply()
     ready,        // the client is logged in, and peer() is what it said of itself
     message,      // a part: `body`, and if `more`, others of the same message follow
-    subscribe,  // to messages that begin with `body`; twice means that it takes two to unsubscribe
+    subscribe,    // to what begins with `body`; what is subscribed twice is unsubscribed twice
     unsubscribe,
     failed,  // close the connection: error() says why
   };
@@ -87,17 +87,16 @@ class Session {
   void start(std::string& out);
 
   // Takes the first event off `bytes`, and appends to `out` what is to be sent for it. Small enough to be
-  // inlined for what comes by millions: short messages to pull.
+  // inlined for what comes by millions: messages to pull.
   Event next(Bytes& bytes, std::string& out) {
-    if (passes_messages_ && bytes.size() >= kShortHeaderBytes) [[likely]] {
-      const auto flags = std::to_integer<std::uint8_t>(bytes[0]);
-      const auto size = std::to_integer<std::size_t>(bytes[1]);
-      if (flags <= kMore && size <= bytes.size() - kShortHeaderBytes &&
-          size <= rules_.max_message_bytes) [[likely]] {
-        const Bytes body = bytes.subspan(kShortHeaderBytes, size);
-        bytes = bytes.subspan(kShortHeaderBytes + size);
-        return {Event::Kind::message, flags == kMore, body};
-      }
+    const auto header = passes_messages_ ? read_header(bytes) : std::nullopt;
+    if (header && byte_at(bytes, 0) <= (kMore | kLong) &&
+        header->body_bytes <= rules_.max_message_bytes &&
+        header->body_bytes <= bytes.size() - header->header_bytes) [[likely]] {
+      const Bytes body = bytes.subspan(header->header_bytes, header->body_bytes);
+      const bool more = (byte_at(bytes, 0) & kMore) != 0;
+      bytes = bytes.subspan(header->header_bytes + header->body_bytes);
+      return {Event::Kind::message, more, body};
     }
     return next_of_any_kind(bytes, out);
   }

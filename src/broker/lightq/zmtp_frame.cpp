@@ -5,12 +5,6 @@
 namespace leat::broker::zmtp {
 namespace {
 
-std::uint64_t big_endian(Bytes bytes) noexcept {
-  std::uint64_t value = 0;
-  for (const std::byte byte : bytes) value = value << 8 | std::to_integer<std::uint64_t>(byte);
-  return value;
-}
-
 char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
 }  // namespace
@@ -31,15 +25,6 @@ void append_property(std::string& data, std::string_view name, Bytes value) {
   data.append(value.text());
 }
 
-std::optional<FrameHeader> read_header(Bytes bytes) noexcept {
-  if (bytes.size() < kShortHeaderBytes) return std::nullopt;
-  if ((std::to_integer<std::uint8_t>(bytes[0]) & kLong) == 0) {
-    return FrameHeader{std::to_integer<std::uint64_t>(bytes[1]), kShortHeaderBytes};
-  }
-  if (bytes.size() < kLongHeaderBytes) return std::nullopt;
-  return FrameHeader{big_endian(bytes.subspan(1, 8)), kLongHeaderBytes};
-}
-
 std::optional<std::string_view> take_short_text(Bytes& rest) noexcept {
   if (rest.empty()) return std::nullopt;
   const auto size = std::to_integer<std::size_t>(rest[0]);
@@ -53,7 +38,7 @@ std::optional<Property> take_property(Bytes& rest) noexcept {
   Bytes left = rest;
   const auto name = take_short_text(left);
   if (!name || name->empty() || left.size() < 4) return std::nullopt;
-  const std::uint64_t size = big_endian(left.first(4));
+  const std::uint64_t size = big_endian<4>(left.data());
   if (left.size() - 4 < size) return std::nullopt;
   rest = left.subspan(4 + size);
   return Property{*name, left.subspan(4, size)};

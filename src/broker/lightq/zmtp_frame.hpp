@@ -62,13 +62,29 @@ void append_property(std::string& data, std::string_view name, Bytes value);
 
 // --- Reading; every length is checked against the bytes that are there -------------------------------
 
+inline std::uint8_t byte_at(Bytes bytes, std::size_t at) noexcept {
+  return std::to_integer<std::uint8_t>(bytes[at]);
+}
+
+template <int kBytes>
+std::uint64_t big_endian(const std::byte* at) noexcept {
+  std::uint64_t value = 0;
+  for (int i = 0; i < kBytes; ++i) value = value << 8 | std::to_integer<std::uint64_t>(at[i]);
+  return value;
+}
+
 struct FrameHeader {
   std::uint64_t body_bytes = 0;
   std::size_t header_bytes = 0;
 };
 
 // None if the header is not complete yet.
-std::optional<FrameHeader> read_header(Bytes bytes) noexcept;
+inline std::optional<FrameHeader> read_header(Bytes bytes) noexcept {
+  if (bytes.size() < kShortHeaderBytes) return std::nullopt;
+  if ((byte_at(bytes, 0) & kLong) == 0) return FrameHeader{byte_at(bytes, 1), kShortHeaderBytes};
+  if (bytes.size() < kLongHeaderBytes) return std::nullopt;
+  return FrameHeader{big_endian<8>(bytes.data() + 1), kLongHeaderBytes};
+}
 
 // Takes from the front of `rest`, or takes nothing and returns none: a text after its length of one byte, or a
 // property.

@@ -319,10 +319,10 @@ TEST(ZmtpLibzmq, ReqGetsItsReplies) {
   Client req{ZMQ_REQ};
   req.set(ZMQ_REQ_CORRELATE, 1);  // With an address before the empty frame.
   req.connect(server);
-  for (int i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < 3; ++i) {
     req.send("ask", ZMQ_SNDMORE);
     req.send(std::to_string(i));
-    server.serve_until_events(static_cast<std::size_t>(3 + 2 * i));
+    server.serve_until_events(3 + 2 * i);
     EXPECT_EQ(req.receive(), "ask|" + std::to_string(i) + "|answered");
   }
   Client plain{ZMQ_REQ};
