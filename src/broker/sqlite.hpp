@@ -1,0 +1,103 @@
+// One SQLite database and its statements; every failure is thrown as a Problem that names the file.
+//
+//     Database database{"/var/lib/leat/+broker/broker.db"};
+//     Transaction transaction{database};
+//     database.run("INSERT INTO facts VALUES (?, ?)", "next_port", std::int64_t{5501});
+//     transaction.commit();
+//     Statement topics{database, "SELECT name FROM topics"};  while (topics.step()) use(topics.text(0));
+//
+// Only topic_store.cpp and store_file.cpp use it. What is thrown is a Problem, not an exception of the standard
+// library, so that nothing else catches it by accident. Used by one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "broker/outcome.hpp"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace leat::broker {
+
+// What the sentence is when a store is not what was once written.
+Problem damaged_store(const std::string& path, std::string_view what);
+
+class Database {
+ public:
+  // Opens a file that exists.
+  explicit Database(const std::string& path);
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();
+
+  // One statement, without what it returns.
+  template <class... Values>
+  void run(const char* sql, const Values&... values);
+  // The first column of the first row as a number, or as text; 0 or "" if there is none.
+  std::int64_t number(const char* sql);
+  std::string text(const char* sql);
+
+  // Throws what the last call to SQLite returned.
+  [[noreturn]] void fail(int code) const;
+  // Something in it is not what was once written.
+  [[noreturn]] void fail_as_damaged(std::string_view what) const;
+
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  friend class Statement;
+  std::string path_;
+  sqlite3* handle_ = nullptr;
+};
+
+class Statement {
+ public:
+  Statement(Database& database, const char* sql);
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+  ~Statement();
+
+  // Gives the next ? its value.
+  void bind(std::int64_t value);
+  void bind(std::string_view value);
+  void bind(std::span<const unsigned char> value);
+
+  // Goes to the next row. False after the last one.
+  bool step();
+  std::int64_t number(int column) const;
+  std::string text(int column) const;  // Of text and of blobs.
+
+ private:
+  Database& database_;
+  sqlite3_stmt* handle_ = nullptr;
+  int bound_ = 0;
+};
+
+template <class... Values>
+void Database::run(const char* sql, const Values&... values) {
+  Statement statement{*this, sql};
+  (statement.bind(values), ...);
+  while (statement.step()) {
+  }
+}
+
+// Everything until commit() happens, and is on the medium when commit() returns; or nothing does.
+class Transaction {
+ public:
+  explicit Transaction(Database& database) : database_{database} {
+    database.run("BEGIN IMMEDIATE");
+  }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+  ~Transaction();
+  void commit();
+
+ private:
+  Database& database_;
+  bool is_open_ = true;
+};
+
+}  // namespace leat::broker

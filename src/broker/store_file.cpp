@@ -1,0 +1,167 @@
+#include "broker/store_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "broker/hmac.hpp"
+
+namespace leat::broker {
+namespace {
+
+using leat::detail::Fd;
+using leat::detail::LockFile;
+
+constexpr std::int64_t kApplicationId =
+    0x4C454154;  // "LEAT"; `file` and SQLite's own tools show it.
+
+constexpr std::size_t kPageSize = 4096;
+
+// Facts: admin_verifier, admin_verifier_version, last_verifier_version, next_port, token_secret.
+constexpr const char* kVersion1[] = {
+    "CREATE TABLE facts (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID",
+    // AUTOINCREMENT: the id of a deleted topic is never given again, and tokens name ids.
+    "CREATE TABLE topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
+    " type TEXT NOT NULL, user TEXT NOT NULL, verifier TEXT NOT NULL,"
+    " verifier_version INTEGER NOT NULL, data_auth TEXT NOT NULL, pull_port INTEGER NOT NULL,"
+    " push_port INTEGER NOT NULL, pub_port INTEGER NOT NULL, raw_port INTEGER NOT NULL,"
+    " created_at_s INTEGER NOT NULL) STRICT",
+    "CREATE TABLE rights (topic_id INTEGER NOT NULL, user TEXT NOT NULL,"
+    " may_read INTEGER NOT NULL, may_write INTEGER NOT NULL, verifier TEXT NOT NULL,"
+    " verifier_version INTEGER NOT NULL, PRIMARY KEY (topic_id, user)) STRICT, WITHOUT ROWID",
+};
+
+// Each step turns one version into the next; the first one, nothing into version 1. Written ones never change.
+using Step = std::span<const char* const>;
+constexpr Step kSteps[] = {kVersion1};
+constexpr int kVersion = static_cast<int>(std::size(kSteps));
+
+Problem problem_of(const std::string& directory, Error error) {
+  const char* const reason =
+      error.system_error != 0 ? std::strerror(error.system_error) : "it is not a regular file";
+  return {error.code,
+          fmt::format("the broker's state directory '{}' cannot be used: {}", directory, reason)};
+}
+
+Fd open_state_directory(const std::string& directory) {
+  auto opened = leat::detail::open_directory_path(directory, true, true);
+  if (opened) return std::move(*opened);
+  if (opened.error().code == Errc::permission && opened.error().system_error == 0) {
+    throw Problem{Errc::permission,
+                  fmt::format("the broker's state directory '{}' must belong to the user who runs "
+                              "the broker, and nobody else may write to it",
+                              directory)};
+  }
+  throw problem_of(directory, opened.error());
+}
+
+LockFile lock_directory(const Fd& opened, const std::string& directory) {
+  auto file = LockFile::open(opened.get(), StoreFile::kLock, O_RDWR | O_CREAT, 0600);
+  if (!file) throw problem_of(directory, file.error());
+  const auto locked = file->try_lock(0);
+  if (!locked) throw problem_of(directory, locked.error());
+  if (!*locked) {
+    throw Problem{Errc::busy,
+                  fmt::format("another broker uses the state directory '{}'", directory)};
+  }
+  return std::move(*file);
+}
+
+void bring_up_to_date(Database& database, std::int64_t from) {
+  Transaction transaction{database};
+  for (auto version = static_cast<std::size_t>(from); version < std::size(kSteps); ++version) {
+    for (const char* const sql : kSteps[version]) database.run(sql);
+  }
+  database.run(fmt::format("PRAGMA user_version = {}", kVersion).c_str());
+  transaction.commit();
+}
+
+void delete_with_companions(const Fd& directory, const std::string& name) {
+  for (const char* const suffix : {"-journal", "-wal", "-shm", ""})
+    leat::detail::delete_file_at(directory.get(), (name + suffix).c_str());
+}
+
+void make(const Fd& opened, const std::string& directory) {
+  const std::string name = std::string{StoreFile::kName} + ".new";
+  delete_with_companions(opened, name);  // Of a first start that was killed.
+  if (const auto file =
+          leat::detail::open_file_at(opened.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+      !file)
+    throw problem_of(directory, file.error());
+  {
+    Database database{directory + "/" + name};
+    database.run(fmt::format("PRAGMA application_id = {}", kApplicationId).c_str());
+    database.run(fmt::format("PRAGMA page_size = {}", kPageSize).c_str());
+    database.run("PRAGMA synchronous = FULL");
+    Transaction transaction{database};
+    for (const char* const sql : kSteps[0]) database.run(sql);
+    database.run("PRAGMA user_version = 1");
+    database.run("INSERT INTO facts VALUES ('token_secret', ?)",
+                 std::span<const unsigned char>{random_bytes<32>()});
+    transaction.commit();
+  }
+  // Companions of a database that somebody moved away do not belong to this one.
+  delete_with_companions(opened, StoreFile::kName);
+  const auto renamed = leat::detail::rename_at(opened.get(), name.c_str(), StoreFile::kName);
+  if (!renamed) throw problem_of(directory, renamed.error());
+  if (::fsync(opened.get()) != 0) throw problem_of(directory, leat::last_system_error());
+}
+
+// The file itself, before SQLite looks at it. SQLite would take an empty one for a new database, and a last page
+// that is not whole for one that ends with zeros.
+void check_file(const Fd& opened, const std::string& directory, const std::string& path) {
+  const auto file = leat::detail::open_file_at(opened.get(), StoreFile::kName, O_RDONLY);
+  if (!file) throw problem_of(directory, file.error());
+  const auto size = leat::detail::file_size(file->get());
+  if (!size) throw problem_of(directory, size.error());
+  // After a crash the write-ahead log may hold what is missing, so then the end is SQLite's to judge.
+  const std::string log = std::string{StoreFile::kName} + "-wal";
+  const bool was_closed = !leat::detail::has_name(opened.get(), log.c_str());
+  if (*size == 0 || (was_closed && *size % kPageSize != 0))
+    throw damaged_store(path, "it was cut off");
+  (void)::fchmod(file->get(), 0600);  // A copy that was restored may be open to all.
+}
+
+void check_content(Database& database) {
+  if (database.number("PRAGMA application_id") != kApplicationId)
+    database.fail_as_damaged("it is not of a broker");
+  const std::int64_t version = database.number("PRAGMA user_version");
+  if (version > kVersion) {
+    throw Problem{
+        Errc::wrong_format,
+        fmt::format("the broker's store '{}' is of a newer broker: its version is {}, and "
+                    "this one knows versions up to {}",
+                    database.path(), version, kVersion)};
+  }
+  if (version < 1) database.fail_as_damaged("it has no version");
+  if (const std::string found = database.text("PRAGMA integrity_check(1)"); found != "ok")
+    database.fail_as_damaged(found.substr(0, found.find('\n')));
+  if (version < kVersion) bring_up_to_date(database, version);
+}
+
+}  // namespace
+
+int StoreFile::version() noexcept { return kVersion; }
+
+StoreFile StoreFile::open(std::string directory, std::int64_t max_pages) {
+  while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
+  const Fd opened = open_state_directory(directory);
+  LockFile locked = lock_directory(opened, directory);
+  if (!leat::detail::has_name(opened.get(), kName)) make(opened, directory);
+
+  const std::string path = directory + "/" + kName;
+  check_file(opened, directory, path);
+  auto database = std::make_unique<Database>(path);
+  database->run("PRAGMA cell_size_check = ON");
+  database->run("PRAGMA locking_mode = EXCLUSIVE");  // Before WAL: it then needs no shared memory.
+  if (database->text("PRAGMA journal_mode = WAL") != "wal")
+    throw Problem{Errc::permission, fmt::format("the broker's store '{}' is read-only", path)};
+  database->run("PRAGMA synchronous = FULL");
+  database->run(fmt::format("PRAGMA max_page_count = {}", max_pages).c_str());
+  check_content(*database);
+  return StoreFile{std::move(locked), std::move(database)};
+}
+
+}  // namespace leat::broker

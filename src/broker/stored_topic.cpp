@@ -1,0 +1,50 @@
+#include "broker/stored_topic.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "leat/log/directory.hpp"
+
+namespace leat::broker {
+namespace {
+
+constexpr std::array<std::string_view, 4> kTypes{"queue", "file", "direct", "queue_file"};
+constexpr std::array<std::string_view, 4> kAuths{"", "password", "joined", "open"};
+
+template <class Value>
+std::optional<Value> value_of(const std::array<std::string_view, 4>& names, std::string_view name) {
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) return std::nullopt;
+  return static_cast<Value>(found - names.begin());
+}
+
+}  // namespace
+
+std::string_view name_of(TopicType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
+std::string_view name_of(DataAuth auth) noexcept { return kAuths[static_cast<std::size_t>(auth)]; }
+std::optional<TopicType> topic_type(std::string_view name) noexcept {
+  return value_of<TopicType>(kTypes, name);
+}
+std::optional<DataAuth> data_auth(std::string_view name) noexcept {
+  return value_of<DataAuth>(kAuths, name);
+}
+
+std::optional<Problem> problem_of_topic_name(std::string_view name) {
+  // The name is not repeated: it may be long, and contain anything.
+  if (leat::detail::is_valid_topic_name(name)) return std::nullopt;
+  return Problem{
+      Errc::invalid_argument,
+      "a topic's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};
+}
+
+std::optional<Problem> problem_of_user(std::string_view user) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  if (user.size() <= kMaxUser && std::none_of(user.begin(), user.end(), is_control))
+    return std::nullopt;
+  return Problem{Errc::invalid_argument,
+                 fmt::format("a user has at most {} bytes, without control characters", kMaxUser)};
+}
+
+}  // namespace leat::broker

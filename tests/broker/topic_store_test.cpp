@@ -1,0 +1,301 @@
+// If this failed, a restart would lose topics, ports or passwords, or old tokens would open new topics.
+#include "broker/topic_store.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include "support/process.hpp"
+
+namespace leat::broker {
+namespace {
+
+using leat::testing::TemporaryDirectory;
+
+struct Place {
+  TemporaryDirectory root;
+  std::string path = root.path() + "/+broker";
+
+  TopicStore open() const {
+    auto store = TopicStore::open(path);
+    EXPECT_TRUE(store) << store.problem().sentence;
+    return std::move(*store);
+  }
+  std::string file(const std::string& name = "broker.db") const { return path + "/" + name; }
+};
+
+std::string content_of(const std::string& path) {
+  std::ostringstream bytes;
+  bytes << std::ifstream{path, std::ios::binary}.rdbuf();
+  return bytes.str();
+}
+
+NewTopic news() {
+  return {.name = "news",
+          .type = TopicType::queue_file,
+          .user = "alice",
+          .verifier = decoy_verifier(),
+          .data_auth = DataAuth::joined,
+          .created_at_s = 1'764'000'000};
+}
+
+TEST(TopicStore, KeepsEverythingOverARestart) {
+  const Place place;
+  const Verifier administrator = decoy_verifier();
+  const NewTopic given = news();
+  const Verifier of_bob = decoy_verifier();
+  TokenSecret secret;
+  std::int64_t id = 0;
+  {
+    TopicStore store = place.open();
+    EXPECT_EQ(store.directory(), place.path);
+    EXPECT_FALSE(*store.administrator());
+    EXPECT_EQ(*store.next_port(), 0);
+    EXPECT_TRUE(store.topics()->empty());
+    ASSERT_TRUE(store.set_administrator(administrator));
+    const auto added = store.add(given);
+    ASSERT_TRUE(added) << added.problem().sentence;
+    id = added->id;
+    ASSERT_TRUE(store.set_ports(id, {.pull = 5502, .push = 5501, .pub = 5503, .raw = 5504}, 5505));
+    ASSERT_TRUE(
+        store.grant(id, {.user = "bob", .may_read = true, .may_write = false, .verifier = of_bob}));
+    ASSERT_TRUE(store.add({.name = "olds"}));
+    secret = store.token_secret();
+  }
+  TopicStore store = place.open();
+  EXPECT_EQ((*store.administrator())->verifier, administrator);
+  EXPECT_EQ(store.token_secret(), secret);
+  EXPECT_EQ(*store.next_port(), 5505);
+  const auto topics = store.topics();
+  ASSERT_TRUE(topics);
+  ASSERT_EQ(topics->size(), 2u);
+  const StoredTopic& topic = topics->front();
+  EXPECT_EQ(topic.id, id);
+  EXPECT_EQ(topic.name, "news");
+  EXPECT_EQ(topic.type, TopicType::queue_file);
+  EXPECT_EQ(topic.user, "alice");
+  EXPECT_EQ(topic.verifier, given.verifier);
+  EXPECT_EQ(topic.data_auth, DataAuth::joined);
+  EXPECT_EQ(topic.created_at_s, given.created_at_s);
+  EXPECT_EQ(topic.ports, (TopicPorts{.pull = 5502, .push = 5501, .pub = 5503, .raw = 5504}));
+  const StoredTopic& other = topics->back();
+  EXPECT_EQ(other.name, "olds");
+  EXPECT_EQ(other.type, TopicType::queue);
+  EXPECT_EQ(other.verifier, std::nullopt);
+  EXPECT_EQ(other.data_auth, DataAuth::unset);
+  EXPECT_EQ(other.ports, TopicPorts{});
+  const auto rights = store.rights(id);
+  ASSERT_EQ(rights->size(), 1u);
+  EXPECT_EQ(rights->front().user, "bob");
+  EXPECT_TRUE(rights->front().may_read);
+  EXPECT_FALSE(rights->front().may_write);
+  EXPECT_EQ(rights->front().verifier, of_bob);
+}
+
+TEST(TopicStore, ANameIsTakenOnce) {
+  const Place place;
+  TopicStore store = place.open();
+  ASSERT_TRUE(store.add(news()));
+  EXPECT_EQ(store.add(news()).problem().code, Errc::exists);
+  EXPECT_EQ(store.topics()->size(), 1u);
+  EXPECT_EQ(store.topic("news")->user, "alice");
+  EXPECT_EQ(store.topic("New").problem().code, Errc::not_found);
+  EXPECT_EQ(store.topic("").problem().code, Errc::not_found);
+}
+
+TEST(TopicStore, ChecksNamesAndUsers) {
+  const Place place;
+  TopicStore store = place.open();
+  for (const std::string& name :
+       {std::string{}, std::string{".."}, std::string{"../news"}, std::string{"a/b"},
+        std::string{"a b"}, std::string{"+broker"}, std::string{"a\0b", 3}, std::string(201, 'x'),
+        std::string{"n\xc3\xa4"}}) {
+    const auto added = store.add({.name = name});
+    ASSERT_FALSE(added) << name;
+    EXPECT_EQ(added.problem().code, Errc::invalid_argument);
+  }
+  EXPECT_TRUE(store.add({.name = std::string(200, 'x')}));
+  EXPECT_TRUE(store.add({.name = "a", .user = std::string(kMaxUser, 'u')}));
+  EXPECT_TRUE(store.add({.name = "b", .user = "'; DROP TABLE topics; --"}));
+  EXPECT_EQ(store.topic("b")->user, "'; DROP TABLE topics; --");
+  for (const std::string& user :
+       {std::string(kMaxUser + 1, 'u'), std::string{"a\nb"}, std::string{"a\0b", 3}}) {
+    EXPECT_EQ(store.add({.name = "c", .user = user}).problem().code, Errc::invalid_argument);
+    EXPECT_EQ(store.grant(store.topic("a")->id, {.user = user}).problem().code,
+              Errc::invalid_argument);
+  }
+}
+
+TEST(TopicStore, AnIdIsNeverGivenTwice) {
+  const Place place;
+  std::int64_t first = 0;
+  {
+    TopicStore store = place.open();
+    first = store.add(news())->id;
+    ASSERT_TRUE(store.grant(first, {.user = "bob", .may_read = true}));
+    ASSERT_TRUE(store.remove(first));
+    EXPECT_EQ(store.remove(first).problem().code, Errc::not_found);
+  }
+  TopicStore store = place.open();
+  const auto second = store.add(news());
+  EXPECT_GT(second->id, first);
+  EXPECT_TRUE(store.rights(second->id)->empty());
+  EXPECT_TRUE(store.rights(first)->empty());
+}
+
+TEST(TopicStore, AChangedPasswordHasAnotherVersion) {
+  const Place place;
+  TopicStore store = place.open();
+  const auto topic = store.add(news());
+  const Verifier changed = decoy_verifier();
+  const auto version = store.change_password(topic->id, changed);
+  ASSERT_TRUE(version);
+  EXPECT_NE(*version, topic->verifier_version);
+  EXPECT_EQ(store.topic("news")->verifier_version, *version);
+  EXPECT_EQ(store.topic("news")->verifier, changed);
+  EXPECT_NE(*store.change_password(topic->id, *topic->verifier), topic->verifier_version)
+      << "not even for the old password";
+  EXPECT_EQ(store.change_password(17, changed).problem().code, Errc::not_found);
+
+  ASSERT_TRUE(store.set_administrator(changed));
+  const auto before = (*store.administrator())->verifier_version;
+  ASSERT_TRUE(store.set_administrator(changed));
+  EXPECT_NE((*store.administrator())->verifier_version, before);
+}
+
+TEST(TopicStore, SetsDataAuthAndPorts) {
+  const Place place;
+  TopicStore store = place.open();
+  const auto id = store.add(news())->id;
+  ASSERT_TRUE(store.set_data_auth(id, DataAuth::open));
+  EXPECT_EQ(store.topic("news")->data_auth, DataAuth::open);
+  ASSERT_TRUE(store.set_ports(id, {.push = 65535}, 1));
+  EXPECT_EQ(store.topic("news")->ports, TopicPorts{.push = 65535});
+  EXPECT_EQ(store.set_data_auth(17, DataAuth::open).problem().code, Errc::not_found);
+  EXPECT_EQ(store.set_ports(17, {.push = 5501}, 2).problem().code, Errc::not_found);
+  EXPECT_EQ(*store.next_port(), 1) << "a change that failed changed nothing";
+}
+
+TEST(TopicStore, RightsAreGivenChangedAndTaken) {
+  const Place place;
+  TopicStore store = place.open();
+  const auto id = store.add({.name = "news"})->id;
+  const Verifier password = decoy_verifier();
+  const auto first = store.grant(id, {.user = "bob", .may_read = true, .verifier = password});
+  ASSERT_TRUE(first);
+  ASSERT_TRUE(store.grant(id, {.user = "anna", .may_write = true, .verifier = password}));
+
+  const auto changed = store.grant(id, {.user = "bob", .may_read = true, .may_write = true});
+  EXPECT_EQ(changed->verifier, password) << "the password stays";
+  EXPECT_EQ(changed->verifier_version, first->verifier_version);
+  const auto again = store.grant(id, {.user = "bob", .may_write = true, .verifier = password});
+  EXPECT_NE(again->verifier_version, first->verifier_version);
+
+  const auto rights = store.rights(id);
+  ASSERT_EQ(rights->size(), 2u);
+  EXPECT_EQ(rights->at(0).user, "anna");
+  EXPECT_EQ(rights->at(1).user, "bob");
+  EXPECT_FALSE(rights->at(1).may_read);
+  EXPECT_TRUE(rights->at(1).may_write);
+
+  ASSERT_TRUE(store.revoke(id, "bob"));
+  EXPECT_EQ(store.revoke(id, "bob").problem().code, Errc::not_found);
+  EXPECT_EQ(store.rights(id)->size(), 1u);
+  const auto back = store.grant(id, {.user = "bob", .may_read = true, .verifier = password});
+  EXPECT_GT(back->verifier_version, again->verifier_version) << "tokens of before stay dead";
+  EXPECT_EQ(store.grant(17, {.user = "bob"}).problem().code, Errc::not_found);
+}
+
+TEST(TopicStore, HasNoPasswordInAnyFile) {
+  const Place place;
+  const std::string password = "Tr0ub4dor-and-3-staples";
+  {
+    TopicStore store = place.open();
+    ASSERT_TRUE(store.set_administrator(*make_verifier(password)));
+    const auto topic =
+        store.add({.name = "news", .user = "alice", .verifier = *make_verifier(password)});
+    ASSERT_TRUE(store.change_password(topic->id, *make_verifier(password)));
+    ASSERT_TRUE(store.grant(topic->id, {.user = "bob", .verifier = *make_verifier(password)}));
+    EXPECT_TRUE(*check_password(password, *store.topic("news")->verifier));
+  }
+  int files = 0;
+  bool has_user = false;
+  for (const auto& entry : std::filesystem::directory_iterator(place.path)) {
+    const std::string bytes = content_of(entry.path());
+    EXPECT_EQ(bytes.find(password), std::string::npos) << entry.path();
+    EXPECT_EQ(bytes.find(password.substr(0, 10)), std::string::npos) << entry.path();
+    has_user |= bytes.find("alice") != std::string::npos;
+    ++files;
+  }
+  EXPECT_EQ(files, 2);
+  EXPECT_TRUE(has_user) << "the search would find a password";
+}
+
+TEST(TopicStore, FilesAreForTheOwnerOnly) {
+  const Place place;
+  const ::mode_t before = ::umask(0);
+  {
+    TopicStore store = place.open();
+    ASSERT_TRUE(store.add(news()));
+    for (const auto& entry : std::filesystem::directory_iterator(place.path)) {
+      struct stat status {};
+      ASSERT_EQ(::stat(entry.path().c_str(), &status), 0);
+      EXPECT_EQ(status.st_mode & 0777, 0600u) << entry.path();
+    }
+  }
+  struct stat status {};
+  ASSERT_EQ(::stat(place.path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  // A copy that was restored with an editor's mode.
+  ASSERT_EQ(::chmod(place.file().c_str(), 0644), 0);
+  TopicStore store = place.open();
+  ASSERT_EQ(::stat(place.file().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  ::umask(before);
+}
+
+TEST(TopicStore, ASecondBrokerIsRefused) {
+  const Place place;
+  {
+    TopicStore store = place.open();
+    const auto second = TopicStore::open(place.path + "/");
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.problem().code, Errc::busy);
+    EXPECT_EQ(second.problem().sentence,
+              "another broker uses the state directory '" + place.path + "'");
+    leat::testing::Child child{[&] {
+      CHILD_CHECK(TopicStore::open(place.path).problem().code == Errc::busy);
+      return 0;
+    }};
+    child.wait();
+    EXPECT_TRUE(child.succeeded()) << child.describe();
+    TopicStore moved = std::move(store);
+    EXPECT_TRUE(moved.add(news()));
+    EXPECT_FALSE(TopicStore::open(place.path));
+  }
+  EXPECT_TRUE(TopicStore::open(place.path));
+}
+
+TEST(TopicStore, AThousandTopicsAreThereAtOnce) {
+  const Place place;
+  {
+    TopicStore store = place.open();
+    for (int i = 0; i < 1000; ++i) {
+      NewTopic topic = news();
+      topic.name += std::to_string(i);
+      ASSERT_TRUE(store.add(topic));
+    }
+  }
+  TopicStore store = place.open();
+  const auto topics = store.topics();
+  ASSERT_EQ(topics->size(), 1000u);
+  EXPECT_EQ(topics->at(999).name, "news999");
+}
+
+}  // namespace
+}  // namespace leat::broker
