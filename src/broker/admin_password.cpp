@@ -1,0 +1,79 @@
+#include "broker/admin_password.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "leat/os/directory.hpp"
+
+namespace leat::broker {
+namespace {
+
+constexpr std::size_t kLength = 24;
+constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+
+Problem cannot_write(const std::string& directory, Error error) {
+  return {error.code, fmt::format("cannot write '{}/{}': {}", directory, kAdminPasswordFile,
+                                  std::strerror(error.system_error))};
+}
+
+bool write_all(int fd, std::string_view text) {
+  while (!text.empty()) {
+    const ::ssize_t written = ::write(fd, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+}  // namespace
+
+Secret random_password() {
+  start_sodium();
+  char password[kLength];
+  for (char& letter : password) letter = kLetters[::randombytes_uniform(std::size(kLetters) - 1)];
+  Secret secret{{password, kLength}};
+  ::sodium_memzero(password, sizeof password);
+  return secret;
+}
+
+Outcome<bool> ensure_administrator(TopicStore& store,
+                                   const std::function<Outcome<void>(std::string_view)>& show) {
+  const auto known = store.administrator();
+  if (!known) return known.problem();
+  if (*known) return false;
+  const Secret password = random_password();
+  const auto verifier = make_verifier(password.text());
+  if (!verifier) return verifier.problem();
+  if (const auto shown = show(password.text()); !shown) return shown.problem();
+  if (const auto stored = store.set_administrator(*verifier); !stored) return stored.problem();
+  return true;
+}
+
+Outcome<void> write_admin_password(const std::string& directory, std::string_view password) {
+  using namespace leat::detail;
+  const auto fail = [&](Error error) { return cannot_write(directory, error); };
+  const auto opened = open_directory_path(directory, false, false);
+  if (!opened) return fail(opened.error());
+  const std::string name = std::string{kAdminPasswordFile} + ".new";
+  delete_file_at(opened->get(), name.c_str());
+  {
+    const auto file = open_file_at(opened->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
+    if (!file) return fail(file.error());
+    if (!write_all(file->get(), password) || !write_all(file->get(), "\n") ||
+        ::fsync(file->get()) != 0) {
+      const Error error = last_system_error();
+      delete_file_at(opened->get(), name.c_str());
+      return fail(error);
+    }
+  }
+  if (::renameat(opened->get(), name.c_str(), opened->get(), kAdminPasswordFile) != 0)
+    return fail(last_system_error());
+  if (::fsync(opened->get()) != 0) return fail(last_system_error());
+  return {};
+}
+
+}  // namespace leat::broker
