@@ -1,0 +1,232 @@
+// If this failed, a broker would run with another configuration than its administrator wrote, or with passwords in
+// the clear on a network where nobody expects it.
+#include "broker/config_file.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+
+#include "support/process.hpp"
+
+namespace leat::broker {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct Read {
+  Config config;
+  Problem problem;
+};
+
+Read read(const std::string& text) {
+  Read result;
+  if (auto outcome = read_config_text(text, "leat.toml", result.config); !outcome)
+    result.problem = outcome.problem();
+  return result;
+}
+
+std::string sentence_of(const std::string& text) { return read(text).problem.sentence; }
+
+TEST(Config, DefaultsNeedNoFile) {
+  const auto config = read_config({});
+  ASSERT_TRUE(config);
+  EXPECT_EQ(config->lightq_port, 5500u);
+  EXPECT_EQ(config->lightq_addresses, (std::vector<std::string>{"127.0.0.1", "::1"}));
+  EXPECT_EQ(config->data_auth, DataAuth::password);
+  EXPECT_EQ(config->data_ports(), (PortRange{5501, 8999}));
+  EXPECT_EQ(config->slow_subscriber, SlowSubscriber::overtaken);
+  EXPECT_FALSE(config->insecure);
+}
+
+TEST(Config, EachKeyIsReadFromAFile) {
+  const Read got = read(R"(
+dir = "/dev/shm/x"            # comment
+data_dir = "/var/lib/x"
+state_dir = "/var/lib/state"
+data_auth = "joined"
+insecure = true
+[lightq]
+port = 5600
+addresses = ["0.0.0.0", "::"]
+advertise = "broker.example.org"
+data_ports = "6000-6999"
+[limits]
+message_size = "8MiB"
+command_size = 4096
+connections = 100
+connections_per_address = 10
+topics = 5
+handshake_time = "500ms"
+idle_time = "5m"
+[subscribers]
+slow = "wait"
+[log]
+level = "debug"
+file = "/var/log/leat.log"
+)");
+  ASSERT_EQ(got.problem.sentence, "");
+  const Config& config = got.config;
+  EXPECT_EQ(config.dir, "/dev/shm/x");
+  EXPECT_EQ(config.data_dir, "/var/lib/x");
+  EXPECT_EQ(config.state_dir, "/var/lib/state");
+  EXPECT_EQ(config.data_auth, DataAuth::joined);
+  EXPECT_TRUE(config.insecure);
+  EXPECT_EQ(config.lightq_port, 5600u);
+  EXPECT_EQ(config.lightq_addresses, (std::vector<std::string>{"0.0.0.0", "::"}));
+  EXPECT_EQ(config.lightq_advertise, "broker.example.org");
+  EXPECT_EQ(config.data_ports(), (PortRange{6000, 6999}));
+  EXPECT_EQ(config.max_message_bytes, 8u << 20);
+  EXPECT_EQ(config.max_command_bytes, 4096u);
+  EXPECT_EQ(config.max_connections, 100u);
+  EXPECT_EQ(config.max_connections_per_address, 10u);
+  EXPECT_EQ(config.max_topics, 5u);
+  EXPECT_EQ(config.handshake_time, 500ms);
+  EXPECT_EQ(config.idle_time, 5min);
+  EXPECT_EQ(config.slow_subscriber, SlowSubscriber::wait);
+  EXPECT_EQ(config.log_level, "debug");
+  EXPECT_EQ(config.log_file, "/var/log/leat.log");
+}
+
+TEST(Config, NamesOfVariablesAndFlagsFollowFromTheKey) {
+  std::set<std::string> names;
+  for (const ConfigKey& key : config_keys()) {
+    EXPECT_TRUE(names.insert(key.name).second) << key.name;
+    EXPECT_FALSE(key.help.empty());
+    EXPECT_FALSE(key.wants.empty());
+    // What is printed as the default is a value, and is the default.
+    Config config;
+    if (!key.default_text().empty()) {
+      EXPECT_TRUE(key.set(config, key.default_text())) << key.name;
+    }
+    for (const ConfigKey& other : config_keys())
+      EXPECT_EQ(other.print(config), other.default_text()) << key.name;
+    if (key.name != "limits.connections_per_address") continue;
+    EXPECT_EQ(key.variable(), "LEAT_LIMITS_CONNECTIONS_PER_ADDRESS");
+    EXPECT_EQ(key.flag(), "--limits-connections-per-address");
+  }
+  EXPECT_TRUE(names.contains("lightq.port"));
+}
+
+TEST(Config, AFlagWinsOverAVariableAndThatOverTheFile) {
+  const leat::testing::TemporaryDirectory directory;
+  const std::string file = directory.path() + "/leat.toml";
+  std::ofstream{file} << "[lightq]\nport = 6001\nadvertise = 'a'\n[limits]\ntopics = 1\n";
+  const std::map<std::string, std::string> variables{{"LEAT_LIGHTQ_PORT", "6002"},
+                                                     {"LEAT_LIMITS_TOPICS", "2"},
+                                                     {"LEAT_DATA_AUTH", ""},
+                                                     {"LEAT_PASSWORD", "x"}};
+  const auto config =
+      read_config({.file = file,
+                   .environment = [&](const char* name) -> const char* {
+                     const auto found = variables.find(name);
+                     return found == variables.end() ? nullptr : found->second.c_str();
+                   },
+                   .flags = {{"lightq.port", "6003"}}});
+  ASSERT_TRUE(config) << config.problem().sentence;
+  EXPECT_EQ(config->lightq_port, 6003u);
+  EXPECT_EQ(config->max_topics, 2u);
+  EXPECT_EQ(config->lightq_advertise, "a");
+}
+
+TEST(Config, AWrongKeyNamesItsLineAndTheNearestOne) {
+  EXPECT_EQ(sentence_of("insecure = true\n\n[lightq]\nprot = 1\n"),
+            "leat.toml:4: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+  EXPECT_EQ(sentence_of("data-auth = 'open'"),
+            "leat.toml:1: there is no key 'data-auth' (did you mean 'data_auth'?)");
+  EXPECT_EQ(sentence_of("port = 5500"),
+            "leat.toml:1: there is no key 'port' (did you mean 'lightq.port'?)");
+  EXPECT_EQ(sentence_of("[limit]\ntopics = 5"), "leat.toml:1: there is no key 'limit'");
+  EXPECT_EQ(sentence_of("[limits.topics]\nx = 5").substr(0, 42),
+            "leat.toml:1: limits.topics has a wrong kin");
+  EXPECT_EQ(sentence_of("colour = 'blue'"), "leat.toml:1: there is no key 'colour'");
+  EXPECT_EQ(sentence_of("lightq = 5"), "leat.toml:1: there is no key 'lightq'");
+  EXPECT_EQ(sentence_of("[lightq.port]\n"),
+            "leat.toml:1: lightq.port has a wrong kind of value: write a whole number from 0 to "
+            "65535");
+  std::string longest(10'000, 'x');
+  longest += " = 1";
+  EXPECT_EQ(sentence_of(longest).size(), 10'000u + 31);
+}
+
+TEST(Config, AWrongValueSaysWhatIsRight) {
+  EXPECT_EQ(sentence_of("[lightq]\nport = 65536"),
+            "leat.toml:2: lightq.port = '65536' is wrong: write a whole number from 0 to 65535");
+  EXPECT_EQ(sentence_of("data_auth = 'none'"),
+            "leat.toml:1: data_auth = 'none' is wrong: write one of password, joined, open");
+  EXPECT_EQ(sentence_of("insecure = 'yes'"),
+            "leat.toml:1: insecure = 'yes' is wrong: write one of false, true");
+  EXPECT_EQ(sentence_of("[limits]\nmessage_size = '1PB'"),
+            "leat.toml:2: limits.message_size = '1PB' is wrong: write a size from 1 to 64MiB: "
+            "bytes, or for example 512KiB, 8MiB");
+  for (const char* const wrong :
+       {"limits.topics = -1", "limits.topics = 0", "limits.topics = 1.5", "limits.topics = '5 '",
+        "limits.topics = 99999999999999999999", "limits.topics = [1]", "limits.topics = 1979-05-27",
+        "limits.message_size = '99999999999999999GiB'", "limits.idle_time = '5'",
+        "limits.idle_time = '25h'", "lightq.addresses = ['localhost']", "lightq.addresses = []",
+        "lightq.addresses = '127.0.0.1,'", "lightq.data_ports = '9-8'", "lightq.data_ports = '0-8'",
+        "lightq.data_ports = '5501-65536'", "lightq.data_ports = '5501'", "dir = \"a\\u0000b\""}) {
+    const Problem problem = read(wrong).problem;
+    EXPECT_EQ(problem.code, Errc::invalid_argument) << wrong;
+    EXPECT_EQ(problem.sentence.substr(0, 13), "leat.toml:1: ") << wrong;
+  }
+}
+
+TEST(Config, WrongVariablesAndFlagsNameThemselves) {
+  const auto variable = read_config({.environment = [](const char* name) -> const char* {
+    return std::string_view{name} == "LEAT_LIGHTQ_PORT" ? "many" : nullptr;
+  }});
+  EXPECT_EQ(variable.problem().sentence,
+            "LEAT_LIGHTQ_PORT='many' is wrong: write a whole number from 0 to 65535");
+  EXPECT_EQ(read_config({.flags = {{"lightq.prot", "1"}}}).problem().sentence,
+            "there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+}
+
+TEST(Config, AFileThatIsNotTomlNamesTheLine) {
+  const std::string sentence = sentence_of("insecure = true\nport 5500\n");
+  EXPECT_EQ(sentence.substr(0, 13), "leat.toml:2: ") << sentence;
+  EXPECT_EQ(sentence_of("insecure = true\ninsecure = true\n").substr(0, 13), "leat.toml:2: ");
+  const auto missing = read_config({.file = "/no/such/leat.toml"});
+  EXPECT_EQ(missing.problem().code, Errc::not_found);
+  EXPECT_EQ(missing.problem().sentence,
+            "cannot read '/no/such/leat.toml': No such file or directory");
+  EXPECT_FALSE(read_config({.file = "/dev/shm"}));
+  EXPECT_FALSE(read_config({.file = "/dev/zero"})) << "it has no end";
+}
+
+TEST(Config, OtherMachinesNeedInsecure) {
+  for (const char* const address : {"0.0.0.0", "::", "192.0.2.1", "127.0.0.1,192.0.2.1"}) {
+    const auto refused = read_config({.flags = {{"lightq.addresses", address}}});
+    ASSERT_FALSE(refused) << address;
+    EXPECT_NE(refused.problem().sentence.find("insecure = true"), std::string::npos);
+    EXPECT_TRUE(read_config({.flags = {{"lightq.addresses", address}, {"insecure", "true"}}}));
+  }
+  EXPECT_TRUE(read_config({.flags = {{"lightq.addresses", "127.0.0.2,::1"}}}));
+}
+
+TEST(Config, PortsMustNotMeet) {
+  EXPECT_EQ(read_config({.flags = {{"lightq.data_ports", "5000-6000"}}}).problem().sentence,
+            "lightq.data_ports: 5000-6000 contains lightq.port, 5500");
+  EXPECT_FALSE(read_config({.flags = {{"lightq.port", "65535"}}}));
+  EXPECT_FALSE(read_config({.flags = {{"lightq.port", "0"}}}));
+  EXPECT_TRUE(read_config({.flags = {{"lightq.port", "0"}, {"lightq.data_ports", "5501-5600"}}}));
+  EXPECT_EQ(read_config({.flags = {{"lightq.port", "65000"}}})->data_ports(),
+            (PortRange{65001, 65535}));
+}
+
+TEST(Config, RandomTextNeverCrashes) {
+  const std::string text = "insecure = true\n[lightq]\nport = 5600\naddresses = [\"0.0.0.0\"]\n";
+  std::mt19937 random{20261125};
+  for (int round = 0; round < 5'000; ++round) {
+    std::string changed = text;
+    for (int i = 0; i < 3; ++i) changed[random() % changed.size()] = static_cast<char>(random());
+    const Read got = read(changed);
+    EXPECT_EQ(got.problem.sentence.find('\n'), std::string::npos) << changed;
+  }
+}
+
+}  // namespace
+}  // namespace leat::broker
