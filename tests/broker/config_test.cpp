@@ -197,6 +197,15 @@ TEST(Config, AFileThatIsNotTomlNamesTheLine) {
   EXPECT_FALSE(read_config({.file = "/dev/zero"})) << "it has no end";
 }
 
+// toml++ 3.3 would end the process, or do something undefined.
+TEST(Config, WrongLettersOutsideOfStringsAreErrors) {
+  for (const char* const wrong :
+       {"[=]", "[ !x]", "[[=]]", "[\"a\".=]", "na\xc3\xafve = 1", "\xc3\xa9", "dir \xc3\xa9 = 'x'",
+        "dir = 'x' \xe2\xbf\xbf", "dir = \xef\xb7\x90"})
+    EXPECT_EQ(sentence_of(wrong).substr(0, 13), "leat.toml:1: ") << wrong;
+  EXPECT_EQ(read("dir = '/tmp/\xc3\xa9' # \xc3\xa9").config.dir, "/tmp/\xc3\xa9");
+}
+
 TEST(Config, OtherMachinesNeedInsecure) {
   for (const char* const address : {"0.0.0.0", "::", "192.0.2.1", "127.0.0.1,192.0.2.1"}) {
     const auto refused = read_config({.flags = {{"lightq.addresses", address}}});
