@@ -1,7 +1,7 @@
 // Bytes as text, in the base64 of URLs (RFC 4648, section 5), without padding.
 //
 //     std::string text = to_base64(bytes);
-//     Bytes<32> key;
+//     FixedBytes<32> key;
 //     if (from_base64(text, key) != key.size()) return malformed();
 //
 // Each list of bytes has one text, and every other text is refused. Stateless: any thread may call.

@@ -23,9 +23,9 @@ struct Sha512 {
 };
 
 template <std::size_t N>
-using Bytes = std::array<unsigned char, N>;
+using FixedBytes = std::array<unsigned char, N>;
 template <class Hash>
-using Digest = Bytes<Hash::kSize>;
+using Digest = FixedBytes<Hash::kSize>;
 
 inline std::string_view as_text(std::span<const unsigned char> bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -44,8 +44,8 @@ Digest<Hash> stretched(std::string_view password, std::string_view salt, int ite
 void start_sodium();
 void fill_with_random_bytes(std::span<unsigned char> bytes);
 template <std::size_t N>
-Bytes<N> random_bytes() {
-  Bytes<N> bytes;
+FixedBytes<N> random_bytes() {
+  FixedBytes<N> bytes;
   fill_with_random_bytes(bytes);
   return bytes;
 }

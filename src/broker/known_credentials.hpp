@@ -24,7 +24,7 @@ namespace leat::broker {
 
 class KnownCredentials {
  public:
-  using CredentialDigest = Bytes<32>;
+  using CredentialDigest = FixedBytes<32>;
 
   static constexpr std::size_t kCapacity = 4096;
 
@@ -49,7 +49,7 @@ class KnownCredentials {
   };
 
   const std::size_t capacity_;
-  Bytes<32> key_;  // Constant until the destructor wipes it.
+  FixedBytes<32> key_;  // Constant until the destructor wipes it.
   mutable std::mutex mutex_;
   std::list<Entry> entries_;  // Under mutex_; the last used first.
   std::map<CredentialDigest, std::list<Entry>::iterator> by_digest_;  // Under mutex_.

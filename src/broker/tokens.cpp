@@ -34,7 +34,7 @@ Problem malformed() { return {Errc::invalid_argument, "this is not a token"}; }
 
 Tokens::~Tokens() { ::sodium_memzero(secret_.data(), secret_.size()); }
 
-Bytes<32> Tokens::code_of(std::string_view claim) const {
+FixedBytes<32> Tokens::code_of(std::string_view claim) const {
   return hmac<Sha256>(as_text(secret_), std::string{kPrefix}.append(claim));
 }
 
@@ -55,7 +55,7 @@ Outcome<TokenClaim> Tokens::read(std::string_view text) const {
   if (text.size() > kMaxText || !text.starts_with(kPrefix)) return malformed();
   text.remove_prefix(kPrefix.size());
 
-  Bytes<kMaxText> buffer;
+  FixedBytes<kMaxText> buffer;
   const std::size_t size = from_base64(text, buffer).value_or(0);
   const std::string_view bytes = as_text(buffer).substr(0, size);
   if (size < kUserAt + kCodeSize || size > kUserAt + kMaxUser + kCodeSize) return malformed();

@@ -29,7 +29,7 @@ struct TokenClaim {
   friend bool operator==(const TokenClaim&, const TokenClaim&) = default;
 };
 
-using TokenSecret = Bytes<32>;
+using TokenSecret = FixedBytes<32>;
 
 class Tokens {
  public:
@@ -50,7 +50,7 @@ class Tokens {
   Outcome<TokenClaim> read(std::string_view text) const;
 
  private:
-  Bytes<32> code_of(std::string_view claim) const;
+  FixedBytes<32> code_of(std::string_view claim) const;
 
   TokenSecret secret_;
 };

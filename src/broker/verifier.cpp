@@ -22,7 +22,7 @@ constexpr std::uint32_t kMinIterations = 4096;  // RFC 7677
 constexpr std::uint32_t kMaxIterations = 1'000'000;
 
 // The key of a password, with the salt and costs of `like`. False without memory.
-bool derive(std::string_view password, const Argon2Key& like, Bytes<32>& key) {
+bool derive(std::string_view password, const Argon2Key& like, FixedBytes<32>& key) {
   start_sodium();
   return ::crypto_pwhash(key.data(), key.size(), password.data() == nullptr ? "" : password.data(),
                          password.size(), like.salt.data(), like.passes,
@@ -58,7 +58,7 @@ class Fields {
   }
 
   template <std::size_t N>
-  void bytes(Bytes<N>& bytes) {
+  void bytes(FixedBytes<N>& bytes) {
     if (from_base64(next(), bytes) != N) is_wrong_ = true;
   }
 
@@ -87,7 +87,7 @@ std::string print(const ScramKeys<Hash>& keys) {
 }  // namespace
 
 template <class Hash>
-ScramKeys<Hash> scram_keys(std::string_view password, const Bytes<16>& salt,
+ScramKeys<Hash> scram_keys(std::string_view password, const FixedBytes<16>& salt,
                            std::uint32_t iterations) {
   auto salted = stretched<Hash>(password, as_text(salt), static_cast<int>(iterations));
   auto client_key = hmac<Hash>(as_text(salted), "Client Key");
@@ -100,8 +100,10 @@ ScramKeys<Hash> scram_keys(std::string_view password, const Bytes<16>& salt,
   ::sodium_memzero(client_key.data(), client_key.size());
   return keys;
 }
-template ScramKeys<Sha256> scram_keys<Sha256>(std::string_view, const Bytes<16>&, std::uint32_t);
-template ScramKeys<Sha512> scram_keys<Sha512>(std::string_view, const Bytes<16>&, std::uint32_t);
+template ScramKeys<Sha256> scram_keys<Sha256>(std::string_view, const FixedBytes<16>&,
+                                              std::uint32_t);
+template ScramKeys<Sha512> scram_keys<Sha512>(std::string_view, const FixedBytes<16>&,
+                                              std::uint32_t);
 
 Outcome<Verifier> make_verifier(std::string_view password) {
   if (password.size() > kMaxPassword)
@@ -116,7 +118,7 @@ Outcome<Verifier> make_verifier(std::string_view password) {
 
 Outcome<bool> check_password(std::string_view password, const Verifier& verifier) {
   const bool is_possible = password.size() <= kMaxPassword;
-  Bytes<32> key;
+  FixedBytes<32> key;
   if (!derive(is_possible ? password : "", verifier.argon2, key)) return no_memory(verifier.argon2);
   const bool is_equal = equal_secrets(as_text(key), as_text(verifier.argon2.key));
   return is_equal && is_possible;

@@ -25,8 +25,8 @@ inline constexpr std::size_t kMaxPassword = 1024;  // Bytes; each costs time in 
 struct Argon2Key {
   std::uint32_t memory_kib = 19 * 1024;
   std::uint32_t passes = 2;
-  Bytes<16> salt{};
-  Bytes<32> key{};
+  FixedBytes<16> salt{};
+  FixedBytes<32> key{};
   friend bool operator==(const Argon2Key&, const Argon2Key&) = default;
 };
 
@@ -34,7 +34,7 @@ struct Argon2Key {
 template <class Hash>
 struct ScramKeys {
   std::uint32_t iterations = 4096;
-  Bytes<16> salt{};
+  FixedBytes<16> salt{};
   Digest<Hash> stored_key{};  // H(ClientKey)
   Digest<Hash> server_key{};
   friend bool operator==(const ScramKeys&, const ScramKeys&) = default;
@@ -67,7 +67,7 @@ std::string print_verifier(const Verifier& verifier);
 Outcome<Verifier> parse_verifier(std::string_view text);
 
 template <class Hash>
-ScramKeys<Hash> scram_keys(std::string_view password, const Bytes<16>& salt,
+ScramKeys<Hash> scram_keys(std::string_view password, const FixedBytes<16>& salt,
                            std::uint32_t iterations);
 
 }  // namespace leat::broker

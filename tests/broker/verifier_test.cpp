@@ -11,8 +11,8 @@
 namespace leat::broker {
 namespace {
 
-Bytes<16> salt_from_base64(const char* text) {
-  Bytes<16> salt{};
+FixedBytes<16> salt_from_base64(const char* text) {
+  FixedBytes<16> salt{};
   std::size_t size = 0;
   EXPECT_EQ(::sodium_base642bin(salt.data(), salt.size(), text, std::strlen(text), nullptr, &size,
                                 nullptr, sodium_base64_VARIANT_ORIGINAL),
@@ -72,7 +72,7 @@ TEST(Scram, Sha256IsThatOfRfc7677) {
 
 // No RFC has an example; this one was computed with Python's hashlib and hmac.
 TEST(Scram, Sha512IsTheSameWithAnotherHash) {
-  Bytes<16> salt;
+  FixedBytes<16> salt;
   for (std::size_t i = 0; i < salt.size(); ++i) salt[i] = static_cast<unsigned char>(i);
   const auto keys = scram_keys<Sha512>("pencil", salt, 4096);
   EXPECT_EQ(hex<Sha512>(keys.stored_key),

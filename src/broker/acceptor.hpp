@@ -1,0 +1,41 @@
+// Listens at one port, on one or several addresses.
+//
+//     auto acceptor = Acceptor::listen(loop, {"127.0.0.1", "::1"}, 5500, [&](Stream::Socket socket) { … });
+//
+// An address family that the machine does not have is left out, unless none is left. When the process has no
+// descriptor for another connection, it tries again every 100 ms. Belongs to the thread of its event loop.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/outcome.hpp"
+#include "broker/stream.hpp"
+
+namespace leat::broker {
+
+class Acceptor {
+ public:
+  using OnSocket = std::function<void(Stream::Socket)>;
+
+  //   busy         another program has the port
+  //   permission, io_error
+  static Outcome<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& loop,
+                                                   const std::vector<std::string>& addresses,
+                                                   std::uint16_t port, OnSocket on_socket);
+  ~Acceptor();
+  std::uint16_t port() const noexcept { return port_; }
+
+ private:
+  struct Listening;
+  Acceptor() = default;
+  static void accept(const std::shared_ptr<Listening>& one);
+
+  std::vector<std::shared_ptr<Listening>> listening_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace leat::broker

@@ -1,0 +1,39 @@
+// All connections of a broker: it owns them until they are closed, and there are not too many.
+//
+//     connections.start(std::make_shared<Echo>(std::move(socket)));
+//     connections.close_all("the broker stops");
+//
+// Belongs to the thread of its event loop.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "broker/stream.hpp"
+
+namespace leat::broker {
+
+class Connections {
+ public:
+  struct Limits {
+    std::size_t in_all;
+    std::size_t per_address;
+  };
+
+  explicit Connections(const Limits& limits) : limits_{limits} {}
+
+  // Lets a connection begin, or closes it if there are too many.
+  void start(std::shared_ptr<Stream> stream);
+  void close_all(const std::string& why);
+  std::size_t size() const noexcept { return streams_.size(); }
+
+ private:
+  void remove(Stream* stream);
+
+  Limits limits_;
+  std::map<Stream*, std::shared_ptr<Stream>> streams_;
+  std::map<Stream::Address, std::size_t> by_address_;
+};
+
+}  // namespace leat::broker

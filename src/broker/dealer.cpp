@@ -1,0 +1,108 @@
+#include "broker/dealer.hpp"
+
+#include <algorithm>
+
+namespace leat::broker {
+namespace {
+
+constexpr std::size_t kMost = 64;            // records for one puller at a time
+constexpr std::uint32_t kInFlight = 65'536;  // for all pullers together
+
+}  // namespace
+
+Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Topic& topic,
+                                              const From& from,
+                                              std::function<void(Error)> on_failure) {
+  const auto problem = [&](Error error) {
+    return Problem{error.code,
+                   "cannot share the messages of " + topic.name() + ": " + describe(error)};
+  };
+  auto group = topic.group(kLightqGroup, {.from = from, .in_flight = kInFlight});
+  if (!group) return problem(group.error());
+  auto member = group->join({.name = "leat-serve", .spin = {}, .patience = {}});
+  if (!member) return problem(member.error());
+  std::unique_ptr<Dealer> dealer{
+      new Dealer{std::move(*group), std::move(*member), std::move(on_failure)}};
+  auto fd = dealer->member_.wait_fd();
+  if (!fd) return problem(fd.error());
+  dealer->watch_.emplace(loop, *fd, [raw = dealer.get()] { raw->deal(); });
+  return dealer;
+}
+
+void Dealer::add(Puller& puller) {
+  pullers_.push_back(&puller);
+  deal();
+}
+
+void Dealer::on_sent(Puller& puller) {
+  acknowledge(puller, puller.held_.size());
+  if (!is_dealing_) deal();
+}
+
+void Dealer::remove(Puller& puller) {
+  const auto at = std::find(pullers_.begin(), pullers_.end(), &puller);
+  if (at == pullers_.end()) return;
+  pullers_.erase(at);
+  const auto sent = static_cast<std::size_t>(
+      std::count_if(puller.held_.begin(), puller.held_.end(),
+                    [&](const Puller::Share& share) { return share.end <= puller.sent(); }));
+  acknowledge(puller, sent);
+  for (const Puller::Share& share : puller.held_) (void)member_.give_back(share.delivery);
+  puller.held_.clear();
+  if (!is_dealing_) deal();
+}
+
+// The first `count` of what it holds.
+void Dealer::acknowledge(Puller& puller, std::size_t count) {
+  settled_.clear();
+  for (std::size_t i = 0; i < count; ++i) settled_.push_back(puller.held_[i].delivery);
+  puller.held_.erase(puller.held_.begin(),
+                     puller.held_.begin() + static_cast<std::ptrdiff_t>(count));
+  (void)member_.acknowledge(settled_);
+}
+
+void Dealer::deal() {
+  constexpr int kRounds = 64;  // Then other topics have their turn.
+  is_dealing_ = true;
+  int round = 0;
+  while (round < kRounds && deal_once()) ++round;
+  is_dealing_ = false;
+  const bool has_ready = std::any_of(pullers_.begin(), pullers_.end(),
+                                     [](const Puller* puller) { return puller->held_.empty(); });
+  if (has_ready && !has_failed_) watch_->arm();
+}
+
+bool Dealer::deal_once() {
+  ready_.clear();
+  for (std::size_t i = 0; i < pullers_.size(); ++i) {
+    Puller* const puller = pullers_[(next_ + i) % pullers_.size()];
+    if (puller->held_.empty()) ready_.push_back(puller);
+  }
+  if (ready_.empty() || has_failed_) return false;
+  received_.clear();
+  // Not more than each could get, and few if few are there, so that all get some.
+  auto count = member_.receive(received_, kMost * std::min<std::size_t>(ready_.size(), 16),
+                               Deadline::immediate());
+  if (!count) {
+    if (count.error() != Errc::timeout && count.error() != Errc::in_flight_full) {
+      has_failed_ = true;
+      on_failure_(count.error());
+    }
+    return false;
+  }
+  const std::size_t share =
+      std::clamp<std::size_t>((*count + ready_.size() - 1) / ready_.size(), 1, kMost);
+  std::size_t given = 0;
+  for (Puller* const puller : ready_) {
+    if (given == *count) break;
+    for (std::size_t i = 0; i < share && given < *count; ++i, ++given) {
+      puller->append(received_[given].record);
+      puller->held_.push_back({received_[given], puller->appended()});
+    }
+    ++next_;
+    puller->send();
+  }
+  return true;
+}
+
+}  // namespace leat::broker

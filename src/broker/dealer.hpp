@@ -1,0 +1,82 @@
+// Shares the records of a topic among the pullers of a broker: each record goes to one of them.
+//
+//     auto dealer = Dealer::open(loop, topic, From::beginning, on_failure);
+//     (*dealer)->add(puller);              // from now on it gets its share
+//     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged
+//     (*dealer)->remove(puller);           // what it did not send goes to others
+//
+// The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
+// turn. Belongs to the thread of its event loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "broker/outcome.hpp"
+#include "broker/watch.hpp"
+#include "leat/leat.hpp"
+
+namespace leat::broker {
+
+inline constexpr char kLightqGroup[] = "lightq";
+
+// A connection that gets some of a topic's records.
+class Puller {
+ public:
+  virtual ~Puller() = default;
+  // Adds a record to what send() sends.
+  virtual void append(const Record& record) = 0;
+  virtual void send() = 0;
+  // Of what was appended: how many bytes there are, and how many the kernel took.
+  virtual std::size_t appended() const = 0;
+  virtual std::size_t sent() const = 0;
+
+ private:
+  friend class Dealer;
+  struct Share {
+    Delivery delivery;
+    std::size_t end;  // of its bytes
+  };
+  std::vector<Share> held_;  // Empty: it may be given more.
+};
+
+class Dealer {
+ public:
+  static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Topic& topic,
+                                               const From& from,
+                                               std::function<void(Error)> on_failure);
+
+  void add(Puller& puller);
+  void on_sent(Puller& puller);
+  void remove(Puller& puller);
+
+  std::size_t pullers() const noexcept { return pullers_.size(); }
+  // Offset of the next record that nobody was given.
+  std::uint64_t position() const { return group_.position(); }
+  // Records that were given to a puller and not taken by the kernel.
+  std::size_t in_flight() const noexcept { return member_.in_flight(); }
+
+ private:
+  Dealer(Group group, Member member, std::function<void(Error)> on_failure)
+      : group_{std::move(group)}, member_{std::move(member)}, on_failure_{std::move(on_failure)} {}
+  void deal();
+  // Deals one round. False if there is nothing to deal, or nobody to deal to.
+  bool deal_once();
+  void acknowledge(Puller& puller, std::size_t count);
+
+  Group group_;
+  Member member_;
+  std::function<void(Error)> on_failure_;
+  std::optional<Watch> watch_;
+  std::vector<Puller*> pullers_;
+  std::size_t next_ = 0;            // Whose turn it is.
+  std::vector<Delivery> received_;  // Kept for its memory, as the next.
+  std::vector<Delivery> settled_;
+  std::vector<Puller*> ready_;
+  bool is_dealing_ = false;
+  bool has_failed_ = false;
+};
+
+}  // namespace leat::broker

@@ -1,0 +1,61 @@
+#include "broker/feed.hpp"
+
+#include <algorithm>
+
+namespace leat::broker {
+
+Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const Topic& topic,
+                                          Encode encode, std::function<void(Error)> on_failure) {
+  const auto problem = [&](Error error) {
+    return Problem{error.code, "cannot subscribe to " + topic.name() + ": " + describe(error)};
+  };
+  auto subscriber = topic.subscriber({.from = From::end, .spin = {}, .patience = {}});
+  if (!subscriber) return problem(subscriber.error());
+  std::unique_ptr<Feed> feed{
+      new Feed{std::move(*subscriber), std::move(encode), std::move(on_failure)}};
+  auto fd = feed->subscriber_.wait_fd();
+  if (!fd) return problem(fd.error());
+  feed->watch_.emplace(loop, *fd, [raw = feed.get()] { raw->pass_on(); });
+  return feed;
+}
+
+void Feed::add(Listener& listener) {
+  // What was published before goes to those who were there before.
+  while (pass_on_once()) {
+  }
+  listeners_.push_back(&listener);
+  if (!has_failed_) watch_->arm();
+}
+
+void Feed::remove(Listener& listener) { std::erase(listeners_, &listener); }
+
+void Feed::pass_on() {
+  constexpr int kRounds = 16;  // Then others have their turn.
+  for (int i = 0; i < kRounds && pass_on_once(); ++i) {
+  }
+  if (!has_failed_) watch_->arm();
+}
+
+bool Feed::pass_on_once() {
+  constexpr std::size_t kChunk = 64 * 1024;
+  constexpr std::size_t kStep = 16;
+  const auto chunk = std::make_shared<Chunk>();
+  const bool has_listeners = !listeners_.empty();
+  while (chunk->bytes.size() < kChunk && !has_failed_) {
+    auto count = subscriber_.poll(kStep, [&](const Record& record) {
+      ++chunk->records;
+      if (has_listeners) encode_(chunk->bytes, record);
+    });
+    if (!count) {
+      has_failed_ = true;
+      on_failure_(count.error());
+    } else if (*count < kStep) {
+      break;
+    }
+  }
+  if (chunk->records == 0) return false;
+  for (Listener* const listener : std::vector<Listener*>{listeners_}) listener->take(chunk);
+  return true;
+}
+
+}  // namespace leat::broker

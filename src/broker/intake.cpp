@@ -1,0 +1,62 @@
+#include "broker/intake.hpp"
+
+#include <utility>
+
+namespace leat::broker {
+
+Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
+                                              std::function<void(Error)> on_failure) {
+  auto publisher = topic.publisher();
+  if (!publisher)
+    return Problem{publisher.error().code,
+                   "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
+  std::unique_ptr<Intake> intake{new Intake{std::move(*publisher), std::move(on_failure)}};
+  auto fd = intake->publisher_.room_fd();
+  if (!fd)
+    return Problem{fd.error().code,
+                   "cannot wait for room in " + topic.name() + ": " + describe(fd.error())};
+  intake->room_.emplace(loop, *fd, [raw = intake.get()] { raw->on_room(); });
+  return intake;
+}
+
+Intake::Added Intake::add(Bytes message) {
+  if (has_failed_) return Added::failed;
+  if (is_full_) return Added::full;
+  auto added = batch_.add(message);
+  if (added) return Added::yes;
+  if (batch_.count() == 0) return Added::too_large;
+  if (const Added published = publish(); published != Added::yes) return published;
+  return batch_.add(message) ? Added::yes : Added::too_large;
+}
+
+Intake::Added Intake::publish() {
+  if (has_failed_) return Added::failed;
+  if (batch_.count() == 0) return Added::yes;
+  if (is_full_) return Added::full;
+  auto published = batch_.commit(Deadline::immediate());
+  if (published) return Added::yes;
+  switch (published.error().code) {
+    case Errc::full:
+    case Errc::timeout:
+    case Errc::would_deadlock:  // Our own subscriber reads when this thread is back in its loop.
+    case Errc::no_space:        // Durable topics: until the disk has room.
+      is_full_ = true;
+      room_->arm();
+      return Added::full;
+    default: return fail(published.error());
+  }
+}
+
+void Intake::on_room() {
+  is_full_ = false;
+  if (publish() == Added::full) return;
+  for (const auto& call : std::exchange(waiting_, {})) call();
+}
+
+Intake::Added Intake::fail(Error error) {
+  has_failed_ = true;
+  on_failure_(error);
+  return Added::failed;
+}
+
+}  // namespace leat::broker

@@ -1,0 +1,230 @@
+#include "broker/lightq/admin.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "broker/admin_password.hpp"
+
+namespace leat::broker::lightq {
+namespace {
+
+using Json = nlohmann::json;
+using Verdict = Logins::Verdict;
+
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string error(const std::string& command, const std::string& description) {
+  return text_of({{"cmd", command}, {"status", "error"}, {"description", description}});
+}
+
+// What is wrong with a login; none if it is right.
+std::optional<std::string> refusal_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::right: return std::nullopt;
+    case Verdict::wrong: return "unauthorized_access";
+    case Verdict::too_many: return "too many attempts";
+    case Verdict::busy: return "too many logins at once, try again";
+  }
+  return "internal server error";
+}
+
+}  // namespace
+
+// A field counts only if it is a string; without it, it is empty.
+struct Admin::Request {
+  std::string command;
+  std::string topic;
+  std::string user;
+  std::string admin_user;
+  std::string type;
+  std::string broker_type;
+  std::string connection_type;
+  Secret password;
+  Secret admin_password;
+
+  explicit Request(Json& json) {
+    const auto take = [&](const char* key) {
+      const auto field = json.find(key);
+      return field != json.end() && field->is_string() ? field->get<std::string>() : std::string{};
+    };
+    const auto take_secret = [&](const char* key) {
+      const auto field = json.find(key);
+      if (field == json.end() || !field->is_string()) return Secret{std::string_view{}};
+      auto& text = field->get_ref<std::string&>();
+      Secret secret{text};
+      wipe(text);
+      return secret;
+    };
+    command = take("cmd");
+    topic = take("topic");
+    user = take("user_id");
+    admin_user = take("admin_user_id");
+    type = take("type");
+    broker_type = take("broker_type");
+    connection_type = take("connection_type");
+    password = take_secret("password");
+    admin_password = take_secret("admin_password");
+  }
+};
+
+void AdminClient::join(BrokerTopic& topic) {
+  if (!is_open || std::find(joined.begin(), joined.end(), &topic) != joined.end()) return;
+  joined.push_back(&topic);
+  topic.joined.insert(address);
+}
+
+void AdminClient::close() {
+  is_open = false;
+  for (BrokerTopic* const topic : joined) topic->joined.extract(address);
+  joined.clear();
+}
+
+void Admin::handle(std::string& text, const Client& client, const Reply& reply) {
+  Json json = Json::value_t::discarded;
+  try {
+    std::istringstream stream{text};
+    stream >> json;  // Ignores what follows the object.
+  } catch (const Json::exception&) {
+  }
+  if (!json.is_object()) {
+    constexpr std::size_t kMostEchoed = 4096;
+    const std::string echo = text.substr(0, kMostEchoed);
+    wipe(text);
+    return reply(error(echo, "invalid_cmd"));
+  }
+  wipe(text);
+  const auto request = std::make_shared<Request>(json);
+  if (request->command == "ping") return reply("pong");
+  if (request->command == "create_topic") return create_topic(request, client, reply);
+  if (request->command == "join") return join(request, client, reply);
+  if (request->command == "stats") return stats(request, client, reply);
+  reply(error(request->command, "invalid_cmd"));
+}
+
+void Admin::create_topic(const Shared& request, const Client& client, const Reply& reply) {
+  auto administrator = store_.administrator();
+  if (!administrator || !*administrator) {
+    spdlog::error("{}",
+                  administrator ? "there is no administrator" : administrator.problem().sentence);
+    return reply(error("create_topic", "internal server error"));
+  }
+  const bool is_admin = request->admin_user == kAdminUser;
+  logins_.check({client->address, request->admin_user, "admin",
+                 is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
+                std::move(request->admin_password), [=, this](Verdict verdict) {
+                  if (const auto refusal = refusal_of(verdict))
+                    return reply(error("create_topic", *refusal));
+                  store_topic(request, reply);
+                });
+}
+
+void Admin::store_topic(const Shared& request, const Reply& reply) {
+  const auto fail = [=](const std::string& text) { reply(error("create_topic", text)); };
+  if (topics_.find(request->topic) != nullptr) return fail("topic already exists");
+  if (const auto problem = problem_of_topic_name(request->topic)) return fail(problem->sentence);
+  if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
+  logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
+    if (!verifier) return fail(verifier.problem().sentence);
+    auto added = topics_.add({.name = request->topic,
+                              .type = topic_type(request->broker_type).value_or(TopicType::queue),
+                              .user = request->user,
+                              .verifier = *verifier,
+                              .created_at_s = std::time(nullptr)});
+    if (!added) {
+      const Problem& problem = added.problem();
+      return fail(problem.code == Errc::exists ? "topic already exists" : problem.sentence);
+    }
+    spdlog::info("topic {} was created, type {}", request->topic, name_of((*added)->stored().type));
+    reply(text_of({{"cmd", "create_topic"},
+                   {"status", "ok"},
+                   {"description", "topic created successfully"}}));
+  });
+}
+
+void Admin::with_topic(const Shared& request, const Client& client, const Reply& reply,
+                       std::function<void(BrokerTopic&)> go_on) {
+  BrokerTopic* const topic = topics_.find(request->topic);
+  const bool is_user = topic != nullptr && request->user == topic->stored().user;
+  logins_.check({client->address, request->user, "topic/" + request->topic,
+                 is_user ? topic->stored().verifier : std::optional<Verifier>{}},
+                std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
+                  const auto refusal = refusal_of(verdict);
+                  if (!refusal) return go_on(*topic);
+                  const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
+                  reply(error(request->command, is_unknown ? "topic not found" : *refusal));
+                });
+}
+
+void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
+  with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
+    if (request->connection_type == "socket")
+      return reply(error("join", "connection_type socket is not supported yet"));
+    auto uri = bind_uri(topic, *request, *client);
+    if (!uri) {
+      spdlog::error("topic {}: join: {}", topic.name(), uri.problem().sentence);
+      if (uri.problem().code == Errc::no_space) return reply(error("join", uri.problem().sentence));
+      return reply(error("join", request->type == "pub"
+                                     ? "Failed to initialize producer endpoint"
+                                     : "Failed to initialize consumer endpoint for pull stream"));
+    }
+    client->join(topic);
+    reply(
+        text_of({{"cmd", "join"}, {"status", "ok"}, {"topic", topic.name()}, {"bind_uri", *uri}}));
+  });
+}
+
+// Makes the topic ready for one that joins.
+Outcome<std::string> Admin::bind_uri(BrokerTopic& topic, const Request& request,
+                                     AdminClient& client) {
+  const bool is_producer = request.type == "pub";
+  const bool is_listener = request.type == "sub";
+  auto ready = is_producer   ? topic.attach()
+               : is_listener ? topic.expect_listener()
+                             : topic.expect_puller();
+  if (!ready) return ready.problem();
+  std::uint16_t port = 0;
+  if (is_producer) {
+    auto opened = ports_.open(topic, zmtp::Role::pull);
+    if (!opened) return opened.problem();
+    port = *opened;
+  } else {  // LightQ opens both with the first consumer, in this order.
+    auto pub = ports_.open(topic, zmtp::Role::pub);
+    if (!pub) return pub.problem();
+    auto pull = ports_.open(topic, zmtp::Role::push);
+    if (!pull) return pull.problem();
+    port = is_listener ? *pub : *pull;
+  }
+  std::string host = config_.lightq_advertise;
+  if (host.empty()) {
+    const auto& own = client.own_address;
+    host = own.is_v4()                 ? own.to_string()
+           : own.to_v6().is_loopback() ? "127.0.0.1"
+                                       : "[" + own.to_string() + "]";
+  }
+  return fmt::format("tcp://{}:{}", host, port);
+}
+
+void Admin::stats(const Shared& request, const Client& client, const Reply& reply) {
+  with_topic(request, client, reply, [=](BrokerTopic& topic) {
+    const TopicCounts counts = topic.counts();
+    reply(text_of({{"cmd", "stats"},
+                   {"status", "ok"},
+                   {"topic", topic.name()},
+                   {"topic_type", name_of(topic.stored().type)},
+                   {"queue_size", counts.waiting},
+                   {"messages_sent", counts.received - counts.waiting},
+                   {"messages_received", counts.received},
+                   {"publishers_count", topic.publishers},
+                   {"subscribers_count", topic.subscribers},
+                   {"total_bytes_written", 0},
+                   {"total_bytes_read", 0}}));
+  });
+}
+
+}  // namespace leat::broker::lightq

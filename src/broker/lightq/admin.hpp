@@ -1,0 +1,63 @@
+// LightQ's admin protocol: a JSON object asks, a JSON object answers.
+//
+//     Admin admin{config, topics, ports, logins, store};
+//     admin.handle(request, client, [](std::string reply) { … });
+//
+// Commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks the
+// administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong password.
+// Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "broker/lightq/data_ports.hpp"
+
+namespace leat::broker::lightq {
+
+// One admin connection.
+struct AdminClient {
+  Stream::Address address;
+  Stream::Address own_address;  // by which it reached this machine
+  bool is_open = true;
+  std::vector<BrokerTopic*> joined;
+
+  // Has joined: may come to the topic's data ports as long as it is open.
+  void join(BrokerTopic& topic);
+  void close();
+};
+
+class Admin {
+ public:
+  using Reply = std::function<void(std::string)>;
+  using Client = std::shared_ptr<AdminClient>;
+
+  Admin(const Config& config, Topics& topics, DataPorts& ports, Logins& logins, TopicStore& store)
+      : config_{config}, topics_{topics}, ports_{ports}, logins_{logins}, store_{store} {}
+
+  // Answers once. `request` may contain passwords; it is wiped.
+  void handle(std::string& request, const Client& client, const Reply& reply);
+
+ private:
+  struct Request;
+  using Shared = std::shared_ptr<Request>;
+
+  void create_topic(const Shared& request, const Client& client, const Reply& reply);
+  void store_topic(const Shared& request, const Reply& reply);
+  void join(const Shared& request, const Client& client, const Reply& reply);
+  void stats(const Shared& request, const Client& client, const Reply& reply);
+  // Calls `go_on` if the client may use the topic; else it answers.
+  void with_topic(const Shared& request, const Client& client, const Reply& reply,
+                  std::function<void(BrokerTopic&)> go_on);
+  Outcome<std::string> bind_uri(BrokerTopic& topic, const Request& request, AdminClient& client);
+
+  const Config& config_;
+  Topics& topics_;
+  DataPorts& ports_;
+  Logins& logins_;
+  TopicStore& store_;
+};
+
+}  // namespace leat::broker::lightq

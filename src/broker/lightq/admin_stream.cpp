@@ -1,0 +1,127 @@
+#include "broker/lightq/admin_stream.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <boost/asio/post.hpp>
+
+namespace leat::broker::lightq {
+namespace {
+
+constexpr std::size_t kLengthBytes = 4;
+
+class AdminStream final : public ZmtpStream {
+ public:
+  AdminStream(Socket socket, Admin& admin, const Config& config)
+      : ZmtpStream{std::move(socket),
+                   {.role = zmtp::Role::rep,
+                    .allows_null = true,
+                    .max_message_bytes = config.max_command_bytes},
+                   open_gate(config)},
+        admin_{admin},
+        most_bytes_{config.max_command_bytes},
+        client_{std::make_shared<AdminClient>()} {
+    client_->address = address();
+    client_->own_address = own_address();
+  }
+
+ private:
+  // Each command has its own credentials.
+  static Gate open_gate(const Config& config) {
+    Gate gate;
+    gate.allows_null = true;
+    gate.handshake_time = config.handshake_time;
+    gate.is_welcome = [](const Address&) { return true; };
+    gate.check = [](const Address&, const std::string&, Secret, const Logins::Done& done) {
+      done(Logins::Verdict::right);
+    };
+    return gate;
+  }
+
+  std::size_t on_bytes(Bytes& bytes) override {
+    if (framing_ == Framing::unknown)
+      framing_ = zmtp::byte_at(bytes, 0) == 0 ? Framing::length : Framing::zmtp;
+    return framing_ == Framing::zmtp ? ZmtpStream::on_bytes(bytes) : on_length(bytes);
+  }
+
+  std::size_t on_length(Bytes& bytes) {
+    if (bytes.size() < kLengthBytes) return kLengthBytes;
+    const auto length = static_cast<std::size_t>(zmtp::big_endian<4>(bytes.data()));
+    if (length > most_bytes_) {
+      boost::asio::post(loop(), [self = shared_from_this(), length, most = most_bytes_] {
+        self->close(fmt::format("a command of {} bytes; the limit is {}", length, most));
+      });
+      return kPause;
+    }
+    if (bytes.size() < kLengthBytes + length) return kLengthBytes + length;
+    stop_clock();
+    const Bytes body = bytes.subspan(kLengthBytes, length);
+    answer(std::string{body.text()});
+    wipe_received(body);
+    bytes = bytes.subspan(kLengthBytes + length);
+    return kPause;
+  }
+
+  void on_ready() override {}
+  // Further parts of a request are ignored.
+  bool on_message(Bytes body, bool more) override {
+    if (!has_request_) {
+      request_ = std::string{body.text()};
+      wipe_received(body);
+      has_request_ = true;
+    }
+    if (more) return true;
+    has_request_ = false;
+    answer(std::move(request_));
+    return false;
+  }
+
+  static void wipe_received(Bytes body) {
+    sodium_memzero(const_cast<std::byte*>(body.data()), body.size());
+  }
+
+  void answer(std::string request) {
+    admin_.handle(request, client_, [weak = weak_from_this(), this](std::string reply) {
+      const auto self = weak.lock();
+      if (!self || !is_open()) return;
+      // Not within on_bytes(), which may be further up.
+      boost::asio::post(loop(), [self, this, reply = std::move(reply)] { send_reply(reply); });
+    });
+  }
+
+  void send_reply(const std::string& reply) {
+    if (!is_open()) return;
+    if (framing_ == Framing::zmtp) {
+      session().reply(Bytes{reply}, out());
+    } else {
+      const auto length = static_cast<std::uint32_t>(reply.size());
+      for (const int shift : {24, 16, 8, 0}) out().push_back(static_cast<char>(length >> shift));
+      out().append(reply);
+    }
+    flush();
+    resume();
+  }
+
+  void on_closed(const std::string& why) override {
+    client_->close();
+    spdlog::debug("admin: {} left: {}", peer_name(), why);
+  }
+
+  enum class Framing { unknown, zmtp, length };
+
+  Admin& admin_;
+  std::size_t most_bytes_;
+  std::shared_ptr<AdminClient> client_;
+  Framing framing_ = Framing::unknown;
+  std::string request_;
+  bool has_request_ = false;
+};
+
+}  // namespace
+
+std::shared_ptr<Stream> make_admin_stream(Stream::Socket socket, Admin& admin,
+                                          const Config& config) {
+  return std::make_shared<AdminStream>(std::move(socket), admin, config);
+}
+
+}  // namespace leat::broker::lightq

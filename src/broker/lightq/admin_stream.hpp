@@ -1,0 +1,17 @@
+// A connection at LightQ's admin port: ZMTP REQ, or JSON objects behind their length, 4 bytes in network byte order.
+// Its first byte tells which: 0xFF or 0.
+//
+//     connections.start(make_admin_stream(std::move(socket), admin, config));
+#pragma once
+
+#include <memory>
+
+#include "broker/lightq/admin.hpp"
+
+namespace leat::broker::lightq {
+
+// `admin` and `config` must outlive it.
+std::shared_ptr<Stream> make_admin_stream(Stream::Socket socket, Admin& admin,
+                                          const Config& config);
+
+}  // namespace leat::broker::lightq

@@ -1,0 +1,83 @@
+#include "broker/lightq/zmtp_stream.hpp"
+
+#include <boost/asio/post.hpp>
+
+namespace leat::broker::lightq {
+
+void ZmtpStream::begin() {
+  start_clock(gate_.handshake_time, "no login in time");
+  Stream::begin();
+}
+
+std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
+  using Kind = zmtp::Event::Kind;
+  if (!has_started_) {
+    has_started_ = true;
+    session_.start(out());
+  }
+  for (;;) {
+    const zmtp::Event event = session_.next(bytes, out());
+    switch (event.kind) {
+      case Kind::message:
+        if (!on_message(event.body, event.more)) return kPause;
+        continue;
+      case Kind::need_more:
+        if (!on_idle()) return kPause;
+        if (unsent() != 0) flush();
+        return session_.needed();
+      case Kind::subscribe: on_subscription(event.body, true); continue;
+      case Kind::unsubscribe: on_subscription(event.body, false); continue;
+      case Kind::ready:
+        if (!let_in()) return kPause;
+        continue;
+      case Kind::credentials: check_credentials(); return kPause;
+      case Kind::waiting: return kPause;
+      case Kind::failed: finish(session_.error()); return kPause;
+    }
+  }
+}
+
+void ZmtpStream::check_credentials() {
+  has_password_ = true;
+  const zmtp::Credentials& credentials = session_.credentials();
+  std::string user{credentials.user};
+  Secret password{credentials.password};
+  // It must not stay in the buffer, nor in what is moved about there.
+  sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
+  gate_.check(address(), user, std::move(password),
+              [weak = weak_from_this(), this](Logins::Verdict verdict) {
+                if (const auto self = weak.lock()) on_verdict(verdict);
+              });
+}
+
+void ZmtpStream::on_verdict(Logins::Verdict verdict) {
+  if (!is_open()) return;
+  // Not within on_bytes(), which may be further up.
+  boost::asio::post(loop(), [self = shared_from_this(), this, verdict] {
+    if (verdict == Logins::Verdict::right) {
+      session_.accept(out());
+      flush();
+      resume();
+    } else if (verdict == Logins::Verdict::wrong) {
+      session_.refuse(zmtp::Refusal::wrong_credentials, out());
+      finish("wrong user or password");
+    } else {
+      close("too many wrong passwords, or too many at once");
+    }
+  });
+}
+
+bool ZmtpStream::let_in() {
+  if (!has_password_ && !gate_.is_welcome(address())) {
+    boost::asio::post(loop(), [self = shared_from_this()] {
+      self->close("came without a password, and without having joined");
+    });
+    return false;
+  }
+  stop_clock();
+  is_ready_ = true;
+  on_ready();
+  return true;
+}
+
+}  // namespace leat::broker::lightq

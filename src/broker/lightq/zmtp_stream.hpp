@@ -1,0 +1,68 @@
+// A connection that speaks ZMTP, up to the point where its client is logged in.
+//
+// Of a data port: user and password are those of the topic. Without them a client may come if the topic is open, or if its address
+// has joined. Who is wrong is told so; who was wrong too often, or comes without having joined, is cut off,
+// and libzmq tries again later.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "broker/lightq/zmtp.hpp"
+#include "broker/logins.hpp"
+#include "broker/secret.hpp"
+#include "broker/stream.hpp"
+
+namespace leat::broker::lightq {
+
+// Decides about one client.
+struct Gate {
+  // Whether clients without password may try to come.
+  bool allows_null = false;
+  // With a password.
+  std::function<void(const Stream::Address&, const std::string& user, Secret password,
+                     Logins::Done)>
+      check;
+  // Without one.
+  std::function<bool(const Stream::Address&)> is_welcome;
+  std::chrono::milliseconds handshake_time{10'000};
+};
+
+class ZmtpStream : public Stream {
+ public:
+  // A client that does not log in soon is cut off.
+  void begin() override;
+
+ protected:
+  ZmtpStream(Socket socket, const zmtp::Rules& rules, const Gate& gate)
+      : Stream{std::move(socket)}, session_{rules}, gate_{gate} {}
+
+  std::size_t on_bytes(Bytes& bytes) override;
+
+  // Logged in.
+  virtual void on_ready() = 0;
+  // False: take no more before resume().
+  virtual bool on_message(Bytes body, bool more) = 0;
+  virtual void on_subscription(Bytes prefix, bool is_new) {
+    (void)prefix;
+    (void)is_new;
+  }
+  // There is no whole message any more. False: as on_message().
+  virtual bool on_idle() { return true; }
+
+  zmtp::Session& session() noexcept { return session_; }
+  bool is_ready() const noexcept { return is_ready_; }
+
+ private:
+  void check_credentials();
+  void on_verdict(Logins::Verdict verdict);
+  bool let_in();
+
+  zmtp::Session session_;
+  Gate gate_;
+  bool has_started_ = false;
+  bool has_password_ = false;
+  bool is_ready_ = false;
+};
+
+}  // namespace leat::broker::lightq

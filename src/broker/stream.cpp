@@ -1,0 +1,158 @@
+#include "broker/stream.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <cstring>
+
+namespace leat::broker {
+namespace {
+
+namespace asio = boost::asio;
+constexpr std::size_t kRead = 64 * 1024;
+constexpr std::chrono::milliseconds kLinger{1000};  // for a client to read why it is cut off
+
+}  // namespace
+
+Stream::Stream(Socket socket) : socket_{std::move(socket)} {
+  boost::system::error_code error;
+  socket_.non_blocking(true, error);
+  socket_.set_option(asio::ip::tcp::no_delay{true}, error);
+  const auto peer = socket_.remote_endpoint(error);
+  address_ = peer.address();
+  port_ = peer.port();
+  own_address_ = socket_.local_endpoint(error).address();
+}
+
+Stream::~Stream() = default;
+
+std::string Stream::peer_name() const {
+  const std::string host = address_.to_string();
+  return fmt::format("{}:{}", address_.is_v6() ? "[" + host + "]" : host, port_);
+}
+
+void Stream::begin() { read(); }
+
+void Stream::close(const std::string& why) {
+  if (!is_open_) return;
+  is_open_ = false;
+  const auto self = shared_from_this();
+  stop_clock();
+  boost::system::error_code error;
+  socket_.close(error);
+  on_closed(why);
+  if (on_end_) std::exchange(on_end_, nullptr)();
+}
+
+void Stream::finish(const std::string& why) {
+  if (!is_open_ || !finishing_.empty()) return;
+  finishing_ = why.empty() ? "done" : why;
+  start_clock(kLinger, finishing_);
+  flush();
+  if (is_open_ && is_paused_) {  // To see the client close.
+    is_paused_ = false;
+    read();
+  }
+}
+
+void Stream::start_clock(std::chrono::milliseconds time, std::string why) {
+  clock_ = std::make_unique<asio::steady_timer>(socket_.get_executor(), time);
+  clock_->async_wait([weak = weak_from_this(), why = std::move(why)](const auto& error) {
+    const auto self = weak.lock();
+    if (self && !error) self->close(why);
+  });
+}
+
+// --- Receiving -----------------------------------------------------------------------------------------
+
+void Stream::read() {
+  if (!is_open_ || is_reading_ || is_paused_) return;
+  if (begin_ == end_) {
+    begin_ = end_ = 0;
+  } else if (received_.size() - end_ < kRead / 2 || received_.size() - begin_ < needed_) {
+    std::memmove(received_.data(), received_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+  }
+  const std::size_t wanted = std::max(kRead, needed_);
+  if (received_.size() < wanted || (received_.size() > kRead && wanted == kRead && end_ == 0)) {
+    received_.resize(wanted);
+    if (wanted == kRead) received_.shrink_to_fit();
+  }
+  is_reading_ = true;
+  socket_.async_read_some(
+      asio::buffer(received_.data() + end_, received_.size() - end_),
+      [self = shared_from_this()](const auto& error, std::size_t count) {
+        self->is_reading_ = false;
+        if (!error) return self->on_read(count);
+        self->close(error == asio::error::eof ? "closed by the client" : error.message());
+      });
+}
+
+void Stream::on_read(std::size_t count) {
+  if (!is_open_) return;
+  if (!finishing_.empty()) return read();  // Thrown away, until the client closes.
+  end_ += count;
+  hand_over();
+}
+
+void Stream::hand_over() {
+  if (end_ - begin_ >= needed_) {
+    Bytes bytes{received_.data() + begin_, end_ - begin_};
+    needed_ = on_bytes(bytes);
+    begin_ = end_ - bytes.size();
+    is_paused_ = needed_ == kPause && finishing_.empty();
+    if (needed_ == kPause) needed_ = 1;
+  }
+  read();
+}
+
+void Stream::resume() {
+  if (!is_open_ || !is_paused_) return;
+  is_paused_ = false;
+  if (end_ == begin_) return read();
+  hand_over();
+}
+
+// --- Sending -----------------------------------------------------------------------------------------
+
+void Stream::flush() {
+  if (is_open_ && !is_writing_) write();
+}
+
+void Stream::write() {
+  while (sent_ < out_.size()) {
+    boost::system::error_code error;
+    const std::size_t count =
+        socket_.write_some(asio::buffer(out_.data() + sent_, out_.size() - sent_), error);
+    if (error == asio::error::would_block || error == asio::error::try_again) {
+      is_writing_ = true;
+      socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const auto& failed) {
+        self->is_writing_ = false;
+        if (!self->is_open_) return;
+        if (failed) return self->close(failed.message());
+        self->write();
+      });
+      return;
+    }
+    if (error) {
+      // Not within the caller, who may go through all streams.
+      asio::post(socket_.get_executor(),
+                 [self = shared_from_this(), error] { self->close(error.message()); });
+      return;
+    }
+    sent_ += count;
+  }
+  out_.clear();
+  sent_ = 0;
+  if (!finishing_.empty()) {
+    boost::system::error_code ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
+    return;
+  }
+  on_sent();
+}
+
+}  // namespace leat::broker

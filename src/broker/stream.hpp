@@ -1,0 +1,104 @@
+// One connection of a broker: bytes in, bytes out, without waiting.
+//
+//     class Echo : public Stream {
+//       std::size_t on_bytes(Bytes& bytes) override { out().append(bytes.text()); bytes = {}; flush(); return 0; }
+//       void on_closed(const std::string& why) override { … }
+//     };
+//     connections.start(std::make_shared<Echo>(std::move(socket)));
+//
+// What was received lies in one piece, so that protocols hand out views of it. What is to be sent is collected in
+// out(), and flush() gives the kernel what it takes. Belongs to the thread of its event loop, and to whoever started
+// it (connections.hpp) until it is closed.
+#pragma once
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "leat/record.hpp"
+
+namespace leat::broker {
+
+class Stream : public std::enable_shared_from_this<Stream> {
+ public:
+  using Socket = boost::asio::ip::tcp::socket;
+  using Address = boost::asio::ip::address;
+
+  explicit Stream(Socket socket);
+  virtual ~Stream();
+  Stream(const Stream&) = delete;
+  Stream& operator=(const Stream&) = delete;
+
+  // Starts to read.
+  virtual void begin();
+  // Called once, at the end of the first close().
+  void on_end(std::function<void()> call) { on_end_ = std::move(call); }
+  // Closes it now: what waits in out() is lost. Calls on_closed(), once.
+  void close(const std::string& why);
+  bool is_open() const noexcept { return is_open_; }
+
+  const Address& address() const noexcept { return address_; }
+  // The address by which the client reached this machine.
+  const Address& own_address() const noexcept { return own_address_; }
+  // "127.0.0.1:41234", for logs.
+  std::string peer_name() const;
+
+ protected:
+  // Takes what it can off the front of `bytes`. Returns how many bytes must be there, in one piece, before it is called
+  // again; kPause: none are read until resume().
+  virtual std::size_t on_bytes(Bytes& bytes) = 0;
+  // The kernel has taken everything that was in out().
+  virtual void on_sent() {}
+  virtual void on_closed(const std::string& why) = 0;
+
+  static constexpr std::size_t kPause = 0;
+
+  Socket::executor_type loop() { return socket_.get_executor(); }
+
+  // Goes on after kPause. Calls on_bytes() with what is there.
+  void resume();
+  // Closes the stream unless it is told stop_clock() before.
+  void start_clock(std::chrono::milliseconds time, std::string why);
+  void stop_clock() { clock_.reset(); }
+
+  std::string& out() noexcept { return out_; }
+  std::size_t unsent() const noexcept { return out_.size() - sent_; }
+  // Counted from when out() was empty: the end of what is in it, and of what the kernel took.
+  std::size_t ended_at() const noexcept { return out_.size(); }
+  std::size_t sent_bytes() const noexcept { return sent_; }
+  // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
+  void flush();
+  // Sends what is in out(), then ends the sending side; closes when the client has done so, or soon.
+  void finish(const std::string& why);
+
+ private:
+  void read();
+  void on_read(std::size_t count);
+  void hand_over();
+  void write();
+
+  Socket socket_;
+  Address address_;
+  Address own_address_;
+  std::uint16_t port_ = 0;
+  std::vector<std::byte> received_;
+  std::size_t begin_ = 0;  // of what was not taken, in received_
+  std::size_t end_ = 0;
+  std::size_t needed_ = 1;
+  std::string out_;
+  std::size_t sent_ = 0;  // of out_
+  std::unique_ptr<boost::asio::steady_timer> clock_;
+  std::string finishing_;  // Why, after finish().
+  std::function<void()> on_end_;
+  bool is_open_ = true;
+  bool is_reading_ = false;
+  bool is_paused_ = false;
+  bool is_writing_ = false;  // Waits until the kernel takes more.
+};
+
+}  // namespace leat::broker

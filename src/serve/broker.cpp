@@ -1,0 +1,127 @@
+#include "serve/broker.hpp"
+
+#include <fmt/ranges.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "broker/admin_password.hpp"
+#include "broker/lightq/admin_stream.hpp"
+
+namespace leat::broker {
+namespace {
+
+// As the library chooses it for durable topics.
+std::string default_data_directory() {
+  if (const char* const own = std::getenv("LEAT_DATA_DIR"); own != nullptr && *own != 0) return own;
+  if (const char* const xdg = std::getenv("XDG_DATA_HOME"); xdg != nullptr && *xdg != 0)
+    return std::string{xdg} + "/leat";
+  const char* const home = std::getenv("HOME");
+  return std::string{home != nullptr ? home : "."} + "/.local/share/leat";
+}
+
+// Each connection is a descriptor.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+struct Broker::Parts {
+  Parts(const Config& chosen, TopicStore opened)
+      : config{chosen},
+        store{std::move(opened)},
+        logins{loop},
+        topics{loop, config, store},
+        connections{{config.max_connections, config.max_connections_per_address}},
+        ports{loop, config, topics, logins, connections},
+        admin{config, topics, ports, logins, store} {}
+
+  const Config config;
+  boost::asio::io_context loop{1};
+  TopicStore store;
+  Logins logins;
+  Topics topics;
+  Connections connections;
+  lightq::DataPorts ports;
+  lightq::Admin admin;
+  std::unique_ptr<Acceptor> admin_port;
+  boost::asio::signal_set signals{loop};
+
+  void wait_for_signal() {
+    signals.async_wait([this](const auto& error, int signal) {
+      if (error) return;
+      spdlog::info("signal {}: stopping; a second one ends at once", signal);
+      std::signal(signal, SIG_DFL);
+      stop();
+    });
+  }
+  void stop() {
+    admin_port.reset();
+    ports.close();
+    connections.close_all("the broker stops");
+    loop.stop();
+  }
+};
+
+Broker::Broker(std::unique_ptr<Parts> parts) : parts_{std::move(parts)} {}
+
+Broker::~Broker() {
+  parts_->logins.stop();
+  parts_->connections.close_all("the broker stops");
+}
+
+Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show) {
+  raise_descriptor_limit();
+  Config chosen = config;
+  if (chosen.data_dir.empty()) chosen.data_dir = default_data_directory();
+  if (chosen.state_dir.empty()) {
+    std::error_code error;
+    std::filesystem::create_directories(chosen.data_dir, error);
+    if (error)
+      return Problem{Errc::permission, "cannot make " + chosen.data_dir + ": " + error.message()};
+    chosen.state_dir = chosen.data_dir + "/+broker";
+  }
+  auto store = TopicStore::open(chosen.state_dir);
+  if (!store) return store.problem();
+  auto made = ensure_administrator(
+      *store, [&](std::string_view password) { return show(password, chosen.state_dir); });
+  if (!made) return made.problem();
+  std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(chosen, std::move(*store))}};
+  Parts& parts = *broker->parts_;
+  if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
+  auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,
+                               static_cast<std::uint16_t>(chosen.lightq_port),
+                               [&parts](Stream::Socket socket) {
+                                 parts.connections.start(lightq::make_admin_stream(
+                                     std::move(socket), parts.admin, parts.config));
+                               });
+  if (!port) return port.problem();
+  parts.admin_port = std::move(*port);
+  parts.ports.open_stored();
+  spdlog::info("leat-serve: listening on {}:{}", fmt::join(chosen.lightq_addresses, ", "),
+               chosen.lightq_port);
+  return broker;
+}
+
+void Broker::run() {
+  std::signal(SIGPIPE, SIG_IGN);
+  parts_->signals.add(SIGTERM);
+  parts_->signals.add(SIGINT);
+  parts_->wait_for_signal();
+  parts_->loop.run();
+}
+
+void Broker::stop() {
+  boost::asio::post(parts_->loop, [this] { parts_->stop(); });
+}
+
+}  // namespace leat::broker

@@ -1,0 +1,39 @@
+// A broker: one event loop that serves the clients of one machine, and others, on topics in shared memory.
+//
+//     auto broker = Broker::start(config, show_password);
+//     if (!broker) return fail(broker.problem());
+//     (*broker)->run();                     // until stop(), which any thread may call
+//
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+#include "broker/config.hpp"
+#include "broker/outcome.hpp"
+
+namespace leat::broker {
+
+class Broker {
+ public:
+  // Called at the first start, with the administrator's new password and the state directory.
+  using ShowPassword =
+      std::function<Outcome<void>(std::string_view password, const std::string& directory)>;
+
+  // Opens the store and all ports.
+  //   busy   another broker has the state directory, or another program a port
+  static Outcome<std::unique_ptr<Broker>> start(const Config& config, const ShowPassword& show);
+  ~Broker();
+
+  // Serves until stop(). At the first SIGTERM or SIGINT it stops, at the second the process ends.
+  void run();
+  void stop();
+
+ private:
+  struct Parts;
+  explicit Broker(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace leat::broker

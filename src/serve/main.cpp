@@ -1,0 +1,104 @@
+// The executable `leat-serve`, or `leat serve`: the broker.
+#include <spdlog/sinks/rotating_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <cstdlib>
+
+#include "broker/admin_password.hpp"
+#include "broker/config_file.hpp"
+#include "serve/broker.hpp"
+#include "tool/failure.hpp"
+#include "tool/program.hpp"
+
+namespace leat::broker {
+namespace {
+
+[[noreturn]] void fail(const Problem& problem) {
+  throw tool::Failure{
+      problem.code == Errc::invalid_argument ? tool::kExitUsage : tool::exit_code_for(problem.code),
+      problem.sentence};
+}
+
+void start_log(const Config& config) {
+  constexpr std::size_t kFileBytes = 100u << 20;
+  constexpr std::size_t kFiles = 10;
+  auto log = config.log_file.empty()
+                 ? spdlog::stderr_color_mt("leat-serve")
+                 : spdlog::rotating_logger_mt("leat-serve", config.log_file, kFileBytes, kFiles);
+  log->set_level(spdlog::level::from_str(config.log_level));
+  log->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(log);
+}
+
+// On a terminal it is shown; elsewhere it would end up in some log.
+Outcome<void> show_password(std::string_view password, const std::string& directory) {
+  if (::isatty(STDOUT_FILENO) != 0) {
+    std::printf("administrator: %s\npassword: %.*s\nIt is not shown again.\n", kAdminUser,
+                static_cast<int>(password.size()), password.data());
+    std::fflush(stdout);
+    return {};
+  }
+  spdlog::info("the password of the administrator, {}, is in {}/{}", kAdminUser, directory,
+               kAdminPasswordFile);
+  return write_admin_password(directory, password);
+}
+
+struct Options {
+  std::string file;
+  bool is_check = false;
+  std::vector<std::pair<std::string, std::string>> flags;
+};
+
+void serve(const Options& options) {
+  auto config =
+      read_config({.file = options.file,
+                   .environment = [](const char* name) -> const char* { return std::getenv(name); },
+                   .flags = options.flags});
+  if (!config) fail(config.problem());
+  if (options.is_check) return;
+  try {
+    start_log(*config);
+  } catch (const spdlog::spdlog_ex& error) {
+    throw tool::Failure{std::string{"cannot open the log: "} + error.what()};
+  }
+  auto broker = Broker::start(*config, show_password);
+  if (!broker) fail(broker.problem());
+  (*broker)->run();
+}
+
+void add_options(CLI::App& app, Options& options) {
+  app.add_option("--config", options.file, "File with the configuration, in TOML")
+      ->type_name("FILE");
+  app.add_flag("--check", options.is_check, "Only check the configuration");
+  for (const ConfigKey& key : config_keys()) {
+    if (key.name == "dir" || key.name == "data_dir")
+      continue;  // Common options; they set the variables.
+    app.add_option_function<std::string>(
+           key.flag(),
+           [&options, name = key.name](const std::string& value) {
+             options.flags.emplace_back(name, value);
+           },
+           key.help)
+        ->type_name(key.wants)
+        ->default_str(key.default_text());
+  }
+}
+
+}  // namespace
+}  // namespace leat::broker
+
+int main(int argc, char** argv) {
+  leat::tool::open_missing_streams();
+  CLI::App app{"Serve topics to clients over TCP", "leat serve"};
+  leat::broker::Options options;
+  leat::tool::add_common_options(app);
+  app.require_subcommand(0);
+  leat::broker::add_options(app, options);
+  app.callback([&options] { leat::broker::serve(options); });
+  app.footer("Example:\n  leat serve --lightq-port 5500");
+  return leat::tool::run(app, argc, argv);
+}
