@@ -1,0 +1,363 @@
+// If these failed, LightQ's programs would not work against leat-serve, get in without a password, or lose messages.
+// Each test runs a broker in this process, and talks to it with libzmq, as those programs do.
+#include "serve/broker.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zmq.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+
+#include "leat/leat.hpp"
+#include "support/process.hpp"
+
+namespace leat::broker {
+namespace {
+
+using Json = nlohmann::json;
+using testing::TemporaryDirectory;
+
+constexpr int kPatienceMs = 20'000;
+
+// A ZeroMQ socket with a context of its own.
+class Client {
+ public:
+  explicit Client(int type) : context_{zmq_ctx_new()}, socket_{zmq_socket(context_, type)} {
+    set(ZMQ_LINGER, 0);
+    set(ZMQ_RCVTIMEO, kPatienceMs);
+    set(ZMQ_SNDTIMEO, kPatienceMs);
+  }
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+  ~Client() {
+    zmq_close(socket_);
+    zmq_ctx_term(context_);
+  }
+  void set(int option, int value) { zmq_setsockopt(socket_, option, &value, sizeof value); }
+  void set(int option, const std::string& text) {
+    zmq_setsockopt(socket_, option, text.data(), text.size());
+  }
+  void log_in(const std::string& user, const std::string& password) {
+    set(ZMQ_PLAIN_USERNAME, user);
+    set(ZMQ_PLAIN_PASSWORD, password);
+  }
+  void connect(const std::string& uri) { EXPECT_EQ(zmq_connect(socket_, uri.c_str()), 0); }
+  bool send(const std::string& text) {
+    return zmq_send(socket_, text.data(), text.size(), 0) == static_cast<int>(text.size());
+  }
+  std::optional<std::string> receive() {
+    zmq_msg_t message;
+    zmq_msg_init(&message);
+    std::optional<std::string> text;
+    if (zmq_msg_recv(&message, socket_, 0) >= 0)
+      text.emplace(static_cast<const char*>(zmq_msg_data(&message)), zmq_msg_size(&message));
+    zmq_msg_close(&message);
+    return text;
+  }
+
+ private:
+  void* context_;
+  void* socket_;
+};
+
+class BrokerTest : public ::testing::Test {
+ protected:
+  BrokerTest() {
+    std::filesystem::create_directories(temp_.path() + "/dir");
+    std::filesystem::create_directories(temp_.path() + "/data");
+    config_.dir = temp_.path() + "/dir";
+    config_.data_dir = temp_.path() + "/data";
+    config_.state_dir = temp_.path() + "/state";
+    config_.lightq_addresses = {"127.0.0.1"};
+    config_.lightq_port = free_ports();
+  }
+  ~BrokerTest() override { stop(); }
+
+  // The first of a row of ports that no other test process uses.
+  static std::uint64_t free_ports() {
+    return 20'000 + static_cast<std::uint64_t>(::getpid()) % 600 * 64;
+  }
+
+  void start() {
+    auto broker = Broker::start(config_, [this](std::string_view password, const std::string&) {
+      password_ = password;
+      return Outcome<void>{};
+    });
+    ASSERT_TRUE(broker) << broker.problem().sentence;
+    broker_ = std::move(*broker);
+    thread_ = std::jthread{[this] { broker_->run(); }};
+    admin_.emplace(ZMQ_REQ);
+    admin_->connect("tcp://127.0.0.1:" + std::to_string(config_.lightq_port));
+  }
+  void stop() {
+    if (!broker_) return;
+    broker_->stop();
+    thread_.join();
+    broker_.reset();
+    admin_.reset();
+  }
+
+  Json ask(const Json& request) {
+    EXPECT_TRUE(admin_->send(request.dump()));
+    auto reply = admin_->receive();
+    EXPECT_TRUE(reply) << "no reply to " << request;
+    return reply ? Json::parse(*reply, nullptr, false) : Json{};
+  }
+  Json create(const std::string& topic, const std::string& type = "queue") {
+    return ask({{"cmd", "create_topic"},
+                {"admin_user_id", "lightq_admin"},
+                {"admin_password", password_},
+                {"topic", topic},
+                {"user_id", "user"},
+                {"password", "secret"},
+                {"broker_type", type}});
+  }
+  Json join(const std::string& topic, const std::string& type) {
+    return ask({{"cmd", "join"},
+                {"topic", topic},
+                {"user_id", "user"},
+                {"password", "secret"},
+                {"type", type},
+                {"connection_type", "zmq"}});
+  }
+  Json stats(const std::string& topic) {
+    return ask({{"cmd", "stats"}, {"topic", topic}, {"user_id", "user"}, {"password", "secret"}});
+  }
+  void connect(Client& client, const std::string& topic, const std::string& type,
+               const std::string& password = "secret") {
+    const Json joined = join(topic, type);
+    ASSERT_EQ(joined["status"], "ok") << joined;
+    client.log_in("user", password);
+    client.connect(joined["bind_uri"]);
+  }
+  // Until so many connections are logged in.
+  void await(const std::string& topic, const char* what, std::uint64_t count) {
+    for (const Deadline deadline{std::chrono::milliseconds{kPatienceMs}};
+         stats(topic)[what] != count;) {
+      ASSERT_FALSE(deadline.passed()) << what << " of " << topic << " is not " << count;
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+  }
+
+  TemporaryDirectory temp_;
+  Config config_;
+  std::string password_;
+  std::unique_ptr<Broker> broker_;
+  std::jthread thread_;
+  std::optional<Client> admin_;
+};
+
+// The first messages are there before anybody has joined as a puller; the subscriber comes later.
+TEST_F(BrokerTest, PullersShareAndSubscribersGetEverything) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  constexpr int kMessages = 3000;
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  for (int i = 0; i < kMessages; ++i) ASSERT_TRUE(producer.send(std::to_string(i)));
+  await("news", "queue_size", kMessages);
+
+  Client one{ZMQ_PULL};
+  Client other{ZMQ_PULL};
+  Client subscriber{ZMQ_SUB};
+  subscriber.set(ZMQ_SUBSCRIBE, "ne");
+  connect(one, "news", "pull");
+  connect(subscriber, "news", "sub");
+  std::multiset<std::string> all;
+  for (int i = 0; i < kMessages; ++i) {
+    auto text = one.receive();
+    ASSERT_TRUE(text);
+    all.insert(*text);
+  }
+  connect(other, "news", "pull");
+  await("news", "subscribers_count", 3);
+  std::jthread reader{[&] {
+    for (int i = 0; i < kMessages; ++i) {
+      EXPECT_EQ(subscriber.receive(), "news");
+      EXPECT_EQ(subscriber.receive(), "more " + std::to_string(i));
+    }
+  }};
+  for (int i = 0; i < kMessages; ++i) ASSERT_TRUE(producer.send("more " + std::to_string(i)));
+  std::size_t of_one = 0;
+  one.set(ZMQ_RCVTIMEO, 200);
+  other.set(ZMQ_RCVTIMEO, 200);
+  for (const Deadline deadline{std::chrono::milliseconds{kPatienceMs}};
+       all.size() < 2 * kMessages && !deadline.passed();) {
+    while (auto text = one.receive()) {
+      all.insert(*text);
+      ++of_one;
+    }
+    while (auto text = other.receive()) all.insert(*text);
+  }
+  for (int i = 0; i < kMessages; ++i) {
+    EXPECT_EQ(all.count(std::to_string(i)), 1U);
+    EXPECT_EQ(all.count("more " + std::to_string(i)), 1U);
+  }
+  EXPECT_NEAR(static_cast<double>(of_one), kMessages / 2.0, kMessages * 0.2);
+  await("news", "queue_size", 0);
+  EXPECT_EQ(stats("news")["messages_received"], 2 * kMessages);
+}
+
+TEST_F(BrokerTest, LocalProcessesTakePartInTheSameTopic) {
+  start();
+  ASSERT_EQ(create("shared")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "shared", "pub");
+  Client puller{ZMQ_PULL};
+  connect(puller, "shared", "pull");
+  auto topic = Topic::open("shared", Deadline::immediate(), config_.dir, {}, config_.data_dir);
+  ASSERT_TRUE(topic) << describe(topic.error());
+  auto subscriber = topic->subscriber();
+  auto publisher = topic->publisher();
+  ASSERT_TRUE(subscriber && publisher);
+  ASSERT_TRUE(producer.send("from afar"));
+  EXPECT_EQ(subscriber->receive(std::chrono::seconds{20})->text(), "from afar");
+  EXPECT_EQ(puller.receive(), "from afar");
+  ASSERT_TRUE(publisher->publish("from here"));
+  EXPECT_EQ(puller.receive(), "from here");
+}
+
+TEST_F(BrokerTest, NobodyComesWithoutThePassword) {
+  start();
+  ASSERT_EQ(create("secret")["status"], "ok");
+  Client puller{ZMQ_PULL};
+  connect(puller, "secret", "pull");
+  await("secret", "subscribers_count", 1);
+  Client wrong{ZMQ_PUSH};
+  connect(wrong, "secret", "pub", "guessed");
+  Client without{ZMQ_PUSH};
+  without.connect(join("secret", "pub")["bind_uri"]);
+  for (Client* const client : {&wrong, &without}) {
+    client->set(ZMQ_SNDTIMEO, 100);
+    client->set(ZMQ_IMMEDIATE, 1);
+    (void)client->send("no");
+  }
+  Client right{ZMQ_PUSH};
+  connect(right, "secret", "pub");
+  ASSERT_TRUE(right.send("yes"));
+  EXPECT_EQ(puller.receive(), "yes");
+  puller.set(ZMQ_RCVTIMEO, 300);
+  EXPECT_EQ(puller.receive(), std::nullopt);
+  EXPECT_EQ(stats("secret")["publishers_count"], 1);
+}
+
+TEST_F(BrokerTest, UnmodifiedClientsComeFromAnAddressThatJoined) {
+  config_.data_auth = DataAuth::joined;
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  producer.connect(join("news", "pub")["bind_uri"]);
+  Client puller{ZMQ_PULL};
+  puller.connect(join("news", "pull")["bind_uri"]);
+  ASSERT_TRUE(producer.send("hello"));
+  EXPECT_EQ(puller.receive(), "hello");
+}
+
+TEST_F(BrokerTest, TopicsPasswordsAndPortsSurviveARestart) {
+  start();
+  ASSERT_EQ(create("kept", "file")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "kept", "pub");
+  ASSERT_TRUE(producer.send("before"));
+  await("kept", "messages_received", 1);
+  const Json before = join("kept", "pub");
+  stop();
+  start();
+  EXPECT_EQ(join("kept", "pub"), before);
+  EXPECT_EQ(create("kept")["description"], "topic already exists");
+  Client puller{ZMQ_PULL};
+  connect(puller, "kept", "pull");
+  EXPECT_EQ(puller.receive(), "before");
+  // libzmq has reconnected.
+  ASSERT_TRUE(producer.send("after"));
+  EXPECT_EQ(puller.receive(), "after");
+}
+
+TEST_F(BrokerTest, WhatAPullerDidNotTakeGoesToOthers) {
+  start();
+  ASSERT_EQ(create("work")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "work", "pub");
+  // More than the buffers between us take.
+  const std::string large(512 << 10, 'x');
+  constexpr int kMessages = 40;
+  auto stuck = std::make_optional<Client>(ZMQ_PULL);
+  stuck->set(ZMQ_RCVHWM, 1);
+  connect(*stuck, "work", "pull");
+  await("work", "subscribers_count", 1);
+  for (int i = 0; i < kMessages; ++i) ASSERT_TRUE(producer.send(std::to_string(i) + large));
+  await("work", "messages_received", kMessages);
+  EXPECT_GT(stats("work")["queue_size"], 0);
+  stuck.reset();
+  Client puller{ZMQ_PULL};
+  connect(puller, "work", "pull");
+  // All but what was in the buffers of the one that is gone.
+  const auto left = stats("work")["queue_size"].get<int>();
+  for (int i = 0; i < left; ++i) EXPECT_TRUE(puller.receive());
+  await("work", "queue_size", 0);
+}
+
+TEST_F(BrokerTest, AFullTopicStopsItsProducersAndLosesNothing) {
+  start();
+  ASSERT_EQ(create("full")["status"], "ok");
+  ASSERT_EQ(create("other")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "full", "pub");
+  const std::string large(1 << 20, 'x');
+  constexpr int kMessages = 300;  // Over 256 MiB.
+  std::jthread sender{[&] {
+    for (int i = 0; i < kMessages; ++i) EXPECT_TRUE(producer.send(large));
+  }};
+  // Others are served meanwhile.
+  Client other{ZMQ_PUSH};
+  connect(other, "other", "pub");
+  Client puller{ZMQ_PULL};
+  connect(puller, "other", "pull");
+  ASSERT_TRUE(other.send("through"));
+  EXPECT_EQ(puller.receive(), "through");
+  Client drain{ZMQ_PULL};
+  connect(drain, "full", "pull");
+  for (int i = 0; i < kMessages; ++i) {
+    auto text = drain.receive();
+    ASSERT_TRUE(text) << i;
+    EXPECT_EQ(text->size(), large.size());
+  }
+}
+
+TEST_F(BrokerTest, AnAddressThatGuessesIsHeldOff) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  ASSERT_EQ(join("news", "pub")["status"], "ok");
+  Json request{{"cmd", "join"}, {"topic", "news"}, {"user_id", "user"}};
+  std::set<std::string> answers;
+  for (int i = 0; i < 40; ++i) {
+    request["password"] = "guess " + std::to_string(i);
+    answers.insert(ask(request)["description"]);
+  }
+  // One at a time, guesses are as slow as hashes; so a slow machine may see only the first answer.
+  EXPECT_TRUE(answers.contains("unauthorized_access"));
+  answers.erase("unauthorized_access");
+  answers.erase("too many attempts");
+  EXPECT_TRUE(answers.empty());
+  EXPECT_EQ(join("news", "pub")["status"], "ok") << "who is known comes in meanwhile";
+}
+
+TEST_F(BrokerTest, ASecondBrokerIsToldOfTheFirst) {
+  start();
+  Config second = config_;
+  second.lightq_port += 32;
+  auto refused =
+      Broker::start(second, [](std::string_view, const std::string&) { return Outcome<void>{}; });
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.problem().code, Errc::busy);
+  EXPECT_NE(refused.problem().sentence.find(config_.state_dir), std::string::npos)
+      << refused.problem().sentence;
+}
+
+}  // namespace
+}  // namespace leat::broker
