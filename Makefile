@@ -12,11 +12,12 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build bench-build check test demo bench bench-ipc bench-peers lint fmt fuzz soak install deb clean
+.PHONY: help build serve bench-build check test demo bench bench-ipc bench-peers lint fmt fuzz soak install deb clean
 
 help:
 	@echo "make build    the executable, build/leat"
 	@echo "make demo     build, then show every record of three workloads arriving"
+	@echo "make serve    build the broker, build/leat-serve"
 	@echo "make check    after a change: tidy, unit tests, quick tests of the executable"
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
@@ -32,6 +33,11 @@ build:
 	@tools/install-deps.sh build
 	@$(CONFIGURE) release
 	@cmake --build build --parallel $(JOBS) --target leat_cli
+
+serve: build
+	@tools/install-deps.sh serve
+	@$(CONFIGURE) release -DLEAT_SERVE=ON
+	@cmake --build build --parallel $(JOBS) --target leat_serve
 
 bench-build: build
 	@tools/install-deps.sh bench
