@@ -110,6 +110,23 @@ def leat(leat_dir):
 
 
 @pytest.fixture
+def serve(leat, tmp_path):
+    """`serve(options…)` starts a broker and returns it (broker.Broker) when it is ready."""
+    from broker import Broker  # Only here: it needs pyzmq.
+    started = []
+
+    def start(*options, **settings):
+        path = tmp_path / f"broker-{len(started)}"
+        path.mkdir()
+        started.append(Broker(leat, path, *options, **settings))
+        return started[-1].start()
+
+    yield start
+    for broker in started:
+        broker.close()
+
+
+@pytest.fixture
 def as_root():
     """For tests that need a second user, a namespace or a mount: fails with the reason if not root."""
     if os.geteuid() != 0:
