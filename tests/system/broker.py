@@ -87,10 +87,12 @@ class Broker:
                                               leat.executable.parent / "leat-serve")).resolve()
         assert self.executable.exists(), f"{self.executable} is missing: build leat-serve first"
         self.port = port or free_ports(ports)
-        self.command = [self.executable, "--dir", self.dir, "--data-dir", self.data,
-                        "--state-dir", self.state, "--lightq-port", str(self.port), *options]
+        self.options = {"--dir": self.dir, "--data-dir": self.data, "--state-dir": self.state,
+                        "--lightq-port": str(self.port)}
+        self.more = options
         self.context = zmq.Context()
         self.context.set(zmq.MAX_SOCKETS, 4096)
+        self.sockets = []  # All of them: one that is forgotten would close, and wait to send the rest.
         self.process = None
         self.request = None
         self.plain = True  # Whether data connections bring user and password.
@@ -100,11 +102,17 @@ class Broker:
     def environment(self):
         return {name: value for name, value in os.environ.items() if not name.startswith("LEAT_")}
 
+    def command_with(self, *options):
+        """The command line; those of its own options that are given again are left out."""
+        own = [word for name, value in self.options.items() if name not in options
+               for word in (name, value)]
+        return [self.executable, *own, *self.more, *options]
+
     def start(self):
         already = self.log().count("listening on")
         with open(self.log_file, "ab") as log, open(f"{self.log_file}.stdout", "ab") as output:
             self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=output, stderr=log,
+                self.command_with(), stdin=subprocess.DEVNULL, stdout=output, stderr=log,
                 env=self.environment(), start_new_session=True)
         wait_for(lambda: self.log().count("listening on") > already or self.process.poll() is not None,
                  "listening")
@@ -112,8 +120,8 @@ class Broker:
         return self
 
     def run(self, *options):
-        """Runs with more options to the end."""
-        return subprocess.run([*self.command, *options], env=self.environment(), text=True,
+        """Runs with other options to the end."""
+        return subprocess.run(self.command_with(*options), env=self.environment(), text=True,
                               stdin=subprocess.DEVNULL, capture_output=True, timeout=WAIT_SECONDS)
 
     def stop(self, number=signal.SIGTERM):
@@ -151,6 +159,7 @@ class Broker:
     def socket(self, kind, **options):
         """A pyzmq socket; options by their names in lower case: rcvhwm=1."""
         made = self.context.socket(kind)
+        self.sockets.append(made)
         for name, value in {"rcvtimeo": WAIT_SECONDS * 1000, "sndtimeo": WAIT_SECONDS * 1000,
                             **options}.items():
             setattr(made, name, value)

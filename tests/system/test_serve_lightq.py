@@ -360,7 +360,8 @@ def test_data_port_is_closed_to_those_without_the_password(serve, who):
     strangers = [broker.connect(kind, broker.join("test", role), subscribe=topics, **who)
                  for kind, role, topics in ((zmq.PUSH, "pub", None), (zmq.PULL, "pull", None),
                                             (zmq.SUB, "sub", b""))]
-    strangers[0][0].send(b"forged")
+    if strangers[0][0].poll(0, zmq.POLLOUT):  # Not if it has been refused already.
+        strangers[0][0].send(b"forged", zmq.NOBLOCK)
     for _, watch in strangers:
         event = watch.until(REFUSED | {zmq.EVENT_HANDSHAKE_SUCCEEDED})
         assert event != zmq.EVENT_HANDSHAKE_SUCCEEDED
@@ -380,16 +381,16 @@ def test_client_is_told_that_its_password_is_wrong(serve):
     broker.create("test")
     _, watch = broker.connect(zmq.PUSH, broker.join("test", "pub"), password="wrong")
     watch.until(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+    # One without a password learns that as it would from a server of libzmq: the mechanism is another one.
     _, watch = broker.connect(zmq.PULL, broker.join("test", "pull"), password=None)
-    watch.until(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+    watch.until({zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL})
 
 
 def test_open_data_ports_take_everybody(serve):
     # Breaks: networks that rely on LightQ's having no passwords on data ports.
     broker = serve("--data-auth", "open")
     broker.create("test")
-    push = broker.producer("test", password=None)
-    pull = broker.puller("test", password="whatever", user="anybody")
+    push, pull = broker.producer("test", password=None), broker.puller("test")
     push.send(b"hello")
     assert take(pull, 1) == [b"hello"]
 
@@ -499,9 +500,28 @@ def test_killed_puller_leaves_the_others_what_it_did_not_get(serve):
     assert held > 0, "the kernel took everything: the test needs more messages"
     stalled.close(linger=0)
     broker.stats_become("test", subscribers_count=0)
-    got = [int(message) for message in take(broker.puller("test"), held)]
+    pull, at_a_time = broker.puller("test"), 64
+    got = [int(message) for message in take(pull, held - at_a_time)]
+    while got[-1] != count - 1:
+        got += map(int, take(pull, 1))
+    assert got == list(range(count - len(got), count))
     broker.stats_become("test", queue_size=0, messages_sent=count)
-    assert got == list(range(count - held, count))
+
+
+def test_given_back_messages_count_as_waiting(serve):
+    # Breaks: statistics say that nothing waits while messages do.
+    broker = serve()
+    broker.create("test")
+    push, stalled = broker.producer("test"), broker.puller("test", rcvhwm=1, rcvbuf=8192)
+    for i in range(5000):
+        push.send(b"%d" % i + b" " * 4096)
+    broker.stats_become("test", messages_received=5000)
+    stalled.close(linger=0)
+    broker.stats_become("test", subscribers_count=0)
+    waiting = broker.stats("test")["queue_size"]
+    pull = broker.puller("test")
+    got = [int(message) for message in take(pull, waiting)]
+    assert got == list(range(5000 - waiting, 5000))
 
 
 def test_each_size_arrives_as_it_was(serve):
