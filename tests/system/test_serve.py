@@ -99,7 +99,8 @@ def test_configuration_is_taken_and_a_wrong_new_one_changes_nothing(serve, tmp_p
     push, pull = broker.producer("test"), broker.puller("test")
     file.write_text("data_auth = 'password'\nnonsense = 1\n")
     broker.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "nonsense" in broker.log(), "the complaint")
+    wait_for(lambda: "nonsense" in broker.log() or broker.process.poll() is not None, "the complaint")
+    assert broker.process.poll() is None, "the signal ended it"
     broker.producer("test").send(b"as before")
     assert take(pull, 1) == [b"as before"]
     push.send(b"still")
