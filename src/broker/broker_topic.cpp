@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -38,7 +39,7 @@ Outcome<void> BrokerTopic::attach() {
   if (is_new) opened = Topic::create(name(), options());
   if (!opened) return problem_of("cannot open the topic", name(), opened.error());
   log_ = std::move(*opened);
-  auto group = is_new ? log_->group(kLightqGroup, {.from = From::beginning, .in_flight = 65'536})
+  auto group = is_new ? log_->group(kLightqGroup, lightq_group(From::beginning))
                       : log_->find_group(kLightqGroup);
   if (group) {
     pullers_ = std::move(*group);
@@ -54,7 +55,7 @@ Outcome<void> BrokerTopic::expect_puller() {
   was_pulled_ = true;
   if (auto attached = attach(); !attached) return attached;
   if (pullers_) return {};
-  auto group = log_->group(kLightqGroup, {.from = From::end, .in_flight = 65'536});
+  auto group = log_->group(kLightqGroup, lightq_group(From::end));
   if (!group) return problem_of("cannot make the group of the pullers of", name(), group.error());
   pullers_ = std::move(*group);
   return {};
@@ -102,8 +103,8 @@ TopicCounts BrokerTopic::counts() {
   if (!attach()) return counts;
   counts.received = log_->info().partitions[0].end;
   if (!pullers_) return counts;
-  const std::uint64_t taken = pullers_->position() - (dealer_ ? dealer_->in_flight() : 0);
-  counts.waiting = counts.received > taken ? counts.received - taken : 0;
+  const GroupInfo info = pullers_->info();
+  counts.waiting = std::min(info.lag + info.in_flight, counts.received);
   return counts;
 }
 

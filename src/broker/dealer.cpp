@@ -5,8 +5,7 @@
 namespace leat::broker {
 namespace {
 
-constexpr std::size_t kMost = 64;            // records for one puller at a time
-constexpr std::uint32_t kInFlight = 65'536;  // for all pullers together
+constexpr std::size_t kMost = 64;  // records for one puller at a time
 
 }  // namespace
 
@@ -17,7 +16,7 @@ Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, con
     return Problem{error.code,
                    "cannot share the messages of " + topic.name() + ": " + describe(error)};
   };
-  auto group = topic.group(kLightqGroup, {.from = from, .in_flight = kInFlight});
+  auto group = topic.group(kLightqGroup, lightq_group(from));
   if (!group) return problem(group.error());
   auto member = group->join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());

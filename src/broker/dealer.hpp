@@ -22,6 +22,11 @@ namespace leat::broker {
 
 inline constexpr char kLightqGroup[] = "lightq";
 
+// The group's options. Few seats, because each has memory for all that its member may hold.
+inline GroupOptions lightq_group(const From& from) {
+  return {.from = from, .members = 8, .in_flight = 8192};
+}
+
 // A connection that gets some of a topic's records.
 class Puller {
  public:

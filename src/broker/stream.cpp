@@ -13,6 +13,8 @@ namespace {
 namespace asio = boost::asio;
 constexpr std::size_t kRead = 64 * 1024;
 constexpr std::chrono::milliseconds kLinger{1000};  // for a client to read why it is cut off
+// A buffer that the last connection did not need any more.
+thread_local std::unique_ptr<std::byte[]> spare;
 
 }  // namespace
 
@@ -69,42 +71,59 @@ void Stream::start_clock(std::chrono::milliseconds time, std::string why) {
 
 void Stream::read() {
   if (!is_open_ || is_reading_ || is_paused_) return;
-  if (begin_ == end_) {
-    begin_ = end_ = 0;
-  } else if (received_.size() - end_ < kRead / 2 || received_.size() - begin_ < needed_) {
-    std::memmove(received_.data(), received_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-  }
-  const std::size_t wanted = std::max(kRead, needed_);
-  if (received_.size() < wanted || (received_.size() > kRead && wanted == kRead && end_ == 0)) {
-    received_.resize(wanted);
-    if (wanted == kRead) received_.shrink_to_fit();
-  }
   is_reading_ = true;
-  socket_.async_read_some(
-      asio::buffer(received_.data() + end_, received_.size() - end_),
-      [self = shared_from_this()](const auto& error, std::size_t count) {
-        self->is_reading_ = false;
-        if (!error) return self->on_read(count);
-        self->close(error == asio::error::eof ? "closed by the client" : error.message());
-      });
+  socket_.async_wait(Socket::wait_read, [self = shared_from_this()](const auto& error) {
+    self->is_reading_ = false;
+    if (!self->is_open_) return;
+    if (error) return self->close(error.message());
+    self->receive();
+  });
 }
 
-void Stream::on_read(std::size_t count) {
-  if (!is_open_) return;
+void Stream::receive() {
+  make_room();
+  boost::system::error_code error;
+  const std::size_t count =
+      socket_.read_some(asio::buffer(received_.get() + end_, capacity_ - end_), error);
+  if (error == asio::error::would_block || error == asio::error::try_again) return read();
+  if (error) return close(error == asio::error::eof ? "closed by the client" : error.message());
   if (!finishing_.empty()) return read();  // Thrown away, until the client closes.
   end_ += count;
   hand_over();
 }
 
+// For at least needed_ bytes in one piece, beginning with those that were not taken.
+void Stream::make_room() {
+  const std::size_t kept = end_ - begin_;
+  const std::size_t wanted = std::max(kRead, needed_);
+  if (capacity_ < wanted) {
+    auto larger = wanted == kRead && spare != nullptr
+                      ? std::move(spare)
+                      : std::make_unique_for_overwrite<std::byte[]>(wanted);
+    if (kept != 0) std::memcpy(larger.get(), received_.get() + begin_, kept);
+    received_ = std::move(larger);
+    capacity_ = wanted;
+  } else if (begin_ != 0 && (capacity_ - end_ < kRead / 2 || capacity_ - begin_ < needed_)) {
+    std::memmove(received_.get(), received_.get() + begin_, kept);
+  } else {
+    return;
+  }
+  begin_ = 0;
+  end_ = kept;
+}
+
 void Stream::hand_over() {
   if (end_ - begin_ >= needed_) {
-    Bytes bytes{received_.data() + begin_, end_ - begin_};
+    Bytes bytes{received_.get() + begin_, end_ - begin_};
     needed_ = on_bytes(bytes);
     begin_ = end_ - bytes.size();
     is_paused_ = needed_ == kPause && finishing_.empty();
     if (needed_ == kPause) needed_ = 1;
+  }
+  if (begin_ == end_) {  // Most connections are idle most of the time: they need no buffer then.
+    if (capacity_ == kRead && spare == nullptr) spare = std::move(received_);
+    received_.reset();
+    begin_ = end_ = capacity_ = 0;
   }
   read();
 }

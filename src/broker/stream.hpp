@@ -18,7 +18,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "leat/record.hpp"
 
@@ -78,7 +77,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
  private:
   void read();
-  void on_read(std::size_t count);
+  void receive();
+  void make_room();
   void hand_over();
   void write();
 
@@ -86,7 +86,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   Address address_;
   Address own_address_;
   std::uint16_t port_ = 0;
-  std::vector<std::byte> received_;
+  std::unique_ptr<std::byte[]> received_;  // Null while nothing is there.
+  std::size_t capacity_ = 0;
   std::size_t begin_ = 0;  // of what was not taken, in received_
   std::size_t end_ = 0;
   std::size_t needed_ = 1;

@@ -55,10 +55,15 @@ struct Broker::Parts {
   lightq::Admin admin;
   std::unique_ptr<Acceptor> admin_port;
   boost::asio::signal_set signals{loop};
+  std::function<void()> on_hangup;
 
   void wait_for_signal() {
     signals.async_wait([this](const auto& error, int signal) {
       if (error) return;
+      if (signal == SIGHUP) {
+        on_hangup();
+        return wait_for_signal();
+      }
       spdlog::info("signal {}: stopping; a second one ends at once", signal);
       std::signal(signal, SIG_DFL);
       stop();
@@ -107,15 +112,17 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (!port) return port.problem();
   parts.admin_port = std::move(*port);
   parts.ports.open_stored();
-  spdlog::info("leat-serve: listening on {}:{}", fmt::join(chosen.lightq_addresses, ", "),
-               chosen.lightq_port);
+  spdlog::info("leat-serve: listening on port {} of {}", chosen.lightq_port,
+               fmt::join(chosen.lightq_addresses, ", "));
   return broker;
 }
 
-void Broker::run() {
+void Broker::run(std::function<void()> on_hangup) {
+  parts_->on_hangup = std::move(on_hangup);
   std::signal(SIGPIPE, SIG_IGN);
   parts_->signals.add(SIGTERM);
   parts_->signals.add(SIGINT);
+  if (parts_->on_hangup) parts_->signals.add(SIGHUP);
   parts_->wait_for_signal();
   parts_->loop.run();
 }

@@ -26,8 +26,9 @@ class Broker {
   static Outcome<std::unique_ptr<Broker>> start(const Config& config, const ShowPassword& show);
   ~Broker();
 
-  // Serves until stop(). At the first SIGTERM or SIGINT it stops, at the second the process ends.
-  void run();
+  // Serves until stop(). At the first SIGTERM or SIGINT it stops, at the second the process ends. With `on_hangup`, a
+  // SIGHUP calls that.
+  void run(std::function<void()> on_hangup = {});
   void stop();
 
  private:

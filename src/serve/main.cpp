@@ -53,11 +53,24 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> flags;
 };
 
+Outcome<Config> read(const Options& options) {
+  return read_config(
+      {.file = options.file,
+       .environment = [](const char* name) -> const char* { return std::getenv(name); },
+       .flags = options.flags});
+}
+
+// What is wrong changes nothing. What is right counts as far as a running broker can change it.
+void read_again(const Options& options) {
+  auto config = read(options);
+  if (!config)
+    return spdlog::error("the configuration stays as it was: {}", config.problem().sentence);
+  spdlog::default_logger()->set_level(spdlog::level::from_str(config->log_level));
+  spdlog::info("read the configuration again; all but the log level counts from the next start");
+}
+
 void serve(const Options& options) {
-  auto config =
-      read_config({.file = options.file,
-                   .environment = [](const char* name) -> const char* { return std::getenv(name); },
-                   .flags = options.flags});
+  auto config = read(options);
   if (!config) fail(config.problem());
   if (options.is_check) return;
   try {
@@ -67,7 +80,7 @@ void serve(const Options& options) {
   }
   auto broker = Broker::start(*config, show_password);
   if (!broker) fail(broker.problem());
-  (*broker)->run();
+  (*broker)->run([&options] { read_again(options); });
 }
 
 void add_options(CLI::App& app, Options& options) {
