@@ -6,26 +6,53 @@
 namespace leat::broker {
 
 void Logins::check(const Question& question, Secret password, Done done) {
+  Waiting one{question, std::move(password), std::move(done)};
+  auto& queue = waiting_[question.address];
+  if (queue.empty() && begin(one)) {
+    waiting_.erase(question.address);
+  } else if (waiting_count_ >= kMostWaiting) {
+    if (queue.empty()) waiting_.erase(question.address);
+    one.done(Verdict::busy);
+  } else {
+    queue.push_back(std::move(one));
+    ++waiting_count_;
+  }
+}
+
+bool Logins::begin(Waiting& one) {
+  const Question& question = one.question;
   const Verifier verifier = question.verifier.value_or(decoy_verifier());
-  const auto digest =
-      known_.digest(question.user, question.scope,
-                    question.verifier ? print_verifier(verifier) : std::string{}, password.text());
-  if (question.verifier && known_.contains(digest)) return done(Verdict::right);
-  const auto waiting = pending_.find(digest);
-  if (waiting != pending_.end()) return waiting->second.push_back(std::move(done));
-  if (!limits_.take(question.address, std::chrono::steady_clock::now()))
-    return done(Verdict::too_many);
+  const auto digest = known_.digest(question.user, question.scope,
+                                    question.verifier ? print_verifier(verifier) : std::string{},
+                                    one.password.text());
+  if (question.verifier && known_.contains(digest)) {
+    one.done(Verdict::right);
+    return true;
+  }
+  const auto same = pending_.find(digest);
+  if (same != pending_.end()) {
+    same->second.push_back(std::move(one.done));
+    return true;
+  }
+  if (!limits_.take(question.address, std::chrono::steady_clock::now())) {
+    if (hashing_.contains(question.address)) return false;
+    one.done(Verdict::too_many);
+    return true;
+  }
   auto asked = worker_.check(
-      std::move(password), verifier, [this, digest, question](Outcome<bool> is_right) {
+      std::move(one.password), verifier, [this, digest, question](Outcome<bool> is_right) {
         boost::asio::post(loop_, [this, digest, question, is_right = std::move(is_right)] {
           finish(digest, question, is_right);
         });
       });
   if (!asked) {
     limits_.give_back(question.address);
-    return done(Verdict::busy);
+    one.done(Verdict::busy);
+    return true;
   }
-  pending_[digest].push_back(std::move(done));
+  pending_[digest].push_back(std::move(one.done));
+  ++hashing_[question.address];
+  return true;
 }
 
 void Logins::finish(const KnownCredentials::CredentialDigest& digest, const Question& question,
@@ -34,10 +61,27 @@ void Logins::finish(const KnownCredentials::CredentialDigest& digest, const Ques
   const bool right = has_answer && *is_right && question.verifier;
   if (right) known_.add(question.user, digest);
   if (right || !has_answer) limits_.give_back(question.address);
-  auto waiting = pending_.extract(digest);
-  if (waiting.empty()) return;
-  for (const Done& done : waiting.mapped())
-    done(right ? Verdict::right : has_answer ? Verdict::wrong : Verdict::busy);
+  if (--hashing_[question.address] == 0) hashing_.erase(question.address);
+  auto answered = pending_.extract(digest);
+  if (!answered.empty()) {
+    for (const Done& done : answered.mapped())
+      done(right ? Verdict::right : has_answer ? Verdict::wrong : Verdict::busy);
+  }
+  // Answers may have brought new ones, so it is looked up each time.
+  for (auto queue = waiting_.find(question.address); queue != waiting_.end();
+       queue = waiting_.find(question.address)) {
+    Waiting one = std::move(queue->second.front());
+    queue->second.pop_front();
+    --waiting_count_;
+    const bool has_begun = begin(one);
+    queue = waiting_.find(question.address);
+    if (!has_begun) {
+      queue->second.push_front(std::move(one));
+      ++waiting_count_;
+      return;
+    }
+    if (queue->second.empty()) waiting_.erase(queue);
+  }
 }
 
 void Logins::make(Secret password, std::function<void(Outcome<Verifier>)> done) {

@@ -2,13 +2,15 @@
 //
 //     logins.check({address, user, "topic/news", topic.verifier}, Secret{password}, [=](Verdict verdict) { … });
 //
-// A wrong password takes as long as a right one, an unknown topic as long as a known one, and each address may be wrong five times
-// a second (login_limits.hpp). The same credentials, sent by many clients that reconnect at once, are hashed once.
+// A wrong password takes as long as a right one, an unknown topic as long as a known one, and each address may be wrong
+// five times a second (login_limits.hpp). Right ones do not count: when hundreds of clients of one address reconnect at
+// once, they wait for each other. The same credentials, sent by many of them, are hashed once.
 // Belongs to the thread of its event loop, on which it calls back.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/address.hpp>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -50,6 +52,15 @@ class Logins {
   void stop() { worker_.stop(); }
 
  private:
+  struct Waiting {
+    Question question;
+    Secret password;
+    Done done;
+  };
+  static constexpr std::size_t kMostWaiting = 4096;
+
+  // False if it has to wait until the address has fewer under way.
+  bool begin(Waiting& one);
   void finish(const KnownCredentials::CredentialDigest& digest, const Question& question,
               const Outcome<bool>& is_right);
 
@@ -57,6 +68,10 @@ class Logins {
   LoginLimits limits_;
   KnownCredentials known_;
   std::map<KnownCredentials::CredentialDigest, std::vector<Done>> pending_;
+  // Of an address: how many hashes are under way, and who waits for them to end.
+  std::map<boost::asio::ip::address, int> hashing_;
+  std::map<boost::asio::ip::address, std::deque<Waiting>> waiting_;
+  std::size_t waiting_count_ = 0;
   PasswordWorker worker_;  // Last: its callbacks use the others.
 };
 
