@@ -65,10 +65,9 @@ void Acceptor::accept(const std::shared_ptr<Listening>& one) {
       one->on_socket(std::move(socket));
       return accept(one);
     }
-    const bool is_short_of_something = error == asio::error::no_descriptors ||
-                                       error == asio::error::no_buffer_space ||
-                                       error == asio::error::no_memory;
-    if (!is_short_of_something) return accept(one);  // The client is gone already.
+    const bool is_of_the_client =
+        error == asio::error::connection_aborted || error == asio::error::interrupted;
+    if (is_of_the_client) return accept(one);
     spdlog::warn("cannot accept a connection: {}", error.message());
     one->pause.expires_after(std::chrono::milliseconds{100});
     one->pause.async_wait([one](const auto&) {

@@ -63,39 +63,56 @@ Outcome<void> BrokerTopic::expect_puller() {
 
 Outcome<void> BrokerTopic::expect_listener() {
   if (auto attached = attach(); !attached) return attached;
-  if (was_pulled_ || is_durable() || !pullers_) return {};
-  pullers_.reset();
+  // Not a group of which somebody has had records.
+  if (was_pulled_ || is_durable() || !pullers_ || pullers_->position() != 0) return {};
   auto deleted = log_->delete_group(kLightqGroup);
+  if (!deleted && deleted.error() == Errc::busy) {  // A local process is a member of it.
+    was_pulled_ = true;
+    return {};
+  }
   if (!deleted && deleted.error() != Errc::not_found)
     return problem_of("cannot delete the group of the pullers of", name(), deleted.error());
+  pullers_.reset();
   return {};
 }
 
+// If the topic or its group was deleted meanwhile, the log is opened, or made, once more.
+template <class Part, class Open>
+Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) {
+  if (part) return part.get();
+  for (bool is_again = false;; is_again = true) {
+    auto opened = open();
+    if (opened) {
+      part = std::move(*opened);
+      return part.get();
+    }
+    const Errc code = opened.problem().code;
+    const bool is_gone = code == Errc::deleted || code == Errc::closed;
+    if (!is_gone || is_again || intake_ || dealer_ || feed_) return opened.problem();
+    pullers_.reset();
+    log_.reset();
+  }
+}
+
 Outcome<Intake*> BrokerTopic::intake() {
-  if (intake_) return intake_.get();
-  if (auto attached = attach(); !attached) return attached.problem();
-  auto opened = Intake::open(loop_, *log_, on_failure());
-  if (!opened) return opened.problem();
-  intake_ = std::move(*opened);
-  return intake_.get();
+  return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
+    if (auto attached = attach(); !attached) return attached.problem();
+    return Intake::open(loop_, *log_, on_failure());
+  });
 }
 
 Outcome<Dealer*> BrokerTopic::dealer() {
-  if (dealer_) return dealer_.get();
-  if (auto expected = expect_puller(); !expected) return expected.problem();
-  auto opened = Dealer::open(loop_, *log_, From::end, on_failure());
-  if (!opened) return opened.problem();
-  dealer_ = std::move(*opened);
-  return dealer_.get();
+  return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
+    if (auto expected = expect_puller(); !expected) return expected.problem();
+    return Dealer::open(loop_, *log_, From::end, on_failure());
+  });
 }
 
 Outcome<Feed*> BrokerTopic::feed(const Feed::Encode& encode) {
-  if (feed_) return feed_.get();
-  if (auto expected = expect_listener(); !expected) return expected.problem();
-  auto opened = Feed::open(loop_, *log_, encode, on_failure());
-  if (!opened) return opened.problem();
-  feed_ = std::move(*opened);
-  return feed_.get();
+  return open(feed_, [&]() -> Outcome<std::unique_ptr<Feed>> {
+    if (auto expected = expect_listener(); !expected) return expected.problem();
+    return Feed::open(loop_, *log_, encode, on_failure());
+  });
 }
 
 TopicCounts BrokerTopic::counts() {

@@ -68,7 +68,8 @@ class BrokerTopic {
   std::set<Stream*> connections;
 
  private:
-  Outcome<void> open_log();
+  template <class Part, class Open>
+  Outcome<Part*> open(std::unique_ptr<Part>& part, const Open& open);
   TopicOptions options() const;
   bool is_durable() const noexcept {
     return stored_.type == TopicType::file || stored_.type == TopicType::queue_file;

@@ -5,7 +5,9 @@
 namespace leat::broker {
 namespace {
 
-constexpr std::size_t kMost = 64;  // records for one puller at a time
+// For one puller at a time; one larger record is dealt nevertheless.
+constexpr std::size_t kMost = 64;  // records
+constexpr std::size_t kMostBytes = 64 * 1024;
 
 }  // namespace
 
@@ -48,6 +50,10 @@ void Dealer::remove(Puller& puller) {
   acknowledge(puller, sent);
   for (const Puller::Share& share : puller.held_) (void)member_.give_back(share.delivery);
   puller.held_.clear();
+  if (pullers_.empty()) {  // Local members may want them.
+    for (; dealt_ < received_.size(); ++dealt_) (void)member_.give_back(received_[dealt_]);
+  }
+  is_full_ = false;
   if (!is_dealing_) deal();
 }
 
@@ -58,17 +64,25 @@ void Dealer::acknowledge(Puller& puller, std::size_t count) {
   puller.held_.erase(puller.held_.begin(),
                      puller.held_.begin() + static_cast<std::ptrdiff_t>(count));
   (void)member_.acknowledge(settled_);
+  if (count != 0) is_full_ = false;
 }
 
 void Dealer::deal() {
   constexpr int kRounds = 64;  // Then other topics have their turn.
-  is_dealing_ = true;
-  int round = 0;
-  while (round < kRounds && deal_once()) ++round;
-  is_dealing_ = false;
+  struct Dealing {
+    bool& flag;
+    explicit Dealing(bool& on) : flag{on} { flag = true; }
+    ~Dealing() { flag = false; }
+  };
+  {
+    const Dealing dealing{is_dealing_};
+    int round = 0;
+    while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
+  }
   const bool has_ready = std::any_of(pullers_.begin(), pullers_.end(),
                                      [](const Puller* puller) { return puller->held_.empty(); });
-  if (has_ready && !has_failed_) watch_->arm();
+  // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
+  if (has_ready && !has_failed_ && !is_full_) watch_->arm();
 }
 
 bool Dealer::deal_once() {
@@ -78,30 +92,39 @@ bool Dealer::deal_once() {
     if (puller->held_.empty()) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
-  received_.clear();
-  // Not more than each could get, and few if few are there, so that all get some.
-  auto count = member_.receive(received_, kMost * std::min<std::size_t>(ready_.size(), 16),
-                               Deadline::immediate());
-  if (!count) {
-    if (count.error() != Errc::timeout && count.error() != Errc::in_flight_full) {
-      has_failed_ = true;
-      on_failure_(count.error());
-    }
-    return false;
-  }
+  if (dealt_ == received_.size() && !receive()) return false;
+  const std::size_t left = received_.size() - dealt_;
+  // Few if few are there, so that all get some.
   const std::size_t share =
-      std::clamp<std::size_t>((*count + ready_.size() - 1) / ready_.size(), 1, kMost);
-  std::size_t given = 0;
+      std::clamp<std::size_t>((left + ready_.size() - 1) / ready_.size(), 1, kMost);
   for (Puller* const puller : ready_) {
-    if (given == *count) break;
-    for (std::size_t i = 0; i < share && given < *count; ++i, ++given) {
-      puller->append(received_[given].record);
-      puller->held_.push_back({received_[given], puller->appended()});
+    const std::size_t begin = puller->appended();
+    for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
+      puller->append(received_[dealt_].record);
+      puller->held_.push_back({received_[dealt_], puller->appended()});
+      ++dealt_;
+      if (puller->appended() - begin >= kMostBytes) break;
     }
+    if (puller->held_.empty()) break;
     ++next_;
     puller->send();
   }
   return true;
+}
+
+bool Dealer::receive() {
+  received_.clear();
+  dealt_ = 0;
+  constexpr std::size_t kMostPullers = 16;
+  auto count = member_.receive(received_, kMost * std::min(ready_.size(), kMostPullers),
+                               Deadline::immediate());
+  if (count) return true;
+  is_full_ = count.error() == Errc::in_flight_full;
+  if (!is_full_ && count.error() != Errc::timeout) {
+    has_failed_ = true;
+    on_failure_(count.error());
+  }
+  return false;
 }
 
 }  // namespace leat::broker

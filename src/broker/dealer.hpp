@@ -69,6 +69,7 @@ class Dealer {
   void deal();
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
+  bool receive();
   void acknowledge(Puller& puller, std::size_t count);
 
   Group group_;
@@ -76,11 +77,13 @@ class Dealer {
   std::function<void(Error)> on_failure_;
   std::optional<Watch> watch_;
   std::vector<Puller*> pullers_;
-  std::size_t next_ = 0;            // Whose turn it is.
-  std::vector<Delivery> received_;  // Kept for its memory, as the next.
-  std::vector<Delivery> settled_;
+  std::size_t next_ = 0;  // Whose turn it is.
+  std::vector<Delivery> received_;
+  std::size_t dealt_ = 0;          // of received_
+  std::vector<Delivery> settled_;  // Kept for its memory, as the next.
   std::vector<Puller*> ready_;
   bool is_dealing_ = false;
+  bool is_full_ = false;  // The member holds as many records as it may.
   bool has_failed_ = false;
 };
 

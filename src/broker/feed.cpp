@@ -16,15 +16,14 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
   auto fd = feed->subscriber_.wait_fd();
   if (!fd) return problem(fd.error());
   feed->watch_.emplace(loop, *fd, [raw = feed.get()] { raw->pass_on(); });
+  feed->watch_->arm();  // Also without listeners: it must not hold up publishers.
   return feed;
 }
 
 void Feed::add(Listener& listener) {
-  // What was published before goes to those who were there before.
-  while (pass_on_once()) {
-  }
+  // What was published before goes to those who were there before; all of it, unless publishers are faster.
+  pass_on();
   listeners_.push_back(&listener);
-  if (!has_failed_) watch_->arm();
 }
 
 void Feed::remove(Listener& listener) { std::erase(listeners_, &listener); }
@@ -38,18 +37,20 @@ void Feed::pass_on() {
 
 bool Feed::pass_on_once() {
   constexpr std::size_t kChunk = 64 * 1024;
-  constexpr std::size_t kStep = 16;
+  constexpr std::size_t kLarge = 4096;
   const auto chunk = std::make_shared<Chunk>();
   const bool has_listeners = !listeners_.empty();
   while (chunk->bytes.size() < kChunk && !has_failed_) {
-    auto count = subscriber_.poll(kStep, [&](const Record& record) {
+    const bool are_large = chunk->records == 0 || chunk->bytes.size() / chunk->records > kLarge;
+    const std::size_t step = are_large ? 1 : 16;
+    auto count = subscriber_.poll(step, [&](const Record& record) {
       ++chunk->records;
       if (has_listeners) encode_(chunk->bytes, record);
     });
     if (!count) {
       has_failed_ = true;
       on_failure_(count.error());
-    } else if (*count < kStep) {
+    } else if (*count < step) {
       break;
     }
   }

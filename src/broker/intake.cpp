@@ -6,7 +6,9 @@ namespace leat::broker {
 
 Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
                                               std::function<void(Error)> on_failure) {
-  auto publisher = topic.publisher();
+  // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
+  auto publisher =
+      topic.info().durable ? topic.publisher({.acknowledge = Stage::committed}) : topic.publisher();
   if (!publisher)
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};

@@ -74,13 +74,13 @@ void Logins::finish(const KnownCredentials::CredentialDigest& digest, const Ques
     queue->second.pop_front();
     --waiting_count_;
     const bool has_begun = begin(one);
-    queue = waiting_.find(question.address);
     if (!has_begun) {
-      queue->second.push_front(std::move(one));
+      waiting_[question.address].push_front(std::move(one));
       ++waiting_count_;
       return;
     }
-    if (queue->second.empty()) waiting_.erase(queue);
+    queue = waiting_.find(question.address);
+    if (queue != waiting_.end() && queue->second.empty()) waiting_.erase(queue);
   }
 }
 

@@ -13,6 +13,15 @@ namespace {
 namespace asio = boost::asio;
 constexpr std::size_t kRead = 64 * 1024;
 constexpr std::chrono::milliseconds kLinger{1000};  // for a client to read why it is cut off
+// An IPv4 address may come as an IPv6 one, and this machine by either of its names.
+asio::ip::address one_form(const asio::ip::address& address) {
+  if (!address.is_v6()) return address;
+  const asio::ip::address_v6 v6 = address.to_v6();
+  if (v6.is_loopback()) return asio::ip::address_v4::loopback();
+  if (v6.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
+  return address;
+}
+
 // A buffer that the last connection did not need any more.
 thread_local std::unique_ptr<std::byte[]> spare;
 
@@ -22,8 +31,9 @@ Stream::Stream(Socket socket) : socket_{std::move(socket)} {
   boost::system::error_code error;
   socket_.non_blocking(true, error);
   socket_.set_option(asio::ip::tcp::no_delay{true}, error);
+  socket_.set_option(asio::socket_base::keep_alive{true}, error);
   const auto peer = socket_.remote_endpoint(error);
-  address_ = peer.address();
+  address_ = one_form(peer.address());
   port_ = peer.port();
   own_address_ = socket_.local_endpoint(error).address();
 }
@@ -44,13 +54,18 @@ void Stream::close(const std::string& why) {
   stop_clock();
   boost::system::error_code error;
   socket_.close(error);
-  on_closed(why);
-  if (on_end_) std::exchange(on_end_, nullptr)();
+  const auto on_end = std::exchange(on_end_, nullptr);
+  try {
+    on_closed(why);
+  } catch (const std::exception&) {  // No memory; it is taken out of the list in any case.
+  }
+  if (on_end) on_end();
 }
 
 void Stream::finish(const std::string& why) {
   if (!is_open_ || !finishing_.empty()) return;
   finishing_ = why.empty() ? "done" : why;
+  on_finishing();
   start_clock(kLinger, finishing_);
   flush();
   if (is_open_ && is_paused_) {  // To see the client close.
@@ -61,10 +76,12 @@ void Stream::finish(const std::string& why) {
 
 void Stream::start_clock(std::chrono::milliseconds time, std::string why) {
   clock_ = std::make_unique<asio::steady_timer>(socket_.get_executor(), time);
-  clock_->async_wait([weak = weak_from_this(), why = std::move(why)](const auto& error) {
-    const auto self = weak.lock();
-    if (self && !error) self->close(why);
-  });
+  clock_->async_wait(
+      [weak = weak_from_this(), clock = clock_.get(), why = std::move(why)](const auto& error) {
+        const auto self = weak.lock();
+        // It may have run out just before it was stopped.
+        if (self && !error && self->clock_.get() == clock) self->close(why);
+      });
 }
 
 // --- Receiving -----------------------------------------------------------------------------------------
@@ -81,13 +98,14 @@ void Stream::read() {
 }
 
 void Stream::receive() {
+  if (!finishing_.empty()) begin_ = end_ = 0;  // Thrown away, until the client closes.
   make_room();
   boost::system::error_code error;
   const std::size_t count =
       socket_.read_some(asio::buffer(received_.get() + end_, capacity_ - end_), error);
   if (error == asio::error::would_block || error == asio::error::try_again) return read();
   if (error) return close(error == asio::error::eof ? "closed by the client" : error.message());
-  if (!finishing_.empty()) return read();  // Thrown away, until the client closes.
+  if (!finishing_.empty()) return read();
   end_ += count;
   hand_over();
 }
@@ -164,7 +182,12 @@ void Stream::write() {
     }
     sent_ += count;
   }
-  out_.clear();
+  constexpr std::size_t kMostKept = 256 * 1024;
+  if (out_.capacity() > kMostKept) {
+    std::string{}.swap(out_);
+  } else {
+    out_.clear();
+  }
   sent_ = 0;
   if (!finishing_.empty()) {
     boost::system::error_code ignored;

@@ -53,6 +53,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   virtual std::size_t on_bytes(Bytes& bytes) = 0;
   // The kernel has taken everything that was in out().
   virtual void on_sent() {}
+  // finish() was called: nothing more should be put into out().
+  virtual void on_finishing() {}
   virtual void on_closed(const std::string& why) = 0;
 
   static constexpr std::size_t kPause = 0;

@@ -65,7 +65,7 @@ struct Broker::Parts {
         return wait_for_signal();
       }
       spdlog::info("signal {}: stopping; a second one ends at once", signal);
-      std::signal(signal, SIG_DFL);
+      for (const int one : {SIGTERM, SIGINT}) std::signal(one, SIG_DFL);
       stop();
     });
   }
@@ -124,7 +124,14 @@ void Broker::run(std::function<void()> on_hangup) {
   parts_->signals.add(SIGINT);
   if (parts_->on_hangup) parts_->signals.add(SIGHUP);
   parts_->wait_for_signal();
-  parts_->loop.run();
+  for (;;) {
+    try {
+      parts_->loop.run();
+      return;
+    } catch (const std::exception& error) {  // No memory, or no descriptor. Others go on.
+      spdlog::critical("an event was lost: {}", error.what());
+    }
+  }
 }
 
 void Broker::stop() {

@@ -94,7 +94,9 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
   }
   if (!json.is_object()) {
     constexpr std::size_t kMostEchoed = 4096;
-    const std::string echo = text.substr(0, kMostEchoed);
+    // As LightQ answers; but a password is not repeated.
+    const bool may_echo = text.find("password") == std::string::npos;
+    const std::string echo = may_echo ? text.substr(0, kMostEchoed) : std::string{};
     wipe(text);
     return reply(error(echo, "invalid_cmd"));
   }

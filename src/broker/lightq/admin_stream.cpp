@@ -98,8 +98,12 @@ class AdminStream final : public ZmtpStream {
       for (const int shift : {24, 16, 8, 0}) out().push_back(static_cast<char>(length >> shift));
       out().append(reply);
     }
+    has_replied_ = true;
     flush();
-    resume();
+  }
+  // The next command is taken when the client has read the reply to this one.
+  void on_sent() override {
+    if (std::exchange(has_replied_, false)) resume();
   }
 
   void on_closed(const std::string& why) override {
@@ -115,6 +119,7 @@ class AdminStream final : public ZmtpStream {
   Framing framing_ = Framing::unknown;
   std::string request_;
   bool has_request_ = false;
+  bool has_replied_ = false;  // The reply may still be in out().
 };
 
 }  // namespace

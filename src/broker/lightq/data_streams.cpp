@@ -25,6 +25,7 @@ class DataStream : public ZmtpStream {
     is_counted_ = true;
     if (auto begun = begin_to_serve(); !begun) fail(begun.problem().sentence);
   }
+  void on_finishing() final { leave(); }
   void on_closed(const std::string& why) final {
     topic_.connections.erase(this);
     if (is_counted_) --count_;
@@ -95,7 +96,7 @@ class Producer final : public DataStream {
         const std::string message = *std::exchange(kept_, {});
         if (!on_message(Bytes{message}, false)) return;
       }
-      resume();
+      if (on_idle()) resume();
     });
   }
 
@@ -173,7 +174,7 @@ class ListenerStream final : public DataStream, public Listener {
   }
 
   void take(const std::shared_ptr<const Chunk>& chunk) override {
-    if (waiting_bytes_ + chunk->bytes.size() > kMostWaiting) {
+    if (waiting_bytes_ != 0 && waiting_bytes_ + chunk->bytes.size() > kMostWaiting) {
       lost_ += chunk->records;
       return;
     }

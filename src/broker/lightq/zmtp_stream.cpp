@@ -32,7 +32,10 @@ std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
         continue;
       case Kind::credentials: check_credentials(); return kPause;
       case Kind::waiting: return kPause;
-      case Kind::failed: finish(session_.error()); return kPause;
+      case Kind::failed:
+        (void)on_idle();  // What came before counts.
+        finish(session_.error());
+        return kPause;
     }
   }
 }
