@@ -201,7 +201,7 @@ def test_log_measures_durable_topics_beside_their_floors(leat, tmp_path):
 
 
 @pytest.mark.parametrize("level,scenarios", [
-    ("fsync", ["log"] * 8 + ["sqlite"]), ("interval:20ms", ["log"] * 8 + ["publish", "sqlite"])])
+    ("fsync", ["log"] * 10 + ["sqlite"]), ("interval:20ms", ["log"] * 8 + ["publish", "sqlite"])])
 def test_log_measures_every_durability_and_sqlite(leat, level, scenarios):
     report = run_json(leat, "log", "--durable", level, "--data-dir", "/var/tmp", "--records", "2000",
                       "--runs", "1", "--peers")
