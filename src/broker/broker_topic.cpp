@@ -104,7 +104,7 @@ Outcome<Intake*> BrokerTopic::intake() {
 Outcome<Dealer*> BrokerTopic::dealer() {
   return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
     if (auto expected = expect_puller(); !expected) return expected.problem();
-    return Dealer::open(loop_, *log_, From::end, on_failure());
+    return Dealer::open(loop_, *pullers_, on_failure());
   });
 }
 

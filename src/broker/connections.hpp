@@ -26,7 +26,6 @@ class Connections {
   // Lets a connection begin, or closes it if there are too many.
   void start(std::shared_ptr<Stream> stream);
   void close_all(const std::string& why);
-  std::size_t size() const noexcept { return streams_.size(); }
 
  private:
   void remove(Stream* stream);

@@ -11,19 +11,14 @@ constexpr std::size_t kMostBytes = 64 * 1024;
 
 }  // namespace
 
-Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Topic& topic,
-                                              const From& from,
+Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Group& group,
                                               std::function<void(Error)> on_failure) {
-  const auto problem = [&](Error error) {
-    return Problem{error.code,
-                   "cannot share the messages of " + topic.name() + ": " + describe(error)};
+  const auto problem = [](Error error) {
+    return Problem{error.code, "cannot be a member of the pullers' group: " + describe(error)};
   };
-  auto group = topic.group(kLightqGroup, lightq_group(from));
-  if (!group) return problem(group.error());
-  auto member = group->join({.name = "leat-serve", .spin = {}, .patience = {}});
+  auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
-  std::unique_ptr<Dealer> dealer{
-      new Dealer{std::move(*group), std::move(*member), std::move(on_failure)}};
+  std::unique_ptr<Dealer> dealer{new Dealer{std::move(*member), std::move(on_failure)}};
   auto fd = dealer->member_.wait_fd();
   if (!fd) return problem(fd.error());
   dealer->watch_.emplace(loop, *fd, [raw = dealer.get()] { raw->deal(); });

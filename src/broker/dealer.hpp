@@ -1,6 +1,6 @@
 // Shares the records of a topic among the pullers of a broker: each record goes to one of them.
 //
-//     auto dealer = Dealer::open(loop, topic, From::beginning, on_failure);
+//     auto dealer = Dealer::open(loop, group, on_failure);
 //     (*dealer)->add(puller);              // from now on it gets its share
 //     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged
 //     (*dealer)->remove(puller);           // what it did not send goes to others
@@ -49,30 +49,23 @@ class Puller {
 
 class Dealer {
  public:
-  static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Topic& topic,
-                                               const From& from,
+  // `group` is that of lightq_group().
+  static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Group& group,
                                                std::function<void(Error)> on_failure);
 
   void add(Puller& puller);
   void on_sent(Puller& puller);
   void remove(Puller& puller);
 
-  std::size_t pullers() const noexcept { return pullers_.size(); }
-  // Offset of the next record that nobody was given.
-  std::uint64_t position() const { return group_.position(); }
-  // Records that were given to a puller and not taken by the kernel.
-  std::size_t in_flight() const noexcept { return member_.in_flight(); }
-
  private:
-  Dealer(Group group, Member member, std::function<void(Error)> on_failure)
-      : group_{std::move(group)}, member_{std::move(member)}, on_failure_{std::move(on_failure)} {}
+  Dealer(Member member, std::function<void(Error)> on_failure)
+      : member_{std::move(member)}, on_failure_{std::move(on_failure)} {}
   void deal();
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
   bool receive();
   void acknowledge(Puller& puller, std::size_t count);
 
-  Group group_;
   Member member_;
   std::function<void(Error)> on_failure_;
   std::optional<Watch> watch_;

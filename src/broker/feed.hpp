@@ -41,7 +41,6 @@ class Feed {
 
   void add(Listener& listener);
   void remove(Listener& listener);
-  std::size_t listeners() const noexcept { return listeners_.size(); }
 
  private:
   Feed(Subscriber subscriber, Encode encode, std::function<void(Error)> on_failure)

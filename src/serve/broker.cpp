@@ -7,23 +7,14 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 
 #include "broker/admin_password.hpp"
 #include "broker/lightq/admin_stream.hpp"
+#include "leat/store/data_directory.hpp"
 
 namespace leat::broker {
 namespace {
-
-// As the library chooses it for durable topics.
-std::string default_data_directory() {
-  if (const char* const own = std::getenv("LEAT_DATA_DIR"); own != nullptr && *own != 0) return own;
-  if (const char* const xdg = std::getenv("XDG_DATA_HOME"); xdg != nullptr && *xdg != 0)
-    return std::string{xdg} + "/leat";
-  const char* const home = std::getenv("HOME");
-  return std::string{home != nullptr ? home : "."} + "/.local/share/leat";
-}
 
 // Each connection is a descriptor.
 void raise_descriptor_limit() {
@@ -87,7 +78,7 @@ Broker::~Broker() {
 Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show) {
   raise_descriptor_limit();
   Config chosen = config;
-  if (chosen.data_dir.empty()) chosen.data_dir = default_data_directory();
+  chosen.data_dir = detail::data_directory_path(chosen.data_dir);
   if (chosen.state_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(chosen.data_dir, error);

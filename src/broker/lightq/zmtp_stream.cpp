@@ -78,7 +78,6 @@ bool ZmtpStream::let_in() {
     return false;
   }
   stop_clock();
-  is_ready_ = true;
   on_ready();
   return true;
 }

@@ -51,7 +51,6 @@ class ZmtpStream : public Stream {
   virtual bool on_idle() { return true; }
 
   zmtp::Session& session() noexcept { return session_; }
-  bool is_ready() const noexcept { return is_ready_; }
 
  private:
   void check_credentials();
@@ -62,7 +61,6 @@ class ZmtpStream : public Stream {
   Gate gate_;
   bool has_started_ = false;
   bool has_password_ = false;
-  bool is_ready_ = false;
 };
 
 }  // namespace leat::broker::lightq
