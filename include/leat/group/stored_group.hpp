@@ -3,9 +3,7 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "leat/group/key_slots.hpp"
@@ -45,20 +43,14 @@ class StoredGroups {
   //   not_found
   //   corrupt     none of those that can be read; it may be one that cannot (leat fsck)
   Result<SavedGroup> find(const std::string& name) {
-    // A keeper may be replacing a file at this moment: one counts as damaged only if it stays so.
-    constexpr int kLooks = 50;
-    for (int look = 1;; ++look) {
-      auto groups = load();
-      if (!groups) return groups.error();
-      bool is_damaged = false;
-      for (StoredGroup& one : *groups) {
-        if (!one.saved) is_damaged = true;
-        if (one.saved && one.saved->name == name) return std::move(*one.saved);
-      }
-      if (!is_damaged) return Errc::not_found;
-      if (look == kLooks) return Errc::corrupt;
-      std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    auto groups = load();
+    if (!groups) return groups.error();
+    bool is_damaged = false;
+    for (StoredGroup& one : *groups) {
+      if (!one.saved) is_damaged = true;
+      if (one.saved && one.saved->name == name) return std::move(*one.saved);
     }
+    return is_damaged ? Errc::corrupt : Errc::not_found;
   }
 
   // Errors as store_new_group(); too_many if there are as many as a topic may have.

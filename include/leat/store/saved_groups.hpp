@@ -158,24 +158,23 @@ inline Result<void> read_newest(Disk& disk, int directory, std::uint32_t partiti
 
 }  // namespace saved_groups
 
-// All groups in a topic's data directory, damaged ones included. What a keeper left of a group that was
-// deleted is not one; its files are in `left_over`, if given.
-inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
+namespace saved_groups {
+
+inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
                                                     std::uint32_t partitions,
-                                                    std::vector<std::string>* left_over = nullptr) {
-  auto names = names_in(directory);
-  if (!names) return names.error();
-  std::map<std::uint64_t, saved_groups::Files> all;
-  for (std::string& name : *names) {
+                                                    const std::vector<std::string>& names,
+                                                    std::vector<std::string>* left_over) {
+  std::map<std::uint64_t, Files> all;
+  for (const std::string& name : names) {
     if (left_over != nullptr && name.starts_with(kNewGroupPrefix)) left_over->push_back(name);
     const auto parsed = SavedGroupFile::parse(name);
     if (!parsed) continue;
-    saved_groups::Files& files = all[parsed->id];
+    Files& files = all[parsed->id];
     if (parsed->office == 0)
       files.exists = true;
     else
       ++files.offices[parsed->office];
-    files.names.push_back(std::move(name));
+    files.names.push_back(name);
   }
   std::vector<StoredGroup> groups;
   for (auto& [id, files] : all) {
@@ -186,12 +185,36 @@ inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
     }
     StoredGroup group;
     group.id = id;
-    auto read = saved_groups::read_newest(disk, directory, partitions, files, group);
+    auto read = read_newest(disk, directory, partitions, files, group);
     if (!read) return read.error();
     group.files = std::move(files.names);
     groups.push_back(std::move(group));
   }
   return groups;
+}
+
+}  // namespace saved_groups
+
+// All groups in a topic's data directory, damaged ones included. What a keeper left of a group that was
+// deleted is not one; its files are in `left_over`, if given.
+inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
+                                                    std::uint32_t partitions,
+                                                    std::vector<std::string>* left_over = nullptr) {
+  constexpr int kMostChanges = 100;
+  auto names = names_in(directory);
+  for (int changes = 0;; ++changes) {
+    if (!names) return names.error();
+    if (left_over != nullptr) left_over->clear();
+    auto groups = saved_groups::read_listed(disk, directory, partitions, *names, left_over);
+    if (!groups || changes == kMostChanges) return groups;
+    const bool is_damaged =
+        std::ranges::any_of(*groups, [](const StoredGroup& one) { return !one.damaged.empty(); });
+    if (!is_damaged) return groups;
+    // A keeper may have deleted an earlier one's files between the listing and the reading.
+    auto now = names_in(directory);
+    if (now && std::ranges::is_permutation(*now, *names)) return groups;
+    names = std::move(now);
+  }
 }
 
 // Makes the file of a new group. It is whole and on the medium when it has its name.

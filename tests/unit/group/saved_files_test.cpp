@@ -3,6 +3,10 @@
 // be delivered twice.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <utility>
+
 #include "saved_testing.hpp"
 #include "support/failing_disk.hpp"
 #include "support/recorded_disk.hpp"
@@ -31,6 +35,20 @@ std::optional<StoredGroup> find(int directory, const detail::Manifest& manifest,
     if (one.id == id) return std::move(one);
   return {};
 }
+
+// Between the listing and the first reading somebody else does something.
+class MeanwhileDisk : public detail::Disk {
+ public:
+  explicit MeanwhileDisk(std::function<void()> meanwhile) : meanwhile_{std::move(meanwhile)} {}
+  Result<detail::Fd> open(int directory, const char* name, int flags,
+                          ::mode_t mode) noexcept override {
+    if (meanwhile_) std::exchange(meanwhile_, nullptr)();
+    return Disk::open(directory, name, flags, mode);
+  }
+
+ private:
+  std::function<void()> meanwhile_;
+};
 
 // Two groups, saved by an office that has followed another one, at positions that differ each time.
 class SavedFiles : public ::testing::Test {
@@ -364,6 +382,28 @@ TEST_F(SavedFiles, RepairThatFailsLosesNothing) {
     ASSERT_TRUE(after && after->saved) << call;
     EXPECT_EQ(to_text(*after->saved), before) << call;
     if (!disk.has_failed()) break;
+  }
+}
+
+// The files of the keeper before are gone when they are read. That is no damage.
+TEST_F(SavedFiles, AreReadAnewIfAKeeperDeletesEarlierOnesMeanwhile) {
+  auto third = topic_.saver(3);
+  MeanwhileDisk disk{[&] {
+    must(third->save());
+    must(third->save());
+  }};
+  auto groups =
+      must(detail::load_groups(disk, topic_.directory(), topic_.manifest().topic.partition_count));
+  ASSERT_EQ(groups.size(), 2U);
+  for (const StoredGroup& one : groups) {
+    ASSERT_TRUE(one.saved);
+    EXPECT_TRUE(one.damaged.empty()) << one.damaged.front();
+    EXPECT_NE(
+        std::ranges::find_if(one.files,
+                             [&](const std::string& name) {
+                               return name.ends_with(detail::saved_group_name(one.id, 3) + "-0");
+                             }),
+        one.files.end());
   }
 }
 
