@@ -52,8 +52,8 @@ Outcome<void> BrokerTopic::attach() {
 }
 
 Outcome<void> BrokerTopic::expect_puller() {
-  was_pulled_ = true;
   if (auto attached = attach(); !attached) return attached;
+  was_pulled_ = true;
   if (pullers_) return {};
   auto group = log_->group(kLightqGroup, lightq_group(From::end));
   if (!group) return problem_of("cannot make the group of the pullers of", name(), group.error());

@@ -203,6 +203,22 @@ TEST_F(BrokerTest, PullersShareAndSubscribersGetEverything) {
   EXPECT_EQ(stats("news")["messages_received"], 2 * kMessages);
 }
 
+// It joins, but connects only later.
+TEST_F(BrokerTest, ASubscriberTakesNothingFromAPullerThatJoinedBefore) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  const Json pulling = join("news", "pull");
+  EXPECT_EQ(join("news", "sub")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  ASSERT_TRUE(producer.send("kept"));
+  await("news", "queue_size", 1);
+  Client puller{ZMQ_PULL};
+  puller.log_in("user", "secret");
+  puller.connect(pulling["bind_uri"]);
+  EXPECT_EQ(puller.receive(), "kept");
+}
+
 TEST_F(BrokerTest, LocalProcessesTakePartInTheSameTopic) {
   start();
   ASSERT_EQ(create("shared")["status"], "ok");
