@@ -138,7 +138,7 @@ TEST(WaitHelper, ForkedChildStartsItsOwn) {
   for (const int fd : watched.fds) EXPECT_TRUE(becomes_readable(fd));
 }
 
-#if !LEAT_TEST_SANITIZED  // If another thread is in its allocator during fork(), the child waits for ever.
+#if !LEAT_TEST_SANITIZED  // ASan's allocator stays locked in a child if another thread held its lock.
 TEST(WaitHelper, MayForkWhileOthersComeAndGo) {
   const TestTopic topic;
   std::jthread others{[&](const std::stop_token& stop) {
