@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -47,6 +48,7 @@ struct Blow {
   std::string step;
   int nth = 1;
   int signal = SIGKILL;
+  std::mutex* turn = nullptr;  // If not null, the thread has it when the signal comes.
 };
 
 // Sets this process up for the blow. Only for children.
@@ -56,7 +58,10 @@ inline void arm(const Blow& blow) {
   armed = blow;
   passed = 0;
   detail::crash_point_hook = [](const char* name) {
-    if (armed.step == name && ++passed == armed.nth) ::raise(armed.signal);
+    if (armed.step != name || ++passed != armed.nth) return;
+    std::unique_lock<std::mutex> turn;
+    if (armed.turn != nullptr) turn = std::unique_lock{*armed.turn};
+    ::raise(armed.signal);
   };
 }
 
