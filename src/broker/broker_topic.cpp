@@ -39,21 +39,34 @@ Outcome<void> BrokerTopic::attach() {
   if (is_new) opened = Topic::create(name(), options());
   if (!opened) return problem_of("cannot open the topic", name(), opened.error());
   log_ = std::move(*opened);
-  auto group = is_new ? log_->group(kLightqGroup, lightq_group(From::beginning))
-                      : log_->find_group(kLightqGroup);
-  if (group) {
-    pullers_ = std::move(*group);
-    was_pulled_ = !is_new;
-  } else if (group.error() != Errc::not_found) {
-    log_.reset();
-    return problem_of("cannot open the group of the pullers of", name(), group.error());
+  auto group = open_group(is_new);
+  if (!group) log_.reset();
+  return group;
+}
+
+Outcome<void> BrokerTopic::open_group(bool is_new_log) {
+  auto group = log_->find_group(kLightqGroup);
+  if (!group && group.error() == Errc::not_found) {
+    if (stored_.pullers == Pullers::absent) return {};
+    // A log that is not new lacks its group if the broker died before it made one, or if somebody deleted it.
+    const bool is_awaited = is_new_log || stored_.pullers == Pullers::awaited;
+    group = log_->group(kLightqGroup, lightq_group(is_awaited ? From::beginning : From::end));
   }
+  if (!group) return problem_of("cannot open the group of the pullers of", name(), group.error());
+  pullers_ = std::move(*group);
+  return {};
+}
+
+Outcome<void> BrokerTopic::remember(Pullers pullers) {
+  if (stored_.pullers == pullers) return {};
+  if (auto set = store_.set_pullers(stored_.id, pullers); !set) return set;
+  stored_.pullers = pullers;
   return {};
 }
 
 Outcome<void> BrokerTopic::expect_puller() {
   if (auto attached = attach(); !attached) return attached;
-  was_pulled_ = true;
+  if (auto remembered = remember(Pullers::known); !remembered) return remembered;
   if (pullers_) return {};
   auto group = log_->group(kLightqGroup, lightq_group(From::end));
   if (!group) return problem_of("cannot make the group of the pullers of", name(), group.error());
@@ -64,12 +77,13 @@ Outcome<void> BrokerTopic::expect_puller() {
 Outcome<void> BrokerTopic::expect_listener() {
   if (auto attached = attach(); !attached) return attached;
   // Not a group of which somebody has had records.
-  if (was_pulled_ || is_durable() || !pullers_ || pullers_->position() != 0) return {};
-  auto deleted = log_->delete_group(kLightqGroup);
-  if (!deleted && deleted.error() == Errc::busy) {  // A local process is a member of it.
-    was_pulled_ = true;
+  if (stored_.pullers == Pullers::known || is_durable() || !pullers_ || pullers_->position() != 0)
     return {};
-  }
+  // Before it is deleted: should the broker die in between, the next listener deletes it.
+  if (auto remembered = remember(Pullers::absent); !remembered) return remembered;
+  auto deleted = log_->delete_group(kLightqGroup);
+  if (!deleted && deleted.error() == Errc::busy)  // A local process is a member of it.
+    return remember(Pullers::known);
   if (!deleted && deleted.error() != Errc::not_found)
     return problem_of("cannot delete the group of the pullers of", name(), deleted.error());
   pullers_.reset();

@@ -1,11 +1,10 @@
 // One topic of a broker: what is stored of it, its log while clients use it, and who they are.
 //
-//     BrokerTopic topic{loop, places, stored};
+//     BrokerTopic topic{loop, places, store, stored};
 //     if (auto ready = topic.attach(); !ready) return ready.problem();
 //     topic.intake()->add(message);
 //
-// The log is made when it is first needed, again if a reboot took it, and closed when nobody uses it. Belongs to the
-// thread of its event loop.
+// The log is made when it is first needed, and again if a reboot took it. Belongs to the thread of its event loop.
 #pragma once
 
 #include <boost/asio/ip/address.hpp>
@@ -18,8 +17,8 @@
 #include "broker/dealer.hpp"
 #include "broker/feed.hpp"
 #include "broker/intake.hpp"
-#include "broker/stored_topic.hpp"
 #include "broker/stream.hpp"
+#include "broker/topic_store.hpp"
 
 namespace leat::broker {
 
@@ -36,8 +35,9 @@ struct TopicCounts {
 
 class BrokerTopic {
  public:
-  BrokerTopic(boost::asio::io_context& loop, const Places& places, StoredTopic stored)
-      : loop_{loop}, places_{places}, stored_{std::move(stored)} {}
+  BrokerTopic(boost::asio::io_context& loop, const Places& places, TopicStore& store,
+              StoredTopic stored)
+      : loop_{loop}, places_{places}, store_{store}, stored_{std::move(stored)} {}
   BrokerTopic(const BrokerTopic&) = delete;
   BrokerTopic& operator=(const BrokerTopic&) = delete;
 
@@ -45,10 +45,10 @@ class BrokerTopic {
   void set_ports(const TopicPorts& ports) { stored_.ports = ports; }
   const std::string& name() const noexcept { return stored_.name; }
 
-  // Opens the log, or makes it, with the group of the pullers at its beginning.
+  // Opens the log, or makes it, with the group of the pullers.
   Outcome<void> attach();
   // A consumer will come. As long as only listeners came to a transient topic, it has no group of pullers, because nobody
-  // is to wait for them.
+  // is to wait for them. Stored, so that it is the same after a restart.
   Outcome<void> expect_puller();
   Outcome<void> expect_listener();
 
@@ -58,6 +58,8 @@ class BrokerTopic {
   Outcome<Feed*> feed(const Feed::Encode& encode);
 
   TopicCounts counts();
+  // Messages that clients sent, and for which there was no room so far.
+  std::size_t unpublished() const { return intake_ ? intake_->waiting() : 0; }
 
   // Of connections, for stats.
   std::uint64_t publishers = 0;
@@ -74,15 +76,17 @@ class BrokerTopic {
   bool is_durable() const noexcept {
     return stored_.type == TopicType::file || stored_.type == TopicType::queue_file;
   }
+  Outcome<void> open_group(bool is_new_log);
+  Outcome<void> remember(Pullers pullers);
   std::function<void(Error)> on_failure();
   void close_log(const std::string& why);
 
   boost::asio::io_context& loop_;
   const Places& places_;
+  TopicStore& store_;
   StoredTopic stored_;
   std::optional<Topic> log_;
   std::optional<Group> pullers_;  // The group, if there is one.
-  bool was_pulled_ = false;       // A puller came, now or before a restart.
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Dealer> dealer_;
   std::unique_ptr<Feed> feed_;

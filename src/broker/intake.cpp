@@ -23,10 +23,15 @@ Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, con
 
 Intake::Added Intake::add(Bytes message) {
   if (has_failed_) return Added::failed;
-  if (is_full_) return Added::full;
-  auto added = batch_.add(message);
-  if (added) return Added::yes;
-  if (batch_.count() == 0) return Added::too_large;
+  if (message.size() > largest()) return Added::too_large;
+  const Added added = is_full_ ? Added::full : add_to_batch(message);
+  if (added == Added::full) kept_.emplace_back(message.text());
+  return added;
+}
+
+// `full`: not added.
+Intake::Added Intake::add_to_batch(Bytes message) {
+  if (batch_.add(message)) return Added::yes;
   if (const Added published = publish(); published != Added::yes) return published;
   return batch_.add(message) ? Added::yes : Added::too_large;
 }
@@ -51,7 +56,11 @@ Intake::Added Intake::publish() {
 
 void Intake::on_room() {
   is_full_ = false;
-  if (publish() == Added::full) return;
+  for (; !kept_.empty(); kept_.pop_front()) {
+    // None is too large: add() has looked at that.
+    if (add_to_batch(Bytes{kept_.front()}) != Added::yes) return;
+  }
+  if (publish() != Added::yes) return;
   for (const auto& call : std::exchange(waiting_, {})) call();
 }
 

@@ -1,15 +1,16 @@
 // What a broker's clients send to a topic: collected into batches, so that one claim is for hundreds of messages.
 //
-//     for (…) if (intake.add(message) == Intake::Added::full) break;     // not added
+//     for (…) if (intake.add(message) == Intake::Added::full) break;
 //     if (intake.publish() == Intake::Added::full) intake.call_when_room([…] { connection.resume(); });
 //
-// Never waits: while the topic is full, what was added stays in the batch, and no more is. Belongs to the thread of its event
-// loop.
+// Never waits: while the topic is full, what was added is kept. Belongs to the thread of its event loop.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,7 @@ namespace leat::broker {
 
 class Intake {
  public:
+  // `full`: it is kept as well, but whoever sent it should send no more for now.
   enum class Added { yes, full, too_large, failed };
 
   // `on_failure` is called once, when nothing can be published any more.
@@ -34,12 +36,15 @@ class Intake {
   void call_when_room(std::function<void()> call) { waiting_.push_back(std::move(call)); }
 
   std::size_t largest() const noexcept { return publisher_.max_record_size(); }
+  // Messages that were added and are not visible.
+  std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
 
  private:
   Intake(Publisher publisher, std::function<void(Error)> on_failure)
       : publisher_{std::move(publisher)},
         batch_{std::move(*publisher_.batch())},
         on_failure_{std::move(on_failure)} {}
+  Added add_to_batch(Bytes message);
   void on_room();
   Added fail(Error error);
 
@@ -47,6 +52,7 @@ class Intake {
   Batch batch_;
   std::function<void(Error)> on_failure_;
   std::optional<Watch> room_;
+  std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::vector<std::function<void()>> waiting_;
   bool is_full_ = false;
   bool has_failed_ = false;

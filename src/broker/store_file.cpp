@@ -27,7 +27,7 @@ constexpr const char* kVersion1[] = {
     " type TEXT NOT NULL, user TEXT NOT NULL, verifier TEXT NOT NULL,"
     " verifier_version INTEGER NOT NULL, data_auth TEXT NOT NULL, pull_port INTEGER NOT NULL,"
     " push_port INTEGER NOT NULL, pub_port INTEGER NOT NULL, raw_port INTEGER NOT NULL,"
-    " created_at_s INTEGER NOT NULL) STRICT",
+    " created_at_s INTEGER NOT NULL, pullers TEXT NOT NULL) STRICT",
     "CREATE TABLE rights (topic_id INTEGER NOT NULL, user TEXT NOT NULL,"
     " may_read INTEGER NOT NULL, may_write INTEGER NOT NULL, verifier TEXT NOT NULL,"
     " verifier_version INTEGER NOT NULL, PRIMARY KEY (topic_id, user)) STRICT, WITHOUT ROWID",

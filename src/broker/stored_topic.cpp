@@ -12,9 +12,10 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTypes{"queue", "file", "direct", "queue_file"};
 constexpr std::array<std::string_view, 4> kAuths{"", "password", "joined", "open"};
+constexpr std::array<std::string_view, 3> kPullers{"awaited", "known", "absent"};
 
-template <class Value>
-std::optional<Value> value_of(const std::array<std::string_view, 4>& names, std::string_view name) {
+template <class Value, std::size_t N>
+std::optional<Value> value_of(const std::array<std::string_view, N>& names, std::string_view name) {
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) return std::nullopt;
   return static_cast<Value>(found - names.begin());
@@ -24,11 +25,17 @@ std::optional<Value> value_of(const std::array<std::string_view, 4>& names, std:
 
 std::string_view name_of(TopicType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
 std::string_view name_of(DataAuth auth) noexcept { return kAuths[static_cast<std::size_t>(auth)]; }
+std::string_view name_of(Pullers pullers) noexcept {
+  return kPullers[static_cast<std::size_t>(pullers)];
+}
 std::optional<TopicType> topic_type(std::string_view name) noexcept {
   return value_of<TopicType>(kTypes, name);
 }
 std::optional<DataAuth> data_auth(std::string_view name) noexcept {
   return value_of<DataAuth>(kAuths, name);
+}
+std::optional<Pullers> pullers(std::string_view name) noexcept {
+  return value_of<Pullers>(kPullers, name);
 }
 
 std::optional<Problem> problem_of_topic_name(std::string_view name) {

@@ -26,6 +26,10 @@ enum class TopicType { queue, file, direct, queue_file };
 // address joined; everybody. `unset`: as the broker is configured.
 enum class DataAuth { unset, password, joined, open };
 
+// Whether messages wait for pullers: for the first one, who has not come yet; for those who came; or not, because only
+// subscribers came.
+enum class Pullers { awaited, known, absent };
+
 // 0: none yet. They stay until the topic is deleted.
 struct TopicPorts {
   std::uint16_t pull = 0;  // Pullers get from it.
@@ -50,6 +54,7 @@ struct StoredTopic : NewTopic {
   // Another one after each change of the password; never the same again.
   std::int64_t verifier_version = 0;
   TopicPorts ports;
+  Pullers pullers = Pullers::awaited;
 };
 
 // What somebody other than the topic's user may do, with a password of their own.
@@ -66,6 +71,8 @@ std::optional<TopicType> topic_type(std::string_view name) noexcept;
 // `unset` is the empty word.
 std::string_view name_of(DataAuth auth) noexcept;
 std::optional<DataAuth> data_auth(std::string_view name) noexcept;
+std::string_view name_of(Pullers pullers) noexcept;
+std::optional<Pullers> pullers(std::string_view name) noexcept;
 
 // What is wrong with a name, if anything: `invalid_argument`, with a sentence.
 std::optional<Problem> problem_of_topic_name(std::string_view name);

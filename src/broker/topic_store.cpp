@@ -12,10 +12,10 @@ namespace {
 
 constexpr const char* kSelectTopics =
     "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
-    " pub_port, raw_port, created_at_s FROM topics ORDER BY id";
+    " pub_port, raw_port, created_at_s, pullers FROM topics ORDER BY id";
 constexpr const char* kSelectTopic =
     "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
-    " pub_port, raw_port, created_at_s FROM topics WHERE name = ?";
+    " pub_port, raw_port, created_at_s, pullers FROM topics WHERE name = ?";
 constexpr const char* kSelectRights =
     "SELECT user, may_read, may_write, verifier, verifier_version FROM rights WHERE topic_id = ?"
     " ORDER BY user";
@@ -60,15 +60,18 @@ std::uint16_t port_in(const Database& database, std::int64_t number) {
 StoredTopic topic_in(const Database& database, const Statement& row) {
   const auto type = topic_type(row.text(2));
   const auto auth = data_auth(row.text(6));
+  const auto known_pullers = pullers(row.text(12));
   StoredTopic topic;
   topic.id = row.number(0);
   topic.name = row.text(1);
   topic.user = row.text(3);
-  if (problem_of_topic_name(topic.name) || problem_of_user(topic.user) || !type || !auth)
+  if (problem_of_topic_name(topic.name) || problem_of_user(topic.user) || !type || !auth ||
+      !known_pullers)
     database.fail_as_damaged(
-        fmt::format("topic {} has a wrong name, user, type or data_auth", topic.id));
+        fmt::format("topic {} has a wrong name, user, type, data_auth or pullers", topic.id));
   topic.type = *type;
   topic.data_auth = *auth;
+  topic.pullers = *known_pullers;
   topic.verifier = verifier_in(database, row.text(4));
   topic.verifier_version = row.number(5);
   topic.ports = {.pull = port_in(database, row.number(7)),
@@ -197,11 +200,11 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
     static_cast<NewTopic&>(stored) = topic;
     stored.verifier_version = next_verifier_version(database);
     database.run(
-        "INSERT INTO topics VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?)"
+        "INSERT INTO topics VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?)"
         " ON CONFLICT (name) DO NOTHING",
         std::string_view{topic.name}, name_of(topic.type), std::string_view{topic.user},
         std::string_view{text_of(topic.verifier)}, stored.verifier_version,
-        name_of(topic.data_auth), topic.created_at_s);
+        name_of(topic.data_auth), topic.created_at_s, name_of(stored.pullers));
     if (database.number("SELECT changes()") == 0)
       throw Problem{Errc::exists, "there is a topic of that name already"};
     stored.id = database.number("SELECT last_insert_rowid()");
@@ -237,6 +240,15 @@ Outcome<void> TopicStore::set_data_auth(std::int64_t topic_id, DataAuth auth) {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     change_one(database, "UPDATE topics SET data_auth = ? WHERE id = ?", name_of(auth), topic_id);
+    transaction.commit();
+  });
+}
+
+Outcome<void> TopicStore::set_pullers(std::int64_t topic_id, Pullers pullers) {
+  return guarded([&] {
+    Database& database = parts_->file.database();
+    Transaction transaction{database};
+    change_one(database, "UPDATE topics SET pullers = ? WHERE id = ?", name_of(pullers), topic_id);
     transaction.commit();
   });
 }

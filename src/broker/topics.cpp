@@ -28,7 +28,7 @@ BrokerTopic& Topics::insert(StoredTopic stored) {
     if (port != 0) ports_.take(port);
   }
   const std::string name = stored.name;
-  auto topic = std::make_unique<BrokerTopic>(loop_, places_, std::move(stored));
+  auto topic = std::make_unique<BrokerTopic>(loop_, places_, store_, std::move(stored));
   return *(topics_[name] = std::move(topic));
 }
 

@@ -6,6 +6,7 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <filesystem>
 
@@ -15,6 +16,8 @@
 
 namespace leat::broker {
 namespace {
+
+constexpr std::chrono::seconds kDrainTime{2};
 
 // Each connection is a descriptor.
 void raise_descriptor_limit() {
@@ -46,6 +49,7 @@ struct Broker::Parts {
   lightq::Admin admin;
   std::unique_ptr<Acceptor> admin_port;
   boost::asio::signal_set signals{loop};
+  boost::asio::steady_timer clock{loop};
   std::function<void()> on_hangup;
 
   void wait_for_signal() {
@@ -64,6 +68,18 @@ struct Broker::Parts {
     admin_port.reset();
     ports.close();
     connections.close_all("the broker stops");
+    drain(std::chrono::steady_clock::now() + kDrainTime);
+  }
+  // What clients sent to a full topic may still find room.
+  void drain(std::chrono::steady_clock::time_point end) {
+    std::size_t waiting = 0;
+    topics.for_each([&](const BrokerTopic& topic) { waiting += topic.unpublished(); });
+    const bool is_late = std::chrono::steady_clock::now() >= end;
+    if (waiting != 0 && !is_late) {
+      clock.expires_after(std::chrono::milliseconds{10});
+      return clock.async_wait([this, end](const auto&) { drain(end); });
+    }
+    if (waiting != 0) spdlog::warn("{} messages are lost: their topics are full", waiting);
     loop.stop();
   }
 };

@@ -6,6 +6,8 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -127,6 +129,15 @@ class BrokerTest : public ::testing::Test {
   }
   Json stats(const std::string& topic) {
     return ask({{"cmd", "stats"}, {"topic", topic}, {"user_id", "user"}, {"password", "secret"}});
+  }
+  bool takes_connections() const {
+    boost::asio::io_context loop;
+    boost::asio::ip::tcp::socket socket{loop};
+    boost::system::error_code error;
+    socket.connect({boost::asio::ip::address_v4::loopback(),
+                    static_cast<std::uint16_t>(config_.lightq_port)},
+                   error);
+    return !error;
   }
   void connect(Client& client, const std::string& topic, const std::string& type,
                const std::string& password = "secret") {
@@ -343,6 +354,100 @@ TEST_F(BrokerTest, AFullTopicStopsItsProducersAndLosesNothing) {
     ASSERT_TRUE(text) << i;
     EXPECT_EQ(text->size(), large.size());
   }
+}
+
+// A topic that is full after a few messages, made by a local program.
+TEST_F(BrokerTest, WhatItTookForAFullTopicIsPublishedIfThereIsRoomBeforeItStops) {
+  const std::string large(32 << 10, 'x');
+  auto topic = Topic::create(
+      "full", {.capacity_bytes = 1 << 20, .segment_bytes = 256 << 10, .directory = config_.dir});
+  ASSERT_TRUE(topic) << describe(topic.error());
+  auto publisher = topic->publisher();
+  ASSERT_TRUE(publisher);
+  start();
+  ASSERT_EQ(create("full")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  producer.set(ZMQ_SNDHWM, 0);
+  connect(producer, "full", "pub");
+  auto group = topic->find_group("lightq");
+  ASSERT_TRUE(group) << describe(group.error());
+  auto member = group->join();
+  ASSERT_TRUE(member);
+  // A slow broker may not have read more than there is room for.
+  bool has_kept_some = false;
+  for (int attempt = 0; attempt < 20 && !has_kept_some; ++attempt) {
+    if (!broker_) start();
+    for (int i = 0; i < 100; ++i) ASSERT_TRUE(producer.send(large));
+    while (publisher->publish(large, Deadline::immediate()))
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    const std::uint64_t before = topic->info().partitions[0].end;
+    broker_->stop();
+    // From now on it reads no more.
+    while (takes_connections()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    EXPECT_EQ(topic->info().partitions[0].end, before);
+    while (member->receive(std::chrono::milliseconds{500})) {
+    }
+    thread_.join();
+    broker_.reset();
+    admin_.reset();
+    has_kept_some = topic->info().partitions[0].end > before;
+  }
+  EXPECT_TRUE(has_kept_some);
+}
+
+// Made by a broker that died before it made the pullers' group, or by a local program.
+TEST_F(BrokerTest, ALogWithoutGroupKeepsItsMessagesForTheFirstPuller) {
+  auto topic = Topic::create("news", {.directory = config_.dir});
+  ASSERT_TRUE(topic) << describe(topic.error());
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  ASSERT_TRUE(producer.send("first"));
+  await("news", "queue_size", 1);
+  Client puller{ZMQ_PULL};
+  connect(puller, "news", "pull");
+  EXPECT_EQ(puller.receive(), "first");
+}
+
+TEST_F(BrokerTest, AfterARestartATopicStillWaitsForNobodyIfNobodyPulled) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  ASSERT_TRUE(producer.send("before"));
+  await("news", "queue_size", 1);
+  stop();
+  start();
+  // A producer's connection alone does not decide it.
+  await("news", "publishers_count", 1);
+  EXPECT_EQ(stats("news")["queue_size"], 1);
+  EXPECT_EQ(join("news", "sub")["status"], "ok");
+  EXPECT_EQ(stats("news")["queue_size"], 0);
+  stop();
+  start();
+  await("news", "publishers_count", 1);
+  ASSERT_TRUE(producer.send("after"));
+  await("news", "messages_received", 2);
+  EXPECT_EQ(stats("news")["queue_size"], 0);
+}
+
+TEST_F(BrokerTest, AfterARestartItStillWaitsForAPullerThatHasJoined) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  const Json pulling = join("news", "pull");
+  stop();
+  start();
+  EXPECT_EQ(join("news", "sub")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  ASSERT_TRUE(producer.send("kept"));
+  await("news", "queue_size", 1);
+  Client puller{ZMQ_PULL};
+  puller.log_in("user", "secret");
+  puller.connect(pulling["bind_uri"]);
+  EXPECT_EQ(puller.receive(), "kept");
 }
 
 TEST_F(BrokerTest, AnAddressThatGuessesIsHeldOff) {

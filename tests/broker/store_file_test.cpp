@@ -161,7 +161,7 @@ TEST(StoreFile, WrongValuesAreDamage) {
        {"UPDATE topics SET name = '../../etc'", "UPDATE topics SET type = 'stack'",
         "UPDATE topics SET verifier = 'leat1$'", "UPDATE topics SET raw_port = 65536",
         "UPDATE topics SET pull_port = -1", "UPDATE topics SET data_auth = 'none'",
-        "UPDATE topics SET user = 'a' || char(10)", "DROP TABLE topics",
+        "UPDATE topics SET pullers = 'some'", "UPDATE topics SET user = 'a' || char(10)", "DROP TABLE topics",
         "ALTER TABLE topics DROP COLUMN type"}) {
     const Place place;
     place.fill(1);

@@ -2,6 +2,7 @@
 `leat serve`, would lose or repeat messages, or could be read and written by those without the password."""
 import json
 import random
+import struct
 import threading
 
 import pytest
@@ -336,6 +337,8 @@ def test_lengths_that_nobody_needs_are_refused(serve):
     for connection in opened:
         assert connection.is_closed()
         connection.close()
+    with Bytes(broker.port, struct.pack(">I", 70_000)) as client:  # Who sends it is told why.
+        assert "the limit is 65536" in client.read_framed()["description"]
     with Bytes(broker.port) as client:
         client.send_framed(b"")  # Answered or closed; and the next one is served.
     with Bytes(broker.port) as client:

@@ -19,10 +19,6 @@ std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string error(const std::string& command, const std::string& description) {
-  return text_of({{"cmd", command}, {"status", "error"}, {"description", description}});
-}
-
 // What is wrong with a login; none if it is right.
 std::optional<std::string> refusal_of(Verdict verdict) {
   switch (verdict) {
@@ -35,6 +31,10 @@ std::optional<std::string> refusal_of(Verdict verdict) {
 }
 
 }  // namespace
+
+std::string error_reply(const std::string& command, const std::string& description) {
+  return text_of({{"cmd", command}, {"status", "error"}, {"description", description}});
+}
 
 // A field counts only if it is a string; without it, it is empty.
 struct Admin::Request {
@@ -98,7 +98,7 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
     const bool may_echo = text.find("password") == std::string::npos;
     const std::string echo = may_echo ? text.substr(0, kMostEchoed) : std::string{};
     wipe(text);
-    return reply(error(echo, "invalid_cmd"));
+    return reply(error_reply(echo, "invalid_cmd"));
   }
   wipe(text);
   const auto request = std::make_shared<Request>(json);
@@ -106,7 +106,7 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
   if (request->command == "create_topic") return create_topic(request, client, reply);
   if (request->command == "join") return join(request, client, reply);
   if (request->command == "stats") return stats(request, client, reply);
-  reply(error(request->command, "invalid_cmd"));
+  reply(error_reply(request->command, "invalid_cmd"));
 }
 
 void Admin::create_topic(const Shared& request, const Client& client, const Reply& reply) {
@@ -114,20 +114,20 @@ void Admin::create_topic(const Shared& request, const Client& client, const Repl
   if (!administrator || !*administrator) {
     spdlog::error("{}",
                   administrator ? "there is no administrator" : administrator.problem().sentence);
-    return reply(error("create_topic", "internal server error"));
+    return reply(error_reply("create_topic", "internal server error"));
   }
   const bool is_admin = request->admin_user == kAdminUser;
   logins_.check({client->address, request->admin_user, "admin",
                  is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
                 std::move(request->admin_password), [=, this](Verdict verdict) {
                   if (const auto refusal = refusal_of(verdict))
-                    return reply(error("create_topic", *refusal));
+                    return reply(error_reply("create_topic", *refusal));
                   store_topic(request, reply);
                 });
 }
 
 void Admin::store_topic(const Shared& request, const Reply& reply) {
-  const auto fail = [=](const std::string& text) { reply(error("create_topic", text)); };
+  const auto fail = [=](const std::string& text) { reply(error_reply("create_topic", text)); };
   if (topics_.find(request->topic) != nullptr) return fail("topic already exists");
   if (const auto problem = problem_of_topic_name(request->topic)) return fail(problem->sentence);
   if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
@@ -159,19 +159,19 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
                   const auto refusal = refusal_of(verdict);
                   if (!refusal) return go_on(*topic);
                   const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
-                  reply(error(request->command, is_unknown ? "topic not found" : *refusal));
+                  reply(error_reply(request->command, is_unknown ? "topic not found" : *refusal));
                 });
 }
 
 void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
   with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
     if (request->connection_type == "socket")
-      return reply(error("join", "connection_type socket is not supported yet"));
+      return reply(error_reply("join", "connection_type socket is not supported yet"));
     auto uri = bind_uri(topic, *request, *client);
     if (!uri) {
       spdlog::error("topic {}: join: {}", topic.name(), uri.problem().sentence);
-      if (uri.problem().code == Errc::no_space) return reply(error("join", uri.problem().sentence));
-      return reply(error("join", request->type == "pub"
+      if (uri.problem().code == Errc::no_space) return reply(error_reply("join", uri.problem().sentence));
+      return reply(error_reply("join", request->type == "pub"
                                      ? "Failed to initialize producer endpoint"
                                      : "Failed to initialize consumer endpoint for pull stream"));
     }

@@ -29,6 +29,9 @@ struct AdminClient {
   void close();
 };
 
+// What every refusal looks like.
+std::string error_reply(const std::string& command, const std::string& description);
+
 class Admin {
  public:
   using Reply = std::function<void(std::string)>;

@@ -48,8 +48,11 @@ class AdminStream final : public ZmtpStream {
     if (bytes.size() < kLengthBytes) return kLengthBytes;
     const auto length = static_cast<std::size_t>(zmtp::big_endian<4>(bytes.data()));
     if (length > most_bytes_) {
-      boost::asio::post(loop(), [self = shared_from_this(), length, most = most_bytes_] {
-        self->close(fmt::format("a command of {} bytes; the limit is {}", length, most));
+      boost::asio::post(loop(), [self = shared_from_this(), this, length] {
+        const std::string why =
+            fmt::format("a command of {} bytes; the limit is {}", length, most_bytes_);
+        append_framed(error_reply("", why));
+        finish(why);
       });
       return kPause;
     }
@@ -94,12 +97,15 @@ class AdminStream final : public ZmtpStream {
     if (framing_ == Framing::zmtp) {
       session().reply(Bytes{reply}, out());
     } else {
-      const auto length = static_cast<std::uint32_t>(reply.size());
-      for (const int shift : {24, 16, 8, 0}) out().push_back(static_cast<char>(length >> shift));
-      out().append(reply);
+      append_framed(reply);
     }
     has_replied_ = true;
     flush();
+  }
+  void append_framed(const std::string& reply) {
+    const auto length = static_cast<std::uint32_t>(reply.size());
+    for (const int shift : {24, 16, 8, 0}) out().push_back(static_cast<char>(length >> shift));
+    out().append(reply);
   }
   // The next command is taken when the client has read the reply to this one.
   void on_sent() override {

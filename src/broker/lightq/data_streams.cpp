@@ -4,8 +4,6 @@
 
 #include <boost/asio/post.hpp>
 #include <deque>
-#include <optional>
-#include <vector>
 
 namespace leat::broker::lightq {
 namespace {
@@ -66,10 +64,7 @@ class Producer final : public DataStream {
     if (intake_ == nullptr) return false;
     switch (intake_->add(body)) {
       case Intake::Added::yes: return true;
-      case Intake::Added::full:
-        kept_.emplace(body.text());
-        go_on_later();
-        return false;
+      case Intake::Added::full: go_on_later(); return false;
       case Intake::Added::too_large:
         fail(fmt::format("a message of {} bytes; the limit of the topic is {}", body.size(),
                          intake_->largest()));
@@ -91,17 +86,11 @@ class Producer final : public DataStream {
   void go_on_later() {
     intake_->call_when_room([weak = weak_from_this(), this] {
       const auto self = weak.lock();
-      if (!self || intake_ == nullptr) return;
-      if (kept_) {
-        const std::string message = *std::exchange(kept_, {});
-        if (!on_message(Bytes{message}, false)) return;
-      }
-      if (on_idle()) resume();
+      if (self && intake_ != nullptr && on_idle()) resume();
     });
   }
 
   Intake* intake_ = nullptr;
-  std::optional<std::string> kept_;  // Received while the topic was full.
 };
 
 class PullerStream final : public DataStream, public Puller {
