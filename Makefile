@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build serve bench-build check test demo bench bench-ipc bench-peers lint fmt fuzz soak install deb clean
+.PHONY: help build serve bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
 
 help:
 	@echo "make build    the executable, build/leat"
@@ -22,6 +22,7 @@ help:
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
+	@echo "make bench-broker what goes through leat-serve, beside ZeroMQ alone; the figures in build/broker.json"
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
@@ -65,6 +66,9 @@ bench-ipc: bench-build
 	$(SWEEP) --sweep sizes=100 --rate 10000 -c 50000
 	build/leat bench report bench/results --html bench/results/report.html --svg bench/results/pictures
 	tools/readme_tables.py
+
+bench-broker: bench-build serve
+	build/leat bench broker --json=build/broker.json
 
 bench-peers: bench-build
 	@tools/install-deps.sh peers

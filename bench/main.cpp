@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   leat::bench::add_limits(app);
   leat::bench::add_log(app);
   leat::bench::add_group(app);
+  leat::bench::add_broker(app);
   leat::bench::add_latency(app);
   leat::bench::add_ipc(app);
   leat::bench::add_crash(app);

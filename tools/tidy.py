@@ -27,12 +27,13 @@ ROOMS = {
     "bench/harness": {"bench"},
     "bench/floors": {"bench", "bench/harness"},
     "bench/leat": {"bench", "bench/harness", "src/tool"},
+    "bench/broker": {"bench", "bench/harness", "src/tool"},
     "bench/output": {"bench", "bench/harness"},
     "bench/ipc": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/output"},
     "bench/report": {"bench", "bench/ipc", "bench/output"},
     "bench/peers": {"bench", "bench/harness"},
-    "bench/commands": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/output",
-                       "bench/ipc", "bench/report", "src/tool"},
+    "bench/commands": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/broker",
+                       "bench/output", "bench/ipc", "bench/report", "src/tool"},
     "bench": {"bench/commands", "src/tool"},  # What lies in bench itself; must come last.
 }
 

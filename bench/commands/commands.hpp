@@ -12,6 +12,7 @@ namespace leat::bench {
 void add_limits(CLI::App& bench);
 void add_log(CLI::App& bench);
 void add_group(CLI::App& bench);
+void add_broker(CLI::App& bench);
 void add_latency(CLI::App& bench);
 void add_ipc(CLI::App& bench);
 void add_crash(CLI::App& bench);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cli.hpp"
+#include "tool/program.hpp"
 
 namespace leat::cli {
 namespace {
@@ -27,6 +28,8 @@ struct External {
 constexpr std::array kExternals{
     External{"bench", "Measure this machine and the log on it (leat-bench)",
              "`make bench-build` in Leat's sources builds it, `make install` installs it"},
+    External{"serve", "Serve topics to clients over TCP (leat-serve)",
+             "`make serve` in Leat's sources builds it"},
 };
 
 const External* find_external(std::string_view name) {
@@ -39,13 +42,6 @@ bool is_command_name(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
   });
-}
-
-std::string directory_of_executable() {
-  std::array<char, 4096> path{};
-  const ::ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
-  const std::string_view whole{path.data(), length < 0 ? 0 : static_cast<std::size_t>(length)};
-  return std::string{whole.substr(0, whole.rfind('/') + 1)};
 }
 
 }  // namespace
@@ -86,7 +82,7 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
     if (i != at) arguments.push_back(argv[i]);
   }
   arguments.push_back(nullptr);
-  ::execv((directory_of_executable() + executable).c_str(), arguments.data());
+  ::execv((tool::directory_of_executable() + executable).c_str(), arguments.data());
   if (errno == ENOENT) ::execvp(executable.c_str(), arguments.data());
   if (errno != ENOENT) {
     tell(fmt::format("cannot run {}: {}", executable, std::strerror(errno)));

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -88,6 +90,13 @@ int run(CLI::App& app, int argc, char** argv) {
     return complain(kExitFailed, error.what());
   }
   return finish_output();
+}
+
+std::string directory_of_executable() {
+  std::array<char, 4096> path{};
+  const ::ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+  const std::string_view whole{path.data(), length < 0 ? 0 : static_cast<std::size_t>(length)};
+  return std::string{whole.substr(0, whole.rfind('/') + 1)};
 }
 
 int finish_output() {

@@ -9,6 +9,8 @@
 //     }
 #pragma once
 
+#include <string>
+
 namespace CLI {
 class App;
 }  // namespace CLI
@@ -27,6 +29,9 @@ void add_common_options(CLI::App& app);
 // Parses the arguments, which runs the chosen command. Prints errors as one line on stderr. Returns
 // the exit code; see failure.hpp.
 int run(CLI::App& app, int argc, char** argv);
+
+// Where this executable lies, with a slash at the end; its companions lie beside it.
+std::string directory_of_executable();
 
 // At the end of a command: the exit code, which is not 0 if what it printed could not be written.
 int finish_output();

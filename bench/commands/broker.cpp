@@ -1,0 +1,315 @@
+// leat bench broker: what a message costs that goes through `leat serve`, beside ZeroMQ alone.
+//
+// In turns with the broker, the same clients with the same payloads and checks are measured with nobody between them, and
+// with a process that only copies, which stands in for LightQ.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "bench/broker/measure.hpp"
+#include "bench/leat/durable.hpp"
+#include "bench/leat/topics.hpp"
+#include "bench/output/output.hpp"
+#include "bench/statistics.hpp"
+#include "commands.hpp"
+
+namespace leat::bench {
+namespace {
+
+using broker::RouteLoad;
+
+constexpr char kDataParent[] = "/var/tmp";
+constexpr std::uint64_t kFirstMessageRate = 50;  // Everybody sleeps in between.
+constexpr std::uint64_t kUsualRate = 100'000;
+
+struct Options {
+  std::string type = "queue";
+  std::size_t size = 100;
+  std::uint64_t messages = 0;  // 0: as many as take about 0.5 s.
+  std::uint32_t producers = 1;
+  std::uint32_t consumers = 1;
+  std::uint64_t rate = 0;
+  int runs = 5;
+  std::vector<int> cpus;
+  JsonOption json;
+};
+
+// One line of a table.
+struct Case {
+  std::string type;
+  RouteLoad load;
+};
+
+std::uint64_t default_messages(const RouteLoad& load) {
+  if (load.rate != 0) return std::max<std::uint64_t>(load.rate, 100);
+  return 100'000'000 / (load.size + 100);
+}
+
+std::string title_of(const Case& one) {
+  const RouteLoad& load = one.load;
+  if (load.rate == kFirstMessageRate) return one.type + ", each the first after a pause";
+  if (load.rate != 0) return fmt::format("{}, {} a second", one.type, load.rate);
+  return fmt::format("{}, {} to {}", one.type, load.producers, load.consumers);
+}
+
+// What the project wants of the ratios in results_of(), by their names.
+Json target_of(const Case& one) {
+  const RouteLoad& load = one.load;
+  Json target = Json::object();
+  if (load.rate == kFirstMessageRate) {
+    target["p50_times_direct"] = 1.5;
+  } else if (load.rate == kUsualRate) {
+    target["p50_times_direct"] = 2;
+    target["p99_times_direct"] = 1.5;
+  } else if (load.rate != 0 || load.producers != 1 || load.consumers != 1) {
+    return target;
+  } else if (one.type == "file") {
+    target["of_queue"] = 0.6;
+  } else {
+    target["times_stand_in"] = 1.5;
+    if (load.size == 100) target["of_direct"] = 0.57;
+    if (load.size == 1024) target["of_direct"] = 1;
+  }
+  return target;
+}
+
+std::vector<Case> all_cases(std::uint64_t messages) {
+  std::vector<Case> cases;
+  for (const char* const type : {"queue", "file"}) {
+    for (const std::size_t size : {100, 1024}) cases.push_back({type, {.size = size}});
+  }
+  cases.push_back({"queue", {.producers = 2, .consumers = 4}});
+  for (const std::uint64_t rate : {kUsualRate, kFirstMessageRate})
+    cases.push_back({"queue", {.rate = rate}});
+  for (Case& one : cases) one.load.messages = messages != 0 ? messages : default_messages(one.load);
+  return cases;
+}
+
+// --- Measuring -----------------------------------------------------------------------------------
+
+Json measure(broker::Route& route, const RouteLoad& load, const std::vector<int>& cpus) {
+  if (load.rate != 0) {
+    const Latency latency = measure_route_latency(route, load, cpus);
+    return {{"p50_ns", latency.p50},
+            {"p90_ns", latency.p90},
+            {"p99_ns", latency.p99},
+            {"p999_ns", latency.p999},
+            {"max_ns", latency.max}};
+  }
+  const broker::RouteCost cost = measure_route(route, load, cpus);
+  return {{"messages_per_second", cost.clients.per_second()},
+          {"ns_per_message", cost.clients.ns},
+          {"producer_cpu_ns_per_message", cost.clients.sender_cpu_ns},
+          {"consumer_cpu_ns_per_message", cost.clients.receiver_cpu_ns},
+          {"middle_cpu_ns_per_message", cost.middle_cpu_ns}};
+}
+
+Json measure_served(const std::string& type, const RouteLoad& load, const std::vector<int>& cpus) {
+  const TemporaryTopics topics;
+  const tool::PrivateDirectory data = make_data_directory(kDataParent);
+  const broker::Places places{topics.directory(), data.path()};
+  broker::ServedTopic served{places, type};
+  return measure(served, load, cpus);
+}
+
+// Something that is measured as often as the broker, in turns with it. In the JSON: a peer.
+struct Contestant {
+  std::string name;
+  std::function<Json()> measure;
+  Json runs = Json::array();
+};
+
+std::vector<Contestant> contestants_of(const Case& one, const std::vector<int>& cpus) {
+  const RouteLoad load = one.load;
+  std::vector<Contestant> all;
+  all.push_back({"broker", [=] { return measure_served(one.type, load, cpus); }});
+  all.push_back({"direct", [=] {
+                   broker::Direct route;
+                   return measure(route, load, cpus);
+                 }});
+  all.push_back({"stand_in", [=] {
+                   broker::StandIn route;
+                   return measure(route, load, cpus);
+                 }});
+  if (one.type == "file")
+    all.push_back({"queue", [=] { return measure_served("queue", load, cpus); }});
+  return all;
+}
+
+Json results_of(const Case& one, const std::vector<Contestant>& contestants) {
+  const Json median = median_of(contestants.front().runs);
+  Json results = {{"runs", contestants.front().runs}, {"median", median}};
+  for (std::size_t i = 1; i < contestants.size(); ++i) {
+    const Contestant& peer = contestants[i];
+    const Json peer_median = median_of(peer.runs);
+    const auto ratio = [&](const char* what) {
+      return median[what].get<double>() / peer_median[what].get<double>();
+    };
+    results["peers"].push_back({{"name", peer.name}, {"runs", peer.runs}, {"median", peer_median}});
+    if (one.load.rate != 0) {
+      results["p50_times_" + peer.name] = ratio("p50_ns");
+      results["p99_times_" + peer.name] = ratio("p99_ns");
+    } else {
+      const bool is_floor = peer.name != "stand_in";
+      results[(is_floor ? "of_" : "times_") + peer.name] = ratio("messages_per_second");
+    }
+  }
+  if (Json target = target_of(one); !target.empty()) results["target"] = std::move(target);
+  return results;
+}
+
+Json parameters_of(const Case& one) {
+  return {{"framing", "zmq"},
+          {"type", one.type},
+          {"size", one.load.size},
+          {"messages", one.load.messages},
+          {"producers", one.load.producers},
+          {"consumers", one.load.consumers},
+          {"rate", one.load.rate}};
+}
+
+// --- Printing ------------------------------------------------------------------------------------
+
+void print_head(const Json& report, int runs) {
+  fmt::print("{}; {}\n\n", machine_line(report), runs_line(runs));
+  fmt::print("{:<36} {:>5} {:>10} {:>10} {:>10} {:>8}  {}\n", "", "bytes", "broker", "direct",
+             "stand-in", "CPU", "ratios (wanted)");
+}
+
+std::string figure(const Json& median) {
+  return median.contains("p50_ns")
+             ? fmt::format("{:.0f} us", median["p50_ns"].get<double>() / 1e3)
+             : fmt::format("{:.2f} M/s", median["messages_per_second"].get<double>() / 1e6);
+}
+
+// "of direct 0.68 (0.57)".
+std::string ratios_text(const Json& results) {
+  const Json target = results.value("target", Json::object());
+  std::string text;
+  for (const auto& [name, value] : results.items()) {
+    if (!value.is_number()) continue;
+    std::string words = name;
+    std::replace(words.begin(), words.end(), '_', ' ');
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {:.2f}", words, value.get<double>());
+    if (target.contains(name)) text += fmt::format(" ({})", target[name].get<double>());
+  }
+  return text;
+}
+
+void print_row(const Case& one, const Json& results) {
+  const Json& median = results["median"];
+  const Json& peers = results["peers"];
+  const std::string cpu =
+      one.load.rate != 0
+          ? ""
+          : fmt::format("{:.0f} ns", median["middle_cpu_ns_per_message"].get<double>());
+  fmt::print("{:<36} {:>5} {:>10} {:>10} {:>10} {:>8}  {}\n", title_of(one), one.load.size,
+             figure(median), figure(peers[0]["median"]), figure(peers[1]["median"]), cpu,
+             ratios_text(results));
+  std::fflush(stdout);
+}
+
+// --- The command ---------------------------------------------------------------------------------
+
+void run_broker(Options options, bool has_choice) {
+  options.json.check();
+  if (options.rate != 0 && (options.producers != 1 || options.consumers != 1))
+    throw Failure(kExitUsage, "--rate goes with one producer and one consumer");
+  if (!options.cpus.empty()) (void)chosen_cpus(options.cpus);
+  (void)topic_directory();
+  Case chosen{options.type,
+              {.size = options.size,
+               .messages = options.messages,
+               .producers = options.producers,
+               .consumers = options.consumers,
+               .rate = options.rate}};
+  if (options.messages == 0) chosen.load.messages = default_messages(chosen.load);
+
+  Json parameters = {{"runs", options.runs}, {"pin", options.cpus}};
+  if (has_choice) parameters.update(parameters_of(chosen));
+  Json report = new_report(parameters);
+  const bool with_table = !options.json.takes_stdout();
+  if (with_table) print_head(report, options.runs);
+  const SignalScope signals;
+  const Progress progress;
+  for (const Case& one : has_choice ? std::vector<Case>{chosen} : all_cases(options.messages)) {
+    auto contestants = contestants_of(one, options.cpus);
+    for (int run = 1; run <= options.runs; ++run) {
+      for (Contestant& contestant : contestants) {
+        progress.show(fmt::format("{} B, {}, run {} of {}: {}", one.load.size, title_of(one), run,
+                                  options.runs, contestant.name));
+        contestant.runs.push_back(contestant.measure());
+      }
+    }
+    progress.clear();
+    Json results = results_of(one, contestants);
+    if (with_table) print_row(one, results);
+    if (has_choice) {
+      report.update(results);
+    } else {
+      Json entry = {{"parameters", parameters_of(one)}};
+      entry.update(results);
+      report["cases"].push_back(std::move(entry));
+    }
+  }
+  options.json.write(report);
+}
+
+constexpr char kFooter[] =
+    "Broker, producers and consumers are processes of their own, which talk over 127.0.0.1; the "
+    "clients use libzmq with its usual settings. Each message is verified, and that exactly one "
+    "consumer got it. direct: PUSH to PULL, with nobody between; stand-in: a process that copies "
+    "from a PULL to a PUSH; CPU: the broker's time per message. With a rate, the median from when a "
+    "message was due until the consumer had it. Topics of type file are in /var/tmp.\n"
+    "Without --type, --size, --producers, --consumers and --rate: a table of the usual cases.\n\n"
+    "Example:\n  leat bench broker --size 100 --producers 2 --consumers 4 --json";
+
+}  // namespace
+
+void add_broker(CLI::App& bench) {
+  CLI::App* command =
+      bench.add_subcommand("broker", "What a message costs that goes through leat serve");
+  auto options = std::make_shared<Options>();
+  // Given any of these, one case is measured; else a table of the usual ones.
+  std::vector<CLI::Option*> choices;
+  const auto choice = [&](CLI::Option* option, const std::string& text) {
+    choices.push_back(option->option_text(text));
+  };
+  choice(command->add_option("--type", options->type, "Of the topic: in memory, or on disk")
+             ->check(CLI::IsMember({"queue", "file"})),
+         "queue|file [queue]");
+  choice(command->add_option("--size", options->size, "Bytes of a message")
+             ->check(CLI::Range(std::size_t{8}, std::size_t{1} << 20)),
+         "BYTES [100]");
+  command
+      ->add_option("--messages", options->messages,
+                   "Messages of one run, by all producers together; by default for about 0.5 s")
+      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
+      ->option_text("N");
+  choice(command->add_option("--producers", options->producers, "Processes that send")
+             ->check(CLI::Range(1u, broker::kMaxClients)),
+         "N [1]");
+  choice(command->add_option("--consumers", options->consumers, "Processes that share the messages")
+             ->check(CLI::Range(1u, broker::kMaxClients)),
+         "N [1]");
+  choice(command
+             ->add_option("--rate", options->rate,
+                          "Measure how late messages are that are sent at this rate; 0: measure\n"
+                          "how many there are in a second")
+             ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{10'000'000})),
+         "PER_SECOND [0]");
+  add_runs_option(*command, options->runs);
+  add_pin_option(*command, options->cpus);
+  options->json.add_to(*command);
+  command->footer(kFooter);
+  command->callback([options, choices] {
+    run_broker(*options, std::any_of(choices.begin(), choices.end(),
+                                     [](const CLI::Option* option) { return option->count() > 0; }));
+  });
+}
+
+}  // namespace leat::bench

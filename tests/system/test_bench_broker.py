@@ -1,0 +1,126 @@
+"""If these tests failed, `leat bench broker` would not run, print inconsistent figures, accept bad options, or
+leave a broker or its files behind.
+
+Nothing here checks how fast anything is.
+"""
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from test_bench import run_json
+from test_cli import one_line, wait_until
+
+COST = {"messages_per_second", "ns_per_message", "producer_cpu_ns_per_message",
+        "consumer_cpu_ns_per_message", "middle_cpu_ns_per_message"}
+LATENCY = {"p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns"}
+
+
+def brokers_of(process_id):
+    """Processes named leat-serve whose parent is this one."""
+    return [path for path in Path("/proc").glob("[0-9]*/stat")
+            if "(leat-serve) " in (text := read(path)) and f" {process_id} " in text[:60]]
+
+
+def read(path):
+    try:
+        return path.read_text()
+    except OSError:  # It has ended.
+        return ""
+
+
+def check_figures(results, runs, fields):
+    assert len(results["runs"]) == runs
+    for run in [*results["runs"], results["median"]]:
+        assert set(run) == fields
+        assert all(value >= 0 for value in run.values())
+
+
+def check_case(results, runs, peers=("direct", "stand_in")):
+    check_figures(results, runs, COST)
+    assert results["median"]["middle_cpu_ns_per_message"] > 0
+    assert tuple(peer["name"] for peer in results["peers"]) == peers
+    for peer in results["peers"]:
+        check_figures(peer, runs, COST)
+        is_alone = peer["name"] == "direct"
+        assert (peer["median"]["middle_cpu_ns_per_message"] == 0) == is_alone
+        name = ("times_" if peer["name"] == "stand_in" else "of_") + peer["name"]
+        assert results[name] == pytest.approx(results["median"]["messages_per_second"] /
+                                              peer["median"]["messages_per_second"])
+
+
+def test_reports_what_a_message_costs_beside_zeromq_alone(leat):
+    report = run_json(leat, "broker", "--messages", "2000", "--runs", "3", "--producers", "2",
+                      "--consumers", "3", "--size", "64")
+    check_case(report, 3)
+    assert report["parameters"].items() >= {
+        "framing": "zmq", "type": "queue", "size": 64, "messages": 2000, "producers": 2,
+        "consumers": 3, "rate": 0, "runs": 3}.items()
+
+
+def test_topics_on_disk_are_compared_with_those_in_memory(leat):
+    before = set(Path("/var/tmp").iterdir())
+    report = run_json(leat, "broker", "--type", "file", "--messages", "1000", "--runs", "1")
+    check_case(report, 1, peers=("direct", "stand_in", "queue"))
+    assert report["target"] == {"of_queue": 0.6}
+    assert set(Path("/var/tmp").iterdir()) <= before
+
+
+def test_rate_reports_how_late_messages_are(leat):
+    report = run_json(leat, "broker", "--rate", "1000", "--messages", "200", "--runs", "1")
+    check_figures(report, 1, LATENCY)
+    for peer in report["peers"]:
+        check_figures(peer, 1, LATENCY)
+        for part in "p50", "p99":
+            assert report[f"{part}_times_{peer['name']}"] == pytest.approx(
+                report["median"][f"{part}_ns"] / peer["median"][f"{part}_ns"])
+
+
+def test_without_a_choice_is_a_table_of_the_usual_cases(leat, tmp_path):
+    file = tmp_path / "broker.json"
+    done = leat("bench", "broker", "--messages", "200", "--runs", "1", f"--json={file}", check=True,
+                timeout=240)
+    assert "queue, 2 to 4" in done.stdout and "(1.5)" in done.stdout
+    cases = json.loads(file.read_text())["cases"]
+    assert [(case["parameters"]["type"], case["parameters"]["size"], case["parameters"]["rate"])
+            for case in cases] == [("queue", 100, 0), ("queue", 1024, 0), ("file", 100, 0),
+                                   ("file", 1024, 0), ("queue", 100, 0), ("queue", 100, 100_000),
+                                   ("queue", 100, 50)]
+    assert cases[0]["target"] == {"times_stand_in": 1.5, "of_direct": 0.57}
+
+
+def test_interruption_ends_the_broker_and_removes_everything(leat):
+    running = leat.start("bench", "broker", "--messages", "100000000")
+    wait_until(lambda: brokers_of(running.pid))
+    running.send_signal(signal.SIGINT)
+    assert running.wait(timeout=20) != 0
+    assert not brokers_of(running.pid)
+    assert list(leat.directory.iterdir()) == []
+
+
+def test_without_a_broker_it_says_how_to_get_one(leat, tmp_path):
+    alone = tmp_path / "leat-bench"
+    shutil.copy(leat.executable.parent / "leat-bench", alone)
+    done = subprocess.run([alone, "broker", "--runs", "1", "--json"], env=leat.environment,
+                          capture_output=True, text=True, timeout=60)
+    one_line(done, 1, "leat-serve", "make serve")
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--type", "direct"], ["--type"]),
+    (["--size", "7"], ["--size", "8"]),
+    (["--producers", "0"], ["--producers"]),
+    (["--consumers", "65"], ["--consumers", "64"]),
+    (["--messages", "0"], ["--messages"]),
+    (["--rate", "many"], ["--rate"]),
+    (["--rate", "1000", "--consumers", "2"], ["--rate", "one"]),
+    (["--pin", "4711"], ["--pin 4711"]),
+    (["more"], ["more"]),
+])
+def test_bad_usage_gets_one_line_and_exit_code_2(leat, arguments, words):
+    done = leat("bench", "broker", *arguments)
+    one_line(done, 2, *words)
+    assert done.stdout == ""
