@@ -102,7 +102,8 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
     }
     const Errc code = opened.problem().code;
     const bool is_gone = code == Errc::deleted || code == Errc::closed;
-    if (!is_gone || is_again || intake_ || dealer_ || feed_) return opened.problem();
+    const bool is_used = intake_ || dealer_ || !feeds_.empty();
+    if (!is_gone || is_again || is_used) return opened.problem();
     pullers_.reset();
     log_.reset();
   }
@@ -122,11 +123,18 @@ Outcome<Dealer*> BrokerTopic::dealer() {
   });
 }
 
-Outcome<Feed*> BrokerTopic::feed(const Feed::Encode& encode) {
-  return open(feed_, [&]() -> Outcome<std::unique_ptr<Feed>> {
+Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
+  std::unique_ptr<Feed> opened;
+  const auto found = feeds_.find(&encoding);
+  if (found != feeds_.end()) return found->second.get();
+  const auto encode = [name = name(), call = encoding.for_listener](
+                          std::string& out, const Record& record) { call(out, name, record); };
+  auto feed = open(opened, [&]() -> Outcome<std::unique_ptr<Feed>> {
     if (auto expected = expect_listener(); !expected) return expected.problem();
     return Feed::open(loop_, *log_, encode, on_failure());
   });
+  if (feed) feeds_[&encoding] = std::move(opened);
+  return feed;
 }
 
 TopicCounts BrokerTopic::counts() {
@@ -151,7 +159,7 @@ std::function<void(Error)> BrokerTopic::on_failure() {
 void BrokerTopic::close_log(const std::string& why) {
   spdlog::error("topic {}: {}; its {} connections are closed", name(), why, connections.size());
   for (Stream* const stream : std::set<Stream*>{connections}) stream->close("the topic has failed");
-  feed_.reset();
+  feeds_.clear();
   dealer_.reset();
   intake_.reset();
   pullers_.reset();

@@ -9,6 +9,7 @@
 
 #include <boost/asio/ip/address.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -26,6 +27,12 @@ namespace leat::broker {
 struct Places {
   std::string directory;
   std::string data_directory;
+};
+
+// How a topic's records are written for clients. Constant; two with the same address are the same.
+struct Encoding {
+  void (*for_puller)(std::string& out, const Record& record);
+  void (*for_listener)(std::string& out, const std::string& topic, const Record& record);
 };
 
 struct TopicCounts {
@@ -55,7 +62,7 @@ class BrokerTopic {
   // These open what is needed.
   Outcome<Intake*> intake();
   Outcome<Dealer*> dealer();
-  Outcome<Feed*> feed(const Feed::Encode& encode);
+  Outcome<Feed*> feed(const Encoding& encoding);
 
   TopicCounts counts();
   // Messages that clients sent, and for which there was no room so far.
@@ -66,7 +73,7 @@ class BrokerTopic {
   std::uint64_t subscribers = 0;
   // Addresses whose admin connections have joined; once for each connection.
   std::multiset<boost::asio::ip::address> joined;
-  // Closed if the log fails. Each removes itself when it is closed.
+  // Of those who were let in; closed if the log fails.
   std::set<Stream*> connections;
 
  private:
@@ -89,7 +96,7 @@ class BrokerTopic {
   std::optional<Group> pullers_;  // The group, if there is one.
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Dealer> dealer_;
-  std::unique_ptr<Feed> feed_;
+  std::map<const Encoding*, std::unique_ptr<Feed>> feeds_;
   bool has_failed_ = false;
 };
 

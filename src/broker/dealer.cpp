@@ -35,6 +35,13 @@ void Dealer::on_sent(Puller& puller) {
   if (!is_dealing_) deal();
 }
 
+bool Dealer::on_done(Puller& puller, std::uint64_t count) {
+  if (count > puller.held_.size()) return false;
+  acknowledge(puller, static_cast<std::size_t>(count));
+  if (!is_dealing_) deal();
+  return true;
+}
+
 void Dealer::remove(Puller& puller) {
   const auto at = std::find(pullers_.begin(), pullers_.end(), &puller);
   if (at == pullers_.end()) return;

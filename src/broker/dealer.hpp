@@ -3,6 +3,7 @@
 //     auto dealer = Dealer::open(loop, group, on_failure);
 //     (*dealer)->add(puller);              // from now on it gets its share
 //     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged
+//     (*dealer)->on_done(puller, 3);       // or its client says so of the oldest three
 //     (*dealer)->remove(puller);           // what it did not send goes to others
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
@@ -55,6 +56,8 @@ class Dealer {
 
   void add(Puller& puller);
   void on_sent(Puller& puller);
+  // False if it does not have so many; then nothing is done.
+  bool on_done(Puller& puller, std::uint64_t count);
   void remove(Puller& puller);
 
  private:

@@ -62,6 +62,10 @@ void Stream::close(const std::string& why) {
   if (on_end) on_end();
 }
 
+void Stream::close_later(const std::string& why) {
+  asio::post(loop(), [self = shared_from_this(), why] { self->close(why); });
+}
+
 void Stream::finish(const std::string& why) {
   if (!is_open_ || !finishing_.empty()) return;
   finishing_ = why.empty() ? "done" : why;
@@ -176,9 +180,7 @@ void Stream::write() {
     }
     if (error) {
       // Not within the caller, who may go through all streams.
-      asio::post(socket_.get_executor(),
-                 [self = shared_from_this(), error] { self->close(error.message()); });
-      return;
+      return close_later(error.message());
     }
     sent_ += count;
   }

@@ -39,6 +39,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void on_end(std::function<void()> call) { on_end_ = std::move(call); }
   // Closes it now: what waits in out() is lost. Calls on_closed(), once.
   void close(const std::string& why);
+  // The same, once the caller has returned to the event loop.
+  void close_later(const std::string& why);
   bool is_open() const noexcept { return is_open_; }
 
   const Address& address() const noexcept { return address_; }
@@ -46,6 +48,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   const Address& own_address() const noexcept { return own_address_; }
   // "127.0.0.1:41234", for logs.
   std::string peer_name() const;
+
+  // What is to be sent.
+  std::string& out() noexcept { return out_; }
+  std::size_t unsent() const noexcept { return out_.size() - sent_; }
+  // Counted from when out() was empty: the end of what is in it, and of what the kernel took.
+  std::size_t ended_at() const noexcept { return out_.size(); }
+  std::size_t sent_bytes() const noexcept { return sent_; }
+  // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
+  void flush();
+  // Goes on after kPause. Calls on_bytes() with what is there.
+  void resume();
 
  protected:
   // Takes what it can off the front of `bytes`. Returns how many bytes must be there, in one piece, before it is called
@@ -61,19 +74,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   Socket::executor_type loop() { return socket_.get_executor(); }
 
-  // Goes on after kPause. Calls on_bytes() with what is there.
-  void resume();
   // Closes the stream unless it is told stop_clock() before.
   void start_clock(std::chrono::milliseconds time, std::string why);
   void stop_clock() { clock_.reset(); }
 
-  std::string& out() noexcept { return out_; }
-  std::size_t unsent() const noexcept { return out_.size() - sent_; }
-  // Counted from when out() was empty: the end of what is in it, and of what the kernel took.
-  std::size_t ended_at() const noexcept { return out_.size(); }
-  std::size_t sent_bytes() const noexcept { return sent_; }
-  // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
-  void flush();
   // Sends what is in out(), then ends the sending side; closes when the client has done so, or soon.
   void finish(const std::string& why);
 

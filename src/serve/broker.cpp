@@ -36,8 +36,9 @@ struct Broker::Parts {
         logins{loop},
         topics{loop, config, store},
         connections{{config.max_connections, config.max_connections_per_address}},
-        ports{loop, config, topics, logins, connections},
-        admin{config, topics, ports, logins, store} {}
+        tokens{store.token_secret()},
+        ports{loop, config, topics, logins, tokens, connections},
+        admin{config, topics, ports, logins, tokens, store} {}
 
   const Config config;
   boost::asio::io_context loop{1};
@@ -45,6 +46,7 @@ struct Broker::Parts {
   Logins logins;
   Topics topics;
   Connections connections;
+  Tokens tokens;
   lightq::DataPorts ports;
   lightq::Admin admin;
   std::unique_ptr<Acceptor> admin_port;

@@ -45,6 +45,7 @@ struct Admin::Request {
   std::string type;
   std::string broker_type;
   std::string connection_type;
+  bool knows_leat = false;  // May get fields that LightQ does not have.
   Secret password;
   Secret admin_password;
 
@@ -68,6 +69,8 @@ struct Admin::Request {
     type = take("type");
     broker_type = take("broker_type");
     connection_type = take("connection_type");
+    const auto leat = json.find("leat");
+    knows_leat = leat != json.end() && *leat == 1;
     password = take_secret("password");
     admin_password = take_secret("admin_password");
   }
@@ -165,8 +168,6 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
 
 void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
   with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
-    if (request->connection_type == "socket")
-      return reply(error_reply("join", "connection_type socket is not supported yet"));
     auto uri = bind_uri(topic, *request, *client);
     if (!uri) {
       spdlog::error("topic {}: join: {}", topic.name(), uri.problem().sentence);
@@ -176,8 +177,14 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
                                      : "Failed to initialize consumer endpoint for pull stream"));
     }
     client->join(topic);
-    reply(
-        text_of({{"cmd", "join"}, {"status", "ok"}, {"topic", topic.name()}, {"bind_uri", *uri}}));
+    Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic.name()}, {"bind_uri", *uri}};
+    if (request->knows_leat) {
+      const StoredTopic& stored = topic.stored();
+      const TokenRole role = request->type == "pub" ? TokenRole::write : TokenRole::read;
+      answer["token"] = tokens_.make({stored.id, stored.user, role, stored.verifier_version});
+      answer["data_auth"] = name_of(ports_.auth_of(topic));
+    }
+    reply(text_of(answer));
   });
 }
 
@@ -190,18 +197,8 @@ Outcome<std::string> Admin::bind_uri(BrokerTopic& topic, const Request& request,
                : is_listener ? topic.expect_listener()
                              : topic.expect_puller();
   if (!ready) return ready.problem();
-  std::uint16_t port = 0;
-  if (is_producer) {
-    auto opened = ports_.open(topic, zmtp::Role::pull);
-    if (!opened) return opened.problem();
-    port = *opened;
-  } else {  // LightQ opens both with the first consumer, in this order.
-    auto pub = ports_.open(topic, zmtp::Role::pub);
-    if (!pub) return pub.problem();
-    auto pull = ports_.open(topic, zmtp::Role::push);
-    if (!pull) return pull.problem();
-    port = is_listener ? *pub : *pull;
-  }
+  auto port = open_ports(topic, request);
+  if (!port) return port.problem();
   std::string host = config_.lightq_advertise;
   if (host.empty()) {
     const auto& own = client.own_address;
@@ -209,7 +206,18 @@ Outcome<std::string> Admin::bind_uri(BrokerTopic& topic, const Request& request,
            : own.to_v6().is_loopback() ? "127.0.0.1"
                                        : "[" + own.to_string() + "]";
   }
-  return fmt::format("tcp://{}:{}", host, port);
+  return fmt::format("tcp://{}:{}", host, *port);
+}
+
+// Returns the one that the client is to use.
+Outcome<std::uint16_t> Admin::open_ports(BrokerTopic& topic, const Request& request) {
+  if (request.connection_type == "socket") return ports_.open(topic, DataPort::raw);
+  if (request.type == "pub") return ports_.open(topic, DataPort::producers);
+  // LightQ opens both with the first consumer, in this order.
+  auto subscribers = ports_.open(topic, DataPort::subscribers);
+  if (!subscribers) return subscribers;
+  auto pullers = ports_.open(topic, DataPort::pullers);
+  return pullers && request.type == "sub" ? subscribers : pullers;
 }
 
 void Admin::stats(const Shared& request, const Client& client, const Reply& reply) {

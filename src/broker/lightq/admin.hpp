@@ -1,6 +1,6 @@
 // LightQ's admin protocol: a JSON object asks, a JSON object answers.
 //
-//     Admin admin{config, topics, ports, logins, store};
+//     Admin admin{config, topics, ports, logins, tokens, store};
 //     admin.handle(request, client, [](std::string reply) { … });
 //
 // Commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks the
@@ -37,8 +37,14 @@ class Admin {
   using Reply = std::function<void(std::string)>;
   using Client = std::shared_ptr<AdminClient>;
 
-  Admin(const Config& config, Topics& topics, DataPorts& ports, Logins& logins, TopicStore& store)
-      : config_{config}, topics_{topics}, ports_{ports}, logins_{logins}, store_{store} {}
+  Admin(const Config& config, Topics& topics, DataPorts& ports, Logins& logins,
+        const Tokens& tokens, TopicStore& store)
+      : config_{config},
+        topics_{topics},
+        ports_{ports},
+        logins_{logins},
+        tokens_{tokens},
+        store_{store} {}
 
   // Answers once. `request` may contain passwords; it is wiped.
   void handle(std::string& request, const Client& client, const Reply& reply);
@@ -55,11 +61,13 @@ class Admin {
   void with_topic(const Shared& request, const Client& client, const Reply& reply,
                   std::function<void(BrokerTopic&)> go_on);
   Outcome<std::string> bind_uri(BrokerTopic& topic, const Request& request, AdminClient& client);
+  Outcome<std::uint16_t> open_ports(BrokerTopic& topic, const Request& request);
 
   const Config& config_;
   Topics& topics_;
   DataPorts& ports_;
   Logins& logins_;
+  const Tokens& tokens_;
   TopicStore& store_;
 };
 

@@ -1,8 +1,8 @@
-// The ports at which LightQ's clients send and get messages: up to three for each topic, with ZeroMQ's framing.
+// The ports at which LightQ's clients send and get messages: up to four for each topic.
 //
-//     DataPorts ports{loop, config, topics, logins, connections};
-//     ports.open_stored();                                  // those of before the restart
-//     auto port = ports.open(topic, zmtp::Role::pull);      // the producers'
+//     DataPorts ports{loop, config, topics, logins, tokens, connections};
+//     ports.open_stored();                                     // those of before the restart
+//     auto port = ports.open(topic, DataPort::producers);
 //
 // Belongs to the thread of its event loop.
 #pragma once
@@ -14,34 +14,50 @@
 #include "broker/acceptor.hpp"
 #include "broker/connections.hpp"
 #include "broker/lightq/data_streams.hpp"
+#include "broker/lightq/raw_stream.hpp"
+#include "broker/tokens.hpp"
 #include "broker/topics.hpp"
 
 namespace leat::broker::lightq {
 
+// What its clients do; `raw`: any of it, with raw framing.
+enum class DataPort { producers, pullers, subscribers, raw };
+
 class DataPorts {
  public:
   DataPorts(boost::asio::io_context& loop, const Config& config, Topics& topics, Logins& logins,
-            Connections& connections)
-      : loop_{loop}, config_{config}, topics_{topics}, logins_{logins}, connections_{connections} {}
+            const Tokens& tokens, Connections& connections)
+      : loop_{loop},
+        config_{config},
+        topics_{topics},
+        logins_{logins},
+        tokens_{tokens},
+        connections_{connections} {}
 
   // So that clients that reconnect find them. A port that another program has by now is logged.
   void open_stored();
-  // Opens the topic's port for a role, if it is not; the topic gets one if it has none.
-  Outcome<std::uint16_t> open(BrokerTopic& topic, zmtp::Role role);
+  // Opens a port of the topic, if it is not open; the topic gets one if it has none.
+  Outcome<std::uint16_t> open(BrokerTopic& topic, DataPort which);
+  // How the topic's data ports are protected.
+  DataAuth auth_of(const BrokerTopic& topic) const;
   // Takes no more connections.
   void close() { acceptors_.clear(); }
 
  private:
-  Outcome<void> listen(BrokerTopic& topic, zmtp::Role role, std::uint16_t port);
-  void on_socket(BrokerTopic& topic, zmtp::Role role, Stream::Socket socket);
+  Outcome<void> listen(BrokerTopic& topic, DataPort which, std::uint16_t port);
+  void on_socket(BrokerTopic& topic, DataPort which, Stream::Socket socket);
+  bool is_welcome(const BrokerTopic& topic, const Stream::Address& address) const;
+  bool is_right(const BrokerTopic& topic, const std::string& token, raw::Role role) const;
   Gate gate_of(BrokerTopic& topic);
+  RawGate raw_gate_of(BrokerTopic& topic);
 
   boost::asio::io_context& loop_;
   const Config& config_;
   Topics& topics_;
   Logins& logins_;
+  const Tokens& tokens_;
   Connections& connections_;
-  std::map<std::pair<const BrokerTopic*, zmtp::Role>, std::unique_ptr<Acceptor>> acceptors_;
+  std::map<std::pair<const BrokerTopic*, DataPort>, std::unique_ptr<Acceptor>> acceptors_;
 };
 
 }  // namespace leat::broker::lightq

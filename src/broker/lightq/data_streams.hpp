@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "broker/broker_topic.hpp"
+#include "broker/data_role.hpp"
 #include "broker/lightq/zmtp_stream.hpp"
 
 namespace leat::broker::lightq {

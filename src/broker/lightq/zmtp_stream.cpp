@@ -72,9 +72,7 @@ void ZmtpStream::on_verdict(Logins::Verdict verdict) {
 
 bool ZmtpStream::let_in() {
   if (!has_password_ && !gate_.is_welcome(address())) {
-    boost::asio::post(loop(), [self = shared_from_this()] {
-      self->close("came without a password, and without having joined");
-    });
+    close_later("came without a password, and without having joined");
     return false;
   }
   stop_clock();

@@ -1,0 +1,122 @@
+// What a connection does with its topic once it is let in: it produces, pulls or listens. Knows no framing: how records are
+// written is an Encoding.
+//
+//     ProducerRole role{stream, topic};
+//     if (auto begun = role.begin(); !begun) stream.close_later(begun.problem().sentence);
+//     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
+//     role.leave();                                       // at the latest when the stream is closed
+//
+// A role belongs to its stream.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+
+#include "broker/broker_topic.hpp"
+
+namespace leat::broker {
+
+class DataRole {
+ public:
+  virtual ~DataRole() = default;
+  DataRole(const DataRole&) = delete;
+  DataRole& operator=(const DataRole&) = delete;
+
+  Outcome<void> begin();
+  void leave();
+
+  // What the client sent. False: take no more before the stream is resumed.
+  virtual bool on_message(Bytes message) {
+    (void)message;
+    return true;
+  }
+  // There is no whole message any more. False: as on_message().
+  virtual bool on_idle() { return true; }
+  // As Stream::on_sent().
+  virtual void on_sent() {}
+
+ protected:
+  DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
+      : stream_{stream}, topic_{topic}, count_{count} {}
+  virtual Outcome<void> on_begin() = 0;
+  virtual void on_leave() = 0;
+
+  Stream& stream_;
+  BrokerTopic& topic_;
+
+ private:
+  std::uint64_t& count_;  // Of the topic's clients.
+  bool has_begun_ = false;
+};
+
+class ProducerRole final : public DataRole {
+ public:
+  // Called when more of this client's messages are visible, with how many are in all.
+  using OnPublished = std::function<void(std::uint64_t)>;
+
+  ProducerRole(Stream& stream, BrokerTopic& topic, OnPublished on_published = {})
+      : DataRole{stream, topic, topic.publishers}, on_published_{std::move(on_published)} {}
+  bool on_message(Bytes message) override;
+  bool on_idle() override;
+
+ private:
+  Outcome<void> on_begin() override;
+  void on_leave() override { intake_ = nullptr; }
+  void go_on_later();
+
+  OnPublished on_published_;
+  Intake* intake_ = nullptr;
+  std::uint64_t added_ = 0;
+  std::uint64_t published_ = 0;
+};
+
+class PullerRole final : public DataRole, public Puller {
+ public:
+  // `acknowledges`: the client tells what it has done with the messages; else it is enough that the kernel took them.
+  PullerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding, bool acknowledges)
+      : DataRole{stream, topic, topic.subscribers},
+        encoding_{encoding},
+        acknowledges_{acknowledges} {}
+  void on_sent() override;
+  // The client is done with so many messages, counted from the first one. False: with more than it got.
+  bool on_done(std::uint64_t count);
+
+ private:
+  Outcome<void> on_begin() override;
+  void on_leave() override;
+  void append(const Record& record) override { encoding_.for_puller(stream_.out(), record); }
+  void send() override { stream_.flush(); }
+  std::size_t appended() const override { return stream_.ended_at(); }
+  std::size_t sent() const override { return acknowledges_ ? 0 : stream_.sent_bytes(); }
+
+  const Encoding& encoding_;
+  bool acknowledges_;
+  std::uint64_t done_ = 0;
+  Dealer* dealer_ = nullptr;
+};
+
+class ListenerRole final : public DataRole, public Listener {
+ public:
+  ListenerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
+      : DataRole{stream, topic, topic.subscribers}, encoding_{encoding} {}
+  void on_sent() override { send_next(); }
+  // Whether it wants messages; at first not.
+  void listen(bool wants);
+
+ private:
+  Outcome<void> on_begin() override;
+  void on_leave() override;
+  void take(const std::shared_ptr<const Chunk>& chunk) override;
+  void send_next();
+
+  const Encoding& encoding_;
+  Feed* feed_ = nullptr;
+  std::deque<std::shared_ptr<const Chunk>> waiting_;
+  std::size_t waiting_bytes_ = 0;
+  std::uint64_t lost_ = 0;  // Messages that it was too slow for.
+  bool is_sending_ = false;
+};
+
+}  // namespace leat::broker

@@ -1,0 +1,156 @@
+#include "broker/lightq/raw_stream.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <nlohmann/json.hpp>
+
+namespace leat::broker::lightq {
+namespace {
+
+constexpr std::chrono::milliseconds kSilence{100};
+
+constexpr Encoding kRaw{
+    .for_puller = [](std::string& out,
+                     const Record& record) { raw::append_frame(out, record.value); },
+    .for_listener = [](std::string& out, const std::string& /*topic*/,
+                       const Record& record) { raw::append_frame(out, record.value); }};
+
+class RawStream final : public Stream {
+ public:
+  RawStream(Socket socket, BrokerTopic& topic, RawGate gate)
+      : Stream{std::move(socket)}, topic_{topic}, gate_{std::move(gate)} {}
+
+  void begin() override {
+    start_clock(gate_.handshake_time, "no hello in time");
+    if (gate_.is_welcome(address())) wait_for_silence();
+    Stream::begin();
+  }
+
+ private:
+  std::size_t on_bytes(Bytes& bytes) override {
+    silence_.reset();
+    if (!role_) return on_hello(bytes);
+    if (kind_ == raw::Role::producer) return on_messages(bytes);
+    if (acknowledges_) return on_counts(bytes);
+    bytes = {};  // Such a client has nothing to say.
+    return 1;
+  }
+
+  // --- Until it is let in ---
+
+  void wait_for_silence() {
+    silence_ = std::make_unique<boost::asio::steady_timer>(loop(), kSilence);
+    silence_->async_wait([weak = weak_from_this(), this](const auto& error) {
+      const auto self = weak.lock();
+      if (self && !error && silence_ && is_open()) serve({});
+    });
+  }
+
+  std::size_t on_hello(Bytes& bytes) {
+    const raw::Frame frame = raw::front_frame(bytes);
+    if (frame.length > raw::kMaxHello) return refuse("the first frame is longer than 4096 bytes");
+    if (frame.needed != 0) return frame.needed;
+    auto hello = raw::parse_hello(frame.payload.text());
+    bytes = bytes.subspan(raw::kLengthBytes + frame.length);
+    if (!hello) return refuse(hello.problem().sentence);
+    if (!gate_.is_right_token(hello->token, hello->role) &&
+        !(hello->token.empty() && gate_.is_welcome(address())))
+      return refuse("unauthorized_access");
+    answer({{"status", "ok"}, {"topic", topic_.name()}});
+    serve(*hello);
+    return is_open() ? on_bytes(bytes) : kPause;
+  }
+
+  std::size_t refuse(const std::string& why) {
+    answer({{"status", "error"}, {"description", why}});
+    finish(why);
+    return kPause;
+  }
+
+  void answer(const nlohmann::json& json) {
+    raw::append_frame(out(), Bytes{json.dump()});
+    flush();
+  }
+
+  void serve(const raw::Hello& hello) {
+    stop_clock();
+    kind_ = hello.role;
+    acknowledges_ = hello.acknowledges;
+    if (kind_ == raw::Role::producer) {
+      role_ = std::make_unique<ProducerRole>(*this, topic_, [this](std::uint64_t count) {
+        raw::append_number(out(), count);
+        flush();
+      });
+    } else if (kind_ == raw::Role::puller) {
+      auto puller = std::make_unique<PullerRole>(*this, topic_, kRaw, acknowledges_);
+      puller_ = puller.get();
+      role_ = std::move(puller);
+    } else {
+      role_ = std::make_unique<ListenerRole>(*this, topic_, kRaw);
+    }
+    if (auto begun = role_->begin(); !begun) return close_later(begun.problem().sentence);
+    if (kind_ == raw::Role::listener) static_cast<ListenerRole&>(*role_).listen(true);
+  }
+
+  // --- Afterwards ---
+
+  std::size_t on_messages(Bytes& bytes) {
+    for (;;) {
+      const raw::Frame frame = raw::front_frame(bytes);
+      if (frame.length > gate_.max_message_bytes) {
+        const std::string why = fmt::format("a message of {} bytes; the limit is {}", frame.length,
+                                            gate_.max_message_bytes);
+        (void)role_->on_idle();  // What came before counts.
+        finish(why);
+        return kPause;
+      }
+      if (frame.needed != 0) return role_->on_idle() ? frame.needed : kPause;
+      bytes = bytes.subspan(raw::kLengthBytes + frame.length);
+      if (!role_->on_message(frame.payload)) return kPause;
+    }
+  }
+
+  // Only the last one matters.
+  std::size_t on_counts(Bytes& bytes) {
+    const std::size_t whole = bytes.size() / raw::kCountBytes;
+    if (whole != 0) {
+      const std::byte* const last = bytes.data() + (whole - 1) * raw::kCountBytes;
+      bytes = bytes.subspan(whole * raw::kCountBytes);
+      if (!puller_->on_done(raw::little_endian<std::uint64_t>(last))) {
+        close_later("acknowledges messages that it did not get");
+        return kPause;
+      }
+    }
+    return raw::kCountBytes;
+  }
+
+  void on_sent() override {
+    if (role_) role_->on_sent();
+  }
+  void on_finishing() override { leave(); }
+  void on_closed(const std::string& why) override {
+    silence_.reset();
+    leave();
+    spdlog::debug("topic {}: {} left: {}", topic_.name(), peer_name(), why);
+  }
+  void leave() {
+    if (role_) role_->leave();
+  }
+
+  BrokerTopic& topic_;
+  RawGate gate_;
+  std::unique_ptr<boost::asio::steady_timer> silence_;  // While it may be a client that says nothing.
+  raw::Role kind_ = raw::Role::puller;
+  bool acknowledges_ = false;
+  std::unique_ptr<DataRole> role_;  // Once it is let in.
+  PullerRole* puller_ = nullptr;    // If it is one.
+};
+
+}  // namespace
+
+std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, BrokerTopic& topic, RawGate gate) {
+  return std::make_shared<RawStream>(std::move(socket), topic, std::move(gate));
+}
+
+}  // namespace leat::broker::lightq
