@@ -1,11 +1,16 @@
 #include "measure.hpp"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 #include "bench/harness/group.hpp"
 
 namespace leat::bench::broker {
 namespace {
 
 constexpr std::size_t kMostAtOnce = 256;
+constexpr std::uint32_t kBatch = 256;  // Messages after which a producer that collects them sends.
 
 Load load_of(const RouteLoad& route) {
   const std::uint64_t each = std::max<std::uint64_t>(route.messages / route.producers, 1);
@@ -16,32 +21,45 @@ Load load_of(const RouteLoad& route) {
           .pattern = route.rate == 0 ? Pattern::oneway : Pattern::rate,
           .senders = route.producers,
           .receivers = route.consumers,
+          .batch = route.rate == 0 ? kBatch : 1,
           .rate = route.rate};
 }
 
 class Producer {
  public:
-  explicit Producer(Route& route) { route.open_producer(socket_); }
-  void send(std::span<const std::byte> message) { socket_.send(message); }
-  void flush() {}
+  explicit Producer(Route& route) : end_{route.producer()} {}
+  void send(std::span<const std::byte> message) { end_->send(message); }
+  void flush() { end_->flush(); }
 
  private:
-  ZeromqSocket socket_{ZMQ_PUSH};
+  std::unique_ptr<ProducerEnd> end_;
 };
 
 class Consumer {
  public:
-  Consumer(Route& route, std::uint32_t index) { route.open_consumer(socket_, index); }
+  Consumer(Route& route, std::uint32_t index) : end_{route.consumer(index)} {}
 
+  // Waits for the first one.
+  template <class Look>
+  std::size_t receive(std::size_t at_most, std::chrono::milliseconds time, const Look& look) {
+    std::size_t count = 0;
+    for (auto message = end_->next(time); message; message = end_->next({})) {
+      look(*message);
+      if (++count == at_most) break;
+    }
+    return count;
+  }
+  // As SharingReceiver's source.
   template <class Look>
   std::size_t take(const Look& look) {
-    return socket_.receive(kMostAtOnce, std::chrono::milliseconds{0}, look);
+    return receive(kMostAtOnce, std::exchange(may_wait_, false) ? kNap : kNoTime, look);
   }
-  // Its messages stay where they are.
-  void wait() { (void)socket_.wait(kNap); }
+  void wait() { may_wait_ = true; }  // The next take() does.
 
  private:
-  ZeromqSocket socket_{ZMQ_PULL};
+  static constexpr std::chrono::milliseconds kNoTime{0};
+  std::unique_ptr<ConsumerEnd> end_;
+  bool may_wait_ = false;
 };
 
 // A route as the harness's channel.
@@ -50,23 +68,23 @@ struct Channel {
 
   class Side {
    public:
-    Side(const Channel& channel, End end)
-        : socket_{end == End::sender ? ZMQ_PUSH : ZMQ_PULL} {
+    Side(const Channel& channel, End end) {
       if (end == End::sender) {
-        channel.route.open_producer(socket_);
+        producer_.emplace(channel.route);
       } else {
-        channel.route.open_consumer(socket_, 0);
+        consumer_.emplace(channel.route, 0);
       }
     }
-    void send(std::span<const std::byte> message) { socket_.send(message); }
-    void flush() {}
+    void send(std::span<const std::byte> message) { producer_->send(message); }
+    void flush() { producer_->flush(); }
     template <class Look>
     std::size_t receive(std::size_t at_most, const Look& look) {
-      return socket_.receive(std::min(at_most, kMostAtOnce), std::chrono::seconds{1}, look);
+      return consumer_->receive(std::min(at_most, kMostAtOnce), std::chrono::seconds{1}, look);
     }
 
    private:
-    ZeromqSocket socket_;
+    std::optional<Producer> producer_;  // One of both.
+    std::optional<Consumer> consumer_;
   };
 };
 

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "bench/broker/raw_socket.hpp"
 #include "bench/broker/route.hpp"
 #include "tool/program.hpp"
 
@@ -70,11 +71,9 @@ class Administration {
  private:
   void send(const std::string& text) { socket_.send(std::as_bytes(std::span{text})); }
   std::string receive(std::chrono::milliseconds time) {
-    std::string text;
-    socket_.receive(1, time, [&](std::span<const std::byte> message) {
-      text.assign(reinterpret_cast<const char*>(message.data()), message.size());
-    });
-    return text;
+    const auto message = socket_.next(time);
+    return message ? std::string{reinterpret_cast<const char*>(message->data()), message->size()}
+                   : std::string{};
   }
 
   ZeromqSocket socket_{ZMQ_REQ};
@@ -88,6 +87,13 @@ std::string admin_password(const Places& places) {
   return password;
 }
 
+// Its "password" is the hello.
+std::unique_ptr<RawSocket> raw_socket(const Endpoint& endpoint, bool at_once) {
+  const auto port = std::stoul(endpoint.uri.substr(endpoint.uri.rfind(':') + 1));
+  return std::make_unique<RawSocket>(static_cast<std::uint16_t>(port), endpoint.password,
+                                     raw_buffer_bytes(at_once));
+}
+
 std::string last_line_of(const std::string& path) {
   std::ifstream file{path};
   std::string last;
@@ -97,7 +103,9 @@ std::string last_line_of(const std::string& path) {
 
 }  // namespace
 
-ServedTopic::ServedTopic(const Places& places, const std::string& type) {
+ServedTopic::ServedTopic(const Places& places, const std::string& type, const Framing& framing,
+                         bool at_once)
+    : framing_{framing}, at_once_{at_once} {
   const std::uint16_t port = free_port();
   child_ = std::make_unique<Child>("leat-serve", kAnyCpu,
                                    [&places, port] { run_broker(places, port); });
@@ -117,23 +125,32 @@ ServedTopic::ServedTopic(const Places& places, const std::string& type) {
                       {"user_id", kUser},
                       {"password", kPassword},
                       {"broker_type", type}});
-  const auto join = [&](const char* role) {
+  const auto join = [&](const char* role, bool is_raw) -> Endpoint {
     const Json answer = administration.ask({{"cmd", "join"},
                                             {"topic", kTopic},
                                             {"user_id", kUser},
                                             {"password", kPassword},
                                             {"type", role},
-                                            {"connection_type", "zmq"}});
-    return Endpoint{answer.at("bind_uri"), kUser, kPassword};
+                                            {"connection_type", is_raw ? "socket" : "zmq"},
+                                            {"leat", 1}});
+    const std::string uri = answer.at("bind_uri");
+    if (!is_raw) return {uri, kUser, kPassword};
+    return {uri, "", Json{{"type", role}, {"token", answer.at("token")}}.dump()};
   };
-  consumers_ = join("pull");
-  producers_ = join("pub");
+  consumers_ = join("pull", framing.is_raw_out);
+  producers_ = join("pub", framing.is_raw_in);
 }
 
-void ServedTopic::open_consumer(ZeromqSocket& pull, std::uint32_t /*index*/) {
-  pull.connect(consumers_);
+std::unique_ptr<ConsumerEnd> ServedTopic::consumer(std::uint32_t /*index*/) {
+  if (framing_.is_raw_out) return raw_socket(consumers_, at_once_);
+  return connected_socket(ZMQ_PULL, consumers_);
 }
 
-void ServedTopic::open_producer(ZeromqSocket& push) { push.connect(producers_); }
+std::unique_ptr<ProducerEnd> ServedTopic::producer() {
+  if (framing_.is_raw_in) return raw_socket(producers_, at_once_);
+  return connected_socket(ZMQ_PUSH, producers_);
+}
+
+std::uint64_t ServedTopic::cpu_ns() const { return cpu_ns_of(*child_); }
 
 }  // namespace leat::bench::broker

@@ -54,18 +54,21 @@ void ZeromqSocket::send(std::span<const std::byte> message) {
   }
 }
 
-bool ZeromqSocket::next(std::chrono::milliseconds time) {
-  for (;;) {
-    if (::zmq_msg_recv(&message_, socket_.get(), ZMQ_DONTWAIT) >= 0) return true;
+std::optional<std::span<const std::byte>> ZeromqSocket::next(std::chrono::milliseconds time) {
+  while (::zmq_msg_recv(&message_, socket_.get(), ZMQ_DONTWAIT) < 0) {
     if (::zmq_errno() == EINTR) continue;
     if (::zmq_errno() != EAGAIN) throw zeromq_failure("receive");
-    if (time.count() == 0 || !wait(time)) return false;
+    zmq_pollitem_t item{.socket = socket_.get(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
+    if (time.count() == 0 || ::zmq_poll(&item, 1, time.count()) == 0) return std::nullopt;
   }
+  return std::span{static_cast<const std::byte*>(::zmq_msg_data(&message_)),
+                   ::zmq_msg_size(&message_)};
 }
 
-bool ZeromqSocket::wait(std::chrono::milliseconds time) {
-  zmq_pollitem_t item{.socket = socket_.get(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0};
-  return ::zmq_poll(&item, 1, time.count()) > 0;
+std::unique_ptr<ZeromqSocket> connected_socket(int type, const Endpoint& endpoint) {
+  auto socket = std::make_unique<ZeromqSocket>(type);
+  socket->connect(endpoint);
+  return socket;
 }
 
 }  // namespace leat::bench::broker

@@ -1,4 +1,4 @@
-// leat bench broker: what a message costs that goes through `leat serve`, beside ZeroMQ alone.
+// leat bench broker: what a message costs that goes through `leat serve`, beside what it costs without.
 //
 // In turns with the broker, the same clients with the same payloads and checks are measured with nobody between them, and
 // with a process that only copies, which stands in for LightQ.
@@ -26,6 +26,7 @@ constexpr std::uint64_t kFirstMessageRate = 50;  // Everybody sleeps in between.
 constexpr std::uint64_t kUsualRate = 100'000;
 
 struct Options {
+  std::string framing = "zmq";
   std::string type = "queue";
   std::size_t size = 100;
   std::uint64_t messages = 0;  // 0: as many as take about 0.5 s.
@@ -39,6 +40,7 @@ struct Options {
 
 // One line of a table.
 struct Case {
+  std::string framing;  // zmq, socket, or zmq-to-socket.
   std::string type;
   RouteLoad load;
 };
@@ -50,9 +52,10 @@ std::uint64_t default_messages(const RouteLoad& load) {
 
 std::string title_of(const Case& one) {
   const RouteLoad& load = one.load;
-  if (load.rate == kFirstMessageRate) return one.type + ", each the first after a pause";
-  if (load.rate != 0) return fmt::format("{}, {} a second", one.type, load.rate);
-  return fmt::format("{}, {} to {}", one.type, load.producers, load.consumers);
+  const std::string what = one.framing + ", " + one.type;
+  if (load.rate == kFirstMessageRate) return what + ", after a pause";
+  if (load.rate != 0) return fmt::format("{}, {} a second", what, load.rate);
+  return fmt::format("{}, {} to {}", what, load.producers, load.consumers);
 }
 
 // What the project wants of the ratios in results_of(), by their names.
@@ -68,6 +71,11 @@ Json target_of(const Case& one) {
     return target;
   } else if (one.type == "file") {
     target["of_queue"] = 0.6;
+  } else if (one.framing == "zmq-to-socket") {
+    target["of_direct"] = 0.7;
+  } else if (one.framing == "socket") {
+    if (load.size == 100) target["of_relay"] = 0.45;
+    if (load.size == 1024) target["of_relay"] = 0.75;
   } else {
     target["times_stand_in"] = 1.5;
     if (load.size == 100) target["of_direct"] = 0.57;
@@ -78,12 +86,15 @@ Json target_of(const Case& one) {
 
 std::vector<Case> all_cases(std::uint64_t messages) {
   std::vector<Case> cases;
-  for (const char* const type : {"queue", "file"}) {
-    for (const std::size_t size : {100, 1024}) cases.push_back({type, {.size = size}});
+  for (const char* const framing : {"zmq", "zmq-to-socket", "socket"}) {
+    for (const std::size_t size : {100, 1024}) cases.push_back({framing, "queue", {.size = size}});
   }
-  cases.push_back({"queue", {.producers = 2, .consumers = 4}});
+  for (const char* const framing : {"zmq", "socket"}) {
+    for (const std::size_t size : {100, 1024}) cases.push_back({framing, "file", {.size = size}});
+  }
+  cases.push_back({"zmq", "queue", {.producers = 2, .consumers = 4}});
   for (const std::uint64_t rate : {kUsualRate, kFirstMessageRate})
-    cases.push_back({"queue", {.rate = rate}});
+    cases.push_back({"zmq", "queue", {.rate = rate}});
   for (Case& one : cases) one.load.messages = messages != 0 ? messages : default_messages(one.load);
   return cases;
 }
@@ -107,12 +118,14 @@ Json measure(broker::Route& route, const RouteLoad& load, const std::vector<int>
           {"middle_cpu_ns_per_message", cost.middle_cpu_ns}};
 }
 
-Json measure_served(const std::string& type, const RouteLoad& load, const std::vector<int>& cpus) {
+Json measure_served(const Case& one, const std::string& type, const std::vector<int>& cpus) {
   const TemporaryTopics topics;
   const tool::PrivateDirectory data = make_data_directory(kDataParent);
   const broker::Places places{topics.directory(), data.path()};
-  broker::ServedTopic served{places, type};
-  return measure(served, load, cpus);
+  const broker::Framing framing{.is_raw_in = one.framing == "socket",
+                                .is_raw_out = one.framing != "zmq"};
+  broker::ServedTopic served{places, type, framing, one.load.rate != 0};
+  return measure(served, one.load, cpus);
 }
 
 // Something that is measured as often as the broker, in turns with it. In the JSON: a peer.
@@ -123,19 +136,21 @@ struct Contestant {
 };
 
 std::vector<Contestant> contestants_of(const Case& one, const std::vector<int>& cpus) {
-  const RouteLoad load = one.load;
   std::vector<Contestant> all;
-  all.push_back({"broker", [=] { return measure_served(one.type, load, cpus); }});
-  all.push_back({"direct", [=] {
-                   broker::Direct route;
-                   return measure(route, load, cpus);
-                 }});
-  all.push_back({"stand_in", [=] {
-                   broker::StandIn route;
-                   return measure(route, load, cpus);
-                 }});
-  if (one.type == "file")
-    all.push_back({"queue", [=] { return measure_served("queue", load, cpus); }});
+  const auto add = [&](const char* name, const auto& make_route) {
+    all.push_back({name, [=] {
+                     auto route = make_route();
+                     return measure(*route, one.load, cpus);
+                   }});
+  };
+  all.push_back({"broker", [=] { return measure_served(one, one.type, cpus); }});
+  if (one.framing != "socket") {
+    add("direct", [] { return std::make_unique<broker::Direct>(); });
+    add("stand_in", [] { return std::make_unique<broker::StandIn>(); });
+  } else if (one.load.producers == 1 && one.load.consumers == 1) {
+    add("relay", [at_once = one.load.rate != 0] { return std::make_unique<broker::Relay>(at_once); });
+  }
+  if (one.type == "file") all.push_back({"queue", [=] { return measure_served(one, "queue", cpus); }});
   return all;
 }
 
@@ -162,7 +177,7 @@ Json results_of(const Case& one, const std::vector<Contestant>& contestants) {
 }
 
 Json parameters_of(const Case& one) {
-  return {{"framing", "zmq"},
+  return {{"framing", one.framing},
           {"type", one.type},
           {"size", one.load.size},
           {"messages", one.load.messages},
@@ -175,8 +190,8 @@ Json parameters_of(const Case& one) {
 
 void print_head(const Json& report, int runs) {
   fmt::print("{}; {}\n\n", machine_line(report), runs_line(runs));
-  fmt::print("{:<36} {:>5} {:>10} {:>10} {:>10} {:>8}  {}\n", "", "bytes", "broker", "direct",
-             "stand-in", "CPU", "ratios (wanted)");
+  fmt::print("{:<32} {:>5} {:>10} {:>7} {:>10} {:>10}  {}\n", "", "bytes", "broker", "CPU", "floor",
+             "stand-in", "ratios (wanted)");
 }
 
 std::string figure(const Json& median) {
@@ -200,16 +215,23 @@ std::string ratios_text(const Json& results) {
   return text;
 }
 
+std::string peer_figure(const Json& results, std::initializer_list<std::string_view> names) {
+  for (const Json& peer : results.value("peers", Json::array())) {
+    if (std::count(names.begin(), names.end(), peer["name"].get<std::string>()) != 0)
+      return figure(peer["median"]);
+  }
+  return "";
+}
+
 void print_row(const Case& one, const Json& results) {
   const Json& median = results["median"];
-  const Json& peers = results["peers"];
   const std::string cpu =
       one.load.rate != 0
           ? ""
           : fmt::format("{:.0f} ns", median["middle_cpu_ns_per_message"].get<double>());
-  fmt::print("{:<36} {:>5} {:>10} {:>10} {:>10} {:>8}  {}\n", title_of(one), one.load.size,
-             figure(median), figure(peers[0]["median"]), figure(peers[1]["median"]), cpu,
-             ratios_text(results));
+  fmt::print("{:<32} {:>5} {:>10} {:>7} {:>10} {:>10}  {}\n", title_of(one), one.load.size,
+             figure(median), cpu, peer_figure(results, {"direct", "relay"}),
+             peer_figure(results, {"stand_in"}), ratios_text(results));
   std::fflush(stdout);
 }
 
@@ -221,7 +243,8 @@ void run_broker(Options options, bool has_choice) {
     throw Failure(kExitUsage, "--rate goes with one producer and one consumer");
   if (!options.cpus.empty()) (void)chosen_cpus(options.cpus);
   (void)topic_directory();
-  Case chosen{options.type,
+  Case chosen{options.framing,
+              options.type,
               {.size = options.size,
                .messages = options.messages,
                .producers = options.producers,
@@ -260,12 +283,15 @@ void run_broker(Options options, bool has_choice) {
 }
 
 constexpr char kFooter[] =
-    "Broker, producers and consumers are processes of their own, which talk over 127.0.0.1; the "
-    "clients use libzmq with its usual settings. Each message is verified, and that exactly one "
-    "consumer got it. direct: PUSH to PULL, with nobody between; stand-in: a process that copies "
-    "from a PULL to a PUSH; CPU: the broker's time per message. With a rate, the median from when a "
-    "message was due until the consumer had it. Topics of type file are in /var/tmp.\n"
-    "Without --type, --size, --producers, --consumers and --rate: a table of the usual cases.\n\n"
+    "Broker, producers and consumers are processes of their own, which talk over 127.0.0.1. Each "
+    "message is verified, and that exactly one consumer got it. Clients of ZeroMQ use libzmq with "
+    "its usual settings; those with raw framing send up to 256 messages at once, unless there is a "
+    "rate. CPU: the broker's time per message. floor: for ZeroMQ direct, which is PUSH to PULL with "
+    "nobody between; for raw framing a relay, which only copies bytes. stand-in: a process that "
+    "copies from a PULL to a PUSH. With a rate, the median from when a message was due until the "
+    "consumer had it. Topics of type file are in /var/tmp.\n"
+    "Without --framing, --type, --size, --producers, --consumers and --rate: a table of the usual "
+    "cases.\n\n"
     "Example:\n  leat bench broker --size 100 --producers 2 --consumers 4 --json";
 
 }  // namespace
@@ -279,6 +305,9 @@ void add_broker(CLI::App& bench) {
   const auto choice = [&](CLI::Option* option, const std::string& text) {
     choices.push_back(option->option_text(text));
   };
+  choice(command->add_option("--framing", options->framing, "How the clients talk to the broker")
+             ->check(CLI::IsMember({"zmq", "socket", "zmq-to-socket"})),
+         "zmq|socket|zmq-to-socket [zmq]");
   choice(command->add_option("--type", options->type, "Of the topic: in memory, or on disk")
              ->check(CLI::IsMember({"queue", "file"})),
          "queue|file [queue]");

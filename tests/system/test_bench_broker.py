@@ -69,6 +69,16 @@ def test_topics_on_disk_are_compared_with_those_in_memory(leat):
     assert set(Path("/var/tmp").iterdir()) <= before
 
 
+@pytest.mark.parametrize("framing, clients, peers", [
+    ("zmq-to-socket", ["--producers", "2"], ("direct", "stand_in")), ("socket", [], ("relay",)),
+    ("socket", ["--producers", "2", "--consumers", "2"], ())])
+def test_clients_without_zeromq_are_measured_too(leat, framing, clients, peers):
+    report = run_json(leat, "broker", "--framing", framing, "--messages", "2000", "--runs", "1",
+                      "--size", "32", *clients)
+    check_figures(report, 1, COST)
+    assert tuple(peer["name"] for peer in report.get("peers", [])) == peers
+
+
 def test_rate_reports_how_late_messages_are(leat):
     report = run_json(leat, "broker", "--rate", "1000", "--messages", "200", "--runs", "1")
     check_figures(report, 1, LATENCY)
@@ -83,12 +93,15 @@ def test_without_a_choice_is_a_table_of_the_usual_cases(leat, tmp_path):
     file = tmp_path / "broker.json"
     done = leat("bench", "broker", "--messages", "200", "--runs", "1", f"--json={file}", check=True,
                 timeout=240)
-    assert "queue, 2 to 4" in done.stdout and "(1.5)" in done.stdout
+    assert "zmq, queue, 2 to 4" in done.stdout and "(1.5)" in done.stdout
     cases = json.loads(file.read_text())["cases"]
-    assert [(case["parameters"]["type"], case["parameters"]["size"], case["parameters"]["rate"])
-            for case in cases] == [("queue", 100, 0), ("queue", 1024, 0), ("file", 100, 0),
-                                   ("file", 1024, 0), ("queue", 100, 0), ("queue", 100, 100_000),
-                                   ("queue", 100, 50)]
+    named = [tuple(case["parameters"][name] for name in ("framing", "type", "size", "rate"))
+             for case in cases]
+    assert named == [
+        *((framing, "queue", size, 0) for framing in ("zmq", "zmq-to-socket", "socket")
+          for size in (100, 1024)),
+        *((framing, "file", size, 0) for framing in ("zmq", "socket") for size in (100, 1024)),
+        ("zmq", "queue", 100, 0), ("zmq", "queue", 100, 100_000), ("zmq", "queue", 100, 50)]
     assert cases[0]["target"] == {"times_stand_in": 1.5, "of_direct": 0.57}
 
 
@@ -111,6 +124,7 @@ def test_without_a_broker_it_says_how_to_get_one(leat, tmp_path):
 
 @pytest.mark.parametrize("arguments, words", [
     (["--type", "direct"], ["--type"]),
+    (["--framing", "http"], ["--framing"]),
     (["--size", "7"], ["--size", "8"]),
     (["--producers", "0"], ["--producers"]),
     (["--consumers", "65"], ["--consumers", "64"]),

@@ -79,8 +79,8 @@ class RawStream final : public Stream {
     acknowledges_ = hello.acknowledges;
     if (kind_ == raw::Role::producer) {
       role_ = std::make_unique<ProducerRole>(*this, topic_, [this](std::uint64_t count) {
-        raw::append_number(out(), count);
-        flush();
+        published_ = count;
+        tell_count();
       });
     } else if (kind_ == raw::Role::puller) {
       auto puller = std::make_unique<PullerRole>(*this, topic_, kRaw, acknowledges_);
@@ -111,6 +111,14 @@ class RawStream final : public Stream {
     }
   }
 
+  // A client that does not read is told only the last one.
+  void tell_count() {
+    if (unsent() != 0 || told_ == published_) return;
+    told_ = published_;
+    raw::append_number(out(), told_);
+    flush();
+  }
+
   // Only the last one matters.
   std::size_t on_counts(Bytes& bytes) {
     const std::size_t whole = bytes.size() / raw::kCountBytes;
@@ -127,6 +135,7 @@ class RawStream final : public Stream {
 
   void on_sent() override {
     if (role_) role_->on_sent();
+    tell_count();
   }
   void on_finishing() override { leave(); }
   void on_closed(const std::string& why) override {
@@ -145,6 +154,8 @@ class RawStream final : public Stream {
   bool acknowledges_ = false;
   std::unique_ptr<DataRole> role_;  // Once it is let in.
   PullerRole* puller_ = nullptr;    // If it is one.
+  std::uint64_t published_ = 0;     // Of a producer's messages.
+  std::uint64_t told_ = 0;
 };
 
 }  // namespace
