@@ -50,6 +50,10 @@ class BrokerTopic {
 
   const StoredTopic& stored() const noexcept { return stored_; }
   void set_ports(const TopicPorts& ports) { stored_.ports = ports; }
+  void set_verifier(const Verifier& verifier, std::int64_t version) {
+    stored_.verifier = verifier;
+    stored_.verifier_version = version;
+  }
   const std::string& name() const noexcept { return stored_.name; }
 
   // Opens the log, or makes it, with the group of the pullers.

@@ -60,4 +60,11 @@ Outcome<std::uint16_t> Topics::give_port(BrokerTopic& topic, std::uint16_t Topic
   return *port;
 }
 
+Outcome<void> Topics::set_verifier(BrokerTopic& topic, const Verifier& verifier) {
+  auto version = store_.change_password(topic.stored().id, verifier);
+  if (!version) return version.problem();
+  topic.set_verifier(verifier, *version);
+  return {};
+}
+
 }  // namespace leat::broker

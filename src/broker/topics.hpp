@@ -35,6 +35,9 @@ class Topics {
   Outcome<std::uint16_t> give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
                                    const std::function<bool(std::uint16_t)>& is_usable);
 
+  // Tokens and passwords of before end; connections stay.
+  Outcome<void> set_verifier(BrokerTopic& topic, const Verifier& verifier);
+
   template <class Call>
   void for_each(const Call& call) const {
     for (const auto& [name, topic] : topics_) call(*topic);

@@ -203,10 +203,10 @@ class Broker:
         assert answer["status"] == "ok", answer
         return answer
 
-    def stats_become(self, topic, **wanted):
+    def stats_become(self, topic, /, with_password=PASSWORD, **wanted):
         """Waits until the statistics of a topic have these values."""
-        wait_for(lambda: wanted.items() <= self.stats(topic).items(),
-                 f"{wanted} instead of {self.stats(topic)}")
+        wait_for(lambda: wanted.items() <= self.stats(topic, with_password).items(),
+                 f"{wanted} instead of {self.stats(topic, with_password)}")
 
     # --- Data -------------------------------------------------------------------------------------
 

@@ -47,6 +47,7 @@ struct Admin::Request {
   std::string connection_type;
   bool knows_leat = false;  // May get fields that LightQ does not have.
   Secret password;
+  Secret new_password;
   Secret admin_password;
 
   explicit Request(Json& json) {
@@ -72,6 +73,7 @@ struct Admin::Request {
     const auto leat = json.find("leat");
     knows_leat = leat != json.end() && *leat == 1;
     password = take_secret("password");
+    new_password = take_secret("new_password");
     admin_password = take_secret("admin_password");
   }
 };
@@ -80,6 +82,10 @@ void AdminClient::join(BrokerTopic& topic) {
   if (!is_open || std::find(joined.begin(), joined.end(), &topic) != joined.end()) return;
   joined.push_back(&topic);
   topic.joined.insert(address);
+}
+
+void AdminClient::leave(BrokerTopic& topic) {
+  if (std::erase(joined, &topic) != 0) topic.joined.extract(address);
 }
 
 void AdminClient::close() {
@@ -109,23 +115,31 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
   if (request->command == "create_topic") return create_topic(request, client, reply);
   if (request->command == "join") return join(request, client, reply);
   if (request->command == "stats") return stats(request, client, reply);
+  if (request->command == "leave") return leave(request, client, reply);
+  if (request->command == "change_password") return change_password(request, client, reply);
+  if (request->command == "list_topics") return list_topics(request, client, reply);
   reply(error_reply(request->command, "invalid_cmd"));
 }
 
 void Admin::create_topic(const Shared& request, const Client& client, const Reply& reply) {
+  with_administrator(request, client, reply, [=, this] { store_topic(request, reply); });
+}
+
+void Admin::with_administrator(const Shared& request, const Client& client, const Reply& reply,
+                               std::function<void()> go_on) {
   auto administrator = store_.administrator();
   if (!administrator || !*administrator) {
     spdlog::error("{}",
                   administrator ? "there is no administrator" : administrator.problem().sentence);
-    return reply(error_reply("create_topic", "internal server error"));
+    return reply(error_reply(request->command, "internal server error"));
   }
   const bool is_admin = request->admin_user == kAdminUser;
   logins_.check({client->address, request->admin_user, "admin",
                  is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
-                std::move(request->admin_password), [=, this](Verdict verdict) {
+                std::move(request->admin_password), [=, go_on = std::move(go_on)](Verdict verdict) {
                   if (const auto refusal = refusal_of(verdict))
-                    return reply(error_reply("create_topic", *refusal));
-                  store_topic(request, reply);
+                    return reply(error_reply(request->command, *refusal));
+                  go_on();
                 });
 }
 
@@ -234,6 +248,48 @@ void Admin::stats(const Shared& request, const Client& client, const Reply& repl
                    {"subscribers_count", topic.subscribers},
                    {"total_bytes_written", 0},
                    {"total_bytes_read", 0}}));
+  });
+}
+
+void Admin::leave(const Shared& request, const Client& client, const Reply& reply) {
+  with_topic(request, client, reply, [=](BrokerTopic& topic) {
+    client->leave(topic);
+    reply(text_of({{"cmd", "leave"}, {"status", "ok"}, {"topic", topic.name()}}));
+  });
+}
+
+void Admin::change_password(const Shared& request, const Client& client, const Reply& reply) {
+  if (request->admin_user.empty()) {
+    return with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
+      set_password(topic, request, reply);
+    });
+  }
+  with_administrator(request, client, reply, [=, this] {
+    BrokerTopic* const topic = topics_.find(request->topic);
+    if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
+    set_password(*topic, request, reply);
+  });
+}
+
+void Admin::set_password(BrokerTopic& topic, const Shared& request, const Reply& reply) {
+  logins_.make(std::move(request->new_password), [=, this, &topic](Outcome<Verifier> verifier) {
+    auto changed = verifier ? topics_.set_verifier(topic, *verifier) : verifier.problem();
+    if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
+    spdlog::info("topic {}: the password was changed", topic.name());
+    reply(text_of({{"cmd", "change_password"}, {"status", "ok"}, {"topic", topic.name()}}));
+  });
+}
+
+void Admin::list_topics(const Shared& request, const Client& client, const Reply& reply) {
+  with_administrator(request, client, reply, [=, this] {
+    Json list = Json::array();
+    topics_.for_each([&](const BrokerTopic& topic) {
+      const StoredTopic& stored = topic.stored();
+      list.push_back({{"topic", stored.name},
+                      {"topic_type", name_of(stored.type)},
+                      {"user_id", stored.user}});
+    });
+    reply(text_of({{"cmd", "list_topics"}, {"status", "ok"}, {"topics", list}}));
   });
 }
 

@@ -3,8 +3,9 @@
 //     Admin admin{config, topics, ports, logins, tokens, store};
 //     admin.handle(request, client, [](std::string reply) { … });
 //
-// Commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks the
-// administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong password.
+// LightQ's commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks
+// the administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong
+// password. Ours: leave, change_password (by the topic's user or the administrator), list_topics (by the administrator).
 // Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
 #pragma once
 
@@ -26,6 +27,7 @@ struct AdminClient {
 
   // Has joined: may come to the topic's data ports as long as it is open.
   void join(BrokerTopic& topic);
+  void leave(BrokerTopic& topic);
   void close();
 };
 
@@ -57,6 +59,13 @@ class Admin {
   void store_topic(const Shared& request, const Reply& reply);
   void join(const Shared& request, const Client& client, const Reply& reply);
   void stats(const Shared& request, const Client& client, const Reply& reply);
+  void leave(const Shared& request, const Client& client, const Reply& reply);
+  void change_password(const Shared& request, const Client& client, const Reply& reply);
+  void set_password(BrokerTopic& topic, const Shared& request, const Reply& reply);
+  void list_topics(const Shared& request, const Client& client, const Reply& reply);
+  // Calls `go_on` if the client is the administrator; else it answers.
+  void with_administrator(const Shared& request, const Client& client, const Reply& reply,
+                          std::function<void()> go_on);
   // Calls `go_on` if the client may use the topic; else it answers.
   void with_topic(const Shared& request, const Client& client, const Reply& reply,
                   std::function<void(BrokerTopic&)> go_on);

@@ -1,0 +1,101 @@
+"""If these tests failed, an administrator could not see the topics of a broker, or somebody could keep on using a
+password that was changed."""
+import pytest
+import zmq
+
+from broker import ADMIN, PASSWORD, USER, Bytes, take, wait_for
+
+NEW = "N3w-Pa55word"
+
+
+def as_admin(broker, **fields):
+    return {"admin_user_id": ADMIN, "admin_password": broker.admin_password, **fields}
+
+
+def test_administrator_sees_all_topics(serve):
+    # Breaks: nobody knows what there is on a broker.
+    broker = serve()
+    assert broker.ask(as_admin(broker, cmd="list_topics")) == {
+        "cmd": "list_topics", "status": "ok", "topics": []}
+    broker.create("b", broker_type="file")
+    broker.create("a", user_id="someone")
+    wanted = [{"topic": "a", "topic_type": "queue", "user_id": "someone"},
+              {"topic": "b", "topic_type": "file", "user_id": USER}]
+    assert broker.ask(as_admin(broker, cmd="list_topics"))["topics"] == wanted
+    for wrong in ({}, {"admin_user_id": ADMIN, "admin_password": "wrong"},
+                  {"admin_user_id": USER, "admin_password": PASSWORD}):
+        answer = broker.ask({"cmd": "list_topics", **wrong})
+        assert answer == {"cmd": "list_topics", "status": "error", "description": "unauthorized_access"}
+
+
+def test_hundreds_of_topics_are_listed(serve):
+    # Breaks: an answer that is longer than a buffer is cut.
+    broker = serve()
+    for i in range(100):
+        broker.create(f"{i:03}-" + "x" * 150)
+    with Bytes(broker.port) as client:
+        topics = client.ask(as_admin(broker, cmd="list_topics"))["topics"]
+    assert [each["topic"][:3] for each in topics] == [f"{i:03}" for i in range(100)]
+
+
+@pytest.mark.parametrize("by_admin", [False, True])
+def test_changed_password_counts_at_once_and_after_a_restart(serve, by_admin):
+    # Breaks: whoever has the old password is still let in.
+    broker = serve()
+    broker.create("test")
+    push = broker.producer("test")
+    token = broker.ask(broker.join_command("test", "pub", connection_type="socket", leat=1))["token"]
+    change = {"cmd": "change_password", "topic": "test", "new_password": NEW}
+    change |= as_admin(broker) if by_admin else {"user_id": USER, "password": PASSWORD}
+    assert broker.ask(change) == {"cmd": "change_password", "status": "ok", "topic": "test"}
+    push.send(b"from before")  # Who is connected stays.
+    broker.stats_become("test", with_password=NEW, messages_received=1)
+    for _ in range(2):
+        answer = broker.ask(broker.join_command("test", "pub", PASSWORD))
+        assert answer["description"] in ("unauthorized_access", "too many attempts")
+        uri = broker.join("test", "pull", NEW)
+        pull, watch = broker.connect(zmq.PULL, uri, NEW)
+        watch.until(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        pull.close()
+        other = broker.ask(broker.join_command("test", "pub", NEW, connection_type="socket", leat=1))
+        assert other["token"] != token
+        broker.stop()
+        broker.start()
+
+
+def test_password_is_changed_only_by_those_who_may(serve):
+    # Breaks: anybody takes over a topic.
+    broker = serve()
+    broker.create("test")
+    change = {"cmd": "change_password", "topic": "test", "new_password": NEW}
+    for wrong in ({}, {"user_id": USER, "password": "wrong"}, {"user_id": ADMIN, "password": PASSWORD},
+                  {"admin_user_id": ADMIN, "admin_password": PASSWORD}):
+        answer = broker.ask({**change, **wrong})
+        assert answer["description"] in ("unauthorized_access", "too many attempts"), answer
+    answer = broker.ask({**change, "topic": "none", **as_admin(broker)})
+    assert answer["description"] == "topic not found"
+    answer = broker.ask({**change, "new_password": "x" * 5000, "user_id": USER, "password": PASSWORD})
+    assert answer["status"] == "error"
+    assert broker.join("test", "pull")
+
+
+def test_leaving_takes_back_what_joining_allowed(serve):
+    # Breaks: an address may come to the data ports for longer than its client wants.
+    broker = serve("--data-auth", "joined")
+    broker.create("test")
+    uri = broker.join("test", "pull")
+    first, watch = broker.connect(zmq.PULL, uri, None)
+    watch.until(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+    leave = {"cmd": "leave", "topic": "test", "user_id": USER, "password": PASSWORD}
+    assert broker.ask(leave) == {"cmd": "leave", "status": "ok", "topic": "test"}
+    assert broker.ask(leave)["status"] == "ok"  # Twice changes nothing.
+    second, watch = broker.connect(zmq.PULL, uri, None)
+    watch.until(zmq.EVENT_DISCONNECTED)
+    broker.join("test", "pub")
+    wait_for(lambda: zmq.EVENT_HANDSHAKE_SUCCEEDED in watch.look(10), "another try")
+    push, _ = broker.connect(zmq.PUSH, broker.join("test", "pub"), None)
+    for i in range(10):
+        push.send(b"%d" % i)
+    broker.stats_become("test", queue_size=0, messages_received=10)
+    assert len(take(first, 5) + take(second, 5)) == 10
+    assert broker.ask({**leave, "password": "wrong"})["description"] == "unauthorized_access"
