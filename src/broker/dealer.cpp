@@ -5,9 +5,12 @@
 namespace leat::broker {
 namespace {
 
-// For one puller at a time; one larger record is dealt nevertheless.
-constexpr std::size_t kMost = 64;  // records
-constexpr std::size_t kMostBytes = 64 * 1024;
+// For one puller at a time. Many records cost fewer system calls; but all pullers together must not hold all that
+// the group may have in flight.
+std::size_t most_records(std::size_t pullers) {
+  return std::clamp<std::size_t>(4096 / pullers, 64, 256);
+}
+constexpr std::size_t kMostBytes = 64 * 1024;  // One larger record is dealt nevertheless.
 
 }  // namespace
 
@@ -98,7 +101,8 @@ bool Dealer::deal_once() {
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
   const std::size_t share =
-      std::clamp<std::size_t>((left + ready_.size() - 1) / ready_.size(), 1, kMost);
+      std::clamp<std::size_t>((left + ready_.size() - 1) / ready_.size(), 1,
+                              most_records(pullers_.size()));
   for (Puller* const puller : ready_) {
     const std::size_t begin = puller->appended();
     for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
@@ -118,8 +122,8 @@ bool Dealer::receive() {
   received_.clear();
   dealt_ = 0;
   constexpr std::size_t kMostPullers = 16;
-  auto count = member_.receive(received_, kMost * std::min(ready_.size(), kMostPullers),
-                               Deadline::immediate());
+  const std::size_t most = most_records(pullers_.size()) * std::min(ready_.size(), kMostPullers);
+  auto count = member_.receive(received_, most, Deadline::immediate());
   if (count) return true;
   is_full_ = count.error() == Errc::in_flight_full;
   if (!is_full_ && count.error() != Errc::timeout) {

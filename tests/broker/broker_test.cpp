@@ -386,8 +386,8 @@ TEST_F(BrokerTest, WhatItTookForAFullTopicIsPublishedIfThereIsRoomBeforeItStops)
     // From now on it reads no more.
     while (takes_connections()) std::this_thread::sleep_for(std::chrono::milliseconds{1});
     EXPECT_EQ(topic->info().partitions[0].end, before);
-    while (member->receive(std::chrono::milliseconds{500})) {
-    }
+    while (auto delivery = member->receive(std::chrono::milliseconds{500}))
+      ASSERT_TRUE(member->acknowledge(*delivery));
     thread_.join();
     broker_.reset();
     admin_.reset();
