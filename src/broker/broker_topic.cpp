@@ -112,7 +112,10 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
 Outcome<Intake*> BrokerTopic::intake() {
   return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
     if (auto attached = attach(); !attached) return attached.problem();
-    return Intake::open(loop_, *log_, on_failure());
+    return Intake::open(loop_, *log_, on_failure(), [this] {
+      if (dealer_) dealer_->look();
+      for (const auto& [encoding, feed] : feeds_) feed->look();
+    });
   });
 }
 

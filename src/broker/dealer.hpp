@@ -54,6 +54,10 @@ class Dealer {
   static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Group& group,
                                                std::function<void(Error)> on_failure);
 
+  // There are new records; sooner than the library's descriptor would say so.
+  void look() {
+    if (!is_dealing_) deal();
+  }
   void add(Puller& puller);
   void on_sent(Puller& puller);
   // False if it does not have so many; then nothing is done.

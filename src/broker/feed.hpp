@@ -39,6 +39,8 @@ class Feed {
   static Outcome<std::unique_ptr<Feed>> open(boost::asio::io_context& loop, const Topic& topic,
                                              Encode encode, std::function<void(Error)> on_failure);
 
+  // There are new records; sooner than the library's descriptor would say so.
+  void look() { pass_on(); }
   void add(Listener& listener);
   void remove(Listener& listener);
 

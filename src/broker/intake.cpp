@@ -5,14 +5,16 @@
 namespace leat::broker {
 
 Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
-                                              std::function<void(Error)> on_failure) {
+                                              std::function<void(Error)> on_failure,
+                                              std::function<void()> on_published) {
   // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
   auto publisher =
       topic.info().durable ? topic.publisher({.acknowledge = Stage::committed}) : topic.publisher();
   if (!publisher)
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
-  std::unique_ptr<Intake> intake{new Intake{std::move(*publisher), std::move(on_failure)}};
+  std::unique_ptr<Intake> intake{
+      new Intake{std::move(*publisher), std::move(on_failure), std::move(on_published)}};
   auto fd = intake->publisher_.room_fd();
   if (!fd)
     return Problem{fd.error().code,
@@ -41,7 +43,10 @@ Intake::Added Intake::publish() {
   if (batch_.count() == 0) return Added::yes;
   if (is_full_) return Added::full;
   auto published = batch_.commit(Deadline::immediate());
-  if (published) return Added::yes;
+  if (published) {
+    on_published_();
+    return Added::yes;
+  }
   switch (published.error().code) {
     case Errc::full:
     case Errc::timeout:

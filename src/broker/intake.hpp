@@ -25,9 +25,10 @@ class Intake {
   // `full`: it is kept as well, but whoever sent it should send no more for now.
   enum class Added { yes, full, too_large, failed };
 
-  // `on_failure` is called once, when nothing can be published any more.
+  // `on_failure` is called once, when nothing can be published any more; `on_published` whenever something was.
   static Outcome<std::unique_ptr<Intake>> open(boost::asio::io_context& loop, const Topic& topic,
-                                               std::function<void(Error)> on_failure);
+                                               std::function<void(Error)> on_failure,
+                                               std::function<void()> on_published);
 
   Added add(Bytes message);
   // Makes what was added visible.
@@ -40,10 +41,12 @@ class Intake {
   std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
 
  private:
-  Intake(Publisher publisher, std::function<void(Error)> on_failure)
+  Intake(Publisher publisher, std::function<void(Error)> on_failure,
+         std::function<void()> on_published)
       : publisher_{std::move(publisher)},
         batch_{std::move(*publisher_.batch())},
-        on_failure_{std::move(on_failure)} {}
+        on_failure_{std::move(on_failure)},
+        on_published_{std::move(on_published)} {}
   Added add_to_batch(Bytes message);
   void on_room();
   Added fail(Error error);
@@ -51,6 +54,7 @@ class Intake {
   Publisher publisher_;
   Batch batch_;
   std::function<void(Error)> on_failure_;
+  std::function<void()> on_published_;
   std::optional<Watch> room_;
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::vector<std::function<void()>> waiting_;
