@@ -87,10 +87,10 @@ Json target_of(const Case& one) {
 std::vector<Case> all_cases(std::uint64_t messages) {
   std::vector<Case> cases;
   for (const char* const framing : {"zmq", "zmq-to-socket", "socket"}) {
-    for (const std::size_t size : {100, 1024}) cases.push_back({framing, "queue", {.size = size}});
+    for (const std::size_t size : {100u, 1024u}) cases.push_back({framing, "queue", {.size = size}});
   }
   for (const char* const framing : {"zmq", "socket"}) {
-    for (const std::size_t size : {100, 1024}) cases.push_back({framing, "file", {.size = size}});
+    for (const std::size_t size : {100u, 1024u}) cases.push_back({framing, "file", {.size = size}});
   }
   cases.push_back({"zmq", "queue", {.producers = 2, .consumers = 4}});
   for (const std::uint64_t rate : {kUsualRate, kFirstMessageRate})

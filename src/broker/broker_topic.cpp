@@ -103,6 +103,7 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
     const Errc code = opened.problem().code;
     const bool is_gone = code == Errc::deleted || code == Errc::closed;
     const bool is_used = intake_ || dealer_ || !feeds_.empty();
+    if (is_gone && is_used) on_failure()(Error{code});  // Clients come again, and find it made anew.
     if (!is_gone || is_again || is_used) return opened.problem();
     pullers_.reset();
     log_.reset();

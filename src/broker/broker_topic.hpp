@@ -75,8 +75,8 @@ class BrokerTopic {
   // Of connections, for stats.
   std::uint64_t publishers = 0;
   std::uint64_t subscribers = 0;
-  // Addresses whose admin connections have joined; once for each connection.
-  std::multiset<boost::asio::ip::address> joined;
+  // Addresses whose admin connections have joined, with the version of the password then; once for each connection.
+  std::multiset<std::pair<std::int64_t, boost::asio::ip::address>> joined;
   // Of those who were let in; closed if the log fails.
   std::set<Stream*> connections;
 

@@ -37,6 +37,7 @@ bool ProducerRole::on_message(Bytes message) {
       go_on_later();
       return false;
     case Intake::Added::too_large:
+      (void)on_idle();  // What came before counts.
       stream_.close_later(fmt::format("a message of {} bytes; the limit of the topic is {}",
                                       message.size(), intake_->largest()));
       return false;
@@ -79,7 +80,7 @@ void PullerRole::on_leave() {
 }
 
 void PullerRole::on_sent() {
-  if (dealer_ != nullptr && !acknowledges_) dealer_->on_sent(*this);
+  if (dealer_ != nullptr) dealer_->on_sent(*this);
 }
 
 bool PullerRole::on_done(std::uint64_t count) {

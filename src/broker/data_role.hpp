@@ -80,7 +80,7 @@ class PullerRole final : public DataRole, public Puller {
         encoding_{encoding},
         acknowledges_{acknowledges} {}
   void on_sent() override;
-  // The client is done with so many messages, counted from the first one. False: with more than it got.
+  // The client is done with so many messages, counted from the first one. False: with more than the kernel took.
   bool on_done(std::uint64_t count);
 
  private:
@@ -89,7 +89,8 @@ class PullerRole final : public DataRole, public Puller {
   void append(const Record& record) override { encoding_.for_puller(stream_.out(), record); }
   void send() override { stream_.flush(); }
   std::size_t appended() const override { return stream_.ended_at(); }
-  std::size_t sent() const override { return acknowledges_ ? 0 : stream_.sent_bytes(); }
+  std::size_t sent() const override { return stream_.sent_bytes(); }
+  bool acknowledges() const override { return acknowledges_; }
 
   const Encoding& encoding_;
   bool acknowledges_;

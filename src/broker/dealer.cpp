@@ -34,12 +34,15 @@ void Dealer::add(Puller& puller) {
 }
 
 void Dealer::on_sent(Puller& puller) {
-  acknowledge(puller, puller.held_.size());
+  if (!puller.acknowledges()) acknowledge(puller, puller.held_.size());
   if (!is_dealing_) deal();
 }
 
 bool Dealer::on_done(Puller& puller, std::uint64_t count) {
-  if (count > puller.held_.size()) return false;
+  if (count == 0 || count > puller.held_.size()) return false;
+  const bool are_sent = puller.appended() == puller.sent() ||
+                        puller.held_[static_cast<std::size_t>(count) - 1].end <= puller.sent();
+  if (!are_sent) return false;
   acknowledge(puller, static_cast<std::size_t>(count));
   if (!is_dealing_) deal();
   return true;
@@ -49,10 +52,12 @@ void Dealer::remove(Puller& puller) {
   const auto at = std::find(pullers_.begin(), pullers_.end(), &puller);
   if (at == pullers_.end()) return;
   pullers_.erase(at);
-  const auto sent = static_cast<std::size_t>(
-      std::count_if(puller.held_.begin(), puller.held_.end(),
-                    [&](const Puller::Share& share) { return share.end <= puller.sent(); }));
-  acknowledge(puller, sent);
+  if (!puller.acknowledges()) {
+    const auto sent =
+        std::count_if(puller.held_.begin(), puller.held_.end(),
+                      [&](const Puller::Share& share) { return share.end <= puller.sent(); });
+    acknowledge(puller, static_cast<std::size_t>(sent));
+  }
   for (const Puller::Share& share : puller.held_) (void)member_.give_back(share.delivery);
   puller.held_.clear();
   if (pullers_.empty()) {  // Local members may want them.
@@ -85,7 +90,7 @@ void Dealer::deal() {
     while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
   }
   const bool has_ready = std::any_of(pullers_.begin(), pullers_.end(),
-                                     [](const Puller* puller) { return puller->held_.empty(); });
+                                     [](const Puller* puller) { return puller->is_ready(); });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
   if (has_ready && !has_failed_ && !is_full_) watch_->arm();
 }
@@ -94,7 +99,7 @@ bool Dealer::deal_once() {
   ready_.clear();
   for (std::size_t i = 0; i < pullers_.size(); ++i) {
     Puller* const puller = pullers_[(next_ + i) % pullers_.size()];
-    if (puller->held_.empty()) ready_.push_back(puller);
+    if (puller->is_ready()) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
   if (dealt_ == received_.size() && !receive()) return false;

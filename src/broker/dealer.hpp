@@ -2,8 +2,8 @@
 //
 //     auto dealer = Dealer::open(loop, group, on_failure);
 //     (*dealer)->add(puller);              // from now on it gets its share
-//     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged
-//     (*dealer)->on_done(puller, 3);       // or its client says so of the oldest three
+//     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged,
+//     (*dealer)->on_done(puller, 3);       // or only when its client says so, here of the oldest three
 //     (*dealer)->remove(puller);           // what it did not send goes to others
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
@@ -38,14 +38,18 @@ class Puller {
   // Of what was appended: how many bytes there are, and how many the kernel took.
   virtual std::size_t appended() const = 0;
   virtual std::size_t sent() const = 0;
+  // Whether its client says what it is done with. Else that is what the kernel took.
+  virtual bool acknowledges() const = 0;
 
  private:
   friend class Dealer;
+  // It may be given more.
+  bool is_ready() const { return held_.empty() && appended() == sent(); }
   struct Share {
     Delivery delivery;
     std::size_t end;  // of its bytes
   };
-  std::vector<Share> held_;  // Empty: it may be given more.
+  std::vector<Share> held_;
 };
 
 class Dealer {
@@ -60,7 +64,7 @@ class Dealer {
   }
   void add(Puller& puller);
   void on_sent(Puller& puller);
-  // False if it does not have so many; then nothing is done.
+  // False if the kernel did not take so many; then nothing is done.
   bool on_done(Puller& puller, std::uint64_t count);
   void remove(Puller& puller);
 

@@ -1,5 +1,7 @@
 #include "broker/intake.hpp"
 
+#include <spdlog/spdlog.h>
+
 #include <utility>
 
 namespace leat::broker {
@@ -62,8 +64,10 @@ Intake::Added Intake::publish() {
 void Intake::on_room() {
   is_full_ = false;
   for (; !kept_.empty(); kept_.pop_front()) {
-    // None is too large: add() has looked at that.
-    if (add_to_batch(Bytes{kept_.front()}) != Added::yes) return;
+    const Added added = add_to_batch(Bytes{kept_.front()});
+    if (added == Added::full || added == Added::failed) return;
+    if (added == Added::too_large)  // Cannot be: add() has looked at the size.
+      spdlog::error("a message of {} bytes is lost: no batch holds it", kept_.front().size());
   }
   if (publish() != Added::yes) return;
   for (const auto& call : std::exchange(waiting_, {})) call();

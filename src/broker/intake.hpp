@@ -36,7 +36,8 @@ class Intake {
   // After `full`: calls when it may have changed. Once.
   void call_when_room(std::function<void()> call) { waiting_.push_back(std::move(call)); }
 
-  std::size_t largest() const noexcept { return publisher_.max_record_size(); }
+  // The largest message that a batch can hold.
+  std::size_t largest() const noexcept { return publisher_.max_record_size() - kBatchOverhead; }
   // Messages that were added and are not visible.
   std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
 
@@ -47,6 +48,8 @@ class Intake {
         batch_{std::move(*publisher_.batch())},
         on_failure_{std::move(on_failure)},
         on_published_{std::move(on_published)} {}
+  static constexpr std::size_t kBatchOverhead = 32;  // At most, of a batch with one record.
+
   Added add_to_batch(Bytes message);
   void on_room();
   Added fail(Error error);

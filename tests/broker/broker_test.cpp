@@ -396,6 +396,28 @@ TEST_F(BrokerTest, WhatItTookForAFullTopicIsPublishedIfThereIsRoomBeforeItStops)
   EXPECT_TRUE(has_kept_some);
 }
 
+TEST_F(BrokerTest, ADeletedGroupIsMadeAnewForThePullersThatCome) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  ASSERT_TRUE(producer.send("first"));
+  await("news", "messages_received", 1);
+  auto topic = Topic::open("news", Deadline::immediate(), config_.dir, {}, config_.data_dir);
+  ASSERT_TRUE(topic && topic->delete_group("lightq"));
+  Client puller{ZMQ_PULL};
+  connect(puller, "news", "pull");
+  await("news", "subscribers_count", 1);
+  await("news", "publishers_count", 1);  // Both come again.
+  std::optional<std::string> text;
+  puller.set(ZMQ_RCVTIMEO, 100);
+  for (int i = 0; i < 200 && !text; ++i) {
+    ASSERT_TRUE(producer.send("later"));
+    text = puller.receive();
+  }
+  EXPECT_EQ(text, "later");
+}
+
 // Made by a broker that died before it made the pullers' group, or by a local program.
 TEST_F(BrokerTest, ALogWithoutGroupKeepsItsMessagesForTheFirstPuller) {
   auto topic = Topic::create("news", {.directory = config_.dir});

@@ -196,6 +196,21 @@ def test_who_acknowledges_what_it_did_not_get_is_cut_off(serve):
         assert sorted(puller.read_messages(2)) == [b"one", b"two"]
 
 
+def test_puller_that_does_not_read_gets_no_more_and_settles_nothing(serve):
+    # Breaks: a client that acknowledges blindly fills the broker's memory, and its messages are gone.
+    broker = serve()
+    broker.create("test")
+    with connected(broker, "test", "pub") as producer:
+        producer.send_message(*[b"x" * 1_000_000] * 40)
+        producer.counted(40)
+    blind = connected(broker, "test", "pull", acknowledge=True)
+    for count in range(1, 41):
+        blind.send_count(count)
+    broker.stats_become("test", subscribers_count=0)  # It is cut off.
+    assert broker.stats("test")["queue_size"] > 20
+    assert broker.resident_bytes() < 60 << 20
+
+
 # --- Who is let in --------------------------------------------------------------------------------
 
 def test_unmodified_client_of_lightq_sends_nothing_and_gets_messages(serve):
@@ -210,6 +225,19 @@ def test_unmodified_client_of_lightq_sends_nothing_and_gets_messages(serve):
         push.send(b"hello")
         push.send(b"world")
         assert puller.read_messages(2) == [b"hello", b"world"]
+
+
+def test_hello_that_comes_too_late_ends_the_connection(serve):
+    # Breaks: a producer on a slow network sends into nowhere, and takes messages that are for others.
+    broker = serve("--data-auth", "joined")
+    broker.plain = False
+    broker.create("test")
+    port, token = join(broker, "test", "pub")
+    with Raw(port) as late:
+        broker.stats_become("test", subscribers_count=1)  # Taken for a puller.
+        late.send_message(json.dumps({"type": "pub", "token": token}).encode(), b"lost")
+        assert late.is_closed()
+    broker.stats_become("test", subscribers_count=0, messages_received=0)
 
 
 def test_without_a_token_nobody_gets_in(serve):

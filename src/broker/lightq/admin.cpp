@@ -79,19 +79,23 @@ struct Admin::Request {
 };
 
 void AdminClient::join(BrokerTopic& topic) {
-  if (!is_open || std::find(joined.begin(), joined.end(), &topic) != joined.end()) return;
-  joined.push_back(&topic);
-  topic.joined.insert(address);
+  leave(topic);  // Perhaps with an earlier password.
+  if (!is_open) return;
+  const std::int64_t version = topic.stored().verifier_version;
+  joined[&topic] = version;
+  topic.joined.insert({version, address});
 }
 
 void AdminClient::leave(BrokerTopic& topic) {
-  if (std::erase(joined, &topic) != 0) topic.joined.extract(address);
+  const auto found = joined.find(&topic);
+  if (found == joined.end()) return;
+  topic.joined.extract({found->second, address});
+  joined.erase(found);
 }
 
 void AdminClient::close() {
   is_open = false;
-  for (BrokerTopic* const topic : joined) topic->joined.extract(address);
-  joined.clear();
+  while (!joined.empty()) leave(*joined.begin()->first);
 }
 
 void Admin::handle(std::string& text, const Client& client, const Reply& reply) {
@@ -170,9 +174,12 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
                        std::function<void(BrokerTopic&)> go_on) {
   BrokerTopic* const topic = topics_.find(request->topic);
   const bool is_user = topic != nullptr && request->user == topic->stored().user;
+  const std::int64_t version = topic != nullptr ? topic->stored().verifier_version : 0;
   logins_.check({client->address, request->user, "topic/" + request->topic,
                  is_user ? topic->stored().verifier : std::optional<Verifier>{}},
                 std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
+                  if (verdict == Verdict::right && topic->stored().verifier_version != version)
+                    verdict = Verdict::wrong;  // It was changed meanwhile.
                   const auto refusal = refusal_of(verdict);
                   if (!refusal) return go_on(*topic);
                   const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
@@ -259,20 +266,26 @@ void Admin::leave(const Shared& request, const Client& client, const Reply& repl
 }
 
 void Admin::change_password(const Shared& request, const Client& client, const Reply& reply) {
+  if (request->new_password.text().empty())
+    return reply(error_reply(request->command, "new_password is missing"));
   if (request->admin_user.empty()) {
     return with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
-      set_password(topic, request, reply);
+      const std::int64_t version = topic.stored().verifier_version;
+      set_password(topic, request, reply,
+                   [&topic, version] { return topic.stored().verifier_version == version; });
     });
   }
   with_administrator(request, client, reply, [=, this] {
     BrokerTopic* const topic = topics_.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
-    set_password(*topic, request, reply);
+    set_password(*topic, request, reply, [] { return true; });
   });
 }
 
-void Admin::set_password(BrokerTopic& topic, const Shared& request, const Reply& reply) {
+void Admin::set_password(BrokerTopic& topic, const Shared& request, const Reply& reply,
+                         const std::function<bool()>& is_still) {
   logins_.make(std::move(request->new_password), [=, this, &topic](Outcome<Verifier> verifier) {
+    if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
     auto changed = verifier ? topics_.set_verifier(topic, *verifier) : verifier.problem();
     if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
     spdlog::info("topic {}: the password was changed", topic.name());

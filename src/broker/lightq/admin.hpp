@@ -10,9 +10,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "broker/lightq/data_ports.hpp"
 
@@ -23,7 +23,7 @@ struct AdminClient {
   Stream::Address address;
   Stream::Address own_address;  // by which it reached this machine
   bool is_open = true;
-  std::vector<BrokerTopic*> joined;
+  std::map<BrokerTopic*, std::int64_t> joined;  // With the version of the password then.
 
   // Has joined: may come to the topic's data ports as long as it is open.
   void join(BrokerTopic& topic);
@@ -61,7 +61,9 @@ class Admin {
   void stats(const Shared& request, const Client& client, const Reply& reply);
   void leave(const Shared& request, const Client& client, const Reply& reply);
   void change_password(const Shared& request, const Client& client, const Reply& reply);
-  void set_password(BrokerTopic& topic, const Shared& request, const Reply& reply);
+  // `is_still`: asked again when the password is hashed.
+  void set_password(BrokerTopic& topic, const Shared& request, const Reply& reply,
+                    const std::function<bool()>& is_still);
   void list_topics(const Shared& request, const Client& client, const Reply& reply);
   // Calls `go_on` if the client is the administrator; else it answers.
   void with_administrator(const Shared& request, const Client& client, const Reply& reply,

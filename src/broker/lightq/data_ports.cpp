@@ -79,7 +79,8 @@ DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
 
 bool DataPorts::is_welcome(const BrokerTopic& topic, const Stream::Address& address) const {
   const DataAuth auth = auth_of(topic);
-  return auth == DataAuth::open || (auth == DataAuth::joined && topic.joined.contains(address));
+  return auth == DataAuth::open || (auth == DataAuth::joined &&
+          topic.joined.contains({topic.stored().verifier_version, address}));
 }
 
 bool DataPorts::is_right(const BrokerTopic& topic, const std::string& token, raw::Role role) const {
@@ -112,7 +113,13 @@ Gate DataPorts::gate_of(BrokerTopic& topic) {
     const bool is_user = user == stored.user;
     logins_.check({address, user, "topic/" + stored.name,
                    is_user ? stored.verifier : std::optional<Verifier>{}},
-                  std::move(password), std::move(done));
+                  std::move(password),
+                  [done = std::move(done), &stored, version = stored.verifier_version](
+                      Logins::Verdict verdict) {
+                    const bool is_old = stored.verifier_version != version;  // Changed meanwhile.
+                    done(is_old && verdict == Logins::Verdict::right ? Logins::Verdict::wrong
+                                                                     : verdict);
+                  });
   };
   return gate;
 }

@@ -31,6 +31,10 @@ class RawStream final : public Stream {
   std::size_t on_bytes(Bytes& bytes) override {
     silence_.reset();
     if (!role_) return on_hello(bytes);
+    if (!has_greeted_) {  // No client of LightQ sends anything; this one would think that it is heard.
+      close_later("its hello came too late");
+      return kPause;
+    }
     if (kind_ == raw::Role::producer) return on_messages(bytes);
     if (acknowledges_) return on_counts(bytes);
     bytes = {};  // Such a client has nothing to say.
@@ -43,7 +47,8 @@ class RawStream final : public Stream {
     silence_ = std::make_unique<boost::asio::steady_timer>(loop(), kSilence);
     silence_->async_wait([weak = weak_from_this(), this](const auto& error) {
       const auto self = weak.lock();
-      if (self && !error && silence_ && is_open()) serve({});
+      if (!self || error || !silence_ || !is_open()) return;
+      if (gate_.is_welcome(address())) serve({});
     });
   }
 
@@ -57,6 +62,7 @@ class RawStream final : public Stream {
     if (!gate_.is_right_token(hello->token, hello->role) &&
         !(hello->token.empty() && gate_.is_welcome(address())))
       return refuse("unauthorized_access");
+    has_greeted_ = true;
     answer({{"status", "ok"}, {"topic", topic_.name()}});
     serve(*hello);
     return is_open() ? on_bytes(bytes) : kPause;
@@ -150,6 +156,7 @@ class RawStream final : public Stream {
   BrokerTopic& topic_;
   RawGate gate_;
   std::unique_ptr<boost::asio::steady_timer> silence_;  // While it may be a client that says nothing.
+  bool has_greeted_ = false;
   raw::Role kind_ = raw::Role::puller;
   bool acknowledges_ = false;
   std::unique_ptr<DataRole> role_;  // Once it is let in.

@@ -18,7 +18,7 @@ TEST(RawFrame, IsTheLengthInLittleEndianOrderAndThePayload) {
 
 TEST(RawFrame, IsReadAsItWasWritten) {
   std::string bytes;
-  for (const std::size_t size : {0, 1, 255, 256, 70'000}) {
+  for (const std::size_t size : {0u, 1u, 255u, 256u, 70'000u}) {
     bytes.clear();
     const std::string payload(size, 'p');
     append_frame(bytes, Bytes{payload});
