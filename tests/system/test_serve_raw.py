@@ -242,7 +242,7 @@ def test_hello_that_comes_too_late_ends_the_connection(serve):
 
 def test_without_a_token_nobody_gets_in(serve):
     # Breaks: whoever reaches the port reads and writes everything.
-    broker = serve("--limits-handshake-time", "300ms")
+    broker = serve("--limits-handshake-time", "2s")
     broker.create("test")
     broker.create("other")
     port, writes = join(broker, "test", "pub")
@@ -283,7 +283,7 @@ def test_token_is_for_as_long_as_the_password(serve):
     struct.pack("<I", 4096) + b"[" * 4096, b"GET / HTTP/1.1\r\n\r\n" * 10])
 def test_garbage_is_refused_and_disturbs_nobody(serve, data):
     # Breaks: one stranger stops the topic for all.
-    broker = serve("--limits-handshake-time", "500ms")
+    broker = serve("--limits-handshake-time", "2s")
     broker.create("test")
     port, _ = join(broker, "test", "pub")
     with connected(broker, "test", "pub") as producer, Raw(port, data) as stranger:
