@@ -27,7 +27,7 @@ ROOMS = {
     "bench/harness": {"bench"},
     "bench/floors": {"bench", "bench/harness"},
     "bench/leat": {"bench", "bench/harness", "src/tool"},
-    "bench/broker": {"bench", "bench/harness", "src/tool"},
+    "bench/broker": {"bench", "bench/harness", "src/tool", "src/broker/lightq"},
     "bench/output": {"bench", "bench/harness"},
     "bench/ipc": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/output"},
     "bench/report": {"bench", "bench/ipc", "bench/output"},

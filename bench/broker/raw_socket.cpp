@@ -9,12 +9,15 @@
 #include <cstring>
 
 #include "bench/failure.hpp"
+#include "broker/lightq/raw_frame.hpp"
 
 namespace leat::bench::broker {
+
+namespace raw = leat::broker::raw;
+
 namespace {
 
 constexpr std::size_t kRead = 256 * 1024;
-constexpr std::size_t kLengthBytes = 4;
 constexpr std::chrono::seconds kPatience{20};
 
 }  // namespace
@@ -41,9 +44,7 @@ RawSocket::RawSocket(std::uint16_t port, const std::string& hello, std::size_t b
 }
 
 void RawSocket::send(std::span<const std::byte> message) {
-  const auto length = static_cast<std::uint32_t>(message.size());
-  for (const int shift : {0, 8, 16, 24}) outgoing_.push_back(static_cast<char>(length >> shift));
-  outgoing_.append(reinterpret_cast<const char*>(message.data()), message.size());
+  raw::append_frame(outgoing_, Bytes{message.data(), message.size()});
   if (outgoing_.size() >= buffer_bytes_) flush();
 }
 
@@ -60,17 +61,12 @@ void RawSocket::flush() {
 
 std::optional<std::span<const std::byte>> RawSocket::next(std::chrono::milliseconds time) {
   for (;;) {
-    const std::size_t there = end_ - begin_;
-    std::uint32_t length = 0;
-    if (there >= kLengthBytes) {
-      std::memcpy(&length, received_.data() + begin_, sizeof length);
-      if (there - kLengthBytes >= length) {
-        const std::span message{received_.data() + begin_ + kLengthBytes, length};
-        begin_ += kLengthBytes + length;
-        return message;
-      }
+    const raw::Frame frame = raw::front_frame(Bytes{received_.data() + begin_, end_ - begin_});
+    if (frame.needed == 0) {
+      begin_ += raw::kLengthBytes + frame.length;
+      return std::span{frame.payload.data(), frame.payload.size()};
     }
-    if (received_.size() < kLengthBytes + length) received_.resize(kLengthBytes + length);
+    if (received_.size() < frame.needed) received_.resize(frame.needed);
     if (!receive(time)) return std::nullopt;
   }
 }

@@ -300,11 +300,7 @@ void add_broker(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("broker", "What a message costs that goes through leat serve");
   auto options = std::make_shared<Options>();
-  // Given any of these, one case is measured; else a table of the usual ones.
-  std::vector<CLI::Option*> choices;
-  const auto choice = [&](CLI::Option* option, const std::string& text) {
-    choices.push_back(option->option_text(text));
-  };
+  Choices choice;
   choice(command->add_option("--framing", options->framing, "How the clients talk to the broker")
              ->check(CLI::IsMember({"zmq", "socket", "zmq-to-socket"})),
          "zmq|socket|zmq-to-socket [zmq]");
@@ -335,10 +331,7 @@ void add_broker(CLI::App& bench) {
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(kFooter);
-  command->callback([options, choices] {
-    run_broker(*options, std::any_of(choices.begin(), choices.end(),
-                                     [](const CLI::Option* option) { return option->count() > 0; }));
-  });
+  command->callback([options, choice] { run_broker(*options, choice.was_made()); });
 }
 
 }  // namespace leat::bench

@@ -8,6 +8,11 @@
 
 namespace leat::bench {
 
+bool Choices::was_made() const {
+  return std::any_of(options_.begin(), options_.end(),
+                     [](const CLI::Option* option) { return option->count() > 0; });
+}
+
 void add_pin_option(CLI::App& command, std::vector<int>& cpus) {
   command
       .add_option("--pin", cpus,

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
 #include <vector>
 
 namespace leat::bench {
@@ -19,6 +20,24 @@ void add_crash(CLI::App& bench);
 void add_idle(CLI::App& bench);
 void add_report(CLI::App& bench);
 void add_compare(CLI::App& bench);
+
+// Options that choose one case: given any of them, that one is measured; else a table of the usual ones.
+//
+//     Choices choice;
+//     choice(command.add_option("--size", size), "BYTES [100]");
+//     command.callback([choice] { run(choice.was_made()); });
+class Choices {
+ public:
+  void operator()(CLI::Option* option) { options_.push_back(option); }
+  void operator()(CLI::Option* option, const std::string& text) {
+    options_.push_back(option->option_text(text));
+  }
+  // Once the arguments were parsed.
+  bool was_made() const;
+
+ private:
+  std::vector<CLI::Option*> options_;
+};
 
 // Options that several subcommands share.
 void add_pin_option(CLI::App& command, std::vector<int>& cpus);

@@ -463,11 +463,7 @@ void add_group(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("group", "What a record costs that one member of a group gets");
   auto options = std::make_shared<Options>();
-  // Given any of these, one case is measured; else a table of the usual ones.
-  std::vector<CLI::Option*> choices;
-  const auto choice = [&](CLI::Option* option, const std::string& text) {
-    choices.push_back(option->option_text(text));
-  };
+  Choices choice;
   choice(command->add_option("--members", options->members, "Processes that share the records")
              ->check(CLI::Range(1u, kMaxGroupRoles)),
          "N [1]");
@@ -501,7 +497,7 @@ void add_group(CLI::App& bench) {
                           "Different keys that the records have; 0: none, with --by-key 8")
              ->check(CLI::Range(0u, 100'000'000u)),
          "N [0]");
-  choices.push_back(command->add_flag(
+  choice(command->add_flag(
       "--by-key", options->by_key, "The group gives equal keys to one member at a time, in order"));
   command->add_flag("--peers", options->peers,
                     "Also measure Boost's message_queue and a POSIX message queue, in turns");
@@ -514,10 +510,7 @@ void add_group(CLI::App& bench) {
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
   command->footer(kGroupFooter);
-  command->callback([options, choices] {
-    run_group(*options, std::any_of(choices.begin(), choices.end(),
-                                    [](const CLI::Option* option) { return option->count() > 0; }));
-  });
+  command->callback([options, choice] { run_group(*options, choice.was_made()); });
 }
 
 }  // namespace leat::bench

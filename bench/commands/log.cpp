@@ -377,11 +377,7 @@ void run_log(Options options, bool has_choice) {
 void add_log(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("log", "What a record costs, beside the bare ring");
   auto options = std::make_shared<Options>();
-  // Given any of these, one case is measured; else a table of the usual ones.
-  std::vector<CLI::Option*> choices;
-  const auto choice = [&](CLI::Option* option, const std::string& text) {
-    choices.push_back(option->option_text(text));
-  };
+  Choices choice;
   choice(command->add_option("--size", options->size, "Bytes of a record")
              ->check(CLI::Range(std::size_t{0}, kMaxSize)),
          "BYTES [100]");
@@ -451,10 +447,7 @@ void add_log(CLI::App& bench) {
       "Without --size, --publishers, --subscribers, --mode, --batch and --rate: a table of the "
       "usual cases.\n\n"
       "Example:\n  leat bench log --size 100 --publishers 2 --mode shared --pin 0,1 --json");
-  command->callback([options, choices] {
-    run_log(*options, std::any_of(choices.begin(), choices.end(),
-                                  [](const CLI::Option* option) { return option->count() > 0; }));
-  });
+  command->callback([options, choice] { run_log(*options, choice.was_made()); });
 }
 
 }  // namespace leat::bench

@@ -146,6 +146,17 @@ class BrokerTest : public ::testing::Test {
     client.log_in("user", password);
     client.connect(joined["bind_uri"]);
   }
+  // What is sent now waits for the puller that got this answer to its join, and connects only then.
+  void expect_waiting_for(const std::string& topic, const Json& joined) {
+    Client producer{ZMQ_PUSH};
+    connect(producer, topic, "pub");
+    ASSERT_TRUE(producer.send("kept"));
+    await(topic, "queue_size", 1);
+    Client puller{ZMQ_PULL};
+    puller.log_in("user", "secret");
+    puller.connect(joined["bind_uri"]);
+    EXPECT_EQ(puller.receive(), "kept");
+  }
   // Until so many connections are logged in.
   void await(const std::string& topic, const char* what, std::uint64_t count) {
     for (const Deadline deadline{std::chrono::milliseconds{kPatienceMs}};
@@ -220,14 +231,7 @@ TEST_F(BrokerTest, ASubscriberTakesNothingFromAPullerThatJoinedBefore) {
   ASSERT_EQ(create("news")["status"], "ok");
   const Json pulling = join("news", "pull");
   EXPECT_EQ(join("news", "sub")["status"], "ok");
-  Client producer{ZMQ_PUSH};
-  connect(producer, "news", "pub");
-  ASSERT_TRUE(producer.send("kept"));
-  await("news", "queue_size", 1);
-  Client puller{ZMQ_PULL};
-  puller.log_in("user", "secret");
-  puller.connect(pulling["bind_uri"]);
-  EXPECT_EQ(puller.receive(), "kept");
+  expect_waiting_for("news", pulling);
 }
 
 TEST_F(BrokerTest, LocalProcessesTakePartInTheSameTopic) {
@@ -462,14 +466,7 @@ TEST_F(BrokerTest, AfterARestartItStillWaitsForAPullerThatHasJoined) {
   stop();
   start();
   EXPECT_EQ(join("news", "sub")["status"], "ok");
-  Client producer{ZMQ_PUSH};
-  connect(producer, "news", "pub");
-  ASSERT_TRUE(producer.send("kept"));
-  await("news", "queue_size", 1);
-  Client puller{ZMQ_PULL};
-  puller.log_in("user", "secret");
-  puller.connect(pulling["bind_uri"]);
-  EXPECT_EQ(puller.receive(), "kept");
+  expect_waiting_for("news", pulling);
 }
 
 TEST_F(BrokerTest, AnAddressThatGuessesIsHeldOff) {
