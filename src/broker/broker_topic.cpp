@@ -113,17 +113,27 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
 Outcome<Intake*> BrokerTopic::intake() {
   return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
     if (auto attached = attach(); !attached) return attached.problem();
-    return Intake::open(loop_, *log_, on_failure(), [this] {
-      if (dealer_) dealer_->look();
-      for (const auto& [encoding, feed] : feeds_) feed->look();
+    return Intake::open(loop_, *log_, on_failure(), [this](std::uint64_t end, std::size_t bytes) {
+      on_published(end, bytes);
     });
   });
+}
+
+void BrokerTopic::on_published(std::uint64_t end, std::size_t bytes) {
+  if (!is_durable()) pace_.add(end, bytes);  // What is on the medium may wait there.
+  if (dealer_) dealer_->look();
+  for (const auto& [encoding, feed] : feeds_) feed->look();
+}
+
+std::optional<std::uint64_t> BrokerTopic::reached() const {
+  if (!dealer_ || !dealer_->has_pullers()) return std::nullopt;
+  return dealer_->reached();
 }
 
 Outcome<Dealer*> BrokerTopic::dealer() {
   return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
     if (auto expected = expect_puller(); !expected) return expected.problem();
-    return Dealer::open(loop_, *pullers_, on_failure());
+    return Dealer::open(loop_, *pullers_, on_failure(), [this] { pace_.on_progress(); });
   });
 }
 
@@ -144,7 +154,7 @@ Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
 TopicCounts BrokerTopic::counts() {
   TopicCounts counts;
   if (!attach()) return counts;
-  counts.received = log_->info().partitions[0].end;
+  for (const PartitionInfo& partition : log_->info().partitions) counts.received += partition.end;
   if (!pullers_) return counts;
   const GroupInfo info = pullers_->info();
   counts.waiting = std::min(info.lag + info.in_flight, counts.received);

@@ -18,6 +18,7 @@
 #include "broker/dealer.hpp"
 #include "broker/feed.hpp"
 #include "broker/intake.hpp"
+#include "broker/pace.hpp"
 #include "broker/stream.hpp"
 #include "broker/topic_store.hpp"
 
@@ -44,7 +45,11 @@ class BrokerTopic {
  public:
   BrokerTopic(boost::asio::io_context& loop, const Places& places, TopicStore& store,
               StoredTopic stored)
-      : loop_{loop}, places_{places}, store_{store}, stored_{std::move(stored)} {}
+      : loop_{loop},
+        places_{places},
+        store_{store},
+        stored_{std::move(stored)},
+        pace_{loop, [this] { return reached(); }} {}
   BrokerTopic(const BrokerTopic&) = delete;
   BrokerTopic& operator=(const BrokerTopic&) = delete;
 
@@ -68,6 +73,9 @@ class BrokerTopic {
   Outcome<Dealer*> dealer();
   Outcome<Feed*> feed(const Encoding& encoding);
 
+  // Of producers.
+  Pace& pace() noexcept { return pace_; }
+
   TopicCounts counts();
   // Messages that clients sent, and for which there was no room so far.
   std::size_t unpublished() const { return intake_ ? intake_->waiting() : 0; }
@@ -89,6 +97,8 @@ class BrokerTopic {
   }
   Outcome<void> open_group(bool is_new_log);
   Outcome<void> remember(Pullers pullers);
+  std::optional<std::uint64_t> reached() const;
+  void on_published(std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();
   void close_log(const std::string& why);
 
@@ -96,6 +106,7 @@ class BrokerTopic {
   const Places& places_;
   TopicStore& store_;
   StoredTopic stored_;
+  Pace pace_;
   std::optional<Topic> log_;
   std::optional<Group> pullers_;  // The group, if there is one.
   std::unique_ptr<Intake> intake_;

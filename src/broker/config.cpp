@@ -15,6 +15,7 @@ namespace {
 using boost::asio::ip::address;
 
 constexpr std::uint64_t kMany = 1'000'000;
+constexpr std::uint64_t kLargestMessage = 2047 * 1024;  // A batch may take half of a segment of 4 MiB.
 constexpr std::uint16_t kDataPorts = 3499;
 
 // The number at the beginning of a text, which is taken from it.
@@ -190,7 +191,7 @@ std::vector<ConfigKey> server_keys() {
 
 std::vector<ConfigKey> limit_keys() {
   return {
-      size_key("limits.message_size", &Config::max_message_bytes, 1, 64 << 20, "largest message"),
+      size_key("limits.message_size", &Config::max_message_bytes, 1, kLargestMessage, "largest message"),
       size_key("limits.command_size", &Config::max_command_bytes, 1024, 1 << 20,
                "largest administration command"),
       number_key("limits.connections", &Config::max_connections, 1, kMany, "connections in all"),

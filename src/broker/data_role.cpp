@@ -5,15 +5,15 @@
 
 namespace leat::broker {
 
-Outcome<void> DataRole::begin() {
-  has_begun_ = true;
+Outcome<void> DataRole::open() {
+  is_open_ = true;
   ++count_;
   topic_.connections.insert(&stream_);
-  return on_begin();
+  return on_open();
 }
 
 void DataRole::leave() {
-  if (!std::exchange(has_begun_, false)) return;
+  if (!std::exchange(is_open_, false)) return;
   --count_;
   topic_.connections.erase(&stream_);
   on_leave();
@@ -21,7 +21,7 @@ void DataRole::leave() {
 
 // --- Producers -----------------------------------------------------------------------------------
 
-Outcome<void> ProducerRole::on_begin() {
+Outcome<void> ProducerRole::on_open() {
   auto intake = topic_.intake();
   if (!intake) return intake.problem();
   intake_ = *intake;
@@ -34,7 +34,7 @@ bool ProducerRole::on_message(Bytes message) {
     case Intake::Added::yes: ++added_; return true;
     case Intake::Added::full:
       ++added_;
-      go_on_later();
+      intake_->call_when_room(go_on());
       return false;
     case Intake::Added::too_large:
       (void)on_idle();  // What came before counts.
@@ -51,28 +51,33 @@ bool ProducerRole::on_idle() {
   switch (intake_->publish()) {
     case Intake::Added::yes:
       if (std::exchange(published_, added_) != added_ && on_published_) on_published_(added_);
-      return true;
-    case Intake::Added::full: go_on_later(); return false;
+      if (!topic_.pace().is_ahead()) return true;
+      topic_.pace().call_when_level(go_on());
+      return false;
+    case Intake::Added::full: intake_->call_when_room(go_on()); return false;
     default: return false;
   }
 }
 
-void ProducerRole::go_on_later() {
-  intake_->call_when_room([weak = stream_.weak_from_this(), this] {
+std::function<void()> ProducerRole::go_on() {
+  return [weak = stream_.weak_from_this(), this] {
     const auto stream = weak.lock();  // And with it this role.
     if (stream && intake_ != nullptr && on_idle()) stream->resume();
-  });
+  };
 }
 
 // --- Pullers -------------------------------------------------------------------------------------
 
-Outcome<void> PullerRole::on_begin() {
+Outcome<void> PullerRole::on_open() {
   auto dealer = topic_.dealer();
   if (!dealer) return dealer.problem();
   dealer_ = *dealer;
+  return {};
+}
+
+void PullerRole::on_begin() {
   stream_.flush();
   dealer_->add(*this);
-  return {};
 }
 
 void PullerRole::on_leave() {
@@ -92,7 +97,7 @@ bool PullerRole::on_done(std::uint64_t count) {
 
 // --- Listeners -----------------------------------------------------------------------------------
 
-Outcome<void> ListenerRole::on_begin() {
+Outcome<void> ListenerRole::on_open() {
   auto feed = topic_.feed(encoding_);
   if (!feed) return feed.problem();
   feed_ = *feed;

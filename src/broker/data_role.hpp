@@ -2,7 +2,8 @@
 // written is an Encoding.
 //
 //     ProducerRole role{stream, topic};
-//     if (auto begun = role.begin(); !begun) stream.close_later(begun.problem().sentence);
+//     if (auto opened = role.open(); !opened) return refuse(opened.problem());
+//     role.begin();
 //     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
 //     role.leave();                                       // at the latest when the stream is closed
 //
@@ -24,7 +25,9 @@ class DataRole {
   DataRole(const DataRole&) = delete;
   DataRole& operator=(const DataRole&) = delete;
 
-  Outcome<void> begin();
+  // Opens what it needs of the topic. Nothing is sent yet.
+  Outcome<void> open();
+  void begin() { on_begin(); }
   void leave();
 
   // What the client sent. False: take no more before the stream is resumed.
@@ -40,7 +43,8 @@ class DataRole {
  protected:
   DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
       : stream_{stream}, topic_{topic}, count_{count} {}
-  virtual Outcome<void> on_begin() = 0;
+  virtual Outcome<void> on_open() = 0;
+  virtual void on_begin() {}
   virtual void on_leave() = 0;
 
   Stream& stream_;
@@ -48,7 +52,7 @@ class DataRole {
 
  private:
   std::uint64_t& count_;  // Of the topic's clients.
-  bool has_begun_ = false;
+  bool is_open_ = false;
 };
 
 class ProducerRole final : public DataRole {
@@ -62,9 +66,10 @@ class ProducerRole final : public DataRole {
   bool on_idle() override;
 
  private:
-  Outcome<void> on_begin() override;
+  Outcome<void> on_open() override;
   void on_leave() override { intake_ = nullptr; }
-  void go_on_later();
+  // For a wait to end with.
+  std::function<void()> go_on();
 
   OnPublished on_published_;
   Intake* intake_ = nullptr;
@@ -84,12 +89,15 @@ class PullerRole final : public DataRole, public Puller {
   bool on_done(std::uint64_t count);
 
  private:
-  Outcome<void> on_begin() override;
+  Outcome<void> on_open() override;
+  void on_begin() override;
   void on_leave() override;
   void append(const Record& record) override { encoding_.for_puller(stream_.out(), record); }
   void send() override { stream_.flush(); }
+  void take_back(std::size_t end) override { stream_.out().resize(end); }
   std::size_t appended() const override { return stream_.ended_at(); }
   std::size_t sent() const override { return stream_.sent_bytes(); }
+  bool is_idle() const override { return stream_.is_idle(); }
   bool acknowledges() const override { return acknowledges_; }
 
   const Encoding& encoding_;
@@ -107,7 +115,7 @@ class ListenerRole final : public DataRole, public Listener {
   void listen(bool wants);
 
  private:
-  Outcome<void> on_begin() override;
+  Outcome<void> on_open() override;
   void on_leave() override;
   void take(const std::shared_ptr<const Chunk>& chunk) override;
   void send_next();

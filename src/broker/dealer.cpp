@@ -1,27 +1,32 @@
 #include "broker/dealer.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace leat::broker {
 namespace {
 
-// For one puller at a time. Many records cost fewer system calls; but all pullers together must not hold all that
-// the group may have in flight.
-std::size_t most_records(std::size_t pullers) {
-  return std::clamp<std::size_t>(4096 / pullers, 64, 256);
-}
-constexpr std::size_t kMostBytes = 64 * 1024;  // One larger record is dealt nevertheless.
+constexpr std::size_t kMostBytes = 64 * 1024;  // For one puller at a time; one larger record is dealt nevertheless.
 
 }  // namespace
 
+std::size_t Puller::sent_count() const {
+  const auto sent = std::partition_point(held_.begin(), held_.end(), [this](const Share& share) {
+    return share.end <= this->sent();
+  });
+  return static_cast<std::size_t>(sent - held_.begin());
+}
+
 Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Group& group,
-                                              std::function<void(Error)> on_failure) {
+                                              std::function<void(Error)> on_failure,
+                                              std::function<void()> on_progress) {
   const auto problem = [](Error error) {
     return Problem{error.code, "cannot be a member of the pullers' group: " + describe(error)};
   };
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
-  std::unique_ptr<Dealer> dealer{new Dealer{std::move(*member), std::move(on_failure)}};
+  std::unique_ptr<Dealer> dealer{new Dealer{std::move(*member), group.info().in_flight_limit,
+                                            std::move(on_failure), std::move(on_progress)}};
   auto fd = dealer->member_.wait_fd();
   if (!fd) return problem(fd.error());
   dealer->watch_.emplace(loop, *fd, [raw = dealer.get()] { raw->deal(); });
@@ -40,9 +45,8 @@ void Dealer::on_sent(Puller& puller) {
 
 bool Dealer::on_done(Puller& puller, std::uint64_t count) {
   if (count == 0 || count > puller.held_.size()) return false;
-  const bool are_sent = puller.appended() == puller.sent() ||
-                        puller.held_[static_cast<std::size_t>(count) - 1].end <= puller.sent();
-  if (!are_sent) return false;
+  // Once all are sent, positions begin anew.
+  if (!puller.is_idle() && count > puller.sent_count()) return false;
   acknowledge(puller, static_cast<std::size_t>(count));
   if (!is_dealing_) deal();
   return true;
@@ -52,14 +56,8 @@ void Dealer::remove(Puller& puller) {
   const auto at = std::find(pullers_.begin(), pullers_.end(), &puller);
   if (at == pullers_.end()) return;
   pullers_.erase(at);
-  if (!puller.acknowledges()) {
-    const auto sent =
-        std::count_if(puller.held_.begin(), puller.held_.end(),
-                      [&](const Puller::Share& share) { return share.end <= puller.sent(); });
-    acknowledge(puller, static_cast<std::size_t>(sent));
-  }
-  for (const Puller::Share& share : puller.held_) (void)member_.give_back(share.delivery);
-  puller.held_.clear();
+  if (!puller.acknowledges()) acknowledge(puller, puller.sent_count());
+  give_back(puller, 0);
   if (pullers_.empty()) {  // Local members may want them.
     for (; dealt_ < received_.size(); ++dealt_) (void)member_.give_back(received_[dealt_]);
   }
@@ -67,14 +65,42 @@ void Dealer::remove(Puller& puller) {
   if (!is_dealing_) deal();
 }
 
-// The first `count` of what it holds.
+std::size_t Dealer::most_records() const {
+  const std::size_t free = limit_ - std::min(limit_, member_.in_flight());
+  return std::clamp<std::size_t>(free / (2 * pullers_.size()), 1, 256);
+}
+
+void Dealer::take_back_from_stalled() {
+  for (Puller* const puller : pullers_) {
+    if (puller->is_idle() || puller->held_.empty()) continue;
+    if (!puller->acknowledges()) acknowledge(*puller, puller->sent_count());
+    const auto& held = puller->held_;
+    const auto unsent = std::partition_point(held.begin(), held.end(), [&](const auto& share) {
+      return share.begin < puller->sent();
+    });
+    // Behind its records may be what its protocol answered.
+    if (unsent == held.end() || held.back().end != puller->appended()) continue;
+    puller->take_back(unsent->begin);
+    give_back(*puller, static_cast<std::size_t>(unsent - held.begin()));
+  }
+}
+
+void Dealer::give_back(Puller& puller, std::size_t first) {
+  for (std::size_t i = first; i < puller.held_.size(); ++i)
+    (void)member_.give_back(puller.held_[i].delivery);
+  puller.held_.erase(puller.held_.begin() + static_cast<std::ptrdiff_t>(first), puller.held_.end());
+  is_full_ = false;
+}
+
 void Dealer::acknowledge(Puller& puller, std::size_t count) {
+  if (count == 0) return;
   settled_.clear();
   for (std::size_t i = 0; i < count; ++i) settled_.push_back(puller.held_[i].delivery);
   puller.held_.erase(puller.held_.begin(),
                      puller.held_.begin() + static_cast<std::ptrdiff_t>(count));
-  (void)member_.acknowledge(settled_);
-  if (count != 0) is_full_ = false;
+  is_full_ = false;
+  auto done = member_.acknowledge(settled_);
+  if (!done && done.error() != Errc::not_held) fail(done.error());
 }
 
 void Dealer::deal() {
@@ -102,17 +128,18 @@ bool Dealer::deal_once() {
     if (puller->is_ready()) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
+  if (is_half_in_flight()) take_back_from_stalled();
   if (dealt_ == received_.size() && !receive()) return false;
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
   const std::size_t share =
-      std::clamp<std::size_t>((left + ready_.size() - 1) / ready_.size(), 1,
-                              most_records(pullers_.size()));
+      std::min((left + ready_.size() - 1) / ready_.size(), most_records());
   for (Puller* const puller : ready_) {
     const std::size_t begin = puller->appended();
     for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
+      const std::size_t at = puller->appended();
       puller->append(received_[dealt_].record);
-      puller->held_.push_back({received_[dealt_], puller->appended()});
+      puller->held_.push_back({received_[dealt_], at, puller->appended()});
       ++dealt_;
       if (puller->appended() - begin >= kMostBytes) break;
     }
@@ -127,15 +154,21 @@ bool Dealer::receive() {
   received_.clear();
   dealt_ = 0;
   constexpr std::size_t kMostPullers = 16;
-  const std::size_t most = most_records(pullers_.size()) * std::min(ready_.size(), kMostPullers);
+  const std::size_t most = most_records() * std::min(ready_.size(), kMostPullers);
   auto count = member_.receive(received_, most, Deadline::immediate());
-  if (count) return true;
-  is_full_ = count.error() == Errc::in_flight_full;
-  if (!is_full_ && count.error() != Errc::timeout) {
-    has_failed_ = true;
-    on_failure_(count.error());
+  if (count) {
+    if (*count != 0) reached_ = received_.back().record.offset + 1;
+    on_progress_();
+    return *count != 0;
   }
+  is_full_ = count.error() == Errc::in_flight_full;
+  if (!is_full_ && count.error() != Errc::timeout) fail(count.error());
   return false;
+}
+
+void Dealer::fail(Error error) {
+  if (std::exchange(has_failed_, true)) return;
+  on_failure_(error);
 }
 
 }  // namespace leat::broker

@@ -7,7 +7,9 @@
 //     (*dealer)->remove(puller);           // what it did not send goes to others
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
-// turn. Belongs to the thread of its event loop.
+// turn. Each gets a part of what the group still allows in flight, so that no number of stalled ones leaves nothing
+// for the others; and when they hold half of it, what they did not send yet goes back to the group.
+// Belongs to the thread of its event loop.
 #pragma once
 
 #include <functional>
@@ -35,28 +37,37 @@ class Puller {
   // Adds a record to what send() sends.
   virtual void append(const Record& record) = 0;
   virtual void send() = 0;
+  // Throws away what was appended behind the first `end` bytes; the kernel has none of it.
+  virtual void take_back(std::size_t end) = 0;
   // Of what was appended: how many bytes there are, and how many the kernel took.
   virtual std::size_t appended() const = 0;
   virtual std::size_t sent() const = 0;
+  // The kernel took everything and would take more.
+  virtual bool is_idle() const = 0;
   // Whether its client says what it is done with. Else that is what the kernel took.
   virtual bool acknowledges() const = 0;
 
  private:
   friend class Dealer;
   // It may be given more.
-  bool is_ready() const { return held_.empty() && appended() == sent(); }
+  bool is_ready() const { return held_.empty() && is_idle(); }
+  // How many of what it holds the kernel has taken whole.
+  std::size_t sent_count() const;
   struct Share {
     Delivery delivery;
-    std::size_t end;  // of its bytes
+    std::size_t begin;  // of its bytes
+    std::size_t end;
   };
   std::vector<Share> held_;
 };
 
 class Dealer {
  public:
-  // `group` is that of lightq_group().
+  // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
+  // pullers.
   static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Group& group,
-                                               std::function<void(Error)> on_failure);
+                                               std::function<void(Error)> on_failure,
+                                               std::function<void()> on_progress);
 
   // There are new records; sooner than the library's descriptor would say so.
   void look() {
@@ -68,17 +79,35 @@ class Dealer {
   bool on_done(Puller& puller, std::uint64_t count);
   void remove(Puller& puller);
 
+  bool has_pullers() const noexcept { return !pullers_.empty(); }
+  // The offset behind the last record that was received for pullers; 0 before the first.
+  std::uint64_t reached() const noexcept { return reached_; }
+
  private:
-  Dealer(Member member, std::function<void(Error)> on_failure)
-      : member_{std::move(member)}, on_failure_{std::move(on_failure)} {}
+  Dealer(Member member, std::size_t limit, std::function<void(Error)> on_failure,
+         std::function<void()> on_progress)
+      : member_{std::move(member)},
+        limit_{limit},
+        on_failure_{std::move(on_failure)},
+        on_progress_{std::move(on_progress)} {}
   void deal();
   // Deals one round. False if there is nothing to deal, or nobody to deal to.
   bool deal_once();
   bool receive();
+  // The most records for one puller at a time. Many cost fewer system calls.
+  std::size_t most_records() const;
+  bool is_half_in_flight() const { return member_.in_flight() >= limit_ / 2; }
+  void take_back_from_stalled();
+  // The first `count` of what it holds.
   void acknowledge(Puller& puller, std::size_t count);
+  // All that it holds from the one at `first` on, for others to get.
+  void give_back(Puller& puller, std::size_t first);
+  void fail(Error error);
 
   Member member_;
+  std::size_t limit_;  // How many records the group allows it to have in flight.
   std::function<void(Error)> on_failure_;
+  std::function<void()> on_progress_;
   std::optional<Watch> watch_;
   std::vector<Puller*> pullers_;
   std::size_t next_ = 0;  // Whose turn it is.
@@ -86,6 +115,7 @@ class Dealer {
   std::size_t dealt_ = 0;          // of received_
   std::vector<Delivery> settled_;  // Kept for its memory, as the next.
   std::vector<Puller*> ready_;
+  std::uint64_t reached_ = 0;
   bool is_dealing_ = false;
   bool is_full_ = false;  // The member holds as many records as it may.
   bool has_failed_ = false;

@@ -38,9 +38,10 @@ void Feed::pass_on() {
 bool Feed::pass_on_once() {
   constexpr std::size_t kChunk = 64 * 1024;
   constexpr std::size_t kLarge = 4096;
+  constexpr std::uint64_t kRecords = 4096;
   const auto chunk = std::make_shared<Chunk>();
   const bool has_listeners = !listeners_.empty();
-  while (chunk->bytes.size() < kChunk && !has_failed_) {
+  while (chunk->bytes.size() < kChunk && chunk->records < kRecords && !has_failed_) {
     const bool are_large = chunk->records == 0 || chunk->bytes.size() / chunk->records > kLarge;
     const std::size_t step = are_large ? 1 : 16;
     auto count = subscriber_.poll(step, [&](const Record& record) {

@@ -8,7 +8,7 @@ namespace leat::broker {
 
 Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
                                               std::function<void(Error)> on_failure,
-                                              std::function<void()> on_published) {
+                                              OnPublished on_published) {
   // Nobody waits for the disk here: a client of ZeroMQ is told nothing anyway.
   auto publisher =
       topic.info().durable ? topic.publisher({.acknowledge = Stage::committed}) : topic.publisher();
@@ -35,18 +35,22 @@ Intake::Added Intake::add(Bytes message) {
 
 // `full`: not added.
 Intake::Added Intake::add_to_batch(Bytes message) {
-  if (batch_.add(message)) return Added::yes;
-  if (const Added published = publish(); published != Added::yes) return published;
-  return batch_.add(message) ? Added::yes : Added::too_large;
+  if (!batch_.add(message)) {
+    if (const Added published = publish(); published != Added::yes) return published;
+    if (!batch_.add(message)) return Added::too_large;
+  }
+  batch_bytes_ += message.size();
+  return Added::yes;
 }
 
 Intake::Added Intake::publish() {
   if (has_failed_) return Added::failed;
   if (batch_.count() == 0) return Added::yes;
   if (is_full_) return Added::full;
+  const std::uint64_t records = batch_.count();
   auto published = batch_.commit(Deadline::immediate());
   if (published) {
-    on_published_();
+    on_published_(*published + records, std::exchange(batch_bytes_, 0));
     return Added::yes;
   }
   switch (published.error().code) {

@@ -25,10 +25,13 @@ class Intake {
   // `full`: it is kept as well, but whoever sent it should send no more for now.
   enum class Added { yes, full, too_large, failed };
 
-  // `on_failure` is called once, when nothing can be published any more; `on_published` whenever something was.
+  // So many bytes of messages became visible, up to this offset.
+  using OnPublished = std::function<void(std::uint64_t end, std::size_t bytes)>;
+
+  // `on_failure` is called once, when nothing can be published any more.
   static Outcome<std::unique_ptr<Intake>> open(boost::asio::io_context& loop, const Topic& topic,
                                                std::function<void(Error)> on_failure,
-                                               std::function<void()> on_published);
+                                               OnPublished on_published);
 
   Added add(Bytes message);
   // Makes what was added visible.
@@ -43,7 +46,7 @@ class Intake {
 
  private:
   Intake(Publisher publisher, std::function<void(Error)> on_failure,
-         std::function<void()> on_published)
+         OnPublished on_published)
       : publisher_{std::move(publisher)},
         batch_{std::move(*publisher_.batch())},
         on_failure_{std::move(on_failure)},
@@ -57,8 +60,9 @@ class Intake {
   Publisher publisher_;
   Batch batch_;
   std::function<void(Error)> on_failure_;
-  std::function<void()> on_published_;
+  OnPublished on_published_;
   std::optional<Watch> room_;
+  std::size_t batch_bytes_ = 0;    // in batch_
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::vector<std::function<void()>> waiting_;
   bool is_full_ = false;

@@ -55,6 +55,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Counted from when out() was empty: the end of what is in it, and of what the kernel took.
   std::size_t ended_at() const noexcept { return out_.size(); }
   std::size_t sent_bytes() const noexcept { return sent_; }
+  // Everything was sent, and the kernel would take more.
+  bool is_idle() const noexcept { return out_.empty() && !is_writing_; }
   // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
   void flush();
   // Goes on after kPause. Calls on_bytes() with what is there.

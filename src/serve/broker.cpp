@@ -9,6 +9,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <filesystem>
+#include <new>
 
 #include "broker/admin_password.hpp"
 #include "broker/lightq/admin_stream.hpp"
@@ -126,7 +127,7 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   return broker;
 }
 
-void Broker::run(std::function<void()> on_hangup) {
+Outcome<void> Broker::run(std::function<void()> on_hangup) {
   parts_->on_hangup = std::move(on_hangup);
   std::signal(SIGPIPE, SIG_IGN);
   parts_->signals.add(SIGTERM);
@@ -136,8 +137,10 @@ void Broker::run(std::function<void()> on_hangup) {
   for (;;) {
     try {
       parts_->loop.run();
-      return;
-    } catch (const std::exception& error) {  // No memory, or no descriptor. Others go on.
+      return {};
+    } catch (const std::bad_alloc&) {  // Nobody knows what was left undone: it begins anew.
+      return Problem{Errc::no_space, "no memory: the broker stops"};
+    } catch (const std::exception& error) {  // No descriptor, for instance. Others go on.
       spdlog::critical("an event was lost: {}", error.what());
     }
   }

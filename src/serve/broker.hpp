@@ -28,7 +28,8 @@ class Broker {
 
   // Serves until stop(). At the first SIGTERM or SIGINT it stops, at the second the process ends. With `on_hangup`, a
   // SIGHUP calls that.
-  void run(std::function<void()> on_hangup = {});
+  //   no_space   no memory: it has stopped, and all that it accepted is in its topics
+  Outcome<void> run(std::function<void()> on_hangup = {});
   void stop();
 
  private:

@@ -80,7 +80,8 @@ void serve(const Options& options) {
   }
   auto broker = Broker::start(*config, show_password);
   if (!broker) fail(broker.problem());
-  (*broker)->run([&options] { read_again(options); });
+  if (auto ended = (*broker)->run([&options] { read_again(options); }); !ended)
+    fail(ended.problem());
 }
 
 void add_options(CLI::App& app, Options& options) {

@@ -92,7 +92,7 @@ class BrokerTest : public ::testing::Test {
     });
     ASSERT_TRUE(broker) << broker.problem().sentence;
     broker_ = std::move(*broker);
-    thread_ = std::jthread{[this] { broker_->run(); }};
+    thread_ = std::jthread{[this] { EXPECT_TRUE(broker_->run()); }};
     admin_.emplace(ZMQ_REQ);
     admin_->connect("tcp://127.0.0.1:" + std::to_string(config_.lightq_port));
   }

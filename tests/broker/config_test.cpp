@@ -55,7 +55,7 @@ addresses = ["0.0.0.0", "::"]
 advertise = "broker.example.org"
 data_ports = "6000-6999"
 [limits]
-message_size = "8MiB"
+message_size = "2000KiB"
 command_size = 4096
 connections = 100
 connections_per_address = 10
@@ -79,7 +79,7 @@ file = "/var/log/leat.log"
   EXPECT_EQ(config.lightq_addresses, (std::vector<std::string>{"0.0.0.0", "::"}));
   EXPECT_EQ(config.lightq_advertise, "broker.example.org");
   EXPECT_EQ(config.data_ports(), (PortRange{6000, 6999}));
-  EXPECT_EQ(config.max_message_bytes, 8u << 20);
+  EXPECT_EQ(config.max_message_bytes, 2000u << 10);
   EXPECT_EQ(config.max_command_bytes, 4096u);
   EXPECT_EQ(config.max_connections, 100u);
   EXPECT_EQ(config.max_connections_per_address, 10u);
@@ -160,7 +160,7 @@ TEST(Config, AWrongValueSaysWhatIsRight) {
   EXPECT_EQ(sentence_of("insecure = 'yes'"),
             "leat.toml:1: insecure = 'yes' is wrong: write one of false, true");
   EXPECT_EQ(sentence_of("[limits]\nmessage_size = '1PB'"),
-            "leat.toml:2: limits.message_size = '1PB' is wrong: write a size from 1 to 64MiB: "
+            "leat.toml:2: limits.message_size = '1PB' is wrong: write a size from 1 to 2047KiB: "
             "bytes, or for example 512KiB, 8MiB");
   for (const char* const wrong :
        {"limits.topics = -1", "limits.topics = 0", "limits.topics = 1.5", "limits.topics = '5 '",

@@ -40,6 +40,7 @@ void DataPorts::open_stored() {
 }
 
 Outcome<std::uint16_t> DataPorts::open(BrokerTopic& topic, DataPort which) {
+  if (is_closed_) return Problem{Errc::closed, "the broker stops"};
   const std::uint16_t stored = topic.stored().ports.*port_of(which);
   if (acceptors_.contains({&topic, which})) return stored;
   if (stored != 0) {

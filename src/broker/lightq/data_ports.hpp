@@ -41,7 +41,10 @@ class DataPorts {
   // How the topic's data ports are protected.
   DataAuth auth_of(const BrokerTopic& topic) const;
   // Takes no more connections.
-  void close() { acceptors_.clear(); }
+  void close() {
+    is_closed_ = true;
+    acceptors_.clear();
+  }
 
  private:
   Outcome<void> listen(BrokerTopic& topic, DataPort which, std::uint16_t port);
@@ -58,6 +61,7 @@ class DataPorts {
   const Tokens& tokens_;
   Connections& connections_;
   std::map<std::pair<const BrokerTopic*, DataPort>, std::unique_ptr<Acceptor>> acceptors_;
+  bool is_closed_ = false;
 };
 
 }  // namespace leat::broker::lightq

@@ -31,7 +31,9 @@ class DataStream final : public ZmtpStream {
 
  private:
   void on_ready() override {
-    if (auto begun = role_->begin(); !begun) close_later(begun.problem().sentence);
+    auto opened = role_->open();
+    if (!opened) return close_later(opened.problem().sentence);
+    role_->begin();
   }
   void on_finishing() override { role_->leave(); }
   void on_closed(const std::string& why) override {

@@ -48,7 +48,9 @@ class RawStream final : public Stream {
     silence_->async_wait([weak = weak_from_this(), this](const auto& error) {
       const auto self = weak.lock();
       if (!self || error || !silence_ || !is_open()) return;
-      if (gate_.is_welcome(address())) serve({});
+      if (!gate_.is_welcome(address())) return;
+      if (auto opened = open_role({}); !opened) return close(opened.problem().sentence);
+      begin_role();
     });
   }
 
@@ -63,8 +65,9 @@ class RawStream final : public Stream {
         !(hello->token.empty() && gate_.is_welcome(address())))
       return refuse("unauthorized_access");
     has_greeted_ = true;
+    if (auto opened = open_role(*hello); !opened) return refuse(opened.problem().sentence);
     answer({{"status", "ok"}, {"topic", topic_.name()}});
-    serve(*hello);
+    begin_role();
     return is_open() ? on_bytes(bytes) : kPause;
   }
 
@@ -79,7 +82,7 @@ class RawStream final : public Stream {
     flush();
   }
 
-  void serve(const raw::Hello& hello) {
+  Outcome<void> open_role(const raw::Hello& hello) {
     stop_clock();
     kind_ = hello.role;
     acknowledges_ = hello.acknowledges;
@@ -95,7 +98,11 @@ class RawStream final : public Stream {
     } else {
       role_ = std::make_unique<ListenerRole>(*this, topic_, kRaw);
     }
-    if (auto begun = role_->begin(); !begun) return close_later(begun.problem().sentence);
+    return role_->open();
+  }
+
+  void begin_role() {
+    role_->begin();
     if (kind_ == raw::Role::listener) static_cast<ListenerRole&>(*role_).listen(true);
   }
 
@@ -120,9 +127,12 @@ class RawStream final : public Stream {
   // A client that does not read is told only the last one.
   void tell_count() {
     if (unsent() != 0 || told_ == published_) return;
+    append_count();
+    flush();
+  }
+  void append_count() {
     told_ = published_;
     raw::append_number(out(), told_);
-    flush();
   }
 
   // Only the last one matters.
@@ -143,7 +153,10 @@ class RawStream final : public Stream {
     if (role_) role_->on_sent();
     tell_count();
   }
-  void on_finishing() override { leave(); }
+  void on_finishing() override {
+    leave();
+    if (told_ != published_) append_count();  // Behind an earlier one that was not sent yet.
+  }
   void on_closed(const std::string& why) override {
     silence_.reset();
     leave();

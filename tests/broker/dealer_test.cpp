@@ -1,0 +1,212 @@
+// If these failed, a few stalled pullers would leave nothing for all others, or messages would go to two pullers or to
+// none.
+#include "broker/dealer.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "support/process.hpp"
+
+namespace leat::broker {
+namespace {
+
+using testing::TemporaryDirectory;
+
+// A connection whose kernel takes what the test says.
+class FakePuller final : public Puller {
+ public:
+  explicit FakePuller(Dealer& dealer, bool takes_all = false, bool acknowledges = false)
+      : dealer_{dealer}, takes_all_{takes_all}, acknowledges_{acknowledges} {}
+
+  void append(const Record& record) override {
+    out_ += std::string{record.text()} + "\n";
+    ++appended_records;
+  }
+  void send() override {
+    if (takes_all_) take(out_.size() - sent_);
+  }
+  void take_back(std::size_t end) override { out_.resize(end); }
+  std::size_t appended() const override { return out_.size(); }
+  std::size_t sent() const override { return sent_; }
+  bool is_idle() const override { return out_.empty(); }
+  bool acknowledges() const override { return acknowledges_; }
+
+  // The kernel takes so many bytes.
+  void take(std::size_t bytes) {
+    received += out_.substr(sent_, bytes);
+    sent_ += bytes;
+    if (sent_ != out_.size()) return;
+    out_.clear();
+    sent_ = 0;
+    dealer_.on_sent(*this);
+  }
+  // Something that is no record.
+  void answer(const std::string& text) { out_ += text; }
+  std::string left() const { return out_.substr(sent_); }
+
+  std::string received;
+  int appended_records = 0;
+
+ private:
+  Dealer& dealer_;
+  std::string out_;
+  std::size_t sent_ = 0;
+  bool takes_all_;
+  bool acknowledges_;
+};
+
+class DealerTest : public ::testing::Test {
+ protected:
+  void open(std::uint32_t in_flight) {
+    auto topic = Topic::create("work", {.directory = temp_.path()});
+    ASSERT_TRUE(topic) << describe(topic.error());
+    topic_ = std::move(*topic);
+    auto publisher = topic_->publisher();
+    ASSERT_TRUE(publisher);
+    publisher_.emplace(std::move(*publisher));
+    auto group = topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight});
+    ASSERT_TRUE(group) << describe(group.error());
+    group_ = std::move(*group);
+    auto dealer = Dealer::open(
+        loop_, *group_,
+        [this](Error error) {
+          ++failures_;
+          failure_ = error.code;
+        },
+        [this] { ++progress_; });
+    ASSERT_TRUE(dealer) << dealer.problem().sentence;
+    dealer_ = std::move(*dealer);
+  }
+  void publish(int first, int count) {
+    for (int i = first; i < first + count; ++i)
+      ASSERT_TRUE(publisher_->publish(std::to_string(i)));
+    dealer_->look();
+  }
+  static std::map<std::string, int> lines(const std::string& text) {
+    std::map<std::string, int> found;
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = text.find('\n', begin);
+      ++found[text.substr(begin, end - begin)];
+      begin = end == std::string::npos ? text.size() : end + 1;
+    }
+    return found;
+  }
+
+  TemporaryDirectory temp_;
+  boost::asio::io_context loop_;
+  std::optional<Topic> topic_;
+  std::optional<Publisher> publisher_;
+  std::optional<Group> group_;
+  std::unique_ptr<Dealer> dealer_;
+  int failures_ = 0;
+  int progress_ = 0;
+  Errc failure_ = Errc::ok;
+};
+
+TEST_F(DealerTest, ManyStalledPullersLeaveSomeForOthers) {
+  open(1024);
+  std::vector<std::unique_ptr<FakePuller>> stalled;
+  for (int i = 0; i < 45; ++i) {
+    stalled.push_back(std::make_unique<FakePuller>(*dealer_));
+    dealer_->add(*stalled.back());
+  }
+  publish(0, 1000);
+  std::size_t held = 0;
+  for (const auto& puller : stalled) held += static_cast<std::size_t>(puller->appended_records);
+  EXPECT_LE(held, 512U);
+  FakePuller working{*dealer_, true};
+  dealer_->add(working);
+  publish(1000, 5000);
+  EXPECT_EQ(lines(working.received).size(), 6000 - held);
+  for (const auto& puller : stalled) dealer_->remove(*puller);
+  EXPECT_EQ(lines(working.received).size(), 6000U);
+  dealer_->remove(working);
+  EXPECT_EQ(group_->info().in_flight, 0U);
+}
+
+TEST_F(DealerTest, WhatStalledPullersDidNotSendGoesToOthersIfTheyHoldHalf) {
+  open(8);
+  FakePuller stalled{*dealer_};
+  FakePuller slow{*dealer_, false, true};
+  dealer_->add(stalled);
+  dealer_->add(slow);
+  publish(100, 4);
+  ASSERT_GT(stalled.appended_records, 1);
+  ASSERT_GT(slow.appended_records, 0);
+  const std::string of_stalled = stalled.left();
+  stalled.take(1);  // It is in the middle of its first one.
+  FakePuller working{*dealer_, true};
+  dealer_->add(working);
+  publish(104, 100);
+  EXPECT_EQ(stalled.left(), of_stalled.substr(1, 3));
+  EXPECT_EQ(slow.left(), "");
+  stalled.take(3);
+  auto found = lines(working.received + stalled.received);
+  for (int i = 100; i < 204; ++i) EXPECT_EQ(found[std::to_string(i)], 1) << i;
+  EXPECT_EQ(failures_, 0);
+}
+
+// Heartbeats of ZeroMQ are answered behind the messages.
+TEST_F(DealerTest, WhatAPullersProtocolAnsweredIsNotTakenBack) {
+  open(4);
+  FakePuller stalled{*dealer_};
+  dealer_->add(stalled);
+  publish(100, 4);
+  ASSERT_GT(stalled.appended_records, 0);
+  stalled.answer("PONG");
+  const std::string before = stalled.left();
+  FakePuller working{*dealer_, true};
+  dealer_->add(working);
+  publish(104, 10);
+  EXPECT_EQ(stalled.left(), before);
+  dealer_->remove(stalled);
+  EXPECT_EQ(lines(working.received).size(), 14U);
+}
+
+TEST_F(DealerTest, AcknowledgesWhatThePullerSaysAndNoMoreThanItGot) {
+  open(64);
+  FakePuller puller{*dealer_, true, true};
+  dealer_->add(puller);
+  publish(0, 3);
+  const auto got = static_cast<std::uint64_t>(puller.appended_records);
+  ASSERT_GT(got, 0U);
+  EXPECT_FALSE(dealer_->on_done(puller, got + 1));
+  EXPECT_FALSE(dealer_->on_done(puller, 0));
+  EXPECT_TRUE(dealer_->on_done(puller, got));
+  dealer_->remove(puller);
+  FakePuller other{*dealer_, true};
+  dealer_->add(other);
+  EXPECT_EQ(lines(puller.received + other.received).size(), 3U);
+}
+
+TEST_F(DealerTest, AGroupThatIsDeletedEndsIt) {
+  open(64);
+  FakePuller puller{*dealer_};
+  dealer_->add(puller);
+  publish(0, 3);
+  ASSERT_GT(puller.appended_records, 0);
+  ASSERT_TRUE(topic_->delete_group(kLightqGroup, true));
+  const int before = puller.appended_records;
+  puller.take(puller.left().size());
+  publish(3, 10);
+  EXPECT_EQ(failures_, 1);
+  EXPECT_EQ(failure_, Errc::closed);
+  EXPECT_EQ(puller.appended_records, before) << "their memory may hold other records by now";
+}
+
+TEST_F(DealerTest, SaysHowFarPullersAre) {
+  open(64);
+  EXPECT_FALSE(dealer_->has_pullers());
+  publish(0, 10);
+  EXPECT_EQ(dealer_->reached(), 0U);
+  FakePuller puller{*dealer_, true};
+  dealer_->add(puller);
+  EXPECT_TRUE(dealer_->has_pullers());
+  EXPECT_EQ(dealer_->reached(), 10U);
+  EXPECT_GT(progress_, 0);
+}
+
+}  // namespace
+}  // namespace leat::broker
