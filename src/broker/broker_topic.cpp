@@ -6,6 +6,8 @@
 #include <boost/asio/post.hpp>
 #include <utility>
 
+#include "broker/data_role.hpp"
+
 namespace leat::broker {
 namespace {
 
@@ -19,10 +21,10 @@ Problem problem_of(const std::string& what, const std::string& name, Error error
 
 TopicOptions BrokerTopic::options() const {
   TopicOptions options{.segment_bytes = 4 * kMiB,  // So that batches of 1 MiB fit.
-                       .directory = places_.directory};
+                       .directory = rules_.directory};
   if (is_durable()) {
     options.durable = Durability::os;
-    options.data_directory = places_.data_directory;
+    options.data_directory = rules_.data_directory;
   } else {
     options.capacity_bytes = 8 * kMiB;
     options.policy = Policy::grow;
@@ -32,9 +34,11 @@ TopicOptions BrokerTopic::options() const {
 }
 
 Outcome<void> BrokerTopic::attach() {
+  if (is_deleted_) return Problem{Errc::not_found, "the topic was deleted"};
+  if (clients_.empty()) close_when_idle();
   if (log_) return {};
   auto opened =
-      Topic::open(name(), Deadline::immediate(), places_.directory, {}, places_.data_directory);
+      Topic::open(name(), Deadline::immediate(), rules_.directory, {}, rules_.data_directory);
   const bool is_new = !opened && opened.error() == Errc::not_found;
   if (is_new) opened = Topic::create(name(), options());
   if (!opened) return problem_of("cannot open the topic", name(), opened.error());
@@ -166,19 +170,74 @@ std::function<void(Error)> BrokerTopic::on_failure() {
   return [this](Error error) {
     if (std::exchange(has_failed_, true)) return;
     const std::string why = describe(error);
-    boost::asio::post(loop_, [this, why] { close_log(why); });
+    boost::asio::post(loop_, [weak = weak_from_this(), why] {
+      if (const auto self = weak.lock()) self->fail(why);
+    });
   };
 }
 
-void BrokerTopic::close_log(const std::string& why) {
-  spdlog::error("topic {}: {}; its {} connections are closed", name(), why, connections.size());
-  for (Stream* const stream : std::set<Stream*>{connections}) stream->close("the topic has failed");
+void BrokerTopic::fail(const std::string& why) {
+  if (!has_failed_) return;  // It was closed meanwhile.
+  spdlog::error("topic {}: {}; its {} connections are closed", name(), why, clients_.size());
+  close_clients("the topic has failed", [](const DataRole&) { return true; });
+  close_log();
+}
+
+void BrokerTopic::close_log() {
+  idle_.stop();
   feeds_.clear();
   dealer_.reset();
   intake_.reset();
   pullers_.reset();
   log_.reset();
   has_failed_ = false;
+}
+
+// --- Clients ------------------------------------------------------------------------------------------
+
+void BrokerTopic::add(DataRole& client) {
+  clients_.insert(&client);
+  idle_.stop();
+}
+
+void BrokerTopic::remove(DataRole& client) {
+  clients_.erase(&client);
+  if (clients_.empty()) close_when_idle();
+}
+
+void BrokerTopic::close_when_idle() {
+  idle_.start(rules_.idle_time, [this] {
+    if (unpublished() != 0) return close_when_idle();
+    if (log_ && !is_durable()) (void)log_->shrink();  // After a burst.
+    close_log();
+  });
+}
+
+void BrokerTopic::close_clients(const std::string& why,
+                                const std::function<bool(const DataRole&)>& is_one) {
+  for (DataRole* const client : std::set<DataRole*>{clients_}) {
+    // Those before it may have closed it.
+    if (clients_.contains(client) && is_one(*client)) client->stream().close(why);
+  }
+}
+
+Outcome<void> BrokerTopic::seek(const From& to) {
+  if (auto expected = expect_puller(); !expected) return expected;
+  if (auto moved = pullers_->seek(to); !moved)
+    return problem_of("cannot move the group of the pullers of", name(), moved.error());
+  return {};
+}
+
+Outcome<void> BrokerTopic::delete_log() {
+  is_deleted_ = true;  // So that nobody opens it meanwhile.
+  close_clients("the topic was deleted", [](const DataRole&) { return true; });
+  close_log();
+  auto deleted = Topic::delete_topic(name(), {.force = true,
+                                              .directory = rules_.directory,
+                                              .data_directory = rules_.data_directory});
+  if (deleted || deleted.error() == Errc::not_found) return {};  // It may never have been used.
+  is_deleted_ = false;
+  return problem_of("cannot delete the topic", name(), deleted.error());
 }
 
 }  // namespace leat::broker

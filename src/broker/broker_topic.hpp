@@ -1,10 +1,12 @@
 // One topic of a broker: what is stored of it, its log while clients use it, and who they are.
 //
-//     BrokerTopic topic{loop, places, store, stored};
-//     if (auto ready = topic.attach(); !ready) return ready.problem();
-//     topic.intake()->add(message);
+//     auto topic = std::make_shared<BrokerTopic>(loop, rules, store, stored);
+//     if (auto ready = topic->attach(); !ready) return ready.problem();
+//     topic->intake()->add(message);
 //
-// The log is made when it is first needed, and again if a reboot took it. Belongs to the thread of its event loop.
+// The log is made when it is first needed, and again if a reboot took it; it is closed when no client has used it for
+// a while. Whoever may come back to a topic later shares its ownership: it may be deleted meanwhile.
+// Belongs to the thread of its event loop.
 #pragma once
 
 #include <boost/asio/ip/address.hpp>
@@ -19,15 +21,19 @@
 #include "broker/feed.hpp"
 #include "broker/intake.hpp"
 #include "broker/pace.hpp"
-#include "broker/stream.hpp"
 #include "broker/topic_store.hpp"
 
 namespace leat::broker {
 
-// Where logs are; empty: the library's defaults.
-struct Places {
+class DataRole;
+
+// What all topics of a broker have in common.
+struct TopicRules {
+  // Where logs are; empty: the library's defaults.
   std::string directory;
   std::string data_directory;
+  SlowSubscriber slow_subscriber = SlowSubscriber::overtaken;
+  std::chrono::milliseconds idle_time{10'000};  // After that, a log that no client uses is closed.
 };
 
 // How a topic's records are written for clients. Constant; two with the same address are the same.
@@ -41,25 +47,32 @@ struct TopicCounts {
   std::uint64_t waiting = 0;   // of them, those that no puller has taken
 };
 
-class BrokerTopic {
+class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
-  BrokerTopic(boost::asio::io_context& loop, const Places& places, TopicStore& store,
+  BrokerTopic(boost::asio::io_context& loop, const TopicRules& rules, TopicStore& store,
               StoredTopic stored)
       : loop_{loop},
-        places_{places},
+        rules_{rules},
         store_{store},
         stored_{std::move(stored)},
-        pace_{loop, [this] { return reached(); }} {}
+        pace_{loop, [this] { return reached(); }},
+        idle_{loop} {}
   BrokerTopic(const BrokerTopic&) = delete;
   BrokerTopic& operator=(const BrokerTopic&) = delete;
 
   const StoredTopic& stored() const noexcept { return stored_; }
+  const std::string& name() const noexcept { return stored_.name; }
+  SlowSubscriber slow_subscriber() const noexcept {
+    return stored_.slow_subscriber == SlowSubscriber::unset ? rules_.slow_subscriber
+                                                            : stored_.slow_subscriber;
+  }
+  // What was stored of it has changed.
   void set_ports(const TopicPorts& ports) { stored_.ports = ports; }
   void set_verifier(const Verifier& verifier, std::int64_t version) {
     stored_.verifier = verifier;
     stored_.verifier_version = version;
   }
-  const std::string& name() const noexcept { return stored_.name; }
+  void set_rights(std::vector<Right> rights) { stored_.rights = std::move(rights); }
 
   // Opens the log, or makes it, with the group of the pullers.
   Outcome<void> attach();
@@ -76,6 +89,9 @@ class BrokerTopic {
   // Of producers.
   Pace& pace() noexcept { return pace_; }
 
+  // Moves the group of the pullers.
+  Outcome<void> seek(const From& to);
+
   TopicCounts counts();
   // Messages that clients sent, and for which there was no room so far.
   std::size_t unpublished() const { return intake_ ? intake_->waiting() : 0; }
@@ -85,8 +101,20 @@ class BrokerTopic {
   std::uint64_t subscribers = 0;
   // Addresses whose admin connections have joined, with the version of the password then; once for each connection.
   std::multiset<std::pair<std::int64_t, boost::asio::ip::address>> joined;
-  // Of those who were let in; closed if the log fails.
-  std::set<Stream*> connections;
+  // Of messages' bytes, by clients of this broker since it began.
+  std::uint64_t bytes_written = 0;
+  std::uint64_t bytes_read = 0;
+
+  // Those who were let in; they are closed if the log fails.
+  void add(DataRole& client);
+  void remove(DataRole& client);
+  const std::set<DataRole*>& clients() const noexcept { return clients_; }
+  // Closes the connections of those for whom it is true.
+  void close_clients(const std::string& why, const std::function<bool(const DataRole&)>& is_one);
+
+  // Deletes the log, with everything in it; then nothing can be opened any more. After an error the topic is as before.
+  Outcome<void> delete_log();
+  bool is_deleted() const noexcept { return is_deleted_; }
 
  private:
   template <class Part, class Open>
@@ -100,19 +128,26 @@ class BrokerTopic {
   std::optional<std::uint64_t> reached() const;
   void on_published(std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();
-  void close_log(const std::string& why);
+  void fail(const std::string& why);
+  void close_log();
+  void close_when_idle();
 
   boost::asio::io_context& loop_;
-  const Places& places_;
+  const TopicRules& rules_;
   TopicStore& store_;
   StoredTopic stored_;
   Pace pace_;
+  Timer idle_;
+  std::set<DataRole*> clients_;
   std::optional<Topic> log_;
   std::optional<Group> pullers_;  // The group, if there is one.
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Dealer> dealer_;
   std::map<const Encoding*, std::unique_ptr<Feed>> feeds_;
   bool has_failed_ = false;
+  bool is_deleted_ = false;
 };
+
+using TopicPtr = std::shared_ptr<BrokerTopic>;
 
 }  // namespace leat::broker

@@ -202,6 +202,8 @@ std::vector<ConfigKey> limit_keys() {
                    "how long a client may take to introduce itself"),
       duration_key("limits.idle_time", &Config::idle_time, 0,
                    "how long an administration connection may be silent; 0ms: for ever"),
+      duration_key("limits.topic_idle_time", &Config::topic_idle_time, 1,
+                   "how long a topic stays open that no client uses"),
       choice_key<SlowSubscriber>(
           "subscribers.slow", &Config::slow_subscriber, {"overtaken", "disconnect", "wait"},
           {SlowSubscriber::overtaken, SlowSubscriber::disconnect, SlowSubscriber::wait},

@@ -21,9 +21,6 @@
 
 namespace leat::broker {
 
-// What happens to a subscriber that is so slow that its topic would overwrite what it has not read.
-enum class SlowSubscriber { overtaken, disconnect, wait };
-
 struct PortRange {
   std::uint16_t first = 0;  // Both 0: after lightq_port.
   std::uint16_t last = 0;
@@ -49,6 +46,7 @@ struct Config {
   std::uint64_t max_topics = 10'000;
   std::chrono::milliseconds handshake_time{10'000};
   std::chrono::milliseconds idle_time{0};  // 0: as long as the client wants.
+  std::chrono::milliseconds topic_idle_time{10'000};
 
   SlowSubscriber slow_subscriber = SlowSubscriber::overtaken;
   std::string log_level = "info";

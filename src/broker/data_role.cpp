@@ -4,19 +4,48 @@
 #include <spdlog/spdlog.h>
 
 namespace leat::broker {
+namespace {
 
-Outcome<void> DataRole::open() {
+constexpr std::size_t kMostWaiting = 8u << 20;  // bytes for one subscriber
+
+}  // namespace
+
+Outcome<void> DataRole::open(std::string user) {
   is_open_ = true;
+  user_ = std::move(user);
   ++count_;
-  topic_.connections.insert(&stream_);
+  topic_.add(*this);
   return on_open();
 }
 
 void DataRole::leave() {
   if (!std::exchange(is_open_, false)) return;
   --count_;
-  topic_.connections.erase(&stream_);
   on_leave();
+  topic_.remove(*this);
+}
+
+void DataRole::count(std::uint64_t messages, std::size_t bytes) {
+  messages_ += messages;
+  bytes_ += bytes;
+  (access() == Access::write ? topic_.bytes_written : topic_.bytes_read) += bytes;
+}
+
+ClientStats DataRole::stats() {
+  ClientStats stats;
+  stats.address = stream_.peer_name();
+  stats.messages = messages_;
+  stats.bytes = bytes_;
+  stats.is_slow = stream_.is_stuck();
+  const auto now = std::chrono::steady_clock::now();
+  const double seconds = std::chrono::duration<double>(now - looked_at_).count();
+  if (seconds > 0) stats.rate = static_cast<double>(messages_ - messages_then_) / seconds;
+  if (seconds >= 1) {
+    looked_at_ = now;
+    messages_then_ = messages_;
+  }
+  add_stats(stats);
+  return stats;
 }
 
 // --- Producers -----------------------------------------------------------------------------------
@@ -30,10 +59,14 @@ Outcome<void> ProducerRole::on_open() {
 
 bool ProducerRole::on_message(Bytes message) {
   if (intake_ == nullptr) return false;
-  switch (intake_->add(message)) {
-    case Intake::Added::yes: ++added_; return true;
+  const Intake::Added added = intake_->add(message);
+  if (added == Intake::Added::yes || added == Intake::Added::full) {
+    ++added_;
+    count(1, message.size());
+  }
+  switch (added) {
+    case Intake::Added::yes: return true;
     case Intake::Added::full:
-      ++added_;
       intake_->call_when_room(go_on());
       return false;
     case Intake::Added::too_large:
@@ -59,6 +92,11 @@ bool ProducerRole::on_idle() {
   }
 }
 
+void ProducerRole::add_stats(ClientStats& stats) const {
+  stats.role = "pub";
+  stats.lag = added_ - published_;
+}
+
 std::function<void()> ProducerRole::go_on() {
   return [weak = stream_.weak_from_this(), this] {
     const auto stream = weak.lock();  // And with it this role.
@@ -78,6 +116,16 @@ Outcome<void> PullerRole::on_open() {
 void PullerRole::on_begin() {
   stream_.flush();
   dealer_->add(*this);
+}
+
+void PullerRole::append(const Record& record) {
+  encoding_.for_puller(stream_.out(), record);
+  count(1, record.value.size());
+}
+
+void PullerRole::add_stats(ClientStats& stats) const {
+  stats.role = "pull";
+  stats.lag = held();
 }
 
 void PullerRole::on_leave() {
@@ -120,27 +168,44 @@ void ListenerRole::listen(bool wants) {
   }
 }
 
+void ListenerRole::add_stats(ClientStats& stats) const {
+  stats.role = "sub";
+  stats.lag = waiting_records_;
+  stats.lost = lost_;
+}
+
 void ListenerRole::take(const std::shared_ptr<const Chunk>& chunk) {
-  constexpr std::size_t kMostWaiting = 8u << 20;  // bytes
-  if (waiting_bytes_ != 0 && waiting_bytes_ + chunk->bytes.size() > kMostWaiting) {
+  const bool is_too_slow = waiting_bytes_ != 0 && waiting_bytes_ + chunk->bytes.size() > kMostWaiting;
+  if (is_too_slow && topic_.slow_subscriber() != SlowSubscriber::wait) {
     lost_ += chunk->records;
+    if (topic_.slow_subscriber() == SlowSubscriber::disconnect) stream_.close_later("too slow");
     return;
   }
   waiting_.push_back(chunk);
   waiting_bytes_ += chunk->bytes.size();
+  waiting_records_ += chunk->records;
   send_next();
+}
+
+bool ListenerRole::holds_up() const {
+  return waiting_bytes_ > kMostWaiting / 2 && topic_.slow_subscriber() == SlowSubscriber::wait;
 }
 
 void ListenerRole::send_next() {
   if (is_sending_) return;  // Further up.
   is_sending_ = true;
+  const bool held_up = holds_up();
   while (stream_.unsent() == 0 && !waiting_.empty()) {
-    stream_.out().append(waiting_.front()->bytes);
-    waiting_bytes_ -= waiting_.front()->bytes.size();
+    const auto chunk = std::move(waiting_.front());
     waiting_.pop_front();
+    stream_.out().append(chunk->bytes);
+    waiting_bytes_ -= chunk->bytes.size();
+    waiting_records_ -= chunk->records;
+    count(chunk->records, chunk->payload_bytes);
     stream_.flush();
   }
   is_sending_ = false;
+  if (held_up && !holds_up() && feed_ != nullptr) feed_->look_later();
 }
 
 }  // namespace leat::broker

@@ -2,7 +2,7 @@
 // written is an Encoding.
 //
 //     ProducerRole role{stream, topic};
-//     if (auto opened = role.open(); !opened) return refuse(opened.problem());
+//     if (auto opened = role.open(user); !opened) return refuse(opened.problem());
 //     role.begin();
 //     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
 //     role.leave();                                       // at the latest when the stream is closed
@@ -16,8 +16,21 @@
 #include <memory>
 
 #include "broker/broker_topic.hpp"
+#include "broker/stream.hpp"
 
 namespace leat::broker {
+
+// For stats.
+struct ClientStats {
+  std::string address;
+  std::string_view role;  // LightQ's word
+  std::uint64_t messages = 0;
+  std::uint64_t bytes = 0;   // of them
+  double rate = 0;           // messages per second, since the last look that was a second ago or more
+  std::uint64_t lag = 0;     // messages that are under way between it and the topic
+  std::uint64_t lost = 0;    // messages that it was too slow for
+  bool is_slow = false;
+};
 
 class DataRole {
  public:
@@ -25,8 +38,8 @@ class DataRole {
   DataRole(const DataRole&) = delete;
   DataRole& operator=(const DataRole&) = delete;
 
-  // Opens what it needs of the topic. Nothing is sent yet.
-  Outcome<void> open();
+  // Opens what it needs of the topic. Nothing is sent yet. `user`: whose password or token let it in; empty: none.
+  Outcome<void> open(std::string user);
   void begin() { on_begin(); }
   void leave();
 
@@ -40,18 +53,31 @@ class DataRole {
   // As Stream::on_sent().
   virtual void on_sent() {}
 
+  Stream& stream() const noexcept { return stream_; }
+  const std::string& user() const noexcept { return user_; }
+  virtual Access access() const noexcept { return Access::read; }
+  ClientStats stats();
+
  protected:
   DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
       : stream_{stream}, topic_{topic}, count_{count} {}
   virtual Outcome<void> on_open() = 0;
   virtual void on_begin() {}
   virtual void on_leave() = 0;
+  // Adds what only this role knows.
+  virtual void add_stats(ClientStats& stats) const = 0;
+  void count(std::uint64_t messages, std::size_t bytes);
 
   Stream& stream_;
   BrokerTopic& topic_;
 
  private:
   std::uint64_t& count_;  // Of the topic's clients.
+  std::string user_;
+  std::uint64_t messages_ = 0;
+  std::uint64_t bytes_ = 0;
+  std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
+  std::uint64_t messages_then_ = 0;
   bool is_open_ = false;
 };
 
@@ -64,8 +90,10 @@ class ProducerRole final : public DataRole {
       : DataRole{stream, topic, topic.publishers}, on_published_{std::move(on_published)} {}
   bool on_message(Bytes message) override;
   bool on_idle() override;
+  Access access() const noexcept override { return Access::write; }
 
  private:
+  void add_stats(ClientStats& stats) const override;
   Outcome<void> on_open() override;
   void on_leave() override { intake_ = nullptr; }
   // For a wait to end with.
@@ -92,7 +120,8 @@ class PullerRole final : public DataRole, public Puller {
   Outcome<void> on_open() override;
   void on_begin() override;
   void on_leave() override;
-  void append(const Record& record) override { encoding_.for_puller(stream_.out(), record); }
+  void add_stats(ClientStats& stats) const override;
+  void append(const Record& record) override;
   void send() override { stream_.flush(); }
   void take_back(std::size_t end) override { stream_.out().resize(end); }
   std::size_t appended() const override { return stream_.ended_at(); }
@@ -117,13 +146,16 @@ class ListenerRole final : public DataRole, public Listener {
  private:
   Outcome<void> on_open() override;
   void on_leave() override;
+  void add_stats(ClientStats& stats) const override;
   void take(const std::shared_ptr<const Chunk>& chunk) override;
+  bool holds_up() const override;
   void send_next();
 
   const Encoding& encoding_;
   Feed* feed_ = nullptr;
   std::deque<std::shared_ptr<const Chunk>> waiting_;
   std::size_t waiting_bytes_ = 0;
+  std::uint64_t waiting_records_ = 0;
   std::uint64_t lost_ = 0;  // Messages that it was too slow for.
   bool is_sending_ = false;
 };

@@ -46,6 +46,8 @@ class Puller {
   virtual bool is_idle() const = 0;
   // Whether its client says what it is done with. Else that is what the kernel took.
   virtual bool acknowledges() const = 0;
+  // How many records it was given that are not acknowledged.
+  std::size_t held() const noexcept { return held_.size(); }
 
  private:
   friend class Dealer;

@@ -12,7 +12,7 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
   auto subscriber = topic.subscriber({.from = From::end, .spin = {}, .patience = {}});
   if (!subscriber) return problem(subscriber.error());
   std::unique_ptr<Feed> feed{
-      new Feed{std::move(*subscriber), std::move(encode), std::move(on_failure)}};
+      new Feed{loop, std::move(*subscriber), std::move(encode), std::move(on_failure)}};
   auto fd = feed->subscriber_.wait_fd();
   if (!fd) return problem(fd.error());
   feed->watch_.emplace(loop, *fd, [raw = feed.get()] { raw->pass_on(); });
@@ -26,16 +26,25 @@ void Feed::add(Listener& listener) {
   listeners_.push_back(&listener);
 }
 
-void Feed::remove(Listener& listener) { std::erase(listeners_, &listener); }
+void Feed::remove(Listener& listener) {
+  std::erase(listeners_, &listener);
+  look_later();  // It may have held up the others.
+}
 
 void Feed::pass_on() {
   constexpr int kRounds = 16;  // Then others have their turn.
   for (int i = 0; i < kRounds && pass_on_once(); ++i) {
   }
-  if (!has_failed_) watch_->arm();
+  if (!has_failed_ && !is_held_up()) watch_->arm();
+}
+
+bool Feed::is_held_up() const {
+  return std::any_of(listeners_.begin(), listeners_.end(),
+                     [](const Listener* listener) { return listener->holds_up(); });
 }
 
 bool Feed::pass_on_once() {
+  if (is_held_up()) return false;
   constexpr std::size_t kChunk = 64 * 1024;
   constexpr std::size_t kLarge = 4096;
   constexpr std::uint64_t kRecords = 4096;
@@ -46,6 +55,7 @@ bool Feed::pass_on_once() {
     const std::size_t step = are_large ? 1 : 16;
     auto count = subscriber_.poll(step, [&](const Record& record) {
       ++chunk->records;
+      chunk->payload_bytes += record.value.size();
       if (has_listeners) encode_(chunk->bytes, record);
     });
     if (!count) {

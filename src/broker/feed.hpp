@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "broker/outcome.hpp"
+#include "broker/timer.hpp"
 #include "broker/watch.hpp"
 #include "leat/leat.hpp"
 
@@ -23,13 +24,16 @@ namespace leat::broker {
 struct Chunk {
   std::string bytes;
   std::uint64_t records = 0;
+  std::size_t payload_bytes = 0;  // Of the records' values.
 };
 
-// A connection that gets all of a topic's records. One that does not keep up must drop chunks: none may hold up others.
+// A connection that gets all of a topic's records. One that does not keep up drops chunks, or holds up all.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void take(const std::shared_ptr<const Chunk>& chunk) = 0;
+  // Nothing more is read from the topic before it calls look_later(), so that publishers have to wait.
+  virtual bool holds_up() const = 0;
 };
 
 class Feed {
@@ -41,18 +45,25 @@ class Feed {
 
   // There are new records; sooner than the library's descriptor would say so.
   void look() { pass_on(); }
+  void look_later() {
+    timer_.start(std::chrono::milliseconds{0}, [this] { pass_on(); });
+  }
   void add(Listener& listener);
   void remove(Listener& listener);
 
  private:
-  Feed(Subscriber subscriber, Encode encode, std::function<void(Error)> on_failure)
-      : subscriber_{std::move(subscriber)},
+  Feed(boost::asio::io_context& loop, Subscriber subscriber, Encode encode,
+       std::function<void(Error)> on_failure)
+      : timer_{loop},
+        subscriber_{std::move(subscriber)},
         encode_{std::move(encode)},
         on_failure_{std::move(on_failure)} {}
   void pass_on();
   // False if nothing was there.
   bool pass_on_once();
+  bool is_held_up() const;
 
+  Timer timer_;
   Subscriber subscriber_;
   Encode encode_;
   std::function<void(Error)> on_failure_;

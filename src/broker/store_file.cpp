@@ -33,9 +33,13 @@ constexpr const char* kVersion1[] = {
     " verifier_version INTEGER NOT NULL, PRIMARY KEY (topic_id, user)) STRICT, WITHOUT ROWID",
 };
 
+constexpr const char* kVersion2[] = {
+    "ALTER TABLE topics ADD COLUMN slow_subscriber TEXT NOT NULL DEFAULT ''",
+};
+
 // Each step turns one version into the next; the first one, nothing into version 1. Written ones never change.
 using Step = std::span<const char* const>;
-constexpr Step kSteps[] = {kVersion1};
+constexpr Step kSteps[] = {kVersion1, kVersion2};
 constexpr int kVersion = static_cast<int>(std::size(kSteps));
 
 Problem problem_of(const std::string& directory, Error error) {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTypes{"queue", "file", "direct", "queue_file"};
 constexpr std::array<std::string_view, 4> kAuths{"", "password", "joined", "open"};
+constexpr std::array<std::string_view, 4> kSlow{"", "overtaken", "disconnect", "wait"};
 constexpr std::array<std::string_view, 3> kPullers{"awaited", "known", "absent"};
 
 template <class Value, std::size_t N>
@@ -25,6 +26,9 @@ std::optional<Value> value_of(const std::array<std::string_view, N>& names, std:
 
 std::string_view name_of(TopicType type) noexcept { return kTypes[static_cast<std::size_t>(type)]; }
 std::string_view name_of(DataAuth auth) noexcept { return kAuths[static_cast<std::size_t>(auth)]; }
+std::string_view name_of(SlowSubscriber slow) noexcept {
+  return kSlow[static_cast<std::size_t>(slow)];
+}
 std::string_view name_of(Pullers pullers) noexcept {
   return kPullers[static_cast<std::size_t>(pullers)];
 }
@@ -34,8 +38,20 @@ std::optional<TopicType> topic_type(std::string_view name) noexcept {
 std::optional<DataAuth> data_auth(std::string_view name) noexcept {
   return value_of<DataAuth>(kAuths, name);
 }
+std::optional<SlowSubscriber> slow_subscriber(std::string_view name) noexcept {
+  return value_of<SlowSubscriber>(kSlow, name);
+}
 std::optional<Pullers> pullers(std::string_view name) noexcept {
   return value_of<Pullers>(kPullers, name);
+}
+
+std::optional<Credential> credential_of(const StoredTopic& topic, std::string_view user) {
+  if (user == topic.user) return Credential{topic.verifier, topic.verifier_version, true, true};
+  for (const Right& right : topic.rights) {
+    if (right.user == user)
+      return Credential{right.verifier, right.verifier_version, right.may_read, right.may_write};
+  }
+  return std::nullopt;
 }
 
 std::optional<Problem> problem_of_topic_name(std::string_view name) {

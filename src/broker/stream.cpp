@@ -163,6 +163,10 @@ void Stream::flush() {
   if (is_open_ && !is_writing_) write();
 }
 
+bool Stream::is_stuck() const {
+  return is_writing_ && std::chrono::steady_clock::now() - stuck_since_ > std::chrono::seconds{1};
+}
+
 void Stream::write() {
   while (sent_ < out_.size()) {
     boost::system::error_code error;
@@ -170,6 +174,7 @@ void Stream::write() {
         socket_.write_some(asio::buffer(out_.data() + sent_, out_.size() - sent_), error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
       is_writing_ = true;
+      stuck_since_ = std::chrono::steady_clock::now();
       socket_.async_wait(Socket::wait_write, [self = shared_from_this()](const auto& failed) {
         self->is_writing_ = false;
         if (!self->is_open_) return;

@@ -57,6 +57,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::size_t sent_bytes() const noexcept { return sent_; }
   // Everything was sent, and the kernel would take more.
   bool is_idle() const noexcept { return out_.empty() && !is_writing_; }
+  // The kernel has taken nothing for a second of what is to be sent.
+  bool is_stuck() const;
   // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
   void flush();
   // Goes on after kPause. Calls on_bytes() with what is there.
@@ -104,6 +106,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::unique_ptr<boost::asio::steady_timer> clock_;
   std::string finishing_;  // Why, after finish().
   std::function<void()> on_end_;
+  std::chrono::steady_clock::time_point stuck_since_;  // While is_writing_.
   bool is_open_ = true;
   bool is_reading_ = false;
   bool is_paused_ = false;

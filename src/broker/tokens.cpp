@@ -63,8 +63,8 @@ Outcome<TokenClaim> Tokens::read(std::string_view text) const {
   const std::string_view claim = bytes.substr(0, size - kCodeSize);
   if (!equal_secrets(as_text(code_of(claim)), bytes.substr(claim.size())))
     return Problem{Errc::permission, "this token is not of this broker"};
-  const auto role = static_cast<TokenRole>(bytes[16]);
-  if (role != TokenRole::read && role != TokenRole::write) return malformed();
+  const auto role = static_cast<Access>(bytes[16]);
+  if (role != Access::read && role != Access::write) return malformed();
   return TokenClaim{.topic_id = number_at(bytes, 0),
                     .user = std::string{claim.substr(kUserAt)},
                     .role = role,

@@ -1,7 +1,7 @@
 // Tokens, which open data ports to clients that cannot send a user and a password there.
 //
 //     const Tokens tokens{store.token_secret()};
-//     std::string token = tokens.make({topic.id, "alice", TokenRole::read, topic.verifier_version});
+//     std::string token = tokens.make({topic.id, "alice", Access::read, topic.verifier_version});
 //     auto claim = tokens.read(token);            // on the data port
 //     if (!claim || claim->topic_id != topic.id || claim->verifier_version != topic.verifier_version) refuse();
 //
@@ -16,15 +16,14 @@
 
 #include "broker/hmac.hpp"
 #include "broker/outcome.hpp"
+#include "broker/stored_topic.hpp"
 
 namespace leat::broker {
-
-enum class TokenRole : std::uint8_t { read = 1, write = 2 };
 
 struct TokenClaim {
   std::int64_t topic_id = 0;
   std::string user;  // Up to kMaxUser bytes.
-  TokenRole role = TokenRole::read;
+  Access role = Access::read;
   std::int64_t verifier_version = 0;
   friend bool operator==(const TokenClaim&, const TokenClaim&) = default;
 };

@@ -12,13 +12,16 @@ namespace {
 
 constexpr const char* kSelectTopics =
     "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
-    " pub_port, raw_port, created_at_s, pullers FROM topics ORDER BY id";
+    " pub_port, raw_port, created_at_s, pullers, slow_subscriber FROM topics ORDER BY id";
 constexpr const char* kSelectTopic =
     "SELECT id, name, type, user, verifier, verifier_version, data_auth, pull_port, push_port,"
-    " pub_port, raw_port, created_at_s, pullers FROM topics WHERE name = ?";
+    " pub_port, raw_port, created_at_s, pullers, slow_subscriber FROM topics WHERE name = ?";
 constexpr const char* kSelectRights =
     "SELECT user, may_read, may_write, verifier, verifier_version FROM rights WHERE topic_id = ?"
     " ORDER BY user";
+constexpr const char* kSelectAllRights =
+    "SELECT user, may_read, may_write, verifier, verifier_version, topic_id FROM rights"
+    " ORDER BY topic_id, user";
 
 // Runs a part of the store's work; what it throws becomes the result.
 template <class Work>
@@ -61,17 +64,19 @@ StoredTopic topic_in(const Database& database, const Statement& row) {
   const auto type = topic_type(row.text(2));
   const auto auth = data_auth(row.text(6));
   const auto known_pullers = pullers(row.text(12));
+  const auto slow = slow_subscriber(row.text(13));
   StoredTopic topic;
   topic.id = row.number(0);
   topic.name = row.text(1);
   topic.user = row.text(3);
   if (problem_of_topic_name(topic.name) || problem_of_user(topic.user) || !type || !auth ||
-      !known_pullers)
-    database.fail_as_damaged(
-        fmt::format("topic {} has a wrong name, user, type, data_auth or pullers", topic.id));
+      !known_pullers || !slow)
+    database.fail_as_damaged(fmt::format(
+        "topic {} has a wrong name, user, type, data_auth, pullers or slow_subscriber", topic.id));
   topic.type = *type;
   topic.data_auth = *auth;
   topic.pullers = *known_pullers;
+  topic.slow_subscriber = *slow;
   topic.verifier = verifier_in(database, row.text(4));
   topic.verifier_version = row.number(5);
   topic.ports = {.pull = port_in(database, row.number(7)),
@@ -82,19 +87,21 @@ StoredTopic topic_in(const Database& database, const Statement& row) {
   return topic;
 }
 
+Right right_in(const Database& database, const Statement& row) {
+  Right right{.user = row.text(0),
+              .may_read = row.number(1) != 0,
+              .may_write = row.number(2) != 0,
+              .verifier = verifier_in(database, row.text(3)),
+              .verifier_version = row.number(4)};
+  if (problem_of_user(right.user)) database.fail_as_damaged("a user of a right is wrong");
+  return right;
+}
+
 std::vector<Right> rights_in(Database& database, std::int64_t topic_id) {
   Statement row{database, kSelectRights};
   row.bind(topic_id);
   std::vector<Right> rights;
-  while (row.step()) {
-    Right right{.user = row.text(0),
-                .may_read = row.number(1) != 0,
-                .may_write = row.number(2) != 0,
-                .verifier = verifier_in(database, row.text(3)),
-                .verifier_version = row.number(4)};
-    if (problem_of_user(right.user)) database.fail_as_damaged("a user of a right is wrong");
-    rights.push_back(std::move(right));
-  }
+  while (row.step()) rights.push_back(right_in(database, row));
   return rights;
 }
 
@@ -174,9 +181,19 @@ Outcome<void> TopicStore::set_administrator(const Verifier& verifier) {
 
 Outcome<std::vector<StoredTopic>> TopicStore::topics() {
   return guarded([&] {
+    Database& database = parts_->file.database();
     std::vector<StoredTopic> topics;
-    Statement row{parts_->file.database(), kSelectTopics};
-    while (row.step()) topics.push_back(topic_in(parts_->file.database(), row));
+    Statement row{database, kSelectTopics};
+    while (row.step()) topics.push_back(topic_in(database, row));
+    Statement right{database, kSelectAllRights};
+    auto topic = topics.begin();  // Both are in the order of the ids.
+    while (right.step()) {
+      const std::int64_t id = right.number(5);
+      while (topic != topics.end() && topic->id < id) ++topic;
+      if (topic == topics.end() || topic->id != id)
+        database.fail_as_damaged("a right is of no topic");
+      topic->rights.push_back(right_in(database, right));
+    }
     return topics;
   });
 }
@@ -186,7 +203,9 @@ Outcome<StoredTopic> TopicStore::topic(std::string_view name) {
     Statement row{parts_->file.database(), kSelectTopic};
     row.bind(name);
     if (!row.step()) throw no_such_topic();
-    return topic_in(parts_->file.database(), row);
+    StoredTopic topic = topic_in(parts_->file.database(), row);
+    topic.rights = rights_in(parts_->file.database(), topic.id);
+    return topic;
   });
 }
 
@@ -200,11 +219,12 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
     static_cast<NewTopic&>(stored) = topic;
     stored.verifier_version = next_verifier_version(database);
     database.run(
-        "INSERT INTO topics VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?)"
+        "INSERT INTO topics VALUES (NULL, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, ?, ?, ?)"
         " ON CONFLICT (name) DO NOTHING",
         std::string_view{topic.name}, name_of(topic.type), std::string_view{topic.user},
         std::string_view{text_of(topic.verifier)}, stored.verifier_version,
-        name_of(topic.data_auth), topic.created_at_s, name_of(stored.pullers));
+        name_of(topic.data_auth), topic.created_at_s, name_of(topic.pullers),
+        name_of(topic.slow_subscriber));
     if (database.number("SELECT changes()") == 0)
       throw Problem{Errc::exists, "there is a topic of that name already"};
     stored.id = database.number("SELECT last_insert_rowid()");

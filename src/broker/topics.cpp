@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <ctime>
+
 namespace leat::broker {
 
 Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store)
     : loop_{loop},
       config_{config},
       store_{store},
-      places_{config.dir, config.data_dir},
+      rules_{config.dir, config.data_dir, config.slow_subscriber, config.topic_idle_time},
       ports_{config.data_ports().first, config.data_ports().last} {}
 
 Outcome<void> Topics::load() {
@@ -22,28 +25,58 @@ Outcome<void> Topics::load() {
   return {};
 }
 
-BrokerTopic& Topics::insert(StoredTopic stored) {
-  for (const std::uint16_t port :
-       {stored.ports.pull, stored.ports.push, stored.ports.pub, stored.ports.raw}) {
+const TopicPtr& Topics::insert(StoredTopic stored) {
+  for (const std::uint16_t port : stored.ports.all()) {
     if (port != 0) ports_.take(port);
   }
   const std::string name = stored.name;
-  auto topic = std::make_unique<BrokerTopic>(loop_, places_, store_, std::move(stored));
-  return *(topics_[name] = std::move(topic));
+  return topics_[name] = std::make_shared<BrokerTopic>(loop_, rules_, store_, std::move(stored));
 }
 
-BrokerTopic* Topics::find(std::string_view name) const {
+TopicPtr Topics::find(std::string_view name) const {
   const auto found = topics_.find(name);
-  return found == topics_.end() ? nullptr : found->second.get();
+  return found == topics_.end() ? nullptr : found->second;
 }
 
-Outcome<BrokerTopic*> Topics::add(const NewTopic& topic) {
+Outcome<TopicPtr> Topics::add(const NewTopic& topic) {
   if (topics_.size() >= config_.max_topics)
     return Problem{Errc::too_many,
                    fmt::format("there are {} topics already, the limit", topics_.size())};
   auto stored = store_.add(topic);
   if (!stored) return stored.problem();
-  return &insert(std::move(*stored));
+  return insert(std::move(*stored));
+}
+
+Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
+  if (auto topic = find(name)) return topic;
+  if (problem_of_topic_name(name)) return Problem{Errc::not_found, "there is no such topic"};
+  auto log = Topic::open(name, Deadline::immediate(), rules_.directory, {}, rules_.data_directory);
+  if (!log) return Problem{log.error().code, describe(log.error())};
+  // Its publishers do not wait for pullers who have never been there.
+  return add({.name = name,
+              .type = log->info().durable ? TopicType::file : TopicType::queue,
+              .created_at_s = std::time(nullptr),
+              .pullers = Pullers::absent});
+}
+
+// The log first: if the broker dies in between, the topic is there, and empty.
+Outcome<void> Topics::remove(const TopicPtr& topic) {
+  if (auto deleted = topic->delete_log(); !deleted) return deleted;
+  if (auto removed = store_.remove(topic->stored().id); !removed) {
+    insert(topic->stored());
+    return removed;
+  }
+  for (const std::uint16_t port : topic->stored().ports.all()) ports_.give_back(port);
+  topics_.erase(topic->name());
+  return {};
+}
+
+std::vector<std::string> Topics::local_names() const {
+  auto names = Topic::list(rules_.directory, rules_.data_directory);
+  if (!names) return {};
+  std::erase_if(*names, [this](const std::string& name) { return topics_.contains(name); });
+  std::sort(names->begin(), names->end());
+  return *names;
 }
 
 Outcome<std::uint16_t> Topics::give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
@@ -60,10 +93,34 @@ Outcome<std::uint16_t> Topics::give_port(BrokerTopic& topic, std::uint16_t Topic
   return *port;
 }
 
-Outcome<void> Topics::set_verifier(BrokerTopic& topic, const Verifier& verifier) {
-  auto version = store_.change_password(topic.stored().id, verifier);
+Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,
+                                   const Verifier& verifier) {
+  const StoredTopic& stored = topic.stored();
+  if (user != stored.user) {
+    const auto right = credential_of(stored, user);
+    if (!right) return Problem{Errc::not_found, "the user has no right on this topic"};
+    return grant(topic, {user, right->may_read, right->may_write, verifier});
+  }
+  auto version = store_.change_password(stored.id, verifier);
   if (!version) return version.problem();
   topic.set_verifier(verifier, *version);
+  return {};
+}
+
+Outcome<void> Topics::grant(BrokerTopic& topic, const Right& right) {
+  if (auto granted = store_.grant(topic.stored().id, right); !granted) return granted.problem();
+  return read_rights(topic);
+}
+
+Outcome<void> Topics::revoke(BrokerTopic& topic, const std::string& user) {
+  if (auto revoked = store_.revoke(topic.stored().id, user); !revoked) return revoked;
+  return read_rights(topic);
+}
+
+Outcome<void> Topics::read_rights(BrokerTopic& topic) {
+  auto rights = store_.rights(topic.stored().id);
+  if (!rights) return rights.problem();
+  topic.set_rights(std::move(*rights));
   return {};
 }
 

@@ -2,7 +2,7 @@
 //
 //     Topics topics{loop, config, store};
 //     if (auto loaded = topics.load(); !loaded) return loaded;
-//     BrokerTopic* topic = topics.find("news");                          // null: there is none
+//     TopicPtr topic = topics.find("news");                              // null: there is none
 //     auto added = topics.add({.name = "news", .user = "alice", .verifier = *verifier});
 //     auto port = topics.give_port(**added, &TopicPorts::push, [](std::uint16_t port) { return can_bind(port); });
 //
@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "broker/broker_topic.hpp"
 #include "broker/config.hpp"
@@ -27,31 +28,43 @@ class Topics {
 
   // Reads what is stored.
   Outcome<void> load();
-  BrokerTopic* find(std::string_view name) const;
+  TopicPtr find(std::string_view name) const;
   //   exists, invalid_argument, too_many
-  Outcome<BrokerTopic*> add(const NewTopic& topic);
+  Outcome<TopicPtr> add(const NewTopic& topic);
+  // The topic of that name; one that local processes made becomes one of the broker, for the administrator only.
+  //   not_found, and as add()
+  Outcome<TopicPtr> find_or_adopt(const std::string& name);
+  // With its log. Nobody may have its ports open.
+  Outcome<void> remove(const TopicPtr& topic);
+  // The names of topics that local processes made and that the broker does not have.
+  std::vector<std::string> local_names() const;
   // For a topic that has none yet: the next free port that `is_usable`, which opens it.
   //   no_space   none is free
   Outcome<std::uint16_t> give_port(BrokerTopic& topic, std::uint16_t TopicPorts::*which,
                                    const std::function<bool(std::uint16_t)>& is_usable);
 
-  // Tokens and passwords of before end; connections stay.
-  Outcome<void> set_verifier(BrokerTopic& topic, const Verifier& verifier);
+  // Of the topic's user, or of somebody with a right. Tokens and passwords of before end; connections stay.
+  //   not_found   the user has no right any more
+  Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);
+  // As the store's.
+  Outcome<void> grant(BrokerTopic& topic, const Right& right);
+  Outcome<void> revoke(BrokerTopic& topic, const std::string& user);
 
   template <class Call>
   void for_each(const Call& call) const {
-    for (const auto& [name, topic] : topics_) call(*topic);
+    for (const auto& [name, topic] : topics_) call(topic);
   }
 
  private:
-  BrokerTopic& insert(StoredTopic stored);
+  const TopicPtr& insert(StoredTopic stored);
+  Outcome<void> read_rights(BrokerTopic& topic);
 
   boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
-  Places places_;
+  TopicRules rules_;
   Ports ports_;
-  std::map<std::string, std::unique_ptr<BrokerTopic>, std::less<>> topics_;
+  std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 
 }  // namespace leat::broker

@@ -16,14 +16,14 @@ TokenSecret secret(unsigned char byte) {
 }
 
 const TokenClaim kClaim{
-    .topic_id = 7, .user = "alice", .role = TokenRole::read, .verifier_version = 3};
+    .topic_id = 7, .user = "alice", .role = Access::read, .verifier_version = 3};
 
 TEST(Tokens, SayWhatTheyAreFor) {
   const Tokens tokens{secret(1)};
   for (const TokenClaim& claim :
-       {kClaim, TokenClaim{-1, "", TokenRole::write, INT64_MIN},
-        TokenClaim{INT64_MAX, std::string(Tokens::kMaxUser, '\xff'), TokenRole::read, 0},
-        TokenClaim{1, std::string{"\0 \n\"", 4}, TokenRole::write, 1}}) {
+       {kClaim, TokenClaim{-1, "", Access::write, INT64_MIN},
+        TokenClaim{INT64_MAX, std::string(Tokens::kMaxUser, '\xff'), Access::read, 0},
+        TokenClaim{1, std::string{"\0 \n\"", 4}, Access::write, 1}}) {
     const std::string text = tokens.make(claim);
     EXPECT_LE(text.size(), Tokens::kMaxText);
     EXPECT_EQ(text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -38,10 +38,10 @@ TEST(Tokens, SayWhatTheyAreFor) {
 TEST(Tokens, AreAnotherForEachTopicUserRoleAndVersion) {
   const Tokens tokens{secret(1)};
   const std::string text = tokens.make(kClaim);
-  EXPECT_NE(text, tokens.make({8, "alice", TokenRole::read, 3}));
-  EXPECT_NE(text, tokens.make({7, "alicf", TokenRole::read, 3}));
-  EXPECT_NE(text, tokens.make({7, "alice", TokenRole::write, 3}));
-  EXPECT_NE(text, tokens.make({7, "alice", TokenRole::read, 4}));
+  EXPECT_NE(text, tokens.make({8, "alice", Access::read, 3}));
+  EXPECT_NE(text, tokens.make({7, "alicf", Access::read, 3}));
+  EXPECT_NE(text, tokens.make({7, "alice", Access::write, 3}));
+  EXPECT_NE(text, tokens.make({7, "alice", Access::read, 4}));
 }
 
 TEST(Tokens, SurviveARestartWithTheSameSecret) {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <charconv>
+#include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "broker/admin_password.hpp"
+#include "broker/data_role.hpp"
 
 namespace leat::broker::lightq {
 namespace {
@@ -17,6 +20,48 @@ using Verdict = Logins::Verdict;
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// "beginning", "end", or an offset.
+std::optional<From> place(std::string_view text) {
+  if (text == "beginning") return From::beginning;
+  if (text == "end") return From::end;
+  std::uint64_t offset = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), offset);
+  if (text.empty() || error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return From::offset(offset);
+}
+
+std::optional<Right> right_of(std::string_view name) {
+  const bool both = name == "read_write";
+  Right right;
+  right.may_read = both || name == "read";
+  right.may_write = both || name == "write";
+  return right.may_read || right.may_write ? std::optional{right} : std::nullopt;
+}
+
+std::string_view name_of_right(const Right& right) {
+  return right.may_read && right.may_write ? "read_write" : right.may_read ? "read" : "write";
+}
+
+// Not all of many: the reply has to be read by somebody.
+Json connections_of(const BrokerTopic& topic) {
+  constexpr std::size_t kMost = 1000;
+  Json list = Json::array();
+  for (DataRole* const client : topic.clients()) {
+    if (list.size() == kMost) break;
+    const ClientStats stats = client->stats();
+    list.push_back({{"address", stats.address},
+                    {"role", stats.role},
+                    {"user_id", client->user()},
+                    {"messages", stats.messages},
+                    {"bytes", stats.bytes},
+                    {"rate", std::llround(stats.rate)},
+                    {"lag", stats.lag},
+                    {"slow", stats.is_slow},
+                    {"lost", stats.lost}});
+  }
+  return list;
 }
 
 // What is wrong with a login; none if it is right.
@@ -45,6 +90,10 @@ struct Admin::Request {
   std::string type;
   std::string broker_type;
   std::string connection_type;
+  std::string data_auth;
+  std::string slow_subscribers;
+  std::string right;
+  std::string to;
   bool knows_leat = false;  // May get fields that LightQ does not have.
   Secret password;
   Secret new_password;
@@ -70,6 +119,10 @@ struct Admin::Request {
     type = take("type");
     broker_type = take("broker_type");
     connection_type = take("connection_type");
+    data_auth = take("data_auth");
+    slow_subscribers = take("slow_subscribers");
+    right = take("right");
+    to = take("to");
     const auto leat = json.find("leat");
     knows_leat = leat != json.end() && *leat == 1;
     password = take_secret("password");
@@ -78,24 +131,30 @@ struct Admin::Request {
   }
 };
 
-void AdminClient::join(BrokerTopic& topic) {
-  leave(topic);  // Perhaps with an earlier password.
-  if (!is_open) return;
-  const std::int64_t version = topic.stored().verifier_version;
-  joined[&topic] = version;
-  topic.joined.insert({version, address});
+std::string Admin::ok_reply(const Request& request) {
+  return text_of({{"cmd", request.command}, {"status", "ok"}, {"topic", request.topic}});
 }
 
-void AdminClient::leave(BrokerTopic& topic) {
-  const auto found = joined.find(&topic);
+void AdminClient::join(const TopicPtr& topic, std::int64_t version) {
+  leave(topic);  // Perhaps with an earlier password.
+  if (!is_open) return;
+  joined[topic] = version;
+  topic->joined.insert({version, address});
+}
+
+void AdminClient::leave(const TopicPtr& topic) {
+  const auto found = joined.find(topic);
   if (found == joined.end()) return;
-  topic.joined.extract({found->second, address});
+  topic->joined.extract({found->second, address});
   joined.erase(found);
 }
 
 void AdminClient::close() {
   is_open = false;
-  while (!joined.empty()) leave(*joined.begin()->first);
+  while (!joined.empty()) {
+    const TopicPtr topic = joined.begin()->first;
+    leave(topic);
+  }
 }
 
 void Admin::handle(std::string& text, const Client& client, const Reply& reply) {
@@ -116,12 +175,22 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
   wipe(text);
   const auto request = std::make_shared<Request>(json);
   if (request->command == "ping") return reply("pong");
-  if (request->command == "create_topic") return create_topic(request, client, reply);
-  if (request->command == "join") return join(request, client, reply);
-  if (request->command == "stats") return stats(request, client, reply);
-  if (request->command == "leave") return leave(request, client, reply);
-  if (request->command == "change_password") return change_password(request, client, reply);
-  if (request->command == "list_topics") return list_topics(request, client, reply);
+  using Command = void (Admin::*)(const Shared&, const Client&, const Reply&);
+  static constexpr std::pair<std::string_view, Command> kCommands[] = {
+      {"create_topic", &Admin::create_topic},
+      {"join", &Admin::join},
+      {"stats", &Admin::stats},
+      {"leave", &Admin::leave},
+      {"change_password", &Admin::change_password},
+      {"seek", &Admin::seek},
+      {"list_topics", &Admin::list_topics},
+      {"delete_topic", &Admin::delete_topic},
+      {"grant", &Admin::grant},
+      {"revoke", &Admin::revoke},
+  };
+  for (const auto& [name, command] : kCommands) {
+    if (request->command == name) return (this->*command)(request, client, reply);
+  }
   reply(error_reply(request->command, "invalid_cmd"));
 }
 
@@ -152,12 +221,18 @@ void Admin::store_topic(const Shared& request, const Reply& reply) {
   if (topics_.find(request->topic) != nullptr) return fail("topic already exists");
   if (const auto problem = problem_of_topic_name(request->topic)) return fail(problem->sentence);
   if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
+  const auto auth = data_auth(request->data_auth);
+  if (!auth) return fail("data_auth is one of password, joined, open");
+  const auto slow = slow_subscriber(request->slow_subscribers);
+  if (!slow) return fail("slow_subscribers is one of overtaken, disconnect, wait");
   logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
     if (!verifier) return fail(verifier.problem().sentence);
     auto added = topics_.add({.name = request->topic,
                               .type = topic_type(request->broker_type).value_or(TopicType::queue),
                               .user = request->user,
                               .verifier = *verifier,
+                              .data_auth = *auth,
+                              .slow_subscriber = *slow,
                               .created_at_s = std::time(nullptr)});
     if (!added) {
       const Problem& problem = added.problem();
@@ -171,52 +246,54 @@ void Admin::store_topic(const Shared& request, const Reply& reply) {
 }
 
 void Admin::with_topic(const Shared& request, const Client& client, const Reply& reply,
-                       std::function<void(BrokerTopic&)> go_on) {
-  BrokerTopic* const topic = topics_.find(request->topic);
-  const bool is_user = topic != nullptr && request->user == topic->stored().user;
-  const std::int64_t version = topic != nullptr ? topic->stored().verifier_version : 0;
+                       std::function<void(const TopicPtr&, const Credential&)> go_on) {
+  const TopicPtr topic = topics_.find(request->topic);
+  const auto credential = topic ? credential_of(topic->stored(), request->user) : std::nullopt;
   logins_.check({client->address, request->user, "topic/" + request->topic,
-                 is_user ? topic->stored().verifier : std::optional<Verifier>{}},
+                 credential ? credential->verifier : std::optional<Verifier>{}},
                 std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
-                  if (verdict == Verdict::right && topic->stored().verifier_version != version)
+                  if (verdict == Verdict::right) {
+                    const auto now = credential_of(topic->stored(), request->user);
+                    const bool is_same = now && now->version == credential->version;
+                    if (is_same && !topic->is_deleted()) return go_on(topic, *now);
                     verdict = Verdict::wrong;  // It was changed meanwhile.
-                  const auto refusal = refusal_of(verdict);
-                  if (!refusal) return go_on(*topic);
+                  }
                   const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
-                  reply(error_reply(request->command, is_unknown ? "topic not found" : *refusal));
+                  reply(error_reply(request->command,
+                                    is_unknown ? "topic not found" : *refusal_of(verdict)));
                 });
 }
 
 void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
-  with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
+  with_topic(request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
+    const Access access = request->type == "pub" ? Access::write : Access::read;
+    if (!own.may(access)) return reply(error_reply("join", "unauthorized_access"));
     auto uri = bind_uri(topic, *request, *client);
     if (!uri) {
-      spdlog::error("topic {}: join: {}", topic.name(), uri.problem().sentence);
+      spdlog::error("topic {}: join: {}", topic->name(), uri.problem().sentence);
       if (uri.problem().code == Errc::no_space) return reply(error_reply("join", uri.problem().sentence));
       return reply(error_reply("join", request->type == "pub"
                                      ? "Failed to initialize producer endpoint"
                                      : "Failed to initialize consumer endpoint for pull stream"));
     }
-    client->join(topic);
-    Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic.name()}, {"bind_uri", *uri}};
+    client->join(topic, own.version);
+    Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
     if (request->knows_leat) {
-      const StoredTopic& stored = topic.stored();
-      const TokenRole role = request->type == "pub" ? TokenRole::write : TokenRole::read;
-      answer["token"] = tokens_.make({stored.id, stored.user, role, stored.verifier_version});
-      answer["data_auth"] = name_of(ports_.auth_of(topic));
+      answer["token"] = tokens_.make({topic->stored().id, request->user, access, own.version});
+      answer["data_auth"] = name_of(ports_.auth_of(*topic));
     }
     reply(text_of(answer));
   });
 }
 
 // Makes the topic ready for one that joins.
-Outcome<std::string> Admin::bind_uri(BrokerTopic& topic, const Request& request,
+Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& request,
                                      AdminClient& client) {
   const bool is_producer = request.type == "pub";
   const bool is_listener = request.type == "sub";
-  auto ready = is_producer   ? topic.attach()
-               : is_listener ? topic.expect_listener()
-                             : topic.expect_puller();
+  auto ready = is_producer   ? topic->attach()
+               : is_listener ? topic->expect_listener()
+                             : topic->expect_puller();
   if (!ready) return ready.problem();
   auto port = open_ports(topic, request);
   if (!port) return port.problem();
@@ -231,7 +308,7 @@ Outcome<std::string> Admin::bind_uri(BrokerTopic& topic, const Request& request,
 }
 
 // Returns the one that the client is to use.
-Outcome<std::uint16_t> Admin::open_ports(BrokerTopic& topic, const Request& request) {
+Outcome<std::uint16_t> Admin::open_ports(const TopicPtr& topic, const Request& request) {
   if (request.connection_type == "socket") return ports_.open(topic, DataPort::raw);
   if (request.type == "pub") return ports_.open(topic, DataPort::producers);
   // LightQ opens both with the first consumer, in this order.
@@ -242,26 +319,39 @@ Outcome<std::uint16_t> Admin::open_ports(BrokerTopic& topic, const Request& requ
 }
 
 void Admin::stats(const Shared& request, const Client& client, const Reply& reply) {
-  with_topic(request, client, reply, [=](BrokerTopic& topic) {
-    const TopicCounts counts = topic.counts();
-    reply(text_of({{"cmd", "stats"},
-                   {"status", "ok"},
-                   {"topic", topic.name()},
-                   {"topic_type", name_of(topic.stored().type)},
-                   {"queue_size", counts.waiting},
-                   {"messages_sent", counts.received - counts.waiting},
-                   {"messages_received", counts.received},
-                   {"publishers_count", topic.publishers},
-                   {"subscribers_count", topic.subscribers},
-                   {"total_bytes_written", 0},
-                   {"total_bytes_read", 0}}));
+  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential&) {
+    const TopicCounts counts = topic->counts();
+    Json answer{{"cmd", "stats"},
+                {"status", "ok"},
+                {"topic", topic->name()},
+                {"topic_type", name_of(topic->stored().type)},
+                {"queue_size", counts.waiting},
+                {"messages_sent", counts.received - counts.waiting},
+                {"messages_received", counts.received},
+                {"publishers_count", topic->publishers},
+                {"subscribers_count", topic->subscribers},
+                {"total_bytes_written", topic->bytes_written},
+                {"total_bytes_read", topic->bytes_read}};
+    if (request->knows_leat) answer["connections"] = connections_of(*topic);
+    reply(text_of(answer));
   });
 }
 
 void Admin::leave(const Shared& request, const Client& client, const Reply& reply) {
-  with_topic(request, client, reply, [=](BrokerTopic& topic) {
+  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential&) {
     client->leave(topic);
-    reply(text_of({{"cmd", "leave"}, {"status", "ok"}, {"topic", topic.name()}}));
+    reply(ok_reply(*request));
+  });
+}
+
+void Admin::seek(const Shared& request, const Client& client, const Reply& reply) {
+  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential& own) {
+    if (!own.may_read) return reply(error_reply("seek", "unauthorized_access"));
+    const auto to = place(request->to);
+    if (!to) return reply(error_reply("seek", "to is one of beginning, end, or an offset"));
+    if (auto moved = topic->seek(*to); !moved)
+      return reply(error_reply("seek", moved.problem().sentence));
+    reply(ok_reply(*request));
   });
 }
 
@@ -269,40 +359,120 @@ void Admin::change_password(const Shared& request, const Client& client, const R
   if (request->new_password.text().empty())
     return reply(error_reply(request->command, "new_password is missing"));
   if (request->admin_user.empty()) {
-    return with_topic(request, client, reply, [=, this](BrokerTopic& topic) {
-      const std::int64_t version = topic.stored().verifier_version;
-      set_password(topic, request, reply,
-                   [&topic, version] { return topic.stored().verifier_version == version; });
+    return with_topic(request, client, reply, [=, this](const TopicPtr& topic,
+                                                        const Credential& own) {
+      set_password(topic, request->user, request, reply, [=, version = own.version] {
+        const auto now = credential_of(topic->stored(), request->user);
+        return now && now->version == version;
+      });
     });
   }
   with_administrator(request, client, reply, [=, this] {
-    BrokerTopic* const topic = topics_.find(request->topic);
+    const TopicPtr topic = topics_.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
-    set_password(*topic, request, reply, [] { return true; });
+    const std::string user = request->user.empty() ? topic->stored().user : request->user;
+    set_password(topic, user, request, reply, [] { return true; });
   });
 }
 
-void Admin::set_password(BrokerTopic& topic, const Shared& request, const Reply& reply,
-                         const std::function<bool()>& is_still) {
-  logins_.make(std::move(request->new_password), [=, this, &topic](Outcome<Verifier> verifier) {
+void Admin::set_password(const TopicPtr& topic, const std::string& user, const Shared& request,
+                         const Reply& reply, const std::function<bool()>& is_still) {
+  logins_.make(std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
     if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
-    auto changed = verifier ? topics_.set_verifier(topic, *verifier) : verifier.problem();
+    auto changed = verifier ? topics_.set_password(*topic, user, *verifier) : verifier.problem();
     if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
-    spdlog::info("topic {}: the password was changed", topic.name());
-    reply(text_of({{"cmd", "change_password"}, {"status", "ok"}, {"topic", topic.name()}}));
+    spdlog::info("topic {}: the password of {} was changed", topic->name(), user);
+    reply(ok_reply(*request));
   });
 }
+
+// --- Of the administrator -----------------------------------------------------------------------------
 
 void Admin::list_topics(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
     Json list = Json::array();
-    topics_.for_each([&](const BrokerTopic& topic) {
-      const StoredTopic& stored = topic.stored();
-      list.push_back({{"topic", stored.name},
-                      {"topic_type", name_of(stored.type)},
-                      {"user_id", stored.user}});
+    topics_.for_each([&](const TopicPtr& topic) {
+      const StoredTopic& stored = topic->stored();
+      Json one{{"topic", stored.name},
+               {"topic_type", name_of(stored.type)},
+               {"user_id", stored.user}};
+      for (const Right& right : stored.rights)
+        one["rights"].push_back({{"user_id", right.user}, {"right", name_of_right(right)}});
+      list.push_back(std::move(one));
     });
+    for (const std::string& name : topics_.local_names())
+      list.push_back({{"topic", name}, {"topic_type", "local"}, {"user_id", ""}});
     reply(text_of({{"cmd", "list_topics"}, {"status", "ok"}, {"topics", list}}));
+  });
+}
+
+void Admin::delete_topic(const Shared& request, const Client& client, const Reply& reply) {
+  with_administrator(request, client, reply, [=, this] {
+    const TopicPtr topic = topics_.find(request->topic);
+    if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
+    ports_.close(*topic);
+    if (auto removed = topics_.remove(topic); !removed) {
+      if (const TopicPtr kept = topics_.find(request->topic)) ports_.open_stored(kept);
+      return reply(error_reply(request->command, removed.problem().sentence));
+    }
+    spdlog::info("topic {} was deleted", topic->name());
+    reply(ok_reply(*request));
+  });
+}
+
+void Admin::grant(const Shared& request, const Client& client, const Reply& reply) {
+  const auto fail = [=](const std::string& text) { reply(error_reply("grant", text)); };
+  if (!right_of(request->right)) return fail("right is one of read, write, read_write");
+  if (request->user.empty()) return fail("user_id is missing");
+  if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
+  with_administrator(request, client, reply, [=, this] {
+    auto topic = topics_.find_or_adopt(request->topic);
+    if (!topic)
+      return fail(topic.problem().code == Errc::not_found ? "topic not found"
+                                                          : topic.problem().sentence);
+    const auto before = credential_of((*topic)->stored(), request->user);
+    if (request->user == (*topic)->stored().user) return fail("the topic's user may do everything");
+    if (!request->password.text().empty()) {
+      return logins_.make(std::move(request->password),
+                          [=, this, topic = *topic](Outcome<Verifier> verifier) {
+                            if (!verifier) return fail(verifier.problem().sentence);
+                            store_right(topic, request, reply, *verifier);
+                          });
+    }
+    if (!before) return fail("password is missing: the user has none yet");
+    store_right(*topic, request, reply, std::nullopt);
+  });
+}
+
+void Admin::store_right(const TopicPtr& topic, const Shared& request, const Reply& reply,
+                        const std::optional<Verifier>& verifier) {
+  Right right = *right_of(request->right);
+  right.user = request->user;
+  right.verifier = verifier;
+  if (auto granted = topics_.grant(*topic, right); !granted)
+    return reply(error_reply("grant", granted.problem().sentence));
+  close_strangers(*topic, request->user);
+  spdlog::info("topic {}: {} may {}", topic->name(), request->user, request->right);
+  reply(ok_reply(*request));
+}
+
+void Admin::revoke(const Shared& request, const Client& client, const Reply& reply) {
+  with_administrator(request, client, reply, [=, this] {
+    const TopicPtr topic = topics_.find(request->topic);
+    if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
+    if (auto revoked = topics_.revoke(*topic, request->user); !revoked)
+      return reply(error_reply(request->command, revoked.problem().sentence));
+    close_strangers(*topic, request->user);
+    spdlog::info("topic {}: {} has no right any more", topic->name(), request->user);
+    reply(ok_reply(*request));
+  });
+}
+
+void Admin::close_strangers(BrokerTopic& topic, const std::string& changed) {
+  topic.close_clients("the right was taken away", [&](const DataRole& one) {
+    if (one.user().empty()) return !ports_.is_welcome(topic, one.stream().address(), one.access());
+    const auto credential = credential_of(topic.stored(), one.user());
+    return one.user() == changed && !(credential && credential->may(one.access()));
   });
 }
 

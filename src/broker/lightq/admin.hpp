@@ -5,7 +5,8 @@
 //
 // LightQ's commands: create_topic, join, stats, ping. Every text is LightQ's, with these differences: create_topic checks
 // the administrator first, so that nobody learns names from it, and an unknown topic takes as long as a wrong
-// password. Ours: leave, change_password (by the topic's user or the administrator), list_topics (by the administrator).
+// password. Ours, by somebody who may use the topic: leave, change_password, seek; by the administrator: list_topics,
+// delete_topic, grant, revoke, change_password.
 // Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
 #pragma once
 
@@ -23,11 +24,11 @@ struct AdminClient {
   Stream::Address address;
   Stream::Address own_address;  // by which it reached this machine
   bool is_open = true;
-  std::map<BrokerTopic*, std::int64_t> joined;  // With the version of the password then.
+  std::map<TopicPtr, std::int64_t> joined;  // With the version of the password then.
 
   // Has joined: may come to the topic's data ports as long as it is open.
-  void join(BrokerTopic& topic);
-  void leave(BrokerTopic& topic);
+  void join(const TopicPtr& topic, std::int64_t version);
+  void leave(const TopicPtr& topic);
   void close();
 };
 
@@ -54,6 +55,7 @@ class Admin {
  private:
   struct Request;
   using Shared = std::shared_ptr<Request>;
+  static std::string ok_reply(const Request& request);
 
   void create_topic(const Shared& request, const Client& client, const Reply& reply);
   void store_topic(const Shared& request, const Reply& reply);
@@ -62,17 +64,25 @@ class Admin {
   void leave(const Shared& request, const Client& client, const Reply& reply);
   void change_password(const Shared& request, const Client& client, const Reply& reply);
   // `is_still`: asked again when the password is hashed.
-  void set_password(BrokerTopic& topic, const Shared& request, const Reply& reply,
-                    const std::function<bool()>& is_still);
+  void set_password(const TopicPtr& topic, const std::string& user, const Shared& request,
+                    const Reply& reply, const std::function<bool()>& is_still);
+  void seek(const Shared& request, const Client& client, const Reply& reply);
   void list_topics(const Shared& request, const Client& client, const Reply& reply);
+  void delete_topic(const Shared& request, const Client& client, const Reply& reply);
+  void grant(const Shared& request, const Client& client, const Reply& reply);
+  void store_right(const TopicPtr& topic, const Shared& request, const Reply& reply,
+                   const std::optional<Verifier>& verifier);
+  void revoke(const Shared& request, const Client& client, const Reply& reply);
+  // Closes the connections that `changed` may not have any more, and those that came by address and may not either.
+  void close_strangers(BrokerTopic& topic, const std::string& changed);
   // Calls `go_on` if the client is the administrator; else it answers.
   void with_administrator(const Shared& request, const Client& client, const Reply& reply,
                           std::function<void()> go_on);
-  // Calls `go_on` if the client may use the topic; else it answers.
+  // Calls `go_on` if the client may use the topic, with what it may; else it answers.
   void with_topic(const Shared& request, const Client& client, const Reply& reply,
-                  std::function<void(BrokerTopic&)> go_on);
-  Outcome<std::string> bind_uri(BrokerTopic& topic, const Request& request, AdminClient& client);
-  Outcome<std::uint16_t> open_ports(BrokerTopic& topic, const Request& request);
+                  std::function<void(const TopicPtr&, const Credential&)> go_on);
+  Outcome<std::string> bind_uri(const TopicPtr& topic, const Request& request, AdminClient& client);
+  Outcome<std::uint16_t> open_ports(const TopicPtr& topic, const Request& request);
 
   const Config& config_;
   Topics& topics_;

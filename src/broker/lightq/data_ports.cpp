@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 namespace leat::broker::lightq {
 namespace {
 
@@ -30,47 +32,55 @@ zmtp::Role role_of(DataPort which) {
 }  // namespace
 
 void DataPorts::open_stored() {
-  topics_.for_each([this](BrokerTopic& topic) {
-    for (const DataPort which : kAll) {
-      if (topic.stored().ports.*port_of(which) == 0) continue;
-      if (auto opened = open(topic, which); !opened)
-        spdlog::error("topic {}: {}", topic.name(), opened.problem().sentence);
-    }
-  });
+  topics_.for_each([this](const TopicPtr& topic) { open_stored(topic); });
 }
 
-Outcome<std::uint16_t> DataPorts::open(BrokerTopic& topic, DataPort which) {
+void DataPorts::open_stored(const TopicPtr& topic) {
+  for (const DataPort which : kAll) {
+    if (topic->stored().ports.*port_of(which) == 0) continue;
+    if (auto opened = open(topic, which); !opened)
+      spdlog::error("topic {}: {}", topic->name(), opened.problem().sentence);
+  }
+}
+
+Outcome<std::uint16_t> DataPorts::open(const TopicPtr& topic, DataPort which) {
   if (is_closed_) return Problem{Errc::closed, "the broker stops"};
-  const std::uint16_t stored = topic.stored().ports.*port_of(which);
-  if (acceptors_.contains({&topic, which})) return stored;
+  if (topic->is_deleted()) return Problem{Errc::not_found, "the topic was deleted"};
+  const std::uint16_t stored = topic->stored().ports.*port_of(which);
+  if (acceptors_.contains({topic.get(), which})) return stored;
   if (stored != 0) {
     if (auto opened = listen(topic, which, stored); !opened) return opened.problem();
     return stored;
   }
-  auto given = topics_.give_port(topic, port_of(which), [&](std::uint16_t port) {
+  auto given = topics_.give_port(*topic, port_of(which), [&](std::uint16_t port) {
     return listen(topic, which, port).has_value();
   });
-  if (!given) acceptors_.erase({&topic, which});
+  if (!given) acceptors_.erase({topic.get(), which});
   return given;
 }
 
-Outcome<void> DataPorts::listen(BrokerTopic& topic, DataPort which, std::uint16_t port) {
+void DataPorts::close(const BrokerTopic& topic) {
+  for (const DataPort which : kAll) acceptors_.erase({&topic, which});
+}
+
+Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint16_t port) {
   auto acceptor = Acceptor::listen(
       loop_, config_.lightq_addresses, port,
-      [this, &topic, which](Stream::Socket socket) { on_socket(topic, which, std::move(socket)); });
+      [this, topic, which](Stream::Socket socket) { on_socket(topic, which, std::move(socket)); });
   if (!acceptor) return acceptor.problem();
-  acceptors_[{&topic, which}] = std::move(*acceptor);
+  acceptors_[{topic.get(), which}] = std::move(*acceptor);
   return {};
 }
 
-void DataPorts::on_socket(BrokerTopic& topic, DataPort which, Stream::Socket socket) {
+void DataPorts::on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket) {
   if (which == DataPort::raw) {
     connections_.start(make_raw_stream(std::move(socket), topic, raw_gate_of(topic)));
     return;
   }
   const DataLimits limits{.message_bytes = config_.max_message_bytes};
+  const Access access = which == DataPort::producers ? Access::write : Access::read;
   connections_.start(
-      make_data_stream(role_of(which), std::move(socket), topic, gate_of(topic), limits));
+      make_data_stream(role_of(which), std::move(socket), topic, gate_of(topic, access), limits));
 }
 
 DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
@@ -78,48 +88,61 @@ DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
   return own == DataAuth::unset ? config_.data_auth : own;
 }
 
-bool DataPorts::is_welcome(const BrokerTopic& topic, const Stream::Address& address) const {
+bool DataPorts::is_welcome(const BrokerTopic& topic, const Stream::Address& address,
+                           Access access) const {
   const DataAuth auth = auth_of(topic);
-  return auth == DataAuth::open || (auth == DataAuth::joined &&
-          topic.joined.contains({topic.stored().verifier_version, address}));
+  if (auth != DataAuth::joined) return auth == DataAuth::open;
+  const StoredTopic& stored = topic.stored();
+  const auto has_joined = [&](std::int64_t version) {
+    return topic.joined.contains({version, address});
+  };
+  return has_joined(stored.verifier_version) ||
+         std::any_of(stored.rights.begin(), stored.rights.end(), [&](const Right& right) {
+           return (access == Access::read ? right.may_read : right.may_write) &&
+                  has_joined(right.verifier_version);
+         });
 }
 
-bool DataPorts::is_right(const BrokerTopic& topic, const std::string& token, raw::Role role) const {
+std::optional<std::string> DataPorts::user_of(const BrokerTopic& topic, const std::string& token,
+                                              Access access) const {
   const auto claim = tokens_.read(token);
-  const TokenRole wanted = role == raw::Role::producer ? TokenRole::write : TokenRole::read;
-  return claim && *claim == TokenClaim{topic.stored().id, topic.stored().user, wanted,
-                                       topic.stored().verifier_version};
+  if (!claim || claim->topic_id != topic.stored().id || claim->role != access) return std::nullopt;
+  const auto credential = credential_of(topic.stored(), claim->user);
+  if (!credential || credential->version != claim->verifier_version || !credential->may(access))
+    return std::nullopt;
+  return claim->user;
 }
 
-RawGate DataPorts::raw_gate_of(BrokerTopic& topic) {
-  return {.is_welcome = [this, &topic](const Stream::Address& address) {
-            return is_welcome(topic, address);
-          },
-          .is_right_token = [this, &topic](const std::string& token,
-                                           raw::Role role) { return is_right(topic, token, role); },
+RawGate DataPorts::raw_gate_of(const TopicPtr& topic) {
+  return {.is_welcome =
+              [this, topic](const Stream::Address& address, Access access) {
+                return is_welcome(*topic, address, access);
+              },
+          .user_of = [this, topic](const std::string& token,
+                                   Access access) { return user_of(*topic, token, access); },
           .handshake_time = config_.handshake_time,
           .max_message_bytes = config_.max_message_bytes};
 }
 
-Gate DataPorts::gate_of(BrokerTopic& topic) {
+Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
   Gate gate;
-  gate.allows_null = auth_of(topic) != DataAuth::password;
+  gate.allows_null = auth_of(*topic) != DataAuth::password;
   gate.handshake_time = config_.handshake_time;
-  gate.is_welcome = [this, &topic](const Stream::Address& address) {
-    return is_welcome(topic, address);
+  gate.is_welcome = [this, topic, access](const Stream::Address& address) {
+    return is_welcome(*topic, address, access);
   };
-  gate.check = [this, &topic](const Stream::Address& address, const std::string& user,
-                              Secret password, Logins::Done done) {
-    const StoredTopic& stored = topic.stored();
-    const bool is_user = user == stored.user;
-    logins_.check({address, user, "topic/" + stored.name,
-                   is_user ? stored.verifier : std::optional<Verifier>{}},
-                  std::move(password),
-                  [done = std::move(done), &stored, version = stored.verifier_version](
-                      Logins::Verdict verdict) {
-                    const bool is_old = stored.verifier_version != version;  // Changed meanwhile.
-                    done(is_old && verdict == Logins::Verdict::right ? Logins::Verdict::wrong
-                                                                     : verdict);
+  gate.check = [this, topic, access](const Stream::Address& address, const std::string& user,
+                                     Secret password, Logins::Done done) {
+    const auto credential = credential_of(topic->stored(), user);
+    const bool may_come = credential && credential->may(access);
+    logins_.check({address, user, "topic/" + topic->name(),
+                   may_come ? credential->verifier : std::optional<Verifier>{}},
+                  std::move(password), [=, done = std::move(done)](Logins::Verdict verdict) {
+                    const auto now = credential_of(topic->stored(), user);
+                    const bool is_same = now && credential && now->version == credential->version &&
+                                         now->may(access);  // Else it was changed meanwhile.
+                    done(verdict == Logins::Verdict::right && !is_same ? Logins::Verdict::wrong
+                                                                       : verdict);
                   });
   };
   return gate;

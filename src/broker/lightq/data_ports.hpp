@@ -36,10 +36,15 @@ class DataPorts {
 
   // So that clients that reconnect find them. A port that another program has by now is logged.
   void open_stored();
+  void open_stored(const TopicPtr& topic);
   // Opens a port of the topic, if it is not open; the topic gets one if it has none.
-  Outcome<std::uint16_t> open(BrokerTopic& topic, DataPort which);
+  Outcome<std::uint16_t> open(const TopicPtr& topic, DataPort which);
+  // Closes the topic's ports.
+  void close(const BrokerTopic& topic);
   // How the topic's data ports are protected.
   DataAuth auth_of(const BrokerTopic& topic) const;
+  // Whether a client at this address may come without password or token.
+  bool is_welcome(const BrokerTopic& topic, const Stream::Address& address, Access access) const;
   // Takes no more connections.
   void close() {
     is_closed_ = true;
@@ -47,12 +52,12 @@ class DataPorts {
   }
 
  private:
-  Outcome<void> listen(BrokerTopic& topic, DataPort which, std::uint16_t port);
-  void on_socket(BrokerTopic& topic, DataPort which, Stream::Socket socket);
-  bool is_welcome(const BrokerTopic& topic, const Stream::Address& address) const;
-  bool is_right(const BrokerTopic& topic, const std::string& token, raw::Role role) const;
-  Gate gate_of(BrokerTopic& topic);
-  RawGate raw_gate_of(BrokerTopic& topic);
+  Outcome<void> listen(const TopicPtr& topic, DataPort which, std::uint16_t port);
+  void on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket);
+  std::optional<std::string> user_of(const BrokerTopic& topic, const std::string& token,
+                                     Access access) const;
+  Gate gate_of(const TopicPtr& topic, Access access);
+  RawGate raw_gate_of(const TopicPtr& topic);
 
   boost::asio::io_context& loop_;
   const Config& config_;

@@ -15,8 +15,9 @@ constexpr Encoding kZmtp{
 
 class DataStream final : public ZmtpStream {
  public:
-  DataStream(Socket socket, const zmtp::Rules& rules, BrokerTopic& topic, const Gate& gate)
-      : ZmtpStream{std::move(socket), rules, gate}, topic_{topic} {
+  DataStream(Socket socket, const zmtp::Rules& rules, const TopicPtr& shared, const Gate& gate)
+      : ZmtpStream{std::move(socket), rules, gate}, topic_{shared} {
+    BrokerTopic& topic = *topic_;
     switch (rules.role) {
       case zmtp::Role::pull: role_ = std::make_unique<ProducerRole>(*this, topic); break;
       case zmtp::Role::push:
@@ -31,14 +32,14 @@ class DataStream final : public ZmtpStream {
 
  private:
   void on_ready() override {
-    auto opened = role_->open();
+    auto opened = role_->open(user());
     if (!opened) return close_later(opened.problem().sentence);
     role_->begin();
   }
   void on_finishing() override { role_->leave(); }
   void on_closed(const std::string& why) override {
     role_->leave();
-    spdlog::debug("topic {}: {} left: {}", topic_.name(), peer_name(), why);
+    spdlog::debug("topic {}: {} left: {}", topic_->name(), peer_name(), why);
   }
   // Each part of a message is a message.
   bool on_message(Bytes body, bool /*more*/) override { return role_->on_message(body); }
@@ -47,7 +48,7 @@ class DataStream final : public ZmtpStream {
 
   // The first part of each message is the topic's name, so a prefix matches all of them or none.
   void on_subscription(Bytes prefix, bool is_new) override {
-    if (listener_ == nullptr || !topic_.name().starts_with(prefix.text())) return;
+    if (listener_ == nullptr || !topic_->name().starts_with(prefix.text())) return;
     if (is_new) {
       if (matches_++ == 0) listener_->listen(true);
     } else if (matches_ != 0 && --matches_ == 0) {
@@ -55,7 +56,7 @@ class DataStream final : public ZmtpStream {
     }
   }
 
-  BrokerTopic& topic_;
+  TopicPtr topic_;
   std::unique_ptr<DataRole> role_;
   ListenerRole* listener_ = nullptr;  // If it is one.
   std::uint64_t matches_ = 0;         // Its subscriptions that are to this topic.
@@ -63,8 +64,9 @@ class DataStream final : public ZmtpStream {
 
 }  // namespace
 
-std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Stream::Socket socket, BrokerTopic& topic,
-                                         const Gate& gate, const DataLimits& limits) {
+std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Stream::Socket socket,
+                                         const TopicPtr& topic, const Gate& gate,
+                                         const DataLimits& limits) {
   const zmtp::Rules rules{
       .role = role, .allows_null = gate.allows_null, .max_message_bytes = limits.message_bytes};
   return std::make_shared<DataStream>(std::move(socket), rules, topic, gate);

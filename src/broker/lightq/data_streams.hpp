@@ -17,8 +17,8 @@ struct DataLimits {
   std::size_t message_bytes = 1u << 20;
 };
 
-// `topic` must outlive it.
-std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Stream::Socket socket, BrokerTopic& topic,
-                                         const Gate& gate, const DataLimits& limits);
+std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Stream::Socket socket,
+                                         const TopicPtr& topic, const Gate& gate,
+                                         const DataLimits& limits);
 
 }  // namespace leat::broker::lightq

@@ -18,12 +18,12 @@ constexpr Encoding kRaw{
 
 class RawStream final : public Stream {
  public:
-  RawStream(Socket socket, BrokerTopic& topic, RawGate gate)
-      : Stream{std::move(socket)}, topic_{topic}, gate_{std::move(gate)} {}
+  RawStream(Socket socket, TopicPtr topic, RawGate gate)
+      : Stream{std::move(socket)}, topic_{std::move(topic)}, gate_{std::move(gate)} {}
 
   void begin() override {
     start_clock(gate_.handshake_time, "no hello in time");
-    if (gate_.is_welcome(address())) wait_for_silence();
+    if (gate_.is_welcome(address(), Access::read)) wait_for_silence();
     Stream::begin();
   }
 
@@ -48,8 +48,8 @@ class RawStream final : public Stream {
     silence_->async_wait([weak = weak_from_this(), this](const auto& error) {
       const auto self = weak.lock();
       if (!self || error || !silence_ || !is_open()) return;
-      if (!gate_.is_welcome(address())) return;
-      if (auto opened = open_role({}); !opened) return close(opened.problem().sentence);
+      if (!gate_.is_welcome(address(), Access::read)) return;
+      if (auto opened = open_role({}, {}); !opened) return close(opened.problem().sentence);
       begin_role();
     });
   }
@@ -61,12 +61,13 @@ class RawStream final : public Stream {
     auto hello = raw::parse_hello(frame.payload.text());
     bytes = bytes.subspan(raw::kLengthBytes + frame.length);
     if (!hello) return refuse(hello.problem().sentence);
-    if (!gate_.is_right_token(hello->token, hello->role) &&
-        !(hello->token.empty() && gate_.is_welcome(address())))
+    const Access access = hello->role == raw::Role::producer ? Access::write : Access::read;
+    const auto user = gate_.user_of(hello->token, access);
+    if (!user && !(hello->token.empty() && gate_.is_welcome(address(), access)))
       return refuse("unauthorized_access");
     has_greeted_ = true;
-    if (auto opened = open_role(*hello); !opened) return refuse(opened.problem().sentence);
-    answer({{"status", "ok"}, {"topic", topic_.name()}});
+    if (auto opened = open_role(*hello, user.value_or("")); !opened) return refuse(opened.problem().sentence);
+    answer({{"status", "ok"}, {"topic", topic_->name()}});
     begin_role();
     return is_open() ? on_bytes(bytes) : kPause;
   }
@@ -82,23 +83,23 @@ class RawStream final : public Stream {
     flush();
   }
 
-  Outcome<void> open_role(const raw::Hello& hello) {
+  Outcome<void> open_role(const raw::Hello& hello, const std::string& user) {
     stop_clock();
     kind_ = hello.role;
     acknowledges_ = hello.acknowledges;
     if (kind_ == raw::Role::producer) {
-      role_ = std::make_unique<ProducerRole>(*this, topic_, [this](std::uint64_t count) {
+      role_ = std::make_unique<ProducerRole>(*this, *topic_, [this](std::uint64_t count) {
         published_ = count;
         tell_count();
       });
     } else if (kind_ == raw::Role::puller) {
-      auto puller = std::make_unique<PullerRole>(*this, topic_, kRaw, acknowledges_);
+      auto puller = std::make_unique<PullerRole>(*this, *topic_, kRaw, acknowledges_);
       puller_ = puller.get();
       role_ = std::move(puller);
     } else {
-      role_ = std::make_unique<ListenerRole>(*this, topic_, kRaw);
+      role_ = std::make_unique<ListenerRole>(*this, *topic_, kRaw);
     }
-    return role_->open();
+    return role_->open(user);
   }
 
   void begin_role() {
@@ -160,13 +161,13 @@ class RawStream final : public Stream {
   void on_closed(const std::string& why) override {
     silence_.reset();
     leave();
-    spdlog::debug("topic {}: {} left: {}", topic_.name(), peer_name(), why);
+    spdlog::debug("topic {}: {} left: {}", topic_->name(), peer_name(), why);
   }
   void leave() {
     if (role_) role_->leave();
   }
 
-  BrokerTopic& topic_;
+  TopicPtr topic_;
   RawGate gate_;
   std::unique_ptr<boost::asio::steady_timer> silence_;  // While it may be a client that says nothing.
   bool has_greeted_ = false;
@@ -180,8 +181,8 @@ class RawStream final : public Stream {
 
 }  // namespace
 
-std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, BrokerTopic& topic, RawGate gate) {
-  return std::make_shared<RawStream>(std::move(socket), topic, std::move(gate));
+std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, TopicPtr topic, RawGate gate) {
+  return std::make_shared<RawStream>(std::move(socket), std::move(topic), std::move(gate));
 }
 
 }  // namespace leat::broker::lightq

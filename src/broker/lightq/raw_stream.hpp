@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "broker/data_role.hpp"
@@ -19,13 +20,13 @@ namespace leat::broker::lightq {
 // Decides about one client.
 struct RawGate {
   // Whether a client at this address needs no token.
-  std::function<bool(const Stream::Address&)> is_welcome;
-  std::function<bool(const std::string& token, raw::Role)> is_right_token;
+  std::function<bool(const Stream::Address&, Access)> is_welcome;
+  // Whose token it is; none if it is no right one.
+  std::function<std::optional<std::string>(const std::string& token, Access)> user_of;
   std::chrono::milliseconds handshake_time{10'000};
   std::size_t max_message_bytes = 1u << 20;
 };
 
-// `topic` must outlive it.
-std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, BrokerTopic& topic, RawGate gate);
+std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, TopicPtr topic, RawGate gate);
 
 }  // namespace leat::broker::lightq

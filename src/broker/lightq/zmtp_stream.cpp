@@ -43,11 +43,11 @@ std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
 void ZmtpStream::check_credentials() {
   has_password_ = true;
   const zmtp::Credentials& credentials = session_.credentials();
-  std::string user{credentials.user};
+  user_ = credentials.user;
   Secret password{credentials.password};
   // It must not stay in the buffer, nor in what is moved about there.
   sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
-  gate_.check(address(), user, std::move(password),
+  gate_.check(address(), user_, std::move(password),
               [weak = weak_from_this(), this](Logins::Verdict verdict) {
                 if (const auto self = weak.lock()) on_verdict(verdict);
               });

@@ -50,6 +50,8 @@ class ZmtpStream : public Stream {
   // There is no whole message any more. False: as on_message().
   virtual bool on_idle() { return true; }
 
+  // Who logged in; empty: somebody without a password.
+  const std::string& user() const noexcept { return user_; }
   zmtp::Session& session() noexcept { return session_; }
 
  private:
@@ -61,6 +63,7 @@ class ZmtpStream : public Stream {
   Gate gate_;
   bool has_started_ = false;
   bool has_password_ = false;
+  std::string user_;
 };
 
 }  // namespace leat::broker::lightq
