@@ -66,7 +66,7 @@ void Dealer::remove(Puller& puller) {
 }
 
 std::size_t Dealer::most_records() const {
-  const std::size_t free = limit_ - std::min(limit_, member_.in_flight());
+  const std::size_t free = limit_ - std::min(limit_, in_hands_);
   return std::clamp<std::size_t>(free / (2 * pullers_.size()), 1, 256);
 }
 
@@ -88,6 +88,7 @@ void Dealer::take_back_from_stalled() {
 void Dealer::give_back(Puller& puller, std::size_t first) {
   for (std::size_t i = first; i < puller.held_.size(); ++i)
     (void)member_.give_back(puller.held_[i].delivery);
+  in_hands_ -= puller.held_.size() - first;
   puller.held_.erase(puller.held_.begin() + static_cast<std::ptrdiff_t>(first), puller.held_.end());
   is_full_ = false;
 }
@@ -98,6 +99,7 @@ void Dealer::acknowledge(Puller& puller, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) settled_.push_back(puller.held_[i].delivery);
   puller.held_.erase(puller.held_.begin(),
                      puller.held_.begin() + static_cast<std::ptrdiff_t>(count));
+  in_hands_ -= count;
   is_full_ = false;
   auto done = member_.acknowledge(settled_);
   if (!done && done.error() != Errc::not_held) fail(done.error());
@@ -128,7 +130,7 @@ bool Dealer::deal_once() {
     if (puller->is_ready()) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
-  if (is_half_in_flight()) take_back_from_stalled();
+  if (in_hands_ >= limit_ / 2) take_back_from_stalled();
   if (dealt_ == received_.size() && !receive()) return false;
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
@@ -140,6 +142,7 @@ bool Dealer::deal_once() {
       const std::size_t at = puller->appended();
       puller->append(received_[dealt_].record);
       puller->held_.push_back({received_[dealt_], at, puller->appended()});
+      ++in_hands_;
       ++dealt_;
       if (puller->appended() - begin >= kMostBytes) break;
     }

@@ -98,7 +98,6 @@ class Dealer {
   bool receive();
   // The most records for one puller at a time. Many cost fewer system calls.
   std::size_t most_records() const;
-  bool is_half_in_flight() const { return member_.in_flight() >= limit_ / 2; }
   void take_back_from_stalled();
   // The first `count` of what it holds.
   void acknowledge(Puller& puller, std::size_t count);
@@ -117,6 +116,7 @@ class Dealer {
   std::size_t dealt_ = 0;          // of received_
   std::vector<Delivery> settled_;  // Kept for its memory, as the next.
   std::vector<Puller*> ready_;
+  std::size_t in_hands_ = 0;  // How many records pullers hold.
   std::uint64_t reached_ = 0;
   bool is_dealing_ = false;
   bool is_full_ = false;  // The member holds as many records as it may.
