@@ -25,12 +25,16 @@ class FakePuller final : public Puller {
     ++appended_records;
   }
   void send() override {
-    if (takes_all_) take(out_.size() - sent_);
+    if (takes_all_) {
+      take(out_.size() - sent_);
+    } else {
+      is_waiting_ = true;
+    }
   }
   void take_back(std::size_t end) override { out_.resize(end); }
   std::size_t appended() const override { return out_.size(); }
   std::size_t sent() const override { return sent_; }
-  bool is_idle() const override { return out_.empty(); }
+  bool is_idle() const override { return out_.empty() && !is_waiting_; }
   bool acknowledges() const override { return acknowledges_; }
 
   // The kernel takes so many bytes.
@@ -40,6 +44,7 @@ class FakePuller final : public Puller {
     if (sent_ != out_.size()) return;
     out_.clear();
     sent_ = 0;
+    is_waiting_ = false;
     dealer_.on_sent(*this);
   }
   // Something that is no record.
@@ -53,6 +58,7 @@ class FakePuller final : public Puller {
   Dealer& dealer_;
   std::string out_;
   std::size_t sent_ = 0;
+  bool is_waiting_ = false;  // for the kernel
   bool takes_all_;
   bool acknowledges_;
 };
@@ -88,7 +94,7 @@ class DealerTest : public ::testing::Test {
   // A dealer that has dealt a lot lets others have their turn.
   void turn() {
     loop_.restart();
-    while (loop_.poll() != 0) {
+    while (loop_.run_one_for(std::chrono::milliseconds{200}) != 0) {
     }
   }
   static std::map<std::string, int> lines(const std::string& text) {
