@@ -28,7 +28,7 @@ help:
 	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
 	@echo "make install  to PREFIX ($(PREFIX)), below DESTDIR;  make clean  remove build/"
-	@echo "make deb      Debian packages in build/deb: leat, leat-bench, libleat-cpp-dev"
+	@echo "make deb      Debian packages in build/deb: leat, leat-bench, leat-serve, and the libraries'"
 
 build:
 	@tools/install-deps.sh build
@@ -109,12 +109,12 @@ fmt:
 	@tools/install-deps.sh lint
 	clang-format-16 -i $(OWN_SOURCES)
 
-install: bench-build
+install: bench-build serve
 	@cmake --build build --target leat_pages
 	cmake --install build --prefix $(PREFIX)
 
 # Whoever builds them is named in DEBFULLNAME and DEBEMAIL, as for Debian's own tools.
-deb: bench-build
+deb: bench-build serve
 	@tools/install-deps.sh deb
 	@cmake --build build --target leat_pages
 	@rm -rf build/deb

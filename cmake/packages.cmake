@@ -57,4 +57,18 @@ Measures Leat's log, pipes, sockets, semaphores, message queues and other
 ways two processes can exchange messages, on the same verified workload.")
   set(CPACK_DEBIAN_LEAT-BENCH_PACKAGE_RECOMMENDS leat)
 endif()
+if(TARGET leat_serve)
+  list(APPEND CPACK_COMPONENTS_ALL leat-serve libleat-broker-dev)
+  leat_package(leat-serve net "message broker for ZeroMQ and LightQ clients
+Serves topics, which the processes of this machine use through shared memory,
+to clients that come over TCP: those of ZeroMQ, those of LightQ, and those
+that send messages behind their lengths. Every topic has a password.")
+  set(CPACK_DEBIAN_LEAT-SERVE_PACKAGE_RECOMMENDS leat)
+  leat_package(libleat-broker-dev libdevel "message broker inside of a program (C++ library)
+The header and the static library with which a C++ program runs leat-serve's
+broker in a thread of its own.")
+  set(CPACK_DEBIAN_LIBLEAT-BROKER-DEV_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_LIBLEAT-BROKER-DEV_PACKAGE_DEPENDS
+    "libleat-cpp-dev, libfmt-dev, libspdlog-dev, libssl-dev, libsodium-dev, libsqlite3-dev")
+endif()
 include(CPack)

@@ -21,7 +21,6 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& loop,
                                                     const std::vector<std::string>& addresses,
                                                     std::uint16_t port, OnSocket on_socket) {
   std::unique_ptr<Acceptor> acceptor{new Acceptor};
-  acceptor->port_ = port;
   Problem problem{Errc::invalid_argument, "no address to listen at"};
   for (const std::string& text : addresses) {
     boost::system::error_code error;
@@ -41,6 +40,7 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& loop,
       if (has_no_family) continue;
       return problem;
     }
+    acceptor->port_ = one->acceptor.local_endpoint(error).port();  // Of 0, the one that was free.
     one->on_socket = on_socket;
     acceptor->listening_.push_back(one);
   }

@@ -309,8 +309,6 @@ Outcome<void> check_config(const Config& config) {
   }
   if (config.lightq_addresses.empty()) return wrong("lightq.addresses: there is none");
   const PortRange ports = config.data_ports();
-  if (config.lightq_port == 0 && config.lightq_data_ports == PortRange{})
-    return wrong("lightq.port = 0 needs lightq.data_ports");
   if (config.lightq_port >= ports.first && config.lightq_port <= ports.last)
     return wrong(fmt::format("lightq.data_ports: {}-{} contains lightq.port, {}", ports.first,
                              ports.last, config.lightq_port));

@@ -2,7 +2,6 @@
 
 #include <fmt/ranges.h>
 #include <spdlog/spdlog.h>
-#include <sys/resource.h>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -20,12 +19,19 @@ namespace {
 
 constexpr std::chrono::seconds kDrainTime{2};
 
-// Each connection is a descriptor.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+// For the port 0: one that is free at all addresses, if nobody takes it meanwhile.
+Outcome<std::uint64_t> free_port(const std::vector<std::string>& addresses) {
+  constexpr int kAttempts = 20;
+  Problem problem{Errc::no_space, "no port is free"};
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    boost::asio::io_context loop;
+    auto any = Acceptor::listen(loop, {addresses.front()}, 0, [](Stream::Socket) {});
+    if (!any) return any.problem();
+    const std::uint16_t port = (*any)->port();
+    any->reset();
+    if (auto all = Acceptor::listen(loop, addresses, port, [](Stream::Socket) {})) return port;
+  }
+  return problem;
 }
 
 }  // namespace
@@ -51,6 +57,7 @@ struct Broker::Parts {
   lightq::DataPorts ports;
   lightq::Admin admin;
   std::unique_ptr<Acceptor> admin_port;
+  std::uint16_t admin_port_number = 0;
   boost::asio::signal_set signals{loop};
   boost::asio::steady_timer clock{loop};
   std::function<void()> on_hangup;
@@ -95,8 +102,12 @@ Broker::~Broker() {
 }
 
 Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show) {
-  raise_descriptor_limit();
   Config chosen = config;
+  if (chosen.lightq_port == 0) {
+    auto port = free_port(chosen.lightq_addresses);
+    if (!port) return port.problem();
+    chosen.lightq_port = *port;
+  }
   chosen.data_dir = detail::data_directory_path(chosen.data_dir);
   if (chosen.state_dir.empty()) {
     std::error_code error;
@@ -121,19 +132,22 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
                                });
   if (!port) return port.problem();
   parts.admin_port = std::move(*port);
+  parts.admin_port_number = parts.admin_port->port();
   parts.ports.open_stored();
   spdlog::info("leat-serve: listening on port {} of {}", chosen.lightq_port,
                fmt::join(chosen.lightq_addresses, ", "));
   return broker;
 }
 
-Outcome<void> Broker::run(std::function<void()> on_hangup) {
+void Broker::take_signals(std::function<void()> on_hangup) {
   parts_->on_hangup = std::move(on_hangup);
-  std::signal(SIGPIPE, SIG_IGN);
-  parts_->signals.add(SIGTERM);
-  parts_->signals.add(SIGINT);
-  if (parts_->on_hangup) parts_->signals.add(SIGHUP);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) parts_->signals.add(signal);
   parts_->wait_for_signal();
+}
+
+std::uint16_t Broker::lightq_port() const noexcept { return parts_->admin_port_number; }
+
+Outcome<void> Broker::run() {
   for (;;) {
     try {
       parts_->loop.run();

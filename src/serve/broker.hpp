@@ -3,7 +3,6 @@
 //     auto broker = Broker::start(config, show_password);
 //     if (!broker) return fail(broker.problem());
 //     (*broker)->run();                     // until stop(), which any thread may call
-//
 #pragma once
 
 #include <functional>
@@ -26,11 +25,13 @@ class Broker {
   static Outcome<std::unique_ptr<Broker>> start(const Config& config, const ShowPassword& show);
   ~Broker();
 
-  // Serves until stop(). At the first SIGTERM or SIGINT it stops, at the second the process ends. With `on_hangup`, a
-  // SIGHUP calls that.
+  // At the first SIGTERM or SIGINT it stops, at the second the process ends. A SIGHUP calls `on_hangup`.
+  void take_signals(std::function<void()> on_hangup);
+  // Serves until stop().
   //   no_space   no memory: it has stopped, and all that it accepted is in its topics
-  Outcome<void> run(std::function<void()> on_hangup = {});
+  Outcome<void> run();
   void stop();
+  std::uint16_t lightq_port() const noexcept;
 
  private:
   struct Parts;

@@ -2,9 +2,11 @@
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 
@@ -69,6 +71,14 @@ void read_again(const Options& options) {
   spdlog::info("read the configuration again; all but the log level counts from the next start");
 }
 
+// Each connection is a descriptor.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 void serve(const Options& options) {
   auto config = read(options);
   if (!config) fail(config.problem());
@@ -78,10 +88,12 @@ void serve(const Options& options) {
   } catch (const spdlog::spdlog_ex& error) {
     throw tool::Failure{std::string{"cannot open the log: "} + error.what()};
   }
+  raise_descriptor_limit();
+  std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
   auto broker = Broker::start(*config, show_password);
   if (!broker) fail(broker.problem());
-  if (auto ended = (*broker)->run([&options] { read_again(options); }); !ended)
-    fail(ended.problem());
+  (*broker)->take_signals([&options] { read_again(options); });
+  if (auto ended = (*broker)->run(); !ended) fail(ended.problem());
 }
 
 void add_options(CLI::App& app, Options& options) {

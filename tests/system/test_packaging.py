@@ -136,7 +136,7 @@ def test_destdir_goes_before_the_prefix(root, tmp_path):
                 assert origin.encode() not in content, path
 
 
-@pytest.mark.parametrize("name", ["leat", "leat-bench"])
+@pytest.mark.parametrize("name", ["leat", "leat-bench", "leat-serve"])
 def test_installs_manual_page_and_completions(prefix, name):
     """As the installed executable itself makes them."""
     executable, share = prefix / "bin" / name, prefix / "share"
@@ -156,6 +156,32 @@ def test_user_builds_with_find_package(prefix, user, leat_dir, target):
         f"-DCMAKE_CXX_FLAGS={' '.join(WARNINGS)}")
     run("cmake", "--build", user / "build")
     run(user / "build" / "user", env={**os.environ, "LEAT_DIR": str(leat_dir)})
+
+
+EMBEDS = """\
+#include <leat/broker.hpp>
+#include <leat/leat.hpp>
+
+int main() {
+  leat::BrokerProblem problem;
+  auto broker = leat::Broker::start({.settings = {{"lightq.port", "0"}}}, problem);
+  if (broker == nullptr || broker->lightq_port() == 0) return 1;
+  broker->stop();
+  return leat::Broker::start({.settings = {{"lightq.prot", "0"}}}, problem) == nullptr &&
+                 problem.sentence.find("lightq.port") != std::string::npos
+             ? 0
+             : 2;
+}
+"""
+
+
+def test_user_builds_with_the_broker_inside(prefix, tmp_path, leat_dir):
+    (tmp_path / "embeds.cpp").write_text(EMBEDS)
+    run("g++", "-std=c++20", *WARNINGS, tmp_path / "embeds.cpp",
+        *pkg_config(prefix, "leat-broker", "--cflags", "--libs"), "-o", tmp_path / "embeds")
+    run(tmp_path / "embeds",
+        env={**os.environ, "LEAT_DIR": str(leat_dir), "XDG_DATA_HOME": str(tmp_path)})
+    assert (tmp_path / "leat/+broker/admin-password").stat().st_mode & 0o777 == 0o600
 
 
 def pkg_config(prefix, package, *words):

@@ -1,4 +1,4 @@
-"""`make deb`: what the three packages are, hold, and are good for once unpacked."""
+"""`make deb`: what the packages are, hold, and are good for once unpacked."""
 import gzip
 import os
 import re
@@ -8,7 +8,7 @@ import pytest
 
 from test_packaging import PROGRAM, WARNINGS, files_below, pkg_config, run
 
-PACKAGES = ["leat", "leat-bench", "libleat-cpp-dev"]
+PACKAGES = ["leat", "leat-bench", "leat-serve", "libleat-broker-dev", "libleat-cpp-dev"]
 MAINTAINER = "A. Builder <builder@leat.example>"
 
 
@@ -26,7 +26,7 @@ def debs(request):
 
 @pytest.fixture(scope="module")
 def tree(debs, tmp_path_factory):
-    """All three, unpacked into one place."""
+    """All of them, unpacked into one place."""
     path = tmp_path_factory.mktemp("tree")
     for deb in debs.values():
         run("dpkg-deb", "-x", deb, path)
@@ -41,6 +41,9 @@ def field(deb, name):
     ("leat", "utils", ["libc6", "libfmt", "libstdc++6"]),
     ("leat-bench", "utils", ["libc6", "libfmt", "libstdc++6", "libzmq", "libnng", "libsqlite3",
                               "liburing"]),
+    ("leat-serve", "net", ["libc6", "libfmt", "libspdlog", "libssl", "libsodium", "libsqlite3",
+                           "libstdc++6"]),
+    ("libleat-broker-dev", "libdevel", ["libleat-cpp-dev", "libspdlog-dev", "libssl-dev"]),
     ("libleat-cpp-dev", "libdevel", []),
 ], ids=PACKAGES)
 def test_package_says_what_it_is(debs, name, section, depends):
@@ -71,7 +74,8 @@ def test_package_holds_only_its_own_files_and_what_debian_wants(debs, name):
         assert owner == "root/root" and mode[5] == "-" and mode[8] == "-", line
     has_headers = "usr/include/leat/leat.hpp" in paths
     assert has_headers == (name == "libleat-cpp-dev")
-    for executable in ("leat", "leat-bench"):
+    assert ("usr/include/leat/broker.hpp" in paths) == (name == "libleat-broker-dev")
+    for executable in ("leat", "leat-bench", "leat-serve"):
         of_it = {f"usr/bin/{executable}", f"usr/share/man/man1/{executable}.1.gz",
                  f"usr/share/bash-completion/completions/{executable}",
                  f"usr/share/zsh/vendor-completions/_{executable}",
