@@ -96,7 +96,7 @@ soak:
 	@tools/install-deps.sh test
 	@$(CONFIGURE) test
 	@cmake --build build --parallel $(JOBS)
-	@tools/soak.sh $(SOAK_SECONDS)
+	@PYTHON=$(PYTHON) tools/soak.sh $(SOAK_SECONDS)
 
 lint:
 	@tools/install-deps.sh lint

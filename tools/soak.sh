@@ -5,7 +5,8 @@
 # 2. for SECONDS: outages of several processes at once, with new seeds. After every ten minutes, the
 #    power fails 100,000 times under the store and 10,000 times under durable topics, 500 kills and stops
 #    hit durable topics at each level, and all kill and storm tests run once; their time is not counted;
-# 3. once: all interleaving tests with three times their usual number of executions.
+# 3. once: 200 kills of the broker under load, for topics in memory and on disk;
+# 4. once: all interleaving tests with three times their usual number of executions.
 #
 # Stops at the first failure and prints its seed; LEAT_SEED=<seed> with the same test repeats it.
 set -eu
@@ -60,6 +61,8 @@ while [ "$left" -gt 0 ]; do
   test_once "round $round with LEAT_SEED=$LEAT_SEED" 'crash|storm'
   unset LEAT_SEED
 done
+echo "200 kills of the broker under load, for each type of topic"
+LEAT_KILLS=200 timeout 3600 "${PYTHON:-python3}" -m pytest -q tests/system/test_serve_attacks.py -k killed
 echo "interleavings, three times as many"
 export LEAT_EXECUTIONS=3
 test_once interleavings interleave

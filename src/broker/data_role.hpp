@@ -123,9 +123,9 @@ class PullerRole final : public DataRole, public Puller {
   void add_stats(ClientStats& stats) const override;
   void append(const Record& record) override;
   void send() override { stream_.flush(); }
-  void take_back(std::size_t end) override { stream_.out().resize(end); }
-  std::size_t appended() const override { return stream_.ended_at(); }
-  std::size_t sent() const override { return stream_.sent_bytes(); }
+  void take_back(std::uint64_t end) override { stream_.cut(end); }
+  std::uint64_t appended() const override { return stream_.ended_at(); }
+  std::uint64_t sent() const override { return stream_.sent_bytes(); }
   bool is_idle() const override { return stream_.is_idle(); }
   bool acknowledges() const override { return acknowledges_; }
 

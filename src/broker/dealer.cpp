@@ -45,8 +45,7 @@ void Dealer::on_sent(Puller& puller) {
 
 bool Dealer::on_done(Puller& puller, std::uint64_t count) {
   if (count == 0 || count > puller.held_.size()) return false;
-  // Once all are sent, positions begin anew.
-  if (!puller.is_idle() && count > puller.sent_count()) return false;
+  if (count > puller.sent_count()) return false;
   acknowledge(puller, static_cast<std::size_t>(count));
   if (!is_dealing_) deal();
   return true;
@@ -68,6 +67,13 @@ void Dealer::remove(Puller& puller) {
 std::size_t Dealer::most_records() const {
   const std::size_t free = limit_ - std::min(limit_, in_hands_);
   return std::clamp<std::size_t>(free / (2 * pullers_.size()), 1, 256);
+}
+
+std::size_t Dealer::room_of(const Puller& puller) const {
+  if (!puller.is_idle()) return 0;
+  if (!puller.acknowledges()) return puller.held_.empty() ? most_records() : 0;
+  const std::size_t most = std::clamp<std::size_t>(limit_ / (2 * pullers_.size()), 16, 512);
+  return puller.held_.size() < most ? std::min(most - puller.held_.size(), most_records()) : 0;
 }
 
 void Dealer::take_back_from_stalled() {
@@ -118,7 +124,7 @@ void Dealer::deal() {
     while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
   }
   const bool has_ready = std::any_of(pullers_.begin(), pullers_.end(),
-                                     [](const Puller* puller) { return puller->is_ready(); });
+                                     [this](const Puller* puller) { return room_of(*puller) != 0; });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
   if (has_ready && !has_failed_ && !is_full_) watch_->arm();
 }
@@ -127,26 +133,26 @@ bool Dealer::deal_once() {
   ready_.clear();
   for (std::size_t i = 0; i < pullers_.size(); ++i) {
     Puller* const puller = pullers_[(next_ + i) % pullers_.size()];
-    if (puller->is_ready()) ready_.push_back(puller);
+    if (room_of(*puller) != 0) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
   if (in_hands_ >= limit_ / 2) take_back_from_stalled();
   if (dealt_ == received_.size() && !receive()) return false;
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
-  const std::size_t share =
-      std::min((left + ready_.size() - 1) / ready_.size(), most_records());
+  const std::size_t fair = (left + ready_.size() - 1) / ready_.size();
   for (Puller* const puller : ready_) {
-    const std::size_t begin = puller->appended();
+    if (dealt_ == received_.size()) break;
+    const std::size_t share = std::min(fair, room_of(*puller));
+    const std::uint64_t begin = puller->appended();
     for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
-      const std::size_t at = puller->appended();
+      const std::uint64_t at = puller->appended();
       puller->append(received_[dealt_].record);
       puller->held_.push_back({received_[dealt_], at, puller->appended()});
       ++in_hands_;
       ++dealt_;
       if (puller->appended() - begin >= kMostBytes) break;
     }
-    if (puller->held_.empty()) break;
     ++next_;
     puller->send();
   }

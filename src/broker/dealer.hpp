@@ -38,10 +38,10 @@ class Puller {
   virtual void append(const Record& record) = 0;
   virtual void send() = 0;
   // Throws away what was appended behind the first `end` bytes; the kernel has none of it.
-  virtual void take_back(std::size_t end) = 0;
-  // Of what was appended: how many bytes there are, and how many the kernel took.
-  virtual std::size_t appended() const = 0;
-  virtual std::size_t sent() const = 0;
+  virtual void take_back(std::uint64_t end) = 0;
+  // Bytes since the connection began: how many were appended, and how many the kernel took.
+  virtual std::uint64_t appended() const = 0;
+  virtual std::uint64_t sent() const = 0;
   // The kernel took everything and would take more.
   virtual bool is_idle() const = 0;
   // Whether its client says what it is done with. Else that is what the kernel took.
@@ -51,14 +51,12 @@ class Puller {
 
  private:
   friend class Dealer;
-  // It may be given more.
-  bool is_ready() const { return held_.empty() && is_idle(); }
   // How many of what it holds the kernel has taken whole.
   std::size_t sent_count() const;
   struct Share {
     Delivery delivery;
-    std::size_t begin;  // of its bytes
-    std::size_t end;
+    std::uint64_t begin;  // of its bytes
+    std::uint64_t end;
   };
   std::vector<Share> held_;
 };
@@ -98,6 +96,8 @@ class Dealer {
   bool receive();
   // The most records for one puller at a time. Many cost fewer system calls.
   std::size_t most_records() const;
+  // How many it may be given now. One that acknowledges may do so in lots.
+  std::size_t room_of(const Puller& puller) const;
   void take_back_from_stalled();
   // The first `count` of what it holds.
   void acknowledge(Puller& puller, std::size_t count);

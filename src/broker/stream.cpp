@@ -189,6 +189,7 @@ void Stream::write() {
     }
     sent_ += count;
   }
+  sent_before_ += out_.size();
   constexpr std::size_t kMostKept = 256 * 1024;
   if (out_.capacity() > kMostKept) {
     std::string{}.swap(out_);

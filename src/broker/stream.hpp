@@ -52,9 +52,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // What is to be sent.
   std::string& out() noexcept { return out_; }
   std::size_t unsent() const noexcept { return out_.size() - sent_; }
-  // Counted from when out() was empty: the end of what is in it, and of what the kernel took.
-  std::size_t ended_at() const noexcept { return out_.size(); }
-  std::size_t sent_bytes() const noexcept { return sent_; }
+  // Counted from the beginning of the connection: the end of what is in out(), and of what the kernel took.
+  std::uint64_t ended_at() const noexcept { return sent_before_ + out_.size(); }
+  std::uint64_t sent_bytes() const noexcept { return sent_before_ + sent_; }
+  // Throws away what was put into out() behind a place that the kernel has not reached.
+  void cut(std::uint64_t end) { out_.resize(static_cast<std::size_t>(end - sent_before_)); }
   // Everything was sent, and the kernel would take more.
   bool is_idle() const noexcept { return out_.empty() && !is_writing_; }
   // The kernel has taken nothing for a second of what is to be sent.
@@ -103,6 +105,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::size_t needed_ = 1;
   std::string out_;
   std::size_t sent_ = 0;  // of out_
+  std::uint64_t sent_before_ = 0;  // Bytes that were in out_ before.
   std::unique_ptr<boost::asio::steady_timer> clock_;
   std::string finishing_;  // Why, after finish().
   std::function<void()> on_end_;

@@ -220,7 +220,7 @@ TEST(Config, PortsMustNotMeet) {
   EXPECT_EQ(read_config({.flags = {{"lightq.data_ports", "5000-6000"}}}).problem().sentence,
             "lightq.data_ports: 5000-6000 contains lightq.port, 5500");
   EXPECT_FALSE(read_config({.flags = {{"lightq.port", "65535"}}}));
-  EXPECT_FALSE(read_config({.flags = {{"lightq.port", "0"}}}));
+  EXPECT_TRUE(read_config({.flags = {{"lightq.port", "0"}}}));
   EXPECT_TRUE(read_config({.flags = {{"lightq.port", "0"}, {"lightq.data_ports", "5501-5600"}}}));
   EXPECT_EQ(read_config({.flags = {{"lightq.port", "65000"}}})->data_ports(),
             (PortRange{65001, 65535}));

@@ -31,9 +31,9 @@ class FakePuller final : public Puller {
       is_waiting_ = true;
     }
   }
-  void take_back(std::size_t end) override { out_.resize(end); }
-  std::size_t appended() const override { return out_.size(); }
-  std::size_t sent() const override { return sent_; }
+  void take_back(std::uint64_t end) override { out_.resize(end - sent_before_); }
+  std::uint64_t appended() const override { return sent_before_ + out_.size(); }
+  std::uint64_t sent() const override { return sent_before_ + sent_; }
   bool is_idle() const override { return out_.empty() && !is_waiting_; }
   bool acknowledges() const override { return acknowledges_; }
 
@@ -42,6 +42,7 @@ class FakePuller final : public Puller {
     received += out_.substr(sent_, bytes);
     sent_ += bytes;
     if (sent_ != out_.size()) return;
+    sent_before_ += sent_;
     out_.clear();
     sent_ = 0;
     is_waiting_ = false;
@@ -58,6 +59,7 @@ class FakePuller final : public Puller {
   Dealer& dealer_;
   std::string out_;
   std::size_t sent_ = 0;
+  std::uint64_t sent_before_ = 0;
   bool is_waiting_ = false;  // for the kernel
   bool takes_all_;
   bool acknowledges_;
@@ -193,6 +195,25 @@ TEST_F(DealerTest, AcknowledgesWhatThePullerSaysAndNoMoreThanItGot) {
   FakePuller other{*dealer_, true};
   dealer_->add(other);
   EXPECT_EQ(lines(puller.received + other.received).size(), 3U);
+}
+
+TEST_F(DealerTest, OneThatAcknowledgesInLotsGetsMoreMeanwhile) {
+  open(1024);
+  FakePuller puller{*dealer_, true, true};
+  dealer_->add(puller);
+  publish(0, 10'000);
+  std::uint64_t done = 0;
+  while (done + 100 <= 10'000) {
+    ASSERT_GE(static_cast<std::uint64_t>(puller.appended_records), done + 100);
+    ASSERT_TRUE(dealer_->on_done(puller, 100));
+    turn();
+    done += 100;
+  }
+  FakePuller blind{*dealer_, true, true};
+  dealer_->add(blind);
+  dealer_->remove(puller);
+  publish(0, 10'000);
+  EXPECT_LE(blind.appended_records, 512) << "one that says nothing gets no more for ever";
 }
 
 TEST_F(DealerTest, AGroupThatIsDeletedEndsIt) {
