@@ -293,6 +293,21 @@ PortRange Config::data_ports() const {
           static_cast<std::uint16_t>(last)};
 }
 
+bool ConfigKey::is_live() const {
+  return name == "data_auth" || name == "log.level" || name.starts_with("limits.") ||
+         name.starts_with("subscribers.");
+}
+
+std::vector<std::string> take_changes(Config& running, const Config& before, const Config& after) {
+  std::vector<std::string> later;
+  for (const ConfigKey& key : config_keys()) {
+    const std::string wanted = key.print(after);
+    if (wanted == key.print(before)) continue;
+    if (!key.is_live() || !key.set(running, wanted)) later.push_back(key.name);
+  }
+  return later;
+}
+
 Outcome<void> check_config(const Config& config) {
   const auto wrong = [](std::string sentence) {
     return Problem{Errc::invalid_argument, std::move(sentence)};

@@ -67,6 +67,8 @@ struct ConfigKey {
   std::string variable() const;  // LEAT_LIGHTQ_PORT
   std::string flag() const;      // --lightq-port
   std::string default_text() const { return print(Config{}); }
+  // Whether a broker that runs can change it.
+  bool is_live() const;
 };
 
 const std::vector<ConfigKey>& config_keys();
@@ -74,6 +76,10 @@ const std::vector<ConfigKey>& config_keys();
 //   not_found          there is no such key; the sentence names the nearest one
 //   invalid_argument   not such a value; the sentence says what would be
 Outcome<void> set_key(Config& config, std::string_view name, std::string_view text);
+
+// Takes those changes from `before` to `after` into `running` that count for a broker that runs. Returns the names of the
+// others, which count from its next start.
+std::vector<std::string> take_changes(Config& running, const Config& before, const Config& after);
 
 //   invalid_argument   an address that others can reach without `insecure`, a range of ports that is none
 Outcome<void> check_config(const Config& config);

@@ -26,6 +26,8 @@ class Connections {
   // Lets a connection begin, or closes it if there are too many.
   void start(std::shared_ptr<Stream> stream);
   void close_all(const std::string& why);
+  // For those that come from now on.
+  void set_limits(const Limits& limits) { limits_ = limits; }
 
  private:
   void remove(Stream* stream);

@@ -11,8 +11,15 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
     : loop_{loop},
       config_{config},
       store_{store},
-      rules_{config.dir, config.data_dir, config.slow_subscriber, config.topic_idle_time},
-      ports_{config.data_ports().first, config.data_ports().last} {}
+      rules_{.directory = config.dir, .data_directory = config.data_dir},
+      ports_{config.data_ports().first, config.data_ports().last} {
+  take_config();
+}
+
+void Topics::take_config() {
+  rules_.slow_subscriber = config_.slow_subscriber;
+  rules_.idle_time = config_.topic_idle_time;
+}
 
 Outcome<void> Topics::load() {
   auto next = store_.next_port();

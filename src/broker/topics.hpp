@@ -26,6 +26,8 @@ class Topics {
  public:
   Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store);
 
+  // The configuration has changed.
+  void take_config();
   // Reads what is stored.
   Outcome<void> load();
   TopicPtr find(std::string_view name) const;

@@ -37,17 +37,19 @@ Outcome<std::uint64_t> free_port(const std::vector<std::string>& addresses) {
 }  // namespace
 
 struct Broker::Parts {
-  Parts(const Config& chosen, TopicStore opened)
-      : config{chosen},
+  Parts(const Config& from_user, const Config& chosen, TopicStore opened)
+      : given{from_user},
+        config{chosen},
         store{std::move(opened)},
         logins{loop},
         topics{loop, config, store},
-        connections{{config.max_connections, config.max_connections_per_address}},
+        connections{connection_limits()},
         tokens{store.token_secret()},
         ports{loop, config, topics, logins, tokens, connections},
         admin{config, topics, ports, logins, tokens, store} {}
 
-  const Config config;
+  Config given;   // As it was written.
+  Config config;  // As it is.
   boost::asio::io_context loop{1};
   TopicStore store;
   Logins logins;
@@ -62,6 +64,9 @@ struct Broker::Parts {
   boost::asio::steady_timer clock{loop};
   std::function<void()> on_hangup;
 
+  Connections::Limits connection_limits() const {
+    return {config.max_connections, config.max_connections_per_address};
+  }
   void wait_for_signal() {
     signals.async_wait([this](const auto& error, int signal) {
       if (error) return;
@@ -121,7 +126,7 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   auto made = ensure_administrator(
       *store, [&](std::string_view password) { return show(password, chosen.state_dir); });
   if (!made) return made.problem();
-  std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(chosen, std::move(*store))}};
+  std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
   Parts& parts = *broker->parts_;
   if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
   auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,
@@ -143,6 +148,14 @@ void Broker::take_signals(std::function<void()> on_hangup) {
   parts_->on_hangup = std::move(on_hangup);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) parts_->signals.add(signal);
   parts_->wait_for_signal();
+}
+
+std::vector<std::string> Broker::reconfigure(const Config& wanted) {
+  auto later = take_changes(parts_->config, parts_->given, wanted);
+  parts_->given = wanted;
+  parts_->connections.set_limits(parts_->connection_limits());
+  parts_->topics.take_config();
+  return later;
 }
 
 std::uint16_t Broker::lightq_port() const noexcept { return parts_->admin_port_number; }

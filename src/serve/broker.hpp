@@ -7,7 +7,9 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "broker/config.hpp"
 #include "broker/outcome.hpp"
@@ -27,6 +29,9 @@ class Broker {
 
   // At the first SIGTERM or SIGINT it stops, at the second the process ends. A SIGHUP calls `on_hangup`.
   void take_signals(std::function<void()> on_hangup);
+  // Takes from another configuration what can change now, and returns the names of the keys that count from the next
+  // start. Only within `on_hangup`.
+  std::vector<std::string> reconfigure(const Config& wanted);
   // Serves until stop().
   //   no_space   no memory: it has stopped, and all that it accepted is in its topics
   Outcome<void> run();

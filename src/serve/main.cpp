@@ -1,4 +1,5 @@
 // The executable `leat-serve`, or `leat serve`: the broker.
+#include <fmt/ranges.h>
 #include <spdlog/sinks/rotating_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
@@ -62,13 +63,15 @@ Outcome<Config> read(const Options& options) {
        .flags = options.flags});
 }
 
-// What is wrong changes nothing. What is right counts as far as a running broker can change it.
-void read_again(const Options& options) {
+// What is wrong changes nothing.
+void read_again(const Options& options, Broker& broker) {
   auto config = read(options);
   if (!config)
     return spdlog::error("the configuration stays as it was: {}", config.problem().sentence);
   spdlog::default_logger()->set_level(spdlog::level::from_str(config->log_level));
-  spdlog::info("read the configuration again; all but the log level counts from the next start");
+  spdlog::info("read the configuration again");
+  if (const auto later = broker.reconfigure(*config); !later.empty())
+    spdlog::warn("counts from the next start: {}", fmt::join(later, ", "));
 }
 
 // Each connection is a descriptor.
@@ -92,7 +95,7 @@ void serve(const Options& options) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
   auto broker = Broker::start(*config, show_password);
   if (!broker) fail(broker.problem());
-  (*broker)->take_signals([&options] { read_again(options); });
+  (*broker)->take_signals([&] { read_again(options, **broker); });
   if (auto ended = (*broker)->run(); !ended) fail(ended.problem());
 }
 

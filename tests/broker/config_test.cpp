@@ -226,6 +226,25 @@ TEST(Config, PortsMustNotMeet) {
             (PortRange{65001, 65535}));
 }
 
+TEST(Config, SomeChangesCountAtOnceAndTheOthersAreNamed) {
+  Config running;
+  const Config before;
+  Config after;
+  after.data_auth = DataAuth::open;
+  after.topic_idle_time = std::chrono::milliseconds{1500};
+  after.slow_subscriber = SlowSubscriber::wait;
+  after.lightq_port = 6000;
+  after.log_file = "elsewhere";
+  EXPECT_EQ(take_changes(running, before, after),
+            (std::vector<std::string>{"lightq.port", "log.file"}));
+  EXPECT_EQ(running.data_auth, DataAuth::open);
+  EXPECT_EQ(running.topic_idle_time, std::chrono::milliseconds{1500});
+  EXPECT_EQ(running.slow_subscriber, SlowSubscriber::wait);
+  EXPECT_EQ(running.lightq_port, before.lightq_port);
+  for (const ConfigKey& key : config_keys())  // What is printed can be read.
+    EXPECT_TRUE(!key.is_live() || key.set(running, key.print(before))) << key.name;
+}
+
 TEST(Config, RandomTextNeverCrashes) {
   const std::string text = "insecure = true\n[lightq]\nport = 5600\naddresses = [\"0.0.0.0\"]\n";
   std::mt19937 random{20261125};

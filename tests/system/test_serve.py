@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import zmq
 
-from broker import (ADMIN, PASSWORD, USER, Bytes, free_ports, subscribed, take, take_pairs, wait_for)
+from broker import (ADMIN, PASSWORD, REFUSED, USER, Bytes, free_ports, subscribed, take, take_pairs,
+                    wait_for, zmtp_hello)
 from test_cli import info, one_line
 from test_pub_sub import Reader
 
@@ -105,6 +106,30 @@ def test_configuration_is_taken_and_a_wrong_new_one_changes_nothing(serve, tmp_p
     assert take(pull, 1) == [b"as before"]
     push.send(b"still")
     assert take(pull, 1) == [b"still"]
+
+
+def test_right_new_configuration_counts_at_once(serve, tmp_path):
+    # Breaks: whoever tightens a setting has to cut off everybody.
+    file = tmp_path / "leat.toml"
+    file.write_text("data_auth = 'open'\n[limits]\nidle_time = '1h'\n")
+    broker = serve("--config", file)
+    broker.plain = False
+    broker.create("test")
+    push, pull = broker.producer("test"), broker.puller("test")
+    file.write_text("data_auth = 'password'\n[log]\nfile = 'x'\n[limits]\nidle_time = '200ms'\n")
+    broker.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "from the next start: log.file" in broker.log(), "the answer")
+    _, watch = broker.connect(zmq.PULL, broker.join("test", "pull"), password=None)
+    watch.until(REFUSED)
+    push.send(b"still")
+    assert take(pull, 1) == [b"still"]
+    with Bytes(broker.port, zmtp_hello(b"REQ")) as silent:
+        assert silent.is_closed()
+    with Bytes(broker.port) as used:
+        for _ in range(4):
+            time.sleep(0.1)
+            assert used.ask({"cmd": "ping"}) == b"pong"
+        assert used.is_closed()
 
 
 def test_second_broker_on_the_same_state_is_refused(serve):

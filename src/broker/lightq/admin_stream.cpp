@@ -19,6 +19,7 @@ class AdminStream final : public ZmtpStream {
                     .max_message_bytes = config.max_command_bytes},
                    open_gate(config)},
         admin_{admin},
+        config_{config},
         most_bytes_{config.max_command_bytes},
         client_{std::make_shared<AdminClient>()} {
     client_->address = address();
@@ -57,7 +58,6 @@ class AdminStream final : public ZmtpStream {
       return kPause;
     }
     if (bytes.size() < kLengthBytes + length) return kLengthBytes + length;
-    stop_clock();
     const Bytes body = bytes.subspan(kLengthBytes, length);
     answer(std::string{body.text()});
     wipe_received(body);
@@ -65,7 +65,10 @@ class AdminStream final : public ZmtpStream {
     return kPause;
   }
 
-  void on_ready() override {}
+  void on_ready() override { wait_for_command(); }
+  void wait_for_command() {
+    if (config_.idle_time.count() != 0) start_clock(config_.idle_time, "silent for too long");
+  }
   // Further parts of a request are ignored.
   bool on_message(Bytes body, bool more) override {
     if (!has_request_) {
@@ -84,6 +87,7 @@ class AdminStream final : public ZmtpStream {
   }
 
   void answer(std::string request) {
+    stop_clock();
     admin_.handle(request, client_, [weak = weak_from_this(), this](std::string reply) {
       const auto self = weak.lock();
       if (!self || !is_open()) return;
@@ -109,7 +113,9 @@ class AdminStream final : public ZmtpStream {
   }
   // The next command is taken when the client has read the reply to this one.
   void on_sent() override {
-    if (std::exchange(has_replied_, false)) resume();
+    if (!std::exchange(has_replied_, false)) return;
+    wait_for_command();
+    resume();
   }
 
   void on_closed(const std::string& why) override {
@@ -120,6 +126,7 @@ class AdminStream final : public ZmtpStream {
   enum class Framing { unknown, zmtp, length };
 
   Admin& admin_;
+  const Config& config_;
   std::size_t most_bytes_;
   std::shared_ptr<AdminClient> client_;
   Framing framing_ = Framing::unknown;
