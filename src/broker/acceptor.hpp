@@ -1,4 +1,4 @@
-// Listens at one port, on one or several addresses.
+// Listens at one port, on one or several addresses, or at a Unix socket.
 //
 //     auto acceptor = Acceptor::listen(loop, {"127.0.0.1", "::1"}, 5500, [&](Stream::Socket socket) { … });
 //
@@ -26,12 +26,21 @@ class Acceptor {
   static Outcome<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& loop,
                                                    const std::vector<std::string>& addresses,
                                                    std::uint16_t port, OnSocket on_socket);
+  // At a Unix socket, which is made; one that a broker left there is replaced. The caller sees to it that no other
+  // broker uses the path.
+  //   invalid_argument   the path is longer than 107 bytes, or something else is there
+  //   permission, io_error
+  static Outcome<std::unique_ptr<Acceptor>> listen_at(boost::asio::io_context& loop,
+                                                      const std::string& path, OnSocket on_socket);
   ~Acceptor();
   std::uint16_t port() const noexcept { return port_; }
 
  private:
   struct Listening;
   Acceptor() = default;
+  static Outcome<std::shared_ptr<Listening>> open(boost::asio::io_context& loop,
+                                                  const Stream::Socket::endpoint_type& endpoint,
+                                                  const std::string& name);
   static void accept(const std::shared_ptr<Listening>& one);
 
   std::vector<std::shared_ptr<Listening>> listening_;

@@ -182,6 +182,8 @@ std::vector<ConfigKey> server_keys() {
       number_key("lightq.port", &Config::lightq_port, 0, UINT16_MAX,
                  "port of LightQ's administration; 0: any free one"),
       addresses_key("lightq.addresses", &Config::lightq_addresses, "addresses to listen on"),
+      text_key("lightq.socket", &Config::lightq_socket, "a path",
+               "Unix socket of LightQ's administration; default: lightq.sock in the state directory"),
       text_key("lightq.advertise", &Config::lightq_advertise, "a host name or an address",
                "host that clients are told to connect to; default: the address they reached"),
       ports_key("lightq.data_ports", &Config::lightq_data_ports,

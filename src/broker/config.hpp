@@ -36,6 +36,7 @@ struct Config {
 
   std::uint64_t lightq_port = 5500;
   std::vector<std::string> lightq_addresses{"127.0.0.1", "::1"};
+  std::string lightq_socket;     // Empty: `lightq.sock` in the state directory.
   std::string lightq_advertise;  // Empty: the address that the client reached.
   PortRange lightq_data_ports;
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
 
@@ -22,6 +23,16 @@ asio::ip::address one_form(const asio::ip::address& address) {
   return address;
 }
 
+// The address and port of an IP socket's end; those of a Unix socket are this machine and 0.
+asio::ip::tcp::endpoint ip_end(const Stream::Socket::endpoint_type& end) {
+  asio::ip::tcp::endpoint ip{asio::ip::address_v4::loopback(), 0};
+  const int family = end.protocol().family();
+  if ((family != AF_INET && family != AF_INET6) || end.size() > ip.capacity()) return ip;
+  std::memcpy(ip.data(), end.data(), end.size());
+  ip.resize(end.size());
+  return ip;
+}
+
 // A buffer that the last connection did not need any more.
 thread_local std::unique_ptr<std::byte[]> spare;
 
@@ -32,15 +43,16 @@ Stream::Stream(Socket socket) : socket_{std::move(socket)} {
   socket_.non_blocking(true, error);
   socket_.set_option(asio::ip::tcp::no_delay{true}, error);
   socket_.set_option(asio::socket_base::keep_alive{true}, error);
-  const auto peer = socket_.remote_endpoint(error);
+  const auto peer = ip_end(socket_.remote_endpoint(error));
   address_ = one_form(peer.address());
   port_ = peer.port();
-  own_address_ = socket_.local_endpoint(error).address();
+  own_address_ = ip_end(socket_.local_endpoint(error)).address();
 }
 
 Stream::~Stream() = default;
 
 std::string Stream::peer_name() const {
+  if (port_ == 0) return "unix";
   const std::string host = address_.to_string();
   return fmt::format("{}:{}", address_.is_v6() ? "[" + host + "]" : host, port_);
 }

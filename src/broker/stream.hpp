@@ -11,7 +11,8 @@
 // it (connections.hpp) until it is closed.
 #pragma once
 
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
@@ -25,7 +26,7 @@ namespace leat::broker {
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
-  using Socket = boost::asio::ip::tcp::socket;
+  using Socket = boost::asio::generic::stream_protocol::socket;  // TCP, or a Unix socket.
   using Address = boost::asio::ip::address;
 
   explicit Stream(Socket socket);
@@ -43,10 +44,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void close_later(const std::string& why);
   bool is_open() const noexcept { return is_open_; }
 
+  // That of a client at a Unix socket is 127.0.0.1.
   const Address& address() const noexcept { return address_; }
   // The address by which the client reached this machine.
   const Address& own_address() const noexcept { return own_address_; }
-  // "127.0.0.1:41234", for logs.
+  // "127.0.0.1:41234" or "unix", for logs.
   std::string peer_name() const;
 
   // What is to be sent.

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <ctime>
 
+#include "leat/log/directory.hpp"
+#include "leat/store/data_directory.hpp"
+
 namespace leat::broker {
 
 Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store)
@@ -14,6 +17,14 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       rules_{.directory = config.dir, .data_directory = config.data_dir},
       ports_{config.data_ports().first, config.data_ports().last} {
   take_config();
+}
+
+std::string Topics::directory() const {
+  return leat::detail::directory_path(rules_.directory);
+}
+
+std::string Topics::data_directory() const {
+  return leat::detail::data_directory_path(rules_.data_directory);
 }
 
 void Topics::take_config() {

@@ -26,6 +26,9 @@ class Topics {
  public:
   Topics(boost::asio::io_context& loop, const Config& config, TopicStore& store);
 
+  // Where the topics are, with the defaults put in.
+  std::string directory() const;
+  std::string data_directory() const;
   // The configuration has changed.
   void take_config();
   // Reads what is stored.

@@ -59,6 +59,7 @@ struct Broker::Parts {
   lightq::DataPorts ports;
   lightq::Admin admin;
   std::unique_ptr<Acceptor> admin_port;
+  std::unique_ptr<Acceptor> admin_socket;
   std::uint16_t admin_port_number = 0;
   boost::asio::signal_set signals{loop};
   boost::asio::steady_timer clock{loop};
@@ -81,6 +82,7 @@ struct Broker::Parts {
   }
   void stop() {
     admin_port.reset();
+    admin_socket.reset();
     ports.close();
     connections.close_all("the broker stops");
     drain(std::chrono::steady_clock::now() + kDrainTime);
@@ -121,6 +123,7 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
       return Problem{Errc::permission, "cannot make " + chosen.data_dir + ": " + error.message()};
     chosen.state_dir = chosen.data_dir + "/+broker";
   }
+  if (chosen.lightq_socket.empty()) chosen.lightq_socket = chosen.state_dir + "/lightq.sock";
   auto store = TopicStore::open(chosen.state_dir);
   if (!store) return store.problem();
   auto made = ensure_administrator(
@@ -129,13 +132,16 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
   Parts& parts = *broker->parts_;
   if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
+  const auto on_admin = [&parts](Stream::Socket socket) {
+    parts.connections.start(
+        lightq::make_admin_stream(std::move(socket), parts.admin, parts.config));
+  };
   auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,
-                               static_cast<std::uint16_t>(chosen.lightq_port),
-                               [&parts](Stream::Socket socket) {
-                                 parts.connections.start(lightq::make_admin_stream(
-                                     std::move(socket), parts.admin, parts.config));
-                               });
+                               static_cast<std::uint16_t>(chosen.lightq_port), on_admin);
   if (!port) return port.problem();
+  auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin);
+  if (!local) return local.problem();
+  parts.admin_socket = std::move(*local);
   parts.admin_port = std::move(*port);
   parts.admin_port_number = parts.admin_port->port();
   parts.ports.open_stored();

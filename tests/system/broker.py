@@ -284,11 +284,17 @@ def take_pairs(subscriber, count):
 # --- Bytes ----------------------------------------------------------------------------------------
 
 class Bytes:
-    """A TCP connection for clients that are not pyzmq, or that misbehave."""
+    """A connection for clients that are not pyzmq, or that misbehave."""
 
     def __init__(self, port, data=b""):
-        self.socket = socket.create_connection(("127.0.0.1", port), WAIT_SECONDS)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        """At a port, or at the path of a Unix socket."""
+        if isinstance(port, Path):
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(WAIT_SECONDS)
+            self.socket.connect(str(port))
+        else:
+            self.socket = socket.create_connection(("127.0.0.1", port), WAIT_SECONDS)
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if data:
             self.send(data)
 

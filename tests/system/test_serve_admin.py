@@ -1,5 +1,7 @@
 """If these tests failed, an administrator could not see the topics of a broker, or somebody could keep on using a
 password that was changed."""
+import signal
+
 import pytest
 import zmq
 
@@ -115,3 +117,49 @@ def test_leaving_takes_back_what_joining_allowed(serve):
     broker.stats_become("test", queue_size=0, messages_received=10)
     assert len(take(first, 5) + take(second, 5)) == 10
     assert broker.ask({**leave, "password": "wrong"})["description"] == "unauthorized_access"
+
+
+# --- On the same machine --------------------------------------------------------------------------
+
+def test_unix_socket_is_the_same_administration(serve):
+    # Breaks: local tools need a port that other users of the machine reach, too.
+    broker = serve("--data-auth", "joined")
+    broker.create("test")
+    path = broker.state / "lightq.sock"
+    with Bytes(path) as local:
+        assert local.ask({"cmd": "ping"}) == b"pong"
+        answer = local.ask(broker.join_command("test", "pub"))
+        assert answer["status"] == "ok" and answer["bind_uri"].startswith("tcp://127.0.0.1:")
+        push, _ = broker.connect(zmq.PUSH, answer["bind_uri"], password=None)
+        push.send(b"hello")  # By this join: it counts for the loopback address.
+        broker.stats_become("test", messages_received=1)
+    broker.stop(signal.SIGKILL)
+    assert path.is_socket()
+    broker.start()
+    with Bytes(path) as local:
+        assert local.ask({"cmd": "ping"}) == b"pong"
+    broker.stop()
+    path.unlink()
+    path.write_text("precious")
+    done = broker.run()
+    assert done.returncode == 2 and "is no socket" in done.stderr
+    assert path.read_text() == "precious"
+
+
+def test_client_on_the_machine_is_told_where_the_topic_is(serve, leat):
+    # Breaks: a program beside the broker sends every message through two sockets.
+    broker = serve()
+    for kind in ("queue", "file"):
+        broker.create(kind, broker_type=kind)
+        answer = broker.ask(broker.join_command(kind, "sub", connection_type="shm"))
+        assert answer == {"cmd": "join", "status": "ok", "topic": kind,
+                          "bind_uri": f"shm:{broker.dir}/{kind}", "directory": str(broker.dir),
+                          "data_directory": str(broker.data)}
+        push = broker.producer(kind)
+        push.send(b"through the broker")
+        broker.stats_become(kind, messages_received=1)
+        got = leat("sub", kind, "--from", "beginning", "-n", "1", "--data-dir",
+                   answer["data_directory"])
+        assert got.stdout == "through the broker\n"
+    assert broker.ask(broker.join_command("queue", "sub", "wrong", connection_type="shm"))[
+        "description"] == "unauthorized_access"

@@ -268,6 +268,9 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
   with_topic(request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
     const Access access = request->type == "pub" ? Access::write : Access::read;
     if (!own.may(access)) return reply(error_reply("join", "unauthorized_access"));
+    const bool is_shm = request->connection_type == "shm";
+    if (is_shm && !client->address.is_loopback())
+      return reply(error_reply("join", "shm is for clients on the broker's machine"));
     auto uri = bind_uri(topic, *request, *client);
     if (!uri) {
       spdlog::error("topic {}: join: {}", topic->name(), uri.problem().sentence);
@@ -275,6 +278,14 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
       return reply(error_reply("join", request->type == "pub"
                                      ? "Failed to initialize producer endpoint"
                                      : "Failed to initialize consumer endpoint for pull stream"));
+    }
+    if (is_shm) {
+      return reply(text_of({{"cmd", "join"},
+                            {"status", "ok"},
+                            {"topic", topic->name()},
+                            {"bind_uri", *uri},
+                            {"directory", topics_.directory()},
+                            {"data_directory", topics_.data_directory()}}));
     }
     client->join(topic, own.version);
     Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
@@ -295,6 +306,7 @@ Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& reque
                : is_listener ? topic->expect_listener()
                              : topic->expect_puller();
   if (!ready) return ready.problem();
+  if (request.connection_type == "shm") return "shm:" + topics_.directory() + "/" + topic->name();
   auto port = open_ports(topic, request);
   if (!port) return port.problem();
   std::string host = config_.lightq_advertise;
