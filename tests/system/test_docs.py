@@ -39,6 +39,7 @@ NOT_RUN = {"apt-get", "cd", "cmake", "docker", "git", "make", "sudo", "tools/run
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror"]
 
 PRELUDE = """\
+#include <leat/broker.hpp>
 #include <leat/leat.hpp>
 #include <poll.h>
 #include <cstdio>
@@ -292,6 +293,27 @@ def test_cpp_compiles(document, shell, tmp_path):
     source = tmp_path / "fragments.cpp"
     source.write_text(fragments)
     compile_cpp(source, "-fsyntax-only", "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+
+
+# ---- Tests that are named ----------------------------------------------------------------------
+
+
+def test_tests_that_documents_name_exist():
+    tests = "".join(path.read_text(encoding="utf-8", errors="replace")
+                    for path in ROOT.glob("tests/**/*") if path.suffix in (".py", ".cpp"))
+    suites = re.compile(r"^(?:TEST|TEST_F|TEST_P)\((\w+), (\w+)\)", re.M)
+    cases = {f"{suite}.{case}" for suite, case in suites.findall(tests)}
+    named = 0
+    for document in DOCUMENTS:
+        for line in (ROOT / document).read_text(encoding="utf-8").splitlines():
+            for name in re.findall(r"`(test_\w+|[A-Z]\w+\.[A-Z]\w+)`", line):
+                if name.startswith("test_"):
+                    assert f"def {name}(" in tests, f"{document}: {name}"
+                    named += 1
+                elif name.split(".")[0] in {case.split(".")[0] for case in cases}:
+                    assert name in cases, f"{document}: {name}"
+                    named += 1
+    assert named > 10
 
 
 # ---- The format --------------------------------------------------------------------------------
