@@ -22,7 +22,7 @@ Problem problem_of(const std::string& what, const std::string& name, Error error
 TopicOptions BrokerTopic::options() const {
   TopicOptions options{.segment_bytes = 4 * kMiB,  // So that batches of 1 MiB fit.
                        .directory = rules_.directory};
-  if (is_durable()) {
+  if (is_to_be_durable()) {
     options.durable = Durability::os;
     options.data_directory = rules_.data_directory;
   } else {
@@ -35,7 +35,7 @@ TopicOptions BrokerTopic::options() const {
 
 Outcome<void> BrokerTopic::attach() {
   if (is_deleted_) return Problem{Errc::not_found, "the topic was deleted"};
-  if (clients_.empty()) close_when_idle();
+  if (clients_.empty() && !idle_.is_running()) close_when_idle();
   if (log_) return {};
   auto opened =
       Topic::open(name(), Deadline::immediate(), rules_.directory, {}, rules_.data_directory);
@@ -43,6 +43,9 @@ Outcome<void> BrokerTopic::attach() {
   if (is_new) opened = Topic::create(name(), options());
   if (!opened) return problem_of("cannot open the topic", name(), opened.error());
   log_ = std::move(*opened);
+  const TopicInfo info = log_->info();
+  is_durable_ = info.durable.has_value();
+  has_one_partition_ = info.partitions.size() == 1;
   auto group = open_group(is_new);
   if (!group) log_.reset();
   return group;
@@ -68,7 +71,23 @@ Outcome<void> BrokerTopic::remember(Pullers pullers) {
   return {};
 }
 
+Outcome<void> BrokerTopic::on_living_log(const std::function<Outcome<void>()>& step) {
+  auto done = step();
+  if (done || done.problem().code != Errc::deleted || is_used()) return done;
+  pullers_.reset();
+  log_.reset();
+  return step();
+}
+
 Outcome<void> BrokerTopic::expect_puller() {
+  return on_living_log([this] { return find_or_make_group(); });
+}
+
+Outcome<void> BrokerTopic::expect_listener() {
+  return on_living_log([this] { return delete_unused_group(); });
+}
+
+Outcome<void> BrokerTopic::find_or_make_group() {
   if (auto attached = attach(); !attached) return attached;
   if (auto remembered = remember(Pullers::known); !remembered) return remembered;
   if (pullers_) return {};
@@ -78,10 +97,10 @@ Outcome<void> BrokerTopic::expect_puller() {
   return {};
 }
 
-Outcome<void> BrokerTopic::expect_listener() {
+Outcome<void> BrokerTopic::delete_unused_group() {
   if (auto attached = attach(); !attached) return attached;
   // Not a group of which somebody has had records.
-  if (stored_.pullers == Pullers::known || is_durable() || !pullers_ || pullers_->position() != 0)
+  if (stored_.pullers == Pullers::known || is_durable_ || !pullers_ || pullers_->position() != 0)
     return {};
   // Before it is deleted: should the broker die in between, the next listener deletes it.
   if (auto remembered = remember(Pullers::absent); !remembered) return remembered;
@@ -106,9 +125,8 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
     }
     const Errc code = opened.problem().code;
     const bool is_gone = code == Errc::deleted || code == Errc::closed;
-    const bool is_used = intake_ || dealer_ || !feeds_.empty();
-    if (is_gone && is_used) on_failure()(Error{code});  // Clients come again, and find it made anew.
-    if (!is_gone || is_again || is_used) return opened.problem();
+    if (is_gone && is_used()) on_failure()(Error{code});  // Clients come again, and find it made anew.
+    if (!is_gone || is_again || is_used()) return opened.problem();
     pullers_.reset();
     log_.reset();
   }
@@ -124,7 +142,8 @@ Outcome<Intake*> BrokerTopic::intake() {
 }
 
 void BrokerTopic::on_published(std::uint64_t end, std::size_t bytes) {
-  if (!is_durable()) pace_.add(end, bytes);  // What is on the medium may wait there.
+  // What is on the medium may wait there; and offsets of one partition say nothing about another one.
+  if (!is_durable_ && has_one_partition_) pace_.add(end, bytes);
   if (dealer_) dealer_->look();
   for (const auto& [encoding, feed] : feeds_) feed->look();
 }
@@ -208,7 +227,7 @@ void BrokerTopic::remove(DataRole& client) {
 void BrokerTopic::close_when_idle() {
   idle_.start(rules_.idle_time, [this] {
     if (unpublished() != 0) return close_when_idle();
-    if (log_ && !is_durable()) (void)log_->shrink();  // After a burst.
+    if (log_ && !is_durable_) (void)log_->shrink();  // After a burst.
     close_log();
   });
 }
@@ -219,6 +238,10 @@ void BrokerTopic::close_clients(const std::string& why,
     // Those before it may have closed it.
     if (clients_.contains(client) && is_one(*client)) client->stream().close(why);
   }
+}
+
+void BrokerTopic::take_rules() {
+  for (const auto& [encoding, feed] : feeds_) feed->look_later();  // It may be held up no more.
 }
 
 Outcome<void> BrokerTopic::seek(const From& to) {

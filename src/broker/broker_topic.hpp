@@ -89,6 +89,8 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   // Of producers.
   Pace& pace() noexcept { return pace_; }
 
+  // The rules have changed.
+  void take_rules();
   // Moves the group of the pullers.
   Outcome<void> seek(const From& to);
 
@@ -120,10 +122,15 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   template <class Part, class Open>
   Outcome<Part*> open(std::unique_ptr<Part>& part, const Open& open);
   TopicOptions options() const;
-  bool is_durable() const noexcept {
+  bool is_to_be_durable() const noexcept {
     return stored_.type == TopicType::file || stored_.type == TopicType::queue_file;
   }
   Outcome<void> open_group(bool is_new_log);
+  bool is_used() const { return intake_ || dealer_ || !feeds_.empty(); }
+  // Once more with a new log, if a local process has deleted the one that is open and that nothing uses.
+  Outcome<void> on_living_log(const std::function<Outcome<void>()>& step);
+  Outcome<void> find_or_make_group();
+  Outcome<void> delete_unused_group();
   Outcome<void> remember(Pullers pullers);
   std::optional<std::uint64_t> reached() const;
   void on_published(std::uint64_t end, std::size_t bytes);
@@ -144,6 +151,9 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Dealer> dealer_;
   std::map<const Encoding*, std::unique_ptr<Feed>> feeds_;
+  // Of the log, which a local process may have made.
+  bool is_durable_ = false;
+  bool has_one_partition_ = true;
   bool has_failed_ = false;
   bool is_deleted_ = false;
 };

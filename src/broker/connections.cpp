@@ -4,23 +4,38 @@
 
 namespace leat::broker {
 
-void Connections::start(std::shared_ptr<Stream> stream) {
+void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
+  constexpr std::size_t kForCommands = 100;
+  const std::size_t more = kind == Kind::commands ? kForCommands : 0;
   Stream* const raw = stream.get();
-  if (streams_.size() >= limits_.in_all) {
+  if (streams_.size() >= limits_.in_all + more && !close_abandoned(nullptr)) {
     spdlog::warn("{} is refused: there are {} connections, the limit", raw->peer_name(),
                  limits_.in_all);
     return raw->close("too many connections");
   }
-  std::size_t& of_address = by_address_[raw->address()];
-  if (of_address >= limits_.per_address) {
+  const Stream::Address address = raw->address();
+  if (by_address_[address] >= limits_.per_address + more && !close_abandoned(&address)) {
     spdlog::warn("{} is refused: its address has {} connections, the limit", raw->peer_name(),
                  limits_.per_address);
     return raw->close("too many connections from this address");
   }
-  ++of_address;
+  ++by_address_[address];
   streams_[raw] = std::move(stream);
   raw->on_end([this, raw] { remove(raw); });
   raw->begin();
+}
+
+bool Connections::close_abandoned(const Stream::Address* of_address) {
+  for (const auto& [raw, stream] : streams_) {
+    if (of_address != nullptr && raw->address() != *of_address) continue;
+    if (!raw->is_abandoned()) continue;
+    spdlog::warn("{} has gone; what it sent last to a full topic is lost: others need its place",
+                 raw->peer_name());
+    const auto kept = stream;  // Closing it takes it out of the list.
+    kept->close("its client has gone");
+    return true;
+  }
+  return false;
 }
 
 void Connections::remove(Stream* stream) {

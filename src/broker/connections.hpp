@@ -23,13 +23,16 @@ class Connections {
 
   explicit Connections(const Limits& limits) : limits_{limits} {}
 
-  // Lets a connection begin, or closes it if there are too many.
-  void start(std::shared_ptr<Stream> stream);
+  // Lets a connection begin, or closes it if there are too many. Some are only for commands.
+  enum class Kind { data, commands };
+  void start(std::shared_ptr<Stream> stream, Kind kind);
   void close_all(const std::string& why);
   // For those that come from now on.
   void set_limits(const Limits& limits) { limits_ = limits; }
 
  private:
+  // Makes room by closing one whose client has gone while its topic was full, if there is one.
+  bool close_abandoned(const Stream::Address* of_address);
   void remove(Stream* stream);
 
   Limits limits_;

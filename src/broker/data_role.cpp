@@ -10,9 +10,9 @@ constexpr std::size_t kMostWaiting = 8u << 20;  // bytes for one subscriber
 
 }  // namespace
 
-Outcome<void> DataRole::open(std::string user) {
+Outcome<void> DataRole::open(Entry entry) {
   is_open_ = true;
-  user_ = std::move(user);
+  entry_ = std::move(entry);
   ++count_;
   topic_.add(*this);
   return on_open();
@@ -55,6 +55,13 @@ Outcome<void> ProducerRole::on_open() {
   if (!intake) return intake.problem();
   intake_ = *intake;
   return {};
+}
+
+// What came with the login is not taken yet: many who come to a full topic would fill the memory.
+bool ProducerRole::on_begin() {
+  if (!intake_->is_full()) return true;
+  intake_->call_when_room(go_on());
+  return false;
 }
 
 bool ProducerRole::on_message(Bytes message) {
@@ -109,13 +116,16 @@ std::function<void()> ProducerRole::go_on() {
 Outcome<void> PullerRole::on_open() {
   auto dealer = topic_.dealer();
   if (!dealer) return dealer.problem();
+  if (!(*dealer)->has_room())
+    return Problem{Errc::too_many, "the topic has as many pullers as it can serve"};
   dealer_ = *dealer;
   return {};
 }
 
-void PullerRole::on_begin() {
+bool PullerRole::on_begin() {
   stream_.flush();
   dealer_->add(*this);
+  return true;
 }
 
 void PullerRole::append(const Record& record) {

@@ -20,6 +20,12 @@
 
 namespace leat::broker {
 
+// By what a client was let in.
+struct Entry {
+  std::string user = {};     // Empty: by its address, or because the topic is open.
+  std::int64_t version = 0;  // Of the password that opened it; 0: the topic is open.
+};
+
 // For stats.
 struct ClientStats {
   std::string address;
@@ -38,9 +44,10 @@ class DataRole {
   DataRole(const DataRole&) = delete;
   DataRole& operator=(const DataRole&) = delete;
 
-  // Opens what it needs of the topic. Nothing is sent yet. `user`: whose password or token let it in; empty: none.
-  Outcome<void> open(std::string user);
-  void begin() { on_begin(); }
+  // Opens what it needs of the topic. Nothing is sent yet.
+  Outcome<void> open(Entry entry);
+  // False: as on_message().
+  bool begin() { return on_begin(); }
   void leave();
 
   // What the client sent. False: take no more before the stream is resumed.
@@ -54,7 +61,7 @@ class DataRole {
   virtual void on_sent() {}
 
   Stream& stream() const noexcept { return stream_; }
-  const std::string& user() const noexcept { return user_; }
+  const Entry& entry() const noexcept { return entry_; }
   virtual Access access() const noexcept { return Access::read; }
   ClientStats stats();
 
@@ -62,7 +69,7 @@ class DataRole {
   DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
       : stream_{stream}, topic_{topic}, count_{count} {}
   virtual Outcome<void> on_open() = 0;
-  virtual void on_begin() {}
+  virtual bool on_begin() { return true; }
   virtual void on_leave() = 0;
   // Adds what only this role knows.
   virtual void add_stats(ClientStats& stats) const = 0;
@@ -73,7 +80,7 @@ class DataRole {
 
  private:
   std::uint64_t& count_;  // Of the topic's clients.
-  std::string user_;
+  Entry entry_;
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
   std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
@@ -95,6 +102,7 @@ class ProducerRole final : public DataRole {
  private:
   void add_stats(ClientStats& stats) const override;
   Outcome<void> on_open() override;
+  bool on_begin() override;
   void on_leave() override { intake_ = nullptr; }
   // For a wait to end with.
   std::function<void()> go_on();
@@ -118,15 +126,16 @@ class PullerRole final : public DataRole, public Puller {
 
  private:
   Outcome<void> on_open() override;
-  void on_begin() override;
+  bool on_begin() override;
   void on_leave() override;
   void add_stats(ClientStats& stats) const override;
   void append(const Record& record) override;
   void send() override { stream_.flush(); }
-  void take_back(std::uint64_t end) override { stream_.cut(end); }
+  void take_back(std::uint64_t begin, std::uint64_t end) override { stream_.cut(begin, end); }
   std::uint64_t appended() const override { return stream_.ended_at(); }
   std::uint64_t sent() const override { return stream_.sent_bytes(); }
   bool is_idle() const override { return stream_.is_idle(); }
+  bool is_stuck() const override { return stream_.is_stuck(); }
   bool acknowledges() const override { return acknowledges_; }
 
   const Encoding& encoding_;

@@ -7,6 +7,8 @@ namespace leat::broker {
 namespace {
 
 constexpr std::size_t kMostBytes = 64 * 1024;  // For one puller at a time; one larger record is dealt nevertheless.
+constexpr std::size_t kMostHeldBytes = 4 * kMostBytes;  // By one that acknowledges.
+constexpr std::chrono::milliseconds kStalled{1000};
 
 }  // namespace
 
@@ -25,7 +27,7 @@ Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, con
   };
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
-  std::unique_ptr<Dealer> dealer{new Dealer{std::move(*member), group.info().in_flight_limit,
+  std::unique_ptr<Dealer> dealer{new Dealer{loop, std::move(*member), group.info().in_flight_limit,
                                             std::move(on_failure), std::move(on_progress)}};
   auto fd = dealer->member_.wait_fd();
   if (!fd) return problem(fd.error());
@@ -57,9 +59,7 @@ void Dealer::remove(Puller& puller) {
   pullers_.erase(at);
   if (!puller.acknowledges()) acknowledge(puller, puller.sent_count());
   give_back(puller, 0);
-  if (pullers_.empty()) {  // Local members may want them.
-    for (; dealt_ < received_.size(); ++dealt_) (void)member_.give_back(received_[dealt_]);
-  }
+  if (pullers_.empty()) give_back_received();  // Local members may want them.
   is_full_ = false;
   if (!is_dealing_) deal();
 }
@@ -71,24 +71,43 @@ std::size_t Dealer::most_records() const {
 
 std::size_t Dealer::room_of(const Puller& puller) const {
   if (!puller.is_idle()) return 0;
-  if (!puller.acknowledges()) return puller.held_.empty() ? most_records() : 0;
-  const std::size_t most = std::clamp<std::size_t>(limit_ / (2 * pullers_.size()), 16, 512);
-  return puller.held_.size() < most ? std::min(most - puller.held_.size(), most_records()) : 0;
+  const auto& held = puller.held_;
+  if (!puller.acknowledges()) return held.empty() ? most_records() : 0;
+  const std::size_t most = std::clamp<std::size_t>(limit_ / (2 * pullers_.size()), 1, 512);
+  const bool is_full = held.size() >= most ||
+                       (!held.empty() && held.back().end - held.front().begin >= kMostHeldBytes);
+  return is_full ? 0 : std::min(most - held.size(), most_records());
+}
+
+void Dealer::watch_for_stalls() {
+  const bool may_stall = dealt_ < received_.size() ||
+                         std::any_of(pullers_.begin(), pullers_.end(), [](const Puller* puller) {
+                           return !puller->is_idle() && !puller->held_.empty();
+                         });
+  if (!may_stall || stalled_.is_running()) return;
+  stalled_.start(kStalled, [this, dealt = dealt_total_] {
+    take_back_from_stalled();
+    if (dealt == dealt_total_) give_back_received();
+    deal();  // And watches on.
+  });
 }
 
 void Dealer::take_back_from_stalled() {
   for (Puller* const puller : pullers_) {
-    if (puller->is_idle() || puller->held_.empty()) continue;
+    if (!puller->is_stuck() || puller->held_.empty()) continue;
     if (!puller->acknowledges()) acknowledge(*puller, puller->sent_count());
     const auto& held = puller->held_;
     const auto unsent = std::partition_point(held.begin(), held.end(), [&](const auto& share) {
       return share.begin < puller->sent();
     });
-    // Behind its records may be what its protocol answered.
-    if (unsent == held.end() || held.back().end != puller->appended()) continue;
-    puller->take_back(unsent->begin);
+    if (unsent == held.end()) continue;
+    puller->take_back(unsent->begin, held.back().end);
     give_back(*puller, static_cast<std::size_t>(unsent - held.begin()));
   }
+}
+
+void Dealer::give_back_received() {
+  for (; dealt_ < received_.size(); ++dealt_) (void)member_.give_back(received_[dealt_]);
 }
 
 void Dealer::give_back(Puller& puller, std::size_t first) {
@@ -108,7 +127,8 @@ void Dealer::acknowledge(Puller& puller, std::size_t count) {
   in_hands_ -= count;
   is_full_ = false;
   auto done = member_.acknowledge(settled_);
-  if (!done && done.error() != Errc::not_held) fail(done.error());
+  const bool is_ours = done || done.error() == Errc::not_held || done.error() == Errc::lease_lost;
+  if (!is_ours) fail(done.error());
 }
 
 void Dealer::deal() {
@@ -127,6 +147,7 @@ void Dealer::deal() {
                                      [this](const Puller* puller) { return room_of(*puller) != 0; });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
   if (has_ready && !has_failed_ && !is_full_) watch_->arm();
+  if (!has_failed_) watch_for_stalls();
 }
 
 bool Dealer::deal_once() {
@@ -136,7 +157,6 @@ bool Dealer::deal_once() {
     if (room_of(*puller) != 0) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
-  if (in_hands_ >= limit_ / 2) take_back_from_stalled();
   if (dealt_ == received_.size() && !receive()) return false;
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
@@ -151,6 +171,7 @@ bool Dealer::deal_once() {
       puller->held_.push_back({received_[dealt_], at, puller->appended()});
       ++in_hands_;
       ++dealt_;
+      ++dealt_total_;
       if (puller->appended() - begin >= kMostBytes) break;
     }
     ++next_;
@@ -159,20 +180,36 @@ bool Dealer::deal_once() {
   return true;
 }
 
+// Few large ones: those of a durable topic are copies.
 bool Dealer::receive() {
   received_.clear();
   dealt_ = 0;
   constexpr std::size_t kMostPullers = 16;
-  const std::size_t most = most_records() * std::min(ready_.size(), kMostPullers);
-  auto count = member_.receive(received_, most, Deadline::immediate());
-  if (count) {
-    if (*count != 0) reached_ = received_.back().record.offset + 1;
-    on_progress_();
-    return *count != 0;
+  constexpr std::size_t kStep = 64;
+  const std::size_t pullers = std::min(ready_.size(), kMostPullers);
+  const std::size_t most = most_records() * pullers;
+  std::size_t bytes = 0;
+  while (received_.size() < most && bytes < kMostBytes * pullers) {
+    const std::size_t step = std::min(std::clamp<std::size_t>(kMostBytes / record_bytes_, 1, kStep),
+                                      most - received_.size());
+    auto count = member_.receive(received_, step, Deadline::immediate());
+    if (!count) {
+      is_full_ = count.error() == Errc::in_flight_full;
+      if (!is_full_ && count.error() != Errc::timeout) fail(count.error());
+      break;
+    }
+    if (*count == 0) break;
+    std::size_t of_step = 0;
+    for (std::size_t i = received_.size() - *count; i < received_.size(); ++i)
+      of_step += received_[i].record.value.size();
+    bytes += of_step;
+    record_bytes_ = std::max<std::size_t>({1, of_step / *count, record_bytes_ / 2});
+    if (*count < step) break;
   }
-  is_full_ = count.error() == Errc::in_flight_full;
-  if (!is_full_ && count.error() != Errc::timeout) fail(count.error());
-  return false;
+  if (received_.empty()) return false;
+  reached_ = std::max(reached_, received_.back().record.offset + 1);
+  on_progress_();
+  return true;
 }
 
 void Dealer::fail(Error error) {

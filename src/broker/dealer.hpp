@@ -7,17 +7,19 @@
 //     (*dealer)->remove(puller);           // what it did not send goes to others
 //
 // The broker is one member of the consumer group `lightq`; local processes may be others. Pullers are dealt to in
-// turn. Each gets a part of what the group still allows in flight, so that no number of stalled ones leaves nothing
-// for the others; and when they hold half of it, what they did not send yet goes back to the group.
-// Belongs to the thread of its event loop.
+// turn. Each gets a part of what the group still allows in flight, so that stalled ones leave some for the others.
+// What a puller could not send for a second, and what was received and cannot be dealt for so long, goes back to the
+// group. Belongs to the thread of its event loop.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "broker/outcome.hpp"
+#include "broker/timer.hpp"
 #include "broker/watch.hpp"
 #include "leat/leat.hpp"
 
@@ -37,13 +39,15 @@ class Puller {
   // Adds a record to what send() sends.
   virtual void append(const Record& record) = 0;
   virtual void send() = 0;
-  // Throws away what was appended behind the first `end` bytes; the kernel has none of it.
-  virtual void take_back(std::uint64_t end) = 0;
+  // Throws away some of what was appended, by the places of its bytes; the kernel has none of it.
+  virtual void take_back(std::uint64_t begin, std::uint64_t end) = 0;
   // Bytes since the connection began: how many were appended, and how many the kernel took.
   virtual std::uint64_t appended() const = 0;
   virtual std::uint64_t sent() const = 0;
   // The kernel took everything and would take more.
   virtual bool is_idle() const = 0;
+  // The kernel has taken nothing for a second.
+  virtual bool is_stuck() const = 0;
   // Whether its client says what it is done with. Else that is what the kernel took.
   virtual bool acknowledges() const = 0;
   // How many records it was given that are not acknowledged.
@@ -73,6 +77,8 @@ class Dealer {
   void look() {
     if (!is_dealing_) deal();
   }
+  // Whether another puller can be added. Each may hold a record at least, and half of what is allowed is for all.
+  bool has_room() const noexcept { return pullers_.size() < std::max<std::size_t>(1, limit_ / 2); }
   void add(Puller& puller);
   void on_sent(Puller& puller);
   // False if the kernel did not take so many; then nothing is done.
@@ -84,9 +90,10 @@ class Dealer {
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
-  Dealer(Member member, std::size_t limit, std::function<void(Error)> on_failure,
-         std::function<void()> on_progress)
-      : member_{std::move(member)},
+  Dealer(boost::asio::io_context& loop, Member member, std::size_t limit,
+         std::function<void(Error)> on_failure, std::function<void()> on_progress)
+      : stalled_{loop},
+        member_{std::move(member)},
         limit_{limit},
         on_failure_{std::move(on_failure)},
         on_progress_{std::move(on_progress)} {}
@@ -98,13 +105,17 @@ class Dealer {
   std::size_t most_records() const;
   // How many it may be given now. One that acknowledges may do so in lots.
   std::size_t room_of(const Puller& puller) const;
+  // Starts to look for records that go nowhere.
+  void watch_for_stalls();
   void take_back_from_stalled();
+  void give_back_received();
   // The first `count` of what it holds.
   void acknowledge(Puller& puller, std::size_t count);
   // All that it holds from the one at `first` on, for others to get.
   void give_back(Puller& puller, std::size_t first);
   void fail(Error error);
 
+  Timer stalled_;
   Member member_;
   std::size_t limit_;  // How many records the group allows it to have in flight.
   std::function<void(Error)> on_failure_;
@@ -117,7 +128,9 @@ class Dealer {
   std::vector<Delivery> settled_;  // Kept for its memory, as the next.
   std::vector<Puller*> ready_;
   std::size_t in_hands_ = 0;  // How many records pullers hold.
+  std::uint64_t dealt_total_ = 0;
   std::uint64_t reached_ = 0;
+  std::size_t record_bytes_ = 1;  // As large as records were lately.
   bool is_dealing_ = false;
   bool is_full_ = false;  // The member holds as many records as it may.
   bool has_failed_ = false;

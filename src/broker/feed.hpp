@@ -46,7 +46,7 @@ class Feed {
   // There are new records; sooner than the library's descriptor would say so.
   void look() { pass_on(); }
   void look_later() {
-    timer_.start(std::chrono::milliseconds{0}, [this] { pass_on(); });
+    if (!timer_.is_running()) timer_.start(std::chrono::milliseconds{0}, [this] { pass_on(); });
   }
   void add(Listener& listener);
   void remove(Listener& listener);

@@ -16,7 +16,7 @@ Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, con
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
   std::unique_ptr<Intake> intake{
-      new Intake{std::move(*publisher), std::move(on_failure), std::move(on_published)}};
+      new Intake{loop, std::move(*publisher), std::move(on_failure), std::move(on_published)}};
   auto fd = intake->publisher_.room_fd();
   if (!fd)
     return Problem{fd.error().code,
@@ -50,6 +50,7 @@ Intake::Added Intake::publish() {
   const std::uint64_t records = batch_.count();
   auto published = batch_.commit(Deadline::immediate());
   if (published) {
+    tries_ = 0;
     on_published_(*published + records, std::exchange(batch_bytes_, 0));
     return Added::yes;
   }
@@ -59,10 +60,17 @@ Intake::Added Intake::publish() {
     case Errc::would_deadlock:  // Our own subscriber reads when this thread is back in its loop.
     case Errc::no_space:        // Durable topics: until the disk has room.
       is_full_ = true;
-      room_->arm();
+      wait_for_room();
       return Added::full;
     default: return fail(published.error());
   }
+}
+
+// While there is none, the descriptor tells to look every 2 ms. That is too often for a topic that stays full.
+void Intake::wait_for_room() {
+  constexpr int kSoon = 20;
+  if (++tries_ < kSoon) return room_->arm();
+  later_.start(std::chrono::milliseconds{20}, [this] { room_->arm(); });
 }
 
 void Intake::on_room() {

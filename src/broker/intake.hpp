@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "broker/outcome.hpp"
+#include "broker/timer.hpp"
 #include "broker/watch.hpp"
 #include "leat/leat.hpp"
 
@@ -36,6 +37,8 @@ class Intake {
   Added add(Bytes message);
   // Makes what was added visible.
   Added publish();
+  // Whoever begins to send should wait first.
+  bool is_full() const noexcept { return is_full_; }
   // After `full`: calls when it may have changed. Once.
   void call_when_room(std::function<void()> call) { waiting_.push_back(std::move(call)); }
 
@@ -45,18 +48,21 @@ class Intake {
   std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
 
  private:
-  Intake(Publisher publisher, std::function<void(Error)> on_failure,
+  Intake(boost::asio::io_context& loop, Publisher publisher, std::function<void(Error)> on_failure,
          OnPublished on_published)
-      : publisher_{std::move(publisher)},
+      : later_{loop},
+        publisher_{std::move(publisher)},
         batch_{std::move(*publisher_.batch())},
         on_failure_{std::move(on_failure)},
         on_published_{std::move(on_published)} {}
   static constexpr std::size_t kBatchOverhead = 32;  // At most, of a batch with one record.
 
   Added add_to_batch(Bytes message);
+  void wait_for_room();
   void on_room();
   Added fail(Error error);
 
+  Timer later_;
   Publisher publisher_;
   Batch batch_;
   std::function<void(Error)> on_failure_;
@@ -66,6 +72,7 @@ class Intake {
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::vector<std::function<void()>> waiting_;
   bool is_full_ = false;
+  int tries_ = 0;  // in a row, that found no room
   bool has_failed_ = false;
 };
 

@@ -38,7 +38,12 @@ bool Pace::is_ahead() {
     bytes_ = 0;
     return false;
   }
-  if (bytes_behind(*reached) <= kMostAhead || stood_still_at_ == reached) return false;
+  if (stood_still_at_ == reached) {
+    batches_.clear();
+    bytes_ = 0;
+    return false;
+  }
+  if (bytes_behind(*reached) <= kMostAhead) return false;
   stood_still_at_.reset();
   watch(*reached, 0);
   return true;
@@ -57,14 +62,16 @@ void Pace::watch(std::uint64_t before, int looks) {
 }
 
 void Pace::on_progress() {
-  if (!timer_.is_running() || waiting_.empty()) return;
+  if (!timer_.is_running() || is_over_ || waiting_.empty()) return;
   const auto reached = reached_();
-  // Later, because the caller is in the middle of its work.
-  if (!reached || bytes_behind(*reached) <= kLevel)
-    timer_.start(std::chrono::milliseconds{0}, [this] { call_waiting(); });
+  if (reached && bytes_behind(*reached) > kLevel) return;
+  // Later, because the caller is in the middle of its work; and only once, or it would be put off again and again.
+  is_over_ = true;
+  timer_.start(std::chrono::milliseconds{0}, [this] { call_waiting(); });
 }
 
 void Pace::call_waiting() {
+  is_over_ = false;
   for (const auto& call : std::exchange(waiting_, {})) call();
 }
 

@@ -53,6 +53,7 @@ class Pace {
   // Where consumers stood still: nobody waits for them before they go on.
   std::optional<std::uint64_t> stood_still_at_;
   Timer timer_;  // Runs while producers are stopped.
+  bool is_over_ = false;  // They go on as soon as it calls.
 };
 
 }  // namespace leat::broker

@@ -2,6 +2,8 @@
 
 #include <memory>
 
+#include "leat/os/signals.hpp"
+
 namespace leat::broker {
 namespace {
 
@@ -9,7 +11,10 @@ Problem stopped() { return {Errc::stopped, "the broker is stopping"}; }
 
 }  // namespace
 
-PasswordWorker::PasswordWorker(std::size_t queue) : room_{queue}, thread_{[this] { run(); }} {}
+PasswordWorker::PasswordWorker(std::size_t queue) : room_{queue} {
+  const leat::detail::SignalsBlocked blocked;
+  thread_ = std::thread{[this] { run(); }};
+}
 
 Outcome<void> PasswordWorker::check(Secret password, const Verifier& verifier, Checked done) {
   // Shared, because std::function wants to be able to copy what it holds.

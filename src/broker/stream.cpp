@@ -1,6 +1,7 @@
 #include "broker/stream.hpp"
 
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -167,6 +168,12 @@ void Stream::resume() {
   is_paused_ = false;
   if (end_ == begin_) return read();
   hand_over();
+}
+
+bool Stream::is_abandoned() {
+  if (!is_paused_) return false;
+  pollfd look{socket_.native_handle(), POLLRDHUP, 0};
+  return ::poll(&look, 1, 0) == 1;
 }
 
 // --- Sending -----------------------------------------------------------------------------------------

@@ -57,14 +57,19 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Counted from the beginning of the connection: the end of what is in out(), and of what the kernel took.
   std::uint64_t ended_at() const noexcept { return sent_before_ + out_.size(); }
   std::uint64_t sent_bytes() const noexcept { return sent_before_ + sent_; }
-  // Throws away what was put into out() behind a place that the kernel has not reached.
-  void cut(std::uint64_t end) { out_.resize(static_cast<std::size_t>(end - sent_before_)); }
+  // Takes out of out() what lies between two such places, which the kernel has not reached.
+  void cut(std::uint64_t begin, std::uint64_t end) {
+    out_.erase(static_cast<std::size_t>(begin - sent_before_),
+               static_cast<std::size_t>(end - begin));
+  }
   // Everything was sent, and the kernel would take more.
   bool is_idle() const noexcept { return out_.empty() && !is_writing_; }
   // The kernel has taken nothing for a second of what is to be sent.
   bool is_stuck() const;
   // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
   void flush();
+  // It is paused, and its client has hung up meanwhile. What the client sent last was not read.
+  bool is_abandoned();
   // Goes on after kPause. Calls on_bytes() with what is there.
   void resume();
 

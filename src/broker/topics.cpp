@@ -30,6 +30,7 @@ std::string Topics::data_directory() const {
 void Topics::take_config() {
   rules_.slow_subscriber = config_.slow_subscriber;
   rules_.idle_time = config_.topic_idle_time;
+  for (const auto& [name, topic] : topics_) topic->take_rules();
 }
 
 Outcome<void> Topics::load() {

@@ -72,8 +72,8 @@ struct Broker::Parts {
     signals.async_wait([this](const auto& error, int signal) {
       if (error) return;
       if (signal == SIGHUP) {
-        on_hangup();
-        return wait_for_signal();
+        wait_for_signal();
+        return on_hangup();
       }
       spdlog::info("signal {}: stopping; a second one ends at once", signal);
       for (const int one : {SIGTERM, SIGINT}) std::signal(one, SIG_DFL);
@@ -134,7 +134,8 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
   const auto on_admin = [&parts](Stream::Socket socket) {
     parts.connections.start(
-        lightq::make_admin_stream(std::move(socket), parts.admin, parts.config));
+        lightq::make_admin_stream(std::move(socket), parts.admin, parts.config),
+        Connections::Kind::commands);
   };
   auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,
                                static_cast<std::uint16_t>(chosen.lightq_port), on_admin);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <boost/asio/post.hpp>
 #include <thread>
 
 namespace leat::broker {
@@ -57,6 +58,21 @@ TEST_F(PaceTest, TheyGoOnWhenConsumersHaveCaughtUp) {
   run();
   EXPECT_EQ(calls_, 1);
   EXPECT_FALSE(pace_.is_ahead());
+}
+
+// The dealer says it again and again, while the loop is busy with other things.
+TEST_F(PaceTest, TheyGoOnHoweverOftenConsumersSaySo) {
+  get_ahead();
+  ASSERT_TRUE(pace_.is_ahead());
+  wait();
+  reached_ = 10;
+  for (int i = 0; i < 1000 && calls_ == 0; ++i) {
+    pace_.on_progress();
+    boost::asio::post(loop_, [] {});
+    loop_.restart();
+    loop_.poll_one();
+  }
+  EXPECT_EQ(calls_, 1);
 }
 
 TEST_F(PaceTest, ItSeesWhatLocalProcessesTake) {

@@ -1,11 +1,12 @@
 """If these tests failed, an administrator could not see the topics of a broker, or somebody could keep on using a
 password that was changed."""
 import signal
+import time
 
 import pytest
 import zmq
 
-from broker import ADMIN, PASSWORD, USER, Bytes, take, wait_for
+from broker import ADMIN, PASSWORD, USER, Bytes, subscribed, take, wait_for
 
 NEW = "N3w-Pa55word"
 
@@ -163,3 +164,81 @@ def test_client_on_the_machine_is_told_where_the_topic_is(serve, leat):
         assert got.stdout == "through the broker\n"
     assert broker.ask(broker.join_command("queue", "sub", "wrong", connection_type="shm"))[
         "description"] == "unauthorized_access"
+
+
+# --- Rights while clients come and go -------------------------------------------------------------
+
+def grant(broker, topic, right, **more):
+    return broker.ask({"cmd": "grant", "topic": topic, "user_id": "bob", "right": right,
+                       **as_admin(broker), **more})
+
+
+def command(name, body):
+    return bytes([4, len(name) + 1 + len(body), len(name)]) + name + body
+
+
+def test_right_that_ends_during_a_login_does_not_open_the_port(serve):
+    # Breaks: whoever is slow to log in keeps a right that was taken away.
+    broker = serve()
+    broker.create("test")
+    port = int(broker.join("test", "pub").rpartition(":")[2])
+    for ends in ("revoke", "narrow", "password"):
+        assert grant(broker, "test", "write", password="bobs")["status"] == "ok"
+        with Bytes(port) as client:
+            client.send(b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"PLAIN".ljust(20, b"\0") + bytes(32) +
+                        command(b"HELLO", b"\x03bob\x04bobs"))
+            client.read(64)
+            welcome = command(b"WELCOME", b"")
+            assert client.read(len(welcome)) == welcome
+            if ends == "revoke":
+                answer = broker.ask({"cmd": "revoke", "topic": "test", "user_id": "bob",
+                                     **as_admin(broker)})
+            elif ends == "narrow":
+                answer = grant(broker, "test", "read")
+            else:
+                answer = broker.ask({"cmd": "change_password", "topic": "test", "user_id": "bob",
+                                     "new_password": "other", **as_admin(broker)})
+            assert answer["status"] == "ok", answer
+            client.send(command(b"INITIATE", b"\x0bSocket-Type\x00\x00\x00\x04PUSH") +
+                        b"\x00\x04late")
+            assert client.is_closed()
+    assert broker.stats("test")["messages_received"] == 0
+
+
+def test_grant_cuts_off_nobody(serve):
+    # Breaks: giving one user a right closes the connections of all others.
+    broker = serve("--data-auth", "joined")
+    broker.plain = False
+    broker.create("test")
+    request = broker.admin()
+    uri = broker.ask(broker.join_command("test", "pull"), request)["bind_uri"]
+    pull, _ = broker.connect(zmq.PULL, uri, password=None)
+    broker.stats_become("test", subscribers_count=1)
+    request.close()  # It came by this one's join.
+    time.sleep(0.1)
+    assert grant(broker, "test", "read", password="bobs")["status"] == "ok"
+    assert grant(broker, "test", "read_write")["status"] == "ok"
+    assert broker.stats("test")["subscribers_count"] == 1
+    broker.producer("test").send(b"still")
+    assert take(pull, 1) == [b"still"]
+
+
+def test_grant_that_is_refused_changes_nothing(serve, leat):
+    # Breaks: a typing error makes a local topic one of the broker's.
+    broker = serve()
+    leat("topic", "create", "local", check=True)
+    assert grant(broker, "local", "read")["description"] == "password is missing: the user has none yet"
+    listed = broker.ask({"cmd": "list_topics", **as_admin(broker)})["topics"]
+    assert listed == [{"topic": "local", "topic_type": "local", "user_id": ""}]
+
+
+def test_topic_that_a_local_program_deleted_is_made_anew(serve, leat):
+    # Breaks: clients that try again and again never get in.
+    broker = serve()
+    broker.create("test")
+    broker.join("test", "pub")
+    for role in ("sub", "pull", "sub"):
+        leat("topic", "delete", "test", "--force", check=True)
+        broker.join("test", role)
+    push, sub = broker.producer("test"), broker.subscriber("test")
+    subscribed(push, sub)

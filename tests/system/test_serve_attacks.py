@@ -362,3 +362,70 @@ def test_full_disk_stops_producers_until_there_is_room(serve, as_root):
         broker.stop()
     finally:
         subprocess.run(["umount", "-l", data], check=True)
+
+
+def test_producers_that_left_a_full_topic_keep_nobody_out(serve, leat):
+    # Breaks: a script that runs every minute takes all connections of the broker.
+    broker = serve("--limits-connections", "50", "--limits-connections-per-address", "50")
+    leat("topic", "create", "full", "--capacity", "1MiB", check=True)
+    broker.create("full")
+    broker.create("other")
+    port, token = join(broker, "full", "pub")
+    with Raw(port) as first:
+        first.hello(type="pub", token=token)
+        first.send_message(*[b"x" * 10_000] * 200)
+        wait_for(lambda: broker.stats("full")["messages_received"] > 50, "a full topic")
+        for _ in range(200):
+            with Raw(port) as client:
+                client.hello(type="pub", token=token)
+                client.send_message(b"x")
+        with Bytes(broker.port) as admin:
+            assert admin.ask({"cmd": "ping"}) == b"pong"
+        push, pull = broker.producer("other"), broker.puller("other")
+        push.send(b"hello")
+        assert take(pull, 1) == [b"hello"]
+        assert "others need its place" in broker.log()
+        before = broker.cpu_seconds()
+        time.sleep(1)
+        assert broker.cpu_seconds() - before < 0.1
+
+
+def test_feed_goes_on_when_the_rule_for_slow_subscribers_changes(serve, tmp_path):
+    # Breaks: the cure for a subscriber that holds up all is worse than the illness.
+    file = tmp_path / "leat.toml"
+    file.write_text("[subscribers]\nslow = 'wait'\n")
+    broker = serve("--config", file)
+    broker.create("test")
+    slow = connected(broker, "test", "sub")
+    with connected(broker, "test", "pub") as producer:
+        message = b"x" * 1_000_000
+        sender = threading.Thread(target=producer.send_message, args=[message] * 300, daemon=True)
+        producer.socket.settimeout(60)
+        sender.start()
+        while select.select([producer.socket], [], [], 1)[0]:
+            producer.read_count()
+        file.write_text("[subscribers]\nslow = 'overtaken'\n")
+        broker.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: "read the configuration again" in broker.log(), "the new rule")
+        reader = threading.Thread(target=slow.is_closed, daemon=True)
+        reader.start()
+        while producer.read_count() < 300:
+            pass
+        sender.join()
+
+
+def test_a_backlog_of_large_messages_on_disk_takes_no_memory(serve):
+    # Breaks: pullers that are idle and one that seeks, and the broker is killed for its memory.
+    broker = serve()
+    broker.create("test", broker_type="file")
+    with connected(broker, "test", "pub") as producer:
+        producer.socket.settimeout(60)
+        for _ in range(200):
+            producer.send_message(b"x" * 1_000_000)
+        while producer.read_count() < 200:
+            pass
+    pullers = [connected(broker, "test", "pull", acknowledge=i % 2 == 0) for i in range(8)]
+    time.sleep(1)
+    assert broker.resident_bytes() < 100 << 20
+    for puller in pullers:
+        puller.close()

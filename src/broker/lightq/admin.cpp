@@ -53,7 +53,7 @@ Json connections_of(const BrokerTopic& topic) {
     const ClientStats stats = client->stats();
     list.push_back({{"address", stats.address},
                     {"role", stats.role},
-                    {"user_id", client->user()},
+                    {"user_id", client->entry().user},
                     {"messages", stats.messages},
                     {"bytes", stats.bytes},
                     {"rate", std::llround(stats.rate)},
@@ -136,24 +136,19 @@ std::string Admin::ok_reply(const Request& request) {
 }
 
 void AdminClient::join(const TopicPtr& topic, std::int64_t version) {
-  leave(topic);  // Perhaps with an earlier password.
-  if (!is_open) return;
-  joined[topic] = version;
+  if (!is_open || !joined.emplace(topic, version).second) return;
   topic->joined.insert({version, address});
 }
 
-void AdminClient::leave(const TopicPtr& topic) {
-  const auto found = joined.find(topic);
-  if (found == joined.end()) return;
-  topic->joined.extract({found->second, address});
-  joined.erase(found);
+void AdminClient::leave(const TopicPtr& topic, std::int64_t version) {
+  if (joined.erase({topic, version}) != 0) topic->joined.extract({version, address});
 }
 
 void AdminClient::close() {
   is_open = false;
   while (!joined.empty()) {
-    const TopicPtr topic = joined.begin()->first;
-    leave(topic);
+    const auto [topic, version] = *joined.begin();
+    leave(topic, version);
   }
 }
 
@@ -350,8 +345,8 @@ void Admin::stats(const Shared& request, const Client& client, const Reply& repl
 }
 
 void Admin::leave(const Shared& request, const Client& client, const Reply& reply) {
-  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential&) {
-    client->leave(topic);
+  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential& own) {
+    client->leave(topic, own.version);
     reply(ok_reply(*request));
   });
 }
@@ -438,33 +433,37 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
   if (request->user.empty()) return fail("user_id is missing");
   if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
   with_administrator(request, client, reply, [=, this] {
-    auto topic = topics_.find_or_adopt(request->topic);
-    if (!topic)
-      return fail(topic.problem().code == Errc::not_found ? "topic not found"
-                                                          : topic.problem().sentence);
-    const auto before = credential_of((*topic)->stored(), request->user);
-    if (request->user == (*topic)->stored().user) return fail("the topic's user may do everything");
-    if (!request->password.text().empty()) {
-      return logins_.make(std::move(request->password),
-                          [=, this, topic = *topic](Outcome<Verifier> verifier) {
-                            if (!verifier) return fail(verifier.problem().sentence);
-                            store_right(topic, request, reply, *verifier);
-                          });
+    const TopicPtr known = topics_.find(request->topic);
+    if (known && request->user == known->stored().user)
+      return fail("the topic's user may do everything");
+    const bool has_password = known && credential_of(known->stored(), request->user);
+    if (request->password.text().empty()) {
+      if (!has_password) return fail("password is missing: the user has none yet");
+      return store_right(request, reply, std::nullopt);
     }
-    if (!before) return fail("password is missing: the user has none yet");
-    store_right(*topic, request, reply, std::nullopt);
+    logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
+      if (!verifier) return fail(verifier.problem().sentence);
+      store_right(request, reply, *verifier);
+    });
   });
 }
 
-void Admin::store_right(const TopicPtr& topic, const Shared& request, const Reply& reply,
+void Admin::store_right(const Shared& request, const Reply& reply,
                         const std::optional<Verifier>& verifier) {
+  auto topic = topics_.find_or_adopt(request->topic);
+  if (!topic) {
+    const Problem& problem = topic.problem();
+    return reply(error_reply("grant", problem.code == Errc::not_found ? "topic not found"
+                                                                      : problem.sentence));
+  }
+  const auto before = credential_of((*topic)->stored(), request->user);
   Right right = *right_of(request->right);
   right.user = request->user;
   right.verifier = verifier;
-  if (auto granted = topics_.grant(*topic, right); !granted)
+  if (auto granted = topics_.grant(**topic, right); !granted)
     return reply(error_reply("grant", granted.problem().sentence));
-  close_strangers(*topic, request->user);
-  spdlog::info("topic {}: {} may {}", topic->name(), request->user, request->right);
+  if (before) close_refused(**topic, *before, request->user);
+  spdlog::info("topic {}: {} may {}", (*topic)->name(), request->user, request->right);
   reply(ok_reply(*request));
 }
 
@@ -472,19 +471,19 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
   with_administrator(request, client, reply, [=, this] {
     const TopicPtr topic = topics_.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
+    const auto before = credential_of(topic->stored(), request->user);
     if (auto revoked = topics_.revoke(*topic, request->user); !revoked)
       return reply(error_reply(request->command, revoked.problem().sentence));
-    close_strangers(*topic, request->user);
+    if (before) close_refused(*topic, *before, request->user);
     spdlog::info("topic {}: {} has no right any more", topic->name(), request->user);
     reply(ok_reply(*request));
   });
 }
 
-void Admin::close_strangers(BrokerTopic& topic, const std::string& changed) {
+void Admin::close_refused(BrokerTopic& topic, const Credential& before, const std::string& user) {
+  const auto now = credential_of(topic.stored(), user);
   topic.close_clients("the right was taken away", [&](const DataRole& one) {
-    if (one.user().empty()) return !ports_.is_welcome(topic, one.stream().address(), one.access());
-    const auto credential = credential_of(topic.stored(), one.user());
-    return one.user() == changed && !(credential && credential->may(one.access()));
+    return one.entry().version == before.version && !(now && now->may(one.access()));
   });
 }
 

@@ -11,8 +11,9 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 
 #include "broker/lightq/data_ports.hpp"
@@ -24,11 +25,11 @@ struct AdminClient {
   Stream::Address address;
   Stream::Address own_address;  // by which it reached this machine
   bool is_open = true;
-  std::map<TopicPtr, std::int64_t> joined;  // With the version of the password then.
+  std::set<std::pair<TopicPtr, std::int64_t>> joined;  // With the version of the password then.
 
   // Has joined: may come to the topic's data ports as long as it is open.
   void join(const TopicPtr& topic, std::int64_t version);
-  void leave(const TopicPtr& topic);
+  void leave(const TopicPtr& topic, std::int64_t version);
   void close();
 };
 
@@ -70,11 +71,12 @@ class Admin {
   void list_topics(const Shared& request, const Client& client, const Reply& reply);
   void delete_topic(const Shared& request, const Client& client, const Reply& reply);
   void grant(const Shared& request, const Client& client, const Reply& reply);
-  void store_right(const TopicPtr& topic, const Shared& request, const Reply& reply,
+  // Without a verifier, the user keeps the password.
+  void store_right(const Shared& request, const Reply& reply,
                    const std::optional<Verifier>& verifier);
   void revoke(const Shared& request, const Client& client, const Reply& reply);
-  // Closes the connections that `changed` may not have any more, and those that came by address and may not either.
-  void close_strangers(BrokerTopic& topic, const std::string& changed);
+  // Closes the connections that a user's right had opened, as far as it does not any more.
+  void close_refused(BrokerTopic& topic, const Credential& before, const std::string& user);
   // Calls `go_on` if the client is the administrator; else it answers.
   void with_administrator(const Shared& request, const Client& client, const Reply& reply,
                           std::function<void()> go_on);

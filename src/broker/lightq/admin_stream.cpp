@@ -32,7 +32,8 @@ class AdminStream final : public ZmtpStream {
     Gate gate;
     gate.allows_null = true;
     gate.handshake_time = config.handshake_time;
-    gate.is_welcome = [](const Address&) { return true; };
+    gate.welcome = [](const Address&) { return 0; };
+    gate.version_of = [](const std::string&) { return 0; };
     gate.check = [](const Address&, const std::string&, Secret, const Logins::Done& done) {
       done(Logins::Verdict::right);
     };
@@ -65,7 +66,10 @@ class AdminStream final : public ZmtpStream {
     return kPause;
   }
 
-  void on_ready() override { wait_for_command(); }
+  bool on_ready() override {
+    wait_for_command();
+    return true;
+  }
   void wait_for_command() {
     if (config_.idle_time.count() != 0) start_clock(config_.idle_time, "silent for too long");
   }

@@ -2,8 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-
 namespace leat::broker::lightq {
 namespace {
 
@@ -74,13 +72,15 @@ Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint
 
 void DataPorts::on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket) {
   if (which == DataPort::raw) {
-    connections_.start(make_raw_stream(std::move(socket), topic, raw_gate_of(topic)));
+    connections_.start(make_raw_stream(std::move(socket), topic, raw_gate_of(topic)),
+                       Connections::Kind::data);
     return;
   }
   const DataLimits limits{.message_bytes = config_.max_message_bytes};
   const Access access = which == DataPort::producers ? Access::write : Access::read;
   connections_.start(
-      make_data_stream(role_of(which), std::move(socket), topic, gate_of(topic, access), limits));
+      make_data_stream(role_of(which), std::move(socket), topic, gate_of(topic, access), limits),
+      Connections::Kind::data);
 }
 
 DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
@@ -88,38 +88,42 @@ DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
   return own == DataAuth::unset ? config_.data_auth : own;
 }
 
-bool DataPorts::is_welcome(const BrokerTopic& topic, const Stream::Address& address,
-                           Access access) const {
+std::optional<std::int64_t> DataPorts::welcome(const BrokerTopic& topic,
+                                               const Stream::Address& address,
+                                               Access access) const {
   const DataAuth auth = auth_of(topic);
-  if (auth != DataAuth::joined) return auth == DataAuth::open;
+  if (auth == DataAuth::open) return 0;
+  if (auth == DataAuth::password) return std::nullopt;
   const StoredTopic& stored = topic.stored();
   const auto has_joined = [&](std::int64_t version) {
     return topic.joined.contains({version, address});
   };
-  return has_joined(stored.verifier_version) ||
-         std::any_of(stored.rights.begin(), stored.rights.end(), [&](const Right& right) {
-           return (access == Access::read ? right.may_read : right.may_write) &&
-                  has_joined(right.verifier_version);
-         });
+  if (has_joined(stored.verifier_version)) return stored.verifier_version;
+  for (const Right& right : stored.rights) {
+    const bool may = access == Access::read ? right.may_read : right.may_write;
+    if (may && has_joined(right.verifier_version)) return right.verifier_version;
+  }
+  return std::nullopt;
 }
 
-std::optional<std::string> DataPorts::user_of(const BrokerTopic& topic, const std::string& token,
-                                              Access access) const {
+std::optional<Entry> DataPorts::entry_of(const BrokerTopic& topic, const std::string& token,
+                                         Access access) const {
   const auto claim = tokens_.read(token);
   if (!claim || claim->topic_id != topic.stored().id || claim->role != access) return std::nullopt;
   const auto credential = credential_of(topic.stored(), claim->user);
   if (!credential || credential->version != claim->verifier_version || !credential->may(access))
     return std::nullopt;
-  return claim->user;
+  return Entry{claim->user, credential->version};
 }
 
 RawGate DataPorts::raw_gate_of(const TopicPtr& topic) {
-  return {.is_welcome =
-              [this, topic](const Stream::Address& address, Access access) {
-                return is_welcome(*topic, address, access);
-              },
-          .user_of = [this, topic](const std::string& token,
-                                   Access access) { return user_of(*topic, token, access); },
+  return {.welcome = [this, topic](const Stream::Address& address,
+                                   Access access) -> std::optional<Entry> {
+            const auto version = welcome(*topic, address, access);
+            return version ? std::optional<Entry>{{{}, *version}} : std::nullopt;
+          },
+          .entry_of = [this, topic](const std::string& token,
+                                    Access access) { return entry_of(*topic, token, access); },
           .handshake_time = config_.handshake_time,
           .max_message_bytes = config_.max_message_bytes};
 }
@@ -128,8 +132,12 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
   Gate gate;
   gate.allows_null = auth_of(*topic) != DataAuth::password;
   gate.handshake_time = config_.handshake_time;
-  gate.is_welcome = [this, topic, access](const Stream::Address& address) {
-    return is_welcome(*topic, address, access);
+  gate.welcome = [this, topic, access](const Stream::Address& address) {
+    return welcome(*topic, address, access);
+  };
+  gate.version_of = [topic, access](const std::string& user) -> std::int64_t {
+    const auto credential = credential_of(topic->stored(), user);
+    return credential && credential->may(access) ? credential->version : 0;
   };
   gate.check = [this, topic, access](const Stream::Address& address, const std::string& user,
                                      Secret password, Logins::Done done) {
@@ -137,13 +145,7 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
     const bool may_come = credential && credential->may(access);
     logins_.check({address, user, "topic/" + topic->name(),
                    may_come ? credential->verifier : std::optional<Verifier>{}},
-                  std::move(password), [=, done = std::move(done)](Logins::Verdict verdict) {
-                    const auto now = credential_of(topic->stored(), user);
-                    const bool is_same = now && credential && now->version == credential->version &&
-                                         now->may(access);  // Else it was changed meanwhile.
-                    done(verdict == Logins::Verdict::right && !is_same ? Logins::Verdict::wrong
-                                                                       : verdict);
-                  });
+                  std::move(password), std::move(done));
   };
   return gate;
 }

@@ -43,8 +43,6 @@ class DataPorts {
   void close(const BrokerTopic& topic);
   // How the topic's data ports are protected.
   DataAuth auth_of(const BrokerTopic& topic) const;
-  // Whether a client at this address may come without password or token.
-  bool is_welcome(const BrokerTopic& topic, const Stream::Address& address, Access access) const;
   // Takes no more connections.
   void close() {
     is_closed_ = true;
@@ -54,8 +52,11 @@ class DataPorts {
  private:
   Outcome<void> listen(const TopicPtr& topic, DataPort which, std::uint16_t port);
   void on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket);
-  std::optional<std::string> user_of(const BrokerTopic& topic, const std::string& token,
-                                     Access access) const;
+  // As in Gate and RawGate.
+  std::optional<std::int64_t> welcome(const BrokerTopic& topic, const Stream::Address& address,
+                                      Access access) const;
+  std::optional<Entry> entry_of(const BrokerTopic& topic, const std::string& token,
+                                Access access) const;
   Gate gate_of(const TopicPtr& topic, Access access);
   RawGate raw_gate_of(const TopicPtr& topic);
 

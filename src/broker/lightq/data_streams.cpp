@@ -31,10 +31,11 @@ class DataStream final : public ZmtpStream {
   }
 
  private:
-  void on_ready() override {
-    auto opened = role_->open(user());
-    if (!opened) return close_later(opened.problem().sentence);
-    role_->begin();
+  bool on_ready() override {
+    auto opened = role_->open({user(), version()});
+    if (opened) return role_->begin();
+    close_later(opened.problem().sentence);
+    return false;
   }
   void on_finishing() override { role_->leave(); }
   void on_closed(const std::string& why) override {

@@ -23,7 +23,7 @@ class RawStream final : public Stream {
 
   void begin() override {
     start_clock(gate_.handshake_time, "no hello in time");
-    if (gate_.is_welcome(address(), Access::read)) wait_for_silence();
+    if (gate_.welcome(address(), Access::read)) wait_for_silence();
     Stream::begin();
   }
 
@@ -48,9 +48,10 @@ class RawStream final : public Stream {
     silence_->async_wait([weak = weak_from_this(), this](const auto& error) {
       const auto self = weak.lock();
       if (!self || error || !silence_ || !is_open()) return;
-      if (!gate_.is_welcome(address(), Access::read)) return;
-      if (auto opened = open_role({}, {}); !opened) return close(opened.problem().sentence);
-      begin_role();
+      const auto entry = gate_.welcome(address(), Access::read);
+      if (!entry) return;
+      if (auto opened = open_role({}, *entry); !opened) return close(opened.problem().sentence);
+      (void)begin_role();  // It pulls.
     });
   }
 
@@ -62,14 +63,13 @@ class RawStream final : public Stream {
     bytes = bytes.subspan(raw::kLengthBytes + frame.length);
     if (!hello) return refuse(hello.problem().sentence);
     const Access access = hello->role == raw::Role::producer ? Access::write : Access::read;
-    const auto user = gate_.user_of(hello->token, access);
-    if (!user && !(hello->token.empty() && gate_.is_welcome(address(), access)))
-      return refuse("unauthorized_access");
+    const auto entry = hello->token.empty() ? gate_.welcome(address(), access)
+                                            : gate_.entry_of(hello->token, access);
+    if (!entry) return refuse("unauthorized_access");
     has_greeted_ = true;
-    if (auto opened = open_role(*hello, user.value_or("")); !opened) return refuse(opened.problem().sentence);
+    if (auto opened = open_role(*hello, *entry); !opened) return refuse(opened.problem().sentence);
     answer({{"status", "ok"}, {"topic", topic_->name()}});
-    begin_role();
-    return is_open() ? on_bytes(bytes) : kPause;
+    return begin_role() && is_open() ? on_bytes(bytes) : kPause;
   }
 
   std::size_t refuse(const std::string& why) {
@@ -83,7 +83,7 @@ class RawStream final : public Stream {
     flush();
   }
 
-  Outcome<void> open_role(const raw::Hello& hello, const std::string& user) {
+  Outcome<void> open_role(const raw::Hello& hello, const Entry& entry) {
     stop_clock();
     kind_ = hello.role;
     acknowledges_ = hello.acknowledges;
@@ -99,12 +99,13 @@ class RawStream final : public Stream {
     } else {
       role_ = std::make_unique<ListenerRole>(*this, *topic_, kRaw);
     }
-    return role_->open(user);
+    return role_->open(entry);
   }
 
-  void begin_role() {
-    role_->begin();
+  bool begin_role() {
+    if (!role_->begin()) return false;
     if (kind_ == raw::Role::listener) static_cast<ListenerRole&>(*role_).listen(true);
+    return true;
   }
 
   // --- Afterwards ---

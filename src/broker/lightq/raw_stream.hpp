@@ -19,10 +19,10 @@ namespace leat::broker::lightq {
 
 // Decides about one client.
 struct RawGate {
-  // Whether a client at this address needs no token.
-  std::function<bool(const Stream::Address&, Access)> is_welcome;
-  // Whose token it is; none if it is no right one.
-  std::function<std::optional<std::string>(const std::string& token, Access)> user_of;
+  // What lets a client at this address in without a token; none: nothing.
+  std::function<std::optional<Entry>(const Stream::Address&, Access)> welcome;
+  // What a token is good for; none: nothing.
+  std::function<std::optional<Entry>(const std::string& token, Access)> entry_of;
   std::chrono::milliseconds handshake_time{10'000};
   std::size_t max_message_bytes = 1u << 20;
 };

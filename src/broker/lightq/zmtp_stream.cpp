@@ -44,6 +44,7 @@ void ZmtpStream::check_credentials() {
   has_password_ = true;
   const zmtp::Credentials& credentials = session_.credentials();
   user_ = credentials.user;
+  version_ = gate_.version_of(user_);
   Secret password{credentials.password};
   // It must not stay in the buffer, nor in what is moved about there.
   sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
@@ -71,13 +72,21 @@ void ZmtpStream::on_verdict(Logins::Verdict verdict) {
 }
 
 bool ZmtpStream::let_in() {
-  if (!has_password_ && !gate_.is_welcome(address())) {
-    close_later("came without a password, and without having joined");
-    return false;
+  if (has_password_) {
+    if (gate_.version_of(user_) != version_) {
+      close_later("its password or right was changed meanwhile");
+      return false;
+    }
+  } else {
+    const auto version = gate_.welcome(address());
+    if (!version) {
+      close_later("came without a password, and without having joined");
+      return false;
+    }
+    version_ = *version;
   }
   stop_clock();
-  on_ready();
-  return true;
+  return on_ready();
 }
 
 }  // namespace leat::broker::lightq

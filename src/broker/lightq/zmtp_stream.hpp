@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "broker/lightq/zmtp.hpp"
@@ -23,8 +24,10 @@ struct Gate {
   std::function<void(const Stream::Address&, const std::string& user, Secret password,
                      Logins::Done)>
       check;
-  // Without one.
-  std::function<bool(const Stream::Address&)> is_welcome;
+  // Of the user's password: other ones after each change; 0 if the user may not come.
+  std::function<std::int64_t(const std::string& user)> version_of;
+  // Without one: the version of the password with which the address has joined, 0 if it needs none; none: not welcome.
+  std::function<std::optional<std::int64_t>(const Stream::Address&)> welcome;
   std::chrono::milliseconds handshake_time{10'000};
 };
 
@@ -39,8 +42,8 @@ class ZmtpStream : public Stream {
 
   std::size_t on_bytes(Bytes& bytes) override;
 
-  // Logged in.
-  virtual void on_ready() = 0;
+  // Logged in. False: as on_message().
+  virtual bool on_ready() = 0;
   // False: take no more before resume().
   virtual bool on_message(Bytes body, bool more) = 0;
   virtual void on_subscription(Bytes prefix, bool is_new) {
@@ -50,8 +53,9 @@ class ZmtpStream : public Stream {
   // There is no whole message any more. False: as on_message().
   virtual bool on_idle() { return true; }
 
-  // Who logged in; empty: somebody without a password.
+  // Who logged in; empty: somebody without a password. And the version of the password.
   const std::string& user() const noexcept { return user_; }
+  std::int64_t version() const noexcept { return version_; }
   zmtp::Session& session() noexcept { return session_; }
 
  private:
@@ -64,6 +68,7 @@ class ZmtpStream : public Stream {
   bool has_started_ = false;
   bool has_password_ = false;
   std::string user_;
+  std::int64_t version_ = 0;
 };
 
 }  // namespace leat::broker::lightq
