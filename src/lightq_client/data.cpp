@@ -67,9 +67,9 @@ void Producer::publish(std::string_view message, const Patience& patience) {
 
 void Producer::flush(const Patience& patience) {
   for (;;) {
-    take_counts();
     send_some();
     if (unsent() == 0) return;
+    take_counts();  // Or the wait would not wait.
     if (!connection_.wait_readable(patience, true))
       throw connection_.gave_up(patience, "it takes nothing more");
   }

@@ -106,6 +106,10 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   }
   auto store = TopicStore::open(chosen.state_dir);
   if (!store) return store.problem();
+  if (!chosen.admin_password_file.empty()) {
+    if (auto taken = take_admin_password(*store, chosen.admin_password_file); !taken)
+      return taken.problem();
+  }
   auto made = ensure_administrator(
       *store, [&](std::string_view password) { return show(password, chosen.state_dir); });
   if (!made) return made.problem();
