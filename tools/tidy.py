@@ -24,6 +24,7 @@ ROOMS = {
     "src/lightq_wire": set(),  # Bytes that the broker and its clients share.
     "src/lightq_client": {"src/lightq_wire"},
     "src/lightq_api": {"src/lightq_client"},
+    "src/lightq_tool": {"src/lightq_client", "src/tool"},
     "src/broker/lightq": {"src/broker", "src/lightq_wire"},
     "src/broker": set(),  # Each protocol has a folder, and knows the broker, not the other way round.
     "src/serve": {"src/broker", "src/broker/lightq", "src/tool"},

@@ -15,6 +15,7 @@
 
 #include "leat/os/fd.hpp"
 #include "lightq_client/admin.hpp"
+#include "lightq_client/password.hpp"
 
 namespace leat::lightq_api {
 namespace {
@@ -62,22 +63,6 @@ std::string find_executable() {
                 "leat-serve is neither beside the library, nor beside the program, nor in $PATH"};
 }
 
-// The reading end of a pipe that has the password in it. It never lies in a file, nor in the list of processes.
-detail::Fd pipe_with(const std::string& password) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    throw Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
-  detail::Fd reading{ends[0]};
-  const detail::Fd writing{ends[1]};
-  std::string line = password + "\n";
-  const bool is_whole =
-      ::fcntl(writing.get(), F_SETFL, O_NONBLOCK) == 0 &&
-      ::write(writing.get(), line.data(), line.size()) == static_cast<::ssize_t>(line.size());
-  lightq::wipe(line);
-  if (!is_whole) throw Problem{Errc::too_large, "the password is too long"};
-  return reading;
-}
-
 // In the child: nothing here may allocate, or take a lock.
 [[noreturn]] void become(const char* executable, char* const* arguments, int password,
                          ::pid_t parent) noexcept {
@@ -104,7 +89,7 @@ std::string end_text(int status) {
 
 BrokerProcess::BrokerProcess(const BrokerOptions& options) {
   const bool is_any = options.bind_ip == "*";
-  const detail::Fd password = pipe_with(options.admin_password);
+  const detail::Fd password = lightq::password_pipe(options.admin_password);
   std::vector<std::string> arguments{kExecutable, "--lightq-port", std::to_string(options.port),
                                      "--admin-password-file",
                                      "/dev/fd/" + std::to_string(password.get())};

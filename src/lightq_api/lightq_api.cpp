@@ -327,10 +327,7 @@ lightq_broker_mgr* init_broker(const char* admin_userid, const char* admin_passw
     const std::string ip = text_of(bind_ip, "bind_ip");
     const std::string uri = "tcp://" + ip + ":" + std::to_string(bind_port);
     copy_to(manager->broker_uri, uri.c_str(), "bind_ip");
-    const std::string password = text_of(admin_password, "admin_password");
-    if (password.empty() || password.find('\n') != password.npos)
-      refuse("admin_password is empty, or has more than one line");
-    manager->broker = new BrokerProcess{{password, ip, bind_port}};
+    manager->broker = new BrokerProcess{{text_of(admin_password, "admin_password"), ip, bind_port}};
     return manager.release();
   });
 }
