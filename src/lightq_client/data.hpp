@@ -95,6 +95,10 @@ class Consumer {
   // This consumer is done with all messages that next() returned. Told to the broker before the next wait, or by
   // tell(), not one by one.
   void acknowledge() noexcept { done_ = received_; }
+  // The same for the first `count` of them; never fewer than before.
+  void acknowledge(std::uint64_t count) noexcept {
+    if (count > done_ && count <= received_) done_ = count;
+  }
   // Tells it without waiting, as far as the kernel takes it.
   void tell();
   // Tells it, ends the connection, and waits until the broker has closed it: then what was acknowledged is settled.

@@ -236,6 +236,18 @@ TEST(ClientConsumer, TellsWhatItIsDoneWithBeforeItWaits) {
   EXPECT_EQ(broker.heard(), "");
 }
 
+TEST(ClientConsumer, CanBeDoneWithTheFirstOnly) {
+  WelcomingBroker broker;
+  Consumer consumer = broker.consumer(true);
+  for (int i = 0; i < 3; ++i) broker.say_frame("x");
+  for (int i = 0; i < 3; ++i) consumer.next(kPatient);
+  consumer.acknowledge(2);
+  consumer.acknowledge(1);  // Not fewer than before,
+  consumer.acknowledge(4);  // nor more than there were.
+  consumer.tell();
+  EXPECT_EQ(broker.heard(), "\2\0\0\0\0\0\0\0"s);
+}
+
 TEST(ClientConsumer, FinishTellsTheRestAndWaitsForTheEnd) {
   WelcomingBroker broker;
   Consumer consumer = broker.consumer(true);
