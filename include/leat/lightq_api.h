@@ -21,12 +21,14 @@
 
 #ifdef __cplusplus
 #define LEAT_LIGHTQ_DEFAULT(value) = value
+#define LEAT_LIGHTQ_INT : int /* A program in C may pass any number. */
 extern "C" {
 #else
 #define LEAT_LIGHTQ_DEFAULT(value)
+#define LEAT_LIGHTQ_INT
 #endif
 
-typedef enum lightq_loglevel {
+typedef enum lightq_loglevel LEAT_LIGHTQ_INT {
   LOG_TRACE = 0,
   LOG_DEBUG,
   LOG_INFO,
@@ -39,7 +41,7 @@ typedef enum lightq_loglevel {
   LOG_OFF
 } lightq_loglevel;
 
-typedef enum broker_storage_type {
+typedef enum broker_storage_type LEAT_LIGHTQ_INT {
   queue_type = 0, /* in memory */
   file_type,      /* durable */
   direct_type,    /* as queue_type */
@@ -47,7 +49,10 @@ typedef enum broker_storage_type {
 } broker_storage_type;
 
 /* Both use the same connection here. */
-typedef enum consumer_socket_type { zmq_consumer = 0, socket_consumer } consumer_socket_type;
+typedef enum consumer_socket_type LEAT_LIGHTQ_INT {
+  zmq_consumer = 0,
+  socket_consumer
+} consumer_socket_type;
 
 typedef struct topic_stats {
   char status[128]; /* "ok" or "error" */
@@ -155,5 +160,6 @@ void sleep_ms(unsigned milliseconds);
 }
 #endif
 #undef LEAT_LIGHTQ_DEFAULT
+#undef LEAT_LIGHTQ_INT
 
 #endif /* LEAT_LIGHTQ_API_H */
