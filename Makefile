@@ -17,7 +17,7 @@ OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 help:
 	@echo "make build    the executable, build/leat"
 	@echo "make demo     build, then show every record of three workloads arriving"
-	@echo "make serve    build the broker, build/leat-serve"
+	@echo "make serve    build the broker, build/leat-serve, and build/leat-lightq"
 	@echo "make check    after a change: tidy, unit tests, quick tests of the executable"
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
@@ -38,7 +38,7 @@ build:
 serve: build
 	@tools/install-deps.sh serve
 	@$(CONFIGURE) release -DLEAT_SERVE=ON
-	@cmake --build build --parallel $(JOBS) --target leat_serve
+	@cmake --build build --parallel $(JOBS) --target leat_serve leat_lightq
 
 bench-build: build
 	@tools/install-deps.sh bench

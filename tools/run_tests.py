@@ -171,7 +171,8 @@ def parts(*patterns):
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
               ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
-              ("broker", "tests/broker/**/*.cpp"), ("example", "examples/*.cpp")]
+              ("broker", "tests/broker/**/*.cpp"),
+              ("lightq_client", "tests/lightq_client/*.cpp"), ("example", "examples/*.cpp")]
 TOOLS = [("bench", "tests/bench/*.cpp")]  # Not built with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 

@@ -20,8 +20,12 @@ PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "reco
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
     "src/tool": set(),
-    "src/cli": {"src/tool"},
-    "src/broker/lightq": {"src/broker"},
+    "src/cli": {"src/tool", "src/lightq_client"},
+    "src/lightq_wire": set(),  # Bytes that the broker and its clients share.
+    "src/lightq_client": {"src/lightq_wire"},
+    "src/lightq_api": {"src/lightq_client"},
+    "src/lightq_tool": {"src/lightq_client", "src/tool"},
+    "src/broker/lightq": {"src/broker", "src/lightq_wire"},
     "src/broker": set(),  # Each protocol has a folder, and knows the broker, not the other way round.
     "src/serve": {"src/broker", "src/broker/lightq", "src/tool"},
     "bench/harness": {"bench"},

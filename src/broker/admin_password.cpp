@@ -1,6 +1,8 @@
 #include "broker/admin_password.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -51,6 +53,43 @@ Outcome<bool> ensure_administrator(TopicStore& store,
   if (const auto shown = show(password.text()); !shown) return shown.problem();
   if (const auto stored = store.set_administrator(*verifier); !stored) return stored.problem();
   return true;
+}
+
+Outcome<void> take_admin_password(TopicStore& store, const std::string& path) {
+  const auto fail = [&](Error error) {
+    return Problem{error.code, fmt::format("admin_password_file: cannot read '{}': {}", path,
+                                           std::strerror(error.system_error))};
+  };
+  const leat::detail::Fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (!file) return fail(last_system_error());
+  char text[kMaxPassword + 1];
+  std::size_t size = 0;
+  for (;;) {  // A pipe may bring it in pieces.
+    const ::ssize_t count = ::read(file.get(), text + size, sizeof text - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return fail(last_system_error());
+    size += static_cast<std::size_t>(count);
+    if (count == 0 || size == sizeof text) break;
+  }
+  const std::string_view whole{text, size};
+  const Secret password{whole.substr(0, whole.find('\n'))};
+  ::sodium_memzero(text, sizeof text);
+  if (password.text().empty() || password.text().size() > kMaxPassword) {
+    return Problem{
+        Errc::invalid_argument,
+        fmt::format("admin_password_file: the first line of '{}' must have 1 to {} bytes", path,
+                    kMaxPassword)};
+  }
+  const auto known = store.administrator();
+  if (!known) return known.problem();
+  if (*known) {  // Storing it again would give it another version.
+    const auto is_same = check_password(password.text(), (*known)->verifier);
+    if (!is_same) return is_same.problem();
+    if (*is_same) return {};
+  }
+  const auto verifier = make_verifier(password.text());
+  if (!verifier) return verifier.problem();
+  return store.set_administrator(*verifier);
 }
 
 Outcome<void> write_admin_password(const std::string& directory, std::string_view password) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "broker/secret.hpp"
@@ -27,6 +28,12 @@ Secret random_password();
 // the verifier, and returns true. If `show` fails, nothing is stored. Takes the time of a hash (40 ms).
 Outcome<bool> ensure_administrator(TopicStore& store,
                                    const std::function<Outcome<void>(std::string_view)>& show);
+
+// Takes the first line of a file as the administrator's password, instead of the one before, if there was one. Takes the
+// time of two hashes.
+//   not_found, permission, io_error   the file cannot be read
+//   invalid_argument                  it is empty, or the line is longer than kMaxPassword
+Outcome<void> take_admin_password(TopicStore& store, const std::string& path);
 
 // Writes the password and a line feed to `admin-password` in a directory, readable for its owner only. On the
 // medium when it returns; replaces an older file.

@@ -179,6 +179,9 @@ std::vector<ConfigKey> server_keys() {
                            "addresses that joined it, or everybody"),
       choice_key<bool>("insecure", &Config::insecure, {"false", "true"}, {false, true},
                        "allow addresses that other machines can reach, without encryption"),
+      text_key("admin_password_file", &Config::admin_password_file, "a file",
+               "file whose first line becomes the administrator's password; default: one is made "
+               "at the first start"),
       number_key("lightq.port", &Config::lightq_port, 0, UINT16_MAX,
                  "port of LightQ's administration; 0: any free one"),
       addresses_key("lightq.addresses", &Config::lightq_addresses, "addresses to listen on"),

@@ -33,6 +33,7 @@ struct Config {
   std::string state_dir;  // Empty: `+broker` in the data directory.
   DataAuth data_auth = DataAuth::password;
   bool insecure = false;
+  std::string admin_password_file;  // Empty: the password is made at the first start.
 
   std::uint64_t lightq_port = 5500;
   std::vector<std::string> lightq_addresses{"127.0.0.1", "::1"};

@@ -28,6 +28,8 @@ struct External {
 constexpr std::array kExternals{
     External{"bench", "Measure this machine and the log on it (leat-bench)",
              "`make bench-build` in Leat's sources builds it, `make install` installs it"},
+    External{"lightq", "LightQ's command-line tools, for `leat serve` (leat-lightq)",
+             "`make serve` in Leat's sources builds it"},
     External{"serve", "Serve topics to clients over TCP (leat-serve)",
              "`make serve` in Leat's sources builds it"},
 };

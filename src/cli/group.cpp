@@ -18,6 +18,7 @@
 #include "leat/group/dead_letters.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/durable_topic.hpp"
+#include "remote.hpp"
 #include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
@@ -455,6 +456,9 @@ void add_group_command(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* group =
       app.add_subcommand("group", "Create, list, look at, move and delete groups of a topic");
+  refuse_broker(*group,
+                "a topic of a broker has one group, lightq, and the protocol knows no other: "
+                "`leat sub TOPIC --group lightq --broker …` takes part in it");
   group->require_subcommand(1);
   group->footer(
       "Members share the records of a topic: `leat sub TOPIC --group NAME` in several terminals.\n"

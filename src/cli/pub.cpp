@@ -18,6 +18,7 @@
 #include "leat/os/fd.hpp"
 #include "record_format.hpp"
 #include "record_reader.hpp"
+#include "remote.hpp"
 
 namespace leat::cli {
 namespace {
@@ -61,7 +62,8 @@ Topic open_or_create_topic(const std::string& name, const StopOnSignal& signals)
 // Record i is the decimal number i, padded with leading zeros to the size.
 void send_generated(Sender& sender, const PubArguments& arguments, const StopOnSignal& signals) {
   const std::uint64_t count = *arguments.count;
-  if (*arguments.generate_bytes > sender.limit()) sender.fail_too_large(*arguments.generate_bytes);
+  if (*arguments.generate_bytes > sender.limit())
+    throw sender.too_large(*arguments.generate_bytes, false);
   std::string text(*arguments.generate_bytes, '0');
   while (sender.sent() < count && !signals.stopped()) {
     if (!sender.send(text)) break;
@@ -110,7 +112,7 @@ void send_input(Sender& sender, int input, const PubArguments& arguments,
       throw signals.failure(sender.what_was_published() +
                             (reader.has_rest() ? ", the unfinished one was not" : ""));
     case RecordReader::Ended::too_long:
-      sender.fail_too_large(reader.long_size(), reader.long_size() >= RecordReader::kMostCounted);
+      throw sender.too_large(reader.long_size(), reader.long_size() >= RecordReader::kMostCounted);
     case RecordReader::Ended::cut:
       throw Failure{kExitUsage, fmt::format("record {} is cut: the input ended inside it{}",
                                             sender.sent() + 1, sender.what_was_sent())};
@@ -163,24 +165,33 @@ void tell_of_file(const std::string& message) {
                   message, message));
 }
 
-void publish(const PubArguments& arguments) {
+void send(Sender& sender, const PubArguments& arguments, int input, const StopOnSignal& signals) {
+  if (arguments.generate_bytes)
+    send_generated(sender, arguments, signals);
+  else if (arguments.messages.empty())
+    send_input(sender, input, arguments, signals);
+  else
+    send_messages(sender, arguments, signals);
+  sender.settle();
+}
+
+void publish(const PubArguments& arguments, const BrokerOptions& broker) {
   check_topic_name(arguments.topic);
   (void)parse_headers(arguments.headers);  // Here, so that an error leaves no new topic behind.
   (void)framing_of(arguments);
   const bool has_input = arguments.messages.empty() && !arguments.generate_bytes;
   const detail::Fd input = has_input ? open_input(arguments.file) : detail::Fd{};
-  usable_directory(Missing::is_made);
+  if (!broker.is_given()) usable_directory(Missing::is_made);
   if (arguments.messages.size() == 1) tell_of_file(arguments.messages.front());
   const StopOnSignal signals;
+  if (broker.is_given()) {
+    at_broker(
+        [&] { send(*remote_sender(broker, arguments, signals), arguments, input.get(), signals); });
+    return;
+  }
   const Topic topic = open_or_create_topic(arguments.topic, signals);
-  Sender sender{topic, arguments, signals};
-  if (arguments.generate_bytes)
-    send_generated(sender, arguments, signals);
-  else if (has_input)
-    send_input(sender, input.get(), arguments, signals);
-  else
-    send_messages(sender, arguments, signals);
-  sender.settle();
+  TopicSender sender{topic, arguments, signals};
+  send(sender, arguments, input.get(), signals);
 }
 
 void add_options(CLI::App& command, PubArguments& arguments) {
@@ -233,20 +244,25 @@ void add_pub_command(CLI::App& app) {
   CLI::App* command = app.add_subcommand(
       "pub", "Publish messages, or lines of stdin or of a file, each as soon as it comes");
   add_options(*command, *arguments);
+  auto broker = add_broker_options(*command);
   command->footer(
       "Example:\n  leat pub news hello 'and good morning'\n"
       "  echo 'user1:hello' | leat pub news --key-separator : --header from=shell\n"
       "  leat pub news --file lines.txt\n"
       "  leat sub news --from beginning --exit --json | leat pub copy --json\n"
       "  leat pub news --generate 100 --count 1000000");
-  command->callback([arguments, command] {
+  command->callback([arguments, command, broker] {
     for (const char* option : {"--key-separator", "--delimiter"}) {
       const bool is_given = command->count(option) != 0;
       if (is_given && command->get_option(option)->as<std::string>().empty())
         throw Failure{kExitUsage, fmt::format("{}: one character or more is needed", option)};
     }
     check(*arguments, command->count("--delimiter") != 0);
-    publish(*arguments);
+    if (broker->is_given()) {
+      check_only(*command,
+                 {"--file", "--delimiter", "--null", "--length-prefixed", "--count", "--generate"});
+    }
+    publish(*arguments, *broker);
   });
 }
 

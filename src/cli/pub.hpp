@@ -1,9 +1,9 @@
 // What the parts of `leat pub` share: its arguments, and the publisher.
 //
-//     Sender sender{topic, arguments, signals};
+//     TopicSender sender{topic, arguments, signals};
 //     if (!sender.send("hello")) throw signals.failure(sender.what_was_published());
 //
-// pub.cpp decides where records come from, pub_sender.cpp publishes them.
+// pub.cpp decides where records come from; pub_sender.cpp publishes them here, remote_pub.cpp at a broker.
 #pragma once
 
 #include <cstdint>
@@ -40,20 +40,23 @@ struct PubArguments {
 // Fails if one of them is not "name=value". The result points into `texts`.
 std::vector<Header> parse_headers(const std::vector<std::string>& texts);
 
-// Publishes texts, with the key, headers and partition given on the command line.
+// Publishes texts, wherever the topic is.
 class Sender {
  public:
-  // `arguments` and `topic` outlive it.
-  Sender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals);
+  // `arguments` outlives it.
+  explicit Sender(const PubArguments& arguments) : arguments_{arguments} {}
+  virtual ~Sender() = default;
+  Sender(const Sender&) = delete;
+  Sender& operator=(const Sender&) = delete;
 
   // Publishes one record. False if a stop was requested while the topic was full: it was not published.
-  bool send(std::string_view text);
-  // With --sync, and on topics of durability fsync: waits until everything sent is on the medium. Between
-  // records, this is done when there is nothing to send: one wait for many records.
-  void settle();
+  virtual bool send(std::string_view text) = 0;
+  // Waits until everything sent is as safe as was asked for. Between records, this is done when there is nothing to
+  // send: one wait for many records.
+  virtual void settle() = 0;
 
-  // Ends the command because the next record is too large: with all its parts it has `size` bytes, or more.
-  [[noreturn]] void fail_too_large(std::uint64_t size, bool or_more = false) const;
+  // What ends the command if the next record is too large: with all its parts it has `size` bytes, or more.
+  virtual Failure too_large(std::uint64_t size, bool or_more) const = 0;
 
   std::uint64_t sent() const noexcept { return sent_; }
   // For the end of an error message: "; 3 records were sent before"
@@ -61,20 +64,35 @@ class Sender {
   // "3 lines were published"
   std::string what_was_published() const;
   // The size limit of a record with all its parts.
-  std::size_t limit() const noexcept { return publisher_.max_record_size(); }
+  virtual std::size_t limit() const noexcept = 0;
+
+ protected:
+  const PubArguments& arguments_;
+  std::uint64_t sent_ = 0;
+};
+
+// Publishes to a topic of this machine, with the key, headers and partition given on the command line.
+class TopicSender final : public Sender {
+ public:
+  // `arguments` and `topic` outlive it.
+  TopicSender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals);
+
+  bool send(std::string_view text) override;
+  // With --sync, and on topics of durability fsync: waits until everything sent is on the medium.
+  void settle() override;
+  Failure too_large(std::uint64_t size, bool or_more) const override;
+  std::size_t limit() const noexcept override { return publisher_.max_record_size(); }
 
  private:
   bool send_json(std::string_view text);
   bool publish(const NewRecord& record);
 
   const Topic& topic_;
-  const PubArguments& arguments_;
   std::vector<Header> headers_;
   std::string separator_;
   std::optional<std::uint32_t> partition_;
   Publisher publisher_;
   std::stop_token stop_;
-  std::uint64_t sent_ = 0;
   bool syncs_ = false;
 };
 

@@ -72,9 +72,10 @@ std::vector<Header> parse_headers(const std::vector<std::string>& texts) {
   return headers;
 }
 
-Sender::Sender(const Topic& topic, const PubArguments& arguments, const StopOnSignal& signals)
-    : topic_{topic},
-      arguments_{arguments},
+TopicSender::TopicSender(const Topic& topic, const PubArguments& arguments,
+                         const StopOnSignal& signals)
+    : Sender{arguments},
+      topic_{topic},
       headers_{parse_headers(arguments.headers)},
       separator_{unescape_separator(arguments.key_separator)},
       publisher_{open_publisher(topic, arguments)},
@@ -88,14 +89,14 @@ Sender::Sender(const Topic& topic, const PubArguments& arguments, const StopOnSi
   syncs_ = arguments.sync || (durable && durable->durability == Durability::fsync);
 }
 
-void Sender::settle() {
+void TopicSender::settle() {
   if (!syncs_) return;
   auto flushed = publisher_.flush(Deadline::never(), stop_);
   if (!flushed && !stop_.stop_requested())
     fail_to_sync(flushed.error(), topic_.name(), what_was_sent());
 }
 
-bool Sender::send(std::string_view text) {
+bool TopicSender::send(std::string_view text) {
   if (arguments_.json) return send_json(text);
   NewRecord record{.headers = headers_, .value = text, .partition = partition_};
   // As kcat: without a separator in it, the line has no key.
@@ -107,7 +108,7 @@ bool Sender::send(std::string_view text) {
   return publish(record);
 }
 
-bool Sender::send_json(std::string_view text) {
+bool TopicSender::send_json(std::string_view text) {
   JsonRecord parsed;
   try {
     parsed = JsonRecord::parse(text);
@@ -123,7 +124,7 @@ bool Sender::send_json(std::string_view text) {
   return publish(record);
 }
 
-bool Sender::publish(const NewRecord& record) {
+bool TopicSender::publish(const NewRecord& record) {
   while (true) {
     auto offset = publisher_.publish(record, Deadline::never(), stop_);
     if (offset) {
@@ -136,7 +137,8 @@ bool Sender::publish(const NewRecord& record) {
       case Errc::revoked: break;
       case Errc::too_large: {
         const bool has_time = topic_.info().timestamps;
-        fail_too_large(detail::extension_sizes(record, has_time).total + record.value.size());
+        throw too_large(detail::extension_sizes(record, has_time).total + record.value.size(),
+                        false);
       }
       case Errc::full:
         throw Failure{
@@ -149,9 +151,9 @@ bool Sender::publish(const NewRecord& record) {
   }
 }
 
-void Sender::fail_too_large(std::uint64_t size, bool or_more) const {
+Failure TopicSender::too_large(std::uint64_t size, bool or_more) const {
   const bool is_plain = !arguments_.json && separator_.empty() && headers_.empty();
-  throw Failure{
+  return Failure{
       kExitUsage,
       fmt::format(
           "{} {} is too long: {} bytes{}{}, and topic '{}' takes at most {} bytes a record; "

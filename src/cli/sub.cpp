@@ -12,6 +12,7 @@
 
 #include "leat/leat.hpp"
 #include "record_reader.hpp"
+#include "remote.hpp"
 
 namespace leat::cli {
 
@@ -135,13 +136,16 @@ void check(const SubArguments& arguments) {
   check_group(arguments);
 }
 
-void subscribe(const SubArguments& arguments) {
+void subscribe(const SubArguments& arguments, const BrokerOptions& broker) {
   check(arguments);
   const RecordWriter writer{arguments};
-  usable_directory(arguments.exit_at_end ? Missing::fails_if_named : Missing::is_made);
+  if (!broker.is_given())
+    usable_directory(arguments.exit_at_end ? Missing::fails_if_named : Missing::is_made);
   std::signal(SIGPIPE, SIG_IGN);  // When the reader closes the pipe, this command ends quietly.
   const StopOnSignal signals;
-  if (arguments.group)
+  if (broker.is_given())
+    at_broker([&] { remote_read(broker, arguments, writer, signals); });
+  else if (arguments.group)
     read_as_member(arguments, writer, signals);
   else
     read_topics(arguments, writer, signals);
@@ -219,12 +223,15 @@ void add_sub_command(CLI::App& app) {
   // These and --from are used only if this creates the group.
   std::vector<CLI::Option*> of_group = add_group_options(*command, arguments->group_options);
   for (CLI::Option* option : of_group) option->group("Options of a group that is created");
+  auto broker = add_broker_options(*command);
   command->footer(
       "Example:\n  leat sub news --from beginning --format '%o %k %s\\n'\n"
       "  leat sub news orders --from -10\n"
       "  leat sub news --from @2024-05-01T12:00:00Z --exit --json\n"
       "  leat sub orders --group workers");
-  command->callback([arguments, from, of_group] {
+  command->callback([arguments, from, of_group, broker, command] {
+    if (broker->is_given())
+      check_only(*command, {"--count", "--delimiter", "--null", "--length-prefixed", "--group"});
     const auto note = [&](const CLI::Option* option) {
       if (option->count() == 0) return;
       std::string& given = arguments->given_group_options;
@@ -232,7 +239,7 @@ void add_sub_command(CLI::App& app) {
     };
     if (arguments->group) note(from);
     for (const CLI::Option* option : of_group) note(option);
-    subscribe(*arguments);
+    subscribe(*arguments, *broker);
   });
 }
 

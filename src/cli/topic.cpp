@@ -8,6 +8,7 @@
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
+#include "remote.hpp"
 #include "topic_facts.hpp"
 
 namespace leat::cli {
@@ -71,12 +72,14 @@ void add_topic_command(CLI::App& app) {
   add_size(*set_command, "--max-capacity", *max_capacity, "How large each partition may become")
       ->required();
   set_command->footer("Example:\n  leat topic set orders --max-capacity 256MiB");
+  refuse_broker(*set_command, "the broker decides how large its topics are");
   set_command->callback([name, max_capacity] { set(*name, *max_capacity); });
 
   CLI::App* shrink_command = topic->add_subcommand(
       "shrink", "Give back memory that a topic with policy grow added and does not need now");
   shrink_command->add_option("NAME", *name, "The topic")->required();
   shrink_command->footer("Example:\n  leat topic shrink orders");
+  refuse_broker(*shrink_command, "the broker decides how large its topics are");
   shrink_command->callback([name] { shrink(*name); });
 
   add_topic_delete(*topic);

@@ -15,6 +15,7 @@
 #include "data_files.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/durable_topic.hpp"
+#include "remote.hpp"
 #include "topic_facts.hpp"
 
 namespace leat::cli {
@@ -322,6 +323,22 @@ void create(CreateArguments& arguments) {
   note_if_in_memory(info.durable->directory);
 }
 
+// What the broker calls a topic of that --durable.
+std::string type_at_broker(const std::string& durable) {
+  if (durable.empty()) return "queue";
+  if (durable == "os") return "file";
+  throw Failure{kExitUsage,
+                fmt::format("--durable: '{}' is not possible at a broker, only os is", durable)};
+}
+
+// Refuses what means nothing without --broker.
+void check_local(const CLI::App& command) {
+  for (const char* option : {"--user", "--topic-password-file"}) {
+    if (command.count(option) != 0)
+      throw Failure{kExitUsage, fmt::format("{} means nothing without --broker", option)};
+  }
+}
+
 }  // namespace
 
 void add_topic_create(CLI::App& topic) {
@@ -391,7 +408,24 @@ void add_topic_create(CLI::App& topic) {
       ->default_str("256");
   command->footer(
       "Example:\n  leat topic create orders --capacity 64MiB --partitions 4 --timestamps");
-  command->callback([arguments, capacity] {
+  auto broker = add_broker_options(*command);
+  auto remote = std::make_shared<RemoteTopic>();
+  command->add_option("--user", remote->user, "Who may use the topic")
+      ->type_name("NAME")
+      ->group(kBrokerGroup);
+  command
+      ->add_option("--topic-password-file", remote->password_file,
+                   "File with the password of that user; else $LEAT_TOPIC_PASSWORD")
+      ->type_name("FILE")
+      ->group(kBrokerGroup);
+  command->callback([=] {
+    if (broker->is_given()) {
+      check_only(*command, {"--durable", "--user", "--topic-password-file"});
+      remote->name = arguments->name;
+      remote->type = type_at_broker(arguments->durable);
+      return at_broker([&] { remote_create(*broker, *remote); });
+    }
+    check_local(*command);
     arguments->has_capacity = capacity->count() != 0;
     create(*arguments);
   });

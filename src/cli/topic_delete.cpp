@@ -9,6 +9,7 @@
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
+#include "remote.hpp"
 
 namespace leat::cli {
 namespace {
@@ -64,7 +65,12 @@ CLI::App* add_delete(CLI::App& app, const char* name, const char* description) {
   CLI::App* command = app.add_subcommand(name, description);
   add_words(*command, "NAME", arguments->names, "The topics")->required();
   command->add_flag("-f,--force", arguments->force, "Also while in use; whoever uses it is told");
-  command->callback([arguments] { delete_topics(*arguments); });
+  auto broker = add_broker_options(*command);
+  command->callback([arguments, broker, command] {
+    if (!broker->is_given()) return delete_topics(*arguments);
+    check_only(*command, {});
+    at_broker([&] { remote_delete(*broker, arguments->names); });
+  });
   return command;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli.hpp"
+#include "remote.hpp"
 #include "table.hpp"
 #include "tool/terminal.hpp"
 #include "topic_facts.hpp"
@@ -140,7 +141,13 @@ void add_topic_info(CLI::App& topic) {
   command->add_option("NAME", arguments->name, "The topic")->required();
   command->add_flag("--json", arguments->json, "For programs");
   command->footer("Example:\n  leat topic info orders --json");
-  command->callback([arguments] { info(arguments->name, arguments->json); });
+  auto broker = add_broker_options(*command);
+  command->callback([arguments, broker] {
+    if (broker->is_given())
+      at_broker([&] { remote_info(*broker, arguments->name, arguments->json); });
+    else
+      info(arguments->name, arguments->json);
+  });
 }
 
 }  // namespace leat::cli

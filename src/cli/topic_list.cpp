@@ -15,6 +15,7 @@
 #include "leat/log/directory.hpp"
 #include "live_view.hpp"
 #include "rate_meter.hpp"
+#include "remote.hpp"
 #include "table.hpp"
 #include "tool/terminal.hpp"
 #include "topic_facts.hpp"
@@ -122,12 +123,17 @@ void add_options(CLI::App& command, const std::string& name) {
   auto arguments = std::make_shared<Arguments>();
   command.add_flag("--json", arguments->json, "For programs");
   command.add_flag("-w,--watch", arguments->watch, "Again every second, until Ctrl-C");
+  auto broker = add_broker_options(command);
   command.footer(fmt::format(
       "RATE is measured over 0.1 s, or with --watch over the last second. Where no publisher is "
       "attached it is 0, and the command does not wait. USED is the room of the records that can "
       "still be read.\nExample:\n  {0} --json\n  {0} --watch",
       name));
-  command.callback([arguments] {
+  command.callback([arguments, broker, &command] {
+    if (broker->is_given()) {
+      check_only(command, {"--json"});
+      return at_broker([&] { remote_list(*broker, arguments->json); });
+    }
     if (arguments->watch)
       watch(arguments->json);
     else

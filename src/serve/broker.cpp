@@ -126,6 +126,10 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (chosen.lightq_socket.empty()) chosen.lightq_socket = chosen.state_dir + "/lightq.sock";
   auto store = TopicStore::open(chosen.state_dir);
   if (!store) return store.problem();
+  if (!chosen.admin_password_file.empty()) {
+    if (auto taken = take_admin_password(*store, chosen.admin_password_file); !taken)
+      return taken.problem();
+  }
   auto made = ensure_administrator(
       *store, [&](std::string_view password) { return show(password, chosen.state_dir); });
   if (!made) return made.problem();

@@ -44,6 +44,35 @@ TEST_F(AdminPassword, IsRandom) {
   EXPECT_EQ(letters.size(), 62u);
 }
 
+TEST_F(AdminPassword, OfAFileIsTakenInsteadOfTheOneBefore) {
+  const std::string given = root.path() + "/given";
+  TopicStore store = open();
+  for (const char* text : {"first\n", "second\nand more\n", "third"}) {
+    std::ofstream{given} << text;
+    ASSERT_TRUE(take_admin_password(store, given));
+    const auto version = (*store.administrator())->verifier_version;
+    ASSERT_TRUE(take_admin_password(store, given));  // As at the next start.
+    EXPECT_EQ((*store.administrator())->verifier_version, version);
+    const std::string_view all{text};
+    const std::string_view password = all.substr(0, all.find('\n'));
+    EXPECT_TRUE(*check_password(password, (*store.administrator())->verifier));
+  }
+}
+
+TEST_F(AdminPassword, OfAWrongFileIsRefused) {
+  const std::string given = root.path() + "/given";
+  TopicStore store = open();
+  EXPECT_EQ(take_admin_password(store, given).problem().code, Errc::not_found);
+  EXPECT_FALSE(take_admin_password(store, root.path()));
+  for (const std::string& text : {std::string{}, std::string{"\nx"}, std::string(1025, 'x')}) {
+    std::ofstream{given} << text;
+    EXPECT_EQ(take_admin_password(store, given).problem().code, Errc::invalid_argument);
+  }
+  EXPECT_FALSE(*store.administrator());
+  std::ofstream{given} << std::string(1024, 'x');
+  EXPECT_TRUE(take_admin_password(store, given));
+}
+
 TEST_F(AdminPassword, IsMadeAtTheFirstStartAndShownOnce) {
   std::string shown;
   const auto show = [&](std::string_view password) -> Outcome<void> {

@@ -12,8 +12,9 @@ from terminal import Terminal
 ESCAPE = "\x1b["
 
 
-# leat-bench is an executable of its own, with a manual page of its own.
-of_each_executable = pytest.mark.parametrize("executable", [[], ["bench"]], ids=["leat", "bench"])
+# leat-bench and leat-lightq are executables of their own, with manual pages of their own.
+of_each_executable = pytest.mark.parametrize("executable", [[], ["bench"], ["lightq"]],
+                                             ids=["leat", "bench", "lightq"])
 
 
 def commands_of(leat, *command):
@@ -22,7 +23,7 @@ def commands_of(leat, *command):
     yield command, text
     listed = text.partition("\nSubcommands:\n")[2].partition("\n\n")[0]
     for name in re.findall(r"^  ([a-z]+)", listed, re.M):
-        if (*command, name) not in (("bench",), ("serve",)):
+        if (*command, name) not in (("bench",), ("lightq",), ("serve",)):
             yield from commands_of(leat, *command, name)
 
 

@@ -1,0 +1,64 @@
+// `leat pub --broker …`: values only, because the protocol has no keys and headers.
+#include <fmt/format.h>
+
+#include "remote.hpp"
+
+namespace leat::cli {
+namespace {
+
+class RemoteSender final : public Sender {
+ public:
+  RemoteSender(const BrokerOptions& options, const PubArguments& arguments,
+               const StopOnSignal& signals)
+      : Sender{arguments},
+        signals_{signals},
+        remote_{options, signals.token()},
+        producer_{remote_.admin.join(arguments.topic, remote_.user, lightq::Role::producer,
+                                     remote_.to_answer()),
+                  {},
+                  remote_.to_connect()} {}
+
+  bool send(std::string_view text) override {
+    try {
+      producer_.publish(text, {Deadline::never(), remote_.stop});
+      ++sent_;
+      return true;
+    } catch (const lightq::Problem& problem) {
+      if (problem.code() == Errc::stopped) return false;
+      throw;
+    }
+  }
+
+  void settle() override {
+    try {
+      producer_.wait_published(producer_.sent(), {Deadline::never(), remote_.stop});
+    } catch (const lightq::Problem& problem) {
+      if (problem.code() != Errc::stopped) throw;
+      throw signals_.failure(fmt::format("{} of {} {}s are known to be in topic '{}'",
+                                         number_text(producer_.published()), number_text(sent_),
+                                         arguments_.unit(), arguments_.topic));
+    }
+  }
+
+  std::size_t limit() const noexcept override { return lightq::kMaxMessage; }
+  Failure too_large(std::uint64_t size, bool or_more) const override {
+    return Failure{kExitUsage,
+                   fmt::format("{} {} is too long: {} bytes{}, and no broker takes more than {}{}",
+                               arguments_.unit(), sent_ + 1, number_text(size),
+                               or_more ? " or more" : "", number_text(limit()), what_was_sent())};
+  }
+
+ private:
+  const StopOnSignal& signals_;
+  Remote remote_;
+  lightq::Producer producer_;
+};
+
+}  // namespace
+
+std::unique_ptr<Sender> remote_sender(const BrokerOptions& options, const PubArguments& arguments,
+                                      const StopOnSignal& signals) {
+  return std::make_unique<RemoteSender>(options, arguments, signals);
+}
+
+}  // namespace leat::cli
