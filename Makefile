@@ -38,7 +38,8 @@ build:
 serve: build
 	@tools/install-deps.sh serve
 	@$(CONFIGURE) release -DLEAT_SERVE=ON
-	@cmake --build build --parallel $(JOBS) --target leat_serve leat_lightq
+	@cmake --build build --parallel $(JOBS) --target leat_serve leat_lightq \
+	  leat_lightq_shared leat_lightq_static
 
 bench-build: build
 	@tools/install-deps.sh bench

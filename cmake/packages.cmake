@@ -71,4 +71,18 @@ broker in a thread of its own.")
   set(CPACK_DEBIAN_LIBLEAT-BROKER-DEV_PACKAGE_DEPENDS
     "libleat-cpp-dev, libfmt-dev, libspdlog-dev, libssl-dev, libsodium-dev, libsqlite3-dev")
 endif()
+if(TARGET leat_lightq)
+  list(APPEND CPACK_COMPONENTS_ALL leat-lightq)
+  leat_package(leat-lightq net "LightQ's command-line tools, for Leat's broker
+The producer, consumer, topic and broker of LightQ, with their options and
+their output, on Leat.")
+  set(CPACK_DEBIAN_LEAT-LIGHTQ_PACKAGE_RECOMMENDS leat-serve)
+endif()
+if(TARGET leat_lightq_shared)
+  list(APPEND CPACK_COMPONENTS_ALL libleat-lightq-dev)
+  leat_package(libleat-lightq-dev libdevel "LightQ's C functions, for Leat's broker (C library)
+The header and the libraries for C programs that were written for LightQ:
+the same functions with the same names.")
+  set(CPACK_DEBIAN_LIBLEAT-LIGHTQ-DEV_PACKAGE_SUGGESTS leat-serve)
+endif()
 include(CPack)

@@ -136,7 +136,7 @@ def test_destdir_goes_before_the_prefix(root, tmp_path):
                 assert origin.encode() not in content, path
 
 
-@pytest.mark.parametrize("name", ["leat", "leat-bench", "leat-serve"])
+@pytest.mark.parametrize("name", ["leat", "leat-bench", "leat-lightq", "leat-serve"])
 def test_installs_manual_page_and_completions(prefix, name):
     """As the installed executable itself makes them."""
     executable, share = prefix / "bin" / name, prefix / "share"

@@ -8,7 +8,8 @@ import pytest
 
 from test_packaging import PROGRAM, WARNINGS, files_below, pkg_config, run
 
-PACKAGES = ["leat", "leat-bench", "leat-serve", "libleat-broker-dev", "libleat-cpp-dev"]
+PACKAGES = ["leat", "leat-bench", "leat-lightq", "leat-serve", "libleat-broker-dev",
+            "libleat-cpp-dev", "libleat-lightq-dev"]
 MAINTAINER = "A. Builder <builder@leat.example>"
 
 
@@ -41,10 +42,12 @@ def field(deb, name):
     ("leat", "utils", ["libc6", "libfmt", "libstdc++6"]),
     ("leat-bench", "utils", ["libc6", "libfmt", "libstdc++6", "libzmq", "libnng", "libsqlite3",
                               "liburing"]),
+    ("leat-lightq", "net", ["libc6", "libstdc++6"]),
     ("leat-serve", "net", ["libc6", "libfmt", "libspdlog", "libssl", "libsodium", "libsqlite3",
                            "libstdc++6"]),
     ("libleat-broker-dev", "libdevel", ["libleat-cpp-dev", "libspdlog-dev", "libssl-dev"]),
     ("libleat-cpp-dev", "libdevel", []),
+    ("libleat-lightq-dev", "libdevel", ["libc6", "libstdc++6"]),
 ], ids=PACKAGES)
 def test_package_says_what_it_is(debs, name, section, depends):
     deb = debs[name]
@@ -75,7 +78,8 @@ def test_package_holds_only_its_own_files_and_what_debian_wants(debs, name):
     has_headers = "usr/include/leat/leat.hpp" in paths
     assert has_headers == (name == "libleat-cpp-dev")
     assert ("usr/include/leat/broker.hpp" in paths) == (name == "libleat-broker-dev")
-    for executable in ("leat", "leat-bench", "leat-serve"):
+    assert ("usr/include/leat/lightq_api.h" in paths) == (name == "libleat-lightq-dev")
+    for executable in ("leat", "leat-bench", "leat-lightq", "leat-serve"):
         of_it = {f"usr/bin/{executable}", f"usr/share/man/man1/{executable}.1.gz",
                  f"usr/share/bash-completion/completions/{executable}",
                  f"usr/share/zsh/vendor-completions/_{executable}",
