@@ -130,7 +130,7 @@ class Dealer {
   std::size_t in_hands_ = 0;  // How many records pullers hold.
   std::uint64_t dealt_total_ = 0;
   std::uint64_t reached_ = 0;
-  std::size_t record_bytes_ = 1;  // As large as records were lately.
+  std::size_t record_bytes_ = 1u << 20;  // As large as records were lately; at first, who knows.
   bool is_dealing_ = false;
   bool is_full_ = false;  // The member holds as many records as it may.
   bool has_failed_ = false;

@@ -93,6 +93,7 @@ TEST_F(PaceTest, NobodyWaitsForConsumersThatStandStill) {
   pace_.add(18, kMiB);
   EXPECT_FALSE(pace_.is_ahead());
   reached_ = 1;  // They go on.
+  for (std::uint64_t end = 19; end <= 35; ++end) pace_.add(end, kMiB);
   EXPECT_TRUE(pace_.is_ahead());
 }
 
