@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,10 +13,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
+#include "leat/deadline.hpp"
 #include "leat/os/fd.hpp"
-#include "lightq_client/admin.hpp"
 #include "lightq_client/password.hpp"
+#include "lightq_client/problem.hpp"
 
 namespace leat::lightq_api {
 namespace {
@@ -64,14 +67,14 @@ std::string find_executable() {
 }
 
 // In the child: nothing here may allocate, or take a lock.
-[[noreturn]] void become(const char* executable, char* const* arguments, int password,
+[[noreturn]] void become(const char* executable, char* const* arguments, int password, int told,
                          ::pid_t parent) noexcept {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(kCannotRun);  // It died before.
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::fcntl(password, F_SETFD, 0);
+  for (const int inherited : {password, told}) ::fcntl(inherited, F_SETFD, 0);
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   ::dup2(null, STDIN_FILENO);
   ::execv(executable, arguments);
@@ -90,17 +93,22 @@ std::string end_text(int status) {
 BrokerProcess::BrokerProcess(const BrokerOptions& options) {
   const bool is_any = options.bind_ip == "*";
   const detail::Fd password = lightq::password_pipe(options.admin_password);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0)
+    throw Problem{Errc::io_error, std::string{"cannot make a pipe: "} + std::strerror(errno)};
+  const detail::Fd ready{ends[0]};
+  detail::Fd told{ends[1]};
   std::vector<std::string> arguments{kExecutable, "--lightq-port", std::to_string(options.port),
                                      "--admin-password-file",
-                                     "/dev/fd/" + std::to_string(password.get())};
+                                     "/dev/fd/" + std::to_string(password.get()),
+                                     "--ready-fd", std::to_string(told.get())};
   if (!is_any) arguments.insert(arguments.end(), {"--lightq-addresses", options.bind_ip});
-  const bool is_everywhere = is_any || options.bind_ip == "0.0.0.0" || options.bind_ip == "::";
-  thread_ = std::thread{[this, executable = find_executable(), arguments, fd = password.get()] {
-    run(executable, arguments, fd);
+  thread_ = std::thread{[this, executable = find_executable(), arguments, fd = password.get(),
+                         told = std::move(told)]() mutable {
+    run(executable, arguments, fd, std::move(told));
   }};
   try {
-    wait_until_it_answers(
-        {is_everywhere ? "127.0.0.1" : options.bind_ip, static_cast<std::uint16_t>(options.port)});
+    wait_until_it_says_so(ready.get());
   } catch (...) {
     end();
     throw;
@@ -111,14 +119,15 @@ BrokerProcess::~BrokerProcess() { end(); }
 
 // The thread that starts it.
 void BrokerProcess::run(const std::string& executable, const std::vector<std::string>& arguments,
-                        int password) noexcept {
+                        int password, detail::Fd told) noexcept {
   std::vector<char*> pointers;
   for (const std::string& one : arguments) pointers.push_back(const_cast<char*>(one.c_str()));
   pointers.push_back(nullptr);
   const ::pid_t parent = ::getpid();
   std::unique_lock lock{mutex_};
   pid_ = ::fork();
-  if (pid_ == 0) become(executable.c_str(), pointers.data(), password, parent);
+  if (pid_ == 0) become(executable.c_str(), pointers.data(), password, told.get(), parent);
+  told = {};  // It ends with the child's.
   const ::pid_t child = pid_;
   changed_.notify_all();
   lock.unlock();
@@ -133,25 +142,18 @@ void BrokerProcess::run(const std::string& executable, const std::vector<std::st
   changed_.notify_all();
 }
 
-void BrokerProcess::wait_until_it_answers(const lightq::Address& address) {
-  const Deadline deadline{kStartTime};
-  for (;;) {
-    try {
-      lightq::Admin{address, {deadline}}.ping({deadline});
-    } catch (const Problem& problem) {
-      if (problem.code() != Errc::not_found) throw;
-      std::unique_lock lock{mutex_};
-      changed_.wait_for(lock, 10ms, [this] { return has_ended_; });
-      if (has_ended_) throw Problem{Errc::closed, "leat-serve " + end_text(status_)};
-      if (deadline.passed()) throw Problem{Errc::timeout, "leat-serve does not answer in time"};
-      continue;
-    }
-    // Perhaps another broker has the port, and ours has ended or is about to.
-    std::unique_lock lock{mutex_};
-    changed_.wait_for(lock, 50ms, [this] { return has_ended_; });
-    if (has_ended_) throw Problem{Errc::busy, "leat-serve " + end_text(status_)};
-    return;
-  }
+// Another broker may have the port, so it does not help to ask there.
+void BrokerProcess::wait_until_it_says_so(int ready) {
+  pollfd item{.fd = ready, .events = POLLIN, .revents = 0};
+  int count = 0;
+  for (const Deadline deadline{kStartTime}; count <= 0 && !deadline.passed();)
+    count = ::poll(&item, 1, 100);
+  if (count <= 0) throw Problem{Errc::timeout, "leat-serve is not ready in time"};
+  char byte;
+  if (::read(ready, &byte, 1) == 1) return;
+  std::unique_lock lock{mutex_};
+  changed_.wait_for(lock, kEndTime, [this] { return has_ended_; });
+  throw Problem{Errc::closed, "leat-serve " + end_text(status_)};
 }
 
 bool BrokerProcess::wait() {

@@ -1,6 +1,6 @@
 // A broker as a child process: `leat-serve`.
 //
-//     BrokerProcess broker{{.admin_password = "…", .bind_ip = "*", .port = 5500}};    // it answers now
+//     BrokerProcess broker{{.admin_password = "…", .bind_ip = "*", .port = 5500}};    // it is ready now
 //     broker.wait();                                                                  // until it ends
 //
 // It gets SIGTERM when this process ends, however that happens. The kernel sends that when the *thread* ends that started
@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "leat/os/fd.hpp"
 #include "lightq_client/address.hpp"
 
 namespace leat::lightq_api {
@@ -27,8 +28,8 @@ struct BrokerOptions {
 
 class BrokerProcess {
  public:
-  // Starts it, and waits until it answers.
-  //   throws lightq::Problem: there is no leat-serve, it ended, or it does not answer
+  // Starts it, and waits until clients can connect.
+  //   throws lightq::Problem: there is no leat-serve, it ended, or it is not ready in 20 s
   explicit BrokerProcess(const BrokerOptions& options);
   // Ends it with SIGTERM, or with SIGKILL after 10 s.
   ~BrokerProcess();
@@ -41,8 +42,8 @@ class BrokerProcess {
 
  private:
   void run(const std::string& executable, const std::vector<std::string>& arguments,
-           int password) noexcept;
-  void wait_until_it_answers(const lightq::Address& address);
+           int password, detail::Fd told) noexcept;
+  void wait_until_it_says_so(int ready);
   void end() noexcept;
 
   std::mutex mutex_;

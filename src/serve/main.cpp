@@ -53,6 +53,7 @@ Outcome<void> show_password(std::string_view password, const std::string& direct
 struct Options {
   std::string file;
   bool is_check = false;
+  int ready_fd = -1;
   std::vector<std::pair<std::string, std::string>> flags;
 };
 
@@ -95,6 +96,10 @@ void serve(const Options& options) {
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
   auto broker = Broker::start(*config, show_password);
   if (!broker) fail(broker.problem());
+  if (options.ready_fd >= 0) {
+    (void)::dprintf(options.ready_fd, "%u\n", unsigned{(*broker)->lightq_port()});
+    ::close(options.ready_fd);
+  }
   (*broker)->take_signals([&] { read_again(options, **broker); });
   if (auto ended = (*broker)->run(); !ended) fail(ended.problem());
 }
@@ -102,6 +107,10 @@ void serve(const Options& options) {
 void add_options(CLI::App& app, Options& options) {
   app.add_option("--config", options.file, "File with the configuration, in TOML")
       ->type_name("FILE");
+  app.add_option("--ready-fd", options.ready_fd,
+                 "Write the port to this descriptor, as a line, when clients can connect")
+      ->type_name("FD")
+      ->check(CLI::Range(3, 1 << 20));
   app.add_flag("--check", options.is_check, "Only check the configuration");
   for (const ConfigKey& key : config_keys()) {
     if (key.name == "dir" || key.name == "data_dir")
