@@ -2,7 +2,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 #include <zmq.h>
 
 #include <boost/asio/io_context.hpp>
@@ -10,6 +9,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 
@@ -77,9 +77,23 @@ class RunningBroker : public ::testing::Test {
   }
   ~RunningBroker() override { stop(); }
 
-  // The first of a row of ports that no other test process uses, below those that the kernel gives to clients.
+  // The first of a row of ports that nobody uses now, below those that the kernel gives to clients.
   static std::uint64_t free_ports() {
-    return 20'000 + static_cast<std::uint64_t>(::getpid()) % 190 * 64;
+    using boost::asio::ip::tcp;
+    constexpr std::uint16_t kRow = 48;
+    std::random_device random;
+    for (;;) {
+      const auto first = static_cast<std::uint16_t>(10'000 + random() % 22'000);
+      boost::asio::io_context loop;
+      boost::system::error_code error;
+      for (std::uint16_t i = 0; i < kRow && !error; ++i) {
+        tcp::acceptor probe{loop, tcp::v4()};
+        probe.set_option(tcp::acceptor::reuse_address{true});
+        probe.bind({boost::asio::ip::address_v4::loopback(), static_cast<std::uint16_t>(first + i)},
+                   error);
+      }
+      if (!error) return first;
+    }
   }
 
   void start() {
