@@ -6,7 +6,6 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
-#include <cstring>
 #include <filesystem>
 
 namespace leat::broker {
@@ -23,10 +22,9 @@ struct Acceptor::Listening {
 };
 
 //   not_found   the machine does not have this address
-Outcome<std::shared_ptr<Acceptor::Listening>> Acceptor::open(asio::io_context& loop,
-                                                             const Protocol::endpoint& endpoint,
-                                                             const std::string& name) {
-  auto one = std::make_shared<Listening>(loop);
+Outcome<void> Acceptor::add(asio::io_context& loop, const Protocol::endpoint& endpoint,
+                            const std::string& name, const OnSocket& on_socket) {
+  const auto one = std::make_shared<Listening>(loop);
   auto& acceptor = one->acceptor;
   const int family = endpoint.protocol().family();
   boost::system::error_code error;
@@ -35,36 +33,49 @@ Outcome<std::shared_ptr<Acceptor::Listening>> Acceptor::open(asio::io_context& l
   if (!error && family == AF_INET6) acceptor.set_option(asio::ip::v6_only{true}, error);
   if (!error) acceptor.bind(endpoint, error);
   if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (!error) return one;
-  const bool is_missing = error == asio::error::address_family_not_supported ||
-                          error == boost::system::errc::address_not_available;
-  return Problem{is_missing                              ? Errc::not_found
-                 : error == asio::error::address_in_use ? Errc::busy
-                                                        : Errc::io_error,
-                 fmt::format("cannot listen at {}: {}", name, error.message())};
+  if (error) {
+    const bool is_missing = error == asio::error::address_family_not_supported ||
+                            error == boost::system::errc::address_not_available;
+    return Problem{is_missing                              ? Errc::not_found
+                   : error == asio::error::address_in_use ? Errc::busy
+                                                          : Errc::io_error,
+                   fmt::format("cannot listen at {}: {}", name, error.message())};
+  }
+  port_ = ip_end(acceptor.local_endpoint(error)).port();
+  one->on_socket = on_socket;
+  listening_.push_back(one);
+  return {};
 }
 
 Outcome<std::unique_ptr<Acceptor>> Acceptor::listen(asio::io_context& loop,
                                                     const std::vector<std::string>& addresses,
                                                     std::uint16_t port, OnSocket on_socket) {
+  constexpr int kAttempts = 20;
+  for (int attempt = 1;; ++attempt) {
+    auto acceptor = listen_once(loop, addresses, port, on_socket);
+    // The one that is free at the first address may be taken at the next.
+    const bool is_worth_another =
+        !acceptor && port == 0 && acceptor.problem().code == Errc::busy && attempt < kAttempts;
+    if (!is_worth_another) return acceptor;
+  }
+}
+
+Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_once(asio::io_context& loop,
+                                                         const std::vector<std::string>& addresses,
+                                                         std::uint16_t port,
+                                                         const OnSocket& on_socket) {
   std::unique_ptr<Acceptor> acceptor{new Acceptor};
   Problem problem{Errc::invalid_argument, "no address to listen at"};
   for (const std::string& text : addresses) {
     boost::system::error_code error;
     const auto address = asio::ip::make_address(text, error);
     if (error) return Problem{Errc::invalid_argument, text + " is no address"};
-    auto one = open(loop, tcp::endpoint{address, port}, fmt::format("{} port {}", text, port));
-    if (!one) {
-      problem = one.problem();
-      if (problem.code == Errc::not_found) continue;
-      return problem;
-    }
-    tcp::endpoint own;
-    const Protocol::endpoint bound = (*one)->acceptor.local_endpoint(error);
-    if (bound.size() <= own.capacity()) std::memcpy(own.data(), bound.data(), bound.size());
-    acceptor->port_ = own.port();  // Of 0, the one that was free.
-    (*one)->on_socket = on_socket;
-    acceptor->listening_.push_back(*one);
+    const std::uint16_t wanted = port != 0 ? port : acceptor->port_;
+    auto added = acceptor->add(loop, tcp::endpoint{address, wanted},
+                               fmt::format("{} port {}", text, wanted), on_socket);
+    if (added) continue;
+    problem = added.problem();
+    if (problem.code != Errc::not_found) return problem;
   }
   if (acceptor->listening_.empty()) return problem;
   for (const auto& one : acceptor->listening_) accept(one);
@@ -85,12 +96,10 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
   } else if (there != std::filesystem::file_type::not_found) {
     return Problem{Errc::invalid_argument, path + " is there, and is no socket"};
   }
-  auto one = open(loop, asio::local::stream_protocol::endpoint{path}, path);
-  if (!one) return one.problem();
   std::unique_ptr<Acceptor> acceptor{new Acceptor};
-  (*one)->on_socket = std::move(on_socket);
-  acceptor->listening_.push_back(*one);
-  accept(*one);
+  auto added = acceptor->add(loop, asio::local::stream_protocol::endpoint{path}, path, on_socket);
+  if (!added) return added.problem();
+  accept(acceptor->listening_.front());
   return acceptor;
 }
 

@@ -21,6 +21,7 @@ class Acceptor {
  public:
   using OnSocket = std::function<void(Stream::Socket)>;
 
+  // The port 0 is any that is free.
   //   busy         another program has the port
   //   permission, io_error
   static Outcome<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& loop,
@@ -38,9 +39,12 @@ class Acceptor {
  private:
   struct Listening;
   Acceptor() = default;
-  static Outcome<std::shared_ptr<Listening>> open(boost::asio::io_context& loop,
-                                                  const Stream::Socket::endpoint_type& endpoint,
-                                                  const std::string& name);
+  static Outcome<std::unique_ptr<Acceptor>> listen_once(boost::asio::io_context& loop,
+                                                        const std::vector<std::string>& addresses,
+                                                        std::uint16_t port,
+                                                        const OnSocket& on_socket);
+  Outcome<void> add(boost::asio::io_context& loop, const Stream::Socket::endpoint_type& endpoint,
+                    const std::string& name, const OnSocket& on_socket);
   static void accept(const std::shared_ptr<Listening>& one);
 
   std::vector<std::shared_ptr<Listening>> listening_;

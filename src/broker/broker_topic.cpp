@@ -17,14 +17,26 @@ Problem problem_of(const std::string& what, const std::string& name, Error error
   return {error.code, what + " " + name + ": " + describe(error)};
 }
 
+// The topic or its group was deleted.
+bool is_gone(Errc code) noexcept { return code == Errc::deleted || code == Errc::closed; }
+
 }  // namespace
+
+template <class Step>
+auto BrokerTopic::on_living_log(const Step& step) -> decltype(step()) {
+  auto done = step();
+  if (done || !is_gone(done.problem().code) || is_used()) return done;
+  pullers_.reset();
+  log_.reset();
+  return step();
+}
 
 TopicOptions BrokerTopic::options() const {
   TopicOptions options{.segment_bytes = 4 * kMiB,  // So that batches of 1 MiB fit.
-                       .directory = rules_.directory};
+                       .directory = config_.dir};
   if (is_to_be_durable()) {
     options.durable = Durability::os;
-    options.data_directory = rules_.data_directory;
+    options.data_directory = config_.data_dir;
   } else {
     options.capacity_bytes = 8 * kMiB;
     options.policy = Policy::grow;
@@ -38,7 +50,7 @@ Outcome<void> BrokerTopic::attach() {
   if (clients_.empty() && !idle_.is_running()) close_when_idle();
   if (log_) return {};
   auto opened =
-      Topic::open(name(), Deadline::immediate(), rules_.directory, {}, rules_.data_directory);
+      Topic::open(name(), Deadline::immediate(), config_.dir, {}, config_.data_dir);
   const bool is_new = !opened && opened.error() == Errc::not_found;
   if (is_new) opened = Topic::create(name(), options());
   if (!opened) return problem_of("cannot open the topic", name(), opened.error());
@@ -69,14 +81,6 @@ Outcome<void> BrokerTopic::remember(Pullers pullers) {
   if (auto set = store_.set_pullers(stored_.id, pullers); !set) return set;
   stored_.pullers = pullers;
   return {};
-}
-
-Outcome<void> BrokerTopic::on_living_log(const std::function<Outcome<void>()>& step) {
-  auto done = step();
-  if (done || done.problem().code != Errc::deleted || is_used()) return done;
-  pullers_.reset();
-  log_.reset();
-  return step();
 }
 
 Outcome<void> BrokerTopic::expect_puller() {
@@ -113,23 +117,17 @@ Outcome<void> BrokerTopic::delete_unused_group() {
   return {};
 }
 
-// If the topic or its group was deleted meanwhile, the log is opened, or made, once more.
 template <class Part, class Open>
 Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) {
   if (part) return part.get();
-  for (bool is_again = false;; is_again = true) {
-    auto opened = open();
-    if (opened) {
-      part = std::move(*opened);
-      return part.get();
-    }
+  auto opened = on_living_log(open);
+  if (!opened) {
     const Errc code = opened.problem().code;
-    const bool is_gone = code == Errc::deleted || code == Errc::closed;
-    if (is_gone && is_used()) on_failure()(Error{code});  // Clients come again, and find it made anew.
-    if (!is_gone || is_again || is_used()) return opened.problem();
-    pullers_.reset();
-    log_.reset();
+    if (is_gone(code) && is_used()) on_failure()(Error{code});  // Clients come again, and find it made anew.
+    return opened.problem();
   }
+  part = std::move(*opened);
+  return part.get();
 }
 
 Outcome<Intake*> BrokerTopic::intake() {
@@ -155,7 +153,7 @@ std::optional<std::uint64_t> BrokerTopic::reached() const {
 
 Outcome<Dealer*> BrokerTopic::dealer() {
   return open(dealer_, [this]() -> Outcome<std::unique_ptr<Dealer>> {
-    if (auto expected = expect_puller(); !expected) return expected.problem();
+    if (auto found = find_or_make_group(); !found) return found.problem();
     return Dealer::open(loop_, *pullers_, on_failure(), [this] { pace_.on_progress(); });
   });
 }
@@ -167,7 +165,7 @@ Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
   const auto encode = [name = name(), call = encoding.for_listener](
                           std::string& out, const Record& record) { call(out, name, record); };
   auto feed = open(opened, [&]() -> Outcome<std::unique_ptr<Feed>> {
-    if (auto expected = expect_listener(); !expected) return expected.problem();
+    if (auto deleted = delete_unused_group(); !deleted) return deleted.problem();
     return Feed::open(loop_, *log_, encode, on_failure());
   });
   if (feed) feeds_[&encoding] = std::move(opened);
@@ -225,7 +223,7 @@ void BrokerTopic::remove(DataRole& client) {
 }
 
 void BrokerTopic::close_when_idle() {
-  idle_.start(rules_.idle_time, [this] {
+  idle_.start(config_.topic_idle_time, [this] {
     if (unpublished() != 0) return close_when_idle();
     if (log_ && !is_durable_) (void)log_->shrink();  // After a burst.
     close_log();
@@ -240,7 +238,7 @@ void BrokerTopic::close_clients(const std::string& why,
   }
 }
 
-void BrokerTopic::take_rules() {
+void BrokerTopic::take_config() {
   for (const auto& [encoding, feed] : feeds_) feed->look_later();  // It may be held up no more.
 }
 
@@ -256,8 +254,8 @@ Outcome<void> BrokerTopic::delete_log() {
   close_clients("the topic was deleted", [](const DataRole&) { return true; });
   close_log();
   auto deleted = Topic::delete_topic(name(), {.force = true,
-                                              .directory = rules_.directory,
-                                              .data_directory = rules_.data_directory});
+                                              .directory = config_.dir,
+                                              .data_directory = config_.data_dir});
   if (deleted || deleted.error() == Errc::not_found) return {};  // It may never have been used.
   is_deleted_ = false;
   return problem_of("cannot delete the topic", name(), deleted.error());

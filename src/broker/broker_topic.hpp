@@ -1,6 +1,6 @@
 // One topic of a broker: what is stored of it, its log while clients use it, and who they are.
 //
-//     auto topic = std::make_shared<BrokerTopic>(loop, rules, store, stored);
+//     auto topic = std::make_shared<BrokerTopic>(loop, config, store, stored);
 //     if (auto ready = topic->attach(); !ready) return ready.problem();
 //     topic->intake()->add(message);
 //
@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 
+#include "broker/config.hpp"
 #include "broker/dealer.hpp"
 #include "broker/feed.hpp"
 #include "broker/intake.hpp"
@@ -26,15 +27,6 @@
 namespace leat::broker {
 
 class DataRole;
-
-// What all topics of a broker have in common.
-struct TopicRules {
-  // Where logs are; empty: the library's defaults.
-  std::string directory;
-  std::string data_directory;
-  SlowSubscriber slow_subscriber = SlowSubscriber::overtaken;
-  std::chrono::milliseconds idle_time{10'000};  // After that, a log that no client uses is closed.
-};
 
 // How a topic's records are written for clients. Constant; two with the same address are the same.
 struct Encoding {
@@ -49,10 +41,10 @@ struct TopicCounts {
 
 class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
-  BrokerTopic(boost::asio::io_context& loop, const TopicRules& rules, TopicStore& store,
+  BrokerTopic(boost::asio::io_context& loop, const Config& config, TopicStore& store,
               StoredTopic stored)
       : loop_{loop},
-        rules_{rules},
+        config_{config},
         store_{store},
         stored_{std::move(stored)},
         pace_{loop, [this] { return reached(); }},
@@ -63,7 +55,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   const StoredTopic& stored() const noexcept { return stored_; }
   const std::string& name() const noexcept { return stored_.name; }
   SlowSubscriber slow_subscriber() const noexcept {
-    return stored_.slow_subscriber == SlowSubscriber::unset ? rules_.slow_subscriber
+    return stored_.slow_subscriber == SlowSubscriber::unset ? config_.slow_subscriber
                                                             : stored_.slow_subscriber;
   }
   // What was stored of it has changed.
@@ -89,8 +81,8 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   // Of producers.
   Pace& pace() noexcept { return pace_; }
 
-  // The rules have changed.
-  void take_rules();
+  // The configuration has changed.
+  void take_config();
   // Moves the group of the pullers.
   Outcome<void> seek(const From& to);
 
@@ -127,8 +119,10 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   }
   Outcome<void> open_group(bool is_new_log);
   bool is_used() const { return intake_ || dealer_ || !feeds_.empty(); }
-  // Once more with a new log, if a local process has deleted the one that is open and that nothing uses.
-  Outcome<void> on_living_log(const std::function<Outcome<void>()>& step);
+  // What step() returns; once more with a new log, if a local process has deleted the topic or its group, and nothing
+  // uses the log that is open.
+  template <class Step>
+  auto on_living_log(const Step& step) -> decltype(step());
   Outcome<void> find_or_make_group();
   Outcome<void> delete_unused_group();
   Outcome<void> remember(Pullers pullers);
@@ -140,7 +134,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   void close_when_idle();
 
   boost::asio::io_context& loop_;
-  const TopicRules& rules_;
+  const Config& config_;
   TopicStore& store_;
   StoredTopic stored_;
   Pace pace_;

@@ -58,7 +58,7 @@ Outcome<void> ProducerRole::on_open() {
 }
 
 // What came with the login is not taken yet: many who come to a full topic would fill the memory.
-bool ProducerRole::on_begin() {
+bool ProducerRole::begin() {
   if (!intake_->is_full()) return true;
   intake_->call_when_room(go_on());
   return false;
@@ -122,7 +122,7 @@ Outcome<void> PullerRole::on_open() {
   return {};
 }
 
-bool PullerRole::on_begin() {
+bool PullerRole::begin() {
   stream_.flush();
   dealer_->add(*this);
   return true;

@@ -2,8 +2,8 @@
 // written is an Encoding.
 //
 //     ProducerRole role{stream, topic};
-//     if (auto opened = role.open(user); !opened) return refuse(opened.problem());
-//     role.begin();
+//     if (auto opened = role.open({user, version}); !opened) return refuse(opened.problem());
+//     if (!role.begin()) return kPause;
 //     if (!role.on_message(message)) return kPause;       // The role resumes the stream.
 //     role.leave();                                       // at the latest when the stream is closed
 //
@@ -47,7 +47,7 @@ class DataRole {
   // Opens what it needs of the topic. Nothing is sent yet.
   Outcome<void> open(Entry entry);
   // False: as on_message().
-  bool begin() { return on_begin(); }
+  virtual bool begin() { return true; }
   void leave();
 
   // What the client sent. False: take no more before the stream is resumed.
@@ -69,7 +69,6 @@ class DataRole {
   DataRole(Stream& stream, BrokerTopic& topic, std::uint64_t& count)
       : stream_{stream}, topic_{topic}, count_{count} {}
   virtual Outcome<void> on_open() = 0;
-  virtual bool on_begin() { return true; }
   virtual void on_leave() = 0;
   // Adds what only this role knows.
   virtual void add_stats(ClientStats& stats) const = 0;
@@ -95,6 +94,7 @@ class ProducerRole final : public DataRole {
 
   ProducerRole(Stream& stream, BrokerTopic& topic, OnPublished on_published = {})
       : DataRole{stream, topic, topic.publishers}, on_published_{std::move(on_published)} {}
+  bool begin() override;
   bool on_message(Bytes message) override;
   bool on_idle() override;
   Access access() const noexcept override { return Access::write; }
@@ -102,7 +102,6 @@ class ProducerRole final : public DataRole {
  private:
   void add_stats(ClientStats& stats) const override;
   Outcome<void> on_open() override;
-  bool on_begin() override;
   void on_leave() override { intake_ = nullptr; }
   // For a wait to end with.
   std::function<void()> go_on();
@@ -120,13 +119,13 @@ class PullerRole final : public DataRole, public Puller {
       : DataRole{stream, topic, topic.subscribers},
         encoding_{encoding},
         acknowledges_{acknowledges} {}
+  bool begin() override;
   void on_sent() override;
   // The client is done with so many messages, counted from the first one. False: with more than the kernel took.
   bool on_done(std::uint64_t count);
 
  private:
   Outcome<void> on_open() override;
-  bool on_begin() override;
   void on_leave() override;
   void add_stats(ClientStats& stats) const override;
   void append(const Record& record) override;

@@ -46,8 +46,7 @@ void Dealer::on_sent(Puller& puller) {
 }
 
 bool Dealer::on_done(Puller& puller, std::uint64_t count) {
-  if (count == 0 || count > puller.held_.size()) return false;
-  if (count > puller.sent_count()) return false;
+  if (count == 0 || count > puller.sent_count()) return false;
   acknowledge(puller, static_cast<std::size_t>(count));
   if (!is_dealing_) deal();
   return true;
@@ -60,7 +59,6 @@ void Dealer::remove(Puller& puller) {
   if (!puller.acknowledges()) acknowledge(puller, puller.sent_count());
   give_back(puller, 0);
   if (pullers_.empty()) give_back_received();  // Local members may want them.
-  is_full_ = false;
   if (!is_dealing_) deal();
 }
 
@@ -97,12 +95,11 @@ void Dealer::take_back_from_stalled() {
     if (!puller->is_stuck() || puller->held_.empty()) continue;
     if (!puller->acknowledges()) acknowledge(*puller, puller->sent_count());
     const auto& held = puller->held_;
-    const auto unsent = std::partition_point(held.begin(), held.end(), [&](const auto& share) {
-      return share.begin < puller->sent();
-    });
-    if (unsent == held.end()) continue;
-    puller->take_back(unsent->begin, held.back().end);
-    give_back(*puller, static_cast<std::size_t>(unsent - held.begin()));
+    std::size_t first = puller->sent_count();
+    if (first < held.size() && held[first].begin < puller->sent()) ++first;  // It is sent in part.
+    if (first == held.size()) continue;
+    puller->take_back(held[first].begin, held.back().end);
+    give_back(*puller, first);
   }
 }
 

@@ -33,12 +33,8 @@ bool Pace::is_ahead() {
   if (timer_.is_running()) return true;
   if (bytes_ <= kMostAhead) return false;
   const auto reached = reached_();
-  if (!reached) {  // Who comes later is not blamed for what was before.
-    batches_.clear();
-    bytes_ = 0;
-    return false;
-  }
-  if (stood_still_at_ == reached) {
+  // Nobody to wait for. Who comes later, or goes on, is not blamed for what was before.
+  if (!reached || reached == stood_still_at_) {
     batches_.clear();
     bytes_ = 0;
     return false;

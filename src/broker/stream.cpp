@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
 
@@ -24,7 +23,11 @@ asio::ip::address one_form(const asio::ip::address& address) {
   return address;
 }
 
-// The address and port of an IP socket's end; those of a Unix socket are this machine and 0.
+// A buffer that the last connection did not need any more.
+thread_local std::unique_ptr<std::byte[]> spare;
+
+}  // namespace
+
 asio::ip::tcp::endpoint ip_end(const Stream::Socket::endpoint_type& end) {
   asio::ip::tcp::endpoint ip{asio::ip::address_v4::loopback(), 0};
   const int family = end.protocol().family();
@@ -33,11 +36,6 @@ asio::ip::tcp::endpoint ip_end(const Stream::Socket::endpoint_type& end) {
   ip.resize(end.size());
   return ip;
 }
-
-// A buffer that the last connection did not need any more.
-thread_local std::unique_ptr<std::byte[]> spare;
-
-}  // namespace
 
 Stream::Stream(Socket socket) : socket_{std::move(socket)} {
   boost::system::error_code error;
@@ -92,13 +90,8 @@ void Stream::finish(const std::string& why) {
 }
 
 void Stream::start_clock(std::chrono::milliseconds time, std::string why) {
-  clock_ = std::make_unique<asio::steady_timer>(socket_.get_executor(), time);
-  clock_->async_wait(
-      [weak = weak_from_this(), clock = clock_.get(), why = std::move(why)](const auto& error) {
-        const auto self = weak.lock();
-        // It may have run out just before it was stopped.
-        if (self && !error && self->clock_.get() == clock) self->close(why);
-      });
+  clock_ = std::make_unique<Timer>(loop());
+  clock_->start(time, [this, why = std::move(why)] { close(why); });
 }
 
 // --- Receiving -----------------------------------------------------------------------------------------

@@ -13,16 +13,21 @@
 
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/ip/address.hpp>
-#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "broker/timer.hpp"
 #include "leat/record.hpp"
 
 namespace leat::broker {
+
+// The address and port of a socket's end; those of a Unix socket are this machine and 0.
+boost::asio::ip::tcp::endpoint ip_end(
+    const boost::asio::generic::stream_protocol::socket::endpoint_type& end);
 
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
@@ -113,7 +118,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::string out_;
   std::size_t sent_ = 0;  // of out_
   std::uint64_t sent_before_ = 0;  // Bytes that were in out_ before.
-  std::unique_ptr<boost::asio::steady_timer> clock_;
+  std::unique_ptr<Timer> clock_;  // Null while it does not run: most connections need none.
   std::string finishing_;  // Why, after finish().
   std::function<void()> on_end_;
   std::chrono::steady_clock::time_point stuck_since_;  // While is_writing_.

@@ -8,6 +8,7 @@
 // loop.
 #pragma once
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -20,7 +21,9 @@ namespace leat::broker {
 
 class Timer {
  public:
-  explicit Timer(boost::asio::io_context& loop) : state_{std::make_shared<State>(loop)} {}
+  explicit Timer(const boost::asio::any_io_executor& loop)
+      : state_{std::make_shared<State>(loop)} {}
+  explicit Timer(boost::asio::io_context& loop) : Timer{loop.get_executor()} {}
   Timer(const Timer&) = delete;
   Timer& operator=(const Timer&) = delete;
   ~Timer() { stop(); }
@@ -43,7 +46,7 @@ class Timer {
 
  private:
   struct State {
-    explicit State(boost::asio::io_context& loop) : clock{loop} {}
+    explicit State(const boost::asio::any_io_executor& loop) : clock{loop} {}
     boost::asio::steady_timer clock;
     std::function<void()> call;
     std::uint64_t turn = 0;

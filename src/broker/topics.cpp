@@ -14,23 +14,18 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
     : loop_{loop},
       config_{config},
       store_{store},
-      rules_{.directory = config.dir, .data_directory = config.data_dir},
-      ports_{config.data_ports().first, config.data_ports().last} {
-  take_config();
-}
+      ports_{config.data_ports().first, config.data_ports().last} {}
 
 std::string Topics::directory() const {
-  return leat::detail::directory_path(rules_.directory);
+  return leat::detail::directory_path(config_.dir);
 }
 
 std::string Topics::data_directory() const {
-  return leat::detail::data_directory_path(rules_.data_directory);
+  return leat::detail::data_directory_path(config_.data_dir);
 }
 
 void Topics::take_config() {
-  rules_.slow_subscriber = config_.slow_subscriber;
-  rules_.idle_time = config_.topic_idle_time;
-  for (const auto& [name, topic] : topics_) topic->take_rules();
+  for (const auto& [name, topic] : topics_) topic->take_config();
 }
 
 Outcome<void> Topics::load() {
@@ -49,7 +44,7 @@ const TopicPtr& Topics::insert(StoredTopic stored) {
     if (port != 0) ports_.take(port);
   }
   const std::string name = stored.name;
-  return topics_[name] = std::make_shared<BrokerTopic>(loop_, rules_, store_, std::move(stored));
+  return topics_[name] = std::make_shared<BrokerTopic>(loop_, config_, store_, std::move(stored));
 }
 
 TopicPtr Topics::find(std::string_view name) const {
@@ -69,7 +64,7 @@ Outcome<TopicPtr> Topics::add(const NewTopic& topic) {
 Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
   if (auto topic = find(name)) return topic;
   if (problem_of_topic_name(name)) return Problem{Errc::not_found, "there is no such topic"};
-  auto log = Topic::open(name, Deadline::immediate(), rules_.directory, {}, rules_.data_directory);
+  auto log = Topic::open(name, Deadline::immediate(), config_.dir, {}, config_.data_dir);
   if (!log) return Problem{log.error().code, describe(log.error())};
   // Its publishers do not wait for pullers who have never been there.
   return add({.name = name,
@@ -91,7 +86,7 @@ Outcome<void> Topics::remove(const TopicPtr& topic) {
 }
 
 std::vector<std::string> Topics::local_names() const {
-  auto names = Topic::list(rules_.directory, rules_.data_directory);
+  auto names = Topic::list(config_.dir, config_.data_dir);
   if (!names) return {};
   std::erase_if(*names, [this](const std::string& name) { return topics_.contains(name); });
   std::sort(names->begin(), names->end());

@@ -67,7 +67,6 @@ class Topics {
   boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
-  TopicRules rules_;
   Ports ports_;
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };

@@ -6,23 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "lightq_wire/admin_frame.hpp"
+
 namespace leat::lightq {
 namespace {
 
 using Json = nlohmann::json;
-
-std::size_t length_at(const std::byte* at) noexcept {
-  std::size_t length = 0;
-  for (int i = 0; i < 4; ++i) length = length << 8 | std::to_integer<std::size_t>(at[i]);
-  return length;
-}
-
-std::string framed(const std::string& body) {
-  std::string text;
-  text.reserve(4 + body.size());
-  for (const int shift : {24, 16, 8, 0}) text.push_back(static_cast<char>(body.size() >> shift));
-  return text += body;
-}
 
 std::string text_at(const Json& object, const char* key) {
   const auto found = object.find(key);
@@ -83,7 +72,9 @@ Admin::Admin(const Address& address, const Patience& patience)
     : connection_{address, Connection::Sends::at_once, patience} {}
 
 std::string Admin::exchange(const std::string& body, const Patience& patience) {
-  std::string request = framed(body);
+  std::string request;
+  request.reserve(kAdminLengthBytes + body.size());  // So that it is not moved about: it may hold a password.
+  append_admin_frame(request, body);
   try {
     connection_.send(request, patience);
   } catch (...) {
@@ -93,16 +84,16 @@ std::string Admin::exchange(const std::string& body, const Patience& patience) {
   wipe(request);
   for (;;) {
     const Bytes there = inbox_.bytes();
-    if (there.size() >= 4) {
-      const std::size_t length = length_at(there.data());
+    if (there.size() >= kAdminLengthBytes) {
+      const std::size_t length = admin_length(there.data());
       if (length > kMaxAnswer) {
         throw Problem{Errc::corrupt, connection_.name() +
                                          " answers with no JSON behind its length: is it "
                                          "`leat serve`, and is this its admin port?"};
       }
-      if (there.size() >= 4 + length) {
-        std::string answer{Bytes{there.subspan(4, length)}.text()};
-        inbox_.drop(4 + length);
+      if (there.size() >= kAdminLengthBytes + length) {
+        std::string answer{Bytes{there.subspan(kAdminLengthBytes, length)}.text()};
+        inbox_.drop(kAdminLengthBytes + length);
         return answer;
       }
     }

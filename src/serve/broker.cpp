@@ -5,7 +5,6 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <filesystem>
 #include <new>
@@ -18,21 +17,6 @@ namespace leat::broker {
 namespace {
 
 constexpr std::chrono::seconds kDrainTime{2};
-
-// For the port 0: one that is free at all addresses, if nobody takes it meanwhile.
-Outcome<std::uint64_t> free_port(const std::vector<std::string>& addresses) {
-  constexpr int kAttempts = 20;
-  Problem problem{Errc::no_space, "no port is free"};
-  for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    boost::asio::io_context loop;
-    auto any = Acceptor::listen(loop, {addresses.front()}, 0, [](Stream::Socket) {});
-    if (!any) return any.problem();
-    const std::uint16_t port = (*any)->port();
-    any->reset();
-    if (auto all = Acceptor::listen(loop, addresses, port, [](Stream::Socket) {})) return port;
-  }
-  return problem;
-}
 
 }  // namespace
 
@@ -60,9 +44,8 @@ struct Broker::Parts {
   lightq::Admin admin;
   std::unique_ptr<Acceptor> admin_port;
   std::unique_ptr<Acceptor> admin_socket;
-  std::uint16_t admin_port_number = 0;
   boost::asio::signal_set signals{loop};
-  boost::asio::steady_timer clock{loop};
+  Timer clock{loop};
   std::function<void()> on_hangup;
 
   Connections::Limits connection_limits() const {
@@ -93,8 +76,7 @@ struct Broker::Parts {
     topics.for_each([&](const TopicPtr& topic) { waiting += topic->unpublished(); });
     const bool is_late = std::chrono::steady_clock::now() >= end;
     if (waiting != 0 && !is_late) {
-      clock.expires_after(std::chrono::milliseconds{10});
-      return clock.async_wait([this, end](const auto&) { drain(end); });
+      return clock.start(std::chrono::milliseconds{10}, [this, end] { drain(end); });
     }
     if (waiting != 0) spdlog::warn("{} messages are lost: their topics are full", waiting);
     loop.stop();
@@ -110,11 +92,6 @@ Broker::~Broker() {
 
 Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show) {
   Config chosen = config;
-  if (chosen.lightq_port == 0) {
-    auto port = free_port(chosen.lightq_addresses);
-    if (!port) return port.problem();
-    chosen.lightq_port = *port;
-  }
   chosen.data_dir = detail::data_directory_path(chosen.data_dir);
   if (chosen.state_dir.empty()) {
     std::error_code error;
@@ -135,7 +112,6 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (!made) return made.problem();
   std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
   Parts& parts = *broker->parts_;
-  if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
   const auto on_admin = [&parts](Stream::Socket socket) {
     parts.connections.start(
         lightq::make_admin_stream(std::move(socket), parts.admin, parts.config),
@@ -144,13 +120,14 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,
                                static_cast<std::uint16_t>(chosen.lightq_port), on_admin);
   if (!port) return port.problem();
+  parts.admin_port = std::move(*port);
+  parts.config.lightq_port = parts.admin_port->port();  // Of 0, the one that was free.
+  if (auto loaded = parts.topics.load(); !loaded) return loaded.problem();
   auto local = Acceptor::listen_at(parts.loop, chosen.lightq_socket, on_admin);
   if (!local) return local.problem();
   parts.admin_socket = std::move(*local);
-  parts.admin_port = std::move(*port);
-  parts.admin_port_number = parts.admin_port->port();
   parts.ports.open_stored();
-  spdlog::info("leat-serve: listening on port {} of {}", chosen.lightq_port,
+  spdlog::info("leat-serve: listening on port {} of {}", parts.config.lightq_port,
                fmt::join(chosen.lightq_addresses, ", "));
   return broker;
 }
@@ -169,7 +146,9 @@ std::vector<std::string> Broker::reconfigure(const Config& wanted) {
   return later;
 }
 
-std::uint16_t Broker::lightq_port() const noexcept { return parts_->admin_port_number; }
+std::uint16_t Broker::lightq_port() const noexcept {
+  return static_cast<std::uint16_t>(parts_->config.lightq_port);
+}
 
 Outcome<void> Broker::run() {
   for (;;) {

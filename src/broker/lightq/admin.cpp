@@ -274,16 +274,13 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
                                      ? "Failed to initialize producer endpoint"
                                      : "Failed to initialize consumer endpoint for pull stream"));
     }
+    Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
     if (is_shm) {
-      return reply(text_of({{"cmd", "join"},
-                            {"status", "ok"},
-                            {"topic", topic->name()},
-                            {"bind_uri", *uri},
-                            {"directory", topics_.directory()},
-                            {"data_directory", topics_.data_directory()}}));
+      answer["directory"] = topics_.directory();
+      answer["data_directory"] = topics_.data_directory();
+      return reply(text_of(answer));
     }
     client->join(topic, own.version);
-    Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
     if (request->knows_leat) {
       answer["token"] = tokens_.make({topic->stored().id, request->user, access, own.version});
       answer["data_auth"] = name_of(ports_.auth_of(*topic));

@@ -5,10 +5,12 @@
 
 #include <boost/asio/post.hpp>
 
+#include "lightq_wire/admin_frame.hpp"
+
 namespace leat::broker::lightq {
 namespace {
 
-constexpr std::size_t kLengthBytes = 4;
+using leat::lightq::kAdminLengthBytes;
 
 class AdminStream final : public ZmtpStream {
  public:
@@ -47,22 +49,22 @@ class AdminStream final : public ZmtpStream {
   }
 
   std::size_t on_length(Bytes& bytes) {
-    if (bytes.size() < kLengthBytes) return kLengthBytes;
-    const auto length = static_cast<std::size_t>(zmtp::big_endian<4>(bytes.data()));
+    if (bytes.size() < kAdminLengthBytes) return kAdminLengthBytes;
+    const std::size_t length = leat::lightq::admin_length(bytes.data());
     if (length > most_bytes_) {
       boost::asio::post(loop(), [self = shared_from_this(), this, length] {
         const std::string why =
             fmt::format("a command of {} bytes; the limit is {}", length, most_bytes_);
-        append_framed(error_reply("", why));
+        leat::lightq::append_admin_frame(out(), error_reply("", why));
         finish(why);
       });
       return kPause;
     }
-    if (bytes.size() < kLengthBytes + length) return kLengthBytes + length;
-    const Bytes body = bytes.subspan(kLengthBytes, length);
+    if (bytes.size() < kAdminLengthBytes + length) return kAdminLengthBytes + length;
+    const Bytes body = bytes.subspan(kAdminLengthBytes, length);
     answer(std::string{body.text()});
     wipe_received(body);
-    bytes = bytes.subspan(kLengthBytes + length);
+    bytes = bytes.subspan(kAdminLengthBytes + length);
     return kPause;
   }
 
@@ -105,15 +107,10 @@ class AdminStream final : public ZmtpStream {
     if (framing_ == Framing::zmtp) {
       session().reply(Bytes{reply}, out());
     } else {
-      append_framed(reply);
+      leat::lightq::append_admin_frame(out(), reply);
     }
     has_replied_ = true;
     flush();
-  }
-  void append_framed(const std::string& reply) {
-    const auto length = static_cast<std::uint32_t>(reply.size());
-    for (const int shift : {24, 16, 8, 0}) out().push_back(static_cast<char>(length >> shift));
-    out().append(reply);
   }
   // The next command is taken when the client has read the reply to this one.
   void on_sent() override {

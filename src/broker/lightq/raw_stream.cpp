@@ -44,10 +44,8 @@ class RawStream final : public Stream {
   // --- Until it is let in ---
 
   void wait_for_silence() {
-    silence_ = std::make_unique<boost::asio::steady_timer>(loop(), kSilence);
-    silence_->async_wait([weak = weak_from_this(), this](const auto& error) {
-      const auto self = weak.lock();
-      if (!self || error || !silence_ || !is_open()) return;
+    silence_ = std::make_unique<Timer>(loop());
+    silence_->start(kSilence, [this] {
       const auto entry = gate_.welcome(address(), Access::read);
       if (!entry) return;
       if (auto opened = open_role({}, *entry); !opened) return close(opened.problem().sentence);
@@ -170,7 +168,7 @@ class RawStream final : public Stream {
 
   TopicPtr topic_;
   RawGate gate_;
-  std::unique_ptr<boost::asio::steady_timer> silence_;  // While it may be a client that says nothing.
+  std::unique_ptr<Timer> silence_;  // While it may be a client that says nothing.
   bool has_greeted_ = false;
   raw::Role kind_ = raw::Role::puller;
   bool acknowledges_ = false;
