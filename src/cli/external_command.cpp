@@ -1,7 +1,6 @@
 #include "external_command.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -84,10 +83,9 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
     if (i != at) arguments.push_back(argv[i]);
   }
   arguments.push_back(nullptr);
-  ::execv((tool::directory_of_executable() + executable).c_str(), arguments.data());
-  if (errno == ENOENT) ::execvp(executable.c_str(), arguments.data());
-  if (errno != ENOENT) {
-    tell(fmt::format("cannot run {}: {}", executable, std::strerror(errno)));
+  const int error = tool::become_companion(executable, arguments.data());
+  if (error != ENOENT) {
+    tell(fmt::format("cannot run {}: {}", executable, std::strerror(error)));
     return kExitPermission;
   }
   if (ours == nullptr) return std::nullopt;  // Unknown: the parser's error lists the commands.

@@ -64,15 +64,11 @@ void check_only(const CLI::App& command, std::initializer_list<std::string_view>
   }
 }
 
-void fail(const lightq::Problem& problem) {
-  throw Failure{exit_code_for(problem.code()), problem.what()};
-}
-
 void at_broker(const std::function<void()>& work) {
   try {
     work();
   } catch (const lightq::Problem& problem) {
-    fail(problem);
+    throw Failure{exit_code_for(problem.code()), problem.what()};
   }
 }
 
@@ -93,8 +89,5 @@ Remote::Remote(const BrokerOptions& options, std::stop_token given)
            password_from(options.password_file, kPasswordFile, "LEAT_PASSWORD", uri.user)},
       stop{std::move(given)},
       admin{uri.address, to_connect()} {}
-
-lightq::Patience Remote::to_connect() const { return {Deadline{std::chrono::seconds{5}}, stop}; }
-lightq::Patience Remote::to_answer() const { return {Deadline{std::chrono::seconds{20}}, stop}; }
 
 }  // namespace leat::cli

@@ -43,14 +43,13 @@ void check_only(const CLI::App& command, std::initializer_list<std::string_view>
 
 // Does the work; what the client throws ends the command with the right exit code.
 void at_broker(const std::function<void()>& work);
-[[noreturn]] void fail(const lightq::Problem& problem);
 
 // A connection to the broker's administration, and who asks.
 struct Remote {
   explicit Remote(const BrokerOptions& options, std::stop_token stop = {});
 
-  lightq::Patience to_connect() const;
-  lightq::Patience to_answer() const;
+  lightq::Patience to_connect() const { return lightq::to_connect(stop); }
+  lightq::Patience to_answer() const { return lightq::to_answer(stop); }
 
   lightq::BrokerUri uri;
   lightq::Credentials user;

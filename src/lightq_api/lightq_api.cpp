@@ -16,7 +16,6 @@
 
 namespace {
 
-using namespace std::chrono_literals;
 using namespace leat::lightq;
 using leat::Bytes;
 using leat::Deadline;
@@ -25,9 +24,6 @@ using leat::lightq_api::BrokerProcess;
 using leat::lightq_api::log;
 
 constexpr unsigned kLargestMessage = 1024 * 1024;
-
-Patience to_connect() { return {Deadline{5s}}; }
-Patience to_answer() { return {Deadline{20s}}; }
 
 // Runs `call`; what it throws becomes a line in the log, and `failed` the result.
 template <class Result, class Call>

@@ -7,10 +7,12 @@
 // control characters.
 #pragma once
 
+#include <chrono>
 #include <stdexcept>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "leat/deadline.hpp"
 #include "leat/result.hpp"
@@ -35,6 +37,14 @@ struct Patience {
   Deadline deadline = Deadline::never();
   std::stop_token stop = {};
 };
+
+// How long the tools and the C functions wait for a connection, and for an answer.
+inline Patience to_connect(std::stop_token stop = {}) {
+  return {Deadline{std::chrono::seconds{5}}, std::move(stop)};
+}
+inline Patience to_answer(std::stop_token stop = {}) {
+  return {Deadline{std::chrono::seconds{20}}, std::move(stop)};
+}
 
 // What a stranger said, fit for a sentence: without control characters, and not too long.
 std::string shown(std::string_view text);

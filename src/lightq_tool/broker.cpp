@@ -37,9 +37,8 @@ struct BrokerArguments {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
-  ::execv((tool::directory_of_executable() + words.front()).c_str(), arguments.data());
-  if (errno == ENOENT) ::execvp(words.front().c_str(), arguments.data());
-  if (errno != ENOENT) throw tool::system_failure("cannot run leat-serve");
+  const int error = tool::become_companion(words.front(), arguments.data());
+  if (error != ENOENT) throw tool::system_failure("cannot run leat-serve", error);
   throw Failure{
       tool::kExitNotThere,
       "leat-serve is needed, and is neither beside leat-lightq nor in $PATH: `make serve` "

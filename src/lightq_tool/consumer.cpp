@@ -105,14 +105,7 @@ void add_consumer(CLI::App& app) {
   command->footer(
       "It ends after -m messages; in the old form, when the producer has ended.\nExample:\n  leat "
       "lightq consumer -m 10000000\n  leat lightq consumer queue zmq sub");
-  command->callback([arguments] {
-    run_command([&] {
-      if (arguments->words.empty())
-        consume_new(*arguments);
-      else
-        consume_old(*arguments);
-    });
-  });
+  on_either_form(*command, arguments, &consume_new, &consume_old);
 }
 
 }  // namespace leat::lightq_tool

@@ -167,9 +167,6 @@ void for_each_partition(const std::string& topic, std::uint64_t partitions,
   if (failure) std::rethrow_exception(failure);
 }
 
-Patience to_connect() { return {Deadline{std::chrono::seconds{5}}}; }
-Patience to_answer() { return {Deadline{std::chrono::seconds{20}}}; }
-
 void run_command(const std::function<void()>& work) {
   try {
     work();

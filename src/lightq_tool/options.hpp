@@ -5,8 +5,10 @@
 //     command.callback([client] { run_command([&] { produce(*client); }); });
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,14 +16,10 @@
 #include "lightq_client/data.hpp"
 #include "tool/failure.hpp"
 
-namespace CLI {
-class App;
-class Option;
-}  // namespace CLI
-
 namespace leat::lightq_tool {
 
-using lightq::Patience;
+using lightq::to_answer;
+using lightq::to_connect;
 
 inline constexpr char kAdminUser[] = "lightq_admin";
 inline constexpr char kTopicUser[] = "test_admin";
@@ -80,11 +78,17 @@ std::string partition_name(const std::string& topic, std::uint64_t number);
 void for_each_partition(const std::string& topic, std::uint64_t partitions,
                         const std::function<void(const std::string&)>& work);
 
-Patience to_connect();
-Patience to_answer();
-
 // Does the work of a command; what the client throws ends it with the right exit code.
 void run_command(const std::function<void()>& work);
+
+// What a command with an old form does: that, if there are positional arguments.
+template <class Arguments>
+void on_either_form(CLI::App& command, std::shared_ptr<Arguments> arguments,
+                    void (*new_form)(const Arguments&), void (*old_form)(const Arguments&)) {
+  command.callback([=] {
+    run_command([&] { (arguments->words.empty() ? new_form : old_form)(*arguments); });
+  });
+}
 
 void add_producer(CLI::App& app);
 void add_consumer(CLI::App& app);

@@ -73,7 +73,7 @@ std::string stats_text(const lightq::Stats& stats) {
 }
 
 // Waits for the first consumer, sends, and then tells up to three consumers to stop.
-void produce_old(ProducerArguments arguments) {
+void produce_old(const ProducerArguments& arguments) {
   constexpr std::uint64_t kReportEvery = 500'000;
   const auto& words = arguments.words;
   if (words.size() > 3) check_choice("compress", words[3], "false");
@@ -118,14 +118,7 @@ void add_producer(CLI::App& app) {
   command->footer(
       "It ends when the broker has all messages.\nExample:\n  leat lightq producer -m 10000000 "
       "-s 100\n  leat lightq producer 10000000 100");
-  command->callback([arguments] {
-    run_command([&] {
-      if (arguments->words.empty())
-        produce_new(*arguments);
-      else
-        produce_old(*arguments);
-    });
-  });
+  on_either_form(*command, arguments, &produce_new, &produce_old);
 }
 
 }  // namespace leat::lightq_tool

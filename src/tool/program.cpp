@@ -99,6 +99,12 @@ std::string directory_of_executable() {
   return std::string{whole.substr(0, whole.rfind('/') + 1)};
 }
 
+int become_companion(const std::string& name, char* const* arguments) {
+  ::execv((directory_of_executable() + name).c_str(), arguments);
+  if (errno == ENOENT) ::execvp(name.c_str(), arguments);
+  return errno;
+}
+
 int finish_output() {
   // Some commands flush earlier. What they could not write then is gone, but ferror() still tells.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
