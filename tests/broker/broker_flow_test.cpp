@@ -27,7 +27,19 @@ class BrokerFlow : public RunningBroker {
     }
   }
 
+  // Sends so many messages, in a thread of its own, as fast as the broker takes them.
+  std::jthread produce(const std::string& topic, int count, const std::string& text) {
+    return std::jthread{[=, this] {
+      Client producer{ZMQ_PUSH};
+      producer.set(ZMQ_LINGER, kPatienceMs);
+      producer.set(ZMQ_SNDHWM, 1);
+      connect(producer, topic, "pub");
+      for (; sent_ < count; ++sent_) EXPECT_TRUE(producer.send(std::to_string(sent_) + text));
+    }};
+  }
+
   std::optional<Topic> log_;
+  std::atomic<int> sent_ = 0;
 };
 
 TEST_F(BrokerFlow, AFastProducerKeepsThePaceOfAPullerThatGoesOn) {
@@ -39,13 +51,7 @@ TEST_F(BrokerFlow, AFastProducerKeepsThePaceOfAPullerThatGoesOn) {
   open_log("work");
   const std::string large(64 << 10, 'x');
   constexpr int kMessages = 1600;  // 100 MiB
-  std::jthread sender{[&] {
-    Client producer{ZMQ_PUSH};
-    producer.set(ZMQ_LINGER, kPatienceMs);
-    producer.set(ZMQ_SNDHWM, 4);
-    connect(producer, "work", "pub");
-    for (int i = 0; i < kMessages; ++i) EXPECT_TRUE(producer.send(large));
-  }};
+  const std::jthread sender = produce("work", kMessages, large);
   for (int i = 0; i < kMessages; ++i) {
     ASSERT_TRUE(puller.receive()) << i;
     if (i % 4 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
@@ -82,17 +88,10 @@ TEST_F(BrokerFlow, ProducersWaitForASubscriberIfTheTopicSaysSo) {
   std::this_thread::sleep_for(std::chrono::milliseconds{200});  // Its subscription is on its way.
   const std::string large((1 << 20) - 16, 'x');
   constexpr int kMessages = 260;  // A segment of the topic holds three, and all of them 192.
-  std::atomic<int> sent = 0;
-  std::jthread sender{[&] {
-    Client producer{ZMQ_PUSH};
-    producer.set(ZMQ_LINGER, kPatienceMs);
-    producer.set(ZMQ_SNDHWM, 1);
-    connect(producer, "news", "pub");
-    for (; sent < kMessages; ++sent) EXPECT_TRUE(producer.send(std::to_string(sent) + large));
-  }};
-  expect_soon("the topic is full", [&] { return sent > 192; });
+  const std::jthread sender = produce("news", kMessages, large);
+  expect_soon("the topic is full", [&] { return sent_ > 192; });
   std::this_thread::sleep_for(std::chrono::milliseconds{300});
-  EXPECT_LT(sent, kMessages);
+  EXPECT_LT(sent_, kMessages);
   for (int i = 0; i < kMessages; ++i) {
     ASSERT_EQ(subscriber.receive(), "news");
     const auto text = subscriber.receive();

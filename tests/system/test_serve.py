@@ -90,35 +90,39 @@ def test_missing_configuration_is_said(serve):
     assert done.returncode in (2, 3)
 
 
-def test_configuration_is_taken_and_a_wrong_new_one_changes_nothing(serve, tmp_path):
+@pytest.fixture
+def reconfigured(serve, tmp_path):
+    """`reconfigured(text, wanted)`: a broker with open data ports, a producer and a puller, after its file got this
+    text and its log these words."""
+    def change(text, wanted):
+        file = tmp_path / "leat.toml"
+        file.write_text("data_auth = 'open'\n")
+        broker = serve("--config", file)
+        broker.plain = False
+        broker.create("test")
+        push, pull = broker.producer("test"), broker.puller("test")
+        file.write_text(text)
+        broker.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: wanted in broker.log() or broker.process.poll() is not None, "the answer")
+        assert broker.process.poll() is None, "the signal ended it"
+        return broker, push, pull
+    return change
+
+
+def test_configuration_is_taken_and_a_wrong_new_one_changes_nothing(reconfigured):
     # Breaks: reloading a file with a mistake stops the broker, or half of it takes effect.
-    file = tmp_path / "leat.toml"
-    file.write_text("data_auth = 'open'\n")
-    broker = serve("--config", file)
-    broker.plain = False
-    broker.create("test")
-    push, pull = broker.producer("test"), broker.puller("test")
-    file.write_text("data_auth = 'password'\nnonsense = 1\n")
-    broker.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "nonsense" in broker.log() or broker.process.poll() is not None, "the complaint")
-    assert broker.process.poll() is None, "the signal ended it"
+    broker, push, pull = reconfigured("data_auth = 'password'\nnonsense = 1\n", "nonsense")
     broker.producer("test").send(b"as before")
     assert take(pull, 1) == [b"as before"]
     push.send(b"still")
     assert take(pull, 1) == [b"still"]
 
 
-def test_right_new_configuration_counts_at_once(serve, tmp_path):
+def test_right_new_configuration_counts_at_once(reconfigured):
     # Breaks: whoever tightens a setting has to cut off everybody.
-    file = tmp_path / "leat.toml"
-    file.write_text("data_auth = 'open'\n[limits]\nidle_time = '1h'\n")
-    broker = serve("--config", file)
-    broker.plain = False
-    broker.create("test")
-    push, pull = broker.producer("test"), broker.puller("test")
-    file.write_text("data_auth = 'password'\n[log]\nfile = 'x'\n[limits]\nidle_time = '200ms'\n")
-    broker.process.send_signal(signal.SIGHUP)
-    wait_for(lambda: "from the next start: log.file" in broker.log(), "the answer")
+    broker, push, pull = reconfigured(
+        "data_auth = 'password'\n[log]\nfile = 'x'\n[limits]\nidle_time = '200ms'\n",
+        "from the next start: log.file")
     _, watch = broker.connect(zmq.PULL, broker.join("test", "pull"), password=None)
     watch.until(REFUSED)
     push.send(b"still")
