@@ -10,10 +10,11 @@ set(slow_factor 1)
 if(LEAT_SANITIZE)
   set(slow_factor 3)
 endif()
-# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [DEFINITIONS X]). DEFINITIONS change the
-# behaviour of the library, so it is compiled once more for such folders.
+# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [BUSY] [DEFINITIONS X]). DEFINITIONS change
+# the behaviour of the library, so it is compiled once more for such folders. BUSY: its cases compute all
+# the time, so tools/run_tests.py, which starts two cases for each CPU, counts each of them as two.
 function(leat_test_folder folder)
-  cmake_parse_arguments(arg "RECURSE;SERIAL;UNITY" "TIMEOUT" "DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;SERIAL;UNITY;BUSY" "TIMEOUT" "DEFINITIONS" ${ARGN})
   set(kind GLOB)
   if(arg_RECURSE)
     set(kind GLOB_RECURSE)
@@ -45,10 +46,8 @@ function(leat_test_folder folder)
     LEAT_TEST_SANITIZED=$<BOOL:${LEAT_SANITIZE}> LEAT_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_include_directories(${name} PRIVATE
     ${PROJECT_SOURCE_DIR}/tests/${folder} ${PROJECT_SOURCE_DIR}/tests)
-  # Most of the compile time goes into the same library templates in every file. A unity build
-  # instantiates them once for several files, and -O1 is enough for tests of behaviour.
   if(arg_UNITY)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    leat_unity(${name})
     foreach(source IN LISTS sources)  # Files with a Case of their own would clash.
       file(STRINGS ${source} cases REGEX "^struct Case ")
       if(cases)
@@ -57,15 +56,21 @@ function(leat_test_folder folder)
     endforeach()
   endif()
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <leat/leat.hpp>)
-  target_compile_options(${name} PRIVATE -O1)
+  if(NOT LEAT_SANITIZE)
+    target_compile_options(${name} PRIVATE -O1)  # Enough for tests of behaviour.
+  endif()
   target_link_libraries(${name} PRIVATE GTest::gtest_main)  # A folder's own main() takes precedence.
   if("${sources}" MATCHES "/tests/unit/cli/")
     target_link_libraries(${name} PRIVATE leat_cli_lib)
   endif()
 
   math(EXPR timeout "${arg_TIMEOUT} * ${slow_factor}")
+  set(processors 1)
+  if(arg_BUSY)
+    set(processors 2)
+  endif()
   gtest_discover_tests(${name} TEST_PREFIX ${folder}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${folder} TIMEOUT ${timeout} RUN_SERIAL ${arg_SERIAL})
+    PROPERTIES LABELS ${folder} TIMEOUT ${timeout} RUN_SERIAL ${arg_SERIAL} PROCESSORS ${processors})
 endfunction()
 
 leat_test_folder(unit RECURSE UNITY TIMEOUT 60)
@@ -95,7 +100,7 @@ if(TARGET leat_lightq_client)
 endif()
 if(TARGET leat_broker)
   find_library(LEAT_ZEROMQ zmq REQUIRED)  # Its clients; the broker itself does without.
-  leat_test_folder(broker RECURSE TIMEOUT 60)
+  leat_test_folder(broker RECURSE UNITY TIMEOUT 60)
   target_link_libraries(leat_broker_tests PRIVATE leat_broker ${LEAT_ZEROMQ})
 endif()
 leat_test_folder(crash TIMEOUT 120 UNITY DEFINITIONS LEAT_TEST_STEPS)
@@ -107,7 +112,7 @@ if(NOT LEAT_SANITIZE)  # Sanitizers do not understand the scheduler's stacks and
   list(TRANSFORM model REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/tests/interleave/\\1.cpp")
   set_source_files_properties(${model} PROPERTIES COMPILE_OPTIONS -O3
     SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
-  leat_test_folder(interleave TIMEOUT 300 UNITY DEFINITIONS LEAT_MODEL)
+  leat_test_folder(interleave TIMEOUT 300 UNITY BUSY DEFINITIONS LEAT_MODEL)
 endif()
 
 # Deliberate races. ThreadSanitizer must report each of them; otherwise a
@@ -158,7 +163,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
     cmake_path(GET source STEM stem)
     string(REGEX REPLACE "_fuzz$" "" stem ${stem})
     add_executable(fuzz_${stem} ${source})
-    leat_own_target(fuzz_${stem})
+    leat_own_target(fuzz_${stem} OPTIMIZED)
     target_compile_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
     target_link_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
     target_include_directories(fuzz_${stem} PRIVATE
@@ -167,7 +172,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
     math(EXPR timeout "${LEAT_FUZZ_SECONDS} + 120")
     add_test(NAME fuzz.${stem} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh
       $<TARGET_FILE:fuzz_${stem}> ${LEAT_FUZZ_SECONDS})
-    set_tests_properties(fuzz.${stem} PROPERTIES LABELS fuzz TIMEOUT ${timeout})
+    set_tests_properties(fuzz.${stem} PROPERTIES LABELS fuzz TIMEOUT ${timeout} PROCESSORS 2)
   endforeach()
 endif()
 
@@ -182,7 +187,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
     add_test(NAME header.${name}
       COMMAND ${compiler} -std=c++20 -fsyntax-only ${flag} ${LEAT_WARNINGS} -Werror
               -I ${PROJECT_SOURCE_DIR}/include ${includes} ${includes} -x c++ /dev/null)
-    set_tests_properties(header.${name} PROPERTIES LABELS header TIMEOUT 120)
+    set_tests_properties(header.${name} PROPERTIES LABELS header TIMEOUT 120 PROCESSORS 2)
   endfunction()
   foreach(header IN LISTS headers)
     leat_test_headers(${header} ${CMAKE_CXX_COMPILER} -DLEAT_COMPILED ${header})

@@ -4,11 +4,11 @@
     tools/run_tests.py [--jobs N] [--only STEP ...]
 
 Steps: tidy, release, system, asan, tsan; and check, a subset of the first three, for `make check`.
-Many tests spend their time waiting. So while the tests of one step run, the builds of the next steps
-already run at the lowest priority. A step that fails does not stop the others. Every command has a time
-limit, so nothing can hang a CI machine. Logs: build/test-logs/. A part without cases of its own (a
-build, tidy) counts as one test. A part that should run cases and runs none counts as a failure. Skipped
-cases are listed, and count neither as passed nor as failed.
+Many tests spend their time waiting. So two cases run for each CPU, and while the tests of one step run,
+the builds of the next steps already run at the lowest priority. A step that fails does not stop the
+others. Every command has a time limit, so nothing can hang a CI machine. Logs: build/test-logs/. A part
+without cases of its own (a build, tidy) counts as one test. A part that should run cases and runs none
+counts as a failure. Skipped cases are listed, and count neither as passed nor as failed.
 """
 import argparse
 import os
@@ -138,7 +138,7 @@ def cases(name, command, report):
 def ctest(name, jobs, expected, *options):
     """Runs the cases of a build. Each part named in `expected` must have run at least one."""
     report = LOGS / f"{name}-ctest.xml"
-    command = ["ctest", "--preset", PRESETS.get(name, name), "-j", str(jobs),
+    command = ["ctest", "--preset", PRESETS.get(name, name), "-j", str(2 * jobs),
                "--output-junit", str(report), *options]
     if name in ("asan", "tsan") and fixed_addresses_work():
         command = ["setarch", "-R", *command]

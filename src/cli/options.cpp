@@ -46,7 +46,7 @@ std::optional<std::uint64_t> multiply(std::uint64_t number, std::uint64_t unit) 
   return number * unit;
 }
 
-struct Clock {
+struct ClockTime {
   int hour = 0;
   int minute = 0;
   int second = 0;
@@ -66,7 +66,7 @@ bool take_date(std::string_view& text, int& year, int& month, int& day) noexcept
 }
 
 // "12:00", "12:00:05", "12:00:05.25"; "1200", "120005", "120005.25"
-bool take_clock(std::string_view& text, Clock& clock) noexcept {
+bool take_clock(std::string_view& text, ClockTime& clock) noexcept {
   if (!take_digits(text, 2, clock.hour)) return false;
   const bool with_colons = take_char(text, ':');
   if (!take_digits(text, 2, clock.minute)) return false;
@@ -175,7 +175,7 @@ std::optional<std::int64_t> parse_time_ms(std::string_view text) {
   int year = 0;
   int month = 0;
   int day = 0;
-  Clock clock;
+  ClockTime clock;
   if (!take_date(text, year, month, day)) return std::nullopt;
   const std::chrono::year_month_day date{std::chrono::year{year},
                                          std::chrono::month{static_cast<unsigned>(month)},

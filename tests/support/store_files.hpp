@@ -9,8 +9,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -22,7 +22,9 @@ using StoreFiles = std::map<std::string, std::string>;  // name, bytes
 
 inline std::string read_file(const std::string& path) {
   std::ifstream file{path, std::ios::binary};
-  return {std::istreambuf_iterator<char>{file}, {}};
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return std::move(bytes).str();
 }
 inline StoreFiles read_files(const std::string& path) {
   StoreFiles files;
