@@ -133,17 +133,21 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
 Outcome<Intake*> BrokerTopic::intake() {
   return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
     if (auto attached = attach(); !attached) return attached.problem();
-    return Intake::open(loop_, *log_, on_failure(), [this](std::uint64_t end, std::size_t bytes) {
-      on_published(end, bytes);
-    });
+    return Intake::open(
+        loop_, *log_, on_failure(),
+        [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
+          on_published(begin, end, bytes);
+        });
   });
 }
 
-void BrokerTopic::on_published(std::uint64_t end, std::size_t bytes) {
+void BrokerTopic::on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
   // What is on the medium may wait there; and offsets of one partition say nothing about another one.
   if (!is_durable_ && has_one_partition_) pace_.add(end, bytes);
-  if (dealer_) dealer_->look();
-  for (const auto& [encoding, feed] : feeds_) feed->look();
+  const bool is_only_ours = std::exchange(published_, end) == begin && has_one_partition_;
+  const auto tell = [&](auto& part) { is_only_ours ? part.look_until(end) : part.look(); };
+  if (dealer_) tell(*dealer_);
+  for (const auto& [encoding, feed] : feeds_) tell(*feed);
 }
 
 std::optional<std::uint64_t> BrokerTopic::reached() const {

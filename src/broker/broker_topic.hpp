@@ -127,7 +127,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   Outcome<void> delete_unused_group();
   Outcome<void> remember(Pullers pullers);
   std::optional<std::uint64_t> reached() const;
-  void on_published(std::uint64_t end, std::size_t bytes);
+  void on_published(std::uint64_t begin, std::uint64_t end, std::size_t bytes);
   std::function<void(Error)> on_failure();
   void fail(const std::string& why);
   void close_log();
@@ -145,6 +145,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   std::unique_ptr<Intake> intake_;
   std::unique_ptr<Dealer> dealer_;
   std::map<const Encoding*, std::unique_ptr<Feed>> feeds_;
+  std::uint64_t published_ = 0;  // The offset behind what it published last.
   // Of the log, which a local process may have made.
   bool is_durable_ = false;
   bool has_one_partition_ = true;

@@ -143,7 +143,8 @@ void Dealer::deal() {
   const bool has_ready = std::any_of(pullers_.begin(), pullers_.end(),
                                      [this](const Puller* puller) { return room_of(*puller) != 0; });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
-  if (has_ready && !has_failed_ && !is_full_) watch_->arm();
+  const bool may_find = has_ready && !has_failed_ && !is_full_;
+  if (may_find && !own_end_.is_reached(reached_)) watch_->arm();
   if (!has_failed_) watch_for_stalls();
 }
 
@@ -154,7 +155,8 @@ bool Dealer::deal_once() {
     if (room_of(*puller) != 0) ready_.push_back(puller);
   }
   if (ready_.empty() || has_failed_) return false;
-  if (dealt_ == received_.size() && !receive()) return false;
+  const bool is_all_dealt = dealt_ == received_.size();
+  if (is_all_dealt && (own_end_.is_reached(reached_) || !receive())) return false;
   const std::size_t left = received_.size() - dealt_;
   // Few if few are there, so that all get some.
   const std::size_t fair = (left + ready_.size() - 1) / ready_.size();

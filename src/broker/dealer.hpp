@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "broker/outcome.hpp"
+#include "broker/own_end.hpp"
 #include "broker/timer.hpp"
 #include "broker/watch.hpp"
 #include "leat/leat.hpp"
@@ -77,6 +78,11 @@ class Dealer {
   void look() {
     if (!is_dealing_) deal();
   }
+  // The same; all of them are the broker's own, and this is their end.
+  void look_until(std::uint64_t end) {
+    own_end_.tell(end);
+    look();
+  }
   // Whether another puller can be added. Each may hold a record at least, and half of what is allowed is for all.
   bool has_room() const noexcept { return pullers_.size() < std::max<std::size_t>(1, limit_ / 2); }
   void add(Puller& puller);
@@ -93,6 +99,7 @@ class Dealer {
   Dealer(boost::asio::io_context& loop, Member member, std::size_t limit,
          std::function<void(Error)> on_failure, std::function<void()> on_progress)
       : stalled_{loop},
+        own_end_{loop, [this] { look(); }},
         member_{std::move(member)},
         limit_{limit},
         on_failure_{std::move(on_failure)},
@@ -116,6 +123,7 @@ class Dealer {
   void fail(Error error);
 
   Timer stalled_;
+  OwnEnd own_end_;
   Member member_;
   std::size_t limit_;  // How many records the group allows it to have in flight.
   std::function<void(Error)> on_failure_;

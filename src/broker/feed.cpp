@@ -22,6 +22,7 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
 
 void Feed::add(Listener& listener) {
   // What was published before goes to those who were there before; all of it, unless publishers are faster.
+  own_end_.forget();
   pass_on();
   listeners_.push_back(&listener);
 }
@@ -35,7 +36,7 @@ void Feed::pass_on() {
   constexpr int kRounds = 16;  // Then others have their turn.
   for (int i = 0; i < kRounds && pass_on_once(); ++i) {
   }
-  if (!has_failed_ && !is_held_up()) watch_->arm();
+  if (!has_failed_ && !is_held_up() && !own_end_.is_reached(reached_)) watch_->arm();
 }
 
 bool Feed::is_held_up() const {
@@ -44,7 +45,7 @@ bool Feed::is_held_up() const {
 }
 
 bool Feed::pass_on_once() {
-  if (is_held_up()) return false;
+  if (is_held_up() || own_end_.is_reached(reached_)) return false;
   constexpr std::size_t kChunk = 64 * 1024;
   constexpr std::size_t kLarge = 4096;
   constexpr std::uint64_t kRecords = 4096;
@@ -54,6 +55,7 @@ bool Feed::pass_on_once() {
     const bool are_large = chunk->records == 0 || chunk->bytes.size() / chunk->records > kLarge;
     const std::size_t step = are_large ? 1 : 16;
     auto count = subscriber_.poll(step, [&](const Record& record) {
+      reached_ = record.offset + 1;
       ++chunk->records;
       chunk->payload_bytes += record.value.size();
       if (has_listeners) encode_(chunk->bytes, record);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "broker/outcome.hpp"
+#include "broker/own_end.hpp"
 #include "broker/timer.hpp"
 #include "broker/watch.hpp"
 #include "leat/leat.hpp"
@@ -45,6 +46,11 @@ class Feed {
 
   // There are new records; sooner than the library's descriptor would say so.
   void look() { pass_on(); }
+  // The same; all of them are the broker's own, and this is their end.
+  void look_until(std::uint64_t end) {
+    own_end_.tell(end);
+    pass_on();
+  }
   void look_later() {
     if (!timer_.is_running()) timer_.start(std::chrono::milliseconds{0}, [this] { pass_on(); });
   }
@@ -55,6 +61,7 @@ class Feed {
   Feed(boost::asio::io_context& loop, Subscriber subscriber, Encode encode,
        std::function<void(Error)> on_failure)
       : timer_{loop},
+        own_end_{loop, [this] { pass_on(); }},
         subscriber_{std::move(subscriber)},
         encode_{std::move(encode)},
         on_failure_{std::move(on_failure)} {}
@@ -64,11 +71,13 @@ class Feed {
   bool is_held_up() const;
 
   Timer timer_;
+  OwnEnd own_end_;
   Subscriber subscriber_;
   Encode encode_;
   std::function<void(Error)> on_failure_;
   std::optional<Watch> watch_;
   std::vector<Listener*> listeners_;
+  std::uint64_t reached_ = 0;  // The offset behind the last record.
   bool has_failed_ = false;
 };
 

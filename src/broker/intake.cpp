@@ -51,7 +51,7 @@ Intake::Added Intake::publish() {
   auto published = batch_.commit(Deadline::immediate());
   if (published) {
     tries_ = 0;
-    on_published_(*published + records, std::exchange(batch_bytes_, 0));
+    on_published_(*published, *published + records, std::exchange(batch_bytes_, 0));
     return Added::yes;
   }
   switch (published.error().code) {

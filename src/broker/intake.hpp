@@ -27,7 +27,9 @@ class Intake {
   enum class Added { yes, full, too_large, failed };
 
   // So many bytes of messages became visible, up to this offset.
-  using OnPublished = std::function<void(std::uint64_t end, std::size_t bytes)>;
+  // The offsets of the first record and behind the last one, and the bytes of their values.
+  using OnPublished =
+      std::function<void(std::uint64_t begin, std::uint64_t end, std::size_t bytes)>;
 
   // `on_failure` is called once, when nothing can be published any more.
   static Outcome<std::unique_ptr<Intake>> open(boost::asio::io_context& loop, const Topic& topic,

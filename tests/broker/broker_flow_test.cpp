@@ -77,6 +77,36 @@ TEST_F(BrokerFlow, ATopicTakesABurstThatNobodyPulls) {
   for (int i = 0; i < kMessages; ++i) ASSERT_TRUE(puller.receive()) << i;
 }
 
+TEST_F(BrokerFlow, WhatLocalProcessesPublishInBetweenArrivesAsWell) {
+  start();
+  ASSERT_EQ(create("work")["status"], "ok");
+  Client puller{ZMQ_PULL};
+  connect(puller, "work", "pull");
+  Client listener{ZMQ_SUB};
+  listener.set(ZMQ_SUBSCRIBE, "");
+  connect(listener, "work", "sub");
+  await("work", "subscribers_count", 2);
+  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // Its subscription is on its way.
+  open_log("work");
+  auto local = log_->publisher();
+  ASSERT_TRUE(local);
+  Client producer{ZMQ_PUSH};
+  connect(producer, "work", "pub");
+  const auto expect_next = [&](const std::string& text) {
+    EXPECT_EQ(puller.receive(), text);
+    EXPECT_EQ(listener.receive(), "work");
+    EXPECT_EQ(listener.receive(), text);
+  };
+  for (int i = 0; i < 200; ++i) {
+    ASSERT_TRUE(producer.send("remote"));
+    expect_next("remote");
+    if (i % 3 == 0) continue;
+    if (i % 5 == 0) std::this_thread::sleep_for(std::chrono::milliseconds{3});
+    ASSERT_TRUE(local->publish("local"));
+    expect_next("local");
+  }
+}
+
 TEST_F(BrokerFlow, ProducersWaitForASubscriberIfTheTopicSaysSo) {
   start();
   ASSERT_EQ(create("news", "queue", {{"slow_subscribers", "wait"}})["status"], "ok");
