@@ -8,6 +8,7 @@ never outlive their test.
 The executable is build/leat, or the one that LEAT_BIN names.
 """
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -107,6 +108,15 @@ def leat(leat_dir):
     runner = Leat(leat_dir)
     yield runner
     runner.stop_all()
+
+
+@pytest.fixture
+def many_files():
+    """As many descriptors as this process and those it starts may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture

@@ -20,15 +20,6 @@ from test_serve_raw import Raw, connected, join
 KILLS = int(os.environ.get("LEAT_KILLS", 10))
 
 
-@pytest.fixture
-def many_files():
-    """As many descriptors as this process may have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    yield hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 # --- Kills ----------------------------------------------------------------------------------------
 
 class Worker(threading.Thread):
