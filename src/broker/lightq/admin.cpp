@@ -136,6 +136,7 @@ std::string Admin::ok_reply(const Request& request) {
 }
 
 void AdminClient::join(const TopicPtr& topic, std::int64_t version) {
+  std::erase_if(joined, [](const auto& one) { return one.first->is_deleted(); });
   if (!is_open || !joined.emplace(topic, version).second) return;
   topic->joined.insert({version, address});
 }
