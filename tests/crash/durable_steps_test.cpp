@@ -88,7 +88,11 @@ class DurableSteps : public ::testing::TestWithParam<Case> {
   int publish(std::uint64_t who, std::uint64_t count, std::mutex* turn = nullptr) {
     auto topic = open();
     CHILD_CHECK_OK(topic);
-    auto publisher = topic->publisher();
+    return publish_to(*topic, who, count, turn);
+  }
+  int publish_to(const Topic& topic, std::uint64_t who, std::uint64_t count,
+                 std::mutex* turn = nullptr) {
+    auto publisher = topic.publisher();
     CHILD_CHECK_OK(publisher);
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t number = notes_->begun[who]++;
@@ -230,8 +234,13 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
   first.wait();
   EXPECT_TRUE(first.was_killed()) << first.describe();
   Child victim{[&]() -> int {
-    arm({GetParam().step, GetParam().nth, GetParam().signal});
-    return publish(1, 10);
+    std::mutex turn;  // Others would get `busy` while it is stopped in the middle of opening the topic.
+    std::unique_lock opens{turn};
+    arm({GetParam().step, GetParam().nth, GetParam().signal, &turn});
+    auto topic = open();
+    opens.unlock();
+    CHILD_CHECK_OK(topic);
+    return publish_to(*topic, 1, 10);
   }};
   victim.wait();
   EXPECT_TRUE(victim.was_killed() || victim.look() == Child::State::stopped) << victim.describe();
