@@ -189,9 +189,10 @@ def step_release(jobs, built):
     return outcome
 
 
-def step_system(_jobs, _built, *options):
+def step_system(jobs, _built, *options):
     report = LOGS / "system.xml"
     return cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+                            "-n", str(jobs + 1), "--dist", "loadgroup",
                             f"--junitxml={report}", "tests/system", *options], report)
 
 

@@ -28,6 +28,17 @@ for _number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(_number, signal.SIG_DFL)
 
 
+def pytest_configure(config):
+    config.addinivalue_line("markers", "xdist_group(name): those of one name run in one process")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests run in several processes; what makes or installs something in build/ does so in one of them."""
+    for item in items:
+        if item.path.name.startswith(("test_packaging", "test_bench_peers")):
+            item.add_marker(pytest.mark.xdist_group("build"))
+
+
 @pytest.fixture(autouse=True)
 def time_limit():
     """Fails a test that hangs, so that the others still run."""
