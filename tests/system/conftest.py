@@ -32,6 +32,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group(name): those of one name run in one process")
 
 
+@pytest.hookimpl(tryfirst=True)  # Before the one that reads the groups.
 def pytest_collection_modifyitems(items):
     """Tests run in several processes; what makes or installs something in build/ does so in one of them."""
     for item in items:
