@@ -198,6 +198,33 @@ def test_user_builds_with_pkg_config(prefix, user, leat_dir, compiler, package):
     run(user / "user", env={**os.environ, "LEAT_DIR": str(leat_dir)})
 
 
+LIGHTQ_PROGRAM = """\
+#include <leat/lightq_api.h>
+#include <stddef.h>
+
+int main(void) {
+  if (str_to_loglevel("warn") != LOG_WARNING) return 1;
+  return init_producer("ann", "secret", "test", "tcp://127.0.0.1:1") == NULL ? 0 : 2;
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang-16"])
+def test_user_builds_in_c_with_the_functions_of_lightq(prefix, tmp_path, compiler, kind):
+    assert pkg_config(prefix, "leat-lightq", "--modversion") == ["0.1.0"]
+    (tmp_path / "user.c").write_text(LIGHTQ_PROGRAM)
+    flags = pkg_config(prefix, "leat-lightq", "--cflags", "--libs",
+                       *(["--static"] if kind == "static" else []))
+    if kind == "static":  # As the linker would take the shared one, which lies beside it.
+        flags = [flag.replace("-lleat-lightq", "-l:libleat-lightq.a") for flag in flags]
+    run(compiler, "-std=c99", *WARNINGS, tmp_path / "user.c", *flags, "-o", tmp_path / "user")
+    needs = "libleat-lightq.so.0" in run("readelf", "-d", tmp_path / "user")
+    assert needs == (kind == "shared")
+    directories = [flag.removeprefix("-L") for flag in flags if flag.startswith("-L")]
+    run(tmp_path / "user", env={**os.environ, "LD_LIBRARY_PATH": ":".join(directories)})
+
+
 @pytest.mark.parametrize("publishes, receives", [("leat", "leat-compiled"), ("leat-compiled", "leat")])
 def test_header_only_and_compiled_files_in_one_program(prefix, tmp_path, leat_dir, publishes,
                                                        receives):

@@ -79,7 +79,8 @@ def test_package_holds_only_its_own_files_and_what_debian_wants(debs, name):
     has_headers = "usr/include/leat/leat.hpp" in paths
     assert has_headers == (name == "libleat-cpp-dev")
     assert ("usr/include/leat/broker.hpp" in paths) == (name == "libleat-broker-dev")
-    assert ("usr/include/leat/lightq_api.h" in paths) == (name == "libleat-lightq-dev")
+    for path in "usr/include/leat/lightq_api.h", "usr/share/pkgconfig/leat-lightq.pc":
+        assert (path in paths) == (name == "libleat-lightq-dev")
     for executable in ("leat", "leat-bench", "leat-lightq", "leat-serve"):
         of_it = {f"usr/bin/{executable}", f"usr/share/man/man1/{executable}.1.gz",
                  f"usr/share/bash-completion/completions/{executable}",
