@@ -43,7 +43,8 @@ void remote_list(const BrokerOptions& options, bool json) {
                                        remote.to_answer());
   const Json topics = answer.value("topics", Json::array());
   if (json) {
-    fmt::print("{}\n", topics.dump(2, ' ', false, Json::error_handler_t::replace));
+    // ASCII, because terminals take some other characters as commands.
+    fmt::print("{}\n", topics.dump(2, ' ', true, Json::error_handler_t::replace));
     return;
   }
   Table table{{"NAME", Align::left}, {"TYPE", Align::left}, {"USER", Align::left}};

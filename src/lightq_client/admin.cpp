@@ -13,6 +13,9 @@ namespace {
 
 using Json = nlohmann::json;
 
+// More than any answer has. Whoever copies or prints JSON recurses as deep as it is.
+constexpr int kMaxDepth = 32;
+
 std::string text_at(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : std::string{};
@@ -112,7 +115,11 @@ Json Admin::ask(const Json& command, const Patience& patience) {
     throw;
   }
   wipe(body);
-  Json answer = Json::parse(text, nullptr, false);
+  const auto check = [this](int depth, Json::parse_event_t, const Json&) {
+    if (depth <= kMaxDepth) return true;
+    throw Problem{Errc::corrupt, connection_.name() + " answers with JSON in JSON, too deep"};
+  };
+  Json answer = Json::parse(text, check, false);
   if (!answer.is_object() || text_at(answer, "status").empty())
     throw Problem{Errc::corrupt, connection_.name() + " answers '" + shown(text) + "'"};
   if (text_at(answer, "status") == "ok") return answer;

@@ -6,10 +6,14 @@
 #include "lightq_wire/raw_frame.hpp"
 
 namespace leat::lightq {
+namespace {
+
+using Json = nlohmann::json;
+
+}  // namespace
 
 void introduce(Connection& connection, Inbox& inbox, const Joined& joined, bool acknowledges,
                const Patience& patience) {
-  using Json = nlohmann::json;
   Json hello{{"type", word_for(joined.role)}, {"token", joined.token}};
   if (acknowledges) hello["acknowledge"] = true;
   std::string out;

@@ -46,7 +46,7 @@ inline Patience to_answer(std::stop_token stop = {}) {
   return {Deadline{std::chrono::seconds{20}}, std::move(stop)};
 }
 
-// What a stranger said, fit for a sentence: without control characters, and not too long.
+// What a stranger said, fit for a sentence: UTF-8 without control characters, and not too long.
 std::string shown(std::string_view text);
 
 }  // namespace leat::lightq

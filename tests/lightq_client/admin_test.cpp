@@ -133,6 +133,18 @@ TEST_F(ClientAdmin, JoinWithoutTokenOrPlaceIsRefused) {
   EXPECT_EQ(join(), Errc::invalid_argument);
 }
 
+TEST_F(ClientAdmin, JsonThatIsTooDeepIsRefused) {
+  for (const std::size_t depth : {std::size_t{30}, std::size_t{33}, std::size_t{50'000}}) {
+    broker.answer(R"({"status":"ok","topics":)" + std::string(depth, '[') +
+                  std::string(depth, ']') + "}");
+    EXPECT_EQ(code_of([&] {
+                admin.ask({{"cmd", "list_topics"}}, kPatient);
+              }),
+              depth == 30 ? Errc::ok : Errc::corrupt)
+        << depth;
+  }
+}
+
 TEST_F(ClientAdmin, StatsThatAreNoNumbersAreZero) {
   broker.answer(R"({"status":"ok","topic":"t","queue_size":7,"messages_sent":-1,
                     "messages_received":"x","publishers_count":1e300})");

@@ -171,6 +171,23 @@ TEST(ClientProducer, WhatTheBrokerCountedBeforeItLeftIsKnown) {
             Errc::closed);
 }
 
+TEST(ClientProducer, EndAfterTheLastCountIsNoFailure) {
+  WelcomingBroker broker;
+  Producer producer = broker.producer();
+  for (int i = 0; i < 5; ++i) producer.publish("x");
+  broker.say_count(5);
+  broker.leave();
+  producer.wait_published(5, kPatient);
+  EXPECT_EQ(code_of([&] { producer.wait_published(6, kPatient); }), Errc::closed);
+}
+
+TEST(ClientProducer, CountsThatCameWithTheWelcomeCount) {
+  WelcomingBroker broker;
+  broker.say_count(7);
+  Producer producer = broker.producer();
+  EXPECT_EQ(code_of([&] { producer.published(); }), Errc::corrupt);  // Nothing was sent.
+}
+
 // --- Consumer -------------------------------------------------------------------------------------
 
 TEST(ClientConsumer, GetsMessagesInAnyPieces) {

@@ -142,10 +142,13 @@ def test_stranger_at_the_port_gets_nowhere(leat, answer, words):
 
 def test_list_of_a_stranger_is_harmless(leat):
     # Breaks: a broker that lies crashes its clients.
-    for topics in (None, 7, "x", [1, None, {"topic": 5}, {"topic": "a\x1b[31m"}], {"topic": {}}):
-        done = At(leat, Stranger({"status": "ok", "topics": topics}).port)("topic", "list")
-        assert done.returncode in (0, 1, 2, 5) and "\x1b" not in done.stdout + done.stderr
-        assert done.stderr.count("\n") <= 1
+    for topics in (None, 7, "x", [1, None, {"topic": 5}, {"topic": "a\x1b[31m\x9b31m"}], {"topic": {}}):
+        for words in ["list"], ["list", "--json"]:
+            done = At(leat, Stranger({"status": "ok", "topics": topics}).port)("topic", *words)
+            assert done.returncode in (0, 1, 2, 5) and not set("\x1b\x9b") & set(done.stdout + done.stderr)
+            assert done.stderr.count("\n") <= 1
+    deep = b'{"status": "ok", "topics": ' + b"[" * 2_000_000 + b"]" * 2_000_000 + b"}"
+    one_line(At(leat, Stranger(struct.pack(">I", len(deep)) + deep).port)("topic", "list"), 5, "too deep")
 
 
 # --- pub and sub ----------------------------------------------------------------------------------
