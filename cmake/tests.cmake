@@ -94,9 +94,9 @@ if(TARGET leat_bench_lib)
   leat_test_folder(bench TIMEOUT 60 UNITY)
   target_link_libraries(leat_bench_tests PRIVATE leat_bench_lib)
 endif()
-if(TARGET leat_lightq_client)
+if(TARGET leat_lightq_static)  # And with it the client.
   leat_test_folder(lightq_client TIMEOUT 60 UNITY)
-  target_link_libraries(leat_lightq_client_tests PRIVATE leat_lightq_client)
+  target_link_libraries(leat_lightq_client_tests PRIVATE leat_lightq_static leat_lightq_client)
 endif()
 if(TARGET leat_broker)
   find_library(LEAT_ZEROMQ zmq REQUIRED)  # Its clients; the broker itself does without.

@@ -98,8 +98,9 @@ typedef struct lightq_broker_mgr {
 } lightq_broker_mgr;
 
 /* Writes the reasons of failures to <logdir>/<process_name>_<pid>.log.txt, from `level` on. Of the process's name only what
- * follows the last slash counts. The directory must exist. False if the file cannot be written, or something is NULL. Called
- * again, it goes on in the new file. Without it nothing is logged. */
+ * follows the last slash counts. At 500 MiB the file becomes ....log.1.txt, and so on: at most 10 files are kept. The directory
+ * must exist. False if the file cannot be written, or something is NULL. Called again, it goes on in the new file. Without it
+ * nothing is logged. */
 bool init_log(const char* logdir, const char* process_name,
               lightq_loglevel level LEAT_LIGHTQ_DEFAULT(LOG_EVENT));
 /* False for a number that is no level. */
