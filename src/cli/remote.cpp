@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "lightq_client/password.hpp"
+#include "tool/program.hpp"
 
 namespace leat::cli {
 namespace {
@@ -25,18 +26,20 @@ lightq::BrokerUri parse_uri(const BrokerOptions& options) {
 
 std::shared_ptr<BrokerOptions> add_broker_options(CLI::App& command) {
   auto options = std::make_shared<BrokerOptions>();
-  command
-      .add_option_function<std::string>(
-          kBroker,
-          [options](const std::string& uri) {
-            options->uri = uri.empty() ? " " : uri;  // Given, and wrong.
-          },
-          "Do it there; the password comes from --password-file or $LEAT_PASSWORD")
-      ->type_name("lightq://USER@HOST:PORT")
-      ->group(kBrokerGroup);
+  CLI::Option* const broker =
+      command
+          .add_option_function<std::string>(
+              kBroker,
+              [options](const std::string& uri) {
+                options->uri = uri.empty() ? " " : uri;  // Given, and wrong.
+              },
+              "Do it there; the password comes from --password-file or $LEAT_PASSWORD")
+          ->type_name("lightq://USER@HOST:PORT")
+          ->group(kBrokerGroup);
   command
       .add_option(kPasswordFile, options->password_file, "File whose first line is the password")
       ->type_name("FILE")
+      ->needs(broker)
       ->group(kBrokerGroup);
   return options;
 }
@@ -61,6 +64,11 @@ void check_only(const CLI::App& command, std::initializer_list<std::string_view>
                   fmt::format("{} and --broker exclude each other: the broker's protocol "
                               "has nothing for it",
                               name)};
+  }
+  if (const CLI::Option* directory = tool::given_directory(command)) {
+    throw Failure{kExitUsage, fmt::format("{} and --broker exclude each other: the broker knows "
+                                          "where its topics live",
+                                          directory->get_name())};
   }
 }
 

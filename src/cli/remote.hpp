@@ -38,7 +38,8 @@ std::shared_ptr<BrokerOptions> add_broker_options(CLI::App& command);
 // For a command that cannot: --broker ends it with this reason.
 void refuse_broker(CLI::App& command, const std::string& reason);
 
-// Fails if options were given that a broker knows nothing of: all but these, --broker and --password-file.
+// Fails if options were given that a broker knows nothing of, --dir and --data-dir included: all but these, --broker
+// and --password-file.
 void check_only(const CLI::App& command, std::initializer_list<std::string_view> allowed);
 
 // Does the work; what the client throws ends the command with the right exit code.

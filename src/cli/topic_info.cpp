@@ -142,11 +142,10 @@ void add_topic_info(CLI::App& topic) {
   command->add_flag("--json", arguments->json, "For programs");
   command->footer("Example:\n  leat topic info orders --json");
   auto broker = add_broker_options(*command);
-  command->callback([arguments, broker] {
-    if (broker->is_given())
-      at_broker([&] { remote_info(*broker, arguments->name, arguments->json); });
-    else
-      info(arguments->name, arguments->json);
+  command->callback([arguments, broker, command] {
+    if (!broker->is_given()) return info(arguments->name, arguments->json);
+    check_only(*command, {"--json"});
+    at_broker([&] { remote_info(*broker, arguments->name, arguments->json); });
   });
 }
 

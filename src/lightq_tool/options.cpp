@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lightq_client/password.hpp"
+#include "tool/program.hpp"
 
 namespace leat::lightq_tool {
 namespace {
@@ -165,6 +166,14 @@ void for_each_partition(const std::string& topic, std::uint64_t partitions,
     }
   }
   if (failure) std::rethrow_exception(failure);
+}
+
+void check_no_directory(const CLI::App& command) {
+  if (const CLI::Option* directory = tool::given_directory(command)) {
+    throw Failure{kExitUsage, fmt::format("{}: the broker knows where its topics live; only "
+                                          "`leat lightq broker` takes it",
+                                          directory->get_name())};
+  }
 }
 
 void run_command(const std::function<void()>& work) {

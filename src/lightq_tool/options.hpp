@@ -80,12 +80,15 @@ void for_each_partition(const std::string& topic, std::uint64_t partitions,
 
 // Does the work of a command; what the client throws ends it with the right exit code.
 void run_command(const std::function<void()>& work);
+// Fails if --dir or --data-dir was given: a broker knows where its topics live.
+void check_no_directory(const CLI::App& command);
 
 // What a command with an old form does: that, if there are positional arguments.
 template <class Arguments>
 void on_either_form(CLI::App& command, std::shared_ptr<Arguments> arguments,
                     void (*new_form)(const Arguments&), void (*old_form)(const Arguments&)) {
-  command.callback([=] {
+  command.callback([=, &command] {
+    check_no_directory(command);
     run_command([&] { (arguments->words.empty() ? new_form : old_form)(*arguments); });
   });
 }

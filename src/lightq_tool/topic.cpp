@@ -69,7 +69,10 @@ void add_topic(CLI::App& app) {
   add_number(*command, "-n,--partitions", arguments->partitions, 1, kMostPartitions, "Partitions");
   add_level(*command);
   command->footer("Example:\n  leat lightq topic -t news -s file");
-  command->callback([arguments] { run_command([&] { create(*arguments); }); });
+  command->callback([arguments, command] {
+    check_no_directory(*command);
+    run_command([&] { create(*arguments); });
+  });
 }
 
 }  // namespace leat::lightq_tool

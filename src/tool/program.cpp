@@ -74,6 +74,15 @@ void add_common_options(CLI::App& app) {
       ->type_name("DIRECTORY");
 }
 
+const CLI::Option* given_directory(const CLI::App& command) {
+  const CLI::App* app = &command;
+  while (app->get_parent() != nullptr) app = app->get_parent();
+  for (const char* name : {"--dir", "--data-dir"}) {
+    if (app->count(name) != 0) return app->get_option(name);
+  }
+  return nullptr;
+}
+
 int run(CLI::App& app, int argc, char** argv) {
   if (const auto exit_code = run_hidden_command(app, argc, argv)) return *exit_code;
   try {

@@ -13,6 +13,7 @@
 
 namespace CLI {
 class App;
+class Option;
 }  // namespace CLI
 
 namespace leat::tool {
@@ -22,9 +23,12 @@ namespace leat::tool {
 // Reading from such a 0 and writing to such a 1 fail; what is written to such a 2 is lost.
 void open_missing_streams();
 
-// Adds --help, --version and --dir, and requires exactly one command. Called before the commands are
-// added.
+// Adds --help, --version, --dir and --data-dir, and requires exactly one command. Called before the commands
+// are added.
 void add_common_options(CLI::App& app);
+// --dir or --data-dir, if one was given, before this command or behind it; else null. For commands that use no
+// topics of this machine.
+const CLI::Option* given_directory(const CLI::App& command);
 
 // Parses the arguments, which runs the chosen command. Prints errors as one line on stderr. Returns
 // the exit code; see failure.hpp.

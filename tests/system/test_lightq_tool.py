@@ -223,6 +223,8 @@ def test_password_comes_from_a_file_and_is_not_shown(serve, tool, tmp_path):
     (["consumer", "memory"], 2, ["broker_type", "memory", "queue"]),
     (["consumer", "queue", "zmq", "push"], 2, ["mode", "push", "pull|sub"]),
     (["topic", "-s", "direct"], 2, ["-s", "direct", "queue|file"]),
+    (["topic", "--dir", "d"], 2, ["--dir", "leat lightq broker"]),
+    (["producer", "--data-dir", "d"], 2, ["--data-dir"]), (["--dir", "d", "consumer"], 2, ["--dir"]),
     (["broker", "-b", "0"], 2, ["-b", "'0'", "65535"]),
     (["broker", "-t", "ipc"], 2, ["ipc", "tcp"]),
     (["broker", "-t", "pigeon"], 2, ["pigeon", "tcp"]),

@@ -281,11 +281,22 @@ def test_message_over_the_brokers_limit_is_said(broker, at):
     (["topic", "list", "--watch"], ["--watch"]), (["topic", "delete", "x", "--force"], ["--force"]),
     (["topic", "set", "x", "--max-capacity", "1GiB"], ["the broker decides"]),
     (["topic", "shrink", "x"], ["the broker decides"]), (["topic", "info", "a b"], ["'a b'"]),
+    (["topic", "list", "--dir", "d"], ["--dir", "--broker"]), (["ls", "--data-dir", "d"], ["--data-dir"]),
+    (["--dir", "d", "topic", "info", "x"], ["--dir"]), (["topic", "--data-dir", "d", "info", "x"], ["--data-dir"]),
+    (["topic", "create", "x", "--user", "u", "--dir", "d"], ["--dir"]), (["rm", "x", "--dir", "d"], ["--dir"]),
+    (["topic", "delete", "x", "--dir", "d"], ["--dir"]), (["pub", "x", "y", "--dir", "d"], ["--dir"]),
+    (["sub", "x", "--data-dir", "d"], ["--data-dir"]),
     (["group", "list", "test"], ["one group"]), (["group", "seek", "test", "g", "end"], ["one group"]),
 ], ids=lambda value: " ".join(value)[:40])
 def test_what_the_protocol_cannot_is_refused(leat, words, told):
     # Breaks: an option is ignored in silence.
     one_line(At(leat, 1)(*words), 2, *told)
+
+
+def test_password_file_without_a_broker_is_refused(leat, tmp_path):
+    # Breaks: who forgets --broker is answered about this machine.
+    for words in ["ls"], ["pub", "x", "y"]:
+        one_line(leat(*words, "--password-file", tmp_path), 2, "--password-file", "--broker")
 
 
 @pytest.mark.parametrize("uri, words", [
