@@ -442,6 +442,12 @@ void delete_group(const Arguments& arguments) {
                             arguments.name, arguments.topic, members)};
 }
 
+// Why only `seek` can: the broker's protocol has nothing else.
+constexpr char kNotAtBroker[] =
+    "a topic of a broker has one group, lightq, which is always there: with --broker, `leat sub "
+    "TOPIC --group lightq` takes part in it, `leat topic info TOPIC` tells how much waits for it, "
+    "and `leat group seek TOPIC lightq PLACE` moves it";
+
 CLI::App* add_command(CLI::App& group, const char* name, const char* what, Arguments& arguments,
                       bool of_one_group) {
   CLI::App* command = group.add_subcommand(name, what);
@@ -456,9 +462,6 @@ void add_group_command(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   CLI::App* group =
       app.add_subcommand("group", "Create, list, look at, move and delete groups of a topic");
-  refuse_broker(*group,
-                "a topic of a broker has one group, lightq, and the protocol knows no other: "
-                "`leat sub TOPIC --group lightq --broker …` takes part in it");
   group->require_subcommand(1);
   group->footer(
       "Members share the records of a topic: `leat sub TOPIC --group NAME` in several terminals.\n"
@@ -474,12 +477,14 @@ void add_group_command(CLI::App& app) {
   create_command->footer(
       "Example:\n  leat group create orders workers --from beginning --max-deliveries 5");
   create_command->callback([arguments] { create(*arguments); });
+  refuse_broker(*create_command, kNotAtBroker);
 
   CLI::App* list_command = add_command(*group, "list", "All groups of a topic", *arguments, false);
   list_command->alias("ls");
   list_command->add_flag("--json", arguments->json, "For programs");
   list_command->footer("Example:\n  leat group list orders --json");
   list_command->callback([arguments] { list(*arguments); });
+  refuse_broker(*list_command, kNotAtBroker);
 
   CLI::App* info_command =
       add_command(*group, "info", "One group: where it is, what is in flight, who is a member",
@@ -487,6 +492,7 @@ void add_group_command(CLI::App& app) {
   info_command->add_flag("--json", arguments->json, "For programs");
   info_command->footer("Example:\n  leat group info orders workers --json");
   info_command->callback([arguments] { info(*arguments); });
+  refuse_broker(*info_command, kNotAtBroker);
 
   CLI::App* seek_command =
       add_command(*group, "seek", "Move a group to another place", *arguments, true);
@@ -499,7 +505,12 @@ void add_group_command(CLI::App& app) {
   add_number(*seek_command, "-p,--partition", arguments->partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only in this partition");
   seek_command->footer("Example:\n  leat group seek orders workers @2024-05-01T12:00:00Z");
-  seek_command->callback([arguments] { seek(*arguments); });
+  auto broker = add_broker_options(*seek_command);
+  seek_command->callback([arguments, broker, seek_command] {
+    if (!broker->is_given()) return seek(*arguments);
+    check_only(*seek_command, {});
+    at_broker([&] { remote_seek(*broker, arguments->topic, arguments->name, arguments->place); });
+  });
 
   CLI::App* delete_command =
       add_command(*group, "delete", "Delete a group without members", *arguments, true);
@@ -508,6 +519,7 @@ void add_group_command(CLI::App& app) {
                            "Also while it has members; they are told");
   delete_command->footer("Example:\n  leat group delete orders workers");
   delete_command->callback([arguments] { delete_group(*arguments); });
+  refuse_broker(*delete_command, kNotAtBroker);
 }
 
 }  // namespace leat::cli

@@ -25,6 +25,9 @@
 
 namespace leat::cli {
 
+// What the pullers of a topic are, to programs on the broker's machine: the only group that its protocol knows.
+inline constexpr char kPullers[] = "lightq";
+
 // Where --help shows these options.
 inline constexpr char kBrokerGroup[] = "At a broker (leat serve)";
 
@@ -72,6 +75,10 @@ void remote_create(const BrokerOptions& options, const RemoteTopic& topic);
 void remote_list(const BrokerOptions& options, bool json);
 void remote_info(const BrokerOptions& options, const std::string& topic, bool json);
 void remote_delete(const BrokerOptions& options, const std::vector<std::string>& topics);
+
+// Moves the pullers of a topic. `place` is the beginning, the end, or an offset.
+void remote_seek(const BrokerOptions& options, const std::string& topic, const std::string& group,
+                 const std::string& place);
 
 // Publishes at the broker. settle() waits until the topic has everything.
 std::unique_ptr<Sender> remote_sender(const BrokerOptions& options, const PubArguments& arguments,

@@ -10,9 +10,6 @@
 namespace leat::cli {
 namespace {
 
-// What the pullers of a topic are, to programs on the broker's machine.
-constexpr char kGroup[] = "lightq";
-
 class RemoteReader {
  public:
   RemoteReader(lightq::Consumer& consumer, const std::string& topic, const RecordWriter& writer,
@@ -57,10 +54,10 @@ void remote_read(const BrokerOptions& options, const SubArguments& arguments,
                  const RecordWriter& writer, const StopOnSignal& signals) {
   if (arguments.has_several_topics())
     throw Failure{kExitUsage, "one topic at a time can be read from a broker"};
-  if (arguments.group && *arguments.group != kGroup) {
+  if (arguments.group && *arguments.group != kPullers) {
     throw Failure{kExitUsage, fmt::format("--group: a broker has one group for each topic: {}; "
                                           "without --group, every subscriber gets everything",
-                                          kGroup)};
+                                          kPullers)};
   }
   const bool is_puller = arguments.group.has_value();
   const std::string& topic = arguments.topics.front();

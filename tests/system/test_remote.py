@@ -263,6 +263,31 @@ def test_message_over_the_brokers_limit_is_said(broker, at):
     one_line(done, 3, "0 are known to be in topic 'test'", "limits.message_size")
 
 
+# --- Groups ---------------------------------------------------------------------------------------
+
+def test_pullers_go_on_where_seek_says(broker, at):
+    # Breaks: nobody on another machine can have messages once more, or pass over them.
+    ok(at("topic", "create", "kept", "--durable", "os", "--user", USER, LEAT_TOPIC_PASSWORD=PASSWORD,
+          **as_admin(broker)))
+    ok(at("pub", "kept", input="0\n1\n2\n3\n"))
+    pull = ["sub", "kept", "--group", "lightq", "--count"]
+    assert ok(at(*pull, 4)) == "0\n1\n2\n3\n"
+    for place, first in ("beginning", 0), ("2", 2), ("earliest", 0), ("3", 3):
+        assert ok(at("group", "seek", "kept", "lightq", place)) == ""
+        assert ok(at(*pull, 4 - first)) == "0\n1\n2\n3\n"[2 * first:]
+    ok(at("group", "seek", "kept", "lightq", "beginning"))
+    ok(at("group", "seek", "kept", "lightq", "latest"))
+    ok(at("pub", "kept", "4"))
+    assert ok(at(*pull, 1)) == "4\n"
+
+
+def test_seek_that_fails_says_why(broker, at):
+    # Breaks: a script goes on as if it had moved the pullers.
+    one_line(at("group", "seek", "test", "lightq", "99"), 2, "the pullers of test")
+    one_line(at("group", "seek", "missing", "lightq", "end"), 3, "topic not found")
+    one_line(at("group", "seek", "test", "lightq", "end", password="wrong"), 4, "password is wrong")
+
+
 # --- What cannot be -------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("words, told", [
@@ -285,8 +310,14 @@ def test_message_over_the_brokers_limit_is_said(broker, at):
     (["--dir", "d", "topic", "info", "x"], ["--dir"]), (["topic", "--data-dir", "d", "info", "x"], ["--data-dir"]),
     (["topic", "create", "x", "--user", "u", "--dir", "d"], ["--dir"]), (["rm", "x", "--dir", "d"], ["--dir"]),
     (["topic", "delete", "x", "--dir", "d"], ["--dir"]), (["pub", "x", "y", "--dir", "d"], ["--dir"]),
-    (["sub", "x", "--data-dir", "d"], ["--data-dir"]),
+    (["sub", "x", "--data-dir", "d"], ["--data-dir"]), (["group", "seek", "x", "lightq", "end", "--dir", "d"], ["--dir"]),
     (["group", "list", "test"], ["one group"]), (["group", "seek", "test", "g", "end"], ["one group"]),
+    (["group", "info", "test", "lightq"], ["one group"]), (["group", "create", "test", "x"], ["one group"]),
+    (["group", "delete", "test", "lightq"], ["one group"]), (["group", "seek", "test", "a b", "end"], ["'a b'"]),
+    (["group", "seek", "test", "lightq", "@2024-05-01"], ["not possible at a broker"]),
+    (["group", "seek", "test", "lightq", "1h"], ["not possible at a broker"]),
+    (["group", "seek", "test", "lightq", "nowhere"], ["no place"]),
+    (["group", "seek", "test", "lightq", "end", "--partition", "0"], ["--partition", "--broker"]),
 ], ids=lambda value: " ".join(value)[:40])
 def test_what_the_protocol_cannot_is_refused(leat, words, told):
     # Breaks: an option is ignored in silence.
@@ -295,7 +326,7 @@ def test_what_the_protocol_cannot_is_refused(leat, words, told):
 
 def test_password_file_without_a_broker_is_refused(leat, tmp_path):
     # Breaks: who forgets --broker is answered about this machine.
-    for words in ["ls"], ["pub", "x", "y"]:
+    for words in ["ls"], ["pub", "x", "y"], ["group", "seek", "x", "lightq", "end"]:
         one_line(leat(*words, "--password-file", tmp_path), 2, "--password-file", "--broker")
 
 
