@@ -178,6 +178,25 @@ void SignalScope::wait(std::chrono::nanoseconds at_most) const {
   throw Failure(128 + signal, fmt::format("stopped: {}", ::strsignal(signal)));
 }
 
+void wait_for(const SignalScope& signals, double seconds, const std::function<void()>& check) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                      std::chrono::duration<double>{seconds});
+  for (auto now = Clock::now(); now < end; now = Clock::now()) {
+    signals.wait(end - now);
+    check();
+  }
+}
+
+void wait_until(const SignalScope& signals, std::chrono::seconds patience, const char* complaint,
+                const std::function<bool()>& is_true) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!is_true()) {
+    if (std::chrono::steady_clock::now() >= end) throw Failure(complaint);
+    signals.wait(std::chrono::milliseconds{5});
+  }
+}
+
 void run_roles(const std::vector<Role>& roles, std::chrono::seconds time_limit) {
   using Clock = std::chrono::steady_clock;
   const SignalScope signals;

@@ -138,6 +138,13 @@ class SignalScope {
   sigset_t before_;
 };
 
+// Lets children work. `check` is called whenever one has changed state, and throws if it should not have.
+void wait_for(const SignalScope& signals, double seconds, const std::function<void()>& check);
+
+// Waits for a condition. Throws Failure with the complaint if it does not become true in time.
+void wait_until(const SignalScope& signals, std::chrono::seconds patience, const char* complaint,
+                const std::function<bool()>& is_true);
+
 // Runs every role to its end. Throws Failure if one failed, or after the time limit; NotSupported if a
 // role threw that.
 void run_roles(const std::vector<Role>& roles, std::chrono::seconds time_limit);

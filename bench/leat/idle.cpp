@@ -6,7 +6,6 @@
 #include <ctime>
 #include <memory>
 
-#include "bench/harness/clock.hpp"
 #include "topics.hpp"
 
 namespace leat::bench {
@@ -43,10 +42,12 @@ class Idlers {
 
   // CPU time of all subscribers together while they wait.
   std::uint64_t measure(const SignalScope& signals) {
-    wait_until(signals, "wait", [&] { return waiting_->load() == options_.subscribers; });
-    pause(signals, 0.1);  // They spin for some microseconds before they sleep.
+    wait_until(signals, kPatience, "not all subscribers wait in time",
+               [&] { return waiting_->load() == options_.subscribers; });
+    const auto check = [this] { check_children(); };
+    wait_for(signals, 0.1, check);  // They spin for some microseconds before they sleep.
     const std::uint64_t before_ns = cpu_ns();
-    pause(signals, options_.seconds);
+    wait_for(signals, options_.seconds, check);
     const std::uint64_t used_ns = cpu_ns() - before_ns;
     wake(signals);
     return used_ns;
@@ -66,7 +67,7 @@ class Idlers {
       Publisher publisher = value_of(topic.publisher(), "open a publisher");
       (void)value_of(publisher.publish("at last"), "publish");
     }));
-    wait_until(signals, "receive the record", [&] {
+    wait_until(signals, kPatience, "not all subscribers receive the record in time", [&] {
       std::erase_if(children_, [](const auto& child) { return ended_well(*child); });
       return children_.empty();
     });
@@ -81,23 +82,6 @@ class Idlers {
   void check_children() const {
     for (const auto& child : children_) {
       if (ended_well(*child)) throw Failure("a subscriber ended, though there was no record");
-    }
-  }
-
-  void pause(const SignalScope& signals, double seconds) const {
-    const std::uint64_t until_ns = now_ns() + static_cast<std::uint64_t>(seconds * 1e9);
-    for (std::uint64_t now = now_ns(); now < until_ns; now = now_ns()) {
-      signals.wait(std::chrono::nanoseconds{until_ns - now});
-      check_children();
-    }
-  }
-
-  template <class Condition>
-  static void wait_until(const SignalScope& signals, const char* what, const Condition& is_true) {
-    const Deadline deadline{kPatience};
-    while (!is_true()) {
-      if (deadline.passed()) throw Failure(fmt::format("not all subscribers {} in time", what));
-      signals.wait(std::chrono::milliseconds{5});
     }
   }
 

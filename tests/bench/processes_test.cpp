@@ -26,6 +26,28 @@ std::string failure_of(const std::vector<Role>& roles, std::chrono::seconds time
 
 bool has_no_children() { return ::waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD; }
 
+TEST(WaitFor, LooksWhenAChildEnds) {
+  const SignalScope signals;
+  Child child{"child", kAnyCpu, [] { throw Failure("no ink"); }};
+  const auto check = [&] {
+    if (child.has_ended()) child.check_end();
+  };
+  EXPECT_THROW(wait_for(signals, 60, check), Failure);
+}
+
+TEST(WaitUntil, ComplainsWhenTheTimeIsUp) {
+  const SignalScope signals;
+  int looks = 0;
+  wait_until(signals, 60s, "too late", [&] { return ++looks == 3; });
+  EXPECT_EQ(looks, 3);
+  try {
+    wait_until(signals, 0s, "too late", [] { return false; });
+    FAIL() << "it did not complain";
+  } catch (const Failure& failure) {
+    EXPECT_STREQ(failure.what(), "too late");
+  }
+}
+
 TEST(RunAsThreads, MeetAndEndTogether) {
   const Shared<std::atomic<int>> met(0);
   run_roles({{"process", kAnyCpu,
