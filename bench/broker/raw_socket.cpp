@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bench/failure.hpp"
 #include "broker/lightq/raw_frame.hpp"
 
 namespace leat::bench::broker {
@@ -17,15 +16,15 @@ namespace raw = leat::broker::raw;
 
 namespace {
 
-constexpr std::size_t kRead = 256 * 1024;
 constexpr std::chrono::seconds kPatience{20};
 
 }  // namespace
 
-RawSocket::RawSocket(std::uint16_t port, const std::string& hello, std::size_t buffer_bytes)
+RawSocket::RawSocket(std::uint16_t port, const std::string& hello, std::size_t buffer_bytes,
+                     std::size_t read_bytes)
     : socket_{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)},
       buffer_bytes_{buffer_bytes},
-      received_(kRead) {
+      received_(read_bytes) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
@@ -40,7 +39,7 @@ RawSocket::RawSocket(std::uint16_t port, const std::string& hello, std::size_t b
   const auto answer = next(kPatience);
   if (!answer) throw Failure("the broker does not answer a hello");
   const std::string_view text{reinterpret_cast<const char*>(answer->data()), answer->size()};
-  if (text.find("\"ok\"") == text.npos) throw Failure("the broker answers " + std::string{text});
+  if (text.find("\"ok\"") == text.npos) throw Refused("the broker answers " + std::string{text});
 }
 
 void RawSocket::send(std::span<const std::byte> message) {

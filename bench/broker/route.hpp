@@ -17,7 +17,7 @@
 #include <string>
 
 #include "bench/harness/processes.hpp"
-#include "zeromq.hpp"
+#include "served_broker.hpp"
 
 namespace leat::bench::broker {
 
@@ -77,20 +77,12 @@ class Relay final : public Route {
   std::unique_ptr<Child> child_;
 };
 
-// Directories for a broker, which must be there and empty.
-struct Places {
-  std::string topics;
-  std::string data;
-  std::string state() const { return data + "/+broker"; }
-  std::string log() const { return data + "/log"; }
-};
-
 struct Framing {
   bool is_raw_in = false;
   bool is_raw_out = false;
 };
 
-// Starts the `leat-serve` beside this executable on a free port, and makes one topic of this type. Ends it again.
+// A broker with one topic of this type.
 class ServedTopic final : public Route {
  public:
   //   NotSupported   there is no leat-serve
@@ -102,7 +94,7 @@ class ServedTopic final : public Route {
  private:
   Framing framing_;
   bool at_once_;
-  std::unique_ptr<Child> child_;
+  ServedBroker broker_;
   Endpoint producers_;
   Endpoint consumers_;
 };

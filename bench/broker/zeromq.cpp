@@ -39,6 +39,11 @@ void ZeromqSocket::connect(const Endpoint& endpoint) {
   if (::zmq_connect(socket_.get(), endpoint.uri.c_str()) != 0) throw zeromq_failure("connect");
 }
 
+void ZeromqSocket::subscribe(const std::string& prefix) {
+  if (::zmq_setsockopt(socket_.get(), ZMQ_SUBSCRIBE, prefix.data(), prefix.size()) != 0)
+    throw zeromq_failure("subscribe");
+}
+
 std::string ZeromqSocket::bind() {
   if (::zmq_bind(socket_.get(), "tcp://127.0.0.1:*") != 0) throw zeromq_failure("bind");
   char uri[256];
@@ -55,7 +60,11 @@ void ZeromqSocket::send(std::span<const std::byte> message) {
 }
 
 std::optional<std::span<const std::byte>> ZeromqSocket::next(std::chrono::milliseconds time) {
-  while (::zmq_msg_recv(&message_, socket_.get(), ZMQ_DONTWAIT) < 0) {
+  for (;;) {
+    if (::zmq_msg_recv(&message_, socket_.get(), ZMQ_DONTWAIT) >= 0) {
+      if (::zmq_msg_more(&message_) == 0) break;
+      continue;
+    }
     if (::zmq_errno() == EINTR) continue;
     if (::zmq_errno() != EAGAIN) throw zeromq_failure("receive");
     zmq_pollitem_t item{.socket = socket_.get(), .fd = 0, .events = ZMQ_POLLIN, .revents = 0};

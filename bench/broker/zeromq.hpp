@@ -29,10 +29,13 @@ class ZeromqSocket final : public ProducerEnd, public ConsumerEnd {
   ZeromqSocket& operator=(const ZeromqSocket&) = delete;
 
   void connect(const Endpoint& endpoint);
+  // Of a ZMQ_SUB: to all messages whose first part begins with this.
+  void subscribe(const std::string& prefix);
   // At any free port of 127.0.0.1; returns the URI.
   std::string bind();
 
   void send(std::span<const std::byte> message) override;
+  // Of a message in several parts, the last one: those before it name the topic.
   std::optional<std::span<const std::byte>> next(std::chrono::milliseconds time) override;
 
  private:
