@@ -22,7 +22,7 @@ help:
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
-	@echo "make bench-broker what goes through leat-serve, beside ZeroMQ alone; the figures in build/broker.json"
+	@echo "make bench-broker what goes through leat-serve, beside ZeroMQ alone and LightQ's tables; the figures in build/broker*.json"
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
@@ -70,6 +70,8 @@ bench-ipc: bench-build
 
 bench-broker: bench-build serve
 	build/leat bench broker --json=build/broker.json
+	build/leat bench broker --lightq-tables --runs 3 --json=build/broker-lightq.json
+	build/leat bench broker --disturbed --runs 3 --json=build/broker-disturbed.json
 
 bench-peers: bench-build
 	@tools/install-deps.sh peers

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "bench/harness/group.hpp"
@@ -102,6 +103,40 @@ RouteCost measure_route(Route& route, const RouteLoad& wanted, const std::vector
   cost.middle_cpu_ns =
       static_cast<double>(route.cpu_ns() - before_ns) / static_cast<double>(all);
   return cost;
+}
+
+RouteTimes measure_route_times(Route& route, const RouteLoad& wanted,
+                               const std::vector<int>& cpus) {
+  constexpr std::chrono::milliseconds kPause{100};
+  constexpr std::uint64_t kSlowest = 10'000;  // Messages per second that are waited for.
+  using Side = Channel::Side;
+  Load load = load_of(wanted);
+  load.warm_up = 1;  // Shows that all are connected.
+  load.time_limit += std::chrono::seconds{load.count / kSlowest};
+  const Channel channel{route};
+  const Measured measured = run_pattern(
+      load, place_on(cpus, 1, 1),
+      [&](std::uint32_t i) { return Sending<Side>(load, i, channel, End::sender); },
+      [&](std::uint32_t) { return InOrder<Side>(load, channel, End::receiver); },
+      [&](Sending<Side>& sender, RoleTimes& times) {
+        std::this_thread::sleep_for(kPause);
+        times.start();
+        sender.send(load.count);
+        times.end();
+      },
+      [&](InOrder<Side>& receiver, RoleTimes& times) {
+        receiver.take(1, [] {});
+        times.start();
+        receiver.receive(load.count - 1, times);
+      });
+  const RoleTimes& producer = measured.senders.front();
+  const RoleTimes& consumer = measured.receivers.front();
+  const auto ns_between = [](std::uint64_t from, std::uint64_t to) {
+    return static_cast<double>(to - from);
+  };
+  return {.producer_seconds = ns_between(producer.started_ns, producer.ended_ns) / 1e9,
+          .consumer_seconds = ns_between(consumer.started_ns, consumer.ended_ns) / 1e9,
+          .first_message_ms = ns_between(producer.started_ns, consumer.started_ns) / 1e6};
 }
 
 Latency measure_route_latency(Route& route, const RouteLoad& wanted, const std::vector<int>& cpus) {

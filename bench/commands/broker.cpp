@@ -2,18 +2,15 @@
 //
 // In turns with the broker, the same clients with the same payloads and checks are measured with nobody between them, and
 // with a process that only copies, which stands in for LightQ.
+#include "broker.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "bench/broker/measure.hpp"
-#include "bench/leat/durable.hpp"
-#include "bench/leat/topics.hpp"
-#include "bench/output/output.hpp"
-#include "bench/statistics.hpp"
 #include "commands.hpp"
 
 namespace leat::bench {
@@ -21,7 +18,6 @@ namespace {
 
 using broker::RouteLoad;
 
-constexpr char kDataParent[] = "/var/tmp";
 constexpr std::uint64_t kFirstMessageRate = 50;  // Everybody sleeps in between.
 constexpr std::uint64_t kUsualRate = 100'000;
 
@@ -35,6 +31,10 @@ struct Options {
   std::uint64_t rate = 0;
   int runs = 5;
   std::vector<int> cpus;
+  bool lightq_tables = false;
+  bool disturbed = false;
+  double seconds = 2;
+  std::uint32_t idle = 10'000;
   JsonOption json;
 };
 
@@ -102,14 +102,7 @@ std::vector<Case> all_cases(std::uint64_t messages) {
 // --- Measuring -----------------------------------------------------------------------------------
 
 Json measure(broker::Route& route, const RouteLoad& load, const std::vector<int>& cpus) {
-  if (load.rate != 0) {
-    const Latency latency = measure_route_latency(route, load, cpus);
-    return {{"p50_ns", latency.p50},
-            {"p90_ns", latency.p90},
-            {"p99_ns", latency.p99},
-            {"p999_ns", latency.p999},
-            {"max_ns", latency.max}};
-  }
+  if (load.rate != 0) return to_json(measure_route_latency(route, load, cpus));
   const broker::RouteCost cost = measure_route(route, load, cpus);
   return {{"messages_per_second", cost.clients.per_second()},
           {"ns_per_message", cost.clients.ns},
@@ -119,12 +112,10 @@ Json measure(broker::Route& route, const RouteLoad& load, const std::vector<int>
 }
 
 Json measure_served(const Case& one, const std::string& type, const std::vector<int>& cpus) {
-  const TemporaryTopics topics;
-  const tool::PrivateDirectory data = make_data_directory(kDataParent);
-  const broker::Places places{topics.directory(), data.path()};
+  const BrokerPlaces places;
   const broker::Framing framing{.is_raw_in = one.framing == "socket",
                                 .is_raw_out = one.framing != "zmq"};
-  broker::ServedTopic served{places, type, framing, one.load.rate != 0};
+  broker::ServedTopic served{places.places(), type, framing, one.load.rate != 0};
   return measure(served, one.load, cpus);
 }
 
@@ -237,12 +228,7 @@ void print_row(const Case& one, const Json& results) {
 
 // --- The command ---------------------------------------------------------------------------------
 
-void run_broker(Options options, bool has_choice) {
-  options.json.check();
-  if (options.rate != 0 && (options.producers != 1 || options.consumers != 1))
-    throw Failure(kExitUsage, "--rate goes with one producer and one consumer");
-  if (!options.cpus.empty()) (void)chosen_cpus(options.cpus);
-  (void)topic_directory();
+void measure_cases(const Options& options, bool has_choice) {
   Case chosen{options.framing,
               options.type,
               {.size = options.size,
@@ -282,6 +268,45 @@ void run_broker(Options options, bool has_choice) {
   options.json.write(report);
 }
 
+// What only one of the tables understands.
+struct Given {
+  Choices one_case;   // Chooses what is measured.
+  Choices clients;    // How many messages, and where.
+  Choices disturbed;  // Of --disturbed.
+};
+
+void check_usage(const Options& options, const Given& given) {
+  const bool other_table = options.lightq_tables || options.disturbed;
+  if (options.lightq_tables && options.disturbed)
+    throw Failure(kExitUsage, "--lightq-tables and --disturbed are two tables");
+  if (other_table && given.one_case.was_made())
+    throw Failure(kExitUsage,
+                  "--lightq-tables and --disturbed have their own framings, types, sizes and clients");
+  if (options.disturbed && given.clients.was_made())
+    throw Failure(kExitUsage, "--messages and --pin are not for --disturbed");
+  if (!options.disturbed && given.disturbed.was_made())
+    throw Failure(kExitUsage, "--seconds and --idle are for --disturbed");
+  if (options.rate != 0 && (options.producers != 1 || options.consumers != 1))
+    throw Failure(kExitUsage, "--rate goes with one producer and one consumer");
+  if (options.lightq_tables && options.messages == 1)
+    throw Failure(kExitUsage, "--lightq-tables needs at least two messages");
+}
+
+void run_broker(const Options& options, const Given& given) {
+  options.json.check();
+  check_usage(options, given);
+  if (!options.cpus.empty()) (void)chosen_cpus(options.cpus);
+  (void)topic_directory();
+  if (options.lightq_tables) {
+    LightqTables plan{.runs = options.runs, .cpus = options.cpus, .json = options.json};
+    if (options.messages != 0) plan.messages = options.messages;
+    return run_lightq_tables(plan);
+  }
+  if (options.disturbed)
+    return run_disturbed({options.seconds, options.idle, options.runs, options.json});
+  measure_cases(options, given.one_case.was_made());
+}
+
 constexpr char kFooter[] =
     "Broker, producers and consumers are processes of their own, which talk over 127.0.0.1. Each "
     "message is verified, and that exactly one consumer got it. Clients of ZeroMQ use libzmq with "
@@ -291,8 +316,41 @@ constexpr char kFooter[] =
     "copies from a PULL to a PUSH. With a rate, the median from when a message was due until the "
     "consumer had it. Topics of type file are in /var/tmp.\n"
     "Without --framing, --type, --size, --producers, --consumers and --rate: a table of the usual "
-    "cases.\n\n"
+    "cases.\n"
+    "--lightq-tables: ZeroMQ to ZeroMQ, one producer and one consumer, beside what LightQ published "
+    "for 10,000,000 messages on a machine of its own. Seconds of each side are from its first "
+    "message to its last. MB are 1,048,576 bytes. first ms: until the consumer has the first "
+    "message, after a pause.\n"
+    "--disturbed: one of eight pullers or subscribers is stopped (SIGSTOP); 50 producers and 50 "
+    "pullers are alone, beside wrong logins, and beside idle connections. Each ratio is of one run. "
+    "Latency is from when a message was due until its puller had it. A producer for subscribers "
+    "is never more than 4096 messages ahead of the slowest one that is not stopped.\n\n"
     "Example:\n  leat bench broker --size 100 --producers 2 --consumers 4 --json";
+
+// What chooses one case.
+void add_case_options(CLI::App& command, Options& options, Choices& choice) {
+  choice(command.add_option("--framing", options.framing, "How the clients talk to the broker")
+             ->check(CLI::IsMember({"zmq", "socket", "zmq-to-socket"})),
+         "zmq|socket|zmq-to-socket [zmq]");
+  choice(command.add_option("--type", options.type, "Of the topic: in memory, or on disk")
+             ->check(CLI::IsMember({"queue", "file"})),
+         "queue|file [queue]");
+  choice(command.add_option("--size", options.size, "Bytes of a message")
+             ->check(CLI::Range(std::size_t{8}, std::size_t{1} << 20)),
+         "BYTES [100]");
+  choice(command.add_option("--producers", options.producers, "Processes that send")
+             ->check(CLI::Range(1u, broker::kMaxClients)),
+         "N [1]");
+  choice(command.add_option("--consumers", options.consumers, "Processes that share the messages")
+             ->check(CLI::Range(1u, broker::kMaxClients)),
+         "N [1]");
+  choice(command
+             .add_option("--rate", options.rate,
+                         "Measure how late messages are that are sent at this rate; 0: measure\n"
+                         "how many there are in a second")
+             ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{10'000'000})),
+         "PER_SECOND [0]");
+}
 
 }  // namespace
 
@@ -300,38 +358,32 @@ void add_broker(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("broker", "What a message costs that goes through leat serve");
   auto options = std::make_shared<Options>();
-  Choices choice;
-  choice(command->add_option("--framing", options->framing, "How the clients talk to the broker")
-             ->check(CLI::IsMember({"zmq", "socket", "zmq-to-socket"})),
-         "zmq|socket|zmq-to-socket [zmq]");
-  choice(command->add_option("--type", options->type, "Of the topic: in memory, or on disk")
-             ->check(CLI::IsMember({"queue", "file"})),
-         "queue|file [queue]");
-  choice(command->add_option("--size", options->size, "Bytes of a message")
-             ->check(CLI::Range(std::size_t{8}, std::size_t{1} << 20)),
-         "BYTES [100]");
-  command
-      ->add_option("--messages", options->messages,
-                   "Messages of one run, by all producers together; by default for about 0.5 s")
-      ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000}))
-      ->option_text("N");
-  choice(command->add_option("--producers", options->producers, "Processes that send")
-             ->check(CLI::Range(1u, broker::kMaxClients)),
-         "N [1]");
-  choice(command->add_option("--consumers", options->consumers, "Processes that share the messages")
-             ->check(CLI::Range(1u, broker::kMaxClients)),
-         "N [1]");
-  choice(command
-             ->add_option("--rate", options->rate,
-                          "Measure how late messages are that are sent at this rate; 0: measure\n"
-                          "how many there are in a second")
-             ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{10'000'000})),
-         "PER_SECOND [0]");
+  Given given;
+  add_case_options(*command, *options, given.one_case);
+  given.clients(
+      command
+          ->add_option("--messages", options->messages,
+                       "Messages of one run, by all producers together; by default for about 0.5 s,\n"
+                       "with --lightq-tables 1000000")
+          ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{100'000'000})),
+      "N");
   add_runs_option(*command, options->runs);
-  add_pin_option(*command, options->cpus);
+  given.clients(add_pin_option(*command, options->cpus));
+  command->add_flag("--lightq-tables", options->lightq_tables,
+                    "Measure what LightQ published about itself, and print both");
+  command->add_flag("--disturbed", options->disturbed,
+                    "Measure what clients notice of a stopped consumer, of many idle ones and of\n"
+                    "wrong logins");
+  given.disturbed(
+      command->add_option("--seconds", options->seconds, "How long each disturbance lasts")
+          ->check(CLI::Range(0.05, 600.0)),
+      "SECONDS [2]");
+  given.disturbed(command->add_option("--idle", options->idle, "Idle connections")
+                      ->check(CLI::Range(1u, 18'000u)),
+                  "N [10000]");
   options->json.add_to(*command);
   command->footer(kFooter);
-  command->callback([options, choice] { run_broker(*options, choice.was_made()); });
+  command->callback([options, given] { run_broker(*options, given); });
 }
 
 }  // namespace leat::bench

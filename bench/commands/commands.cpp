@@ -13,8 +13,8 @@ bool Choices::was_made() const {
                      [](const CLI::Option* option) { return option->count() > 0; });
 }
 
-void add_pin_option(CLI::App& command, std::vector<int>& cpus) {
-  command
+CLI::Option* add_pin_option(CLI::App& command, std::vector<int>& cpus) {
+  return command
       .add_option("--pin", cpus,
                   "CPUs to run the processes on, in turn; by default all that may be used")
       ->delimiter(',')

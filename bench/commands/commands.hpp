@@ -40,7 +40,7 @@ class Choices {
 };
 
 // Options that several subcommands share.
-void add_pin_option(CLI::App& command, std::vector<int>& cpus);
+CLI::Option* add_pin_option(CLI::App& command, std::vector<int>& cpus);
 void add_runs_option(CLI::App& command, int& runs);
 
 // The CPUs asked for, checked, or by default all that this process may use.

@@ -68,14 +68,18 @@ Json new_report(Json parameters) {
           {"parameters", std::move(parameters)}};
 }
 
+Json to_json(const Latency& latency) {
+  return {{"p50_ns", latency.p50},
+          {"p90_ns", latency.p90},
+          {"p99_ns", latency.p99},
+          {"p999_ns", latency.p999},
+          {"max_ns", latency.max}};
+}
+
 Json to_json(const RoundTrip& trip) {
-  const Latency& of = trip.latency;
-  return {{"round_trip_ns", trip.round_trip_ns},
-          {"p50_ns", of.p50},
-          {"p90_ns", of.p90},
-          {"p99_ns", of.p99},
-          {"p999_ns", of.p999},
-          {"max_ns", of.max}};
+  Json json = {{"round_trip_ns", trip.round_trip_ns}};
+  json.update(to_json(trip.latency));
+  return json;
 }
 
 std::string machine_line(const Json& report) {

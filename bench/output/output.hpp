@@ -41,7 +41,9 @@ class JsonOption {
 // "2026-11-23T02:32:39Z".
 Json new_report(Json parameters);
 
-// round_trip_ns, p50_ns … max_ns.
+// p50_ns … max_ns.
+Json to_json(const Latency& latency);
+// The same, behind round_trip_ns.
 Json to_json(const RoundTrip& trip);
 
 // "AMD EPYC, 2 CPUs, Linux 6.1.0": the beginning of a table.

@@ -105,6 +105,57 @@ def test_without_a_choice_is_a_table_of_the_usual_cases(leat, tmp_path):
     assert cases[0]["target"] == {"times_stand_in": 1.5, "of_direct": 0.57}
 
 
+def test_tables_of_lightq_stand_beside_what_it_published(leat, tmp_path):
+    file = tmp_path / "lightq.json"
+    done = leat("bench", "broker", "--lightq-tables", "--messages", "500", "--runs", "2",
+                f"--json={file}", check=True, timeout=240)
+    assert "500 messages" in done.stdout and "MacBook" in done.stdout and "1181227" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["lightq"]["messages"] == 10_000_000
+    assert [(case["parameters"]["type"], case["parameters"]["size"]) for case in report["cases"]] == [
+        (kind, size) for kind in ("queue", "file") for size in (100, 256, 512, 1024)]
+    for case in report["cases"]:
+        assert len(case["runs"]) == 2
+        for messages, figures in (10_000_000, case["lightq"]), *((500, run) for run in case["runs"]):
+            assert figures["first_message_ms"] > 0
+            for side in figures["producer"], figures["consumer"]:
+                rate = side["messages_per_second"]
+                assert rate * side["seconds"] == pytest.approx(messages, rel=1e-4)
+                assert side["mib_per_second"] == pytest.approx(
+                    rate * case["parameters"]["size"] / (1 << 20))
+
+
+def test_disturbed_compares_two_moments_of_one_run(leat, tmp_path):
+    file = tmp_path / "disturbed.json"
+    done = subprocess.run(
+        ["prlimit", "--nofile=1020:1020", leat.executable, "bench", "broker", "--disturbed",
+         "--seconds", "0.2", "--idle", "30", "--runs", "1", f"--json={file}"],
+        env=leat.environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    *stopped, crowd = json.loads(file.read_text())["cases"]
+    assert [(case["parameters"]["consumers"], case["parameters"]["slow_subscribers"])
+            for case in stopped] == [(role, slow) for role in ("pull", "sub")
+                                     for slow in ("overtaken", "disconnect")]
+    for case in stopped:
+        run = case["runs"][0]
+        assert run["before_per_second"] > 0 and run["stopped_per_second"] > 0
+        assert run["of_before"] == pytest.approx(
+            run["stopped_per_second"] / run["before_per_second"])
+        assert run["lost"] == 0 and case["target"] == {"of_before": 0.95}
+    run = crowd["runs"][0]
+    for part in "wrong_logins", "idle":
+        beside = run[f"beside_{part}"]
+        assert set(beside) == LATENCY and 0 < beside["p50_ns"] <= beside["p99_ns"]
+        assert run[f"p99_times_alone_{part}"] == pytest.approx(
+            beside["p99_ns"] / run["alone"]["p99_ns"])
+        assert crowd["target"][f"p99_times_alone_{part}"] == 2
+    assert run["wrong_logins_per_second"] >= 0
+    assert 0 < run["idle_memory"]["own_bytes"] and 0 < run["memory"]["own_bytes"]
+    assert run["idle_connections"] == 20, "1000 descriptors are for others"
+    assert "did not allow 30 idle connections" in done.stdout and "beside 20 idle" in done.stdout
+    assert list(leat.directory.iterdir()) == []
+
+
 def test_interruption_ends_the_broker_and_removes_everything(leat):
     running = leat.start("bench", "broker", "--messages", "100000000")
     wait_until(lambda: brokers_of(running.pid))
@@ -132,6 +183,12 @@ def test_without_a_broker_it_says_how_to_get_one(leat, tmp_path):
     (["--rate", "many"], ["--rate"]),
     (["--rate", "1000", "--consumers", "2"], ["--rate", "one"]),
     (["--pin", "4711"], ["--pin 4711"]),
+    (["--lightq-tables", "--disturbed"], ["two tables"]),
+    (["--lightq-tables", "--type", "file"], ["--lightq-tables", "types"]),
+    (["--lightq-tables", "--messages", "1"], ["two messages"]),
+    (["--disturbed", "--messages", "9"], ["--messages", "--disturbed"]),
+    (["--disturbed", "--idle", "0"], ["--idle"]),
+    (["--seconds", "1"], ["--seconds", "--disturbed"]),
     (["more"], ["more"]),
 ])
 def test_bad_usage_gets_one_line_and_exit_code_2(leat, arguments, words):
