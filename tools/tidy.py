@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The house rules, run as a test: tools/tidy.py [TREE]. Prints each problem as path:line: text.
 
-Checks include directions, head comments, file lengths, white space, that named paths exist, and that
-every named pair of atomic operations (Edge) has two ends, an explanation and an interleaving test.
+Checks include directions, head comments, lengths of files and functions, white space, that named paths
+exist, and that every named pair of atomic operations (Edge) has two ends, an explanation and an
+interleaving test.
 tests/system/test_tidy.py has an example of every problem it must catch.
 """
 import os
@@ -45,6 +46,7 @@ CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
 TEXT = CODE | {".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
 TEXT_NAMES = {"Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore"}
 MAX_LINES = 600
+MAX_FUNCTION_LINES = 70
 
 # Directories of a particular machine. Split into pieces so that this file passes its own check.
 MACHINE_PATHS = re.compile(r"(?<![\w.$}])/(?:" + "work|root|home/\\w+|Users/\\w+|tmp/build" + r")/")
@@ -90,6 +92,7 @@ class Tidy:
             if path.suffix in (".hpp", ".cpp"):
                 self.check_includes(path, lines)
                 self.check_docs_in_code(path, lines)
+                self.check_functions(path, lines)
             if path.suffix == ".hpp":
                 self.check_head(path, lines)
             if path.parts[0] == "tests" and path.suffix == ".cpp" and not lines[0].startswith("//"):
@@ -125,6 +128,18 @@ class Tidy:
     def check_length(self, path, lines):
         if len(lines) - 1 > MAX_LINES:
             self.problem(path, len(lines) - 1, f"over {MAX_LINES} lines: look for the seam")
+
+    def check_functions(self, path, lines):
+        """A function begins at the last line before its end that is not indented further."""
+        for end, line in enumerate(lines):
+            if line not in ("}", "  }"):
+                continue
+            inside = ("#", line[:-1] + " ")
+            begin = end - 1
+            while begin > 0 and (not lines[begin] or lines[begin].startswith(inside)):
+                begin -= 1
+            if end - begin + 1 > MAX_FUNCTION_LINES:
+                self.problem(path, begin + 1, f"over {MAX_FUNCTION_LINES} lines: make it several functions")
 
     def check_head(self, path, lines):
         if not lines[0].startswith("//"):

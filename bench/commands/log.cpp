@@ -372,14 +372,33 @@ void run_log(Options options, bool has_choice) {
   options.json.write(report);
 }
 
+void add_durable_options(CLI::App& command, Options& options, Choices& choice) {
+  command
+      .add_option("--durable", options.durable,
+                   "Durable topics, in turns with what the kernel takes for the same bytes")
+      ->option_text("os|interval:TIME|fsync");
+  choice(
+      command
+          .add_option("--in-flight", options.in_flight,
+                       "Durable topics: each publisher waits for the disk behind so many records")
+          ->check(CLI::Range(1u, 1'000'000u)),
+      "N");
+  command.add_flag("--peers", options.peers,
+                    "Durable topics: also SQLite, with the same records and the same promise");
+  command
+      .add_option("--data-dir", options.data_directory,
+                   "Where durable topics have their files meanwhile; on a disk, not in memory")
+      ->option_text("DIR [/var/tmp]");
+}
+
 }  // namespace
 
 void add_log(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("log", "What a record costs, beside the bare ring");
   auto options = std::make_shared<Options>();
   Choices choice;
-  choice(command->add_option("--size", options->size, "Bytes of a record")
-             ->check(CLI::Range(std::size_t{0}, kMaxSize)),
+  choice(command->add_option("-s,--size", options->size, "Bytes of a record")
+             ->check(CLI::Range(std::size_t{1}, kMaxSize)),
          "BYTES [100]");
   command
       ->add_option("--records", options->records,
@@ -404,7 +423,7 @@ void add_log(CLI::App& bench) {
          "N [1]");
   choice(command
              ->add_option("--rate", options->rate,
-                          "Records per second that each publisher sends, in groups of 16; else\n"
+                          "Records per second that each publisher sends, in groups of 16; else "
                           "as fast as it goes")
              ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000'000})),
          "N");
@@ -417,22 +436,7 @@ void add_log(CLI::App& bench) {
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{64} << 10, std::uint64_t{4} << 30))
       ->option_text("BYTES [8MiB]");
-  command
-      ->add_option("--durable", options->durable,
-                   "Durable topics, in turns with what the kernel takes for the same bytes")
-      ->option_text("os|interval:TIME|fsync");
-  choice(
-      command
-          ->add_option("--in-flight", options->in_flight,
-                       "Durable topics: each publisher waits for the disk behind so many records")
-          ->check(CLI::Range(1u, 1'000'000u)),
-      "N");
-  command->add_flag("--peers", options->peers,
-                    "Durable topics: also SQLite, with the same records and the same promise");
-  command
-      ->add_option("--data-dir", options->data_directory,
-                   "Where durable topics have their files meanwhile; on a disk, not in memory")
-      ->option_text("DIR [/var/tmp]");
+  add_durable_options(*command, *options, choice);
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);

@@ -66,6 +66,15 @@ bool any_result(const ResultSet& set, const Has& has) {
                      [&](const Measurement& result) { return result.median && has(result); });
 }
 
+// Hypervisors give themselves names of twelve letters.
+std::string_view name_of_hypervisor(std::string_view id) {
+  if (id == "KVMKVMKVM") return "KVM";
+  if (id == "Microsoft Hv") return "Hyper-V";
+  if (id == "VMwareVMware") return "VMware";
+  if (id == "XenVMMXenVMM") return "Xen";
+  return id;
+}
+
 // One sentence or two for each kind of machine among the sources.
 std::set<std::string> notes_on_machines(const ResultSet& set) {
   std::set<std::string> notes;
@@ -76,7 +85,7 @@ std::set<std::string> notes_on_machines(const ResultSet& set) {
       text = fmt::format(
           "The machine is virtual (by {}): other guests on the same hardware make some runs slower "
           "than others, and can't be seen from inside. ",
-          escaped(guest));
+          escaped(name_of_hypervisor(guest)));
     }
     if (std::atoi(cpus.c_str()) == 2) {
       text +=

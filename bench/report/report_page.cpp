@@ -34,7 +34,7 @@ tr.base td:first-child{color:var(--muted)}
 .decision td:nth-child(5){white-space:nowrap}.decision th.figure{white-space:normal}.decision td.tied{min-width:14em}.decision tr.first td{border-top:2px solid var(--muted)}
 details{border-top:1px solid var(--rule);padding:.6em 0}summary{cursor:pointer;font-weight:600;padding:.3em 0}
 ul{padding-left:1.2em;max-width:72ch}li{margin:.3em 0}
-pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--panel);padding:10px 12px;border-radius:6px;
+pre{overflow-x:auto;background:var(--panel);padding:10px 12px;border-radius:6px;
 font-size:.84rem}dl{display:grid;grid-template-columns:minmax(6em,max-content) 1fr;gap:2px 16px;
 font-size:.84rem;margin:0}dt{color:var(--muted)}dd{margin:0;overflow-wrap:anywhere}
 @media(min-width:700px){.decision th:first-child{min-width:7.5em}}

@@ -248,7 +248,13 @@ void BrokerTopic::take_config() {
 
 Outcome<void> BrokerTopic::seek(const From& to) {
   if (auto expected = expect_puller(); !expected) return expected;
-  if (auto moved = pullers_->seek(to); !moved)
+  auto moved = pullers_->seek(to);
+  if (!moved && moved.error() == Errc::invalid_argument)
+    return Problem{Errc::invalid_argument, has_one_partition_
+                                               ? "there is no such offset in " + name() + " yet"
+                                               : name() + " has several partitions: an offset does "
+                                                          "not say in which"};
+  if (!moved)
     return problem_of("cannot move the group of the pullers of", name(), moved.error());
   return {};
 }

@@ -233,7 +233,7 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
   });
 }
 
-Outcome<void> TopicStore::remove(std::int64_t topic_id) {
+Outcome<void> TopicStore::delete_topic(std::int64_t topic_id) {
   return guarded([&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};

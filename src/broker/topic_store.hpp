@@ -58,7 +58,7 @@ class TopicStore {
   Outcome<StoredTopic> add(const NewTopic& topic);
   // With its rights.
   //   not_found
-  Outcome<void> remove(std::int64_t topic_id);
+  Outcome<void> delete_topic(std::int64_t topic_id);
 
   // Returns the new verifier_version.
   //   not_found

@@ -74,9 +74,9 @@ Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
 }
 
 // The log first: if the broker dies in between, the topic is there, and empty.
-Outcome<void> Topics::remove(const TopicPtr& topic) {
+Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
   if (auto deleted = topic->delete_log(); !deleted) return deleted;
-  if (auto removed = store_.remove(topic->stored().id); !removed) {
+  if (auto removed = store_.delete_topic(topic->stored().id); !removed) {
     insert(topic->stored());
     return removed;
   }

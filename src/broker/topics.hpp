@@ -40,7 +40,7 @@ class Topics {
   //   not_found, and as add()
   Outcome<TopicPtr> find_or_adopt(const std::string& name);
   // With its log. Nobody may have its ports open.
-  Outcome<void> remove(const TopicPtr& topic);
+  Outcome<void> delete_topic(const TopicPtr& topic);
   // The names of topics that local processes made and that the broker does not have.
   std::vector<std::string> local_names() const;
   // For a topic that has none yet: the next free port that `is_usable`, which opens it.

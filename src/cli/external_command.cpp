@@ -50,9 +50,9 @@ bool is_command_name(std::string_view word) {
 int command_index(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];
-    if (word == "--dir") {
+    if (word == "--dir" || word == "--data-dir") {
       ++i;
-    } else if (!word.starts_with("--dir=")) {
+    } else if (!word.starts_with("--dir=") && !word.starts_with("--data-dir=")) {
       return word.starts_with("-") ? 0 : i;
     }
   }
@@ -76,7 +76,7 @@ std::optional<int> run_external_command(const CLI::App& app, int argc, char** ar
   if (ours == nullptr && std::any_of(commands.begin(), commands.end(), is_named))
     return std::nullopt;
 
-  // Arguments before the command are passed on too: both executables understand --dir.
+  // Arguments before the command are passed on, too.
   const std::string executable = "leat-" + name;
   std::vector<char*> arguments{const_cast<char*>(executable.c_str())};
   for (int i = 1; i < argc; ++i) {

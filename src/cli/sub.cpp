@@ -104,7 +104,7 @@ void check_group(const SubArguments& arguments) {
   if (!arguments.member.empty()) useless = "--member";
   if (!useless.empty()) {
     throw Failure{kExitUsage,
-                  fmt::format("{} means nothing without a group: add --group NAME", useless)};
+                  fmt::format("{}: only with --group NAME", useless)};
   }
 }
 

@@ -339,6 +339,77 @@ void check_local(const CLI::App& command) {
   }
 }
 
+void add_durable_options(CLI::App& command, CreateArguments& arguments) {
+  command
+      .add_option("--durable", arguments.durable,
+                   "Also on disk. os: survives the death of all processes; interval:20ms: also the "
+                   "machine's, but for that time; fsync: also that, publishers wait for the disk")
+      ->type_name("os|interval:TIME|fsync");
+  add_size(command, "--file-size", arguments.file_bytes, "Durable: size of a file with records")
+      ->default_str("64MiB");
+  add_size(command, "--retention-bytes", arguments.options.retention_bytes,
+           "Durable: delete the oldest files of a partition as long as the others have so much")
+      ->default_str("no limit");
+  add_duration(command, "--retention-time", arguments.retention,
+               "Durable: delete files that were full for longer than this; by default never");
+}
+
+// What happens when it is full, and other matters of room.
+void add_room_options(CLI::App& command, CreateArguments& arguments) {
+  add_size(
+      command, "--segment-size", arguments.options.segment_bytes,
+      "Room is reused in pieces of this size, at most half the capacity; a record is at most half "
+      "of one")
+      ->default_str("capacity/8");
+  command
+      .add_option(
+          "--policy", arguments.policy,
+          "When full: publishers wait (block), fail at once (fail), or overwrite what is oldest "
+          "(overwrite); or room is added up to --max-capacity, and then they wait (grow)")
+      ->type_name("block|fail|overwrite|grow")
+      ->default_str("block");
+  add_size(command, "--max-capacity", arguments.options.max_capacity_bytes,
+           "Policy grow: how large each partition may become; `leat topic set` changes it")
+      ->default_str("8 times the capacity");
+  add_size(command, "--grow-below", arguments.options.grow_below_bytes,
+           "Policy grow: room is added when this much or less is free")
+      ->default_str("a segment");
+  command
+      .add_option("--retain", arguments.retain, "all: never reuse room, so that full means full")
+      ->type_name("all");
+}
+
+void add_access_options(CLI::App& command, CreateArguments& arguments) {
+  command.add_option("--mode", arguments.mode, "Permissions of the files, as for chmod")
+      ->type_name("MODE")
+      ->default_str("0600");
+  command
+      .add_option("--group", arguments.options.file_group, "Group of the files, for --mode 0660")
+      ->type_name("GROUP");
+}
+
+void add_other_options(CLI::App& command, CreateArguments& arguments) {
+  add_number(command, "--partitions", arguments.partitions, 1, Geometry::kMaxPartitions,
+             "Order is kept within a partition")
+      ->default_str("1");
+  command.add_flag("--single-writer", arguments.options.single_writer,
+                    "One publisher at a time; faster");
+  command.add_flag("--timestamps", arguments.options.timestamps,
+                    "Each record carries the time it was published");
+  command.add_flag("--delete-when-unused", arguments.options.delete_when_unused,
+                    "Delete the topic when the last process leaves it");
+  command.add_flag("--remove-when-unused", arguments.options.delete_when_unused)
+      ->group("");  // Its old name.
+  add_duration(command, "--revoke-after", arguments.options.revoke_after,
+               "Give up claims of publishers that were stopped for this long; by default never");
+  add_duration(
+      command, "--evict-after", arguments.options.evict_after,
+      "Subscribers that block publishers for this long lose records instead; by default never");
+  add_number(command, "--participants", arguments.participants, 1, detail::kMaxParticipants,
+             "Publishers and subscribers at a time")
+      ->default_str("256");
+}
+
 }  // namespace
 
 void add_topic_create(CLI::App& topic) {
@@ -348,64 +419,10 @@ void add_topic_create(CLI::App& topic) {
   CLI::Option* capacity = add_size(*command, "--capacity", arguments->options.capacity_bytes,
                                    "Room for records, per partition; 8KiB or more")
                               ->default_str("8MiB, with --durable 32MiB");
-  command
-      ->add_option("--durable", arguments->durable,
-                   "Also on disk. os: survives the death of all processes; interval:20ms: also the "
-                   "machine's, but for that time; fsync: also that, publishers wait for the disk")
-      ->type_name("os|interval:TIME|fsync");
-  add_size(*command, "--file-size", arguments->file_bytes, "Durable: size of a file with records")
-      ->default_str("64MiB");
-  add_size(*command, "--retention-bytes", arguments->options.retention_bytes,
-           "Durable: delete the oldest files of a partition as long as the others have so much")
-      ->default_str("no limit");
-  add_duration(*command, "--retention-time", arguments->retention,
-               "Durable: delete files that were full for longer than this; by default never");
-  add_size(
-      *command, "--segment-size", arguments->options.segment_bytes,
-      "Room is reused in pieces of this size, at most half the capacity; a record is at most half "
-      "of one")
-      ->default_str("capacity/8");
-  command
-      ->add_option(
-          "--policy", arguments->policy,
-          "When full: publishers wait (block), fail at once (fail), or overwrite what is oldest "
-          "(overwrite); or room is added up to --max-capacity, and then they wait (grow)")
-      ->type_name("block|fail|overwrite|grow")
-      ->default_str("block");
-  add_size(*command, "--max-capacity", arguments->options.max_capacity_bytes,
-           "Policy grow: how large each partition may become; `leat topic set` changes it")
-      ->default_str("8 times the capacity");
-  add_size(*command, "--grow-below", arguments->options.grow_below_bytes,
-           "Policy grow: room is added when this much or less is free")
-      ->default_str("a segment");
-  command
-      ->add_option("--retain", arguments->retain, "all: never reuse room, so that full means full")
-      ->type_name("all");
-  add_number(*command, "--partitions", arguments->partitions, 1, Geometry::kMaxPartitions,
-             "Order is kept within a partition")
-      ->default_str("1");
-  command->add_flag("--single-writer", arguments->options.single_writer,
-                    "One publisher at a time; faster");
-  command->add_flag("--timestamps", arguments->options.timestamps,
-                    "Each record carries the time it was published");
-  command->add_option("--mode", arguments->mode, "Permissions of the files, as for chmod")
-      ->type_name("MODE")
-      ->default_str("0600");
-  command
-      ->add_option("--group", arguments->options.file_group, "Group of the files, for --mode 0660")
-      ->type_name("GROUP");
-  command->add_flag("--delete-when-unused", arguments->options.delete_when_unused,
-                    "Delete the topic when the last process leaves it");
-  command->add_flag("--remove-when-unused", arguments->options.delete_when_unused)
-      ->group("");  // Its old name.
-  add_duration(*command, "--revoke-after", arguments->options.revoke_after,
-               "Give up claims of publishers that were stopped for this long; by default never");
-  add_duration(
-      *command, "--evict-after", arguments->options.evict_after,
-      "Subscribers that block publishers for this long lose records instead; by default never");
-  add_number(*command, "--participants", arguments->participants, 1, detail::kMaxParticipants,
-             "Publishers and subscribers at a time")
-      ->default_str("256");
+  add_durable_options(*command, *arguments);
+  add_room_options(*command, *arguments);
+  add_other_options(*command, *arguments);
+  add_access_options(*command, *arguments);
   command->footer(
       "Example:\n  leat topic create orders --capacity 64MiB --partitions 4 --timestamps");
   auto broker = add_broker_options(*command);

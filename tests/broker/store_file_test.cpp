@@ -85,7 +85,7 @@ void use(const Place& place) {
   check(store->set_ports(3, {.push = 5501}, 5502));
   check(store->grant(3, {.user = "other", .may_read = true}));
   check(store->revoke(4, "other"));
-  check(store->remove(5));
+  check(store->delete_topic(5));
 }
 
 TEST(StoreFile, DamagedAtAnyByteNeverCrashes) {
@@ -236,7 +236,7 @@ TEST(StoreFile, FullSaysSoAndChangesNothing) {
   EXPECT_EQ(added.problem().code, Errc::no_space);
   EXPECT_NE(added.problem().sentence.find("is full"), std::string::npos);
   EXPECT_EQ(store->topics()->size(), count);
-  ASSERT_TRUE(store->remove(store->topics()->back().id));
+  ASSERT_TRUE(store->delete_topic(store->topics()->back().id));
   EXPECT_TRUE(store->add({.name = "again"})) << "there is room again";
 }
 

@@ -141,8 +141,8 @@ TEST(TopicStore, AnIdIsNeverGivenTwice) {
     TopicStore store = place.open();
     first = store.add(news())->id;
     ASSERT_TRUE(store.grant(first, {.user = "bob", .may_read = true}));
-    ASSERT_TRUE(store.remove(first));
-    EXPECT_EQ(store.remove(first).problem().code, Errc::not_found);
+    ASSERT_TRUE(store.delete_topic(first));
+    EXPECT_EQ(store.delete_topic(first).problem().code, Errc::not_found);
   }
   TopicStore store = place.open();
   const auto second = store.add(news());

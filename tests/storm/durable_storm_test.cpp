@@ -144,6 +144,30 @@ int subscribe(const TemporaryDirectory& temp, Ledger& ledger) {
   }
 }
 
+// Without what is in memory.
+void expect_all_on_disk(const TemporaryDirectory& temp, const Ledger& ledger) {
+  const auto open = [&] {
+    return Topic::open("d", kPatience, options(temp).directory, {}, options(temp).data_directory);
+  };
+  // The next open writes the rest, and closing it leaves nothing in memory.
+  { ASSERT_TRUE(open()); }
+  std::filesystem::remove_all(options(temp).directory);
+  std::filesystem::create_directories(options(temp).directory);
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  auto subscriber = topic->subscriber({.from = From::beginning});
+  ASSERT_TRUE(subscriber) << describe(subscriber.error());
+  Reading reading{std::move(*subscriber)};
+  const std::uint64_t end = topic->info().partitions[0].end;
+  while (reading.next() < end) {
+    auto polled = reading.poll();
+    ASSERT_TRUE(polled) << describe(polled.error());
+  }
+  reading.expect_all(ledger);
+  EXPECT_EQ(reading.complaints(), std::vector<std::string>{});
+  ::testing::Test::RecordProperty("records", static_cast<int>(reading.next()));
+}
+
 class DurableStorm : public ::testing::TestWithParam<Durability> {};
 
 TEST_P(DurableStorm, LosesNothingThatWasAcknowledged) {
@@ -201,27 +225,7 @@ TEST_P(DurableStorm, LosesNothingThatWasAcknowledged) {
   for (auto& child : children) child->signal(SIGKILL);
   for (auto& child : children) child.reset();
   EXPECT_EQ(ledger->complaints, 0U);
-  // The next open writes the rest, and closing it leaves nothing in memory.
-  {
-    ASSERT_TRUE(
-        Topic::open("d", kPatience, options(temp).directory, {}, options(temp).data_directory));
-  }
-  std::filesystem::remove_all(options(temp).directory);
-  std::filesystem::create_directories(options(temp).directory);
-  auto topic =
-      Topic::open("d", kPatience, options(temp).directory, {}, options(temp).data_directory);
-  ASSERT_TRUE(topic) << describe(topic.error());
-  auto subscriber = topic->subscriber({.from = From::beginning});
-  ASSERT_TRUE(subscriber) << describe(subscriber.error());
-  Reading reading{std::move(*subscriber)};
-  const std::uint64_t end = topic->info().partitions[0].end;
-  while (reading.next() < end) {
-    auto polled = reading.poll();
-    ASSERT_TRUE(polled) << describe(polled.error());
-  }
-  reading.expect_all(*ledger);
-  EXPECT_EQ(reading.complaints(), std::vector<std::string>{});
-  RecordProperty("records", static_cast<int>(reading.next()));
+  expect_all_on_disk(temp, *ledger);
 }
 
 std::string name_of_storm(const ::testing::TestParamInfo<Durability>& one) {

@@ -283,7 +283,7 @@ def test_pullers_go_on_where_seek_says(broker, at):
 
 def test_seek_that_fails_says_why(broker, at):
     # Breaks: a script goes on as if it had moved the pullers.
-    one_line(at("group", "seek", "test", "lightq", "99"), 2, "the pullers of test")
+    one_line(at("group", "seek", "test", "lightq", "99"), 2, "no such offset in test yet")
     one_line(at("group", "seek", "missing", "lightq", "end"), 3, "topic not found")
     one_line(at("group", "seek", "test", "lightq", "end", password="wrong"), 4, "password is wrong")
 

@@ -155,6 +155,9 @@ def test_leat_serve_runs_it(serve, leat):
     broker = serve()
     done = leat("serve", "--state-dir", broker.state, "--lightq-port", str(free_ports(10)))
     one_line_of(done, 3, str(broker.state))
+    done = leat("--data-dir", broker.data, "serve", "--state-dir", broker.state, "--lightq-port",
+                str(free_ports(10)))
+    one_line_of(done, 3, str(broker.state))
 
 
 def test_all_ports_are_local(serve):

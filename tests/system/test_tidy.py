@@ -117,6 +117,10 @@ BAD = {
     "no pragma once": ("bench/x.hpp", "// Head.\n", "no #pragma once"),
     "no head comment": ("bench/x.hpp", "#pragma once\n", "starts with a comment"),
     "too long": ("src/cli/x.cpp", "int x;\n" * 601, "over 600 lines"),
+    "too long a function": (
+        "src/cli/x.cpp", "int f(int a,\n      int b) {\n" + "  f();\n" * 69 + "}\n", "over 70 lines"),
+    "too long a function of a class": (
+        "src/cli/x.cpp", "class X {\n  int f() {\n" + "    f();\n" * 69 + "  }\n};\n", "over 70 lines"),
     "tab": ("src/cli/x.cpp", "\tint x;\n", "tab"),
     "trailing space": ("src/cli/x.cpp", "int x; \n", "space at the end"),
     "no last newline": ("src/cli/x.cpp", "int x;", "exactly one newline"),

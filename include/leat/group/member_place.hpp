@@ -27,7 +27,7 @@ inline constexpr std::size_t kAhead = 64;    // Records claimed for later calls 
 // Recheck interval, in ns, while others have records: one of them may die or stop silently.
 inline constexpr std::int64_t kOthersDie = 4'000'000;
 
-// What a look for records came to. Not a Result: this is on the way of records.
+// What a look for records came to. Not a Result: every record passes it.
 enum class Found : std::uint8_t { some, none, closed, corrupt };
 
 struct MemberPlace {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 
@@ -90,6 +91,9 @@ class Waiter {
   std::int64_t looked_tick_ns_ = 0;
 
  private:
+  static std::optional<std::size_t> first_ready(std::span<Waiter* const> waiters);
+  // Before it sleeps; the first that is ready meanwhile.
+  static std::optional<std::size_t> spin(std::span<Waiter* const> waiters);
   void arm_wait_fd();
   bool is_topic_deleted() const noexcept;
   // By stop_waits(), or by the token that wait_fd() was given.

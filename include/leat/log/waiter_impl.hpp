@@ -49,23 +49,36 @@ LEAT_INLINE void Waiter::begin(Participant participant, std::int64_t spin_ns,
   patience_.set(has_cores ? patience_ns : 0);
 }
 
+LEAT_INLINE std::optional<std::size_t> Waiter::first_ready(std::span<Waiter* const> waiters) {
+  for (std::size_t i = 0; i < waiters.size(); ++i) {
+    const std::uint32_t wake = load_relaxed<Why::hint>(waiters[i]->shared().header().data_wake);
+    if (waiters[i]->is_ready() || (wake & kDeleted) != 0) return i;
+  }
+  return std::nullopt;
+}
+
+LEAT_INLINE std::optional<std::size_t> Waiter::spin(std::span<Waiter* const> waiters) {
+  std::int64_t spin_ns = 0;
+  for (const Waiter* waiter : waiters) spin_ns = std::max(spin_ns, waiter->spin_ns_);
+  if (spin_ns == 0) return std::nullopt;
+  const std::int64_t until = now_ns() + spin_ns;
+  do {
+    for (int i = 0; i < 32; ++i) {
+      spin_pause();
+      if (auto ready = first_ready(waiters)) return ready;
+    }
+    if (waiters[0]->shares_work_) yield_processor();
+  } while (now_ns() < until);
+  return std::nullopt;
+}
+
 LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiters,
                                                  const Deadline& deadline,
                                                  const std::stop_token& stop) {
   constexpr std::int64_t kCapped = 1'000'000;  // ns; if the sleeper has no membarrier
   if (waiters.empty() || waiters.size() > kMaxWaiters) return Errc::invalid_argument;
-  std::int64_t spin_ns = 0;
-  for (const Waiter* waiter : waiters) {
+  for (const Waiter* waiter : waiters)
     if (waiter->participant_.forked()) return Errc::forked;
-    spin_ns = std::max(spin_ns, waiter->spin_ns_);
-  }
-  const auto first_ready = [&]() -> std::optional<std::size_t> {
-    for (std::size_t i = 0; i < waiters.size(); ++i) {
-      const std::uint32_t wake = load_relaxed<Why::hint>(waiters[i]->shared().header().data_wake);
-      if (waiters[i]->is_ready() || (wake & kDeleted) != 0) return i;
-    }
-    return std::nullopt;
-  };
   const auto is_stopped = [&] {
     if (stop.stop_requested()) return true;
     for (const Waiter* waiter : waiters) {
@@ -73,20 +86,10 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
     }
     return false;
   };
-  if (auto ready = first_ready()) return *ready;
+  if (auto ready = first_ready(waiters)) return *ready;
   if (deadline.is_immediate()) return Errc::timeout;
   if (is_stopped()) return Errc::stopped;
-
-  if (spin_ns > 0) {
-    const std::int64_t until = now_ns() + spin_ns;
-    do {
-      for (int i = 0; i < 32; ++i) {
-        spin_pause();
-        if (auto ready = first_ready()) return *ready;
-      }
-      if (waiters[0]->shares_work_) yield_processor();
-    } while (now_ns() < until);
-  }
+  if (auto ready = spin(waiters)) return *ready;
 
   const auto wake = [&] {
     for (Waiter* waiter : waiters) waiter->shared().wake_everybody();
@@ -105,19 +108,19 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
       sleeps[i] = {&topic, topic.announce_sleep(&capped)};
       if (capped) at_most(kCapped);
     }
-    if (auto ready = first_ready()) return *ready;
+    if (auto ready = first_ready(waiters)) return *ready;
     for (std::size_t i = 0; i < waiters.size(); ++i) {
       const auto looked = waiters[i]->look_around();
       if (!looked) return i;  // poll() reports what is wrong.
       at_most(*looked);
     }
     // look_around() may have made something ready.
-    if (auto ready = first_ready()) return *ready;
+    if (auto ready = first_ready(waiters)) return *ready;
     if (is_stopped()) return Errc::stopped;
     if (deadline.passed()) return Errc::timeout;
     const Deadline until = limit_ns != 0 ? deadline.at_most_ns(limit_ns) : deadline;
     SharedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
-    if (auto ready = first_ready()) {
+    if (auto ready = first_ready(waiters)) {
       waiters[*ready]->shared().wake_the_others(sleeps[*ready].expected);
       return *ready;
     }

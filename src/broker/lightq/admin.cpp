@@ -416,7 +416,7 @@ void Admin::delete_topic(const Shared& request, const Client& client, const Repl
     const TopicPtr topic = topics_.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
     ports_.close(*topic);
-    if (auto removed = topics_.remove(topic); !removed) {
+    if (auto removed = topics_.delete_topic(topic); !removed) {
       if (const TopicPtr kept = topics_.find(request->topic)) ports_.open_stored(kept);
       return reply(error_reply(request->command, removed.problem().sentence));
     }
