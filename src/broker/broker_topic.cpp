@@ -65,6 +65,7 @@ Outcome<void> BrokerTopic::attach() {
 
 Outcome<void> BrokerTopic::open_group(bool is_new_log) {
   auto group = log_->find_group(kLightqGroup);
+  if (!group && group.error() == Errc::not_allowed) return {};  // It overwrites: there are no groups.
   if (!group && group.error() == Errc::not_found) {
     if (stored_.pullers == Pullers::absent) return {};
     // A log that is not new lacks its group if the broker died before it made one, or if somebody deleted it.
@@ -211,6 +212,8 @@ void BrokerTopic::close_log() {
   intake_.reset();
   pullers_.reset();
   log_.reset();
+  pace_.begin_anew();
+  published_ = 0;
   has_failed_ = false;
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/ip/address.hpp>
+#include <cctype>
 #include <charconv>
 #include <limits>
 #include <optional>
@@ -214,8 +215,11 @@ std::vector<ConfigKey> limit_keys() {
           {SlowSubscriber::overtaken, SlowSubscriber::disconnect, SlowSubscriber::wait},
           "a subscriber that is too slow loses messages, its connection, or stops producers"),
       choice_key<std::string>("log.level", &Config::log_level,
-                              {"trace", "debug", "info", "warn", "error", "off"},
-                              {"trace", "debug", "info", "warn", "error", "off"}, "what is logged"),
+                              {"trace", "debug", "info", "event", "warn", "error", "critical",
+                               "alert", "emerg", "off"},
+                              {"trace", "debug", "info", "info", "warn", "error", "critical",
+                               "critical", "critical", "off"},
+                              "what is logged; event, alert and emerg are LightQ's names"),
       text_key("log.file", &Config::log_file, "a file", "where it is logged; default: stderr"),
   };
 }
@@ -249,6 +253,14 @@ std::string nearest_key(std::string_view name) {
     if (far >= least) continue;
     least = far;
     nearest = key.name;
+  }
+  for (const ConfigKey& key : config_keys()) {
+    const std::string section = key.name.substr(0, key.name.rfind('.'));
+    const std::size_t far = distance(name, section);
+    if (section != key.name && far == 0) return {};  // It is one, and not a key.
+    if (section == key.name || far >= least) continue;
+    least = far;
+    nearest = section;
   }
   return nearest;
 }
@@ -317,6 +329,12 @@ Outcome<void> check_config(const Config& config) {
   const auto wrong = [](std::string sentence) {
     return Problem{Errc::invalid_argument, std::move(sentence)};
   };
+  const std::string& host = config.lightq_advertise;
+  const auto is_of_host = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '.' || c == '-' || c == ':' || c == '[' || c == ']';
+  };
+  if (!std::all_of(host.begin(), host.end(), is_of_host))
+    return wrong(fmt::format("lightq.advertise: '{}' is no host name and no address", host));
   for (const std::string& text : config.lightq_addresses) {
     boost::system::error_code failed;
     const address one = boost::asio::ip::make_address(text, failed);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -83,6 +84,23 @@ Outcome<void> read_table(const toml::table& table, const std::string& section,
   return {};
 }
 
+// Of a variable that looks like a key's: LEAT_LIGHTQ_PROT.
+Outcome<void> check_variable(const std::string& variable) {
+  constexpr std::string_view kPrefix = "LEAT_";
+  if (!variable.starts_with(kPrefix)) return {};
+  std::string name = variable.substr(kPrefix.size());
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::size_t end_of_section = name.find('_');
+  if (end_of_section == name.npos || !is_section(name.substr(0, end_of_section))) return {};
+  const auto& keys = config_keys();
+  const auto is_it = [&](const ConfigKey& key) { return key.variable() == variable; };
+  if (std::any_of(keys.begin(), keys.end(), is_it)) return {};
+  name[end_of_section] = '.';
+  Config none;
+  return Problem{Errc::invalid_argument, variable + ": " + set_key(none, name, "").problem().sentence};
+}
+
 Outcome<std::string> content_of(const std::string& file) {
   const auto fail = [&] {
     const Error error = last_system_error();
@@ -130,6 +148,8 @@ Outcome<Config> read_config(const ConfigSources& sources) {
     return Problem{Errc::invalid_argument,
                    fmt::format("{}='{}' is wrong: write {}", key.variable(), text, key.wants)};
   }
+  for (const std::string& variable : sources.variables)
+    if (auto right = check_variable(variable); !right) return right.problem();
   for (const auto& [name, text] : sources.flags) {
     if (const auto set = set_key(config, name, text); !set)
       return Problem{Errc::invalid_argument, set.problem().sentence};

@@ -21,6 +21,7 @@ namespace leat::broker {
 struct ConfigSources {
   std::string file = {};                                          // Empty: none.
   std::function<const char*(const char*)> environment = nullptr;  // Like std::getenv; null: none.
+  std::vector<std::string> variables = {};  // The names of those that are set, to find misspelt ones.
   std::vector<std::pair<std::string, std::string>> flags = {};    // Names of keys, and values.
 };
 

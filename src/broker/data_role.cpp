@@ -60,6 +60,7 @@ Outcome<void> ProducerRole::on_open() {
 // What came with the login is not taken yet: many who come to a full topic would fill the memory.
 bool ProducerRole::begin() {
   if (!intake_->is_full()) return true;
+  stream_.flush();  // It is let in.
   intake_->call_when_room(go_on());
   return false;
 }

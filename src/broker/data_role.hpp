@@ -156,6 +156,7 @@ class ListenerRole final : public DataRole, public Listener {
   void on_leave() override;
   void add_stats(ClientStats& stats) const override;
   void take(const std::shared_ptr<const Chunk>& chunk) override;
+  void lose(std::uint64_t records) override { lost_ += records; }
   bool holds_up() const override;
   void send_next();
 

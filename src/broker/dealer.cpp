@@ -27,8 +27,10 @@ Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, con
   };
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
-  std::unique_ptr<Dealer> dealer{new Dealer{loop, std::move(*member), group.info().in_flight_limit,
+  const GroupInfo info = group.info();
+  std::unique_ptr<Dealer> dealer{new Dealer{loop, std::move(*member), info.in_flight_limit,
                                             std::move(on_failure), std::move(on_progress)}};
+  dealer->has_lease_ = info.lease.count() != 0;
   auto fd = dealer->member_.wait_fd();
   if (!fd) return problem(fd.error());
   dealer->watch_.emplace(loop, *fd, [raw = dealer.get()] { raw->deal(); });
@@ -203,7 +205,7 @@ bool Dealer::receive() {
       of_step += received_[i].record.value.size();
     bytes += of_step;
     record_bytes_ = std::max<std::size_t>({1, of_step / *count, record_bytes_ / 2});
-    if (*count < step) break;
+    if (*count < step || has_lease_) break;  // With a lease, the next call overwrites these.
   }
   if (received_.empty()) return false;
   reached_ = std::max(reached_, received_.back().record.offset + 1);

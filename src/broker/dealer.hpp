@@ -125,6 +125,7 @@ class Dealer {
   Timer stalled_;
   OwnEnd own_end_;
   Member member_;
+  bool has_lease_ = false;
   std::size_t limit_;  // How many records the group allows it to have in flight.
   std::function<void(Error)> on_failure_;
   std::function<void()> on_progress_;

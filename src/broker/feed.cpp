@@ -9,10 +9,16 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
   const auto problem = [&](Error error) {
     return Problem{error.code, "cannot subscribe to " + topic.name() + ": " + describe(error)};
   };
-  auto subscriber = topic.subscriber({.from = From::end, .spin = {}, .patience = {}});
+  const bool may_wait = topic.policy() != Policy::overwrite;
+  auto subscriber =
+      topic.subscriber({.from = From::end, .gating = may_wait, .spin = {}, .patience = {}});
   if (!subscriber) return problem(subscriber.error());
   std::unique_ptr<Feed> feed{
-      new Feed{loop, std::move(*subscriber), std::move(encode), std::move(on_failure)}};
+      new Feed{loop, topic, std::move(*subscriber), std::move(encode), std::move(on_failure)}};
+  feed->subscriber_.on_event([raw = feed.get()](const Event& event) {
+    if (event.reason != GapReason::overwritten) return;
+    for (Listener* const listener : raw->listeners_) listener->lose(event.count);
+  });
   auto fd = feed->subscriber_.wait_fd();
   if (!fd) return problem(fd.error());
   feed->watch_.emplace(loop, *fd, [raw = feed.get()] { raw->pass_on(); });
@@ -20,15 +26,25 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
   return feed;
 }
 
+// What was published before goes to those who were there before. With several partitions, that is what can be passed on
+// at once: each has an end of its own.
 void Feed::add(Listener& listener) {
-  // What was published before goes to those who were there before; all of it, unless publishers are faster.
   own_end_.forget();
   pass_on();
-  listeners_.push_back(&listener);
+  const TopicInfo info = topic_.info();
+  const bool is_one = info.partitions.size() == 1;
+  coming_.emplace_back(is_one ? info.partitions[0].end : 0, &listener);
+  let_in();
+}
+
+void Feed::let_in() {
+  for (; !coming_.empty() && coming_.front().first <= subscriber_.offset(); coming_.pop_front())
+    listeners_.push_back(coming_.front().second);
 }
 
 void Feed::remove(Listener& listener) {
   std::erase(listeners_, &listener);
+  std::erase_if(coming_, [&](const auto& one) { return one.second == &listener; });
   look_later();  // It may have held up the others.
 }
 
@@ -50,10 +66,13 @@ bool Feed::pass_on_once() {
   constexpr std::size_t kLarge = 4096;
   constexpr std::uint64_t kRecords = 4096;
   const auto chunk = std::make_shared<Chunk>();
+  let_in();
   const bool has_listeners = !listeners_.empty();
   while (chunk->bytes.size() < kChunk && chunk->records < kRecords && !has_failed_) {
     const bool are_large = chunk->records == 0 || chunk->bytes.size() / chunk->records > kLarge;
-    const std::size_t step = are_large ? 1 : 16;
+    std::uint64_t step = are_large ? 1 : 16;
+    if (!coming_.empty()) step = std::min(step, coming_.front().first - subscriber_.offset());
+    if (step == 0) break;
     auto count = subscriber_.poll(step, [&](const Record& record) {
       reached_ = record.offset + 1;
       ++chunk->records;

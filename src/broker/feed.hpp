@@ -7,10 +7,12 @@
 // Belongs to the thread of its event loop.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "broker/outcome.hpp"
@@ -33,6 +35,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual void take(const std::shared_ptr<const Chunk>& chunk) = 0;
+  // So many records were overwritten before anybody could read them.
+  virtual void lose(std::uint64_t records) = 0;
   // Nothing more is read from the topic before it calls look_later(), so that publishers have to wait.
   virtual bool holds_up() const = 0;
 };
@@ -58,9 +62,10 @@ class Feed {
   void remove(Listener& listener);
 
  private:
-  Feed(boost::asio::io_context& loop, Subscriber subscriber, Encode encode,
+  Feed(boost::asio::io_context& loop, const Topic& topic, Subscriber subscriber, Encode encode,
        std::function<void(Error)> on_failure)
-      : timer_{loop},
+      : topic_{topic},
+        timer_{loop},
         own_end_{loop, [this] { pass_on(); }},
         subscriber_{std::move(subscriber)},
         encode_{std::move(encode)},
@@ -68,8 +73,11 @@ class Feed {
   void pass_on();
   // False if nothing was there.
   bool pass_on_once();
+  // Those whose first record is the next one get it.
+  void let_in();
   bool is_held_up() const;
 
+  const Topic& topic_;
   Timer timer_;
   OwnEnd own_end_;
   Subscriber subscriber_;
@@ -77,6 +85,7 @@ class Feed {
   std::function<void(Error)> on_failure_;
   std::optional<Watch> watch_;
   std::vector<Listener*> listeners_;
+  std::deque<std::pair<std::uint64_t, Listener*>> coming_;  // Begin at this offset.
   std::uint64_t reached_ = 0;  // The offset behind the last record.
   bool has_failed_ = false;
 };

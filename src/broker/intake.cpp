@@ -2,6 +2,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace leat::broker {
@@ -70,7 +71,7 @@ Intake::Added Intake::publish() {
 void Intake::wait_for_room() {
   constexpr int kSoon = 20;
   if (++tries_ < kSoon) return room_->arm();
-  later_.start(std::chrono::milliseconds{20}, [this] { room_->arm(); });
+  later_.start(std::chrono::milliseconds{std::min(tries_, 200)}, [this] { room_->arm(); });
 }
 
 void Intake::on_room() {

@@ -35,6 +35,12 @@ class Pace {
   // If is_ahead(): calls once, when that has changed.
   void call_when_level(std::function<void()> call) { waiting_.push_back(std::move(call)); }
   void on_progress();
+  // The log is another one from now on.
+  void begin_anew() {
+    batches_.clear();
+    bytes_ = 0;
+    stood_still_at_.reset();
+  }
 
  private:
   struct Batch {

@@ -1,7 +1,9 @@
 #include "broker/stream.hpp"
 
 #include <fmt/format.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
@@ -23,6 +25,20 @@ asio::ip::address one_form(const asio::ip::address& address) {
   return address;
 }
 
+// Why a client was cut off, at most ten times a second: it must not be able to fill the disk.
+void log_cut_off(const std::string& peer, const std::string& why) {
+  constexpr int kMost = 10;
+  thread_local std::chrono::steady_clock::time_point since;
+  thread_local int lines = 0;
+  const auto now = std::chrono::steady_clock::now();
+  if (now - since > std::chrono::seconds{1}) {
+    if (lines > kMost) spdlog::warn("{} more connections were closed", lines - kMost);
+    since = now;
+    lines = 0;
+  }
+  if (++lines <= kMost) spdlog::warn("{}: connection closed: {}", peer, why);
+}
+
 // A buffer that the last connection did not need any more.
 thread_local std::unique_ptr<std::byte[]> spare;
 
@@ -42,6 +58,9 @@ Stream::Stream(Socket socket) : socket_{std::move(socket)} {
   socket_.non_blocking(true, error);
   socket_.set_option(asio::ip::tcp::no_delay{true}, error);
   socket_.set_option(asio::socket_base::keep_alive{true}, error);
+  // What a client that reads nothing can have in the kernel, beside what its own buffer takes.
+  using UnsentLimit = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
+  socket_.set_option(UnsentLimit{64 * 1024}, error);
   const auto peer = ip_end(socket_.remote_endpoint(error));
   address_ = one_form(peer.address());
   port_ = peer.port();
@@ -67,6 +86,7 @@ void Stream::close(const std::string& why) {
   socket_.close(error);
   const auto on_end = std::exchange(on_end_, nullptr);
   try {
+    if (is_cut_off_) log_cut_off(peer_name(), finishing_.empty() ? why : finishing_);
     on_closed(why);
   } catch (const std::exception&) {  // No memory; it is taken out of the list in any case.
   }
@@ -74,12 +94,18 @@ void Stream::close(const std::string& why) {
 }
 
 void Stream::close_later(const std::string& why) {
+  is_cut_off_ = true;
+  post_close(why);
+}
+
+void Stream::post_close(const std::string& why) {
   asio::post(loop(), [self = shared_from_this(), why] { self->close(why); });
 }
 
 void Stream::finish(const std::string& why) {
   if (!is_open_ || !finishing_.empty()) return;
   finishing_ = why.empty() ? "done" : why;
+  is_cut_off_ = !why.empty();
   on_finishing();
   start_clock(kLinger, finishing_);
   flush();
@@ -91,7 +117,10 @@ void Stream::finish(const std::string& why) {
 
 void Stream::start_clock(std::chrono::milliseconds time, std::string why) {
   clock_ = std::make_unique<Timer>(loop());
-  clock_->start(time, [this, why = std::move(why)] { close(why); });
+  clock_->start(time, [this, why = std::move(why)] {
+    is_cut_off_ = finishing_ != "done";
+    close(why);
+  });
 }
 
 // --- Receiving -----------------------------------------------------------------------------------------
@@ -197,7 +226,7 @@ void Stream::write() {
     }
     if (error) {
       // Not within the caller, who may go through all streams.
-      return close_later(error.message());
+      return post_close(error.message());
     }
     sent_ += count;
   }

@@ -45,7 +45,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void on_end(std::function<void()> call) { on_end_ = std::move(call); }
   // Closes it now: what waits in out() is lost. Calls on_closed(), once.
   void close(const std::string& why);
-  // The same, once the caller has returned to the event loop.
+  // The same, once the caller has returned to the event loop, and the log says why.
   void close_later(const std::string& why);
   bool is_open() const noexcept { return is_open_; }
 
@@ -100,6 +100,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void finish(const std::string& why);
 
  private:
+  void post_close(const std::string& why);
   void read();
   void receive();
   void make_room();
@@ -123,6 +124,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::function<void()> on_end_;
   std::chrono::steady_clock::time_point stuck_since_;  // While is_writing_.
   bool is_open_ = true;
+  bool is_cut_off_ = false;  // By the broker, with a reason.
   bool is_reading_ = false;
   bool is_paused_ = false;
   bool is_writing_ = false;  // Waits until the kernel takes more.

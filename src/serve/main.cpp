@@ -57,10 +57,18 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> flags;
 };
 
+std::vector<std::string> names_of_variables() {
+  std::vector<std::string> names;
+  for (char** one = environ; *one != nullptr; ++one)
+    names.emplace_back(*one, std::strcspn(*one, "="));
+  return names;
+}
+
 Outcome<Config> read(const Options& options) {
   return read_config(
       {.file = options.file,
        .environment = [](const char* name) -> const char* { return std::getenv(name); },
+       .variables = names_of_variables(),
        .flags = options.flags});
 }
 

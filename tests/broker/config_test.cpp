@@ -139,7 +139,7 @@ TEST(Config, AWrongKeyNamesItsLineAndTheNearestOne) {
             "leat.toml:1: there is no key 'data-auth' (did you mean 'data_auth'?)");
   EXPECT_EQ(sentence_of("port = 5500"),
             "leat.toml:1: there is no key 'port' (did you mean 'lightq.port'?)");
-  EXPECT_EQ(sentence_of("[limit]\ntopics = 5"), "leat.toml:1: there is no key 'limit'");
+  EXPECT_EQ(sentence_of("[limit]\ntopics = 5"), "leat.toml:1: there is no key 'limit' (did you mean 'limits'?)");
   EXPECT_EQ(sentence_of("[limits.topics]\nx = 5").substr(0, 42),
             "leat.toml:1: limits.topics has a wrong kin");
   EXPECT_EQ(sentence_of("colour = 'blue'"), "leat.toml:1: there is no key 'colour'");
@@ -183,6 +183,29 @@ TEST(Config, WrongVariablesAndFlagsNameThemselves) {
             "LEAT_LIGHTQ_PORT='many' is wrong: write a whole number from 0 to 65535");
   EXPECT_EQ(read_config({.flags = {{"lightq.prot", "1"}}}).problem().sentence,
             "there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+  EXPECT_EQ(read_config({.variables = {"LEAT_DIR", "LEAT_PASSWORD", "LEAT_LIGHTQ_PORT", "LEAT_LIGHTQ_PROT"}})
+                .problem()
+                .sentence,
+            "LEAT_LIGHTQ_PROT: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+  EXPECT_TRUE(read_config({.variables = {"LEAT_DIR", "LEAT_LOG_LEVEL", "LEAT_LOCKS_FREE", "PATH"}}));
+  EXPECT_EQ(sentence_of("[subscriber]\nslow = 'wait'\n"),
+            "leat.toml:1: there is no key 'subscriber' (did you mean 'subscribers'?)");
+}
+
+TEST(Config, LevelsOfTheLogHaveLightqsNamesToo) {
+  for (const auto& [name, level] : std::map<std::string, std::string>{
+           {"event", "info"}, {"emerg", "critical"}, {"critical", "critical"}, {"warn", "warn"}}) {
+    const auto config = read_config({.flags = {{"log.level", name}}});
+    ASSERT_TRUE(config) << config.problem().sentence;
+    EXPECT_EQ(config->log_level, level);
+  }
+}
+
+TEST(Config, WhatClientsAreToldIsAHost) {
+  for (const char* const right : {"", "broker.example.org", "10.0.0.1", "[::1]"})
+    EXPECT_TRUE(read_config({.flags = {{"lightq.advertise", right}}})) << right;
+  for (const char* const wrong : {"foo bar", "tcp://x", "a/b"})
+    EXPECT_FALSE(read_config({.flags = {{"lightq.advertise", wrong}}})) << wrong;
 }
 
 TEST(Config, AFileThatIsNotTomlNamesTheLine) {

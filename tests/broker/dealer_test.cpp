@@ -72,14 +72,14 @@ class FakePuller final : public Puller {
 
 class DealerTest : public ::testing::Test {
  protected:
-  void open(std::uint32_t in_flight) {
+  void open(std::uint32_t in_flight, std::chrono::nanoseconds lease = {}) {
     auto topic = Topic::create("work", {.directory = temp_.path()});
     ASSERT_TRUE(topic) << describe(topic.error());
     topic_ = std::move(*topic);
     auto publisher = topic_->publisher();
     ASSERT_TRUE(publisher);
     publisher_.emplace(std::move(*publisher));
-    auto group = topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight});
+    auto group = topic_->group(kLightqGroup, {.members = 8, .in_flight = in_flight, .lease = lease});
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dealer = Dealer::open(
@@ -153,6 +153,19 @@ TEST_F(DealerTest, ManyStalledPullersLeaveSomeForOthers) {
   EXPECT_EQ(lines(working.received).size(), 6000U);
   dealer_->remove(working);
   EXPECT_EQ(group_->info().in_flight, 0U);
+}
+
+TEST_F(DealerTest, GroupWithALeaseGetsEveryMessageAsItIs) {
+  open(1024, std::chrono::minutes{1});
+  FakePuller one{*dealer_, true};
+  FakePuller other{*dealer_, true};
+  dealer_->add(one);
+  dealer_->add(other);
+  for (int i = 0; i < 1000; ++i) ASSERT_TRUE(publisher_->publish("message " + std::to_string(i)));
+  dealer_->look();
+  wait_until([&] { return lines(one.received + other.received).size() == 1000; });
+  auto found = lines(one.received + other.received);
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(found["message " + std::to_string(i)], 1) << i;
 }
 
 TEST_F(DealerTest, DealsWhatTheBrokerPublishedAtOnceAndSoonWhatOthersDid) {

@@ -6,7 +6,7 @@ import time
 import pytest
 import zmq
 
-from broker import ADMIN, PASSWORD, USER, Bytes, subscribed, take, wait_for
+from broker import ADMIN, PASSWORD, USER, Bytes, subscribed, take, take_pairs, wait_for
 
 NEW = "N3w-Pa55word"
 
@@ -147,6 +147,18 @@ def test_unix_socket_is_the_same_administration(serve):
     assert path.read_text() == "precious"
 
 
+def test_client_is_told_an_address_where_the_broker_listens(serve):
+    # Breaks: who asks at the Unix socket is sent to an address at which nobody is.
+    broker = serve("--lightq-addresses", "127.0.0.2")
+    with Bytes(broker.state / "lightq.sock") as local:
+        assert local.ask({"cmd": "create_topic", "topic": "test", "user_id": USER, "password": PASSWORD,
+                          "broker_type": "queue", **as_admin(broker)})["status"] == "ok"
+        uri = local.ask(broker.join_command("test", "pub"))["bind_uri"]
+        assert uri.startswith("tcp://127.0.0.2:")
+        push, watch = broker.connect(zmq.PUSH, uri)
+        watch.until(zmq.EVENT_HANDSHAKE_SUCCEEDED)
+
+
 def test_client_on_the_machine_is_told_where_the_topic_is(serve, leat):
     # Breaks: a program beside the broker sends every message through two sockets.
     broker = serve()
@@ -203,6 +215,19 @@ def test_right_that_ends_during_a_login_does_not_open_the_port(serve):
                         b"\x00\x04late")
             assert client.is_closed()
     assert broker.stats("test")["messages_received"] == 0
+
+
+def test_topic_that_overwrites_has_subscribers_and_no_pullers(serve, leat):
+    # Breaks: local programs that keep the latest values only cannot be watched from elsewhere.
+    broker = serve()
+    leat("topic", "create", "latest", "--policy", "overwrite", "--capacity", "256KiB", check=True)
+    assert grant(broker, "latest", "read_write", password=PASSWORD, user_id=USER)["status"] == "ok"
+    push, sub = broker.producer("latest"), broker.subscriber("latest")
+    subscribed(push, sub)
+    push.send(b"now")
+    assert take_pairs(sub, 1) == [(b"latest", b"now")]
+    answer = broker.ask(broker.join_command("latest", "pull"))
+    assert answer["status"] == "error" and "do not allow" in broker.log()
 
 
 def test_grant_cuts_off_nobody(serve):

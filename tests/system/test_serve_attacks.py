@@ -405,6 +405,36 @@ def test_feed_goes_on_when_the_rule_for_slow_subscribers_changes(serve, tmp_path
         sender.join()
 
 
+def test_subscriber_gets_nothing_from_before_it_came(serve):
+    # Breaks: behind a subscriber that holds up a topic, others get messages as new that are old.
+    broker = serve()
+    broker.create("test", slow_subscribers="wait")
+    slow = connected(broker, "test", "sub")
+    with connected(broker, "test", "pub") as producer:
+        producer.send_message(*[b"x" * 500_000] * 60)
+        producer.counted(60)
+        late = connected(broker, "test", "sub")
+        producer.send_message(b"new")
+        producer.counted(61)
+        assert slow.read_messages(61)[60] == b"new"
+        assert late.read_message() == b"new"
+
+
+def test_limits_are_named_in_the_log(serve):
+    # Breaks: a client connects again and again, and nobody knows why it is cut off.
+    broker = serve("--limits-message-size", "10KiB", "--limits-handshake-time", "500ms", "--log-level", "event")
+    broker.create("test")
+    with connected(broker, "test", "pub") as producer:
+        producer.send_message(b"x" * 10_241)
+        assert producer.is_closed()
+    push = broker.producer("test")
+    push.send(b"x" * 10_241)
+    with Raw(join(broker, "test", "pub")[0]) as silent:
+        assert silent.is_closed()
+    for words in ("10241 bytes; the limit is 10240", "10241 bytes", "no hello in time"):
+        wait_for(lambda words=words: words in broker.log(), words)
+
+
 def test_a_backlog_of_large_messages_on_disk_takes_no_memory(serve):
     # Breaks: pullers that are idle and one that seeks, and the broker is killed for its memory.
     broker = serve()

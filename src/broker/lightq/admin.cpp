@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <ctime>
@@ -302,14 +303,21 @@ Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& reque
   if (request.connection_type == "shm") return "shm:" + topics_.directory() + "/" + topic->name();
   auto port = open_ports(topic, request);
   if (!port) return port.problem();
-  std::string host = config_.lightq_advertise;
-  if (host.empty()) {
-    const auto& own = client.own_address;
-    host = own.is_v4()                 ? own.to_string()
-           : own.to_v6().is_loopback() ? "127.0.0.1"
-                                       : "[" + own.to_string() + "]";
-  }
-  return fmt::format("tcp://{}:{}", host, *port);
+  return fmt::format("tcp://{}:{}", host_for(client.own_address), *port);
+}
+
+// Where a client reaches the data ports, which listen where the administration does.
+std::string Admin::host_for(const boost::asio::ip::address& own) const {
+  if (!config_.lightq_advertise.empty()) return config_.lightq_advertise;
+  const auto& all = config_.lightq_addresses;
+  const auto has = [&](const std::string& one) {
+    return std::find(all.begin(), all.end(), one) != all.end();
+  };
+  std::string host = own.to_string();
+  // An IPv4 address is what clients of LightQ know; one at the Unix socket has come to no address.
+  if (own.is_loopback() && (has("127.0.0.1") || has("0.0.0.0"))) return "127.0.0.1";
+  if (own.is_v4() && own.is_loopback()) host = has("::") ? "::1" : all.front();
+  return host.find(':') == host.npos ? host : "[" + host + "]";
 }
 
 // Returns the one that the client is to use.

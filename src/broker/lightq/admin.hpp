@@ -84,6 +84,7 @@ class Admin {
   void with_topic(const Shared& request, const Client& client, const Reply& reply,
                   std::function<void(const TopicPtr&, const Credential&)> go_on);
   Outcome<std::string> bind_uri(const TopicPtr& topic, const Request& request, AdminClient& client);
+  std::string host_for(const boost::asio::ip::address& own) const;
   Outcome<std::uint16_t> open_ports(const TopicPtr& topic, const Request& request);
 
   const Config& config_;

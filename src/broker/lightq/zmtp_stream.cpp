@@ -66,7 +66,7 @@ void ZmtpStream::on_verdict(Logins::Verdict verdict) {
       session_.refuse(zmtp::Refusal::wrong_credentials, out());
       finish("wrong user or password");
     } else {
-      close("too many wrong passwords, or too many at once");
+      close_later("too many wrong passwords, or too many at once");
     }
   });
 }
