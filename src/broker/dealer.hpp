@@ -30,7 +30,7 @@ inline constexpr char kLightqGroup[] = "lightq";
 
 // The group's options. Few seats, because each has memory for all that its member may hold.
 inline GroupOptions lightq_group(const From& from) {
-  return {.from = from, .members = 8, .in_flight = 8192};
+  return {.from = from, .members = 8, .in_flight = 4096};
 }
 
 // A connection that gets some of a topic's records.

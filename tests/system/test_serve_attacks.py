@@ -420,6 +420,19 @@ def test_subscriber_gets_nothing_from_before_it_came(serve):
         assert late.read_message() == b"new"
 
 
+def test_puller_that_never_reads_keeps_little(serve):
+    # Breaks: megabytes wait for a program that hangs, and are lost when it is killed.
+    broker = serve()
+    broker.create("test")
+    stalled = connected(broker, "test", "pull")
+    with connected(broker, "test", "pub") as producer:
+        producer.send_message(*[b"x" * 1024] * 20_000)
+        producer.counted(20_000)
+    with connected(broker, "test", "pull") as other:  # A second later it has the rest.
+        assert len(other.read_messages(18_500)) == 18_500
+    stalled.close()
+
+
 def test_limits_are_named_in_the_log(serve):
     # Breaks: a client connects again and again, and nobody knows why it is cut off.
     broker = serve("--limits-message-size", "10KiB", "--limits-handshake-time", "500ms", "--log-level", "event")
