@@ -34,10 +34,12 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # Before the one that reads the groups.
 def pytest_collection_modifyitems(items):
-    """Tests run in several processes; what makes or installs something in build/ does so in one of them."""
+    """Tests run in several processes, but in one of them what installs from build/, and in one what looks for
+    leftovers of others of its kind in the whole machine."""
     for item in items:
-        if item.path.name.startswith(("test_packaging", "test_bench_peers")):
-            item.add_marker(pytest.mark.xdist_group("build"))
+        for group in ("packaging", "bench"):
+            if item.path.name.startswith(f"test_{group}"):
+                item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(autouse=True)
