@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "leat/base/atomic.hpp"
 #include "leat/format/layout.hpp"
 
 namespace leat::inline v0::detail {
@@ -58,6 +59,14 @@ struct DurableHeader {
   std::uint32_t groups;
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);
+
+// What the disk is like, and the errno of what failed.
+inline DiskState disk_state(const DurableHeader& header) noexcept {
+  return DiskState{static_cast<std::uint32_t>(load_acquire<Edge::keeper>(header.trouble.value))};
+}
+inline std::int32_t disk_reason(const DurableHeader& header) noexcept {
+  return static_cast<std::int32_t>(load_acquire<Edge::keeper>(header.trouble.value) >> 32);
+}
 
 enum class GroupNews : std::uint32_t {
   none = 0,

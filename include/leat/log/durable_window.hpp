@@ -154,13 +154,8 @@ class DurableWindow {
   void set_keeper(Keeper* keeper) noexcept { keeper_ = keeper; }
 
   // What the disk is like, and the errno of what failed.
-  DiskState state() const noexcept {
-    return DiskState{
-        static_cast<std::uint32_t>(load_acquire<Edge::keeper>(header().trouble.value))};
-  }
-  std::int32_t reason() const noexcept {
-    return static_cast<std::int32_t>(load_acquire<Edge::keeper>(header().trouble.value) >> 32);
-  }
+  DiskState state() const noexcept { return disk_state(header()); }
+  std::int32_t reason() const noexcept { return disk_reason(header()); }
   // Why nothing can be written; ok if it can.
   Errc trouble() const noexcept {
     switch (state()) {

@@ -14,7 +14,6 @@
 #include "leat/format/found_record.hpp"
 #include "leat/format/wire.hpp"
 #include "leat/log/current_segment.hpp"
-#include "leat/log/disk_reader.hpp"
 #include "leat/log/hole_watch.hpp"
 #include "leat/log/line_flusher.hpp"
 #include "leat/record.hpp"
@@ -23,6 +22,13 @@
 namespace leat::inline v0::detail {
 
 class SharedTopic;
+class DiskReader;
+struct StoredEntry;
+
+// Programs that only read need not compile what is behind a DiskReader.
+struct CloseDiskReader {
+  void operator()(DiskReader* reader) const noexcept;
+};
 
 // `last`: a number of offsets before the end; turned into an offset before a reader is placed there.
 enum class StartAt : std::uint8_t { beginning, end, offset, last };
@@ -53,14 +59,7 @@ class PartitionReader {
   Result<void> settle(StartAt at, std::uint64_t offset);
 
   // Skips everything before the first record with this timestamp or a later one.
-  Result<void> skip_until_time(std::int64_t time_ms) {
-    skip_until_time_ms_ = time_ms;
-    skip_until_ = ~0ULL;
-    if (disk_ == nullptr) return {};
-    auto found = disk_->seek_time(time_ms);
-    if (found) offset_ = *found;
-    return found.error();
-  }
+  Result<void> skip_until_time(std::int64_t time_ms);
 
   // Skips everything before an offset.
   void skip_to(std::uint64_t offset) noexcept { skip_until_ = std::max(skip_until_, offset); }
@@ -134,29 +133,30 @@ class PartitionReader {
  private:
   const Geometry& geometry() const noexcept;
 
+  // What poll_disk() calls. It is no template, because it is long.
+  struct DiskCalls {
+    void* context;
+    void (*on_record)(void* context, const Record&);
+    void (*on_event)(void* context, const Event&);
+  };
   // Durable topics: reads what is no longer in memory. `go_on` once it has reached the log.
+  ReadOutcome poll_disk(std::size_t limit, std::size_t& count, const DiskCalls& calls);
   template <class OnRecord, class OnEvent>
   [[gnu::noinline]] ReadOutcome poll_disk(std::size_t limit, std::size_t& count,
                                           OnRecord&& on_record, OnEvent&& on_event) {
-    StoredEntry entry;
-    while (count < limit) {
-      // Looking at the log takes longer than reading a record: once for each frame is often enough.
-      if (disk_->next_in_frame(entry)) [[likely]] {
-        offset_ = disk_->offset();
-      } else {
-        auto is_there = next_on_disk(entry);
-        if (!is_there) return fail(is_there.error());
-        if (disk_ == nullptr) return ReadOutcome::go_on;
-        if (!*is_there) return ReadOutcome::stop;
-      }
-      if (!entry.is_record) {
-        on_event(entry.gap);
-      } else if (is_wanted(entry.record)) {
-        ++count;
-        on_record(entry.record);
-      }
-    }
-    return ReadOutcome::stop;
+    // References, because either may be a function, whose address is no void*.
+    struct Both {
+      OnRecord& on_record;
+      OnEvent& on_event;
+    } both{on_record, on_event};
+    return poll_disk(limit, count,
+                     {&both,
+                      [](void* context, const Record& record) {
+                        static_cast<Both*>(context)->on_record(record);
+                      },
+                      [](void* context, const Event& event) {
+                        static_cast<Both*>(context)->on_event(event);
+                      }});
   }
   // Reads the next entry. False if there is none now, or if it left the files for the log.
   Result<bool> next_on_disk(StoredEntry& entry);
@@ -359,7 +359,7 @@ class PartitionReader {
   std::uint64_t batch_offset_ = 0;
   std::optional<Event> pending_gap_;
   Error failed_;                      // The next poll returns it.
-  std::unique_ptr<DiskReader> disk_;  // Durable topics, while behind the window.
+  std::unique_ptr<DiskReader, CloseDiskReader> disk_;  // Durable topics, while behind the window.
   Stage read_;
   std::uint64_t visible_until_;  // Only what is before is shown.
   std::uint64_t pinned_ = 0;     // The value of slot_->pin.

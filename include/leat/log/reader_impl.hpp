@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "leat/base/config.hpp"
+#include "leat/log/disk_reader.hpp"
 #include "leat/log/reader.hpp"
 #include "leat/log/segments.hpp"
 
@@ -23,6 +24,8 @@ LEAT_INLINE Result<void> HoleWatch::look(SharedTopic& topic, std::uint32_t parti
   if (*state == HoleState::unknown) return Errc::corrupt;
   return {};
 }
+
+LEAT_INLINE void CloseDiskReader::operator()(DiskReader* reader) const noexcept { delete reader; }
 
 LEAT_INLINE const Geometry& PartitionReader::geometry() const noexcept {
   return topic_->geometry();
@@ -112,6 +115,15 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
     return {};
   }
   return Errc::corrupt;
+}
+
+LEAT_INLINE Result<void> PartitionReader::skip_until_time(std::int64_t time_ms) {
+  skip_until_time_ms_ = time_ms;
+  skip_until_ = ~0ULL;
+  if (disk_ == nullptr) return {};
+  auto found = disk_->seek_time(time_ms);
+  if (found) offset_ = *found;
+  return found.error();
 }
 
 LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
@@ -282,8 +294,31 @@ LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool 
   offset_ = *start;
   if (offset_ > offset && is_exact)
     pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
-  disk_ = std::move(*disk);
+  disk_.reset(disk->release());
   return {};
+}
+
+LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_t& count,
+                                                   const DiskCalls& calls) {
+  StoredEntry entry;
+  while (count < limit) {
+    // Looking at the log takes longer than reading a record: once for each frame is often enough.
+    if (disk_->next_in_frame(entry)) [[likely]] {
+      offset_ = disk_->offset();
+    } else {
+      auto is_there = next_on_disk(entry);
+      if (!is_there) return fail(is_there.error());
+      if (disk_ == nullptr) return ReadOutcome::go_on;
+      if (!*is_there) return ReadOutcome::stop;
+    }
+    if (!entry.is_record) {
+      calls.on_event(calls.context, entry.gap);
+    } else if (is_wanted(entry.record)) {
+      ++count;
+      calls.on_record(calls.context, entry.record);
+    }
+  }
+  return ReadOutcome::stop;
 }
 
 LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
@@ -313,7 +348,7 @@ LEAT_INLINE bool PartitionReader::may_enter_log() const noexcept {
 LEAT_INLINE bool PartitionReader::try_to_enter_log() {
   const std::uint64_t offset = disk_->offset();
   const std::uint64_t skip_until = skip_until_;
-  std::unique_ptr<DiskReader> disk = std::move(disk_);
+  auto disk = std::move(disk_);
   if (auto settled = settle(StartAt::offset, offset); !settled) {
     failed_ = settled.error();
     disk_ = std::move(disk);

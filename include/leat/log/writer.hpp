@@ -13,9 +13,9 @@
 #include "leat/base/callback.hpp"
 #include "leat/base/crash_point.hpp"
 #include "leat/deadline.hpp"
+#include "leat/format/durable_layout.hpp"
 #include "leat/log/claim_point.hpp"
 #include "leat/log/current_segment.hpp"
-#include "leat/log/durable_window.hpp"
 #include "leat/log/wait_handle.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/result.hpp"
@@ -138,8 +138,9 @@ class PartitionWriter {
   // nothing.
   [[gnu::always_inline]] Error look_first() const noexcept {
     if (is_claim_open()) return {Errc::busy};
-    return durable_->state() == DiskState::read_only ? Error{Errc::read_only, durable_->reason()}
-                                                     : Error{};
+    return disk_state(*durable_) == DiskState::read_only
+               ? Error{Errc::read_only, disk_reason(*durable_)}
+               : Error{};
   }
 
   // An exclusive publisher's phase stays kClaiming; which claim is open follows from the claim
@@ -384,7 +385,7 @@ class PartitionWriter {
   static constexpr std::uint8_t kIsDurable = 2;
   std::uint8_t looks_first_ = 0;  // These bits.
   bool fences_ = false;
-  const DurableWindow* durable_;  // Null unless the topic is durable.
+  const DurableHeader* durable_;  // Null unless the topic is durable.
   std::uint64_t claimed_until_ = 0;
   WaitHandle room_fd_;  // Null until somebody asks for it.
 };

@@ -32,7 +32,7 @@ LEAT_INLINE PartitionWriter::PartitionWriter(SharedTopic& topic, std::uint32_t p
       own_slot_{own_slot},
       exclusive_{exclusive},
       looks_first_{topic.durable() != nullptr ? kIsDurable : std::uint8_t{0}},
-      durable_{topic.durable()} {
+      durable_{topic.durable() != nullptr ? &topic.durable()->header() : nullptr} {
   if (exclusive) announce_exclusive();
 }
 
