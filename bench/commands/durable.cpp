@@ -20,6 +20,7 @@
 #include "bench/floors/sqlite.hpp"
 #include "bench/leat/durable.hpp"
 #include "bench/output/units.hpp"
+#include "leat/format/store_layout.hpp"
 
 namespace leat::bench {
 namespace {
