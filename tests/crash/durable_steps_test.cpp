@@ -223,7 +223,13 @@ INSTANTIATE_TEST_SUITE_P(All, DurableOpening,
                          name_of_durable_case);
 
 // Whoever follows a dead keeper may die, or be stopped, before it has written anything itself.
-class DurableFollowing : public DurableSteps {};
+class DurableFollowing : public DurableSteps {
+ protected:
+  static bool is_behind(const Topic& topic) {
+    const PartitionInfo partition = topic.info().partitions[0];
+    return partition.written < partition.end;
+  }
+};
 
 TEST_P(DurableFollowing, TheNextOneFollowsIt) {
   { ASSERT_TRUE(open()); }
@@ -234,13 +240,17 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
   first.wait();
   EXPECT_TRUE(first.was_killed()) << first.describe();
   Child victim{[&]() -> int {
-    std::mutex turn;  // Others would get `busy` while it is stopped in the middle of opening the topic.
+    std::mutex turn;  // Others get `busy` while it is stopped in the middle of opening or closing the topic.
     std::unique_lock opens{turn};
     arm({GetParam().step, GetParam().nth, GetParam().signal, &turn});
     auto topic = open();
     opens.unlock();
     CHILD_CHECK_OK(topic);
-    return publish_to(*topic, 1, 10);
+    const int status = publish_to(*topic, 1, 10);
+    // Until its keeper has followed.
+    for (const Deadline deadline{kPatience}; is_behind(*topic) && !deadline.passed();)
+      ::usleep(100);
+    return status;
   }};
   victim.wait();
   EXPECT_TRUE(victim.was_killed() || victim.look() == Child::State::stopped) << victim.describe();
