@@ -84,8 +84,17 @@ Outcome<void> read_table(const toml::table& table, const std::string& section,
   return {};
 }
 
-// Of a variable that looks like a key's: LEAT_LIGHTQ_PROT.
-Outcome<void> check_variable(const std::string& variable) {
+// One that is empty counts as not set; one that only looks like a key's is misspelt: LEAT_LIGHTQ_PROT.
+Outcome<void> read_variable(const std::string& variable, const std::string& text, Config& config) {
+  const auto& keys = config_keys();
+  const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& one) {
+    return one.variable() == variable;
+  });
+  if (key != keys.end()) {
+    if (text.empty() || key->set(config, text)) return {};
+    return Problem{Errc::invalid_argument,
+                   fmt::format("{}='{}' is wrong: write {}", variable, text, key->wants)};
+  }
   constexpr std::string_view kPrefix = "LEAT_";
   if (!variable.starts_with(kPrefix)) return {};
   std::string name = variable.substr(kPrefix.size());
@@ -93,12 +102,8 @@ Outcome<void> check_variable(const std::string& variable) {
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::size_t end_of_section = name.find('_');
   if (end_of_section == name.npos || !is_section(name.substr(0, end_of_section))) return {};
-  const auto& keys = config_keys();
-  const auto is_it = [&](const ConfigKey& key) { return key.variable() == variable; };
-  if (std::any_of(keys.begin(), keys.end(), is_it)) return {};
   name[end_of_section] = '.';
-  Config none;
-  return Problem{Errc::invalid_argument, variable + ": " + set_key(none, name, "").problem().sentence};
+  return Problem{Errc::invalid_argument, variable + ": " + set_key(config, name, "").problem().sentence};
 }
 
 Outcome<std::string> content_of(const std::string& file) {
@@ -141,15 +146,9 @@ Outcome<Config> read_config(const ConfigSources& sources) {
     if (const auto read = read_config_text(*text, sources.file, config); !read)
       return read.problem();
   }
-  for (const ConfigKey& key : config_keys()) {
-    const char* const text =
-        sources.environment ? sources.environment(key.variable().c_str()) : nullptr;
-    if (text == nullptr || *text == '\0' || key.set(config, text)) continue;
-    return Problem{Errc::invalid_argument,
-                   fmt::format("{}='{}' is wrong: write {}", key.variable(), text, key.wants)};
+  for (const auto& [variable, text] : sources.variables) {
+    if (auto read = read_variable(variable, text, config); !read) return read.problem();
   }
-  for (const std::string& variable : sources.variables)
-    if (auto right = check_variable(variable); !right) return right.problem();
   for (const auto& [name, text] : sources.flags) {
     if (const auto set = set_key(config, name, text); !set)
       return Problem{Errc::invalid_argument, set.problem().sentence};

@@ -9,7 +9,7 @@
 // others mean nothing here. The whole configuration is checked before it is returned: a wrong one changes nothing.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,10 +19,9 @@
 namespace leat::broker {
 
 struct ConfigSources {
-  std::string file = {};                                          // Empty: none.
-  std::function<const char*(const char*)> environment = nullptr;  // Like std::getenv; null: none.
-  std::vector<std::string> variables = {};  // The names of those that are set, to find misspelt ones.
-  std::vector<std::pair<std::string, std::string>> flags = {};    // Names of keys, and values.
+  std::string file = {};                                        // Empty: none.
+  std::map<std::string, std::string> variables = {};            // The environment.
+  std::vector<std::pair<std::string, std::string>> flags = {};  // Names of keys, and values.
 };
 
 //   not_found, permission, io_error   the file cannot be read

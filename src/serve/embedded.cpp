@@ -26,7 +26,6 @@ std::unique_ptr<Broker> Broker::start(const BrokerOptions& options, BrokerProble
     return nullptr;
   };
   auto config = broker::read_config({.file = options.file,
-                                     .environment = [](const char*) { return nullptr; },
                                      .flags = options.settings});
   if (!config) return fail(config.problem());
   auto started = broker::Broker::start(

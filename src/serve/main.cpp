@@ -57,19 +57,15 @@ struct Options {
   std::vector<std::pair<std::string, std::string>> flags;
 };
 
-std::vector<std::string> names_of_variables() {
-  std::vector<std::string> names;
-  for (char** one = environ; *one != nullptr; ++one)
-    names.emplace_back(*one, std::strcspn(*one, "="));
-  return names;
-}
-
 Outcome<Config> read(const Options& options) {
+  std::map<std::string, std::string> variables;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string text = *one;
+    const std::size_t end = text.find('=');
+    if (end != text.npos) variables.emplace(text.substr(0, end), text.substr(end + 1));
+  }
   return read_config(
-      {.file = options.file,
-       .environment = [](const char* name) -> const char* { return std::getenv(name); },
-       .variables = names_of_variables(),
-       .flags = options.flags});
+      {.file = options.file, .variables = std::move(variables), .flags = options.flags});
 }
 
 // What is wrong changes nothing.

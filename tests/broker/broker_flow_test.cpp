@@ -27,6 +27,14 @@ class BrokerFlow : public RunningBroker {
     }
   }
 
+  // Waits until it gets what is published, as the last of so many consumers.
+  void subscribe(Client& subscriber, const std::string& topic, std::uint64_t consumers) {
+    subscriber.set(ZMQ_SUBSCRIBE, topic);
+    connect(subscriber, topic, "sub");
+    await(topic, "subscribers_count", consumers);
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});  // Its subscription is on its way.
+  }
+
   // Sends so many messages, in a thread of its own, as fast as the broker takes them.
   std::jthread produce(const std::string& topic, int count, const std::string& text) {
     return std::jthread{[=, this] {
@@ -83,10 +91,7 @@ TEST_F(BrokerFlow, WhatLocalProcessesPublishInBetweenArrivesAsWell) {
   Client puller{ZMQ_PULL};
   connect(puller, "work", "pull");
   Client listener{ZMQ_SUB};
-  listener.set(ZMQ_SUBSCRIBE, "");
-  connect(listener, "work", "sub");
-  await("work", "subscribers_count", 2);
-  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // Its subscription is on its way.
+  subscribe(listener, "work", 2);
   open_log("work");
   auto local = log_->publisher();
   ASSERT_TRUE(local);
@@ -112,10 +117,7 @@ TEST_F(BrokerFlow, ProducersWaitForASubscriberIfTheTopicSaysSo) {
   ASSERT_EQ(create("news", "queue", {{"slow_subscribers", "wait"}})["status"], "ok");
   Client subscriber{ZMQ_SUB};
   subscriber.set(ZMQ_RCVHWM, 1);
-  subscriber.set(ZMQ_SUBSCRIBE, "news");
-  connect(subscriber, "news", "sub");
-  await("news", "subscribers_count", 1);
-  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // Its subscription is on its way.
+  subscribe(subscriber, "news", 1);
   const std::string large((1 << 20) - 16, 'x');
   constexpr int kMessages = 260;  // A segment of the topic holds three, and all of them 192.
   const std::jthread sender = produce("news", kMessages, large);
@@ -136,10 +138,7 @@ TEST_F(BrokerFlow, StatsTellWhatEachConnectionDoes) {
   Client puller{ZMQ_PULL};
   connect(puller, "news", "pull");
   Client subscriber{ZMQ_SUB};
-  subscriber.set(ZMQ_SUBSCRIBE, "");
-  connect(subscriber, "news", "sub");
-  await("news", "subscribers_count", 2);
-  std::this_thread::sleep_for(std::chrono::milliseconds{200});  // Its subscription is on its way.
+  subscribe(subscriber, "news", 2);
   Client producer{ZMQ_PUSH};
   connect(producer, "news", "pub");
   for (int i = 0; i < 10; ++i) ASSERT_TRUE(producer.send("0123456789"));

@@ -115,17 +115,12 @@ TEST(Config, AFlagWinsOverAVariableAndThatOverTheFile) {
   const leat::testing::TemporaryDirectory directory;
   const std::string file = directory.path() + "/leat.toml";
   std::ofstream{file} << "[lightq]\nport = 6001\nadvertise = 'a'\n[limits]\ntopics = 1\n";
-  const std::map<std::string, std::string> variables{{"LEAT_LIGHTQ_PORT", "6002"},
-                                                     {"LEAT_LIMITS_TOPICS", "2"},
-                                                     {"LEAT_DATA_AUTH", ""},
-                                                     {"LEAT_PASSWORD", "x"}};
-  const auto config =
-      read_config({.file = file,
-                   .environment = [&](const char* name) -> const char* {
-                     const auto found = variables.find(name);
-                     return found == variables.end() ? nullptr : found->second.c_str();
-                   },
-                   .flags = {{"lightq.port", "6003"}}});
+  const auto config = read_config({.file = file,
+                                   .variables = {{"LEAT_LIGHTQ_PORT", "6002"},
+                                                 {"LEAT_LIMITS_TOPICS", "2"},
+                                                 {"LEAT_DATA_AUTH", ""},
+                                                 {"LEAT_PASSWORD", "x"}},
+                                   .flags = {{"lightq.port", "6003"}}});
   ASSERT_TRUE(config) << config.problem().sentence;
   EXPECT_EQ(config->lightq_port, 6003u);
   EXPECT_EQ(config->max_topics, 2u);
@@ -176,18 +171,22 @@ TEST(Config, AWrongValueSaysWhatIsRight) {
 }
 
 TEST(Config, WrongVariablesAndFlagsNameThemselves) {
-  const auto variable = read_config({.environment = [](const char* name) -> const char* {
-    return std::string_view{name} == "LEAT_LIGHTQ_PORT" ? "many" : nullptr;
-  }});
+  const auto variable = read_config({.variables = {{"LEAT_LIGHTQ_PORT", "many"}}});
   EXPECT_EQ(variable.problem().sentence,
             "LEAT_LIGHTQ_PORT='many' is wrong: write a whole number from 0 to 65535");
   EXPECT_EQ(read_config({.flags = {{"lightq.prot", "1"}}}).problem().sentence,
             "there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
-  EXPECT_EQ(read_config({.variables = {"LEAT_DIR", "LEAT_PASSWORD", "LEAT_LIGHTQ_PORT", "LEAT_LIGHTQ_PROT"}})
+  EXPECT_EQ(read_config({.variables = {{"LEAT_DIR", "d"},
+                                       {"LEAT_PASSWORD", "x"},
+                                       {"LEAT_LIGHTQ_PORT", "6002"},
+                                       {"LEAT_LIGHTQ_PROT", "6002"}}})
                 .problem()
                 .sentence,
             "LEAT_LIGHTQ_PROT: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
-  EXPECT_TRUE(read_config({.variables = {"LEAT_DIR", "LEAT_LOG_LEVEL", "LEAT_LOCKS_FREE", "PATH"}}));
+  EXPECT_TRUE(read_config({.variables = {{"LEAT_DIR", "d"},
+                                         {"LEAT_LOG_LEVEL", "info"},
+                                         {"LEAT_LOCKS_FREE", "x"},
+                                         {"PATH", "x"}}}));
   EXPECT_EQ(sentence_of("[subscriber]\nslow = 'wait'\n"),
             "leat.toml:1: there is no key 'subscriber' (did you mean 'subscribers'?)");
 }
