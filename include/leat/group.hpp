@@ -93,7 +93,7 @@ class Group {
   //   invalid_argument   the name has more than 63 bytes
   //   too_many           every seat of the group, or participant slot of the topic, is in use
   //   closed             the group was deleted
-  //   no_space           out of memory; later a member needs memory only for copies (lease)
+  //   no_memory          out of memory; later a member needs memory only for copies (lease)
   //   permission, deleted
   Result<Member> join(const MemberOptions& options = {}) const;
 

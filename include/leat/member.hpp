@@ -26,6 +26,7 @@ namespace leat::inline v0 {
 
 namespace detail {
 class MemberCore;
+struct DeliveryParts;
 struct LeaveGroup {
   void operator()(MemberCore* core) const noexcept;
 };
@@ -36,6 +37,8 @@ struct MemberOptions {
   std::string name = {};                                              // informational; max 63 bytes
   std::chrono::nanoseconds spin = std::chrono::microseconds{20};      // before a wait sleeps
   std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // as in SubscriberOptions
+  bool any_thread = false;                                            // as is this
+  bool interruptible = false;                                         // and this
 };
 
 // A record that a member holds. `record` is read in place, and stays valid until the record is
@@ -47,10 +50,34 @@ struct Delivery {
 
  private:
   friend class detail::MemberCore;
+  friend struct detail::DeliveryParts;
   std::uint64_t state_ = 0;  // State of the hold when it was delivered.
   std::uint64_t position_ = 0;
   std::uint64_t hold_ = 0;  // Which hold it is.
 };
+
+namespace detail {
+// A Delivery as plain numbers, which is all that settling it needs: for the interface of other languages.
+// Numbers that no delivery had are `not_held`.
+struct DeliveryParts {
+  std::uint64_t state = 0;
+  std::uint64_t position = 0;
+  std::uint64_t hold = 0;
+  std::uint32_t partition = 0;
+
+  static DeliveryParts of(const Delivery& delivery) noexcept {
+    return {delivery.state_, delivery.position_, delivery.hold_, delivery.record.partition};
+  }
+  Delivery delivery() const noexcept {
+    Delivery made;
+    made.record.partition = partition;
+    made.state_ = state;
+    made.position_ = position;
+    made.hold_ = hold;
+    return made;
+  }
+};
+}  // namespace detail
 
 // A participant of the topic that shares the records of one group with its other members.
 class Member {
@@ -64,9 +91,9 @@ class Member {
   // Returns the next record; waits for it until the deadline. The member holds the record until it
   // is acknowledged or given back.
   //   in_flight_full   it holds as many records as the group allows
-  //   no_space         no memory for a copy (groups with a lease, and of durable topics)
+  //   no_memory        no memory for a copy (groups with a lease, and of durable topics)
   //   expired          durable topics: retention has deleted the next record, and the group stops then
-  //   timeout, stopped, closed, deleted, corrupt, forked
+  //   timeout, stopped, interrupted, closed, deleted, corrupt, forked
   Result<Delivery> receive(const Deadline& deadline = Deadline::never(),
                            const std::stop_token& stop = {});
 
@@ -88,7 +115,7 @@ class Member {
   // Calls on_delivery(const Delivery&) for up to `limit` available records, and acknowledges each
   // when its call returns. Returns how many. Never sleeps. If a call throws, its record and those
   // after it are given back. A call may use this member, move it, or destroy it, which ends the poll.
-  // Errors as receive(), except timeout and stopped.
+  // Errors as receive(), except timeout, stopped and interrupted.
   template <class OnDelivery>
   Result<std::size_t> poll(std::size_t limit, OnDelivery&& on_delivery) {
     // In a lambda, because on_delivery may be a function, whose address is no void*.
@@ -122,7 +149,7 @@ class Member {
                          std::chrono::nanoseconds delay = std::chrono::nanoseconds{0});
 
   // Waits until receive() or poll() may have something to do.
-  //   timeout, stopped, forked; other errors are reported by receive() and poll()
+  //   timeout, stopped, interrupted, forked; other errors are reported by receive() and poll()
   Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
   // As above; `stopped` when the descriptor (an eventfd, say) is readable.
   Result<void> wait(const Deadline& deadline, int stop_fd);

@@ -43,6 +43,8 @@ struct PublisherOptions {
   // publisher acts as if the topic were full. The limit is exact for any number of
   // publishers, if all of them have it.
   Callback<std::uint64_t()> offset_limit = {};
+  // As SubscriberOptions::interruptible. A wait for the disk then ends with `not_durable` and EINTR.
+  bool interruptible = false;
 };
 
 class Publisher;
@@ -189,16 +191,17 @@ class Publisher {
   // (policies block and grow; others return `full` at once). With acknowledge = durable it then waits,
   // until the same deadline, for the record to be on the medium.
   //   busy             a claim in this partition is still open
-  //   full, timeout, stopped, would_deadlock, too_large, forked   nothing was published
+  //   full, timeout, stopped, interrupted, would_deadlock, too_large, forked
+  //                    nothing was published
   //   revoked          not delivered: this thread did not run for longer than revoke_after
   //   deleted          the topic was deleted; subscribers still attached may get the record
   //   corrupt          a check on shared memory failed; whether it was published is unknown
-  //   no_space         exclusive: no memory for an open batch, which has to leave the log first;
-  //                    durable topics: full, because the disk is. Nothing was published
+  //   no_memory        exclusive: no memory for an open batch, which has to leave the log first
+  //   no_space         durable topics: full, because the disk is. Nothing was published
   //   read_only        durable topics: writing to disk has failed. Nothing was published
   // acknowledge = durable; last_offset() names the record, which subscribers may get:
-  //   not_durable      the deadline or a stop ended the wait, or the disk is full (with its errno). The
-  //                    record stays, and durable_offset() tells when it is on the medium
+  //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the disk is full (with
+  //                    its errno). The record stays, and durable_offset() tells when it is on the medium
   //   io_error         writing or syncing failed: whether the record survives is unknown
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
                                                        const Deadline& deadline = Deadline::never(),
@@ -235,7 +238,7 @@ class Publisher {
   //   too_large, deleted, forked, corrupt
   Result<Claim> try_claim(std::size_t size) { return claim(size, Deadline::immediate()); }
   // Claims room for a value of `size` bytes. If the topic is full, waits like publish().
-  //   full, timeout, stopped, would_deadlock, busy, too_large, deleted, forked, corrupt
+  //   full, timeout, stopped, interrupted, would_deadlock, busy, too_large, deleted, forked, corrupt
   Result<Claim> claim(std::size_t size, const Deadline& deadline = Deadline::never(),
                       const std::stop_token& stop = {}) {
     const NewRecord record{};
@@ -285,6 +288,12 @@ class Publisher {
   //   invalid_argument   no such partition
   //   forked, io_error
   Result<int> room_fd(std::optional<std::uint32_t> partition = {});
+  // stop_waits() makes waits of this publisher end with `stopped` (those for the disk with `not_durable`),
+  // now and later, until resume_waits(). What needs no wait is still published. May be called by any thread.
+  void stop_waits() noexcept;
+  void resume_waits() noexcept { wait_end_->stopped = false; }
+  bool waits_are_stopped() const noexcept { return wait_end_->stopped; }
+
   // The record, or the last one of the batch, whose publish() or commit() returned last, with or without
   // an error of the disk. Only with acknowledge = durable.
   std::optional<std::uint64_t> last_offset() const noexcept { return last_offset_; }
@@ -350,6 +359,7 @@ class Publisher {
   detail::Participant participant_;
   std::vector<detail::PartitionWriter> writers_;  // Indexed by partition.
   std::unique_ptr<const Callback<std::uint64_t()>> offset_limit_;
+  std::unique_ptr<detail::WaitEnd> wait_end_;  // Its address stays when the publisher is moved.
   // Buffer of the last batch, so that the next one need not allocate.
   std::unique_ptr<std::byte[]> spare_memory_;
   std::uint64_t spare_capacity_ = 0;

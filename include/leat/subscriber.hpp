@@ -71,6 +71,13 @@ struct SubscriberOptions {
   // After 64 or more records in a row, an empty poll() pauses for this long before it returns, so
   // as not to take cache lines from under the publisher. 0: never.
   std::chrono::nanoseconds patience = std::chrono::microseconds{20};
+  // Different threads use it, one at a time (as goroutines do): publishers then cannot tell that
+  // they wait for their own thread, and never return `would_deadlock` because of this subscriber.
+  bool any_thread = false;
+  // A wait ends with `interrupted` when a signal handler ran while it slept (a handler that was
+  // installed without SA_RESTART). A signal that comes just before is not noticed: who must not
+  // miss any waits for 50 ms at a time, and looks for itself in between.
+  bool interruptible = false;
 };
 
 // A participant of the topic that reads records. Destroying it leaves the topic.
@@ -89,20 +96,32 @@ class Subscriber final : private detail::Waiter {
   //   forked    the handle was inherited through fork()
   template <class OnRecord>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {
-    auto count = poll_and_keep(limit, on_record);
+    auto count = poll_and_keep<false>(limit, on_record, [this](const Event& e) { tell(e); });
     let_go();
     return count;
   }
 
+  // The same, except that gaps come in order with the records, through on_gap(const Event&), and count as
+  // records do; and that everything delivered stays valid until the next poll or receive of this
+  // subscriber, so that it can be collected in an array. May return fewer than there are, because it
+  // does not go from one segment to the next in one call. Returns the number of records and gaps.
+  template <class OnRecord, class OnGap>
+  Result<std::size_t> poll_batch(std::size_t limit, OnRecord&& on_record, OnGap&& on_gap) {
+    let_go();
+    return poll_and_keep<true>(limit, on_record, on_gap);
+  }
+
   // Returns the next record; waits for it until the deadline. The record is valid until the next
   // call on this subscriber.
-  //   timeout, stopped, deleted, corrupt, forked
+  //   timeout, stopped, interrupted, deleted, corrupt, forked
   Result<Record> receive(const Deadline& deadline = Deadline::never(),
                          const std::stop_token& stop = {}) {
     let_go();
     Record received;
     while (true) {
-      auto count = poll_and_keep(1, [&](const Record& record) { received = record; });
+      auto count = poll_and_keep<false>(
+          1, [&](const Record& record) { received = record; },
+          [this](const Event& event) { tell(event); });
       if (!count) return count.error();
       if (*count == 1) return received;
       if (had_event_) continue;
@@ -113,7 +132,7 @@ class Subscriber final : private detail::Waiter {
   // wait(deadline, stop_token) waits until poll() has something to do: spins for `spin`, then
   // sleeps without using the CPU. wait(deadline, fd) ends with `stopped` when the descriptor (an
   // eventfd, say) is readable. See wait_any for several subscribers, wait_fd for epoll.
-  //   timeout, stopped, forked; deleted and corrupt are reported by poll()
+  //   timeout, stopped, interrupted, forked; deleted and corrupt are reported by poll()
   using Waiter::wait;
 
   // stop_waits() makes waits of this subscriber return `stopped`, now and later, until
@@ -147,16 +166,20 @@ class Subscriber final : private detail::Waiter {
                                       const Deadline& deadline, const std::stop_token& stop);
   Subscriber();
 
-  // poll(), but records delivered in place stay valid until let_go().
-  template <class OnRecord>
-  Result<std::size_t> poll_and_keep(std::size_t limit, OnRecord&& on_record) {
+  void tell(const Event& gap) {
+    if (on_event_) on_event_(gap);
+  }
+
+  // poll(), but records delivered in place stay valid until let_go(). kKeeps: see PartitionReader::poll().
+  template <bool kKeeps, class OnRecord, class OnGap>
+  Result<std::size_t> poll_and_keep(std::size_t limit, OnRecord&& on_record, OnGap&& on_gap) {
     if (participant_.forked()) [[unlikely]]
       return Errc::forked;
     if (thread_ != detail::thread_token()) [[unlikely]]
       note_thread();
-    const auto on_event = [this](const Event& event) {
+    const auto on_event = [&](const Event& event) {
       had_event_ = true;
-      if (on_event_) on_event_(event);
+      on_gap(event);
     };
     had_event_ = false;
     std::size_t count = 0;
@@ -164,7 +187,7 @@ class Subscriber final : private detail::Waiter {
     for (std::size_t turn = 0; turn < readers && count < limit; ++turn) {
       detail::PartitionReader& reader = readers_[next_reader_];
       if (++next_reader_ == readers) next_reader_ = 0;  // Even if full or failed: all get a turn.
-      auto polled = reader.poll(limit - count, on_record, on_event);
+      auto polled = reader.template poll<kKeeps>(limit - count, on_record, on_event);
       if (!polled) [[unlikely]] {
         if (count == 0) return polled.error();
         return count;
@@ -184,7 +207,6 @@ class Subscriber final : private detail::Waiter {
     for (auto& reader : readers_) reader.unpin();
   }
 
-  void note_thread() noexcept;
   // Nothing was there: calls look_around(), at each tick of the kernel's cheap clock.
   Result<std::size_t> after_empty_poll();
 
@@ -195,7 +217,6 @@ class Subscriber final : private detail::Waiter {
   std::vector<detail::PartitionReader> readers_;
   std::size_t next_reader_ = 0;
   Callback<void(const Event&)> on_event_;
-  std::uint64_t thread_ = 0;
   bool in_place_ = false;  // Lossy, with pins instead of copies.
   bool had_event_ = false;
 };
@@ -205,7 +226,7 @@ inline constexpr std::size_t kMaxWaitAny = detail::kMaxWaiters;
 
 // Waits until one of the subscribers has something to poll; returns its index.
 //   invalid_argument   no subscribers, or more than kMaxWaitAny
-//   timeout, stopped, forked; deleted and corrupt are reported by poll()
+//   timeout, stopped, interrupted, forked; deleted and corrupt are reported by poll()
 Result<std::size_t> wait_any(std::span<Subscriber* const> subscribers,
                              const Deadline& deadline = Deadline::never(),
                              const std::stop_token& stop = {});

@@ -24,9 +24,11 @@ int exit_code_for(Errc code) noexcept {
     case Errc::wrong_format:
     case Errc::corrupt: return kExitFormat;
     case Errc::full:
-    case Errc::no_space: return kExitFull;
+    case Errc::no_space:
+    case Errc::no_memory: return kExitFull;
     case Errc::timeout:
     case Errc::stopped:
+    case Errc::interrupted:
     case Errc::forked:
     case Errc::revoked:
     case Errc::would_deadlock:

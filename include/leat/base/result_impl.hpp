@@ -22,8 +22,8 @@ LEAT_INLINE Error last_system_error() noexcept {
     case EROFS: return {Errc::permission, number};
     case ENOSPC:
     case EDQUOT:
-    case EFBIG:
-    case ENOMEM: return {Errc::no_space, number};
+    case EFBIG: return {Errc::no_space, number};
+    case ENOMEM: return {Errc::no_memory, number};
     case ENOSYS:
     case EOPNOTSUPP: return {Errc::unsupported, number};
     case EINVAL:
@@ -75,6 +75,8 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::read_only: text = "the topic is read-only: writing to its files failed"; break;
     case Errc::not_durable: text = "published, but not on the medium in time"; break;
     case Errc::expired: text = "retention has deleted the group's next record"; break;
+    case Errc::interrupted: text = "a signal interrupted the wait"; break;
+    case Errc::no_memory: text = "out of memory"; break;
   }
   std::string sentence = text;
   if (error.code == Errc::too_large && error.system_error != 0) {

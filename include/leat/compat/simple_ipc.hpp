@@ -422,7 +422,7 @@ class CSimpleIPC {
     try {
       return call();
     } catch (const std::exception&) {
-      return fail(leat::Errc::no_space, "out of memory");
+      return fail(leat::Errc::no_memory, "out of memory");
     }
   }
 

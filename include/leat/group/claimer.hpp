@@ -53,7 +53,7 @@ class Claimer {
   // Whether `position` is in a segment before the one being claimed from, which publishers may be
   // able to reuse once the records there are settled.
   bool is_behind(std::uint32_t partition, std::uint64_t position) const noexcept {
-    return position < lanes_[partition].walker.segment_position();
+    return partition < lanes_.size() && position < lanes_[partition].walker.segment_position();
   }
   // Durable topics: the gaps that this member's claims have passed. The caller empties it.
   FixedList<Event>& events() noexcept { return events_; }

@@ -390,7 +390,7 @@ LEAT_INLINE Result<Member> Group::join(const MemberOptions& options) const {
   try {
     return make_member(options);
   } catch (const std::bad_alloc&) {
-    return Error{Errc::no_space, ENOMEM};
+    return Error{Errc::no_memory};
   }
 }
 LEAT_INLINE Result<Member> Group::make_member(const MemberOptions& options) const {

@@ -58,7 +58,7 @@ class MemberCore final : public Waiter {
 
   // Number of acknowledgements between two wake-ups of publishers.
   static constexpr std::uint64_t kWakeEvery = 64;
-  static constexpr Error kNoMemory{Errc::no_space, ENOMEM};
+  static constexpr Error kNoMemory{Errc::no_memory};
 
   GroupView& group() const noexcept { return place_.group; }
   const GroupGeometry& geometry() const noexcept { return place_.geometry(); }
@@ -72,7 +72,6 @@ class MemberCore final : public Waiter {
   void vacate() noexcept;
   Errc check() noexcept;
   Errc know_of_closing() noexcept;
-  void note_thread() noexcept;
   Got fail(Error error) noexcept;
   Got fail(Errc code) noexcept { return fail(Error{code, 0}); }
   Error what_failed() noexcept;
@@ -136,7 +135,6 @@ class MemberCore final : public Waiter {
   bool is_seated_ = false;
   bool is_destroyed_ = false;  // destroy() was called.
   std::uint32_t polls_ = 0;    // Calls of poll() that run, one in the callback of another.
-  std::uint64_t thread_ = 0;   // The thread that used it last.
   Error error_;                // Error of the last call.
   std::uint64_t takes_ = 0;
   std::uint64_t order_ = 0;   // OwnRecord::order of the last record handed out.

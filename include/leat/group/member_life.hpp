@@ -19,7 +19,10 @@ inline MemberCore::MemberCore(Topic topic, std::shared_ptr<GroupView> group,
       topic_{std::move(topic)},
       view_{std::move(group)},
       place_{participant.topic(), *view_, participant_, records} {
-  begin(std::move(participant), options.spin.count(), options.patience.count());
+  begin(std::move(participant), {.spin_ns = options.spin.count(),
+                                 .patience_ns = options.patience.count(),
+                                 .any_thread = options.any_thread,
+                                 .interruptible = options.interruptible});
 }
 
 inline Result<void> MemberCore::take_seat(const std::string& name) {
@@ -142,12 +145,6 @@ inline Errc MemberCore::check() noexcept {
 [[gnu::cold]] inline Errc MemberCore::know_of_closing() noexcept {
   if (std::exchange(is_seated_, false)) vacate();
   return Errc::closed;
-}
-
-inline void MemberCore::note_thread() noexcept {
-  thread_ = thread_token();
-  // relaxed: publishers use it only to detect a deadlock.
-  store_relaxed<Why::hint>(participant_.slot().thread, thread_);
 }
 
 [[gnu::cold]] inline Got MemberCore::fail(Error error) noexcept {

@@ -52,7 +52,7 @@ class StoredFetch {
 
   // Calls on_record(record) for the record with this offset. False if it can no longer be read, for this
   // `reason`.
-  //   no_space   on_record, or the reader, had no memory
+  //   no_memory  on_record, or the reader, had no memory
   //   others     as those of a subscriber
   template <class OnRecord>
   Result<bool> read(std::uint32_t partition, std::uint64_t offset, GapReason& reason,
@@ -82,7 +82,7 @@ class StoredFetch {
       return Errc::corrupt;
     } catch (const std::bad_alloc&) {
       reader.forget();
-      return Error{Errc::no_space, ENOMEM};
+      return Error{Errc::no_memory};
     }
   }
 

@@ -159,7 +159,7 @@ class StoredWalk {
     try {
       return reader_.go_to(entries_.empty() ? offset_ : read_until_);
     } catch (const std::bad_alloc&) {
-      return Error{Errc::no_space, ENOMEM};
+      return Error{Errc::no_memory};
     }
   }
 
@@ -188,7 +188,7 @@ class StoredWalk {
           });
       if (!count && next_ == entries_.size()) return failed(count.error());
     } catch (const std::bad_alloc&) {
-      return failed({Errc::no_space, ENOMEM});
+      return failed({Errc::no_memory});
     }
     return next_ != entries_.size();
   }

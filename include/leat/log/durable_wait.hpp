@@ -4,11 +4,13 @@
 // until `durable` has moved. All that was written before a sync began is acknowledged by that one sync.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <stop_token>
 
 #include "leat/log/keeper.hpp"
 #include "leat/log/shared_topic.hpp"
+#include "leat/log/wait_end.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -50,10 +52,12 @@ inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
 
 // Waits until everything before `until` is on the medium.
 //   io_error      writing or syncing failed: what the medium has is unknown
-//   not_durable   the deadline passed, or a stop was requested, or the disk is full (then with the errno)
+//   not_durable   the deadline passed, or a stop was requested; with an errno, the disk is full, or a signal
+//                 came (EINTR)
 //   deleted
 inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uint64_t until,
-                           const Deadline& deadline, const std::stop_token* stop) noexcept {
+                           const Deadline& deadline, const std::stop_token* stop,
+                           const WaitEnd& end = {}) noexcept {
   // ns; for a stop, or a keeper that died before it told.
   constexpr std::int64_t kLook = 20'000'000;
   const DurableWindow& window = *topic.durable();
@@ -65,9 +69,11 @@ inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uin
       case DiskState::read_only: return {Errc::io_error, window.reason()};
     }
     if (topic.is_deleted()) return {Errc::deleted};
-    if (deadline.passed() || (stop != nullptr && stop->stop_requested()))
+    if (deadline.passed() || (stop != nullptr && stop->stop_requested()) || end.stopped)
       return {Errc::not_durable};
-    SharedTopic::sleep(window.header().durable_wake, deadline.at_most_ns(kLook), is_durable);
+    if (SharedTopic::sleep(window.header().durable_wake, deadline.at_most_ns(kLook), is_durable) &&
+        end.interruptible)
+      return {Errc::not_durable, EINTR};
   }
   return {};
 }

@@ -33,6 +33,10 @@ inline KeeperList& keepers_of_process() {
   }
   return *list;
 }
+// What may pass while everybody goes on.
+inline bool is_short_of_room(Error error) noexcept {
+  return error == Errc::no_space || error == Errc::no_memory;
+}
 inline void close_keepers_at_exit() {
   std::vector<std::shared_ptr<Keeper>> open;
   {
@@ -204,9 +208,9 @@ LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
 LEAT_INLINE Result<void> Keeper::save_groups(bool is_closing) noexcept {
   try {
     auto saved = office_.wait_for_disk([&] { return groups_.save(is_closing); });
-    if (is_closing || saved.error() != Errc::no_space) return saved;
+    if (is_closing || !is_short_of_room(saved.error())) return saved;
   } catch (const std::bad_alloc&) {  // Likewise.
-    if (is_closing) return Error{Errc::no_space, ENOMEM};
+    if (is_closing) return Error{Errc::no_memory};
   }
   return {};
 }
@@ -271,14 +275,14 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
 LEAT_INLINE void Keeper::handle(Error error) noexcept {
   constexpr std::int64_t kTryAgain = 100'000'000;  // ns
   const bool may_pass =
-      error == Errc::no_space || error.system_error == EMFILE || error.system_error == ENFILE;
+      is_short_of_room(error) || error.system_error == EMFILE || error.system_error == ENFILE;
   // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.
   if (error == Errc::not_held || !office_.is_own() || topic_->is_deleted()) {
     office_.leave();
   } else if (may_pass) {
     tell(DiskState::no_space, error.system_error);
-    if (error == Errc::no_space) {
+    if (is_short_of_room(error)) {
       if (office_.is_taken()) office_.expire_if_due();
     } else {
       office_.leave();  // Another process may have descriptors.

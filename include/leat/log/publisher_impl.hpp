@@ -61,8 +61,11 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   if (options.offset_limit)
     publisher.offset_limit_ =
         std::make_unique<const Callback<std::uint64_t()>>(options.offset_limit);
+  publisher.wait_end_ = std::make_unique<detail::WaitEnd>();
+  publisher.wait_end_->interruptible = options.interruptible;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     publisher.writers_.emplace_back(*topic_, i, index, *records, exclusive);
+    publisher.writers_.back().set_wait_end(publisher.wait_end_.get());
     publisher.writers_.back().set_limit(publisher.offset_limit_.get());
     if (!has_membarrier) publisher.writers_.back().use_fences();
   }
@@ -83,9 +86,14 @@ LEAT_INLINE Publisher::~Publisher() = default;
   topic.durable()->want(writer.partition(), until);
   detail::sync_here(topic, deadline, stop);
   detail::request_sync(topic, writer.partition(), until);
-  const Error error = detail::await_durable(topic, writer.partition(), until, deadline, stop);
+  const Error error = detail::await_durable(topic, writer.partition(), until, deadline, stop, *wait_end_);
   if (error.code != Errc::ok) return error;
   return first;
+}
+
+LEAT_INLINE void Publisher::stop_waits() noexcept {
+  wait_end_->stopped = true;
+  if (participant_ && !participant_.forked()) participant_.topic().wake_everybody();
 }
 
 LEAT_INLINE Result<void> Publisher::request_sync() noexcept {
@@ -110,7 +118,8 @@ LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
   if (auto requested = request_sync(); !requested) return requested;
   for (const detail::PartitionWriter& writer : writers_) {
     const Error error =
-        detail::await_durable(topic, writer.partition(), writer.claimed_until(), deadline, &stop);
+        detail::await_durable(topic, writer.partition(), writer.claimed_until(), deadline, &stop,
+                              *wait_end_);
     if (error.code != Errc::ok) return error;
   }
   return {};

@@ -42,7 +42,7 @@ enum class ReadOutcome : std::uint8_t {
 };
 
 // Outcome of copying a record for a lossy reader.
-enum class CopyState : std::uint8_t { whole, overtaken, nonsense };
+enum class CopyState : std::uint8_t { whole, overtaken, nonsense, no_room };
 
 class PartitionReader {
  public:
@@ -66,18 +66,27 @@ class PartitionReader {
 
   // Delivers up to `limit` records, oldest first, and gaps on the way. Returns the
   // number of records.
-  template <class OnRecord, class OnEvent>
-  Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record, OnEvent&& on_event) {
+  //
+  // With kKeeps, gaps count as records do, and all that was delivered stays valid until the next call: once
+  // something was delivered, it leaves neither the segment nor the frame on disk, and copies lie one behind
+  // the other.
+  template <bool kKeeps = false, class OnRecord, class OnEvent>
+  Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record, OnEvent&& on_gap) {
     if (failed_.code != Errc::ok) [[unlikely]]
       return what_failed();
+    std::size_t count = 0;
+    const auto on_event = [&](const Event& event) {
+      if constexpr (kKeeps) ++count;
+      on_gap(event);
+    };
+    if (kKeeps && batch_left_ == 0) copied_ = 0;
     if (pending_gap_) [[unlikely]]
       on_event(*std::exchange(pending_gap_, std::nullopt));
     if (may_be_evicted_ && is_evicted()) [[unlikely]]
       notice_eviction();
-    std::size_t count = 0;
     ReadOutcome outcome = ReadOutcome::go_on;
     if (disk_ != nullptr) [[unlikely]]
-      outcome = poll_disk(limit, count, on_record, on_event);
+      outcome = poll_disk(kKeeps, limit, count, on_record, on_event);
     while (count < limit && outcome == ReadOutcome::go_on) {
       if (batch_left_ != 0) {
         outcome = next_of_batch(count, on_record);
@@ -89,11 +98,15 @@ class PartitionReader {
         const std::uint64_t kind = segment_.kind(granule_, key_);
         if (is_record_kind(kind)) [[likely]] {
           outcome = mode_ == ReaderMode::lossy
-                        ? deliver_copy(header, kind, count, on_record, on_event)
+                        ? deliver_copy(kKeeps, header, kind, count, on_record, on_event)
                         : deliver(header, kind, count, on_record, on_event);
         }
       }
       if (outcome == ReadOutcome::advance) [[unlikely]] {
+        if (kKeeps && count != 0) {
+          outcome = flush_at_mark() ? ReadOutcome::go_on : ReadOutcome::stop;
+          continue;
+        }
         outcome = advance_segment();
         if (pending_gap_) on_event(*std::exchange(pending_gap_, std::nullopt));
       }
@@ -135,6 +148,7 @@ class PartitionReader {
 
   // What poll_disk() calls. It is no template, because it is long.
   struct DiskCalls {
+    bool keeps;  // as in poll()
     void* context;
     void (*on_record)(void* context, const Record&);
     void (*on_event)(void* context, const Event&);
@@ -142,7 +156,7 @@ class PartitionReader {
   // Durable topics: reads what is no longer in memory. `go_on` once it has reached the log.
   ReadOutcome poll_disk(std::size_t limit, std::size_t& count, const DiskCalls& calls);
   template <class OnRecord, class OnEvent>
-  [[gnu::noinline]] ReadOutcome poll_disk(std::size_t limit, std::size_t& count,
+  [[gnu::noinline]] ReadOutcome poll_disk(bool keeps, std::size_t limit, std::size_t& count,
                                           OnRecord&& on_record, OnEvent&& on_event) {
     // References, because either may be a function, whose address is no void*.
     struct Both {
@@ -150,7 +164,8 @@ class PartitionReader {
       OnEvent& on_event;
     } both{on_record, on_event};
     return poll_disk(limit, count,
-                     {&both,
+                     {keeps,
+                      &both,
                       [](void* context, const Record& record) {
                         static_cast<Both*>(context)->on_record(record);
                       },
@@ -210,21 +225,26 @@ class PartitionReader {
                    on_event);
   }
 
-  // Makes the record at `header` safe to deliver: copies and validates it, or pins its segment.
-  CopyState copy_record(const RecordHeader& header, FoundRecord& found, const std::byte*& payload);
+  // Makes the record at `header` safe to deliver: copies and validates it, or pins its segment. With
+  // `keeps`, copies lie one behind the other, as long as there is room for another.
+  CopyState copy_record(const RecordHeader& header, FoundRecord& found, const std::byte*& payload,
+                        bool keeps, bool has_kept);
+  // Room in copy_ for a copy; null if there is none behind those that are kept.
+  std::byte* room_for_copy(std::uint64_t size, bool keeps, bool has_kept);
 
   // Delivers the record at `header` to a lossy subscriber.
   template <class OnRecord, class OnEvent>
-  [[gnu::noinline]] ReadOutcome deliver_copy(const RecordHeader& header, std::uint64_t kind,
-                                             std::size_t& count, OnRecord&& on_record,
-                                             OnEvent&& on_event) {
+  [[gnu::noinline]] ReadOutcome deliver_copy(bool keeps, const RecordHeader& header,
+                                             std::uint64_t kind, std::size_t& count,
+                                             OnRecord&& on_record, OnEvent&& on_event) {
     if (offset_ >= visible_until_ && !sees_further())
       return is_overtaken() ? ReadOutcome::advance : ReadOutcome::stop;
     FoundRecord found;
     found.kind = kind;
     const std::byte* payload = nullptr;
-    switch (copy_record(header, found, payload)) {
+    switch (copy_record(header, found, payload, keeps, count != 0)) {
       case CopyState::overtaken: return ReadOutcome::advance;
+      case CopyState::no_room: return ReadOutcome::stop;
       case CopyState::nonsense: return fail(Errc::corrupt);
       case CopyState::whole: break;
     }
@@ -315,8 +335,11 @@ class PartitionReader {
     return hand_over(offset_++, frame.detail, payload, count, on_record);
   }
 
+  // At look_until_, flushes what was read. False at the end of the segment, or of what is there.
+  bool flush_at_mark() noexcept;
+
   // Steps to the next segment if this one is read to its end. A lossy reader that was overtaken
-  // steps to the oldest segment. At look_until_, flushes what was read.
+  // steps to the oldest segment.
   ReadOutcome advance_segment();
 
   // Measures how far the publishers are; see LineFlusher. Called once per segment.
@@ -363,7 +386,8 @@ class PartitionReader {
   Stage read_;
   std::uint64_t visible_until_;  // Only what is before is shown.
   std::uint64_t pinned_ = 0;     // The value of slot_->pin.
-  std::vector<std::byte> copy_;  // Lossy: the record or batch being delivered.
+  std::vector<std::byte> copy_;  // Lossy: the record or batch being delivered, and those that are kept.
+  std::uint64_t copied_ = 0;     // How much of copy_ is kept, in bytes.
   HoleWatch hole_;
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;

@@ -193,14 +193,16 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
 
 [[gnu::noinline]] LEAT_INLINE CopyState PartitionReader::copy_record(const RecordHeader& header,
                                                                      FoundRecord& found,
-                                                                     const std::byte*& payload) {
+                                                                     const std::byte*& payload,
+                                                                     bool keeps, bool has_kept) {
   if (pin_in_place_ && !pin()) return CopyState::overtaken;
   const bool is_sane = examine(header, found);
   payload = reinterpret_cast<const std::byte*>(&header + 1);
   if (is_sane && found.has_payload() && !pin_in_place_ && !is_skipped(found)) {
-    copy_.resize(Geometry::round_up(found.length(), 8));
-    copy_racing(copy_.data(), payload, found.length());
-    payload = copy_.data();
+    std::byte* const copy = room_for_copy(found.length(), keeps, has_kept);
+    if (copy == nullptr) return CopyState::no_room;
+    copy_racing(copy, payload, found.length());
+    payload = copy;
   }
   // [overwrite] acquire: a publisher that overwrote these bytes moved oldest_segment before.
   fence_acquire<Edge::overwrite>();
@@ -211,12 +213,33 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
   return is_sane ? CopyState::whole : CopyState::nonsense;
 }
 
-LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
-  if (granule_ >= flusher_.due()) {
-    flusher_.flush(segment_.data, granule_);
-    look_until_ = std::min(segment_granules_, flusher_.due());
-    if (granule_ < segment_granules_) return ReadOutcome::go_on;
+LEAT_INLINE std::byte* PartitionReader::room_for_copy(std::uint64_t size, bool keeps,
+                                                      bool has_kept) {
+  constexpr std::uint64_t kKept = 256 * 1024;  // bytes
+  const std::uint64_t rounded = Geometry::round_up(size, 8);
+  if (!keeps) {
+    copy_.resize(rounded);
+    return copy_.data();
   }
+  if (copied_ + rounded > copy_.size()) {
+    if (has_kept) return nullptr;
+    copied_ = 0;
+    if (copy_.size() < rounded || copy_.size() < kKept) copy_.resize(std::max(rounded, kKept));
+  }
+  std::byte* const room = copy_.data() + copied_;
+  copied_ += rounded;
+  return room;
+}
+
+LEAT_INLINE bool PartitionReader::flush_at_mark() noexcept {
+  if (granule_ < flusher_.due()) return false;
+  flusher_.flush(segment_.data, granule_);
+  look_until_ = std::min(segment_granules_, flusher_.due());
+  return granule_ < segment_granules_;
+}
+
+LEAT_INLINE ReadOutcome PartitionReader::advance_segment() {
+  if (flush_at_mark()) return ReadOutcome::go_on;
   if (is_overtaken()) return skip_to_oldest();
   const std::uint64_t number = segment_.number + 1;
   const SegmentEntry& entry = view_.entry(number);
@@ -306,6 +329,7 @@ LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_
     if (disk_->next_in_frame(entry)) [[likely]] {
       offset_ = disk_->offset();
     } else {
+      if (calls.keeps && count != 0) return ReadOutcome::stop;
       auto is_there = next_on_disk(entry);
       if (!is_there) return fail(is_there.error());
       if (disk_ == nullptr) return ReadOutcome::go_on;

@@ -241,11 +241,11 @@ class SharedTopic {
     // [sleeping] seq_cst: the bit is set before the last check.
     return fetch_or<Edge::sleeping>(word, kSleeping) | kSleeping;
   }
-  // Sleeps on such a word unless `is_over()`.
+  // Sleeps on such a word unless `is_over()`. True if a signal ended it.
   template <class IsOver>
-  static void sleep(std::uint32_t& word, const Deadline& deadline, const IsOver& is_over) noexcept {
+  static bool sleep(std::uint32_t& word, const Deadline& deadline, const IsOver& is_over) noexcept {
     const std::uint32_t value = announce_sleep(word);
-    if (!is_over()) futex_wait(word, value, deadline);
+    return !is_over() && futex_wait(word, value, deadline);
   }
   // A topic to sleep on.
   struct Sleep {
@@ -254,8 +254,8 @@ class SharedTopic {
   };
   // Sleeps until data_wake of one of the topics differs from its expected value or is woken, a
   // publisher dies between commit and wake-up, or the deadline passes. Other words, if any, are slept
-  // on as well. docs/internals/log.md, "Waiting".
-  static void sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline,
+  // on as well. True if a signal ended it. docs/internals/log.md, "Waiting".
+  static bool sleep_for_data(std::span<const Sleep> sleeps, const Deadline& deadline,
                              std::span<const FutexWait> others = {}) noexcept {
     std::array<FutexWait, kMaxFutexWaits> words{};
     std::ranges::copy(others, words.begin());
@@ -268,8 +268,7 @@ class SharedTopic {
     }
     if (!kHasDeathBell || !has_futex_waitv() || sleeps.empty()) {
       if (count == 1) return futex_wait(*words[0].word, words[0].expected, deadline);
-      (void)futex_wait_any(std::span{words.data(), count}, deadline);
-      return;
+      return futex_wait_any(std::span{words.data(), count}, deadline) == kInterrupted;
     }
     // The kernel tells one sleeper of a death. If this one is told and dies before it has told the
     // others, the kernel tells the next; with several topics, only that of the first.
@@ -278,6 +277,7 @@ class SharedTopic {
     // Of several bells that rang, only the last is known; earlier ones may also have rung.
     for (long i = last - static_cast<long>(count); i >= 0; --i)
       sleeps[static_cast<std::size_t>(i)].topic->tell_of_death();
+    return last == kInterrupted;
   }
   // To be called if there is something after a sleep although data_wake is still `expected`: the
   // publisher was stopped before it woke the sleepers.

@@ -44,7 +44,10 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
   };
   auto joined = join(detail::ParticipantRole::subscriber, prepare);
   if (!joined) return joined.error();
-  subscriber.begin(std::move(*joined), options.spin.count(), options.patience.count());
+  subscriber.begin(std::move(*joined), {.spin_ns = options.spin.count(),
+                                        .patience_ns = options.patience.count(),
+                                        .any_thread = options.any_thread,
+                                        .interruptible = options.interruptible});
   subscriber.in_place_ = options.in_place;
   for (auto& reader : subscriber.readers_) {
     detail::StartAt at = options.from.at_;
@@ -79,12 +82,6 @@ LEAT_INLINE bool Subscriber::is_lossy() const noexcept {
     if (reader.is_lossy()) return true;
   }
   return false;
-}
-
-LEAT_INLINE void Subscriber::note_thread() noexcept {
-  thread_ = detail::thread_token();
-  // relaxed: publishers use it only to detect a deadlock.
-  detail::store_relaxed<detail::Why::hint>(participant_.slot().thread, thread_);
 }
 
 [[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_empty_poll() {

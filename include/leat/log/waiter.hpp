@@ -38,13 +38,21 @@ class Patience {
   std::uint64_t streak_ = 0;  // Records since the last empty poll.
 };
 
+// How a subscriber or a member waits: see SubscriberOptions.
+struct WaitOptions {
+  std::int64_t spin_ns = 0;
+  std::int64_t patience_ns = 0;
+  bool any_thread = false;
+  bool interruptible = false;
+};
+
 class Waiter {
  public:
   Waiter(Waiter&&) noexcept = default;
   Waiter& operator=(Waiter&&) noexcept = default;
 
   // Waits until poll() has something to do. Spins for `spin`, then sleeps without using the CPU.
-  //   timeout, stopped, forked; other errors are reported by poll()
+  //   timeout, stopped, interrupted, forked; other errors are reported by poll()
   Result<void> wait(const Deadline& deadline = Deadline::never(), const std::stop_token& stop = {});
   // As above; `stopped` when the descriptor (an eventfd, say) is readable.
   Result<void> wait(const Deadline& deadline, int stop_fd);
@@ -62,7 +70,7 @@ class Waiter {
   bool waits_are_stopped() const noexcept { return waits_stopped_->load(); }
 
   // Waits until one of the waiters is ready, or its topic deleted; returns its index.
-  //   timeout, stopped, forked, invalid_argument
+  //   timeout, stopped, interrupted (if one is `interruptible`), forked, invalid_argument
   static Result<std::size_t> wait_any(std::span<Waiter* const> waiters, const Deadline& deadline,
                                       const std::stop_token& stop);
 
@@ -81,7 +89,9 @@ class Waiter {
   Result<void> note_nothing();
   // Stores the joined participant and its options. On a single core there is neither
   // spin nor patience.
-  void begin(Participant participant, std::int64_t spin_ns, std::int64_t patience_ns);
+  void begin(Participant participant, const WaitOptions& options);
+  // Tells publishers which thread polls, so that they notice when they wait for their own thread.
+  void note_thread() noexcept;
 
   SharedTopic& shared() const noexcept { return participant_.topic(); }
 
@@ -89,6 +99,7 @@ class Waiter {
   Patience patience_;
   std::int64_t spin_ns_ = 0;
   std::int64_t looked_tick_ns_ = 0;
+  std::uint64_t thread_ = 0;  // The token of the thread that polled last.
 
  private:
   static std::optional<std::size_t> first_ready(std::span<Waiter* const> waiters);
@@ -99,6 +110,8 @@ class Waiter {
   // By stop_waits(), or by the token that wait_fd() was given.
   bool is_stopped() const noexcept;
 
+  bool any_thread_ = false;
+  bool interruptible_ = false;
   bool shares_work_;  // Others do the same work: after an empty poll, let them run.
   std::unique_ptr<std::atomic<bool>> waits_stopped_;
   WaitHandle wait_fd_;

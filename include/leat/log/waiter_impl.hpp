@@ -41,12 +41,20 @@ LEAT_INLINE Waiter::Waiter(bool shares_work)
     : shares_work_{shares_work}, waits_stopped_{std::make_unique<std::atomic<bool>>(false)} {}
 LEAT_INLINE Waiter::~Waiter() = default;
 
-LEAT_INLINE void Waiter::begin(Participant participant, std::int64_t spin_ns,
-                               std::int64_t patience_ns) {
+LEAT_INLINE void Waiter::begin(Participant participant, const WaitOptions& options) {
   participant_ = std::move(participant);
   const bool has_cores = std::thread::hardware_concurrency() > 1;
-  spin_ns_ = has_cores ? spin_ns : 0;
-  patience_.set(has_cores ? patience_ns : 0);
+  spin_ns_ = has_cores ? options.spin_ns : 0;
+  patience_.set(has_cores ? options.patience_ns : 0);
+  interruptible_ = options.interruptible;
+  any_thread_ = options.any_thread;
+  if (any_thread_) note_thread();
+}
+
+LEAT_INLINE void Waiter::note_thread() noexcept {
+  thread_ = thread_token();
+  // relaxed: publishers use it only to detect a deadlock. 0 is nobody's token.
+  store_relaxed<Why::hint>(participant_.slot().thread, any_thread_ ? 0 : thread_);
 }
 
 LEAT_INLINE std::optional<std::size_t> Waiter::first_ready(std::span<Waiter* const> waiters) {
@@ -119,11 +127,13 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
     if (is_stopped()) return Errc::stopped;
     if (deadline.passed()) return Errc::timeout;
     const Deadline until = limit_ns != 0 ? deadline.at_most_ns(limit_ns) : deadline;
-    SharedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
+    const bool is_interrupted = SharedTopic::sleep_for_data({sleeps.data(), waiters.size()}, until);
     if (auto ready = first_ready(waiters)) {
       waiters[*ready]->shared().wake_the_others(sleeps[*ready].expected);
       return *ready;
     }
+    if (is_interrupted && std::ranges::any_of(waiters, &Waiter::interruptible_))
+      return Errc::interrupted;
   }
 }
 
@@ -140,8 +150,10 @@ LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
   while (true) {
     if (is_ready() || is_topic_deleted()) return {};
     if (is_stopped()) return Errc::stopped;
-    if (wait_readable(stop_fd, *fd, deadline)) return Errc::stopped;
+    const Readable readable = wait_readable(stop_fd, *fd, deadline);
+    if (readable == Readable::first) return Errc::stopped;
     if (is_ready()) return {};
+    if (readable == Readable::interrupted && interruptible_) return Errc::interrupted;
     if (deadline.passed()) return Errc::timeout;
     if (auto looked = look_around(); !looked) return looked.error();
     arm_wait_fd();

@@ -16,6 +16,7 @@
 #include "leat/format/durable_layout.hpp"
 #include "leat/log/claim_point.hpp"
 #include "leat/log/current_segment.hpp"
+#include "leat/log/wait_end.hpp"
 #include "leat/log/wait_handle.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/result.hpp"
@@ -123,6 +124,9 @@ class PartitionWriter {
   // Offsets at or above the returned value are not claimed. Called again when that value is
   // reached, and when space_wake has changed.
   void set_limit(const Callback<std::uint64_t()>* limit) noexcept { limit_ = limit; }
+
+  // May end waits for room; must outlive the writer.
+  void set_wait_end(const WaitEnd* end) noexcept { wait_end_ = end; }
 
   // A descriptor that is armed whenever a claim is refused because there is no room.
   void set_room_fd(WaitHandle room_fd) noexcept { room_fd_ = std::move(room_fd); }
@@ -371,6 +375,7 @@ class PartitionWriter {
   std::uint64_t announced_increment_ = 0;       // Exclusive only: the slot's claim_increment.
   std::uint64_t claim_number_;                  // << 2; changes with every announcement.
   const Callback<std::uint64_t()>* limit_ = nullptr;
+  const WaitEnd* wait_end_ = nullptr;
   std::uint64_t below_ = 0;           // Last result of limit_,
   std::uint32_t limit_asked_at_ = 0;  // and the value of space_wake before that call.
   std::uint64_t blocked_by_ = 0;      // Oldest segment when first found full; 0: not full.

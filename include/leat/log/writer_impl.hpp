@@ -60,7 +60,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 [[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::next_segment(
     std::uint64_t granules, const Deadline& deadline, const std::stop_token* stop) {
   if (borrower_ != nullptr) {
-    if (!borrower_->move_out()) return Error{Errc::no_space, ENOMEM};
+    if (!borrower_->move_out()) return Error{Errc::no_memory};
     return {};  // The room is there again: the caller looks at it.
   }
   const std::int64_t started_ns = now_ns();
@@ -112,7 +112,7 @@ PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t started_ns,
       return {Errc::would_deadlock};
     }
   }
-  if (stop != nullptr && stop->stop_requested()) return {Errc::stopped};
+  if ((stop != nullptr && stop->stop_requested()) || wait_end_->stopped) return {Errc::stopped};
   if (deadline.passed()) return {Errc::timeout};
   return {};
 }
@@ -133,7 +133,9 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
   if (*there) return {};
   // Both look again soon: a process that holds the room may die silently.
   if (!is_refused) {
-    futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain));
+    if (futex_wait(space_wake, sleeping, deadline.at_most_ns(kLookAgain)) &&
+        wait_end_->interruptible)
+      return Errc::interrupted;
     return {};
   }
   room_fd_->arm(sleeping, (geometry().flags & kRetainAll) == 0);  // Else there is never room.

@@ -41,11 +41,14 @@ inline int poll_timeout_ms(const Deadline& deadline) noexcept {
   return left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
 }
 
-// Sleeps until one of two descriptors is readable or the deadline passes. Returns whether the first
-// one is readable.
-inline bool wait_readable(int first, int second, const Deadline& deadline) noexcept {
+// Sleeps until one of two descriptors is readable, the deadline passes, or a signal handler has run.
+enum class Readable : std::uint8_t { none, first, second, interrupted };
+inline Readable wait_readable(int first, int second, const Deadline& deadline) noexcept {
   pollfd entries[2] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
-  return ::poll(entries, 2, poll_timeout_ms(deadline)) > 0 && entries[0].revents != 0;
+  const int ready = ::poll(entries, 2, poll_timeout_ms(deadline));
+  if (ready < 0 && errno == EINTR) return Readable::interrupted;
+  if (ready <= 0) return Readable::none;
+  return entries[0].revents != 0 ? Readable::first : Readable::second;
 }
 
 // Waits for names to appear in a directory, using inotify.

@@ -28,16 +28,19 @@ inline timespec to_timespec(std::int64_t at_ns) noexcept {
   return {.tv_sec = at_ns / 1'000'000'000, .tv_nsec = at_ns % 1'000'000'000};
 }
 
-// Sleeps while `word` equals `expected`, until woken or the deadline. May return spuriously.
-inline void futex_wait(const std::uint32_t& word, std::uint32_t expected,
+// Sleeps while `word` equals `expected`, until woken or the deadline. May return spuriously. True if a signal
+// handler ran meanwhile (one that was installed without SA_RESTART).
+inline bool futex_wait(const std::uint32_t& word, std::uint32_t expected,
                        Deadline deadline) noexcept {
-  if (deadline.is_immediate()) return;
+  if (deadline.is_immediate()) return false;
 #ifdef LEAT_MODEL
   model::futex_wait(&word, expected, deadline.at_ns(), deadline.is_never());
+  return false;
 #else
   const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
-  ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, expected, deadline.is_never() ? nullptr : &at,
-            nullptr, FUTEX_BITSET_MATCH_ANY);
+  return ::syscall(SYS_futex, &word, FUTEX_WAIT_BITSET, expected,
+                   deadline.is_never() ? nullptr : &at, nullptr, FUTEX_BITSET_MATCH_ANY) < 0 &&
+         errno == EINTR;
 #endif
 }
 
@@ -68,8 +71,10 @@ inline bool has_futex_waitv() noexcept {
 #endif
 }
 
+inline constexpr long kInterrupted = -2;
+
 // Sleeps until one of the words is woken or differs from its expected value. Returns the index of
-// the last word that was woken, or -1 if that is unknown. On kernels without futex_waitv, sleeps on
+// the last word that was woken, kInterrupted as futex_wait() does, or -1 if it is unknown. On kernels without futex_waitv, sleeps on
 // the first word for at most 1 ms, so that callers check the others in turn.
 inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
   if (deadline.is_immediate() || waits.empty()) return -1;
@@ -82,12 +87,14 @@ inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) 
       entries[i].flags = FUTEX_32;
     }
     const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
-    return ::syscall(SYS_futex_waitv, entries, waits.size(), 0, deadline.is_never() ? nullptr : &at,
-                     CLOCK_MONOTONIC);
+    const long woken = ::syscall(SYS_futex_waitv, entries, waits.size(), 0,
+                                 deadline.is_never() ? nullptr : &at, CLOCK_MONOTONIC);
+    return woken < 0 && errno == EINTR ? kInterrupted : woken;
   }
 #endif
-  futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000));
-  return -1;
+  return futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000))
+             ? kInterrupted
+             : -1;
 }
 
 }  // namespace leat::inline v0::detail

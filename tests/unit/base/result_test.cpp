@@ -87,6 +87,14 @@ TEST(Error, TellsWhatTheSystemSaid) {
   EXPECT_EQ(describe({Errc::permission, EACCES}), "permission denied (Permission denied)");
 }
 
+// Clients in other languages have them in their sources.
+TEST(Error, NumbersNeverChange) {
+  EXPECT_EQ(static_cast<int>(Errc::invalid_argument), 1);
+  EXPECT_EQ(static_cast<int>(Errc::timeout), 11);
+  EXPECT_EQ(static_cast<int>(Errc::expired), 29);
+  EXPECT_EQ(static_cast<int>(Errc::no_memory), 31);
+}
+
 TEST(Error, SystemErrorsMapToTheirCodes) {
   const auto code_of = [](int number) {
     errno = number;
@@ -100,6 +108,7 @@ TEST(Error, SystemErrorsMapToTheirCodes) {
   EXPECT_EQ(code_of(EPERM), Errc::permission);
   EXPECT_EQ(code_of(ENOSPC), Errc::no_space);
   EXPECT_EQ(code_of(EDQUOT), Errc::no_space);
+  EXPECT_EQ(code_of(ENOMEM), Errc::no_memory);
   EXPECT_EQ(code_of(ENOSYS), Errc::unsupported);
   EXPECT_EQ(code_of(EIO), Errc::io_error);
 }

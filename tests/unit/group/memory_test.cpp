@@ -57,7 +57,7 @@ TEST(MemberMemory, JoiningWithoutSaysSoAndTakesNoSeat) {
       joined.emplace(group.join());
     }
     if (*joined) break;
-    ASSERT_EQ(code(*joined), Errc::no_space) << count;
+    ASSERT_EQ(code(*joined), Errc::no_memory) << count;
     ASSERT_LT(count, 1000);
     EXPECT_TRUE(group.info().members.empty());
   }
@@ -102,7 +102,7 @@ TEST(MemberMemory, RecordThatCannotBeCopiedGoesBack) {
   publish_numbers(publisher, 2);
   {
     const Allocations none{0};
-    EXPECT_EQ(code(member.receive(kPatience)), Errc::no_space);
+    EXPECT_EQ(code(member.receive(kPatience)), Errc::no_memory);
   }
   Log log;
   while (log.size() < 2) {
@@ -123,7 +123,7 @@ TEST(MemberMemory, DeadLetterThatCannotBeCopiedStaysOne) {
   must(member.give_back(take(member)));
   {
     const Allocations none{0};
-    EXPECT_EQ(code(member.receive(kPatience)), Errc::no_space);
+    EXPECT_EQ(code(member.receive(kPatience)), Errc::no_memory);
   }
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
   EXPECT_EQ(dead_values(dead_topic(topic)), std::vector<std::string>{"bad"});
