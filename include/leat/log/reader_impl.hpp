@@ -216,13 +216,13 @@ LEAT_INLINE Result<std::uint64_t> PartitionReader::segment_of_offset(
 LEAT_INLINE std::byte* PartitionReader::room_for_copy(std::uint64_t size, bool keeps,
                                                       bool has_kept) {
   constexpr std::uint64_t kKept = 256 * 1024;  // bytes
-  const std::uint64_t rounded = Geometry::round_up(size, 8);
+  const std::uint64_t rounded = std::max<std::uint64_t>(8, Geometry::round_up(size, 8));
   if (!keeps) {
     copy_.resize(rounded);
     return copy_.data();
   }
   if (copied_ + rounded > copy_.size()) {
-    if (has_kept) return nullptr;
+    if (has_kept && copied_ != 0) return nullptr;
     copied_ = 0;
     if (copy_.size() < rounded || copy_.size() < kKept) copy_.resize(std::max(rounded, kKept));
   }

@@ -92,6 +92,16 @@ TEST(PollBatch, CopiesOfALossySubscriberStay) {
   }
 }
 
+TEST(PollBatch, ACopyMayFollowAGap) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = must(topic->subscriber({.from = From::beginning, .gating = false}));
+  for (int i = 0; i < 20; ++i) must(publisher.publish(kHalfText));
+  const Kept kept = poll_batch(subscriber, 2);
+  ASSERT_EQ(kept.records.size(), 1u);
+  EXPECT_TRUE(kept.first.front().ends_with("overwritten"));
+}
+
 TEST(PollBatch, ReturnsFewerIfCopiesNeedTooMuchMemory) {
   const TestTopic topic{{.capacity_bytes = 16 << 20, .segment_bytes = 4 << 20, .policy = Policy::overwrite}};
   auto publisher = must(topic->publisher());

@@ -1,0 +1,243 @@
+#!/usr/bin/env python3
+"""Runs scenarios with the drivers of all clients: README.md says what both are.
+
+    run.py [--build DIR] [--only LANGUAGE,…] [SCENARIO…]
+
+Prints a table of scenarios by languages; exits with 1 if an answer differs from the expected one.
+"""
+import argparse
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SECONDS = 30  # An answer that takes longer never comes.
+
+
+def drivers(build):
+    """The command that starts each language's driver."""
+    clients = build / "clients"
+    return {
+        "c": [str(build / "conformance_c")],
+        "python": ["/usr/bin/python3", str(ROOT / "clients/python/conformance.py")],
+        "go": [str(clients / "go-conformance")],
+    }
+
+
+class NotApplicable(Exception):
+    """The language cannot do this by its nature."""
+
+
+class Failed(Exception):
+    """An answer was not the expected one."""
+
+
+class Driver:
+    """A running driver, which answers one command at a time."""
+
+    def __init__(self, command, environment):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.PIPE, text=True, env=environment)
+        self.lines = queue.Queue()
+        self.complaints = []
+        self.readers = [threading.Thread(target=self.read, daemon=True),
+                        threading.Thread(target=self.read_complaints, daemon=True)]
+        for reader in self.readers:
+            reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            self.lines.put(line.rstrip("\n"))
+        self.lines.put(None)
+
+    def read_complaints(self):
+        self.complaints.extend(self.process.stderr)
+
+    def ask(self, command):
+        """The lines of the answer."""
+        try:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise Failed(self.why_it_ended()) from None
+        lines = []
+        while not lines or not re.match(r"(ok|error|not_applicable)\b", lines[-1]):
+            try:
+                line = self.lines.get(timeout=SECONDS)
+            except queue.Empty:
+                raise Failed(f"no answer to '{command}' in {SECONDS} s") from None
+            if line is None:
+                raise Failed(self.why_it_ended())
+            lines.append(line)
+        if lines[-1].startswith("not_applicable"):
+            raise NotApplicable(lines[-1].partition(" ")[2])
+        return lines
+
+    def why_it_ended(self):
+        self.process.wait(timeout=SECONDS)
+        self.readers[1].join(timeout=SECONDS)
+        return f"the driver ended with {self.process.returncode}: {''.join(self.complaints)[-2000:]}"
+
+    def end(self, kill):
+        """Kills the driver, or lets it end; True if it ended as it should."""
+        if not kill and self.process.poll() is None:
+            try:
+                self.process.stdin.write("quit\n")
+                self.process.stdin.close()
+            except (BrokenPipeError, ValueError):
+                pass
+            try:
+                return self.process.wait(timeout=SECONDS) == 0
+            except subprocess.TimeoutExpired:
+                pass
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        return kill
+
+
+class Step:
+    """One line of a scenario, and the answer that it expects."""
+
+    def __init__(self, number, who, command, retry_seconds):
+        self.number = number
+        self.who = who
+        self.command = command
+        self.retry_seconds = retry_seconds
+        self.expected = []
+
+    def matches(self, lines):
+        if len(lines) != len(self.expected):
+            return False
+        return all(re.fullmatch("[^ ]*".join(re.escape(part) for part in pattern.split("*")), line)
+                   if "*" in pattern and pattern != line else pattern == line
+                   for pattern, line in zip(self.expected, lines))
+
+
+def load(path):
+    """(title, steps) of a scenario."""
+    title, steps = "", []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("#"):
+            title = title or line.lstrip("# ")
+        elif line.startswith("  ") and steps:
+            steps[-1].expected.append(line.strip())
+        elif match := re.fullmatch(r"([a-z])> (.+)", line):
+            steps.append(Step(number, match[1], match[2], 0))
+        elif match := re.fullmatch(r"([a-z])! (\d+) (.+)", line):
+            steps.append(Step(number, match[1], match[3], int(match[2])))
+        elif line.startswith("$ "):
+            steps.append(Step(number, "$", line[2:], 0))
+        elif line.strip():
+            raise ValueError(f"{path}:{number}: not a line of a scenario")
+    return title, steps
+
+
+class Scenario:
+    """A run of a scenario: `a` is a driver of the language under test, every other letter one of the other."""
+
+    def __init__(self, path, build, language):
+        self.path = path
+        self.title, self.steps = load(path)
+        self.commands = drivers(build)
+        self.language = language
+        others = [name for name in ("c", "python") if name != language and is_built(build, name)]
+        self.other = others[0] if others else language
+        self.running = {}
+        self.directory = Path(tempfile.mkdtemp(prefix="leat-conformance-", dir="/dev/shm"))
+        self.environment = dict(os.environ, LEAT_DIR=str(self.directory / "topics"),
+                                LEAT_DATA_DIR=str(self.directory / "data"),
+                                PYTHONPATH=str(build / "clients" / "python"),
+                                LD_LIBRARY_PATH=str(build),
+                                PATH=f"{build}:{os.environ['PATH']}")
+        (self.directory / "data").mkdir()
+
+    def run(self):
+        """Raises Failed or NotApplicable."""
+        is_clean = False
+        try:
+            for step in self.steps:
+                self.take(step)
+            is_clean = True
+        finally:
+            ended = [driver.end(kill=not is_clean) for driver in self.running.values()]
+            shutil.rmtree(self.directory, ignore_errors=True)
+        if not all(ended):
+            raise Failed("a driver did not end with 0")
+
+    def take(self, step):
+        deadline = time.monotonic() + step.retry_seconds
+        while True:
+            lines = self.answer(step)
+            if step.matches(lines):
+                return
+            if time.monotonic() >= deadline:
+                raise Failed(f"{self.path.name}:{step.number}: {step.command}\n  wanted: "
+                             f"{step.expected}\n  got:    {lines}")
+            time.sleep(0.02)
+
+    def answer(self, step):
+        if step.who == "$":
+            ran = subprocess.run(step.command, shell=True, capture_output=True, text=True,
+                                 timeout=SECONDS, env=self.environment, check=False)
+            return (ran.stdout + ran.stderr).splitlines()
+        if step.command == "kill":
+            self.running.pop(step.who).end(kill=True)
+            return ["ok"]
+        if step.who not in self.running:
+            language = self.language if step.who == "a" else self.other
+            self.running[step.who] = Driver(self.commands[language], self.environment)
+        return self.running[step.who].ask(step.command)
+
+
+def is_built(build, language):
+    """Whether the language's driver and what it needs are there."""
+    if language == "python":
+        return (build / "clients/python/leat").is_dir()
+    return Path(drivers(build)[language][0]).exists()
+
+
+def scenarios():
+    """All scenarios, by name."""
+    return {path.stem: path for path in sorted((HERE / "scenarios").glob("*.txt"))}
+
+
+def main():
+    """See the top."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--only")
+    parser.add_argument("scenario", nargs="*")
+    options = parser.parse_args()
+    build = options.build.resolve()
+    languages = options.only.split(",") if options.only else [
+        name for name in drivers(build) if is_built(build, name)]
+    found = scenarios()
+    failures = []
+    print("".ljust(20), *(name.ljust(8) for name in languages))
+    for name in options.scenario or found:
+        cells = []
+        for language in languages:
+            try:
+                Scenario(found[name], build, language).run()
+                cells.append("ok")
+            except NotApplicable as reason:
+                cells.append(f"({reason})")
+            except Failed as failed:
+                failures.append(f"{name}, {language}: {failed}")
+                cells.append("FAILED")
+        print(name.ljust(20), *(cell.ljust(8) for cell in cells), flush=True)
+    print("\n".join(failures), file=sys.stderr, end="\n" if failures else "")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
