@@ -15,7 +15,7 @@ OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 .PHONY: help build serve bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
 
 help:
-	@echo "make build    the executable, build/leat"
+	@echo "make build    the executable, build/leat, and the C library, build/libleat.so"
 	@echo "make demo     build, then show every record of three workloads arriving"
 	@echo "make serve    build the broker, build/leat-serve, and build/leat-lightq"
 	@echo "make check    after a change: tidy, unit tests, quick tests of the executable"
@@ -33,7 +33,7 @@ help:
 build:
 	@tools/install-deps.sh build
 	@$(CONFIGURE) release
-	@cmake --build build --parallel $(JOBS) --target leat_cli
+	@cmake --build build --parallel $(JOBS) --target leat_cli leat_c_shared leat_c_static
 
 serve: build
 	@tools/install-deps.sh serve

@@ -21,7 +21,9 @@ PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "reco
 # Folder of the executables' sources -> the other folders that it may include.
 ROOMS = {
     "src/tool": set(),
-    "src/cli": {"src/tool", "src/lightq_client"},
+    "src/facts": set(),
+    "src/capi": {"src/facts"},
+    "src/cli": {"src/facts", "src/tool", "src/lightq_client"},
     "src/lightq_wire": set(),  # Bytes that the broker and its clients share.
     "src/lightq_client": {"src/lightq_wire"},
     "src/lightq_api": {"src/lightq_client"},
@@ -43,7 +45,7 @@ ROOMS = {
 }
 
 CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
-TEXT = CODE | {".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
+TEXT = CODE | {".h", ".c", ".map", ".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
 TEXT_NAMES = {"Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore"}
 MAX_LINES = 600
 MAX_FUNCTION_LINES = 70

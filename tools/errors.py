@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Writes the error codes of spec/errors.csv into every file that has them: tools/errors.py [--check].
+
+In such a file they stand between a line with `From spec/errors.csv, by tools/errors.py: begin` and one with
+`From spec/errors.csv: end`. --check changes nothing, and fails if a file has other codes than the list.
+"""
+import csv
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "spec" / "errors.csv"
+
+
+def codes():
+    """(number, name, sentence) of each code, in order. The numbers never change, so none is left out."""
+    with open(LIST, encoding="utf-8", newline="") as file:
+        rows = [(int(row["number"]), row["name"], row["sentence"]) for row in csv.DictReader(file)]
+    if [number for number, _, _ in rows] != list(range(len(rows))):
+        raise SystemExit(f"{LIST}: the numbers must be 0, 1, 2, …")
+    return rows
+
+
+def for_c(number, name, sentence):
+    name = "LEAT_OK" if number == 0 else f"LEAT_ERR_{name.upper()}"
+    return f"#define {name} {number}".ljust(36) + f" // {sentence}"
+
+
+def for_names(number, name, sentence):
+    return f'    {{Errc::{name}, "{name}"}},'
+
+
+# File -> what makes a line of it.
+FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names}
+
+
+def with_codes(text, make_line):
+    lines = "".join(make_line(*code) + "\n" for code in codes())
+    pattern = re.compile(r"(by tools/errors\.py: begin\n).*?(^[^\n]*From spec/errors\.csv: end)", re.S | re.M)
+    text, places = pattern.subn(lambda found: found[1] + lines + found[2], text)
+    if places != 1:
+        raise SystemExit(f"{places} places for the codes")
+    return text
+
+
+def main():
+    wrong = []
+    for name, make_line in FILES.items():
+        path = ROOT / name
+        old = path.read_text(encoding="utf-8")
+        new = with_codes(old, make_line)
+        if old != new:
+            wrong.append(name)
+            if "--check" not in sys.argv:
+                path.write_text(new, encoding="utf-8")
+    if wrong:
+        print("changed:" if "--check" not in sys.argv else "not as spec/errors.csv:", *wrong)
+    return 1 if wrong and "--check" in sys.argv else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
