@@ -4,20 +4,28 @@
 #include <unordered_map>
 #include <vector>
 
+#include "leat/format/wire.hpp"
 #include "leat/group/member_place.hpp"
 
 namespace leat::inline v0::detail {
 
-// A copy of a record, whose views point into `buffer`.
+// A copy of a record, whose views point into `buffer`. The bytes lie there as in the log: from the value
+// alone, the C interface finds what lies before it.
 inline Record copy_of(const Record& record, std::vector<std::byte>& buffer) {
   const Bytes headers = record.headers.encoded();
-  buffer.clear();
-  buffer.reserve(record.key.size() + headers.size() + record.value.size());
+  const bool has_timestamp = record.timestamp_ms != -1;
+  const std::size_t before =
+      (has_timestamp ? 8 : 0) + (record.has_key ? 4 : 0) + (headers.empty() ? 0 : 4);
+  buffer.resize(before + record.key.size() + headers.size() + record.value.size());
+  std::byte* at = buffer.data();
+  if (has_timestamp) put(at, &record.timestamp_ms, sizeof(record.timestamp_ms));
+  if (record.has_key) put_u32(at, record.key.size());
+  if (!headers.empty()) put_u32(at, headers.size());
   Record copy = record;
-  const auto append = [&buffer](const Bytes& bytes) {
-    const std::size_t at = buffer.size();
-    buffer.insert(buffer.end(), bytes.begin(), bytes.end());
-    return Bytes{buffer.data() + at, bytes.size()};
+  const auto append = [&at](const Bytes& bytes) {
+    const std::byte* begin = at;
+    put(at, bytes.data(), bytes.size());
+    return Bytes{begin, bytes.size()};
   };
   copy.key = append(record.key);
   copy.headers = Headers{append(headers)};
