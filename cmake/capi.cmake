@@ -10,8 +10,10 @@ target_link_libraries(leat_c_objects PRIVATE nlohmann_json::nlohmann_json)
 target_include_directories(leat_c_objects PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_compile_definitions(leat_c_objects PRIVATE
   LEAT_COMPILED LEAT_CAPI_VERSION="${PROJECT_VERSION}")
-# Of the thread-local variables a poll reads one: with initial-exec it needs no call.
-target_compile_options(leat_c_objects PRIVATE -ftls-model=initial-exec)
+# A poll reads a thread-local variable: with initial-exec that needs no call. Guards of static variables are
+# visible whatever they guard, and unique in the process: another Leat would find ours done.
+target_compile_options(leat_c_objects PRIVATE -ftls-model=initial-exec
+  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
 set_target_properties(leat_c_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
   CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 

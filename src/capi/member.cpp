@@ -58,11 +58,11 @@ bool is_gap(const leat_delivery& delivery) noexcept {
 // What the library needs to know of a delivery to settle it. False: it cannot be one.
 bool read_delivery(const leat_member& member, const leat_delivery& from, Delivery& into) noexcept {
   if (is_gap(from) || from.record.partition >= member.partitions) return false;
-  into.record.offset = from.record.offset;
-  into.record.partition = from.record.partition;
-  into.deliveries = from.deliveries;
-  leat::detail::DeliveryParts::put(
-      into, {.state = from.state, .position = from.position, .hold = from.hold});
+  into = leat::detail::DeliveryParts{.state = from.state,
+                                     .position = from.position,
+                                     .hold = from.hold,
+                                     .partition = from.record.partition}
+             .delivery();
   return true;
 }
 

@@ -1,0 +1,18 @@
+# Tests of the C library: its header for C and C++, its functions, its exported names, and its ABI.
+leat_test_folder(capi TIMEOUT 60 UNITY)
+target_link_libraries(leat_capi_tests PRIVATE leat_c_shared)
+
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
+  function(leat_test_c_header language standard)
+    add_test(NAME capi.header.${standard}
+      COMMAND ${CMAKE_CXX_COMPILER} -std=${standard} -pedantic-errors ${LEAT_WARNINGS} -Werror -fsyntax-only
+              -x ${language} ${PROJECT_SOURCE_DIR}/src/capi/leat.h)
+    set_tests_properties(capi.header.${standard} PROPERTIES LABELS capi TIMEOUT 60)
+  endfunction()
+  foreach(standard c99 c11 c2x)
+    leat_test_c_header(c ${standard})
+  endforeach()
+  foreach(standard c++11 c++20)
+    leat_test_c_header(c++ ${standard})
+  endforeach()
+endif()
