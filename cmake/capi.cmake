@@ -3,25 +3,37 @@
 find_package(nlohmann_json REQUIRED)
 file(GLOB capi_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/capi/*.cpp)
 set(exports ${PROJECT_SOURCE_DIR}/src/capi/exports.map)
-add_library(leat_c_objects OBJECT ${capi_sources} src/facts/topic_facts.cpp src/lib/leat.cpp)
-leat_own_target(leat_c_objects HEADER_ONLY OPTIMIZED)  # It has its own compiled part, with other flags.
-leat_unity(leat_c_objects ALONE "/(facts|lib)/")
-target_link_libraries(leat_c_objects PRIVATE nlohmann_json::nlohmann_json)
-target_include_directories(leat_c_objects PRIVATE ${PROJECT_SOURCE_DIR}/src)
-target_compile_definitions(leat_c_objects PRIVATE
-  LEAT_COMPILED LEAT_CAPI_VERSION="${PROJECT_VERSION}")
-# A poll reads a thread-local variable: with initial-exec that needs no call. Guards of static variables are
-# visible whatever they guard, and unique in the process: another Leat would find ours done.
-target_compile_options(leat_c_objects PRIVATE -ftls-model=initial-exec
-  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
-set_target_properties(leat_c_objects PROPERTIES POSITION_INDEPENDENT_CODE ON
-  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+# Not leat_compiled, which is compiled with other flags.
+add_library(leat_c_inside OBJECT src/facts/topic_facts.cpp src/lib/leat.cpp)
+add_library(leat_c_functions OBJECT ${capi_sources})
+foreach(part leat_c_inside leat_c_functions)
+  leat_own_target(${part} HEADER_ONLY OPTIMIZED)
+  target_include_directories(${part} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_definitions(${part} PRIVATE LEAT_COMPILED)
+  # A poll reads a thread-local variable: with initial-exec that needs no call. Guards of static variables
+  # are visible whatever they guard, and unique in the process: another Leat would find ours done.
+  target_compile_options(${part} PRIVATE -ftls-model=initial-exec
+    $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+  set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON
+    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+endforeach()
+target_link_libraries(leat_c_inside PRIVATE nlohmann_json::nlohmann_json)
+# It is JSON, which need not be fast.
+set_source_files_properties(src/facts/topic_facts.cpp
+  PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
+leat_unity(leat_c_functions)
+target_link_libraries(leat_c_functions PRIVATE nlohmann_json::nlohmann_json)
+target_compile_definitions(leat_c_functions PRIVATE LEAT_CAPI_VERSION="${PROJECT_VERSION}")
+if(LEAT_TESTS AND NOT LEAT_SANITIZE)  # The types too, for tools/abi.sh.
+  target_compile_options(leat_c_functions PRIVATE -g)
+endif()
+set(objects $<TARGET_OBJECTS:leat_c_functions> $<TARGET_OBJECTS:leat_c_inside>)
 
 # Programs and the other clients include it as <leat/leat.h>.
 configure_file(${PROJECT_SOURCE_DIR}/src/capi/leat.h ${PROJECT_BINARY_DIR}/capi/leat/leat.h COPYONLY)
 
 # It is never unloaded: the handlers of fork, and threads, are in it.
-add_library(leat_c_shared SHARED $<TARGET_OBJECTS:leat_c_objects>)
+add_library(leat_c_shared SHARED ${objects})
 leat_own_target(leat_c_shared HEADER_ONLY)
 set_target_properties(leat_c_shared PROPERTIES OUTPUT_NAME leat LINKER_LANGUAGE CXX
   VERSION ${PROJECT_VERSION} SOVERSION 0 LINK_DEPENDS ${exports})
@@ -31,18 +43,17 @@ target_link_options(leat_c_shared PRIVATE
 if(NOT LEAT_SANITIZE)  # A sanitizer is in the program, and wants one C++ library.
   target_link_options(leat_c_shared PRIVATE LINKER:--no-undefined -static-libstdc++ -static-libgcc)
 endif()
-# Its debug information stays for `abidw`, unless it goes to users.
 leat_split_debug(leat_c_shared)
 
 # The static library is one object, whose other names are local. A C++ program may link it beside
 # libleat_compiled.a.
 if(LEAT_SANITIZE)
-  add_library(leat_c_static STATIC $<TARGET_OBJECTS:leat_c_objects>)
+  add_library(leat_c_static STATIC ${objects})
 else()
   set(object ${PROJECT_BINARY_DIR}/leat_c.o)
   add_custom_command(OUTPUT ${object} VERBATIM COMMAND_EXPAND_LISTS
-    DEPENDS leat_c_objects $<TARGET_OBJECTS:leat_c_objects>
-    COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${object} $<TARGET_OBJECTS:leat_c_objects>
+    DEPENDS ${objects}
+    COMMAND ${CMAKE_LINKER} -r --force-group-allocation -o ${object} ${objects}
     COMMAND ${CMAKE_OBJCOPY} --wildcard --keep-global-symbol=leat_* ${object})
   add_library(leat_c_static STATIC ${object})
   set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)

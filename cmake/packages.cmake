@@ -39,6 +39,25 @@ to compile faster.")
 set(CPACK_DEBIAN_LIBLEAT-CPP-DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_LIBLEAT-CPP-DEV_PACKAGE_SUGGESTS leat)
 
+if(TARGET leat_c_shared)
+  list(APPEND CPACK_COMPONENTS_ALL libleat0 libleat-dev)
+  leat_package(libleat0 libs "messages between processes of one machine (shared library)
+Leat passes messages between the processes of one machine, through logs in
+shared memory: every subscriber gets every record, in order, and the death
+of any process hurts nobody.
+
+This is the library for C, and for every language that calls C.")
+  set(CPACK_DEBIAN_LIBLEAT0_PACKAGE_GENERATE_SHLIBS ON)
+  leat_package(libleat-dev libdevel "messages between processes of one machine (C library)
+Leat passes messages between the processes of one machine, through logs in
+shared memory: every subscriber gets every record, in order, and the death
+of any process hurts nobody.
+
+This is the header for C and C++, and the static library.")
+  set(CPACK_DEBIAN_LIBLEAT-DEV_PACKAGE_SHLIBDEPS OFF)
+  set(CPACK_DEBIAN_LIBLEAT-DEV_PACKAGE_DEPENDS "libleat0 (= ${PROJECT_VERSION}-1)")
+  set(CPACK_DEBIAN_LIBLEAT-DEV_PACKAGE_SUGGESTS leat)
+endif()
 if(TARGET leat_cli)
   list(APPEND CPACK_COMPONENTS_ALL leat)
   leat_package(leat utils "messages between processes of one machine

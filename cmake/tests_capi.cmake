@@ -5,7 +5,7 @@ target_link_libraries(leat_capi_tests PRIVATE leat_c_shared)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
   function(leat_test_c_header language standard)
     add_test(NAME capi.header.${standard}
-      COMMAND ${CMAKE_CXX_COMPILER} -std=${standard} -pedantic-errors ${LEAT_WARNINGS} -Werror -fsyntax-only
+      COMMAND ${CMAKE_CXX_COMPILER} -std=${standard} -pedantic-errors ${LEAT_WARNINGS} -Wpadded -Werror -fsyntax-only
               -x ${language} ${PROJECT_SOURCE_DIR}/src/capi/leat.h)
     set_tests_properties(capi.header.${standard} PROPERTIES LABELS capi TIMEOUT 60)
   endfunction()

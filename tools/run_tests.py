@@ -171,7 +171,7 @@ def parts(*patterns):
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
               ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
-              ("broker", "tests/broker/**/*.cpp"),
+              ("broker", "tests/broker/**/*.cpp"), ("capi", "tests/capi/*.cpp"),
               ("lightq_client", "tests/lightq_client/*.cpp"), ("example", "examples/*.cpp")]
 TOOLS = [("bench", "tests/bench/*.cpp")]  # Not built with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]

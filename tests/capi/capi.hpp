@@ -58,7 +58,7 @@ inline leat_bytes bytes_of(const std::string& text) { return {text.data(), text.
 template <class Call>
 std::string text_from(Call&& call) {
   std::uint64_t size = 0;
-  if (const std::int32_t code = call(nullptr, 0, &size); code == LEAT_OK) return {};
+  if (const std::int32_t code = call(nullptr, std::uint64_t{0}, &size); code == LEAT_OK) return {};
   std::string text(size, '\0');
   must(call(text.data(), text.size(), &size));
   EXPECT_EQ(size, text.size());

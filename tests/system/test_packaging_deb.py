@@ -9,7 +9,7 @@ import pytest
 from test_packaging import PROGRAM, WARNINGS, files_below, pkg_config, run
 
 PACKAGES = ["leat", "leat-bench", "leat-lightq", "leat-serve", "libleat-broker-dev",
-            "libleat-cpp-dev", "libleat-lightq-dev"]
+            "libleat-cpp-dev", "libleat-dev", "libleat-lightq-dev", "libleat0"]
 MAINTAINER = "A. Builder <builder@leat.example>"
 
 
@@ -47,7 +47,9 @@ def field(deb, name):
                            "libstdc++6"]),
     ("libleat-broker-dev", "libdevel", ["libleat-cpp-dev", "libspdlog-dev", "libssl-dev"]),
     ("libleat-cpp-dev", "libdevel", []),
+    ("libleat-dev", "libdevel", ["libleat0 (= 0.1.0-1)"]),
     ("libleat-lightq-dev", "libdevel", ["libc6", "libstdc++6"]),
+    ("libleat0", "libs", ["libc6"]),
 ], ids=PACKAGES)
 def test_package_says_what_it_is(debs, name, section, depends):
     deb = debs[name]
@@ -81,6 +83,10 @@ def test_package_holds_only_its_own_files_and_what_debian_wants(debs, name):
     assert ("usr/include/leat/broker.hpp" in paths) == (name == "libleat-broker-dev")
     for path in "usr/include/leat/lightq_api.h", "usr/share/pkgconfig/leat-lightq.pc":
         assert (path in paths) == (name == "libleat-lightq-dev")
+    for path in "usr/include/leat/leat.h", "usr/share/pkgconfig/libleat.pc":
+        assert (path in paths) == (name == "libleat-dev")
+    assert any(path.endswith("/libleat.so.0") for path in paths) == (name == "libleat0")
+    assert any(path.endswith(("/libleat.so", "/libleat.a")) for path in paths) == (name == "libleat-dev")
     for executable in ("leat", "leat-bench", "leat-lightq", "leat-serve"):
         of_it = {f"usr/bin/{executable}", f"usr/share/man/man1/{executable}.1.gz",
                  f"usr/share/bash-completion/completions/{executable}",

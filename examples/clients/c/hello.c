@@ -1,0 +1,23 @@
+/* Publishes a record and reads it: gcc hello.c $(pkg-config --cflags --libs libleat) && ./a.out */
+#include <leat/leat.h>
+#include <stdio.h>
+
+#define TRY(call) do { int32_t code = (call); if (code != LEAT_OK) { fprintf(stderr, "%s\n", leat_error_name(code)); return 1; } } while (0)
+
+int main(void) {
+  leat_topic *topic = NULL;
+  leat_publisher *publisher = NULL;
+  leat_subscriber *subscriber = NULL;
+  leat_record records[64];
+  uint32_t count = 0;
+
+  TRY(leat_topic_open_or_create("greetings", LEAT_TEXT, NULL, &topic, NULL));
+  TRY(leat_topic_subscriber(topic, NULL, &subscriber, NULL));
+  TRY(leat_topic_publisher(topic, NULL, &publisher, NULL));
+  TRY(leat_publisher_publish(publisher, "hello from C", 12, LEAT_FOREVER, NULL, NULL));
+  TRY(leat_subscriber_receive(subscriber, records, 64, &count, LEAT_FOREVER, NULL));
+  printf("%.*s\n", (int)records[0].value_size, (const char *)records[0].value);
+  leat_publisher_close(&publisher);
+  leat_subscriber_close(&subscriber);
+  return leat_topic_close(&topic);
+}

@@ -1,0 +1,164 @@
+"""If these tests failed, programs in C would not compile or run with an installed libleat, would get other
+functions than they were compiled for, or would clash with what else is in their process."""
+import os
+import re
+import shutil
+import subprocess
+
+import pytest
+
+# `prefix` is a fixture: a directory with Leat installed below it.
+from test_packaging import WARNINGS, pkg_config, prefix, run  # noqa: F401
+
+TWO_COPIES = """\
+#include <dlfcn.h>
+#include <leat/leat.h>
+#include <string.h>
+
+typedef int32_t (*create_type)(const char *, uint64_t, const leat_topic_options *, leat_topic **, int32_t *);
+typedef int32_t (*open_type)(const char *, uint64_t, int64_t, const leat_place *, leat_topic **, int32_t *);
+typedef int32_t (*publisher_type)(leat_topic *, const leat_publisher_options *, leat_publisher **, int32_t *);
+typedef int32_t (*subscriber_type)(leat_topic *, const leat_subscriber_options *, leat_subscriber **, int32_t *);
+typedef int32_t (*publish_type)(leat_publisher *, const void *, uint64_t, int64_t, uint64_t *, int32_t *);
+typedef int32_t (*receive_type)(leat_subscriber *, leat_record *, uint32_t, uint32_t *, int64_t, int32_t *);
+typedef int32_t (*check_type)(uint32_t);
+
+int main(int count, char **names) {
+  void *one = dlopen(names[1], RTLD_NOW | RTLD_GLOBAL);
+  void *two = dlopen(names[count - 1], RTLD_NOW | RTLD_GLOBAL);
+  leat_topic *topic = NULL;
+  leat_topic *again = NULL;
+  leat_publisher *publisher = NULL;
+  leat_subscriber *subscriber = NULL;
+  leat_record record;
+  uint32_t found = 0;
+  create_type create;
+  open_type open;
+  publisher_type make_publisher;
+  subscriber_type make_subscriber;
+  publish_type publish;
+  receive_type receive;
+  check_type check;
+  if (one == NULL || two == NULL || one == two) return 1;
+  *(void **)&check = dlsym(two, "leat_abi_check");
+  if (check(LEAT_ABI_VERSION) != LEAT_OK || check(LEAT_ABI_VERSION + 1) != LEAT_ERR_UNSUPPORTED) return 2;
+  *(void **)&create = dlsym(one, "leat_topic_create");
+  *(void **)&open = dlsym(two, "leat_topic_open");
+  *(void **)&make_publisher = dlsym(one, "leat_topic_publisher");
+  *(void **)&make_subscriber = dlsym(two, "leat_topic_subscriber");
+  *(void **)&publish = dlsym(one, "leat_publisher_publish");
+  *(void **)&receive = dlsym(two, "leat_subscriber_receive");
+  if (create("both", LEAT_TEXT, NULL, &topic, NULL) != LEAT_OK) return 3;
+  if (open("both", LEAT_TEXT, 0, NULL, &again, NULL) != LEAT_OK) return 4;
+  if (make_publisher(topic, NULL, &publisher, NULL) != LEAT_OK) return 5;
+  if (make_subscriber(again, NULL, &subscriber, NULL) != LEAT_OK) return 6;
+  if (publish(publisher, "x", 1, 0, NULL, NULL) != LEAT_OK) return 7;
+  if (receive(subscriber, &record, 1, &found, LEAT_FOREVER, NULL) != LEAT_OK) return 8;
+  dlclose(one); /* Not unloaded: its threads and handlers go on. */
+  return publish(publisher, "y", 1, 0, NULL, NULL) == LEAT_OK && record.value_size == 1 ? 0 : 9;
+}
+"""
+
+
+@pytest.fixture
+def library(request):
+    from conftest import EXECUTABLE
+    path = EXECUTABLE.parent / "libleat.so"
+    assert path.exists(), "build leat_c_shared first"
+    return path
+
+
+def exported(library):
+    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True,
+                          check=True)
+    return {line.split()[2].split("@")[0] for line in done.stdout.splitlines()} - {"LEAT_0"}
+
+
+def declared(root):
+    return set(re.findall(r"^LEAT_API [\w *]*?(leat_\w+)\(",
+                          (root / "src/capi/leat.h").read_text(), re.M))
+
+
+def test_exports_what_the_header_declares_and_nothing_else(library, root):
+    # Breaks: a program with another Leat, or another C++ library, gets ours.
+    assert exported(library) == declared(root) and len(declared(root)) > 70
+    needed = re.findall(r"NEEDED.*\[(.*)\]", run("readelf", "-d", library))
+    assert set(needed) <= {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2"}, needed
+
+
+def test_static_library_has_no_other_names(library, root):
+    # Breaks: a C++ program that links libleat_compiled.a too.
+    listing = run("nm", "-g", "--defined-only", library.with_suffix(".a"))
+    assert set(re.findall(r"^\w+ \w (\w+)$", listing, re.M)) == declared(root)
+
+
+def test_library_stays_loaded_and_reads_thread_local_variables_directly(library):
+    dynamic = run("readelf", "-d", library)
+    assert "NODELETE" in dynamic and "STATIC_TLS" in dynamic and "libleat.so.0]" in dynamic
+
+
+def test_codes_are_those_of_the_list(root):
+    run("python3", root / "tools/errors.py", "--check")
+
+
+def abi(root, library, *words):
+    return subprocess.run([root / "tools/abi.sh", library, *words], capture_output=True, text=True,
+                          timeout=120)
+
+
+def test_abi_is_what_programs_rely_on(library, root):
+    # Breaks: every program that was compiled with an older leat.h.
+    done = abi(root, library)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("old, new", [
+    ("name='leat_claim' size-in-bits='256'", "name='leat_claim' size-in-bits='320'"),
+    ("name='key_size'", "name='headers_size'"),
+    ("'leat_publisher_abort'", "'leat_publisher_cancel'"),
+    ("<elf-symbol name='leat_version'", "<elf-symbol name='leat_versions'"),
+])
+def test_changes_of_the_abi_are_noticed(library, root, tmp_path, old, new):
+    text = (root / "tests/capi/libleat.abi").read_text()
+    assert old in text
+    (tmp_path / "changed.abi").write_text(text.replace(old, new))
+    done = abi(root, library, tmp_path / "changed.abi")
+    assert done.returncode & 4, done.stdout + done.stderr
+
+
+def test_additions_to_the_abi_are_allowed(library, root, tmp_path):
+    text = (root / "tests/capi/libleat.abi").read_text()
+    without = re.sub(r" *<elf-symbol name='leat_version'.*\n", "", text)
+    without = re.sub(r" *<function-decl name='leat_version'.*?</function-decl>\n", "", without, flags=re.S)
+    assert without != text
+    (tmp_path / "older.abi").write_text(without)
+    done = abi(root, library, tmp_path / "older.abi")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("kind", ["shared", "static"])
+@pytest.mark.parametrize("compiler, standard",
+                         [("gcc", "c99"), ("clang-16", "c99"), ("g++", "c++11"), ("gcc", "c2x")])
+def test_user_builds_the_example(prefix, root, tmp_path, leat_dir, compiler, standard, kind):
+    assert pkg_config(prefix, "libleat", "--modversion") == ["0.1.0"]
+    flags = pkg_config(prefix, "libleat", "--cflags", "--libs",
+                       *(["--static"] if kind == "static" else []))
+    if kind == "static":  # As the linker would take the shared one, which lies beside it.
+        flags = [flag.replace("-lleat", "-l:libleat.a") for flag in flags]
+    source = shutil.copy(root / "examples/clients/c/hello.c",
+                         tmp_path / ("hello.cpp" if compiler == "g++" else "hello.c"))
+    run(compiler, f"-std={standard}", *WARNINGS, source, *flags, "-o", tmp_path / "hello")
+    assert ("libleat.so.0" in run("readelf", "-d", tmp_path / "hello")) == (kind == "shared")
+    directories = [flag.removeprefix("-L") for flag in flags if flag.startswith("-L")]
+    environment = {**os.environ, "LEAT_DIR": str(leat_dir), "LD_LIBRARY_PATH": ":".join(directories)}
+    assert run(tmp_path / "hello", env=environment) == "hello from C\n"
+
+
+def test_two_copies_get_along(library, root, tmp_path, leat_dir):
+    # Breaks: a Python extension and a Ruby one, each with its library, in one process.
+    (tmp_path / "two.c").write_text(TWO_COPIES)
+    other = tmp_path / "libleat-other.so"
+    shutil.copy(library, other)
+    run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{library.parent / 'capi'}",
+        tmp_path / "two.c", "-ldl", "-o", tmp_path / "two")
+    run(tmp_path / "two", library, other, env={**os.environ, "LEAT_DIR": str(leat_dir)})

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Compares the C library with what it was: tools/abi.sh LIBRARY [LIST]. Fails on anything but additions.
+#
+#     tools/abi.sh build/libleat.so            with tests/capi/libleat.abi, the list of what programs rely on
+#     tools/abi.sh build/libleat.so --write    makes that list anew
+#
+# The library must have debug information, or a file with it beside it, as the tests build it. Whatever is
+# not in leat.h does not count. docs/internals/capi.md, "How it may change"
+set -eu
+library=$(readlink -f "$1")
+list=$(cd "$(dirname "$0")/.." && pwd)/tests/capi/libleat.abi
+directory=$(dirname "$library")
+
+look_into() {
+  abidw --exported-interfaces-only --headers-dir "$directory/capi" --drop-private-types --no-show-locs \
+    --no-corpus-path --no-comp-dir-path --no-elf-needed --debug-info-dir "$directory" --out-file "$1" "$library"
+}
+
+if [ "${2:-}" = --write ]; then
+  look_into "$list"
+  exit
+fi
+now=$(mktemp)
+trap 'rm -f "$now"' EXIT
+look_into "$now"
+# Without types it would find fewer differences, and call that equal.
+grep -q "class-decl name='leat_record' size-in-bits='256'" "$now" || {
+  echo "abi: $library has no debug information" >&2
+  exit 1
+}
+abidiff --no-added-syms "${2:-$list}" "$now"
