@@ -119,9 +119,8 @@ TEST_F(CapiTest, HandlesLeaveNothingBehind) {
   EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
 
-// Sanitizers need the memory that the test takes away.
+#if !LEAT_TEST_SANITIZED  // They need the memory that the test takes away.
 TEST_F(CapiTest, MemoryThatIsMissingIsAnError) {
-  if (LEAT_TEST_SANITIZED != 0) GTEST_SKIP();
   auto topic = create();
   auto group = open_group(topic);
   auto member = join(group);
@@ -140,3 +139,4 @@ TEST_F(CapiTest, MemoryThatIsMissingIsAnError) {
             }),
             0);
 }
+#endif
