@@ -12,12 +12,13 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build serve bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
+.PHONY: help build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
 
 help:
 	@echo "make build    the executable, build/leat, and the C library, build/libleat.so"
 	@echo "make demo     build, then show every record of three workloads arriving"
 	@echo "make serve    build the broker, build/leat-serve, and build/leat-lightq"
+	@echo "make clients  build the clients of other languages, into build/clients (CLIENTS=python,go: only these)"
 	@echo "make check    after a change: tidy, unit tests, quick tests of the executable"
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
@@ -40,6 +41,10 @@ serve: build
 	@$(CONFIGURE) release -DLEAT_SERVE=ON
 	@cmake --build build --parallel $(JOBS) --target leat_serve leat_lightq \
 	  leat_lightq_shared leat_lightq_static
+
+clients: build
+	@tools/install-deps.sh clients
+	@tools/clients.sh
 
 bench-build: build
 	@tools/install-deps.sh bench

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian 12 packages that are missing, and only those.
 #
-#     tools/install-deps.sh build|bench|serve|deb|test|lint|peers
+#     tools/install-deps.sh build|bench|serve|clients|deb|test|lint|peers
 #
 # Prints one line that names what it installs; silent and fast when nothing is missing. Uses sudo
 # only if not root. LEAT_SKIP_DEPS=1 does nothing, for machines that get the packages in another way.
@@ -10,6 +10,13 @@ set -eu
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
 bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev"
 serve="libboost-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
+# The languages of clients/, each of whose packages is also what its users need. A newer Go, Rust or Node that is
+# installed already is used.
+clients="python3-dev python3-venv python3-setuptools python3-wheel python3-numpy mypy openjdk-17-jdk-headless \
+  ruby ruby-dev lua5.4 liblua5.4-dev luajit libluajit-5.1-dev"
+if ! command -v go >/dev/null; then clients="$clients golang-go"; fi
+if ! command -v cargo >/dev/null; then clients="$clients rustc-web cargo-web"; fi
+if [ ! -e /usr/include/node/node_api.h ]; then clients="$clients nodejs libnode-dev"; fi
 deb="dpkg-dev file"
 # Shells and the manual: what is installed for them is tried out; venv: conan is not in Debian.
 tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq abigail-tools"
@@ -23,10 +30,11 @@ case "${1:-build}" in
   bench) wanted="$build $bench" ;;
   serve) wanted="$build $serve" ;;
   deb) wanted="$build $bench $deb" ;;
-  test) wanted="$build $bench $serve $deb $tests" ;;
-  lint) wanted="$build $bench $serve $deb $tests $lint" ;;
+  clients) wanted="$build $clients" ;;
+  test) wanted="$build $bench $serve $clients $deb $tests" ;;
+  lint) wanted="$build $bench $serve $clients $deb $tests $lint" ;;
   peers) wanted="$build $bench $peers" ;;
-  *) echo "usage: tools/install-deps.sh build|bench|serve|deb|test|lint|peers" >&2; exit 2 ;;
+  *) echo "usage: tools/install-deps.sh build|bench|serve|clients|deb|test|lint|peers" >&2; exit 2 ;;
 esac
 
 if [ -n "${LEAT_SKIP_DEPS:-}" ]; then exit 0; fi

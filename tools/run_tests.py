@@ -189,11 +189,17 @@ def step_release(jobs, built):
     return outcome
 
 
-def step_system(jobs, _built, *options):
+def build_clients(background=False):
+    return one("clients build", ["tools/clients.sh"], BUILD_SECONDS, background)
+
+
+def step_system(jobs, built, *options):
     report = LOGS / "system.xml"
-    return cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+    outcome = built("clients")
+    outcome.add(cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                             "-n", str(jobs + 1), "--dist", "loadgroup",
-                            f"--junitxml={report}", "tests/system", *options], report)
+                            f"--junitxml={report}", "tests/system", *options], report))
+    return outcome
 
 
 def step_asan(jobs, built):
@@ -217,22 +223,25 @@ def step_check(jobs, built):
     outcome.add(build("release", jobs, "leat_cli", "leat_unit_tests"))
     if not outcome.failed:
         outcome.add(ctest("release", jobs, parts(EVERYWHERE[0]), "-L", "unit"))
-        outcome.add(step_system(jobs, built, "-k",
-                                "not bench and not docs and not packaging and not demo"))
+        outcome.add(step_system(jobs, lambda _clients: Outcome(), "-k",
+                                "not bench and not docs and not packaging and not demo "
+                                "and not client and not conformance"))
     return outcome
 
 
 STEPS = {"tidy": step_tidy, "release": step_release, "system": step_system,
          "asan": step_asan, "tsan": step_tsan, "check": step_check}
 EACH = [name for name in STEPS if name != "check"]  # The other steps include all of "check".
-BUILDS = ["release", "asan", "tsan"]  # Steps that begin with a whole build.
+# Steps that begin with a whole build, in this order; what the build is called.
+BUILDS = {"release": "release", "system": "clients", "asan": "asan", "tsan": "tsan"}
 
 
 def run_steps(names, jobs):
     total = Outcome()
     with ThreadPoolExecutor(max_workers=1) as builder:
-        builds = {name: builder.submit(build, name, jobs, background=True)
-                  for name in names if name in BUILDS}
+        builds = {what: builder.submit(build_clients, background=True) if what == "clients"
+                  else builder.submit(build, what, jobs, background=True)
+                  for step, what in BUILDS.items() if step in names}
         try:
             for name in names:
                 print(f"{name} …", flush=True)
