@@ -18,9 +18,6 @@ foreach(part leat_c_inside leat_c_functions)
     CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 endforeach()
 target_link_libraries(leat_c_inside PRIVATE nlohmann_json::nlohmann_json)
-# It is JSON, which need not be fast.
-set_source_files_properties(src/facts/topic_facts.cpp
-  PROPERTIES COMPILE_OPTIONS $<$<CONFIG:Release>:-Os>)
 leat_unity(leat_c_functions)
 target_link_libraries(leat_c_functions PRIVATE nlohmann_json::nlohmann_json)
 target_compile_definitions(leat_c_functions PRIVATE LEAT_CAPI_VERSION="${PROJECT_VERSION}")

@@ -161,9 +161,8 @@ std::int32_t leat_group_seek(leat_group* group, std::uint32_t from, std::uint64_
   const auto to = from_of(from, from_value);
   if (group == nullptr || !to) return LEAT_ERR_INVALID_ARGUMENT;
   if (is_forked(*group)) return LEAT_ERR_FORKED;
-  return guarded(detail, [&] {
-    return code_of(group->group.seek(*to, partition_of(partition)), detail);
-  });
+  return guarded(detail,
+                 [&] { return code_of(group->group.seek(*to, partition_of(partition)), detail); });
 }
 
 std::int32_t leat_group_position(leat_group* group, std::uint32_t partition,
@@ -176,8 +175,7 @@ std::int32_t leat_group_position(leat_group* group, std::uint32_t partition,
   return LEAT_OK;
 }
 
-std::int32_t leat_group_released(leat_group* group, std::uint32_t partition,
-                                 std::uint64_t* count) {
+std::int32_t leat_group_released(leat_group* group, std::uint32_t partition, std::uint64_t* count) {
   if (group == nullptr || count == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
   *count = 0;
   if (is_forked(*group)) return LEAT_ERR_FORKED;

@@ -214,8 +214,9 @@ void write_info(const Info& info, Info* into) noexcept {
 
 // ---- Bytes and texts ----------------------------------------------------------------------------
 
-inline constexpr std::uint64_t kMaxBytes = UINT32_MAX;  // More than any record: sums of sizes are exact.
-inline constexpr std::uint64_t kMaxText = 1 << 20;      // More than any path.
+inline constexpr std::uint64_t kMaxBytes =
+    UINT32_MAX;  // More than any record: sums of sizes are exact.
+inline constexpr std::uint64_t kMaxText = 1 << 20;  // More than any path.
 
 // Whether there are bytes at an address that has none.
 inline bool is_nowhere(const void* data, std::uint64_t size) noexcept {

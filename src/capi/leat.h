@@ -13,8 +13,9 @@
 // returns besides LEAT_ERR_INVALID_ARGUMENT (a required pointer is NULL, a flag is neither 0 nor 1, bytes
 // have a size and no address), LEAT_ERR_NO_MEMORY, LEAT_ERR_FORKED and LEAT_ERR_IO_ERROR, which any may
 // return. A function whose last parameter is `detail` stores there what else is known: the errno of the
-// system call that failed, or 0; the most bytes allowed with LEAT_ERR_TOO_LARGE. `detail` may be NULL, as
-// may every parameter of which that is said. After an error all other results are 0 or unchanged.
+// system call that failed, or 0; the most bytes allowed with LEAT_ERR_TOO_LARGE; the bytes wanted with
+// LEAT_ERR_BUFFER_TOO_SMALL of leat_member_receive_copy(). `detail` may be NULL, as may every parameter of
+// which that is said. After an error all other results are 0 or unchanged.
 //
 // Handles. Made by the functions whose parameter is leat_x **, and ended by leat_x_close(), which stores
 // NULL: so closing twice is LEAT_ERR_INVALID_ARGUMENT. They may be closed in any order: what is made from
@@ -351,7 +352,8 @@ LEAT_API int32_t leat_topic_create(const char *name, uint64_t name_size,
                                    int32_t *detail);
 
 // Opens a topic; waits until it was created. A durable topic that no process has open is recovered from
-// disk first. `place` may be NULL.
+// disk first. `place` may be NULL. Nothing ends this wait but its time: who must look for something else
+// meanwhile opens for 50 ms at a time.
 //   LEAT_ERR_NOT_FOUND      it does not exist, or was not created in time
 //   LEAT_ERR_WRONG_FORMAT   the name belongs to something else, or to another format version
 //   LEAT_ERR_BUSY           it is being deleted, and that does not finish within 5 s
@@ -398,6 +400,8 @@ typedef struct leat_topic_info {
   uint32_t policy;              // LEAT_POLICY_...
   uint64_t capacity_bytes;      // per partition, now; policy grow: of the largest one
   uint64_t max_capacity_bytes;  // equal to capacity_bytes unless the policy is grow
+  uint64_t min_capacity_bytes;  // per partition, at creation; leat_topic_shrink() does not go below it
+  uint64_t max_capacity_limit;  // the most that leat_topic_set_max_capacity() accepts
   uint64_t segment_bytes;
   uint64_t max_record_bytes;
   uint32_t retain_all;  // 0 or 1, as the next three
@@ -851,6 +855,14 @@ typedef struct leat_delivery {
 LEAT_API int32_t leat_member_receive(leat_member *member, leat_delivery *deliveries,
                                      uint32_t capacity, uint32_t *count, int64_t timeout_ns,
                                      int32_t *detail);
+
+// Copies the value of the next record into `buffer`, stores its size, and acknowledges the record. Waits for
+// it. Gaps are kept for leat_member_receive().
+//   LEAT_ERR_BUFFER_TOO_SMALL   `size` is what it needs, and the next call returns the same record
+//   LEAT_ERR_LEASE_LOST         the lease ran out meanwhile: another member also gets the record
+//   otherwise as leat_member_receive()
+LEAT_API int32_t leat_member_receive_copy(leat_member *member, void *buffer, uint64_t capacity,
+                                          uint64_t *size, int64_t timeout_ns, int32_t *detail);
 
 // Tells the group that the record is done: it is never delivered again.
 //   LEAT_ERR_NOT_HELD     acknowledged or given back already, another member's, or a gap

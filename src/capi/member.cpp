@@ -43,12 +43,26 @@ std::uint32_t put_gaps(leat_member& member, leat_delivery* into, std::size_t cap
 }
 
 // The same for records that were received.
-std::uint32_t put_received(leat_member& member, leat_delivery* into, std::size_t capacity) noexcept {
+std::uint32_t put_received(leat_member& member, leat_delivery* into,
+                           std::size_t capacity) noexcept {
   const std::size_t count = std::min(member.received.size(), capacity);
   for (std::size_t i = 0; i < count; ++i) put_delivery(into[i], member.received[i]);
   member.received.erase(member.received.begin(),
                         member.received.begin() + static_cast<std::ptrdiff_t>(count));
   return static_cast<std::uint32_t>(count);
+}
+
+// Member::receive_copy() for the first record that was received and not stored.
+Result<std::size_t> copy_received(leat_member& member, std::span<std::byte> room) {
+  const Bytes value = member.received.front().record.value;
+  if (value.size() > room.size())
+    return Error{Errc::buffer_too_small, static_cast<std::int32_t>(value.size())};
+  std::copy(value.begin(), value.end(), room.begin());
+  const std::size_t size = value.size();
+  auto done = member.member.acknowledge(member.received.front());
+  member.received.erase(member.received.begin());
+  if (!done) return done.error();
+  return size;
 }
 
 bool is_gap(const leat_delivery& delivery) noexcept {
@@ -117,6 +131,24 @@ std::int32_t leat_member_receive(leat_member* member, leat_delivery* deliveries,
     *count += put_gaps(*member, deliveries + *count, room - records);
     *count += put_received(*member, deliveries + *count, records);
     return *count != 0 ? LEAT_OK : failed(failure, detail);
+  });
+}
+
+std::int32_t leat_member_receive_copy(leat_member* member, void* buffer, std::uint64_t capacity,
+                                      std::uint64_t* size, std::int64_t timeout_ns,
+                                      std::int32_t* detail) {
+  if (member == nullptr || is_nowhere(buffer, capacity) || size == nullptr ||
+      !is_timeout(timeout_ns))
+    return LEAT_ERR_INVALID_ARGUMENT;
+  *size = 0;
+  return guarded(detail, [&] {
+    const std::span<std::byte> room{static_cast<std::byte*>(buffer), capacity};
+    auto copied = member->received.empty()
+                      ? member->member.receive_copy(room, deadline_of(timeout_ns))
+                      : copy_received(*member, room);
+    if (copied.error() == Errc::buffer_too_small)
+      *size = static_cast<std::uint32_t>(copied.error().system_error);
+    return code_of(copied, size, detail);
   });
 }
 

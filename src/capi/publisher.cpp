@@ -56,8 +56,8 @@ std::int32_t read_record(const leat_new_record& from, HeaderList& headers, NewRe
                 detail);
 }
 
-std::int32_t add(Batch& batch, const leat_publisher& publisher, const leat_bytes& value, HeaderList&,
-                 std::int32_t* detail) {
+std::int32_t add(Batch& batch, const leat_publisher& publisher, const leat_bytes& value,
+                 HeaderList&, std::int32_t* detail) {
   if (is_nowhere(value)) return LEAT_ERR_INVALID_ARGUMENT;
   if (value.size > kMaxBytes) return refused(LEAT_ERR_TOO_LARGE, publisher, detail);
   return code_of(batch.add(to_bytes(value)), detail);
@@ -119,8 +119,8 @@ std::int32_t leat_topic_publisher(leat_topic* topic, const leat_publisher_option
     wanted.interruptible = from.interruptible != 0;
     auto made = topic->topic.publisher(wanted);
     if (!made) return failed(made.error(), detail);
-    *publisher = new leat_publisher{.publisher = std::move(*made),
-                                    .partitions = topic->topic.partitions()};
+    *publisher =
+        new leat_publisher{.publisher = std::move(*made), .partitions = topic->topic.partitions()};
     return LEAT_OK;
   });
 }
@@ -215,9 +215,8 @@ std::int32_t leat_publisher_abort(leat_publisher* publisher, const leat_claim* c
 std::int32_t leat_publisher_flush(leat_publisher* publisher, std::int64_t timeout_ns,
                                   std::int32_t* detail) {
   if (publisher == nullptr || !is_timeout(timeout_ns)) return LEAT_ERR_INVALID_ARGUMENT;
-  return guarded(detail, [&] {
-    return code_of(publisher->publisher.flush(deadline_of(timeout_ns)), detail);
-  });
+  return guarded(
+      detail, [&] { return code_of(publisher->publisher.flush(deadline_of(timeout_ns)), detail); });
 }
 
 std::int32_t leat_publisher_request_sync(leat_publisher* publisher, std::int32_t* detail) {

@@ -26,8 +26,7 @@ std::int32_t to_options(const leat_subscriber_options* given, SubscriberOptions&
 }
 
 // Fills the array; returns how many. The library counts gaps too, so there is room for each.
-[[gnu::always_inline]] inline Result<std::size_t> fill(Subscriber& subscriber,
-                                                       leat_record* records,
+[[gnu::always_inline]] inline Result<std::size_t> fill(Subscriber& subscriber, leat_record* records,
                                                        std::uint32_t capacity) {
   leat_record* at = records;
   return subscriber.poll_batch(

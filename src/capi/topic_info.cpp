@@ -40,13 +40,15 @@ void put_durable(leat_topic_info& to, const DurableInfo& from) {
   to.damaged = from.damaged;
 }
 
-leat_topic_info to_info(const TopicInfo& from, std::uint64_t max_record_bytes) {
+leat_topic_info to_info(const Topic& topic, const TopicInfo& from) {
   leat_topic_info to{};
   to.policy = static_cast<std::uint32_t>(from.policy);
   to.capacity_bytes = from.capacity_bytes;
   to.max_capacity_bytes = from.max_capacity_bytes;
+  to.min_capacity_bytes = topic.min_capacity();
+  to.max_capacity_limit = topic.max_capacity_limit();
   to.segment_bytes = from.segment_bytes;
-  to.max_record_bytes = max_record_bytes;
+  to.max_record_bytes = topic.max_record_size();
   to.retain_all = from.retain_all ? 1 : 0;
   to.single_writer = from.single_writer ? 1 : 0;
   to.timestamps = from.timestamps ? 1 : 0;
@@ -93,7 +95,7 @@ std::int32_t leat_topic_get_info(leat_topic* topic, leat_topic_info* info,
   if (is_forked(*topic)) return LEAT_ERR_FORKED;
   return guarded(detail, [&] {
     const TopicInfo found = topic->topic.info();
-    write_info(to_info(found, topic->topic.max_record_size()), info);
+    write_info(to_info(topic->topic, found), info);
     for (std::size_t i = 0; i < found.partitions.size() && i < partition_capacity; ++i)
       partitions[i] = to_partition(found.partitions[i]);
     for (std::size_t i = 0; i < found.participants.size() && i < participant_capacity; ++i)

@@ -18,11 +18,11 @@ using facts::has_offset;
 using facts::is_publisher;
 using facts::name_of;
 using facts::to_json;
+using facts::TopicFacts;
 using facts::total_capacity;
 using facts::total_published;
 using facts::total_records;
 using facts::total_used;
-using facts::TopicFacts;
 
 // Of a topic by name, which need not be open in any process.
 Result<TopicFacts> look_at_topic(const std::string& name);

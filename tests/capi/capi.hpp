@@ -102,7 +102,8 @@ class CapiTest : public testing::Test {
                                 leat_group_options options = LEAT_GROUP_OPTIONS_INIT) {
     options.from = LEAT_FROM_BEGINNING;
     GroupHandle group;
-    must(leat_topic_group(topic.get(), "group", LEAT_TEXT, &options, group.out(), nullptr, nullptr));
+    must(
+        leat_topic_group(topic.get(), "group", LEAT_TEXT, &options, group.out(), nullptr, nullptr));
     return group;
   }
   static MemberHandle join(const GroupHandle& group) {

@@ -88,7 +88,8 @@ TEST_P(CapiFork, ChildHarmsNobodyWithWhatItInherits) {
   must(leat_topic_publisher(world.topic.get(), nullptr, world.publisher.out(), nullptr));
   leat_subscriber_options from = LEAT_SUBSCRIBER_OPTIONS_INIT;
   must(leat_topic_subscriber(world.topic.get(), &from, world.subscriber.out(), nullptr));
-  must(leat_topic_group(world.topic.get(), "group", 5, nullptr, world.group.out(), nullptr, nullptr));
+  must(leat_topic_group(world.topic.get(), "group", 5, nullptr, world.group.out(), nullptr,
+                        nullptr));
   must(leat_group_join(world.group.get(), nullptr, world.member.out(), nullptr));
   std::int32_t fd = -1;
   must(leat_subscriber_wait_fd(world.subscriber.get(), &fd, nullptr));

@@ -47,7 +47,8 @@ leat_group_info info_of(const GroupHandle& group) {
 TEST_F(CapiTest, GroupIsMadeFoundAndDeleted) {
   auto topic = create();
   GroupHandle group;
-  EXPECT_EQ(leat_topic_find_group(topic.get(), "group", 5, group.out(), nullptr), LEAT_ERR_NOT_FOUND);
+  EXPECT_EQ(leat_topic_find_group(topic.get(), "group", 5, group.out(), nullptr),
+            LEAT_ERR_NOT_FOUND);
   std::uint32_t was_created = 0;
   EXPECT_EQ(leat_topic_group(topic.get(), "group", LEAT_TEXT, nullptr, group.out(), &was_created,
                              nullptr),
@@ -57,14 +58,16 @@ TEST_F(CapiTest, GroupIsMadeFoundAndDeleted) {
   EXPECT_EQ(leat_topic_group(topic.get(), "group", 5, nullptr, again.out(), &was_created, nullptr),
             LEAT_OK);
   EXPECT_EQ(was_created, 0U);
-  EXPECT_EQ(text_from([&](auto... rest) { return leat_group_name(again.get(), rest...); }), "group");
+  EXPECT_EQ(text_from([&](auto... rest) { return leat_group_name(again.get(), rest...); }),
+            "group");
   EXPECT_EQ(text_from([&](auto... rest) {
               return leat_topic_group_names(topic.get(), rest..., nullptr);
             }),
             "group\n");
   auto member = join(group);
   EXPECT_EQ(leat_topic_delete_group(topic.get(), "group", 5, 0, nullptr), LEAT_ERR_BUSY);
-  EXPECT_EQ(leat_topic_delete_group(topic.get(), "group", 5, 2, nullptr), LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(leat_topic_delete_group(topic.get(), "group", 5, 2, nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(leat_topic_delete_group(topic.get(), "group", 5, 1, nullptr), LEAT_OK);
   leat_delivery delivery;
   std::uint32_t count = 0;
@@ -129,6 +132,29 @@ TEST_F(CapiTest, DeliveriesThatWereNeverHeld) {
   gap.record.flags = LEAT_RECORD_IS_GAP;
   EXPECT_EQ(leat_member_acknowledge(member.get(), &gap), LEAT_ERR_NOT_HELD);
   EXPECT_EQ(leat_member_acknowledge_some(member.get(), &gap, 1, nullptr), LEAT_OK);
+}
+
+TEST_F(CapiTest, ReceivesACopy) {
+  auto topic = create();
+  auto publisher = open_publisher(topic);
+  auto group = open_group(topic);
+  auto member = join(group);
+  publish(publisher, "copied");
+  char text[8] = "";
+  std::uint64_t size = 0;
+  std::int32_t detail = 0;
+  EXPECT_EQ(leat_member_receive_copy(member.get(), text, 5, &size, 0, &detail),
+            LEAT_ERR_BUFFER_TOO_SMALL);
+  EXPECT_EQ(size, 6U);
+  EXPECT_EQ(detail, 6);
+  EXPECT_EQ(leat_member_receive_copy(member.get(), text, 8, &size, 0, nullptr), LEAT_OK);
+  EXPECT_EQ(size, 6U);
+  EXPECT_STREQ(text, "copied");
+  EXPECT_EQ(leat_member_receive_copy(member.get(), text, 8, &size, 0, nullptr), LEAT_ERR_TIMEOUT);
+  EXPECT_EQ(size, 0U);
+  EXPECT_EQ(leat_member_receive_copy(member.get(), nullptr, 8, &size, 0, nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(info_of(group).in_flight, 0U);
 }
 
 TEST_F(CapiTest, RecordsOfAMemberThatLeavesComeBack) {
@@ -196,10 +222,9 @@ TEST_F(CapiTest, InfoOfAGroup) {
   EXPECT_EQ(members[0].pid, static_cast<std::uint32_t>(::getpid()));
   EXPECT_EQ(offsets[0], 0U);
   EXPECT_EQ(offsets[1], 7U);
-  EXPECT_NE(text_from([&](auto... rest) {
-              return leat_group_dead_letter_topic(group.get(), rest...);
-            }),
-            "");
+  EXPECT_NE(
+      text_from([&](auto... rest) { return leat_group_dead_letter_topic(group.get(), rest...); }),
+      "");
   named.name = {std::string(64, 'x').c_str(), 64};
   const std::string too_long(64, 'x');
   named.name = bytes_of(too_long);

@@ -83,8 +83,8 @@ TEST_F(CapiTest, SignalEndsTheWaitsOfThoseThatWantIt) {
   const std::string value(1000, 'x');
   std::int32_t code = LEAT_OK;
   while (code == LEAT_OK)
-    code = leat_publisher_publish(publisher.get(), value.data(), value.size(), 20 * kSecond, nullptr,
-                                  nullptr);
+    code = leat_publisher_publish(publisher.get(), value.data(), value.size(), 20 * kSecond,
+                                  nullptr, nullptr);
   EXPECT_EQ(code, LEAT_ERR_INTERRUPTED);
 }
 

@@ -26,7 +26,8 @@ TEST_F(CapiTest, PublishesAndPolls) {
 TEST_F(CapiTest, PublisherRefusesWhatCannotBe) {
   auto topic = create();
   auto publisher = open_publisher(topic);
-  EXPECT_EQ(leat_publisher_publish(nullptr, "a", 1, 0, nullptr, nullptr), LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(leat_publisher_publish(nullptr, "a", 1, 0, nullptr, nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(leat_publisher_publish(publisher.get(), nullptr, 1, 0, nullptr, nullptr),
             LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(leat_publisher_publish(publisher.get(), "a", 1, -2, nullptr, nullptr),
@@ -53,8 +54,8 @@ TEST_F(CapiTest, PublisherRefusesWhatCannotBe) {
     EXPECT_EQ(leat_publisher_publish_record(publisher.get(), &record, 0, nullptr, nullptr),
               LEAT_ERR_TOO_LARGE);
     const leat_bytes values[] = {{"a", 1}, {"b", size}};
-    EXPECT_EQ(leat_publisher_publish_batch(publisher.get(), values, 2, LEAT_ANY_PARTITION, 0, nullptr,
-                                           nullptr),
+    EXPECT_EQ(leat_publisher_publish_batch(publisher.get(), values, 2, LEAT_ANY_PARTITION, 0,
+                                           nullptr, nullptr),
               LEAT_ERR_TOO_LARGE);
   }
   leat_new_record record = LEAT_NEW_RECORD_INIT;
@@ -89,17 +90,17 @@ TEST_F(CapiTest, FullTopicWaitsUntilItIsStopped) {
   auto other = open_subscriber(topic, options);
   code = LEAT_OK;
   while (code == LEAT_OK)
-    code = leat_publisher_publish(publisher.get(), value.data(), value.size(), 20 * kSecond, nullptr,
-                                  nullptr);
+    code = leat_publisher_publish(publisher.get(), value.data(), value.size(), 20 * kSecond,
+                                  nullptr, nullptr);
   EXPECT_EQ(code, LEAT_ERR_STOPPED);
   stopper.join();
   std::uint32_t is_stopped = 0;
   EXPECT_EQ(leat_publisher_is_stopped(publisher.get(), &is_stopped), LEAT_OK);
   EXPECT_EQ(is_stopped, 1U);
   EXPECT_EQ(leat_publisher_resume(publisher.get()), LEAT_OK);
-  EXPECT_EQ(leat_publisher_publish(publisher.get(), value.data(), value.size(), 1000, nullptr,
-                                   nullptr),
-            LEAT_ERR_TIMEOUT);
+  EXPECT_EQ(
+      leat_publisher_publish(publisher.get(), value.data(), value.size(), 1000, nullptr, nullptr),
+      LEAT_ERR_TIMEOUT);
   EXPECT_EQ(other.close(), LEAT_OK);
   // Without any_thread, it is found out that this thread would wait for itself.
   auto own = open_subscriber(topic);
@@ -121,8 +122,8 @@ TEST_F(CapiTest, BatchIsPublishedWholeOrNotAtAll) {
   const leat_bytes values[] = {{"a", 1}, {nullptr, 0}, {"cc", 2}};
   std::uint64_t offset = 7;
   const auto publish_batch = [&](const leat_bytes* batch, std::uint64_t count) {
-    return leat_publisher_publish_batch(publisher.get(), batch, count, LEAT_ANY_PARTITION, 0, &offset,
-                                        nullptr);
+    return leat_publisher_publish_batch(publisher.get(), batch, count, LEAT_ANY_PARTITION, 0,
+                                        &offset, nullptr);
   };
   EXPECT_EQ(publish_batch(values, 3), LEAT_OK);
   EXPECT_EQ(offset, 0U);
@@ -136,12 +137,14 @@ TEST_F(CapiTest, BatchIsPublishedWholeOrNotAtAll) {
   records[0].value = {"d", 1};
   records[1].value = {"e", 1};
   records[1].key = {"k", 1};
-  EXPECT_EQ(leat_publisher_publish_record_batch(publisher.get(), records, 2, 0, 0, &offset, nullptr),
-            LEAT_OK);
+  EXPECT_EQ(
+      leat_publisher_publish_record_batch(publisher.get(), records, 2, 0, 0, &offset, nullptr),
+      LEAT_OK);
   EXPECT_EQ(offset, 3U);
   records[1].partition = 1;
-  EXPECT_EQ(leat_publisher_publish_record_batch(publisher.get(), records, 2, 0, 0, &offset, nullptr),
-            LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(
+      leat_publisher_publish_record_batch(publisher.get(), records, 2, 0, 0, &offset, nullptr),
+      LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(drain(subscriber), (Texts{"a", "", "cc", "d", "e"}));
 }
 
@@ -157,7 +160,8 @@ TEST_F(CapiTest, BatchOfAnExclusivePublisher) {
   EXPECT_EQ(leat_publisher_publish_batch(publisher.get(), wrong, 2, 0, 0, nullptr, nullptr),
             LEAT_ERR_INVALID_ARGUMENT);
   const leat_bytes values[] = {{"a", 1}, {"b", 1}};
-  EXPECT_EQ(leat_publisher_publish_batch(publisher.get(), values, 2, 0, 0, nullptr, nullptr), LEAT_OK);
+  EXPECT_EQ(leat_publisher_publish_batch(publisher.get(), values, 2, 0, 0, nullptr, nullptr),
+            LEAT_OK);
   auto subscriber = open_subscriber(topic);
   EXPECT_EQ(drain(subscriber), (Texts{"a", "b"}));
 }

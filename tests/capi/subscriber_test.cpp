@@ -83,7 +83,8 @@ TEST_F(CapiTest, WhatLiesBeforeTheValue) {
               EXPECT_EQ(leat_record_timestamp_ms(&read), -1);
             } else {
               const auto now = std::chrono::system_clock::now().time_since_epoch();
-              const auto now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+              const auto now_ms =
+                  std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
               EXPECT_LE(leat_record_timestamp_ms(&read), now_ms);
               EXPECT_GE(leat_record_timestamp_ms(&read), now_ms - 60'000);
             }
@@ -170,8 +171,8 @@ TEST_F(CapiTest, DeliveredRecordsStayUntilTheNextPoll) {
     while (true) {
       std::string value = std::to_string(published);
       value.resize(300, '.');
-      if (leat_publisher_publish(publisher.get(), value.data(), value.size(), 0, nullptr, nullptr) !=
-          LEAT_OK)
+      if (leat_publisher_publish(publisher.get(), value.data(), value.size(), 0, nullptr,
+                                 nullptr) != LEAT_OK)
         return;
       ++published;
     }
@@ -196,7 +197,8 @@ TEST_F(CapiTest, LossySubscriberIsToldWhatItLost) {
   auto topic = create(options);
   auto publisher = open_publisher(topic);
   SubscriberHandle gating;
-  EXPECT_EQ(leat_topic_subscriber(topic.get(), nullptr, gating.out(), nullptr), LEAT_ERR_NOT_ALLOWED);
+  EXPECT_EQ(leat_topic_subscriber(topic.get(), nullptr, gating.out(), nullptr),
+            LEAT_ERR_NOT_ALLOWED);
   leat_subscriber_options lossy = LEAT_SUBSCRIBER_OPTIONS_INIT;
   lossy.gating = 0;
   auto subscriber = open_subscriber(topic, lossy);
@@ -259,10 +261,9 @@ TEST_F(CapiTest, SubscriberRefusesWhatCannotBe) {
   EXPECT_EQ(leat_subscriber_offset(subscriber.get(), 1, &offset), LEAT_ERR_INVALID_ARGUMENT);
   EXPECT_EQ(leat_subscriber_offset(subscriber.get(), LEAT_ANY_PARTITION, &offset),
             LEAT_ERR_INVALID_ARGUMENT);
-  for (auto member :
-       {&leat_subscriber_options::gating, &leat_subscriber_options::in_place,
-        &leat_subscriber_options::any_thread, &leat_subscriber_options::interruptible,
-        &leat_subscriber_options::read, &leat_subscriber_options::partition}) {
+  for (auto member : {&leat_subscriber_options::gating, &leat_subscriber_options::in_place,
+                      &leat_subscriber_options::any_thread, &leat_subscriber_options::interruptible,
+                      &leat_subscriber_options::read, &leat_subscriber_options::partition}) {
     leat_subscriber_options options = LEAT_SUBSCRIBER_OPTIONS_INIT;
     options.*member = 9;
     SubscriberHandle other;

@@ -13,7 +13,8 @@ TEST_F(CapiTest, TopicIsCreatedOpenedAndDeleted) {
   EXPECT_EQ(topic.get(), nullptr);
   // Only the first 5 bytes are the name.
   EXPECT_EQ(leat_topic_create("topics", 5, nullptr, topic.out(), nullptr), LEAT_OK);
-  EXPECT_EQ(text_from([&](auto... rest) { return leat_topic_name(topic.get(), rest...); }), "topic");
+  EXPECT_EQ(text_from([&](auto... rest) { return leat_topic_name(topic.get(), rest...); }),
+            "topic");
   TopicHandle again;
   EXPECT_EQ(leat_topic_create("topic", 5, nullptr, again.out(), nullptr), LEAT_ERR_EXISTS);
   EXPECT_EQ(leat_topic_open_or_create("topic", 5, nullptr, again.out(), nullptr), LEAT_OK);
@@ -71,7 +72,8 @@ TEST_F(CapiTest, ErrnoIsADetail) {
 }
 
 TEST_F(CapiTest, TopicsAreListed) {
-  EXPECT_EQ(text_from([&](auto... rest) { return leat_topic_list(nullptr, rest..., nullptr); }), "");
+  EXPECT_EQ(text_from([&](auto... rest) { return leat_topic_list(nullptr, rest..., nullptr); }),
+            "");
   for (const char* name : {"b", "a", "c"}) {
     TopicHandle topic;
     must(leat_topic_create(name, LEAT_TEXT, nullptr, topic.out(), nullptr));
@@ -101,7 +103,8 @@ TEST_F(CapiTest, DeletedUnderItsParticipants) {
   EXPECT_EQ(leat_publisher_publish(publisher.get(), "x", 1, 0, nullptr, nullptr), LEAT_ERR_DELETED);
   leat_record record;
   std::uint32_t count = 0;
-  EXPECT_EQ(leat_subscriber_receive(subscriber.get(), &record, 1, &count, kSecond, nullptr), LEAT_OK);
+  EXPECT_EQ(leat_subscriber_receive(subscriber.get(), &record, 1, &count, kSecond, nullptr),
+            LEAT_OK);
   EXPECT_EQ(text_of(record), "last");
   std::int32_t code = LEAT_OK;
   while (code == LEAT_OK)
@@ -123,7 +126,8 @@ TEST_F(CapiTest, InfoOfATopic) {
   info.size = sizeof(info);
   leat_partition_info partitions[3] = {};
   leat_participant_info participants[1] = {};
-  ASSERT_EQ(leat_topic_get_info(topic.get(), &info, partitions, 3, participants, 1, nullptr), LEAT_OK);
+  ASSERT_EQ(leat_topic_get_info(topic.get(), &info, partitions, 3, participants, 1, nullptr),
+            LEAT_OK);
   EXPECT_EQ(info.size, sizeof(info));
   EXPECT_EQ(info.policy, std::uint32_t{LEAT_POLICY_GROW});
   EXPECT_EQ(info.segment_bytes, 4096U);
@@ -152,7 +156,8 @@ TEST_F(CapiTest, InfoForAnOlderAndANewerProgram) {
   } newer{};
   newer.later[0] = newer.later[1] = 7;
   newer.info.size = sizeof(newer);
-  EXPECT_EQ(leat_topic_get_info(topic.get(), &newer.info, nullptr, 0, nullptr, 0, nullptr), LEAT_OK);
+  EXPECT_EQ(leat_topic_get_info(topic.get(), &newer.info, nullptr, 0, nullptr, 0, nullptr),
+            LEAT_OK);
   EXPECT_EQ(newer.later[0] + newer.later[1], 0U);
   EXPECT_EQ(newer.info.segment_bytes, 4096U);
   leat_topic_info older{};
@@ -169,10 +174,11 @@ TEST_F(CapiTest, InfoForAnOlderAndANewerProgram) {
 TEST_F(CapiTest, JsonOfATopic) {
   auto topic = create();
   auto group = open_group(topic);
-  const std::string json = text_from(
-      [&](auto... rest) { return leat_topic_get_json(topic.get(), rest..., nullptr); });
+  const std::string json =
+      text_from([&](auto... rest) { return leat_topic_get_json(topic.get(), rest..., nullptr); });
   EXPECT_EQ(json.find("{\n  \"name\": \"topic\",\n  \"policy\": \"block\","), 0U) << json;
-  EXPECT_NE(json.find("\"groups\": [\n    {\n      \"name\": \"group\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"groups\": [\n    {\n      \"name\": \"group\""), std::string::npos)
+      << json;
   EXPECT_EQ(json.back(), '}');
 }
 
@@ -182,6 +188,14 @@ TEST_F(CapiTest, TopicGrowsAndShrinks) {
   auto topic = create(options);
   EXPECT_EQ(leat_topic_set_max_capacity(topic.get(), 8 * 4096, nullptr), LEAT_OK);
   EXPECT_EQ(leat_topic_set_max_capacity(topic.get(), 1, nullptr), LEAT_ERR_INVALID_ARGUMENT);
+  leat_topic_info info{};
+  info.size = sizeof(info);
+  ASSERT_EQ(leat_topic_get_info(topic.get(), &info, nullptr, 0, nullptr, 0, nullptr), LEAT_OK);
+  EXPECT_EQ(info.min_capacity_bytes, 4 * 4096U);
+  EXPECT_EQ(info.max_capacity_bytes, 8 * 4096U);
+  EXPECT_EQ(leat_topic_set_max_capacity(topic.get(), info.max_capacity_limit, nullptr), LEAT_OK);
+  EXPECT_EQ(leat_topic_set_max_capacity(topic.get(), info.max_capacity_limit + 1, nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
   std::uint64_t freed = 7;
   EXPECT_EQ(leat_topic_shrink(topic.get(), &freed, nullptr), LEAT_OK);
   EXPECT_EQ(freed % 4096, 0U);

@@ -162,3 +162,19 @@ def test_two_copies_get_along(library, root, tmp_path, leat_dir):
     run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{library.parent / 'capi'}",
         tmp_path / "two.c", "-ldl", "-o", tmp_path / "two")
     run(tmp_path / "two", library, other, env={**os.environ, "LEAT_DIR": str(leat_dir)})
+
+
+def test_json_is_that_of_the_executable(library, leat, monkeypatch):
+    import ctypes
+    leat("topic", "create", "orders", "--partitions", "2", check=True)
+    leat("pub", "orders", "hello", check=True)
+    c = ctypes.CDLL(str(library))
+    topic, size = ctypes.c_void_p(), ctypes.c_uint64()
+    monkeypatch.setenv("LEAT_DIR", str(leat.directory))  # Seen by the library, which is in this process.
+    assert c.leat_topic_open(b"orders", ctypes.c_uint64(6), ctypes.c_int64(0), None, ctypes.byref(topic),
+                             None) == 0
+    text = ctypes.create_string_buffer(1 << 16)
+    assert c.leat_topic_get_json(topic, text, ctypes.c_uint64(len(text)), ctypes.byref(size), None) == 0
+    printed = leat("topic", "info", "orders", "--json", check=True).stdout
+    assert text.raw[:size.value].decode() + "\n" == printed
+    assert c.leat_topic_close(ctypes.byref(topic)) == 0
