@@ -154,7 +154,7 @@ class Scenario:
                                 LEAT_DATA_DIR=str(self.directory / "data"),
                                 PYTHONPATH=str(build / "clients" / "python"),
                                 LD_LIBRARY_PATH=str(build),
-                                PATH=f"{build}:{os.environ['PATH']}")
+                                PATH=f"{build}:{ROOT / 'build'}:{os.environ['PATH']}")
         (self.directory / "data").mkdir()
 
     def run(self):
