@@ -213,6 +213,8 @@ typedef struct leat_headers {
   uint64_t left;
 } leat_headers;
 
+// NOLINTBEGIN(modernize-use-nullptr): this is C too.
+
 // Of the functions below, those of a gap are to be called for gaps only, the others for records only.
 
 static inline int32_t leat_record_is_gap(const leat_record *record) {
@@ -281,6 +283,8 @@ static inline int32_t leat_next_header(leat_headers *headers, leat_header *heade
   headers->left -= (uint64_t)8 + name_size + value_size;
   return 1;
 }
+
+// NOLINTEND(modernize-use-nullptr)
 
 // A header to publish.
 typedef struct leat_new_header {
