@@ -12,6 +12,7 @@ counts as a failure. Skipped cases are listed, and count neither as passed nor a
 """
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -193,12 +194,27 @@ def build_clients(background=False):
     return one("clients build", ["tools/clients.sh"], BUILD_SECONDS, background)
 
 
+def print_conformance(outcome):
+    """Which scenarios of tests/conformance passed, by language."""
+    table = {}
+    for mark, names in (("ok", outcome.passed), ("FAILED", outcome.failed)):
+        for name in names:
+            if found := re.search(r"test_conformance\[(.+)-(.+)\]", name):
+                table.setdefault(found[1], {})[found[2]] = mark
+    languages = sorted({language for row in table.values() for language in row})
+    for name, row in sorted(table.items()):
+        if name == min(table):
+            print("  conformance".ljust(16), *(language.ljust(7) for language in languages))
+        print(f"  {name:14}", *(row.get(language, "").ljust(7) for language in languages))
+
+
 def step_system(jobs, built, *options):
     report = LOGS / "system.xml"
     outcome = built("clients")
     outcome.add(cases("system", [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
                             "-n", str(jobs + 1), "--dist", "loadgroup",
                             f"--junitxml={report}", "tests/system", *options], report))
+    print_conformance(outcome)
     return outcome
 
 
