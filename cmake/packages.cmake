@@ -47,7 +47,6 @@ shared memory: every subscriber gets every record, in order, and the death
 of any process hurts nobody.
 
 This is the library for C, and for every language that calls C.")
-  set(CPACK_DEBIAN_LIBLEAT0_PACKAGE_GENERATE_SHLIBS ON)
   leat_package(libleat-dev libdevel "messages between processes of one machine (C library)
 Leat passes messages between the processes of one machine, through logs in
 shared memory: every subscriber gets every record, in order, and the death
