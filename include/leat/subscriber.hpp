@@ -74,8 +74,8 @@ struct SubscriberOptions {
   // Different threads use it, one at a time (as goroutines do): publishers then cannot tell that
   // they wait for their own thread, and never return `would_deadlock` because of this subscriber.
   bool any_thread = false;
-  // A wait ends with `interrupted` when a signal handler ran while it slept (a handler that was
-  // installed without SA_RESTART). A signal that comes just before is not noticed: who must not
+  // A wait ends with `interrupted` when a signal handler ran while it slept; one that was installed
+  // with SA_RESTART need not end it. A signal that comes just before is not noticed: who must not
   // miss any waits for 50 ms at a time, and looks for itself in between.
   bool interruptible = false;
 };
@@ -202,7 +202,7 @@ class Subscriber final : private detail::Waiter {
   }
 
   void let_go() noexcept {
-    if (!in_place_) [[likely]]
+    if (!in_place_ || participant_.forked()) [[likely]]  // A child leaves its parent's pins alone.
       return;
     for (auto& reader : readers_) reader.unpin();
   }

@@ -44,7 +44,7 @@ Problem problem_of(const std::string& path, sqlite3* handle, int code) {
           Errc::no_space,
           sentence(path, "cannot be written: the disk, or what the store may have of it, is full")};
     case SQLITE_NOMEM:
-    case SQLITE_TOOBIG: return {Errc::no_space, sentence(path, "needs more memory than there is")};
+    case SQLITE_TOOBIG: return {Errc::no_memory, sentence(path, "needs more memory than there is")};
     case SQLITE_BUSY:
     case SQLITE_LOCKED: return {Errc::busy, sentence(path, "is in use by another program")};
     case SQLITE_READONLY:

@@ -36,7 +36,7 @@ auto guarded(Work&& work) -> Outcome<decltype(work())> {
   } catch (const Problem& problem) {
     return problem;
   } catch (const std::bad_alloc&) {
-    return Problem{Errc::no_space, "no memory for the broker's store"};
+    return Problem{Errc::no_memory, "no memory for the broker's store"};
   }
 }
 

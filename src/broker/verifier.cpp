@@ -30,7 +30,7 @@ bool derive(std::string_view password, const Argon2Key& like, FixedBytes<32>& ke
 }
 
 Problem no_memory(const Argon2Key& key) {
-  return {Errc::no_space,
+  return {Errc::no_memory,
           fmt::format("no memory to check a password ({} MiB)", key.memory_kib / 1024)};
 }
 

@@ -49,11 +49,11 @@ struct Verifier {
 
 // With new salts.
 //   too_large   more than kMaxPassword bytes
-//   no_space    no memory for the hash
+//   no_memory   for the hash
 Outcome<Verifier> make_verifier(std::string_view password);
 
 // Whether it is the password. Takes as long for a wrong one as for the right one.
-//   no_space    no memory for the hash
+//   no_memory   for the hash
 Outcome<bool> check_password(std::string_view password, const Verifier& verifier);
 
 // A verifier that no password passes, made without a hash: for names that do not exist, so that nobody can tell

@@ -10,8 +10,6 @@
 // functions that only look, check here.
 #pragma once
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -98,13 +96,11 @@ std::int32_t code_of(const Result<T>& result, Out* value, std::int32_t* detail) 
 // The code for the exception that is being handled.
 [[gnu::cold]] std::int32_t what_was_thrown(std::int32_t* detail) noexcept;
 
-// Calls `call` and lets no exception out, except the one that ends a cancelled thread, which must go on.
+// Calls `call` and lets no exception out.
 template <class Call>
 [[gnu::always_inline]] inline std::int32_t guarded(std::int32_t* detail, Call&& call) {
   try {
     return call();
-  } catch (abi::__forced_unwind&) {
-    throw;
   } catch (...) {
     return what_was_thrown(detail);
   }

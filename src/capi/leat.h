@@ -15,7 +15,8 @@
 // return. A function whose last parameter is `detail` stores there what else is known: the errno of the
 // system call that failed, or 0; the most bytes allowed with LEAT_ERR_TOO_LARGE; the bytes wanted with
 // LEAT_ERR_BUFFER_TOO_SMALL of leat_member_receive_copy(). `detail` may be NULL, as may every parameter of
-// which that is said. After an error all other results are 0 or unchanged.
+// which that is said. It is written only if there is something to tell: set it to 0 before the call. After
+// an error all other results are 0 or unchanged.
 //
 // Handles. Made by the functions whose parameter is leat_x **, and ended by leat_x_close(), which stores
 // NULL: so closing twice is LEAT_ERR_INVALID_ARGUMENT. They may be closed in any order: what is made from
@@ -24,15 +25,16 @@
 // Threads. A publisher, subscriber or member belongs to one thread at a time; it may pass from thread to
 // thread (subscribers and members that do: `any_thread`). Only ..._stop(), ..._resume() and ..._is_stopped()
 // may be called by other threads meanwhile. Topics and groups may be used by several threads at once.
-// Nobody may use a handle while it is being closed.
+// Nobody may use a handle while it is being closed. Threads that may be inside the library must not be
+// cancelled (pthread_cancel): stop their waits.
 //
 // Fork. In the child every inherited handle returns LEAT_ERR_FORKED. Closing it there frees its memory and
 // changes nothing for the parent. Handles that the child opens itself work.
 //
 // Waits. `timeout_ns` is in nanoseconds: 0 does not wait, LEAT_FOREVER waits for as long as it takes;
 // anything else below 0 is LEAT_ERR_INVALID_ARGUMENT. Other threads end waits with ..._stop(). With the option
-// `interruptible`, so does a signal handler that was installed without SA_RESTART and runs while the wait
-// sleeps. One that runs just before is not noticed: who must not miss any waits for 50 ms at a time.
+// `interruptible`, so does a signal handler that runs while the wait sleeps (one that was installed with
+// SA_RESTART need not end it). One that runs just before is not noticed: who must not miss any waits for 50 ms at a time.
 //
 // Bytes and texts have lengths in bytes. A text may instead end with a null byte, with the length LEAT_TEXT.
 //
@@ -465,6 +467,7 @@ LEAT_API int32_t leat_topic_get_info(leat_topic *topic, leat_topic_info *info,
                                      uint32_t participant_capacity, int32_t *detail);
 
 // The same, and the groups, as the JSON text that `leat topic info --json` prints.
+// Without memory it may end the process.
 //   LEAT_ERR_BUFFER_TOO_SMALL
 LEAT_API int32_t leat_topic_get_json(leat_topic *topic, char *buffer, uint64_t capacity,
                                      uint64_t *size, int32_t *detail);

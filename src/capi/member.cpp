@@ -115,10 +115,10 @@ std::int32_t leat_member_receive(leat_member* member, leat_delivery* deliveries,
     return LEAT_ERR_INVALID_ARGUMENT;
   *count = 0;
   if (is_forked(*member)) return LEAT_ERR_FORKED;
-  return guarded(detail, [&] {
-    const std::uint32_t old_gaps = put_gaps(*member, deliveries, capacity);
-    *count = old_gaps;
-    if (old_gaps == capacity) return LEAT_OK;
+  const std::uint32_t old_gaps = put_gaps(*member, deliveries, capacity);
+  *count = old_gaps;
+  if (old_gaps == capacity) return LEAT_OK;
+  const std::int32_t code = guarded(detail, [&] {
     Error failure;
     if (member->received.empty()) {  // Otherwise the last call failed with them in its hands.
       auto received =
@@ -132,6 +132,7 @@ std::int32_t leat_member_receive(leat_member* member, leat_delivery* deliveries,
     *count += put_received(*member, deliveries + *count, records);
     return *count != 0 ? LEAT_OK : failed(failure, detail);
   });
+  return *count != 0 ? LEAT_OK : code;  // Without memory, what was found before is returned, too.
 }
 
 std::int32_t leat_member_receive_copy(leat_member* member, void* buffer, std::uint64_t capacity,
@@ -154,6 +155,7 @@ std::int32_t leat_member_receive_copy(leat_member* member, void* buffer, std::ui
 
 std::int32_t leat_member_acknowledge(leat_member* member, const leat_delivery* delivery) {
   if (member == nullptr || delivery == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
+  if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     Delivery named;
     if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_HELD;
@@ -165,6 +167,7 @@ std::int32_t leat_member_acknowledge_some(leat_member* member, const leat_delive
                                           std::uint64_t count, std::uint64_t* acknowledged) {
   if (member == nullptr || is_nowhere(deliveries, count)) return LEAT_ERR_INVALID_ARGUMENT;
   if (acknowledged != nullptr) *acknowledged = 0;
+  if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     member->named.clear();
     bool any_wrong = false;
@@ -185,6 +188,7 @@ std::int32_t leat_member_acknowledge_up_to(leat_member* member, const leat_deliv
                                            std::uint64_t* acknowledged) {
   if (member == nullptr || delivery == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
   if (acknowledged != nullptr) *acknowledged = 0;
+  if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     Delivery named;
     if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_HELD;
@@ -202,6 +206,7 @@ std::int32_t leat_member_acknowledge_all(leat_member* member, std::uint64_t* ack
 std::int32_t leat_member_give_back(leat_member* member, const leat_delivery* delivery,
                                    std::int64_t delay_ns) {
   if (member == nullptr || delivery == nullptr || delay_ns < 0) return LEAT_ERR_INVALID_ARGUMENT;
+  if (is_forked(*member)) return LEAT_ERR_FORKED;
   return guarded(nullptr, [&]() -> std::int32_t {
     Delivery named;
     if (!read_delivery(*member, *delivery, named)) return LEAT_ERR_NOT_HELD;

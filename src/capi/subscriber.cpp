@@ -25,16 +25,22 @@ std::int32_t to_options(const leat_subscriber_options* given, SubscriberOptions&
   return LEAT_OK;
 }
 
-// Fills the array; returns how many. The library counts gaps too, so there is room for each.
+// Fills the array; returns how many. The library counts gaps too, so there is room for each. If it runs out of
+// memory in one partition, what it has delivered from others is returned; the next call tells.
 [[gnu::always_inline]] inline Result<std::size_t> fill(Subscriber& subscriber, leat_record* records,
                                                        std::uint32_t capacity) {
   leat_record* at = records;
-  return subscriber.poll_batch(
-      capacity, [&at](const Record& record) { put_record(*at++, record); },
-      [&at, end = records + capacity](const Event& gap) {
-        LEAT_ASSERT(at != end);
-        put_gap(*at++, gap);
-      });
+  try {
+    return subscriber.poll_batch(
+        capacity, [&at](const Record& record) { put_record(*at++, record); },
+        [&at, end = records + capacity](const Event& gap) {
+          LEAT_ASSERT(at != end);
+          put_gap(*at++, gap);
+        });
+  } catch (const std::exception&) {
+    if (at == records) throw;
+    return static_cast<std::size_t>(at - records);
+  }
 }
 
 bool can_fill(const leat_subscriber* subscriber, const leat_record* records, std::uint32_t capacity,

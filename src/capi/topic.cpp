@@ -131,6 +131,7 @@ std::int32_t leat_topic_list(const leat_place* place, char* buffer, std::uint64_
 std::int32_t leat_topic_name(leat_topic* topic, char* buffer, std::uint64_t capacity,
                              std::uint64_t* size) {
   if (topic == nullptr || !is_text_room(buffer, capacity, size)) return LEAT_ERR_INVALID_ARGUMENT;
+  if (is_forked(*topic)) return LEAT_ERR_FORKED;
   return write_text(topic->topic.name(), buffer, capacity, size);
 }
 

@@ -156,7 +156,7 @@ Outcome<void> Broker::run() {
       parts_->loop.run();
       return {};
     } catch (const std::bad_alloc&) {  // Nobody knows what was left undone: it begins anew.
-      return Problem{Errc::no_space, "no memory: the broker stops"};
+      return Problem{Errc::no_memory, "no memory: the broker stops"};
     } catch (const std::exception& error) {  // No descriptor, for instance. Others go on.
       spdlog::critical("an event was lost: {}", error.what());
     }

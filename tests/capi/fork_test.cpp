@@ -29,6 +29,8 @@ bool all_are_forked(World& world, const leat_claim& claim, const leat_delivery& 
   leat_member* const member = world.member.get();
   leat_topic_info info{};
   info.size = sizeof(info);
+  const leat_claim nobodys_claim{};
+  const leat_delivery nobodys{};
   leat_topic* const topic = world.topic.get();
   PublisherHandle new_publisher;
   SubscriberHandle new_subscriber;
@@ -41,9 +43,12 @@ bool all_are_forked(World& world, const leat_claim& claim, const leat_delivery& 
       leat_group_join(world.group.get(), nullptr, new_member.out(), nullptr),
       leat_topic_get_info(topic, &info, nullptr, 0, nullptr, 0, nullptr),
       leat_topic_get_json(topic, nullptr, 0, &number, nullptr),
+      leat_topic_name(topic, nullptr, 0, &number),
       leat_publisher_publish(publisher, "x", 1, 0, nullptr, nullptr),
       leat_publisher_claim(publisher, 1, 0, &second, nullptr),
       leat_publisher_commit(publisher, &claim, 1, nullptr),
+      leat_publisher_commit(publisher, &nobodys_claim, 1, nullptr),
+      leat_publisher_abort(publisher, &nobodys_claim, nullptr),
       leat_publisher_flush(publisher, 0, nullptr),
       leat_publisher_durable_offset(publisher, 0, &number),
       leat_publisher_stop(publisher),
@@ -56,6 +61,8 @@ bool all_are_forked(World& world, const leat_claim& claim, const leat_delivery& 
       leat_subscriber_stop(subscriber),
       leat_member_receive(member, &into, 1, &count, 0, nullptr),
       leat_member_acknowledge(member, &delivery),
+      leat_member_acknowledge(member, &nobodys),
+      leat_member_acknowledge_some(member, &nobodys, 1, &number),
       leat_member_acknowledge_all(member, &number),
       leat_member_give_back(member, &delivery, 0),
       leat_member_wait(member, 0),

@@ -42,6 +42,28 @@ leat_group_info info_of(const GroupHandle& group) {
   return info;
 }
 
+// Copies of records, in groups with a lease and of durable topics, are vectors, whose data may be null.
+TEST_F(CapiTest, AnEmptyRecordHasAnAddress) {
+  for (const bool is_durable : {false, true}) {
+    leat_topic_options options = LEAT_TOPIC_OPTIONS_INIT;
+    options.durable = is_durable ? LEAT_DURABILITY_OS : LEAT_DURABILITY_NONE;
+    TopicHandle topic = create(options);
+    leat_group_options wanted = LEAT_GROUP_OPTIONS_INIT;
+    wanted.lease_ns = is_durable ? 0 : 9 * kSecond;
+    const GroupHandle group = open_group(topic, wanted);
+    const MemberHandle member = join(group);
+    publish(open_publisher(topic), "");
+    leat_delivery delivery;
+    std::uint32_t count = 0;
+    must(leat_member_receive(member.get(), &delivery, 1, &count, 5 * kSecond, nullptr));
+    EXPECT_EQ(leat_record_is_gap(&delivery.record), 0);
+    EXPECT_NE(delivery.record.value, nullptr);
+    leat_place place = LEAT_PLACE_INIT;
+    place.force = 1;
+    must(leat_topic_delete("topic", LEAT_TEXT, &place, nullptr));
+  }
+}
+
 }  // namespace
 
 TEST_F(CapiTest, GroupIsMadeFoundAndDeleted) {

@@ -58,7 +58,7 @@ class FixedMap {
   }
   Value* find(std::uint64_t key) noexcept {
     Entry& entry = entries_[place_of(key)];
-    return entry.key == key ? &entry.value : nullptr;
+    return key != kNone && entry.key == key ? &entry.value : nullptr;
   }
   // The value of the key, which is inserted if it is missing; null if there is no room.
   Value* insert(std::uint64_t key) noexcept {

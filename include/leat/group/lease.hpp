@@ -69,7 +69,10 @@ class Lease {
   // Memory for a copy of a record that is handed out, until clear_copies(). Null: out of memory.
   std::vector<std::byte>* new_copy(std::size_t size) noexcept {
     try {
-      return &copies_.emplace_back(size);
+      auto& copy = copies_.emplace_back();
+      copy.reserve(std::max<std::size_t>(size, 1));  // An empty record has an address, too.
+      copy.resize(size);
+      return &copy;
     } catch (const std::bad_alloc&) {
       return nullptr;
     }

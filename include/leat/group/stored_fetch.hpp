@@ -1,6 +1,7 @@
 // Reads records of a durable topic that a member has claimed, each by its offset.
 #pragma once
 
+#include <algorithm>
 #include <unordered_map>
 #include <vector>
 
@@ -16,7 +17,9 @@ inline Record copy_of(const Record& record, std::vector<std::byte>& buffer) {
   const bool has_timestamp = record.timestamp_ms != -1;
   const std::size_t before =
       (has_timestamp ? 8 : 0) + (record.has_key ? 4 : 0) + (headers.empty() ? 0 : 4);
-  buffer.resize(before + record.key.size() + headers.size() + record.value.size());
+  const std::size_t size = before + record.key.size() + headers.size() + record.value.size();
+  buffer.reserve(std::max<std::size_t>(size, 1));  // An empty record has an address, too.
+  buffer.resize(size);
   std::byte* at = buffer.data();
   if (has_timestamp) put(at, &record.timestamp_ms, sizeof(record.timestamp_ms));
   if (record.has_key) put_u32(at, record.key.size());

@@ -30,11 +30,12 @@ inline void request_sync(SharedTopic& topic, std::uint32_t partition,
 }
 
 // Syncs what is wanted, if this process is the keeper. Only for a wait without an end, which a slow disk
-// would delay.
-inline void sync_here(SharedTopic& topic, const Deadline& deadline,
-                      const std::stop_token* stop) noexcept {
+// would delay. (stop_waits() that comes meanwhile waits for that one sync.)
+inline void sync_here(SharedTopic& topic, const Deadline& deadline, const std::stop_token* stop,
+                      const WaitEnd& end) noexcept {
   Keeper* const keeper = topic.durable()->keeper();
-  const bool may_end = !deadline.is_never() || (stop != nullptr && stop->stop_possible());
+  const bool may_end = !deadline.is_never() || (stop != nullptr && stop->stop_possible()) ||
+                       end.interruptible || end.stopped;
   if (keeper != nullptr && !may_end) keeper->sync_here();
 }
 

@@ -84,7 +84,7 @@ LEAT_INLINE Publisher::~Publisher() = default;
   const std::uint64_t until = writer.claimed_until();
   last_offset_ = until - 1;
   topic.durable()->want(writer.partition(), until);
-  detail::sync_here(topic, deadline, stop);
+  detail::sync_here(topic, deadline, stop, *wait_end_);
   detail::request_sync(topic, writer.partition(), until);
   const Error error = detail::await_durable(topic, writer.partition(), until, deadline, stop, *wait_end_);
   if (error.code != Errc::ok) return error;
@@ -114,7 +114,7 @@ LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
     if (writer.is_claim_open()) return Errc::busy;
   for (const detail::PartitionWriter& writer : writers_)
     topic.durable()->want(writer.partition(), writer.claimed_until());
-  detail::sync_here(topic, deadline, &stop);
+  detail::sync_here(topic, deadline, &stop, *wait_end_);
   if (auto requested = request_sync(); !requested) return requested;
   for (const detail::PartitionWriter& writer : writers_) {
     const Error error =

@@ -219,6 +219,7 @@ LEAT_INLINE std::byte* PartitionReader::room_for_copy(std::uint64_t size, bool k
   const std::uint64_t rounded = std::max<std::uint64_t>(8, Geometry::round_up(size, 8));
   if (!keeps) {
     copy_.resize(rounded);
+    copied_ = rounded;  // What is left of a batch stays, if the next call keeps.
     return copy_.data();
   }
   if (copied_ + rounded > copy_.size()) {
@@ -332,7 +333,10 @@ LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_
       if (calls.keeps && count != 0) return ReadOutcome::stop;
       auto is_there = next_on_disk(entry);
       if (!is_there) return fail(is_there.error());
-      if (disk_ == nullptr) return ReadOutcome::go_on;
+      if (disk_ == nullptr) {
+        if (pending_gap_) calls.on_event(calls.context, *std::exchange(pending_gap_, std::nullopt));
+        return ReadOutcome::go_on;
+      }
       if (!*is_there) return ReadOutcome::stop;
     }
     if (!entry.is_record) {
@@ -349,6 +353,11 @@ LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
   if (may_enter_log()) {
     if (try_to_enter_log()) return false;
     if (failed_.code != Errc::ok) return std::exchange(failed_, Error{});
+    if (pending_gap_) {  // Retention has overtaken it just now.
+      entry.is_record = false;
+      entry.gap = *std::exchange(pending_gap_, std::nullopt);
+      return true;
+    }
   }
   auto more = disk_->next(entry, topic_->durable()->readable(partition_, read_));
   if (more) offset_ = disk_->offset();

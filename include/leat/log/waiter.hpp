@@ -103,8 +103,10 @@ class Waiter {
 
  private:
   static std::optional<std::size_t> first_ready(std::span<Waiter* const> waiters);
-  // Before it sleeps; the first that is ready meanwhile.
-  static std::optional<std::size_t> spin(std::span<Waiter* const> waiters);
+  // Before it sleeps, until the deadline at most; the first that is ready meanwhile.
+  template <class IsStopped>
+  static std::optional<std::size_t> spin(std::span<Waiter* const> waiters, const Deadline& deadline,
+                                         const IsStopped& is_stopped);
   void arm_wait_fd();
   bool is_topic_deleted() const noexcept;
   // By stop_waits(), or by the token that wait_fd() was given.

@@ -19,7 +19,7 @@ static_assert(kMaxWaiters == kMaxFutexWaits / 2);
 
 LEAT_INLINE void Patience::look_away(bool yields) noexcept {
   if (streak_ >= kStream && ns_ != 0) {
-    const std::int64_t until = now_ns() + ns_;
+    const std::int64_t until = ns_from_now(ns_);
     do {
       for (int i = 0; i < 16; ++i) spin_pause();
       if (yields) yield_processor();
@@ -65,18 +65,20 @@ LEAT_INLINE std::optional<std::size_t> Waiter::first_ready(std::span<Waiter* con
   return std::nullopt;
 }
 
-LEAT_INLINE std::optional<std::size_t> Waiter::spin(std::span<Waiter* const> waiters) {
+template <class IsStopped>
+std::optional<std::size_t> Waiter::spin(std::span<Waiter* const> waiters, const Deadline& deadline,
+                                        const IsStopped& is_stopped) {
   std::int64_t spin_ns = 0;
   for (const Waiter* waiter : waiters) spin_ns = std::max(spin_ns, waiter->spin_ns_);
   if (spin_ns == 0) return std::nullopt;
-  const std::int64_t until = now_ns() + spin_ns;
+  const Deadline until = deadline.at_most_ns(spin_ns);
   do {
     for (int i = 0; i < 32; ++i) {
       spin_pause();
       if (auto ready = first_ready(waiters)) return ready;
     }
     if (waiters[0]->shares_work_) yield_processor();
-  } while (now_ns() < until);
+  } while (!until.passed() && !is_stopped());
   return std::nullopt;
 }
 
@@ -97,7 +99,7 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
   if (auto ready = first_ready(waiters)) return *ready;
   if (deadline.is_immediate()) return Errc::timeout;
   if (is_stopped()) return Errc::stopped;
-  if (auto ready = spin(waiters)) return *ready;
+  if (auto ready = spin(waiters, deadline, is_stopped)) return *ready;
 
   const auto wake = [&] {
     for (Waiter* waiter : waiters) waiter->shared().wake_everybody();

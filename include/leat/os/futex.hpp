@@ -29,7 +29,7 @@ inline timespec to_timespec(std::int64_t at_ns) noexcept {
 }
 
 // Sleeps while `word` equals `expected`, until woken or the deadline. May return spuriously. True if a signal
-// handler ran meanwhile (one that was installed without SA_RESTART).
+// handler ran meanwhile; with SA_RESTART and no deadline the kernel goes on instead.
 inline bool futex_wait(const std::uint32_t& word, std::uint32_t expected,
                        Deadline deadline) noexcept {
   if (deadline.is_immediate()) return false;

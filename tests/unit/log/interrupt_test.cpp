@@ -106,6 +106,17 @@ TEST(StopWaits, EndsAPublishersWaitsUntilTheyAreResumed) {
   EXPECT_EQ(code(moved.publish(kHalfText, 5ms)), Errc::timeout);
 }
 
+TEST(Spin, EndsAtTheDeadlineAndWhenItIsStopped) {
+  const TestTopic topic;
+  auto subscriber = must(topic->subscriber({.spin = 24h, .patience = std::chrono::nanoseconds::max()}));
+  EXPECT_EQ(code(subscriber.wait(1ms)), Errc::timeout);
+  const std::jthread stopper{[&] {
+    std::this_thread::sleep_for(5ms);
+    subscriber.stop_waits();
+  }};
+  EXPECT_EQ(code(subscriber.wait()), Errc::stopped);
+}
+
 TEST(AnyThread, NobodyIsToldOfADeadlock) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
@@ -141,6 +152,8 @@ TEST(DeliveryParts, AreEnoughToSettleIt) {
   EXPECT_EQ(code(member.acknowledge(first.delivery())), Errc::not_held);
   auto nonsense = second;
   nonsense.hold = ~std::uint64_t{0};
+  EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_held);
+  nonsense.state = first.state;  // What the empty places of its table may still hold.
   EXPECT_EQ(code(member.acknowledge(nonsense.delivery())), Errc::not_held);
   nonsense = second;
   nonsense.partition = 1'000'000;  // Nobody's; the hold says whose it is.

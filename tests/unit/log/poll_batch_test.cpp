@@ -102,6 +102,40 @@ TEST(PollBatch, ACopyMayFollowAGap) {
   EXPECT_TRUE(kept.first.front().ends_with("overwritten"));
 }
 
+TEST(PollBatch, TheRestOfABatchThatPollBeganStays) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = must(topic->subscriber({.from = From::beginning, .gating = false}));
+  auto batch = must(publisher.batch());
+  for (int i = 0; i < 4; ++i) must(batch.add(std::string(200, static_cast<char>('a' + i))));
+  must(batch.commit());
+  for (int i = 0; i < 4; ++i) must(publisher.publish(std::string(150, 'n')));
+  EXPECT_EQ(must(subscriber.poll(2, kIgnore)), 2u);
+  const Kept kept = poll_batch(subscriber, 6);
+  EXPECT_GE(kept.entries, 2u);
+  EXPECT_TRUE(kept.is_still_the_same());
+}
+
+TEST(PollBatch, AChildLeavesItsParentsPinAlone) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto publisher = must(topic->publisher());
+  auto subscriber =
+      must(topic->subscriber({.from = From::beginning, .gating = false, .in_place = true}));
+  must(publisher.publish("mine"));
+  const Kept kept = poll_batch(subscriber, 1);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool is_refused = subscriber.poll(1, kIgnore).error() == Errc::forked &&
+                            subscriber.receive(0s).error() == Errc::forked;
+    ::_exit(is_refused ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(status, 0);
+  for (int i = 0; i < 50; ++i) must(publisher.publish(kHalfText));
+  EXPECT_TRUE(kept.is_still_the_same());
+}
+
 TEST(PollBatch, ReturnsFewerIfCopiesNeedTooMuchMemory) {
   const TestTopic topic{{.capacity_bytes = 16 << 20, .segment_bytes = 4 << 20, .policy = Policy::overwrite}};
   auto publisher = must(topic->publisher());
