@@ -15,7 +15,7 @@ wheels=$work/wheel
 
 rm -rf "$work" "$out/python" "$out"/leat-*.whl
 mkdir -p "$work" "$wheels" "$out/python"
-cp -r "$here/leat" "$here/setup.py" "$here/README.md" "$work"
+cp -r "$here/src" "$here/setup.py" "$here/README.md" "$work"
 find "$work" -name __pycache__ -prune -exec rm -rf {} +
 version=$(sed -n 's/^ *VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" | head -n 1)
 cd "$work"
@@ -26,6 +26,6 @@ if ! "$python" setup.py -q bdist_wheel -d "$wheels" >log 2>&1; then
   cat log >&2
   exit 1
 fi
-grep 'leat/.*warning:' log >&2 || true
+grep 'src/leat/.*warning:' log >&2 || true
 mv "$wheels"/*.whl "$out"
 "$python" -m zipfile -e "$out"/leat-*.whl "$out/python"

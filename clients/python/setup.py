@@ -21,12 +21,13 @@ setup(
     long_description_content_type="text/markdown",
     license="see LICENSE",
     python_requires=">=3.11",
+    package_dir={"": "src"},
     packages=["leat"],
     package_data={"leat": ["py.typed", "*.pyi"]},
     ext_modules=[
         Extension(
             "leat._leat",
-            sources=sorted(glob("leat/*.c")),
+            sources=sorted(glob("src/leat/*.c")),
             include_dirs=[HEADER],
             extra_objects=[LIBRARY],
             extra_compile_args=["-std=gnu11", "-O2", "-fvisibility=hidden", "-Wall", "-Wextra"],
