@@ -215,11 +215,12 @@ static void take_back(PyObject *object, Py_buffer *buffer) {
 static PyObject *get_data(PyObject *object, void *closure) {
   Claim *claim = (Claim *)object;
   (void)closure;
+  if (claim->is_done || claim->is_left) {
+    PyErr_SetString(PyExc_ValueError, "the claim was committed or aborted");
+    return NULL;
+  }
   if (claim->data == NULL) claim->data = PyMemoryView_FromObject(object);
-  if (claim->data != NULL) return Py_NewRef(claim->data);
-  if (!claim->is_done || !PyErr_ExceptionMatches(PyExc_BufferError)) return NULL;
-  PyErr_SetString(PyExc_ValueError, "the claim was committed or aborted");
-  return NULL;
+  return claim->data == NULL ? NULL : Py_NewRef(claim->data);
 }
 
 static Py_ssize_t size_of(PyObject *object) { return (Py_ssize_t)((Claim *)object)->room.size; }

@@ -75,7 +75,7 @@ int reading_begin(Subscriber *self, Reading *reading, uint32_t limit) {
   reading->records = reading->few;
   reading->capacity = limit;
   reading->count = 0;
-  if (self->view != NULL && self->base.users == 0 && self->base.pointer != NULL) {
+  if (self->view != NULL && self->base.users == 0 && !self->base.is_closing) {
     PyErr_SetString(PyExc_BufferError, "the batch of view() has not ended");
     return 0;
   }
