@@ -22,6 +22,7 @@ import leat  # noqa: E402  Found only now.
 
 LIMIT_SECONDS = 120  # For one test.
 THOROUGH = bool(os.environ.get("LEAT_THOROUGH"))
+SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 
 # A shell that starts the tests in the background makes them ignore it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -3,8 +3,12 @@ import gc
 import os
 import threading
 
+import pytest
+
 import leat
-from conftest import THOROUGH
+from conftest import SANITIZED, THOROUGH
+
+pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer keeps what was freed")
 
 ROUNDS = 10_000 if THOROUGH else 1_000
 

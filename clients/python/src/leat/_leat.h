@@ -54,6 +54,7 @@ struct Handle {
   int is_closing;    // To be closed when there are neither users nor lent buffers.
   int is_awaited;    // A task of asyncio waits for the descriptor.
   pid_t pid;         // Of the process that opened it.
+  int64_t spin_ns;   // How long a wait tries again before it sleeps. The library would spin in each slice.
 };
 
 extern PyTypeObject *handle_type;     // close, closed, with

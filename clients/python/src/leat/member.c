@@ -33,6 +33,7 @@ static const Option member_options[] = {
 PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
   static uint64_t last_number;
   Handle *group = (Handle *)self;
+  int64_t spin_ns = 0;
   leat_member_options options = LEAT_MEMBER_OPTIONS_INIT;
   leat_member *member = NULL;
   Keeper keeper = {NULL};
@@ -47,6 +48,8 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
     keeper_end(&keeper);
     return NULL;
   }
+  spin_ns = options.spin_ns;
+  options.spin_ns = 0;
   options.any_thread = 1;
   options.interruptible = 1;
   Py_BEGIN_ALLOW_THREADS
@@ -56,7 +59,9 @@ PyObject *group_join(PyObject *self, PyObject *args, PyObject *given) {
   keeper_end(&keeper);
   if (code != LEAT_OK) return raise_code(code, detail);
   made = handle_new(member_type, &member_kind, member);
-  if (made != NULL) ((Member *)made)->number = ++last_number;
+  if (made == NULL) return NULL;
+  ((Handle *)made)->spin_ns = spin_ns;
+  ((Member *)made)->number = ++last_number;
   return made;
 }
 

@@ -40,8 +40,10 @@ static const Option subscriber_options[] = {
 
 PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
   Handle *topic = (Handle *)self;
+  int64_t spin_ns = 0;
   leat_subscriber_options options = LEAT_SUBSCRIBER_OPTIONS_INIT;
   leat_subscriber *subscriber = NULL;
+  PyObject *made = NULL;
   Keeper keeper = {NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
@@ -50,6 +52,8 @@ PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
     return NULL;
   }
   if (!parse_options("subscriber", given, subscriber_options, &options, &keeper)) return NULL;
+  spin_ns = options.spin_ns;
+  options.spin_ns = 0;
   options.any_thread = 1;
   options.interruptible = 1;
   if (!handle_enter(topic)) return NULL;
@@ -58,7 +62,9 @@ PyObject *topic_subscriber(PyObject *self, PyObject *args, PyObject *given) {
   Py_END_ALLOW_THREADS
   handle_leave(topic);
   if (code != LEAT_OK) return raise_code(code, detail);
-  return handle_new(subscriber_type, &subscriber_kind, subscriber);
+  made = handle_new(subscriber_type, &subscriber_kind, subscriber);
+  if (made != NULL) ((Handle *)made)->spin_ns = spin_ns;
+  return made;
 }
 
 // ---- Reading ------------------------------------------------------------------------------------
