@@ -1,7 +1,7 @@
-"""Publishes a record and reads the topic back. Beside it: leat sub orders --from beginning"""
+"""Publishes a record and reads the topic back. Beside it: leat sub greetings --from beginning"""
 import leat
 
-topic = leat.Topic.open_or_create("orders")
+topic = leat.Topic.open_or_create("greetings")
 with topic.publisher() as publisher:
     offset = publisher.publish(b"hello from Python")
 with topic.subscriber(from_="beginning") as subscriber:
