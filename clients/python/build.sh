@@ -17,11 +17,11 @@ rm -rf "$work" "$out/python" "$out"/leat-*.whl
 mkdir -p "$work" "$wheels" "$out/python"
 cp -r "$here/src" "$here/setup.py" "$here/README.md" "$work"
 find "$work" -name __pycache__ -prune -exec rm -rf {} +
-version=$(sed -n 's/^ *VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" | head -n 1)
+version=$(sed -n 's/^project(leat VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" | head -n 1)
 cd "$work"
 # Wheels are zip files: the date in them would make each build another.
 export SOURCE_DATE_EPOCH=1600000000 LEAT_LIBRARY="$library" LEAT_HEADER="$here/../../src/capi"
-export LEAT_VERSION="${version:-0.1.0}"
+export LEAT_VERSION="${version}"
 if ! "$python" setup.py -q bdist_wheel -d "$wheels" >log 2>&1; then
   cat log >&2
   exit 1

@@ -128,6 +128,14 @@ def test_closing_with_an_open_claim(topic, subscriber):
         claim.commit()
 
 
+def test_closing_with_a_claim_of_which_only_the_memory_is_kept(topic):
+    publisher = topic.publisher()
+    kept = publisher.claim(8).data
+    publisher.close()  # Takes back what keeps the claim alive.
+    with pytest.raises(ValueError):
+        kept[0] = 1
+
+
 def test_a_batch_is_read_in_place(publisher, subscriber):
     publisher.publish_batch([b"%d" % i for i in range(5)])
     publisher.publish(b"keyed", key=b"k", headers={b"h": b"v"})

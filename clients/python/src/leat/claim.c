@@ -80,10 +80,12 @@ static void mark_done(Claim *claim) {
   if (claim->publisher->claim == claim) claim->publisher->claim = NULL;
 }
 
-// Of the publisher that will be closed, which aborts the claim.
+// Of the publisher that will be closed, which aborts the claim. Its memoryview may be all that refers to it.
 void claim_let_go(Claim *claim) {
+  Py_INCREF((PyObject *)claim);
   take_data_back(claim);
   if (claim->lent == 0) mark_done(claim);
+  Py_DECREF((PyObject *)claim);
 }
 
 // Raises why the claim cannot be finished now; 0 then.
