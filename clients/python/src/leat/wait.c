@@ -1,0 +1,172 @@
+// Waits that signals end and that let other threads run; and the arguments that most calls have.
+#include <math.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "_leat.h"
+
+// A signal that arrives just before a wait sleeps does not wake it: the slice has to end. Most of those come before
+// the first one, so that is short. The others are as long as Ctrl-C may take, because waking up is all that
+// an idle wait costs: 13 times a second, about 0.08 % of a CPU.
+enum { FIRST_SLICE_NS = 5 * 1000 * 1000, LONGEST_SLICE_NS = 75 * 1000 * 1000 };
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Tries again for as long as the handle's waits spin, if somebody else can run meanwhile.
+static int32_t spin(const Handle *handle, Attempt attempt, void *context, int32_t *detail) {
+  static long processors;
+  const int64_t until = now_ns() + handle->spin_ns;
+  int32_t code = LEAT_ERR_TIMEOUT;
+  if (processors == 0) processors = sysconf(_SC_NPROCESSORS_ONLN);
+  if (processors <= 1) return code;
+  do {
+    code = attempt(context, 0, detail);
+  } while (code == LEAT_ERR_TIMEOUT && now_ns() < until);
+  return code;
+}
+
+int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
+                 int32_t *detail) {
+  int64_t deadline = 0;
+  int64_t longest = FIRST_SLICE_NS;
+  int32_t code = LEAT_ERR_TIMEOUT;
+  if (handle != NULL) {
+    code = attempt(context, 0, detail);
+    if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
+  }
+  if (timeout_ns != LEAT_FOREVER) deadline = now_ns() + timeout_ns;
+  if (handle != NULL && handle->spin_ns != 0) {
+    Py_BEGIN_ALLOW_THREADS
+    code = spin(handle, attempt, context, detail);
+    Py_END_ALLOW_THREADS
+    if (code != LEAT_ERR_TIMEOUT) return code;
+  }
+  while (1) {
+    int64_t slice = longest;
+    if (PyErr_CheckSignals() != 0) return -1;
+    if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;
+    if (timeout_ns != LEAT_FOREVER) {
+      const int64_t left = deadline - now_ns();
+      if (left < slice) slice = left < 0 ? 0 : left;
+    }
+    Py_BEGIN_ALLOW_THREADS
+    code = attempt(context, slice, detail);
+    Py_END_ALLOW_THREADS
+    if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
+    if (timeout_ns != LEAT_FOREVER && now_ns() >= deadline) {
+      if (PyErr_CheckSignals() != 0) return -1;
+      return LEAT_ERR_TIMEOUT;
+    }
+    if (handle != NULL)  // Signals do not wake those who wait for a topic to be created.
+      longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
+  }
+}
+
+// ---- Arguments --------------------------------------------------------------------------------
+
+int parse_seconds(PyObject *object, int64_t *ns) {
+  double seconds = 0;
+  if (!PyFloat_Check(object) && !PyIndex_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "seconds must be a number, not %R", Py_TYPE(object));
+    return 0;
+  }
+  seconds = PyFloat_AsDouble(object);
+  if (seconds == -1 && PyErr_Occurred()) return 0;
+  if (isnan(seconds) || seconds < 0) {
+    PyErr_SetString(PyExc_ValueError, "seconds must not be negative");
+    return 0;
+  }
+  // Beyond a hundred years it is for ever, and would overflow soon.
+  *ns = seconds > 3e9 ? (int64_t)3e18 : (int64_t)ceil(seconds * 1e9);
+  return 1;
+}
+
+int parse_timeout(PyObject *seconds, int64_t *timeout_ns) {
+  if (seconds == NULL || seconds == Py_None) {
+    *timeout_ns = LEAT_FOREVER;
+    return 1;
+  }
+  if (!parse_seconds(seconds, timeout_ns)) return 0;
+  if (*timeout_ns == (int64_t)3e18) *timeout_ns = LEAT_FOREVER;
+  return 1;
+}
+
+int parse_u64(PyObject *number, const char *what, uint64_t *value) {
+  PyObject *index = PyNumber_Index(number);
+  if (index == NULL) return 0;
+  *value = PyLong_AsUnsignedLongLong(index);
+  Py_DECREF(index);
+  if (*value == (uint64_t)-1 && PyErr_Occurred()) {
+    PyErr_Format(PyExc_ValueError, "%s must be from 0 to 2**64 - 1", what);
+    return 0;
+  }
+  return 1;
+}
+
+int parse_partition(PyObject *number, uint32_t *partition) {
+  uint64_t value = 0;
+  if (number == NULL || number == Py_None) {
+    *partition = LEAT_ANY_PARTITION;
+    return 1;
+  }
+  if (!parse_u64(number, "partition", &value)) return 0;
+  // Beyond all partitions that a topic can have, so the library answers.
+  *partition = value < UINT32_MAX - 1 ? (uint32_t)value : UINT32_MAX - 1;
+  return 1;
+}
+
+int parse_limit(PyObject *number, uint32_t *limit) {
+  uint64_t value = DEFAULT_LIMIT;
+  if (number != NULL && !parse_u64(number, "limit", &value)) return 0;
+  if (value == 0) {
+    PyErr_SetString(PyExc_ValueError, "limit must not be 0");
+    return 0;
+  }
+  *limit = value < MAX_LIMIT ? (uint32_t)value : MAX_LIMIT;
+  return 1;
+}
+
+// The argument of that name; -1: none.
+static Py_ssize_t find_argument(PyObject *name, const char *const *wanted) {
+  Py_ssize_t i = 0;
+  for (; wanted[i] != NULL; ++i) {
+    if (PyUnicode_CompareWithASCIIString(name, wanted[i]) == 0) return i;
+  }
+  return -1;
+}
+
+int parse_arguments(const char *function, PyObject *const *args, Py_ssize_t count, PyObject *names,
+                    const char *const *wanted, Py_ssize_t required, PyObject **out) {
+  const Py_ssize_t named = names == NULL ? 0 : PyTuple_Size(names);
+  Py_ssize_t most = 0;
+  Py_ssize_t i = 0;
+  while (wanted[most] != NULL) ++most;
+  if (count > most) {
+    PyErr_Format(PyExc_TypeError, "%s() takes at most %zd arguments, not %zd", function, most,
+                 count);
+    return 0;
+  }
+  for (i = 0; i < count; ++i) out[i] = args[i];
+  for (i = 0; i < named; ++i) {
+    PyObject *name = PyTuple_GetItem(names, i);
+    const Py_ssize_t at = find_argument(name, wanted);
+    if (at < 0 || out[at] != NULL) {
+      PyErr_Format(PyExc_TypeError,
+                   at < 0 ? "%s() got an unexpected argument %R" : "%s() got %R twice", function,
+                   name);
+      return 0;
+    }
+    out[at] = args[count + i];
+  }
+  for (i = 0; i < required; ++i) {
+    if (out[i] != NULL) continue;
+    PyErr_Format(PyExc_TypeError, "%s() needs the argument '%s'", function, wanted[i]);
+    return 0;
+  }
+  return 1;
+}

@@ -1,0 +1,147 @@
+"""asyncio: tasks wait without blocking the loop, and a cancelled one loses no record."""
+import asyncio
+import random
+
+import pytest
+
+import leat
+from conftest import THOROUGH
+
+
+def test_receive(topic, publisher, subscriber):
+    async def main():
+        publisher.publish(b"one")
+        assert (await subscriber.receive_async()).value == b"one"
+        with pytest.raises(leat.Timeout):
+            await subscriber.receive_async(0)
+        with pytest.raises(leat.Timeout):
+            await subscriber.receive_batch_async(timeout=0.05)
+        waiting = asyncio.create_task(subscriber.receive_batch_async(10, 30))
+        await asyncio.sleep(0.05)
+        publisher.publish_batch([b"two", b"three"])
+        assert [one.value for one in await waiting] == [b"two", b"three"]
+
+    asyncio.run(main())
+
+
+def test_iterating(topic, publisher, subscriber):
+    async def publish():
+        for i in range(100):
+            publisher.publish(b"%d" % i)
+            if i % 10 == 0:
+                await asyncio.sleep(0.001)
+        subscriber.stop()
+
+    async def main():
+        task = asyncio.create_task(publish())
+        values = [one.value async for one in subscriber]
+        await task
+        return values
+
+    assert asyncio.run(main()) == [b"%d" % i for i in range(100)]
+
+
+def test_members(topic, publisher):
+    group = topic.group("group")
+
+    async def work(member):
+        done = 0
+        try:
+            async for delivery in member:
+                await asyncio.sleep(0)
+                done += member.acknowledge(delivery)
+        except leat.Closed:
+            pass
+        return done
+
+    async def main():
+        members = [group.join() for _ in range(3)]
+        tasks = [asyncio.create_task(work(member)) for member in members]
+        for i in range(100):
+            publisher.publish(b"%d" % i)
+            await asyncio.sleep(0)
+        while group.released() < 100:
+            await asyncio.sleep(0.01)
+        for member in members:
+            member.stop()
+        return sum(await asyncio.gather(*tasks))
+
+    assert asyncio.run(main()) == 100
+
+
+@pytest.mark.parametrize("kind", ["subscriber", "member"])
+def test_cancelling_loses_nothing(topic, publisher, subscriber, kind):
+    reader = subscriber if kind == "subscriber" else topic.group("group", in_flight=65536).join()
+    count = 3000 if THOROUGH else 400
+    chance = random.Random(seed := random.randrange(1 << 30))
+    print("seed", seed)
+    got = []
+
+    async def read():
+        while True:
+            got.append(int((await reader.receive_async()).value))
+
+    async def publish():
+        for i in range(count):
+            publisher.publish(b"%d" % i)
+            await asyncio.sleep(chance.choice([0, 0, 0.0005]))
+
+    async def main():
+        publishing = asyncio.create_task(publish())
+        while len(got) < count:
+            task = asyncio.create_task(read())
+            await asyncio.sleep(chance.choice([0, 0.0003, 0.001]))
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            try:
+                got.append(int((await asyncio.wait_for(reader.receive_async(), 0.0005)).value))
+            except asyncio.TimeoutError:
+                pass
+        await publishing
+
+    asyncio.run(main())
+    assert got == list(range(count))
+
+
+def test_stop_and_close_end_a_wait(topic):
+    async def main():
+        for act in ("stop", "close"):
+            one = topic.subscriber()
+            task = asyncio.create_task(one.receive_async())
+            await asyncio.sleep(0.02)
+            with pytest.raises(leat.Busy):
+                await one.receive_async(1)
+            getattr(one, act)()
+            with pytest.raises(leat.Stopped):
+                await task
+            assert one.closed == (act == "close")
+            if act == "close":
+                with pytest.raises(ValueError):
+                    await one.receive_async()
+
+    asyncio.run(main())
+    assert [one["role"] for one in topic.info()["participants"]] in ([], ["subscriber"])
+
+
+def test_a_deleted_topic(topic, subscriber):
+    async def main():
+        task = asyncio.create_task(subscriber.receive_async())
+        await asyncio.sleep(0.02)
+        leat.Topic.delete("topic", force=True)
+        with pytest.raises(leat.Deleted):
+            await task
+
+    asyncio.run(main())
+
+
+def test_wrong_arguments(subscriber):
+    async def main():
+        with pytest.raises(TypeError):
+            await subscriber.receive_async(1, 2)
+        with pytest.raises(TypeError):
+            await subscriber.receive_async(unknown=1)
+        with pytest.raises(TypeError):
+            await subscriber.receive_async("1")
+
+    asyncio.run(main())

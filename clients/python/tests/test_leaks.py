@@ -1,0 +1,83 @@
+"""Nothing grows: memory, threads, descriptors."""
+import gc
+import os
+import threading
+
+import pytest
+
+import leat
+from conftest import SANITIZED, THOROUGH
+
+pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer keeps what was freed")
+
+ROUNDS = 10_000 if THOROUGH else 1_000
+
+
+def resident_kib():
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
+
+
+def counts():
+    gc.collect()
+    return len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task")), threading.active_count()
+
+
+def does_not_grow(one_round, rounds=ROUNDS, most_kib=3000):
+    for _ in range(rounds // 10):
+        one_round()
+    before, memory = counts(), resident_kib()
+    for _ in range(rounds):
+        one_round()
+    assert counts() == before
+    assert resident_kib() - memory < most_kib
+
+
+def test_open_and_close(topic):
+    topic.group("group").close()
+
+    def one_round():
+        with leat.Topic.open("topic") as own, own.publisher(), own.subscriber():
+            pass
+        own = leat.Topic.open("topic")
+        member = own.find_group("group").join()
+        own.publisher(), own.subscriber(), member  # Dropped.
+
+    does_not_grow(one_round)
+
+
+def test_descriptors_to_wait_for(topic):
+    def one_round():
+        with topic.subscriber() as subscriber:
+            subscriber.fileno()
+
+    does_not_grow(one_round, ROUNDS // 5)
+
+
+def test_records_and_errors(topic, publisher, subscriber):
+    member = topic.group("group").join()
+    batch = [leat.NewRecord(b"x" * 1000, b"key", {b"a": b"b"}), b"plain", bytearray(b"array")]
+
+    def one_round():
+        publisher.publish(b"x" * 1000, b"key", {b"name": b"value" * 10})
+        publisher.publish_batch(batch)
+        with publisher.claim(100) as claim:
+            claim.data[:] = bytes(100)
+        publisher.claim(10).abort()
+        for record in subscriber.poll(3):
+            record.value, record.key, record.headers
+        with subscriber.view() as view:
+            [bytes(one.value) for one in view if isinstance(one, leat.RecordView)]
+        subscriber.poll()
+        member.acknowledge(member.receive_batch(100))
+        for call in (lambda: subscriber.receive(0), lambda: publisher.publish("text"),
+                     lambda: publisher.publish_batch([b"x", None]), lambda: topic.subscriber(from_="never"),
+                     lambda: topic.find_group("none"), lambda: leat.Topic.create("topic"),
+                     lambda: subscriber.read_into(b"")):
+            try:
+                call()
+            except (leat.Error, TypeError, ValueError, BufferError):
+                pass
+        topic.info(), leat.Topic.list(), topic.group_names(), repr(record)
+
+    does_not_grow(one_round)

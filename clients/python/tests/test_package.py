@@ -1,0 +1,139 @@
+"""The package: what the type checker says of it, that it installs alone, and what it exports."""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leat
+from conftest import ROOT
+
+PACKAGE = Path(leat.__file__).parent
+GOOD = """
+import array
+import asyncio
+import leat
+
+topic: leat.Topic = leat.Topic.open_or_create("orders", policy="block", timestamps=True)
+with topic.publisher(acknowledge="committed") as publisher:
+    offset: int = publisher.publish(b"value", key=b"key", headers={b"name": b"value"}, timeout=1)
+    publisher.publish_batch([b"one", bytearray(b"two"), leat.NewRecord(b"three", b"key"), array.array("I", [1])])
+    with publisher.claim(5) as claim:
+        claim.data[:] = b"hello"
+with topic.subscriber(from_=leat.From.last(5)) as subscriber:
+    for entry in subscriber.receive_batch(10, timeout=1):
+        if isinstance(entry, leat.Gap):
+            text: str = entry.reason
+        else:
+            value: bytes = entry.value
+    with subscriber.view() as batch:
+        for one in batch:
+            if isinstance(one, leat.RecordView):
+                view: memoryview = one.value
+    rows: int = subscriber.read_into(bytearray(10))
+member = topic.group("workers", from_="beginning").join(name="me")
+delivery = member.receive()
+if isinstance(delivery, leat.Delivery):
+    count: int = member.acknowledge(delivery) + member.acknowledge([delivery])
+index: int = leat.wait_any([subscriber])
+
+
+async def main() -> None:
+    async for entry in subscriber:
+        print(entry.offset)
+    print((await member.receive_async(timeout=1)).partition)
+
+
+try:
+    asyncio.run(main())
+except leat.Timeout as error:
+    print(error.code, error.name, error.detail, leat.ERR_TIMEOUT)
+"""
+BAD = """
+import leat
+
+topic = leat.Topic.open("orders", policy="block")
+topic.publisher().publish(b"value", keys=b"key")
+topic.subscriber(from_="middle")
+topic.subscriber().receive().value.upper()
+leat.Topic.create("orders", policy="never")
+leat.Topic()._private
+leat.Record().value = b"x"
+"""
+
+
+def mypy(text, tmp_path):
+    path = tmp_path / "program.py"
+    path.write_text(text, encoding="utf-8")
+    ran = subprocess.run(["/usr/bin/mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), str(path)],
+                         env=dict(os.environ, MYPYPATH=str(PACKAGE.parent)), capture_output=True, text=True)
+    return ran.returncode, ran.stdout + ran.stderr
+
+
+@pytest.mark.skipif(not Path("/usr/bin/mypy").exists(), reason="mypy is not installed")
+def test_stubs(tmp_path):
+    assert mypy(GOOD, tmp_path)[0] == 0, mypy(GOOD, tmp_path)[1]
+    status, said = mypy(BAD, tmp_path)
+    assert status == 1
+    for line in (4, 5, 6, 7, 8, 10):
+        assert f"program.py:{line}:" in said, said
+
+
+def names_of(thing):
+    return {name for name in dir(thing) if not name.startswith("_")}
+
+
+def test_stubs_name_everything():
+    text = (PACKAGE / "__init__.pyi").read_text(encoding="utf-8")
+    for name in names_of(leat):
+        thing = getattr(leat, name)
+        assert f" {name}(" in text or f"\n{name}:" in text or f" {name}:" in text, name
+        if isinstance(thing, type) and thing.__module__.startswith("leat") and not issubclass(thing, (Exception, tuple)):
+            for member in names_of(thing):
+                assert f"def {member}(" in text, f"{name}.{member}"
+    assert (PACKAGE / "py.typed").exists()
+
+
+def test_only_the_module_is_exported():
+    library = next(PACKAGE.glob("_leat*.so"))
+    assert library.name == "_leat.abi3.so"
+    listed = subprocess.run(["nm", "-D", "--defined-only", str(library)], capture_output=True, text=True, check=True)
+    assert [line.split()[-1] for line in listed.stdout.splitlines()] == ["PyInit__leat"]
+    needed = subprocess.run(["readelf", "-d", str(library)], capture_output=True, text=True, check=True).stdout
+    assert "libleat" not in needed and "libstdc++" not in needed
+
+
+def wheel():
+    return next(PACKAGE.parents[1].glob("leat-*.whl"), None)
+
+
+@pytest.mark.skipif(wheel() is None, reason="the package is not beside its wheel")
+def test_the_wheel_installs_into_an_empty_place(tmp_path, directory):
+    """Without network: the example runs with nothing but it and Python."""
+    assert wheel().name.startswith(f"leat-{leat.__version__}-cp311-abi3-linux_")
+    made = subprocess.run(["/usr/bin/python3", "-m", "venv", str(tmp_path / "venv")], capture_output=True, text=True)
+    if made.returncode != 0:
+        pytest.skip("python3-venv is not installed")
+    python = str(tmp_path / "venv/bin/python")
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", str(wheel())], check=True, env=environment)
+    example = ROOT / "examples/clients/python.py"
+    ran = subprocess.run([python, str(example)], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert ran.stdout == "hello from Python\n", ran.stderr
+
+
+def other_pythons():
+    """Other versions that are found, and run, beside Debian's."""
+    found = {shutil.which(f"python3.{minor}") for minor in range(12, 20)} | {shutil.which("python3")}
+    found -= {None, shutil.which(sys.executable)}
+    return sorted(path for path in found if subprocess.run([path, "-c", ""], capture_output=True).returncode == 0)
+
+
+@pytest.mark.parametrize("python", other_pythons())
+def test_other_versions_of_python(python, directory):
+    code = "import leat; print(leat.Topic.open_or_create('orders').publisher().publish(b'x'))"
+    ran = subprocess.run([python, "-c", code], env=dict(os.environ, PYTHONPATH=str(PACKAGE.parent)),
+                         capture_output=True, text=True)
+    assert ran.stdout == "0\n", ran.stderr
