@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -129,6 +130,36 @@ func TestClaimsAreCommittedOrAborted(t *testing.T) {
 		next += r.Gap.Count
 	}
 	expect(t, string(must(subscriber.Receive(soon(t))).Value), "after")
+}
+
+func TestOpenClaimsAreSettledOnce(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	publisher, subscriber := publisherOf(t, topic), subscriberOf(t, topic)
+	claim := must(publisher.BeginClaim(background, 10))
+	_, err := publisher.BeginClaim(background, 10)
+	expectError(t, err, "busy")
+	expectError(t, claim.Commit(11), "invalid_argument")
+	expectError(t, claim.Commit(-1), "invalid_argument")
+	ok(t, claim.Commit(copy(claim.Room, "bytes")))
+	expectError(t, claim.Commit(1), "not_held")
+	expectError(t, claim.Abort(), "not_held")
+	expect(t, string(must(subscriber.Receive(soon(t))).Value), "bytes")
+	ok(t, must(publisher.BeginClaim(background, 0)).Abort())
+
+	// Dropped.
+	must(publisher.BeginClaim(background, 10))
+	go func() {
+		for !publisher.IsStopped() {
+			runtime.GC()
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	gaps := uint64(0)
+	for gaps < 2 {
+		r := must(subscriber.Receive(soon(t)))
+		gaps += r.Gap.Count
+	}
+	ok(t, publisher.Stop())
 }
 
 func TestClosingInsideAClaimAborts(t *testing.T) {
