@@ -88,8 +88,8 @@ const abortIt = -1
 
 func (claim *OpenClaim) settle(used int) error {
 	p := claim.publisher
-	_ = p.lock.acquire(nil)
-	defer p.lock.release()
+	p.acquireBriefly()
+	defer p.leave()
 	if claim.isSettled {
 		return ErrNotHeld
 	}

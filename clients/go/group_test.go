@@ -101,6 +101,38 @@ func TestMembersEndTheirWaits(t *testing.T) {
 	expectError(t, err, "invalid_argument")
 }
 
+// A goroutine waits for records all the time; others acknowledge what it handed to them.
+func TestAcknowledgingInterruptsAWait(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	publisher := publisherOf(t, topic)
+	group := must(topic.Group("g", GroupOptions{}))
+	member := must(group.Join(MemberOptions{}))
+	received := make(chan Delivery)
+	over := make(chan error)
+	go func() {
+		for {
+			delivery, err := member.Receive(background)
+			if err != nil {
+				over <- err
+				return
+			}
+			received <- delivery
+		}
+	}()
+	for i := uint64(0); i < 200; i++ {
+		must(publisher.Publish(number64(i)))
+		delivery := <-received
+		time.Sleep(time.Duration(i%3) * 100 * time.Microsecond) // It waits again.
+		expect(t, must(member.Acknowledge(delivery)), 1)
+		expect(t, must(member.InFlight()), 0)
+		_, err := member.ReceiveBatch(NoWait, 1)
+		expectError(t, err, "timeout")
+	}
+	ok(t, member.Stop())
+	expectError(t, <-over, "stopped")
+	ok(t, member.Close())
+}
+
 func TestLeasesAndDeadLetters(t *testing.T) {
 	topic := newTestTopic(t, TopicOptions{})
 	group := must(topic.Group("g", GroupOptions{From: FromBeginning, Lease: 30 * time.Millisecond, MaxDeliveries: 2}))

@@ -7,7 +7,7 @@ import "C"
 import (
 	"context"
 	"sync"
-	"time"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -34,30 +34,70 @@ type handle struct {
 
 	// Under signals, which is held for a moment only.
 	signals   sync.Mutex
+	calm      sync.Cond // Nobody wants the lock for a moment any more.
 	closing   bool
-	stopped   bool // By Stop.
-	cancelled bool // By the context of the call that is waiting.
-	isStopped bool // What C was told.
+	stopped   bool          // By Stop.
+	stops     atomic.Uint32 // How often Stop was called: only changed under signals.
+	cancelled bool          // By the context of the call that is waiting.
+	wanted    int           // How many calls want the lock for a moment.
+	steady    int           // Not 0: the call that is waiting cannot be interrupted for them and go on.
+	isStopped bool          // What C was told.
 }
 
 func (h *handle) init(k *kind, c unsafe.Pointer) {
 	h.lock.wake = make(chan struct{}, 1)
+	h.calm.L = &h.signals
 	h.kind = k
 	h.c = c
 }
 
-// Begins a call that uses C: afterwards leave must be called, if there is no error.
+// Begins a call that uses C, and may wait: afterwards leave must be called, if there is no error.
 func (h *handle) enter(ctx context.Context) error {
 	if !h.lock.tryAcquire() {
+		if ctx == NoWait {
+			return h.enterBriefly()
+		}
 		if err := h.lock.acquire(ctx); err != nil {
 			return err
 		}
 	}
+	return h.entered()
+}
+
+func (h *handle) entered() error {
 	if h.c == nil || h.closeLater {
 		h.lock.release()
 		return ErrHandleClosed
 	}
 	return nil
+}
+
+// The same for a call that does not wait: one that waits meanwhile is interrupted for it. Else a goroutine
+// that waits for records would keep others from acknowledging those that it handed to them.
+func (h *handle) enterBriefly() error {
+	if !h.lock.tryAcquire() {
+		if h.lock.wake == nil {
+			return ErrHandleClosed
+		}
+		h.acquireBriefly()
+	}
+	return h.entered()
+}
+
+func (h *handle) acquireBriefly() {
+	h.want(1)
+	_ = h.lock.acquire(nil)
+	h.want(-1)
+}
+
+func (h *handle) want(change int) {
+	h.signals.Lock()
+	h.wanted += change
+	h.applySignals()
+	if h.wanted == 0 {
+		h.calm.Broadcast()
+	}
+	h.signals.Unlock()
 }
 
 func (h *handle) leave() { h.lock.release() }
@@ -69,7 +109,7 @@ func (h *handle) pin() {
 }
 
 func (h *handle) unpin() {
-	_ = h.lock.acquire(nil)
+	h.acquireBriefly()
 	h.pinned = false
 	if h.closeLater {
 		h.destroy()
@@ -112,7 +152,7 @@ func (h *handle) destroy() error {
 // ---- Ending waits -------------------------------------------------------------------------------
 
 func (h *handle) applySignals() {
-	want := h.closing || h.stopped || h.cancelled
+	want := h.closing || h.stopped || h.cancelled || h.wanted > 0 && h.steady == 0
 	if h.c == nil || want == h.isStopped {
 		return
 	}
@@ -131,6 +171,9 @@ func (h *handle) setStopped(stopped bool) error {
 		return ErrHandleClosed
 	}
 	h.stopped = stopped
+	if stopped {
+		h.stops.Add(1)
+	}
 	h.applySignals()
 	return nil
 }
@@ -147,111 +190,4 @@ func (h *handle) IsStopped() bool {
 	h.signals.Lock()
 	defer h.signals.Unlock()
 	return h.stopped
-}
-
-func (h *handle) setCancelled(cancelled bool) {
-	h.signals.Lock()
-	h.cancelled = cancelled
-	h.applySignals()
-	h.signals.Unlock()
-}
-
-// Ends the handle's waits when the context ends, until the function that it returns was called.
-func (h *handle) watch(ctx context.Context) (unwatch func()) {
-	over, finished := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(finished)
-		select {
-		case <-ctx.Done():
-			h.setCancelled(true)
-		case <-over:
-		}
-	}()
-	return func() {
-		close(over)
-		<-finished
-		h.setCancelled(false)
-	}
-}
-
-// ---- Waiting for as long as a context allows ----------------------------------------------------
-
-// The longest wait that C can be told of.
-const forever = C.int64_t(-1)
-
-// NoWait is a context for calls that shall not wait at all: if they would have to, they return ErrTimeout, or
-// ErrFull from a topic that is full.
-var NoWait context.Context = noWait{context.Background()}
-
-type noWait struct{ context.Context }
-
-func doneOf(ctx context.Context) <-chan struct{} {
-	if ctx == nil {
-		return nil
-	}
-	return ctx.Done()
-}
-
-func timeoutOf(ctx context.Context) C.int64_t {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return forever
-	}
-	if left := time.Until(deadline); left > 0 {
-		return C.int64_t(left)
-	}
-	return 0
-}
-
-// Whether a call is made without waiting first, and what then says that it would have to wait.
-type attempt int
-
-const (
-	noAttempt attempt = iota // It would have an effect.
-	untilTimeout
-	untilFull // Or timeout.
-)
-
-// Calls C until it need not wait or may not: once without waiting, and then, watched, for as long as the context
-// allows. The caller has entered.
-func (h *handle) await(ctx context.Context, first attempt, call func(timeoutNs C.int64_t) (code, detail C.int32_t)) error {
-	if ctx == NoWait {
-		return errorOf(call(0))
-	}
-	if doneOf(ctx) == nil {
-		code, detail := call(forever)
-		return h.why(nil, code, detail)
-	}
-	if ctx.Err() != nil {
-		return endOf(ctx, nil)
-	}
-	if first != noAttempt {
-		code, detail := call(0)
-		if code != C.LEAT_ERR_TIMEOUT && (code != C.LEAT_ERR_FULL || first != untilFull) {
-			return errorOf(code, detail)
-		}
-	}
-	defer h.watch(ctx)()
-	code, detail := call(timeoutOf(ctx))
-	return h.why(ctx, code, detail)
-}
-
-// The error of a call that may have waited.
-func (h *handle) why(ctx context.Context, code, detail C.int32_t) error {
-	err := errorOf(code, detail)
-	if err == nil {
-		return nil
-	}
-	h.signals.Lock()
-	defer h.signals.Unlock()
-	switch {
-	case h.closing && code == C.LEAT_ERR_STOPPED:
-		return ErrHandleClosed
-	case ctx == nil:
-		return err
-	case code == C.LEAT_ERR_TIMEOUT, h.cancelled && !h.stopped && code == C.LEAT_ERR_STOPPED,
-		code == C.LEAT_ERR_NOT_DURABLE && (h.cancelled || timeoutOf(ctx) == 0):
-		return endOf(ctx, err)
-	}
-	return err
 }

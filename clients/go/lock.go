@@ -21,9 +21,6 @@ func (l *lock) acquire(ctx context.Context) error {
 	if l.wake == nil {
 		return ErrHandleClosed
 	}
-	if ctx == NoWait {
-		return &Error{Code: CodeTimeout}
-	}
 	done := doneOf(ctx)
 	for l.state.Swap(2) != 0 {
 		select {

@@ -172,7 +172,7 @@ func (m *Member) Wait(ctx context.Context) error {
 
 // WaitFd is as that of Subscriber; then receive, with NoWait, until ErrTimeout.
 func (m *Member) WaitFd() (int, error) {
-	if err := m.enter(nil); err != nil {
+	if err := m.enterBriefly(); err != nil {
 		return -1, err
 	}
 	defer m.leave()
@@ -184,7 +184,7 @@ func (m *Member) WaitFd() (int, error) {
 // Acknowledge tells the group that these records are done: they are never delivered again. Returns how many of
 // them this member held; an error only if there were records and it held none.
 func (m *Member) Acknowledge(deliveries ...Delivery) (int, error) {
-	if err := m.enter(nil); err != nil {
+	if err := m.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer m.leave()
@@ -204,7 +204,7 @@ func (m *Member) Acknowledge(deliveries ...Delivery) (int, error) {
 
 // AcknowledgeUpTo acknowledges the record and all that this member received before it; returns how many.
 func (m *Member) AcknowledgeUpTo(delivery Delivery) (int, error) {
-	if err := m.enter(nil); err != nil {
+	if err := m.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer m.leave()
@@ -213,7 +213,7 @@ func (m *Member) AcknowledgeUpTo(delivery Delivery) (int, error) {
 
 // AcknowledgeAll acknowledges all that the member holds; returns how many.
 func (m *Member) AcknowledgeAll() (int, error) {
-	if err := m.enter(nil); err != nil {
+	if err := m.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer m.leave()
@@ -224,7 +224,7 @@ func (m *Member) AcknowledgeAll() (int, error) {
 
 // GiveBack makes the record available to any member again, after a delay.
 func (m *Member) GiveBack(delivery Delivery, delay time.Duration) error {
-	if err := m.enter(nil); err != nil {
+	if err := m.enterBriefly(); err != nil {
 		return err
 	}
 	defer m.leave()
@@ -242,7 +242,7 @@ func (m *Member) settle(delivery *Delivery, how C.uint32_t, delay time.Duration)
 
 // InFlight is how many records it holds or has claimed for its next calls.
 func (m *Member) InFlight() (int, error) {
-	if err := m.enter(nil); err != nil {
+	if err := m.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer m.leave()

@@ -54,6 +54,9 @@ func (t *Topic) Publisher(options PublisherOptions) (*Publisher, error) {
 	p := &Publisher{}
 	p.init(publisherKind, unsafe.Pointer(c))
 	p.first = firstAttempt(options, &info)
+	if p.first == noAttempt {
+		p.steady = 1
+	}
 	runtime.SetFinalizer(p, func(p *Publisher) { _ = p.close() })
 	return p, nil
 }
@@ -79,12 +82,28 @@ func (p *Publisher) Publish(value []byte) (offset uint64, err error) {
 	if err := p.enter(nil); err != nil {
 		return 0, err
 	}
+	stops := p.stops.Load()
 	result := C.leatgo_publish(p.publisher(), addressOf(value), C.uint64_t(len(value)), forever)
 	if result.code != C.LEAT_OK {
-		err = p.why(nil, result.code, result.detail)
+		return p.goOn(stops, result, func(timeoutNs C.int64_t) C.leatgo_result {
+			return C.leatgo_publish(p.publisher(), addressOf(value), C.uint64_t(len(value)), timeoutNs)
+		})
 	}
 	p.leave()
-	return uint64(result.number), err
+	return uint64(result.number), nil
+}
+
+// After a failure: publishes again if the wait was interrupted for others. Leaves.
+func (p *Publisher) goOn(stops uint32, result C.leatgo_result, publish func(timeoutNs C.int64_t) C.leatgo_result) (uint64, error) {
+	defer p.leave()
+	err := p.why(nil, stops, result.code, result.detail)
+	if err == nil {
+		err = p.yield(nil)
+	}
+	if err != nil {
+		return uint64(result.number), err
+	}
+	return p.publishing(stops, nil, publish)
 }
 
 // PublishContext is Publish, for as long as the context allows. If the context ends first, nothing was
@@ -94,15 +113,15 @@ func (p *Publisher) PublishContext(ctx context.Context, value []byte) (offset ui
 		return 0, err
 	}
 	defer p.leave()
-	return p.publishing(ctx, func(timeoutNs C.int64_t) C.leatgo_result {
+	return p.publishing(p.stops.Load(), ctx, func(timeoutNs C.int64_t) C.leatgo_result {
 		return C.leatgo_publish(p.publisher(), addressOf(value), C.uint64_t(len(value)), timeoutNs)
 	})
 }
 
 // Calls what publishes, for as long as the context allows. The caller has entered.
-func (p *Publisher) publishing(ctx context.Context, publish func(timeoutNs C.int64_t) C.leatgo_result) (uint64, error) {
+func (p *Publisher) publishing(stops uint32, ctx context.Context, publish func(timeoutNs C.int64_t) C.leatgo_result) (uint64, error) {
 	var result C.leatgo_result
-	err := p.await(ctx, p.first, func(timeoutNs C.int64_t) (code, detail C.int32_t) {
+	err := p.awaitSince(stops, ctx, p.first, func(timeoutNs C.int64_t) (code, detail C.int32_t) {
 		result = publish(timeoutNs)
 		return result.code, result.detail
 	})
@@ -118,7 +137,7 @@ func (p *Publisher) PublishRecord(ctx context.Context, record NewRecord) (offset
 	if err := p.pack([]NewRecord{record}); err != nil {
 		return 0, err
 	}
-	return p.publishing(ctx, func(timeoutNs C.int64_t) C.leatgo_result {
+	return p.publishing(p.stops.Load(), ctx, func(timeoutNs C.int64_t) C.leatgo_result {
 		return C.leatgo_publish_record(p.publisher(), addressOf(p.packed), &p.records[0], timeoutNs)
 	})
 }
@@ -134,15 +153,7 @@ func (p *Publisher) PublishBatch(ctx context.Context, values [][]byte) (offset u
 	if err := p.packValues(values); err != nil {
 		return 0, err
 	}
-	if doneOf(ctx) == nil && ctx != NoWait { // As below, without functions.
-		result := C.leatgo_publish_values(p.publisher(), addressOf(p.packed), &p.sizes[0],
-			C.uint64_t(len(values)), AnyPartition.c(), forever)
-		if result.code != C.LEAT_OK {
-			err = p.why(nil, result.code, result.detail)
-		}
-		return uint64(result.number), err
-	}
-	return p.publishing(ctx, func(timeoutNs C.int64_t) C.leatgo_result {
+	return p.publishing(p.stops.Load(), ctx, func(timeoutNs C.int64_t) C.leatgo_result {
 		return C.leatgo_publish_values(p.publisher(), addressOf(p.packed), &p.sizes[0],
 			C.uint64_t(len(values)), AnyPartition.c(), timeoutNs)
 	})
@@ -161,7 +172,7 @@ func (p *Publisher) PublishRecordBatch(ctx context.Context, records []NewRecord,
 	if err := p.pack(records); err != nil {
 		return 0, err
 	}
-	return p.publishing(ctx, func(timeoutNs C.int64_t) C.leatgo_result {
+	return p.publishing(p.stops.Load(), ctx, func(timeoutNs C.int64_t) C.leatgo_result {
 		return C.leatgo_publish_records(p.publisher(), addressOf(p.packed), &p.records[0],
 			C.uint64_t(len(records)), partition.c(), timeoutNs)
 	})
@@ -271,7 +282,7 @@ func (p *Publisher) Flush(ctx context.Context) error {
 
 // RequestSync asks for the same, and does not wait; see DurableOffset.
 func (p *Publisher) RequestSync() error {
-	if err := p.enter(nil); err != nil {
+	if err := p.enterBriefly(); err != nil {
 		return err
 	}
 	defer p.leave()
@@ -282,7 +293,7 @@ func (p *Publisher) RequestSync() error {
 // DurableOffset is the offset of a partition (AnyPartition: the publisher's) before which everything is on
 // the medium. 0 for topics that are not durable.
 func (p *Publisher) DurableOffset(partition Partition) (uint64, error) {
-	if err := p.enter(nil); err != nil {
+	if err := p.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer p.leave()
@@ -294,7 +305,7 @@ func (p *Publisher) DurableOffset(partition Partition) (uint64, error) {
 // LastOffset is the offset of the record that was published last with StageDurable, with or without an error of
 // the disk.
 func (p *Publisher) LastOffset() (uint64, error) {
-	if err := p.enter(nil); err != nil {
+	if err := p.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer p.leave()
@@ -305,7 +316,7 @@ func (p *Publisher) LastOffset() (uint64, error) {
 
 // MaxRecordSize is as that of Topic.
 func (p *Publisher) MaxRecordSize() (uint64, error) {
-	if err := p.enter(nil); err != nil {
+	if err := p.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer p.leave()
@@ -314,7 +325,7 @@ func (p *Publisher) MaxRecordSize() (uint64, error) {
 
 // Partition is the partition of records that have no key.
 func (p *Publisher) Partition() (int, error) {
-	if err := p.enter(nil); err != nil {
+	if err := p.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer p.leave()

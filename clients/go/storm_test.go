@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"sync"
@@ -118,11 +119,13 @@ func TestTenThousandOpenAndClose(t *testing.T) {
 		again := must(Open(topic.Name()))
 		publisher := must(again.Publisher(PublisherOptions{}))
 		subscriber := must(again.Subscriber(SubscriberOptions{From: FromBeginning}))
-		member := must(must(again.FindGroup("g")).Join(MemberOptions{}))
+		group := must(again.FindGroup("g"))
+		member := must(group.Join(MemberOptions{}))
 		ok(t, subscriber.View(background, 1, func([]RecordView) error { return nil }))
 		_, err := member.Receive(NoWait)
 		expectError(t, err, "timeout")
 		ok(t, again.Close())
+		ok(t, group.Close())
 		ok(t, member.Close())
 		ok(t, subscriber.Close())
 		ok(t, publisher.Close())
@@ -130,12 +133,12 @@ func TestTenThousandOpenAndClose(t *testing.T) {
 	for i := 0; i < 1000; i++ {
 		round()
 	}
-	runtime.GC()
+	debug.FreeOSMemory()
 	memory, threads, descriptors, mappings := resources(t)
 	for i := 0; i < 9000; i++ {
 		round()
 	}
-	runtime.GC()
+	debug.FreeOSMemory()
 	memoryNow, threadsNow, descriptorsNow, mappingsNow := resources(t)
 	t.Logf("KiB %d → %d, threads %d → %d, descriptors %d → %d, mappings %d → %d", memory, memoryNow,
 		threads, threadsNow, descriptors, descriptorsNow, mappings, mappingsNow)

@@ -70,14 +70,12 @@ func (s *Subscriber) records() *C.leat_record { return (*C.leat_record)(s.buffer
 
 // As that of the handle, for calls that would end the views of a batch.
 func (s *Subscriber) enter(ctx context.Context) error {
-	if err := s.handle.enter(ctx); err != nil {
-		return err
-	}
-	if s.pinned {
+	err := s.handle.enter(ctx)
+	if err == nil && s.pinned {
 		s.leave()
-		return ErrBusy
+		err = ErrBusy
 	}
-	return nil
+	return err
 }
 
 // Has room for so many records, or for as many as one call reads.
@@ -118,7 +116,7 @@ func (s *Subscriber) Poll(records []Record) (int, error) {
 	if len(records) == 0 {
 		return 0, ErrInvalidArgument
 	}
-	if err := s.enter(nil); err != nil {
+	if err := s.enter(NoWait); err != nil {
 		return 0, err
 	}
 	defer s.leave()
@@ -174,78 +172,10 @@ func (s *Subscriber) Wait(ctx context.Context) error {
 	})
 }
 
-// WaitAny waits until Poll of one of the subscribers may have something to do, and returns its index. At
-// most 64 subscribers, each of them once.
-func WaitAny(ctx context.Context, subscribers ...*Subscriber) (int, error) {
-	if len(subscribers) == 0 || len(subscribers) > C.LEAT_MAX_WAIT_ANY {
-		return 0, ErrInvalidArgument
-	}
-	all := make([]*C.leat_subscriber, 0, C.LEAT_MAX_WAIT_ANY)
-	// Never waits for one while it holds others: two calls could then wait for each other.
-	for i, s := range subscribers {
-		if s == nil {
-			return 0, ErrInvalidArgument
-		}
-		for _, other := range subscribers[:i] {
-			if other == s {
-				return 0, ErrInvalidArgument
-			}
-		}
-	}
-	for _, s := range subscribers {
-		if err := s.enterNow(); err != nil {
-			return 0, err
-		}
-		defer s.leave()
-		all = append(all, s.subscriber())
-	}
-	var index C.uint32_t
-	first := subscribers[0]
-	// Memory of C's pointers only, which Go lets C see.
-	err := first.await(ctx, untilTimeout, func(timeoutNs C.int64_t) (code, detail C.int32_t) {
-		return C.leat_subscriber_wait_any(&all[0], C.uint32_t(len(all)), timeoutNs, &index), 0
-	})
-	if errorsIsStopped(err) {
-		for _, s := range subscribers {
-			if s.isClosing() {
-				return 0, ErrHandleClosed
-			}
-		}
-	}
-	return int(index), err
-}
-
-// As enter, but does not wait for other calls: ErrBusy.
-func (s *Subscriber) enterNow() error {
-	if !s.lock.tryAcquire() {
-		return ErrBusy
-	}
-	if s.c == nil || s.closeLater {
-		s.leave()
-		return ErrHandleClosed
-	}
-	if s.pinned {
-		s.leave()
-		return ErrBusy
-	}
-	return nil
-}
-
-func errorsIsStopped(err error) bool {
-	e, ok := err.(*Error)
-	return ok && e.Code == CodeStopped
-}
-
-func (h *handle) isClosing() bool {
-	h.signals.Lock()
-	defer h.signals.Unlock()
-	return h.closing
-}
-
 // WaitFd is a descriptor that becomes readable when Poll may have something to do; then poll until there is
 // nothing. It belongs to the subscriber.
 func (s *Subscriber) WaitFd() (int, error) {
-	if err := s.handle.enter(nil); err != nil {
+	if err := s.handle.enterBriefly(); err != nil {
 		return -1, err
 	}
 	defer s.leave()
@@ -256,7 +186,7 @@ func (s *Subscriber) WaitFd() (int, error) {
 
 // Offset is the offset of the next record in a partition; 0 if it does not read that partition.
 func (s *Subscriber) Offset(partition int) (uint64, error) {
-	if err := s.handle.enter(nil); err != nil {
+	if err := s.handle.enterBriefly(); err != nil {
 		return 0, err
 	}
 	defer s.leave()
@@ -267,7 +197,7 @@ func (s *Subscriber) Offset(partition int) (uint64, error) {
 
 // IsLossy tells whether it may be overtaken: it was made lossy, or was evicted.
 func (s *Subscriber) IsLossy() (bool, error) {
-	if err := s.handle.enter(nil); err != nil {
+	if err := s.handle.enterBriefly(); err != nil {
 		return false, err
 	}
 	defer s.leave()
