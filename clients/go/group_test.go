@@ -78,6 +78,25 @@ func TestGroupsDeliverUntilAcknowledged(t *testing.T) {
 	expect(t, group.Close(), ErrHandleClosed)
 }
 
+func TestReceivingIntoABuffer(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	group := must(topic.Group("g", GroupOptions{}))
+	publishTexts(t, topic, 2)
+	member := must(group.Join(MemberOptions{}))
+	defer member.Close()
+	buffer := make([]byte, 10)
+	size, err := member.ReceiveCopy(soon(t), buffer[:2])
+	expectError(t, err, "buffer_too_small")
+	expect(t, size, 5)
+	for _, want := range []string{"job-0", "job-1"} {
+		size = must(member.ReceiveCopy(soon(t), buffer))
+		expect(t, string(buffer[:size]), want)
+	}
+	expect(t, must(member.InFlight()), 0)
+	_, err = member.ReceiveCopy(NoWait, nil)
+	expectError(t, err, "timeout")
+}
+
 func TestMembersEndTheirWaits(t *testing.T) {
 	topic := newTestTopic(t, TopicOptions{})
 	group := must(topic.Group("g", GroupOptions{}))

@@ -13,6 +13,8 @@ type TopicInfo struct {
 	Policy           Policy
 	CapacityBytes    uint64 // per partition, now
 	MaxCapacityBytes uint64
+	MinCapacityBytes uint64 // at creation; Shrink does not go below it
+	MaxCapacityLimit uint64 // the most that SetMaxCapacity accepts
 	SegmentBytes     uint64
 	MaxRecordBytes   uint64
 	RetainAll        bool
@@ -105,6 +107,8 @@ func topicInfo(c *C.leat_topic_info, partitions []C.leat_partition_info, partici
 		Policy:           Policy(c.policy),
 		CapacityBytes:    uint64(c.capacity_bytes),
 		MaxCapacityBytes: uint64(c.max_capacity_bytes),
+		MinCapacityBytes: uint64(c.min_capacity_bytes),
+		MaxCapacityLimit: uint64(c.max_capacity_limit),
 		SegmentBytes:     uint64(c.segment_bytes),
 		MaxRecordBytes:   uint64(c.max_record_bytes),
 		RetainAll:        c.retain_all != 0,

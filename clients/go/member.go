@@ -159,6 +159,22 @@ func (m *Member) ReceiveBatch(ctx context.Context, limit int) ([]Delivery, error
 	return deliveries[:count], nil
 }
 
+// ReceiveCopy waits for a record, copies its value into the buffer, returns its size, and acknowledges it. With
+// ErrBufferTooSmall the size is what it needs, and the next call returns the same record. Gaps are kept for
+// Receive.
+func (m *Member) ReceiveCopy(ctx context.Context, buffer []byte) (size int, err error) {
+	if err := m.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer m.leave()
+	var copied C.leatgo_result
+	err = m.await(ctx, untilTimeout, func(timeoutNs C.int64_t) (code, detail C.int32_t) {
+		copied = C.leatgo_receive_copy(m.member(), addressOf(buffer), C.uint64_t(len(buffer)), timeoutNs)
+		return copied.code, copied.detail
+	})
+	return int(copied.number), err
+}
+
 // Wait waits until Receive may have something to do.
 func (m *Member) Wait(ctx context.Context) error {
 	if err := m.enter(ctx); err != nil {

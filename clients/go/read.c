@@ -70,6 +70,14 @@ void leatgo_copy_delivered(const leat_delivery *deliveries, uint32_t count, uint
   for (uint32_t i = 0; i < count; ++i) buffer = copy(&deliveries[i].record, buffer);
 }
 
+leatgo_result leatgo_receive_copy(leat_member *member, uint8_t *buffer, uint64_t capacity,
+                                  int64_t timeout_ns) {
+  leatgo_result result = {0, 0, 0};
+  result.code = leat_member_receive_copy(member, buffer, capacity, &result.number, timeout_ns,
+                                         &result.detail);
+  return result;
+}
+
 static leat_delivery to_delivery(const leatgo_delivery *from) {
   leat_delivery to;
   memset(&to, 0, sizeof(to));

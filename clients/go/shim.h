@@ -91,6 +91,9 @@ leatgo_batch leatgo_receive(leat_member *member, leat_delivery *deliveries, uint
                             uint64_t room);
 void leatgo_copy_delivered(const leat_delivery *deliveries, uint32_t count, uint8_t *buffer);
 
+leatgo_result leatgo_receive_copy(leat_member *member, uint8_t *buffer, uint64_t capacity,
+                                  int64_t timeout_ns);
+
 #define LEATGO_ACKNOWLEDGE 0
 #define LEATGO_ACKNOWLEDGE_UP_TO 1
 #define LEATGO_GIVE_BACK 2
