@@ -34,8 +34,8 @@ type handle struct {
 
 	// Under signals, which is held for a moment only.
 	signals   sync.Mutex
-	calm      sync.Cond // Nobody wants the lock for a moment any more.
-	closing   bool
+	calm      sync.Cond     // Nobody wants the lock for a moment any more.
+	closing   atomic.Bool   // Only changed under signals.
 	stopped   bool          // By Stop.
 	stops     atomic.Uint32 // How often Stop was called: only changed under signals.
 	cancelled bool          // By the context of the call that is waiting.
@@ -65,7 +65,7 @@ func (h *handle) enter(ctx context.Context) error {
 }
 
 func (h *handle) entered() error {
-	if h.c == nil || h.closeLater {
+	if h.c == nil || h.closing.Load() {
 		h.lock.release()
 		return ErrHandleClosed
 	}
@@ -120,11 +120,11 @@ func (h *handle) unpin() {
 // which may be the caller: then the handle is closed behind it.
 func (h *handle) close() error {
 	h.signals.Lock()
-	if h.closing || h.c == nil {
+	if h.closing.Load() || h.c == nil {
 		h.signals.Unlock()
 		return ErrHandleClosed
 	}
-	h.closing = true
+	h.closing.Store(true)
 	h.applySignals()
 	h.signals.Unlock()
 
@@ -152,7 +152,7 @@ func (h *handle) destroy() error {
 // ---- Ending waits -------------------------------------------------------------------------------
 
 func (h *handle) applySignals() {
-	want := h.closing || h.stopped || h.cancelled || h.wanted > 0 && h.steady == 0
+	want := h.closing.Load() || h.stopped || h.cancelled || h.wanted > 0 && h.steady == 0
 	if h.c == nil || want == h.isStopped {
 		return
 	}
@@ -167,7 +167,7 @@ func (h *handle) applySignals() {
 func (h *handle) setStopped(stopped bool) error {
 	h.signals.Lock()
 	defer h.signals.Unlock()
-	if h.closing || h.c == nil {
+	if h.closing.Load() || h.c == nil {
 		return ErrHandleClosed
 	}
 	h.stopped = stopped

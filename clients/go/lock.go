@@ -2,6 +2,7 @@ package leat
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -38,5 +39,6 @@ func (l *lock) release() {
 		case l.wake <- struct{}{}:
 		default: // Somebody is being woken already.
 		}
+		runtime.Gosched() // Or else this goroutine would have it again before that one runs.
 	}
 }

@@ -83,7 +83,11 @@ func (g *Group) Join(options MemberOptions) (*Member, error) {
 }
 
 // Close leaves the group. Records that were not acknowledged go to other members.
-func (m *Member) Close() error { return m.close() }
+func (m *Member) Close() error {
+	err := m.close()
+	runtime.SetFinalizer(m, nil)
+	return err
+}
 
 func (m *Member) member() *C.leat_member { return (*C.leat_member)(m.c) }
 

@@ -73,7 +73,11 @@ func firstAttempt(options PublisherOptions, info *C.leat_topic_info) attempt {
 }
 
 // Close leaves the topic. An open claim is aborted as soon as its function returns.
-func (p *Publisher) Close() error { return p.close() }
+func (p *Publisher) Close() error {
+	err := p.close()
+	runtime.SetFinalizer(p, nil)
+	return err
+}
 
 func (p *Publisher) publisher() *C.leat_publisher { return (*C.leat_publisher)(p.c) }
 
@@ -183,7 +187,11 @@ func (p *Publisher) PublishRecordBatch(ctx context.Context, records []NewRecord,
 // Buffers that became larger than this are not kept for the next batch.
 const maxKept = 1 << 20
 
-// The largest record that may exist: what is larger is not even copied.
+// Whether so many bytes cannot be a batch, which takes at most half a segment: they are not even copied.
+func (p *Publisher) isFarTooMuch(total uint64) bool {
+	return total > maxKept && (total > math.MaxUint32 || total > 4*p.maxRecordSize())
+}
+
 func (p *Publisher) maxRecordSize() uint64 {
 	var bytes C.uint64_t
 	C.leat_publisher_max_record_size(p.publisher(), &bytes)
@@ -202,12 +210,16 @@ func (p *Publisher) packValues(values [][]byte) error {
 	if len(values) == 0 {
 		return ErrInvalidArgument
 	}
+	total := uint64(0)
+	for _, value := range values {
+		total += uint64(len(value))
+	}
+	if p.isFarTooMuch(total) {
+		return p.tooLarge()
+	}
 	p.packed = emptied(p.packed)
 	p.sizes = p.sizes[:0]
 	for _, value := range values {
-		if uint64(len(p.packed))+uint64(len(value)) > math.MaxUint32 {
-			return p.tooLarge()
-		}
 		p.packed = append(p.packed, value...)
 		p.sizes = append(p.sizes, C.uint32_t(len(value)))
 	}
@@ -222,13 +234,17 @@ func emptied(buffer []byte) []byte {
 }
 
 func (p *Publisher) pack(records []NewRecord) error {
+	total := uint64(0)
+	for i := range records {
+		total += records[i].size()
+	}
+	if p.isFarTooMuch(total) {
+		return p.tooLarge()
+	}
 	p.packed = emptied(p.packed)
 	p.records = p.records[:0]
 	for i := range records {
 		record := &records[i]
-		if uint64(len(p.packed))+record.size() > math.MaxUint32 {
-			return p.tooLarge()
-		}
 		p.packed = append(p.packed, record.Value...)
 		p.packed = append(p.packed, record.Key...)
 		for _, header := range record.Headers {

@@ -164,6 +164,7 @@ func init() {
 	children["claim"] = func() {
 		publisher := must(must(Open(os.Args[len(os.Args)-1])).Publisher(PublisherOptions{}))
 		publisher.Claim(background, 10, func([]byte) (int, error) {
+			exec.Command("sleep", "3").Start() // Keeps no lock alive.
 			fmt.Println("claimed")
 			select {}
 		})

@@ -62,7 +62,11 @@ func (t *Topic) Subscriber(options SubscriberOptions) (*Subscriber, error) {
 }
 
 // Close leaves the topic.
-func (s *Subscriber) Close() error { return s.close() }
+func (s *Subscriber) Close() error {
+	err := s.close()
+	runtime.SetFinalizer(s, nil)
+	return err
+}
 
 func (s *Subscriber) subscriber() *C.leat_subscriber { return (*C.leat_subscriber)(s.c) }
 

@@ -116,7 +116,7 @@ func (h *handle) why(ctx context.Context, stops uint32, code, detail C.int32_t) 
 	switch code {
 	case C.LEAT_ERR_STOPPED:
 		switch {
-		case h.closing:
+		case h.closing.Load():
 			return ErrHandleClosed
 		case h.stopped, h.stops.Load() != stops:
 			return errorOf(code, detail)
@@ -151,7 +151,7 @@ func (h *handle) yield(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case h.c == nil || h.closeLater:
+	case h.c == nil || h.closing.Load():
 		return ErrHandleClosed
 	case h.pinned:
 		return ErrBusy // Somebody reads in place, or has an open claim.
