@@ -179,7 +179,7 @@ func (h *handle) setStopped(stopped bool) error {
 }
 
 // Stop makes waits return ErrStopped, now and later, until Resume. What is available is still delivered.
-// Any goroutine may call it.
+// Any goroutine may call it. A wait may miss a Stop that a Resume follows at once.
 func (h *handle) Stop() error { return h.setStopped(true) }
 
 // Resume ends Stop.

@@ -12,8 +12,9 @@
 // # Goroutines
 //
 // Any goroutine may use any handle, on any thread. A publisher, subscriber or member does one thing at a time:
-// further calls wait for the one that is running, or for their context. So a program is fastest if each
-// goroutine has its own. Stop, Resume, IsStopped and Close never wait for a call that waits: they end it.
+// further calls wait for the one that is running, or for their context. A call that does not wait itself
+// interrupts one that does, which then goes on: one goroutine may receive, and others acknowledge. A
+// program is fastest if each goroutine has its own handles.
 //
 // A call that waits holds an operating system thread, as all calls into C do. Thousands of goroutines
 // that wait are thousands of threads; WaitAny waits for up to 64 subscribers in one.

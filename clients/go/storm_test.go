@@ -111,6 +111,8 @@ func resources(t *testing.T) (memoryKiB, threads, descriptors, mappings int) {
 	return read("VmRSS"), read("Threads"), len(must(os.ReadDir("/proc/self/fd"))), bytes.Count(maps, []byte("\n"))
 }
 
+var memoryMayGrow = false
+
 func TestTenThousandOpenAndClose(t *testing.T) {
 	topic := newTestTopic(t, TopicOptions{CapacityBytes: 1 << 20})
 	must(publisherOf(t, topic).Publish([]byte("x")))
@@ -142,7 +144,7 @@ func TestTenThousandOpenAndClose(t *testing.T) {
 	memoryNow, threadsNow, descriptorsNow, mappingsNow := resources(t)
 	t.Logf("KiB %d → %d, threads %d → %d, descriptors %d → %d, mappings %d → %d", memory, memoryNow,
 		threads, threadsNow, descriptors, descriptorsNow, mappings, mappingsNow)
-	if memoryNow > memory+8192 || threadsNow > threads+4 || descriptorsNow > descriptors+4 || mappingsNow > mappings+20 {
+	if !memoryMayGrow && memoryNow > memory+8192 || threadsNow > threads+4 || descriptorsNow > descriptors+4 || mappingsNow > mappings+20 {
 		t.Fatal("they grow")
 	}
 }
