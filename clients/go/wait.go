@@ -121,12 +121,12 @@ func (h *handle) why(ctx context.Context, stops uint32, code, detail C.int32_t) 
 		case h.stopped, h.stops.Load() != stops:
 			return errorOf(code, detail)
 		case hasEnded:
-			return endOf(ctx, errorOf(code, detail))
+			return endOf(ctx, nil) // Of a deadline that is ErrTimeout, whoever saw it first.
 		}
 		return nil
 	case C.LEAT_ERR_TIMEOUT:
 		if ctx != nil {
-			return endOf(ctx, errorOf(code, detail))
+			return endOf(ctx, nil)
 		}
 	case C.LEAT_ERR_NOT_DURABLE:
 		if hasEnded {
