@@ -31,8 +31,14 @@ def for_names(number, name, sentence):
     return f'    {{Errc::{name}, "{name}"}},'
 
 
-# File -> what makes a line of it.
-FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names}
+def for_go(number, name, sentence):
+    word = "OK" if number == 0 else name.title().replace("_", "").replace("Io", "IO")
+    error = f"// Err{word} is an error with this code.\nvar Err{word}" if number else "var _"
+    return f'const Code{word} Code = {number} // {sentence}\n\n{error} = named(Code{word}, "{name}")\n'
+
+
+# File -> what makes a line of it, or several.
+FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names, "clients/go/codes.go": for_go}
 
 
 def with_codes(text, make_line):

@@ -1,0 +1,6 @@
+//go:build asan
+
+package leat
+
+// AddressSanitizer keeps freed memory back for a while, so memory grows.
+func init() { memoryMayGrow = true }

@@ -1,0 +1,3 @@
+module leat
+
+go 1.19

@@ -1,0 +1,264 @@
+package leat
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+func number64(i uint64) []byte {
+	var bytes [8]byte
+	binary.LittleEndian.PutUint64(bytes[:], i)
+	return bytes[:]
+}
+
+// A publisher publishes numbers while a reader's context is cancelled again and again: it gets each, once.
+func TestCancellingLosesNoRecord(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	publisher, subscriber := publisherOf(t, topic), subscriberOf(t, topic)
+	group := must(topic.Group("g", GroupOptions{From: FromBeginning}))
+	member := must(group.Join(MemberOptions{}))
+	defer member.Close()
+	const count = 300
+	go func() {
+		for i := uint64(0); i < count; i++ {
+			must(publisher.Publish(number64(i)))
+			time.Sleep(time.Duration(i%7) * 100 * time.Microsecond)
+		}
+	}()
+	var both sync.WaitGroup
+	read := func(receive func(context.Context) (Record, error)) {
+		defer both.Done()
+		cancelled := 0
+		for next := uint64(0); next < count; {
+			ctx, cancel := context.WithCancel(background)
+			timer := time.AfterFunc(time.Duration(next%11)*50*time.Microsecond, cancel)
+			r, err := receive(ctx)
+			timer.Stop()
+			cancel()
+			if err != nil {
+				if !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+				cancelled++
+				continue
+			}
+			if got := binary.LittleEndian.Uint64(r.Value); got != next {
+				t.Errorf("got %d, want %d", got, next)
+			}
+			next++
+		}
+		t.Log("cancelled", cancelled, "waits")
+	}
+	both.Add(2)
+	go read(subscriber.Receive)
+	go read(func(ctx context.Context) (Record, error) {
+		d, err := member.Receive(ctx)
+		if err == nil {
+			must(member.Acknowledge(d))
+		}
+		return d.Record, err
+	})
+	both.Wait()
+}
+
+func TestWaitsEndSoon(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	subscriber := subscriberOf(t, topic)
+	end := func(name string, end func(), wants error) {
+		t.Helper()
+		began := make(chan time.Time, 1)
+		time.AfterFunc(30*time.Millisecond, func() { began <- time.Now(); end() })
+		_, err := subscriber.Receive(context.Background())
+		took := time.Since(<-began)
+		if !errors.Is(err, wants) {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if took > time.Second {
+			t.Fatalf("%s took %v", name, took)
+		}
+	}
+	end("stop", func() { subscriber.Stop() }, ErrStopped)
+	expectError(t, subscriber.Wait(background), "stopped")
+	ok(t, subscriber.Resume())
+	end("close", func() { subscriber.Close() }, ErrHandleClosed)
+
+	subscriber = subscriberOf(t, topic)
+	ctx, cancel := context.WithCancel(background)
+	time.AfterFunc(20*time.Millisecond, cancel)
+	expect(t, errors.Is(subscriber.Wait(ctx), context.Canceled), true)
+	expect(t, subscriber.IsStopped(), false)
+	ctx, cancel = context.WithTimeout(background, 5*time.Millisecond)
+	defer cancel()
+	err := subscriber.View(ctx, 1, nil)
+	expect(t, errors.Is(err, context.DeadlineExceeded), true)
+	expectError(t, subscriber.Wait(NoWait), "timeout")
+	must(publisherOf(t, topic).Publish(nil))
+	ok(t, subscriber.Wait(NoWait))
+	ok(t, subscriber.Wait(nil))
+}
+
+// A call that waits for the handle, because another one uses it, ends with its context too.
+func TestWaitingForTheHandleEnds(t *testing.T) {
+	subscriber := subscriberOf(t, newTestTopic(t, TopicOptions{}))
+	first := make(chan error)
+	go func() {
+		_, err := subscriber.Receive(background)
+		first <- err
+	}()
+	time.Sleep(20 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	_, err := subscriber.Receive(ctx)
+	expect(t, errors.Is(err, context.DeadlineExceeded), true)
+	_, err = subscriber.Receive(NoWait)
+	expectError(t, err, "timeout")
+	ok(t, subscriber.Close())
+	expect(t, <-first, ErrHandleClosed)
+}
+
+func TestWaitAnyTellsWhich(t *testing.T) {
+	topics := []*Topic{newTestTopic(t, TopicOptions{}), newTestTopic(t, TopicOptions{})}
+	a, b := subscriberOf(t, topics[0]), subscriberOf(t, topics[1])
+	_, err := WaitAny(NoWait, a, b)
+	expectError(t, err, "timeout")
+	ctx, cancel := context.WithTimeout(background, 20*time.Millisecond)
+	defer cancel()
+	_, err = WaitAny(ctx, a, b)
+	expect(t, errors.Is(err, context.DeadlineExceeded), true)
+	publisher := publisherOf(t, topics[1])
+	time.AfterFunc(20*time.Millisecond, func() { publisher.Publish(nil) })
+	expect(t, must(WaitAny(soon(t), a, b)), 1)
+	must(b.Receive(soon(t)))
+	time.AfterFunc(20*time.Millisecond, func() { b.Stop() })
+	_, err = WaitAny(soon(t), a, b)
+	expectError(t, err, "stopped")
+	ok(t, b.Resume())
+	time.AfterFunc(20*time.Millisecond, func() { b.Close() })
+	_, err = WaitAny(soon(t), a, b)
+	expect(t, err, ErrHandleClosed)
+	for _, wrong := range [][]*Subscriber{{}, {a, a}, {a, nil}, make([]*Subscriber, 65)} {
+		_, err = WaitAny(NoWait, wrong...)
+		expectError(t, err, "invalid_argument")
+	}
+	if must(a.WaitFd()) < 0 {
+		t.Fatal("no descriptor")
+	}
+}
+
+func TestPositionsAndDeletion(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{Timestamps: true})
+	publisher := publisherOf(t, topic)
+	for i := uint64(0); i < 10; i++ {
+		must(publisher.Publish(number64(i)))
+	}
+	for from, want := range map[From]uint64{
+		FromBeginning: 0, FromOffset(4): 4, FromLast(3): 7, FromTime(time.Now().Add(-time.Hour)): 0,
+	} {
+		s := must(topic.Subscriber(SubscriberOptions{From: from, Partition: InPartition(0)}))
+		expect(t, must(s.Offset(0)), want)
+		expect(t, must(s.Receive(soon(t))).Offset, want)
+		expect(t, must(s.IsLossy()), false)
+		_, err := s.Offset(1)
+		expectError(t, err, "invalid_argument")
+		ok(t, s.Close())
+	}
+	_, err := topic.Subscriber(SubscriberOptions{Partition: InPartition(1)})
+	expectError(t, err, "invalid_argument")
+	_, err = topic.Subscriber(SubscriberOptions{Partition: InPartition(-1)})
+	expectError(t, err, "invalid_argument")
+
+	s := must(topic.Subscriber(SubscriberOptions{}))
+	time.AfterFunc(20*time.Millisecond, func() { Delete(topic.Name(), DeleteOptions{Force: true}) })
+	_, err = s.Receive(soon(t))
+	expectError(t, err, "deleted")
+	ok(t, s.Close())
+}
+
+func TestViewsEndWithTheBatch(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	publisher := publisherOf(t, topic)
+	for _, options := range []SubscriberOptions{{}, {Lossy: true}, {Lossy: true, InPlace: true}} {
+		subscriber := must(topic.Subscriber(options))
+		must(publisher.PublishRecord(background, NewRecord{Value: []byte("first"), Key: []byte("key")}))
+		must(publisher.Publish(nil))
+		mine := errors.New("mine")
+		var kept []byte
+		err := subscriber.View(soon(t), 10, func(batch []RecordView) error {
+			expect(t, len(batch), 2)
+			expect(t, string(batch[0].Value()), "first")
+			expect(t, string(batch[0].Key()), "key")
+			expect(t, len(batch[1].Value()), 0)
+			expect(t, batch[1].TimestampMs(), -1)
+			expect(t, batch[1].Key() == nil, true)
+			kept = batch[0].Value()
+			_, err := subscriber.Poll(make([]Record, 1))
+			expectError(t, err, "busy")
+			expectError(t, subscriber.View(soon(t), 1, nil), "busy")
+			return mine
+		})
+		expect(t, err, mine)
+		// Closing inside takes effect behind it.
+		must(publisher.Publish([]byte("second")))
+		ok(t, subscriber.View(soon(t), 10, func(batch []RecordView) error {
+			ok(t, subscriber.Close())
+			expect(t, string(batch[0].Value()), "second")
+			return nil
+		}))
+		expect(t, subscriber.Close(), ErrHandleClosed)
+		// Whatever lies there now: it can be read.
+		for _, b := range kept {
+			_ = b
+		}
+		expect(t, len(string(kept)), 5)
+	}
+	ok(t, topic.Close())
+}
+
+func TestReadingMoreThanAChunk(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{CapacityBytes: 64 << 20})
+	publisher, subscriber := publisherOf(t, topic), subscriberOf(t, topic)
+	sizes := []int{1, chunkSize - 1, chunkSize, 3, chunkSize + 1, 0, 3 << 20, 5, 100000}
+	for round := 0; round < 3; round++ {
+		for i, size := range sizes {
+			value := make([]byte, size)
+			for j := range value {
+				value[j] = byte(i + j)
+			}
+			must(publisher.Publish(value))
+		}
+		got := must(subscriber.ReceiveBatch(soon(t), 5))
+		for len(got) < len(sizes) {
+			got = append(got, must(subscriber.ReceiveBatch(soon(t), 4-round))...)
+		}
+		for i, size := range sizes {
+			expect(t, len(got[i].Value), size)
+			for j, b := range got[i].Value {
+				if b != byte(i+j) {
+					t.Fatalf("byte %d of value %d", j, i)
+				}
+			}
+		}
+	}
+}
+
+func TestDroppedHandlesAreClosed(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	func() {
+		must(topic.Publisher(PublisherOptions{}))
+		must(topic.Subscriber(SubscriberOptions{}))
+		must(must(topic.Group("g", GroupOptions{})).Join(MemberOptions{}))
+		must(Open(topic.Name()))
+	}()
+	for i := 0; len(must(topic.Info()).Participants) != 0; i++ {
+		if i == 1000 {
+			t.Fatal(must(topic.Info()).Participants)
+		}
+		runtime.GC()
+		time.Sleep(5 * time.Millisecond)
+	}
+}

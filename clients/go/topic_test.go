@@ -1,0 +1,118 @@
+package leat
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCodesAreThoseOfTheList(t *testing.T) {
+	file, err := os.Open("../../spec/errors.csv")
+	if err != nil {
+		t.Skip("not in the project's tree: ", err)
+	}
+	rows := must(csv.NewReader(file).ReadAll())
+	expect(t, len(codeNames), len(rows)-1)
+	for i, row := range rows[1:] {
+		expect(t, row[0], strconv.Itoa(i))
+		expect(t, codeNames[i], row[1])
+		if i != 0 {
+			if text := (&Error{Code: Code(i)}).Error(); !strings.HasPrefix(text, "leat: "+row[2]) {
+				t.Fatal(text)
+			}
+		}
+	}
+}
+
+func TestTopicsAreCreatedOpenedListedAndDeleted(t *testing.T) {
+	_, err := Open("life")
+	expectError(t, err, "not_found")
+	topic := must(Create("life", TopicOptions{Partitions: 3, Timestamps: true}))
+	_, err = Create("life", TopicOptions{})
+	expectError(t, err, "exists")
+	again := must(OpenOrCreate("life", TopicOptions{}))
+	other := must(Open("life"))
+	expect(t, other.Name(), "life")
+	expect(t, must(other.Partitions()), 3)
+	if names := must(List(Place{})); !strings.Contains(strings.Join(names, " "), "life") {
+		t.Fatal(names)
+	}
+	info := must(topic.Info())
+	expect(t, len(info.Partitions), 3)
+	expect(t, info.Timestamps, true)
+	expect(t, info.MaxRecordBytes, must(topic.MaxRecordSize()))
+	if json := must(topic.JSON()); !strings.Contains(string(json), `"life"`) {
+		t.Fatal(string(json))
+	}
+	for _, one := range []*Topic{topic, again, other} {
+		ok(t, one.Close())
+	}
+	ok(t, Delete("life", DeleteOptions{}))
+	expectError(t, Delete("life", DeleteOptions{}), "not_found")
+}
+
+func TestNamesAreChecked(t *testing.T) {
+	for _, name := range []string{"", "a/b", "a\x00b", strings.Repeat("x", 201), "ä"} {
+		_, err := Create(name, TopicOptions{})
+		expectError(t, err, "invalid_argument")
+	}
+	_, err := Open("tcp://host/topic")
+	expectError(t, err, "unsupported")
+	_, err = Create("x", TopicOptions{Partitions: -1})
+	expectError(t, err, "invalid_argument")
+}
+
+func TestOpenWaitsUntilTheTopicWasCreated(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	_, err := OpenContext(ctx, "later", Place{})
+	expectError(t, err, "not_found")
+	expect(t, errors.Is(err, context.DeadlineExceeded), true)
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		must(Create("later", TopicOptions{})).Close()
+	}()
+	ok(t, must(OpenContext(soon(t), "later", Place{})).Close())
+	ok(t, Delete("later", DeleteOptions{}))
+}
+
+func TestClosedTopicsSaySo(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	ok(t, topic.Close())
+	err := topic.Close()
+	expect(t, errors.Is(err, ErrHandleClosed), true)
+	expect(t, errors.Is(err, fs.ErrClosed), true)
+	expect(t, errors.Is(err, ErrInvalidArgument), true)
+	_, err = topic.Publisher(PublisherOptions{})
+	expect(t, err, ErrHandleClosed)
+	_, err = topic.Subscriber(SubscriberOptions{})
+	expect(t, err, ErrHandleClosed)
+	_, err = topic.Group("g", GroupOptions{})
+	expect(t, err, ErrHandleClosed)
+	_, err = topic.Info()
+	expect(t, err, ErrHandleClosed)
+	expect(t, topic.Name(), "")
+	var zero Topic
+	expect(t, zero.Close(), ErrHandleClosed)
+}
+
+func TestErrorsHaveNameSentenceAndDetail(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{CapacityBytes: 1 << 20})
+	publisher := publisherOf(t, topic)
+	_, err := publisher.Publish(make([]byte, 1<<20))
+	var e *Error
+	expect(t, errors.As(err, &e), true)
+	expect(t, e.Name(), "too_large")
+	expect(t, errors.Is(err, ErrTooLarge), true)
+	expect(t, errors.Is(err, ErrFull), false)
+	expect(t, uint64(e.Detail), must(topic.MaxRecordSize()))
+	if !strings.HasPrefix(err.Error(), "leat: the record is larger than the topic allows") {
+		t.Fatal(err)
+	}
+}
