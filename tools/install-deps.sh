@@ -10,13 +10,14 @@ set -eu
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
 bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev"
 serve="libboost-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
-# The languages of clients/, each of whose packages is also what its users need. A newer Go, Rust or Node that is
+# The languages of clients/, each of whose packages is also what its users need. A Go, Rust, Node or JDK that is
 # installed already is used.
-clients="python3-dev python3-venv python3-setuptools python3-wheel python3-numpy mypy openjdk-17-jdk-headless \
+clients="python3-dev python3-venv python3-setuptools python3-wheel python3-numpy mypy \
   ruby ruby-dev lua5.4 liblua5.4-dev luajit libluajit-5.1-dev"
+if ! command -v javac >/dev/null; then clients="$clients openjdk-17-jdk-headless"; fi
 if ! command -v go >/dev/null; then clients="$clients golang-go"; fi
 if ! command -v cargo >/dev/null; then clients="$clients rustc-web cargo-web"; fi
-if [ ! -e /usr/include/node/node_api.h ]; then clients="$clients nodejs libnode-dev"; fi
+if ! { command -v node && test -f "$(dirname "$(command -v node)")/../include/node/node_api.h"; } >/dev/null; then clients="$clients nodejs libnode-dev"; fi
 deb="dpkg-dev file"
 # Shells and the manual: what is installed for them is tried out; venv: conan is not in Debian.
 tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq abigail-tools"

@@ -24,9 +24,15 @@ SECONDS = 30  # An answer that takes longer never comes.
 
 def drivers(build):
     """The command that starts each language's driver."""
+    clients = build / "clients"
     return {
         "c": [str(build / "conformance_c")],
         "python": ["/usr/bin/python3", str(ROOT / "clients/python/conformance.py")],
+        "go": [str(clients / "go-conformance")],
+        "rust": [str(clients / "rust-conformance")],
+        "java": [str(clients / "java-conformance")],
+        "node": ["node", str(ROOT / "clients/node/conformance.js")],
+        "ruby": ["/usr/bin/ruby", f"-I{clients}/ruby/lib", str(ROOT / "clients/ruby/conformance.rb")],
     }
 
 
@@ -154,6 +160,7 @@ class Scenario:
         self.environment = dict(os.environ, LEAT_DIR=str(self.directory / "topics"),
                                 LEAT_DATA_DIR=str(self.directory / "data"),
                                 PYTHONPATH=str(build / "clients" / "python"),
+                                NODE_PATH=str(build / "clients" / "node"),
                                 LD_LIBRARY_PATH=str(build),
                                 PATH=f"{build}:{ROOT / 'build'}:{os.environ['PATH']}")
         (self.directory / "data").mkdir()
@@ -198,9 +205,10 @@ class Scenario:
 
 def is_built(build, language):
     """Whether the language's driver and what it needs are there."""
-    if language == "python":
-        return (build / "clients/python/leat").is_dir()
-    return Path(drivers(build)[language][0]).exists()
+    package = {"python": "python/leat/__init__.py", "node": "node/leat/leat.node",
+               "ruby": "ruby/lib/leat/leat.so"}.get(language)
+    return (build / "clients" / package).exists() if package else Path(
+        drivers(build)[language][0]).exists()
 
 
 def scenarios():
