@@ -10,12 +10,28 @@ cd "$(dirname "$0")/.."
 build=$PWD/build
 mkdir -p "$build/clients"
 failed=""
+
+# wanted NAME: whether it is to be built.
+wanted() {
+  case ",${CLIENTS:-$1}," in
+    *",$1,"*) ;;
+    *) echo "clients: $1 is left out (CLIENTS=$CLIENTS)"; return 1 ;;
+  esac
+}
+# packages_of_c: libleat0 and libleat-dev for Debian.
+packages_of_c() {
+  rm -f "$build"/clients/libleat*.deb
+  cpack --config "$build/CPackConfig.cmake" -D "CPACK_COMPONENTS_ALL=libleat0;libleat-dev" -B "$build/clients/c.deb"
+  mv "$build"/clients/c.deb/*.deb "$build/clients"
+  rm -r "$build/clients/c.deb"
+}
+if wanted c; then
+  echo "clients: c"
+  packages_of_c >"$build/clients/c.log" 2>&1 || { tail -n 40 "$build/clients/c.log" >&2; failed=" c"; }
+fi
 for script in clients/*/build.sh; do
   name=$(basename "$(dirname "$script")")
-  case ",${CLIENTS:-$name}," in
-    *",$name,"*) ;;
-    *) echo "clients: $name is left out (CLIENTS=$CLIENTS)"; continue ;;
-  esac
+  wanted "$name" || continue
   echo "clients: $name"
   if ! "$script" "$build" >"$build/clients/$name.log" 2>&1; then
     tail -n 40 "$build/clients/$name.log" >&2

@@ -31,7 +31,7 @@ case "${1:-build}" in
   bench) wanted="$build $bench" ;;
   serve) wanted="$build $serve" ;;
   deb) wanted="$build $bench $deb" ;;
-  clients) wanted="$build $clients" ;;
+  clients) wanted="$build $clients $deb" ;;
   test) wanted="$build $bench $serve $clients $deb $tests" ;;
   lint) wanted="$build $bench $serve $clients $deb $tests $lint" ;;
   peers) wanted="$build $bench $peers" ;;
