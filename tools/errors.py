@@ -31,8 +31,20 @@ def for_names(number, name, sentence):
     return f'    {{Errc::{name}, "{name}"}},'
 
 
+def for_rust_c(number, name, sentence):
+    name = "LEAT_OK" if number == 0 else f"LEAT_ERR_{name.upper()}"
+    return f"pub const {name}: i32 = {number}; // {sentence}"
+
+
+def for_rust(number, name, sentence):
+    if number == 0:
+        return "    // 0 is no error."
+    return f'    {"".join(word.capitalize() for word in name.split("_"))} = {number}, "{name}", "{sentence}";'
+
+
 # File -> what makes a line of it.
-FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names}
+FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names,
+         "clients/rust/leat-sys/src/errors.rs": for_rust_c, "clients/rust/leat/src/code.rs": for_rust}
 
 
 def with_codes(text, make_line):

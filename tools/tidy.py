@@ -44,7 +44,7 @@ ROOMS = {
     "bench": {"bench/commands", "src/tool"},  # What lies in bench itself; must come last.
 }
 
-CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake"}
+CODE = {".hpp", ".cpp", ".py", ".sh", ".cmake", ".rs"}
 TEXT = CODE | {".h", ".c", ".map", ".md", ".txt", ".json", ".in", ".csv", ".toml", ".yml", ".yaml"}
 TEXT_NAMES = {"Makefile", "run", ".clang-format", ".clang-tidy", ".gitignore"}
 MAX_LINES = 600
