@@ -88,7 +88,7 @@ pub fn decode(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('%') {
-        bytes.extend_from_slice(rest[..at].as_bytes());
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
         bytes.push(byte(&rest[at + 1..at + 3]));
         rest = &rest[at + 3..];
     }
