@@ -15,15 +15,16 @@ deb="dpkg-dev file"
 tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq abigail-tools"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
-# Debian 12's package cargo is too old for the peers. A cargo that is already installed is used.
-if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
+# Debian 12's package cargo is too old. A cargo that is already installed is used.
+rust=""
+if ! command -v cargo >/dev/null; then rust="rustc-web cargo-web"; peers="$peers $rust"; fi
 
 case "${1:-build}" in
   build) wanted="$build" ;;
   bench) wanted="$build $bench" ;;
   serve) wanted="$build $serve" ;;
   deb) wanted="$build $bench $deb" ;;
-  test) wanted="$build $bench $serve $deb $tests" ;;
+  test) wanted="$build $bench $serve $deb $tests $rust" ;;
   lint) wanted="$build $bench $serve $deb $tests $lint" ;;
   peers) wanted="$build $bench $peers" ;;
   *) echo "usage: tools/install-deps.sh build|bench|serve|deb|test|lint|peers" >&2; exit 2 ;;
