@@ -3,6 +3,7 @@
 The tests of the crates themselves (clients/rust) run here too. A missing toolchain is a failure.
 """
 import os
+import re
 import shutil
 import subprocess
 
@@ -72,6 +73,21 @@ def test_the_crates_install_into_an_empty_place(environment, leat, tmp_path, lib
         own.update(LEAT_LIB_DIR=str(tmp_path / "lib"), LD_LIBRARY_PATH="")
     run(["cargo", "build", "--offline", "--quiet"], cwd=tmp_path, env=own)
     hears_the_example(tmp_path / "target/debug/hello", leat, own)
+
+
+def test_the_readme_s_programs_compile(environment, tmp_path):
+    text = (ROOT / "clients/rust/README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```rust\n(.*?)^```", text, re.M | re.S)
+    assert len(blocks) == 2
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/main.rs").write_text(
+        "use std::time::Duration;\nfn work(_: Option<leat::Record<'_>>) {}\n"
+        f"fn main() -> leat::Result<()> {{\n{''.join(blocks)}println!(\"{{offset}}\");\nOk(())\n}}\n",
+        encoding="utf-8")
+    (tmp_path / "Cargo.toml").write_text(
+        '[package]\nname = "readme"\nversion = "0.1.0"\nedition = "2021"\n'
+        f'[dependencies]\nleat = {{ path = "{ROOT / "clients/rust/leat"}" }}\n', encoding="utf-8")
+    run(["cargo", "check", "--offline", "--quiet"], cwd=tmp_path, env=environment)
 
 
 def test_a_library_that_is_too_old_is_said_in_words(environment, tmp_path):

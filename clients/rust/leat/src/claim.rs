@@ -33,6 +33,15 @@ impl fmt::Debug for OpenClaim {
 /// Room for one record, to be written in place. Dropping it aborts it, so an early return or a panic cannot leave
 /// subscribers waiting.
 ///
+/// ```compile_fail,E0499
+/// fn both(publisher: &mut leat::Publisher) -> leat::Result<()> {
+///     let claim = publisher.claim(8, None)?;
+///     publisher.publish(b"before it", None)?;
+///     claim.commit()?;
+///     Ok(())
+/// }
+/// ```
+///
 /// What lies in the room before it is written are bytes of records that were there once: what is committed
 /// unwritten gets published as such.
 #[must_use = "a claim that is dropped is aborted"]
