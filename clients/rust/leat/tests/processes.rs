@@ -2,6 +2,7 @@
 //! process, because it forks, and handles signals.
 
 use leat::*;
+use std::io::BufRead;
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,12 +11,14 @@ use std::time::Duration;
 extern "C" {
     fn fork() -> i32;
     fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn kill(pid: i32, number: i32) -> i32;
     fn _exit(status: i32) -> !;
     fn signal(number: i32, handler: extern "C" fn(i32)) -> usize;
     fn siginterrupt(number: i32, flag: i32) -> i32;
     fn pthread_kill(thread: std::os::unix::thread::RawPthread, number: i32) -> i32;
 }
 const SIGUSR1: i32 = 10;
+const SIGKILL: i32 = 9;
 
 fn options(path: &std::path::Path) -> TopicOptions {
     TopicOptions {
@@ -169,10 +172,82 @@ fn a_signal_ends_a_wait_on_request(path: &std::path::Path) {
     assert!(HANDLED.load(Ordering::Relaxed) > 1); // relaxed: the threads were joined.
 }
 
+/// Holds a record and an open claim, and has a child process of its own, when it gets killed.
+#[test]
+#[ignore = "the other test starts it"]
+fn victim() {
+    let Some(path) = std::env::var_os("LEAT_RUST_VICTIM") else {
+        return;
+    };
+    let mut handles = make(std::path::Path::new(&path));
+    let survivor = std::process::Command::new("sleep")
+        .arg("20")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let deliveries = handles.member.receive(1, Duration::from_secs(10)).unwrap();
+    assert_eq!(deliveries.len(), 1);
+    let _claim = handles.publisher.begin_claim(8, None).unwrap();
+    println!("\nready {}", survivor.id());
+    std::thread::sleep(Duration::from_secs(60));
+}
+
+/// Starts a victim, and kills it when it is ready; returns the process that it leaves.
+fn kill_a_victim(path: &std::path::Path) -> i32 {
+    let mut victim = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "victim", "--ignored", "--nocapture"])
+        .env("LEAT_RUST_VICTIM", path)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufReader::new(victim.stdout.take().unwrap()).lines();
+    let ready = lines
+        .map(|line| line.unwrap())
+        .find_map(|line| line.strip_prefix("ready ").map(|pid| pid.parse().unwrap()));
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    ready.expect("it did not fail")
+}
+
+fn a_killed_process_leaves_nothing_behind(path: &std::path::Path) {
+    let mut handles = make(path);
+    handles.group.seek(From::End, None).unwrap();
+    while !handles.subscriber.poll(64).unwrap().is_empty() {}
+    for _ in 0..5 {
+        handles.publisher.publish(b"work", None).unwrap();
+        let survivor = kill_a_victim(path);
+        // What it held comes to us, what it had claimed is a gap, although its own child still lives.
+        let received = handles
+            .member
+            .receive_owned(1, Duration::from_secs(10))
+            .unwrap();
+        assert_eq!(received[0].entry.record().unwrap().value(), b"work");
+        assert_eq!(received[0].deliveries, 2);
+        handles.member.acknowledge(received[0].ticket).unwrap();
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            for entry in handles
+                .subscriber
+                .receive(64, Duration::from_secs(10))
+                .unwrap()
+            {
+                seen.push(match entry {
+                    Entry::Record(_) => None,
+                    Entry::Gap(gap) => Some(gap.reason),
+                });
+            }
+        }
+        assert_eq!(seen, [None, Some(GapReason::Died)]);
+        // SAFETY: it was started by the victim, and ends by itself much later.
+        assert_eq!(unsafe { kill(survivor, SIGKILL) }, 0, "it was still there");
+    }
+}
+
 #[test]
 fn processes_and_signals() {
     let path = std::path::PathBuf::from(format!("/dev/shm/leat-rust-fork-{}", std::process::id()));
     a_child_cannot_use_what_it_inherited(&path);
     a_signal_ends_a_wait_on_request(&path);
+    a_killed_process_leaves_nothing_behind(&path);
     let _ = std::fs::remove_dir_all(&path);
 }
