@@ -1,0 +1,168 @@
+//! Reading a topic.
+
+use crate::error::{check, Result};
+use crate::handle::{Handle, Stopper};
+use crate::{Batch, Code, OwnedEntry, Timeout};
+use leat_sys::*;
+use std::os::fd::BorrowedFd;
+use std::{ptr, slice};
+
+/// The most records and gaps that one call delivers, whatever its limit.
+pub const MAX_BATCH: usize = 65536;
+
+/// A participant of a topic that reads records. Dropping it leaves the topic.
+///
+/// What it delivers lies in the topic itself, and lives until its next call; the compiler sees to that:
+///
+/// ```compile_fail,E0499
+/// fn outlives(subscriber: &mut leat::Subscriber) -> leat::Result<()> {
+///     let batch = subscriber.poll(64)?;
+///     let record = batch.records().next();
+///     subscriber.poll(64)?; // What was delivered before ends here.
+///     println!("{record:?}");
+///     Ok(())
+/// }
+/// ```
+///
+/// It may move to other threads, but only one at a time may use it; others may end its waits through
+/// [`Subscriber::stopper`].
+///
+/// ```compile_fail,E0277
+/// fn shared(subscriber: &leat::Subscriber) {
+///     std::thread::scope(|threads| threads.spawn(|| subscriber.is_lossy()));
+/// }
+/// ```
+pub struct Subscriber {
+    handle: Handle<leat_subscriber>,
+    /// Room for what C delivers. Its length stays 0.
+    records: Vec<leat_record>,
+}
+
+// SAFETY: C allows any thread, one at a time.
+unsafe impl Send for Subscriber {}
+
+impl Subscriber {
+    pub(crate) fn new(raw: *mut leat_subscriber) -> Subscriber {
+        Subscriber {
+            handle: Handle::new(raw),
+            records: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn raw(&self) -> *mut leat_subscriber {
+        self.handle.raw()
+    }
+
+    /// Makes room for so many records, and returns how many C may store.
+    #[inline]
+    fn reserve(&mut self, limit: usize) -> u32 {
+        let limit = limit.min(MAX_BATCH);
+        if self.records.capacity() < limit {
+            self.records.reserve(limit);
+        }
+        limit as u32
+    }
+
+    /// # Safety
+    ///
+    /// C stored `count` records.
+    #[inline]
+    unsafe fn batch(&self, count: u32) -> Batch<'_> {
+        Batch::new(slice::from_raw_parts(self.records.as_ptr(), count as usize))
+    }
+
+    /// Up to `limit` records and gaps that are available, oldest first within a partition; none if nothing is there.
+    /// Never sleeps. They live until the next call of this subscriber.
+    #[inline]
+    pub fn poll(&mut self, limit: usize) -> Result<Batch<'_>> {
+        let capacity = self.reserve(limit);
+        let (mut count, mut detail) = (0, 0);
+        let records = self.records.as_mut_ptr();
+        // SAFETY, here and below: the handle is open, and there is room for so many.
+        let code =
+            unsafe { leat_subscriber_poll(self.raw(), records, capacity, &mut count, &mut detail) };
+        check(code, detail)?;
+        Ok(unsafe { self.batch(count) })
+    }
+
+    /// The same, but waits for the first.
+    #[inline]
+    pub fn receive(&mut self, limit: usize, timeout: impl Into<Timeout>) -> Result<Batch<'_>> {
+        let capacity = self.reserve(limit);
+        let (mut count, mut detail) = (0, 0);
+        let records = self.records.as_mut_ptr();
+        let ns = timeout.into().ns();
+        let code = unsafe {
+            leat_subscriber_receive(self.raw(), records, capacity, &mut count, ns, &mut detail)
+        };
+        check(code, detail)?;
+        Ok(unsafe { self.batch(count) })
+    }
+
+    /// As [`Subscriber::poll`], but returns copies, which may be kept.
+    pub fn poll_owned(&mut self, limit: usize) -> Result<Vec<OwnedEntry>> {
+        self.poll(limit).map(|batch| batch.to_owned())
+    }
+
+    /// As [`Subscriber::receive`], but returns copies, which may be kept.
+    pub fn receive_owned(
+        &mut self,
+        limit: usize,
+        timeout: impl Into<Timeout>,
+    ) -> Result<Vec<OwnedEntry>> {
+        self.receive(limit, timeout).map(|batch| batch.to_owned())
+    }
+
+    /// Waits until [`Subscriber::poll`] may have something to do.
+    pub fn wait(&mut self, timeout: impl Into<Timeout>) -> Result<()> {
+        check(
+            unsafe { leat_subscriber_wait(self.raw(), timeout.into().ns()) },
+            0,
+        )
+    }
+
+    /// Becomes readable when [`Subscriber::poll`] may have something to do; then poll until there is nothing. It is
+    /// also readable while waits are stopped. A helper thread of this process serves it, and others.
+    pub fn wait_fd(&self) -> Result<BorrowedFd<'_>> {
+        let (mut fd, mut detail) = (-1, 0);
+        let code = unsafe { leat_subscriber_wait_fd(self.raw(), &mut fd, &mut detail) };
+        // SAFETY: the subscriber owns it, and keeps it open.
+        check(code, detail).map(|()| unsafe { BorrowedFd::borrow_raw(fd) })
+    }
+
+    /// The offset of the next record in a partition; 0 if it does not read that partition.
+    pub fn offset(&self, partition: u32) -> Result<u64> {
+        let mut offset = 0;
+        let code = unsafe { leat_subscriber_offset(self.raw(), partition, &mut offset) };
+        check(code, 0).map(|()| offset)
+    }
+
+    /// Whether it may be overtaken: it was made lossy, or was evicted.
+    pub fn is_lossy(&self) -> Result<bool> {
+        let mut lossy = 0;
+        let code = unsafe { leat_subscriber_is_lossy(self.raw(), &mut lossy) };
+        check(code, 0).map(|()| lossy != 0)
+    }
+
+    /// Ends its waits, from any thread.
+    pub fn stopper(&self) -> Stopper {
+        self.handle.stopper()
+    }
+}
+
+/// Waits until one of these subscribers, at most 64, may have something to do, and returns its index.
+pub fn wait_any(subscribers: &[&Subscriber], timeout: impl Into<Timeout>) -> Result<usize> {
+    if subscribers.len() > LEAT_MAX_WAIT_ANY {
+        return Err(Code::InvalidArgument.into());
+    }
+    let mut all = [ptr::null_mut(); LEAT_MAX_WAIT_ANY];
+    for (raw, subscriber) in all.iter_mut().zip(subscribers) {
+        *raw = subscriber.raw();
+    }
+    let mut index = 0;
+    let (count, ns) = (subscribers.len() as u32, timeout.into().ns());
+    // SAFETY: all are open, and this is the only thread that may use them.
+    let code = unsafe { leat_subscriber_wait_any(all.as_ptr(), count, ns, &mut index) };
+    check(code, 0).map(|()| index as usize)
+}

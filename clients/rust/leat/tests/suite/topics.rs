@@ -1,0 +1,184 @@
+use crate::place::*;
+use leat::*;
+use std::time::{Duration, Instant};
+
+#[test]
+fn topics_are_created_opened_listed_and_deleted() {
+    let here = TestPlace::new();
+    let created = Topic::create("one", &here.options()).unwrap();
+    assert_eq!(created.name().unwrap(), "one");
+    assert_eq!(code(Topic::create("one", &here.options())), Code::Exists);
+    Topic::open_or_create("one", &here.options()).unwrap();
+    Topic::open_or_create("two", &here.options()).unwrap();
+    here.place().open("one", Timeout::NOW).unwrap();
+    assert_eq!(here.place().list().unwrap(), ["one", "two"]);
+    here.place().delete("two", false).unwrap();
+    let publisher = created.publisher(&Default::default()).unwrap();
+    assert_eq!(code(here.place().delete("one", false)), Code::Busy);
+    here.place().delete("one", true).unwrap();
+    assert!(here.place().list().unwrap().is_empty());
+    drop(publisher);
+}
+
+#[test]
+fn many_names_are_listed() {
+    let here = TestPlace::new();
+    let names: Vec<_> = (10..30)
+        .map(|number| format!("{number}{}", "x".repeat(40)))
+        .collect();
+    for name in &names {
+        Topic::create(
+            name,
+            &TopicOptions {
+                capacity_bytes: 1 << 16,
+                segment_bytes: 1 << 13,
+                ..here.options()
+            },
+        )
+        .unwrap();
+    }
+    assert_eq!(here.place().list().unwrap(), names);
+}
+
+#[test]
+fn a_name_that_is_none_is_an_error() {
+    let here = TestPlace::new();
+    for name in ["", "a/b", "..", "ä", "a\0b", &"x".repeat(201)] {
+        assert_eq!(
+            code(Topic::create(name, &here.options())),
+            Code::InvalidArgument,
+            "{name}"
+        );
+    }
+    let remote = "lightq://user@host/topic";
+    assert_eq!(
+        code(Topic::create(remote, &here.options())),
+        Code::Unsupported
+    );
+    assert_eq!(code(here.place().open(remote, None)), Code::Unsupported);
+}
+
+#[test]
+fn opening_waits_for_creation() {
+    let here = TestPlace::new();
+    assert_eq!(
+        code(here.place().open("late", Timeout::NOW)),
+        Code::NotFound
+    );
+    let begin = Instant::now();
+    let wait = Duration::from_millis(30);
+    assert_eq!(code(here.place().open("late", wait)), Code::NotFound);
+    assert!(begin.elapsed() >= wait);
+    std::thread::scope(|threads| {
+        let opener = threads.spawn(|| here.place().open("late", SOON));
+        Topic::create("late", &here.options()).unwrap();
+        opener.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn info_tells_what_is_there() {
+    let here = TestPlace::new();
+    let options = TopicOptions {
+        policy: Policy::Grow,
+        partitions: 3,
+        timestamps: true,
+        max_capacity_bytes: 4 << 20,
+        ..here.options()
+    };
+    let (topic, mut publisher, _subscriber) = here.trio(&options);
+    let group = topic.group("workers", &Default::default()).unwrap();
+    publisher
+        .publish_record(&NewRecord::new("x").partition(2), None)
+        .unwrap();
+    let info = topic.info().unwrap();
+    assert_eq!(info.policy, Policy::Grow);
+    assert_eq!(info.capacity_bytes, 1 << 20);
+    assert_eq!(info.min_capacity_bytes, 1 << 20);
+    assert_eq!(info.max_capacity_bytes, 4 << 20);
+    assert_eq!(info.segment_bytes, 1 << 17);
+    assert!(info.timestamps && !info.single_writer);
+    assert_eq!((info.durable, info.state), (Durability::None, None));
+    let ends: Vec<_> = info
+        .partitions
+        .iter()
+        .map(|partition| partition.end)
+        .collect();
+    assert_eq!(ends, [0, 0, 1]);
+    assert_eq!(info.participants.len(), 2);
+    for participant in &info.participants {
+        assert_eq!(participant.pid, std::process::id());
+    }
+    assert!(info
+        .participants
+        .iter()
+        .any(|one| one.role == Role::Subscriber && one.lag == 1));
+    assert_eq!(topic.partitions().unwrap(), 3);
+    assert_eq!(topic.max_record_size().unwrap(), info.max_record_bytes);
+    assert!(topic.json().unwrap().contains("\"workers\""));
+    topic.set_max_capacity(2 << 20).unwrap();
+    assert_eq!(topic.info().unwrap().max_capacity_bytes, 2 << 20);
+    assert_eq!(code(topic.set_max_capacity(1)), Code::InvalidArgument);
+    topic.shrink().unwrap();
+    drop(group);
+}
+
+#[test]
+fn a_durable_topic_is_there_again() {
+    let here = TestPlace::new();
+    let options = TopicOptions {
+        durable: Durability::Os,
+        file_bytes: 1 << 20,
+        ..here.options()
+    };
+    let topic = Topic::create("topic", &options).unwrap();
+    let mut publisher = topic.publisher(&Default::default()).unwrap();
+    publisher
+        .publish_record(&NewRecord::new("kept").key("k"), None)
+        .unwrap();
+    publisher.request_sync().unwrap();
+    publisher.flush(SOON).unwrap();
+    assert_eq!(publisher.durable_offset(None).unwrap(), 1);
+    assert_eq!(code(publisher.last_offset()), Code::NotFound);
+    publisher.durable_fd().unwrap();
+    topic.repair(SOON).unwrap();
+    assert_eq!(topic.info().unwrap().durable, Durability::Os);
+    drop((publisher, topic));
+    std::fs::remove_dir_all(here.place().directory.unwrap()).unwrap();
+    let topic = here.place().open("topic", None).unwrap();
+    let mut subscriber = topic.subscriber(&from_beginning()).unwrap();
+    let entries = subscriber.receive_owned(64, SOON).unwrap();
+    let record = entries[0].record().unwrap();
+    assert_eq!(
+        (record.value(), record.key()),
+        (&b"kept"[..], Some(&b"k"[..]))
+    );
+}
+
+#[test]
+fn what_a_topic_cannot_have_is_an_error() {
+    let here = TestPlace::new();
+    let wrong = |change: fn(&mut TopicOptions)| {
+        let mut options = here.options();
+        change(&mut options);
+        code(Topic::create("wrong", &options))
+    };
+    assert_eq!(
+        wrong(|options| options.partitions = 0),
+        Code::InvalidArgument
+    );
+    assert_eq!(
+        wrong(|options| options.participants = 5000),
+        Code::InvalidArgument
+    );
+    assert_eq!(wrong(|options| options.mode = 0o111), Code::InvalidArgument);
+    assert_eq!(
+        wrong(|options| options.file_group = Some("no such group".into())),
+        Code::InvalidArgument
+    );
+    let (topic, mut publisher, _) = here.trio(&here.options());
+    assert_eq!(code(topic.shrink()), Code::NotAllowed);
+    assert_eq!(code(topic.repair(None)), Code::NotAllowed);
+    assert_eq!(code(publisher.flush(None)), Code::NotAllowed);
+    assert_eq!(code(publisher.request_sync()), Code::NotAllowed);
+}

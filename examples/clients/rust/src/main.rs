@@ -1,0 +1,12 @@
+//! Publishes a record and reads the topic back. Beside it: leat sub orders --from beginning
+
+fn main() -> leat::Result<()> {
+    let topic = leat::Topic::open_or_create("orders", &Default::default())?;
+    let mut subscriber = topic.subscriber(&Default::default())?;
+    let mut publisher = topic.publisher(&Default::default())?;
+    publisher.publish(b"hello from Rust", None)?;
+    for record in subscriber.receive(64, None)?.records() {
+        println!("{}: {}", record.offset(), String::from_utf8_lossy(record.value()));
+    }
+    Ok(())
+}
