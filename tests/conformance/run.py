@@ -26,6 +26,7 @@ def drivers(build):
     """The command that starts each language's driver."""
     return {
         "c": [str(build / "conformance_c")],
+        "ruby": ["/usr/bin/ruby", f"-I{build}/clients/ruby/lib", str(ROOT / "clients/ruby/conformance.rb")],
     }
 
 
@@ -199,6 +200,8 @@ def is_built(build, language):
     """Whether the language's driver and what it needs are there."""
     if language == "python":
         return (build / "clients/python/leat").is_dir()
+    if language == "ruby":
+        return (build / "clients/ruby/lib/leat/leat.so").exists()
     return Path(drivers(build)[language][0]).exists()
 
 
