@@ -1,0 +1,161 @@
+# frozen_string_literal: true
+
+# What a program may do wrong gives an exception, never a crash.
+class MisuseTest < Tests
+  def test_use_after_close
+    publisher = topic.publisher
+    subscriber = topic.subscriber
+    group = topic.group("workers")
+    member = group.join
+    publisher.publish("x")
+    delivery = member.receive(timeout: 5)
+    topic.close
+    topic.close
+    check(topic.closed?)
+    %i[publisher subscriber info name partitions shrink group_names].each do |call|
+      raises(Leat::ClosedError, "the topic is closed") { topic.public_send(call) }
+    end
+    publisher.publish("still") # Handles close in any order.
+    group.close
+    %i[join info name position dead_letter_topic].each { |call| raises(IOError) { group.public_send(call) } }
+    claim = publisher.claim(3)
+    publisher.close
+    raises(Leat::ClosedError, "the publisher is closed") { publisher.publish("x") }
+    [-> { publisher.publish_batch(["x"]) }, -> { publisher.claim(1) }, -> { publisher.flush }, -> { publisher.stop },
+     -> { publisher.publish("x", key: "k") }, -> { claim << "x" }, -> { claim.commit }].each do |call|
+      raises(Leat::ClosedError, &call)
+    end
+    subscriber.close
+    %i[poll receive receive_batch wait wait_fd to_io offset lossy? stop each].each do |call|
+      raises(Leat::ClosedError, "the subscriber is closed") { subscriber.public_send(call) { nil } }
+    end
+    raises(Leat::ClosedError) { Leat.wait_any([subscriber]) }
+    member.close
+    [-> { member.receive }, -> { member.acknowledge(delivery) }, -> { member.acknowledge_all },
+     -> { member.give_back(delivery) }, -> { member.acknowledge([delivery]) }, -> { member.in_flight }].each do |call|
+      raises(Leat::ClosedError, "the member is closed", &call)
+    end
+  end
+
+  def test_wrong_types
+    publisher = topic.publisher
+    subscriber = topic.subscriber
+    member = topic.group("workers").join
+    types = [-> { publisher.publish(1) }, -> { publisher.publish(nil) }, -> { publisher.publish("x", key: 1) },
+             -> { publisher.publish("x", headers: 1) }, -> { publisher.publish("x", headers: [1]) },
+             -> { publisher.publish("x", headers: { "a" => 1 }) }, -> { publisher.publish_batch("x") },
+             -> { publisher.publish_batch([1]) }, -> { publisher.publish_batch({ value: "x" }) },
+             -> { publisher.publish_batch([{ value: 1 }]) }, -> { publisher.publish("x", timeout: "1") },
+             -> { subscriber.poll("x") }, -> { subscriber.receive(timeout: Object.new) }, -> { Leat.wait_any([1]) },
+             -> { member.acknowledge(1) }, -> { member.acknowledge([1]) }, -> { member.give_back("x") },
+             -> { Leat::Topic.create(1) }, -> { Leat::Topic.create("x", policy: 1) }, -> { publisher.claim("x") },
+             -> { publisher.claim(3) { |claim| claim << 1 } }, -> { topic.subscriber(from: 1) }]
+    types.each { |call| raises(TypeError, &call) }
+    values = [-> { publisher.publish }, -> { publisher.publish("x", "y") }, -> { publisher.publish("x", other: 1) },
+              -> { subscriber.poll(0) }, -> { subscriber.poll(-1) }, -> { subscriber.receive(timeout: -1) },
+              -> { subscriber.receive(timeout: Float::NAN) }, -> { Leat.wait_any([]) }, -> { topic.group },
+              -> { Leat.wait_any([subscriber, subscriber]) }, -> { topic.publisher(other: 1) },
+              -> { Leat::Topic.create("x", policy: :other) }, -> { topic.subscriber(from: { other: 1 }) },
+              -> { publisher.publish_batch([{ value: "x", other: 1 }]) }, -> { topic.subscriber(from: {}) },
+              -> { Leat::Topic.create("x", partitions: 1 << 32) }]
+    values.each { |call| raises(ArgumentError, &call) }
+    raises(RangeError) { publisher.claim(1 << 64) }
+    raises(LocalJumpError) { subscriber.view }
+    [Leat::Publisher, Leat::Topic, Leat::Record, Leat::Claim].each { |kind| raises(TypeError) { kind.new } }
+    raises(Leat::InvalidArgument) { Leat::Topic.create("a/b") }
+    raises(Leat::Unsupported) { Leat::Topic.open("lightq://x") }
+    publisher.publish("x") # All of that left it usable.
+  end
+
+  def test_claims
+    publisher = topic.publisher
+    claim = publisher.claim(5)
+    raises(Leat::Busy) { publisher.publish("x") }
+    raises(Leat::InvalidArgument) { claim << "123456" }
+    raises(Leat::InvalidArgument) { claim.write("x", at: 5) }
+    raises(Leat::InvalidArgument) { claim.write("x", at: 1 << 63) }
+    raises(Leat::InvalidArgument) { claim.commit(6) }
+    claim << "12345"
+    equal(0, claim.commit)
+    [-> { claim.commit }, -> { claim.abort }, -> { claim << "x" }].each { |call| raises(Leat::NotHeld, &call) }
+    other = publisher.claim(5)
+    raises(Leat::NotHeld) { claim << "x" }
+    other.abort
+    raises(Leat::TooLarge) { publisher.claim(1 << 40) }
+  end
+
+  def test_two_threads_at_once
+    subscriber = topic.subscriber
+    waiting = elsewhere { subscriber.receive }
+    raises(Leat::Busy, "the subscriber is in use by another thread") { subscriber.poll }
+    raises(Leat::Busy) { Leat.wait_any([subscriber]) }
+    topic.publisher.publish("x")
+    equal("x", waiting.value.value)
+  end
+
+  def test_close_during_a_wait_elsewhere
+    subscriber = topic.subscriber
+    member = topic.group("workers").join
+    [[subscriber, -> { subscriber.receive }], [member, -> { member.receive }]].each do |handle, call|
+      waiting = elsewhere(&call)
+      started = now
+      handle.close
+      raises(Leat::Stopped) { waiting.value }
+      check(now - started < 1)
+      check(handle.closed?)
+    end
+  end
+
+  def test_values_that_change_while_a_publish_waits
+    topic(capacity_bytes: 1 << 16, segment_bytes: 1 << 13)
+    subscriber = topic.subscriber(from: :beginning)
+    publisher = topic.publisher
+    raises(Leat::Full) { loop { publisher.publish("x" * 1000, timeout: 0) } }
+    value = +"a" * 3000
+    waiting = elsewhere { publisher.publish_batch([value]) }
+    value.replace("b" * 3000)
+    GC.start
+    GC.compact if GC.respond_to?(:compact)
+    values = []
+    eventually { values.concat(subscriber.poll.map(&:value)) && !waiting.alive? }
+    until (more = subscriber.poll).empty? do values.concat(more.map(&:value)) end
+    equal("a" * 3000, values.last)
+  end
+
+  def test_a_collector_that_moves_objects
+    publisher = topic.publisher
+    subscriber = topic.subscriber(from: :beginning)
+    publisher.publish_batch(Array.new(100) { |i| i.to_s })
+    records = subscriber.poll(100)
+    GC.stress = true
+    publisher.publish("x", key: "k", headers: { "a" => "b" })
+    publisher.publish_batch(["y", { value: "z", headers: [%w[a b]] }])
+    equal([%w[a b]], subscriber.poll(3)[2].headers)
+    subscriber.view(timeout: 0) { nil } rescue nil # rubocop:disable Style/RescueModifier
+    GC.stress = false
+    GC.verify_compaction_references(toward: :empty, double_heap: true) if GC.respond_to?(:verify_compaction_references)
+    equal(Array.new(100) { |i| i.to_s }, records.map(&:value))
+  end
+
+  def test_fork
+    publisher = topic.publisher
+    subscriber = topic.subscriber(from: :beginning)
+    member = topic.group("workers", from: :beginning).join
+    busy = topic.subscriber
+    waiting = elsewhere { busy.receive }
+    name = ->(call) { call.call && "none" rescue $!.class.name } # rubocop:disable Style
+    said = in_child do
+      calls = [-> { publisher.publish("x") }, -> { subscriber.poll }, -> { member.receive }, -> { topic.publisher },
+               -> { busy.poll }]
+      names = calls.map { |call| name.call(call) }
+      [publisher, subscriber, member, busy, topic].each(&:close)
+      Leat::Topic.open("topic") { |own| own.publisher { |mine| mine.publish("child") } }
+      names
+    end
+    equal(["Leat::Forked"] * 5, eval(said)) # rubocop:disable Security/Eval
+    equal("child", waiting.value.value)
+    equal(1, publisher.publish("parent"))
+    equal(%w[child parent], subscriber.receive_batch(2, timeout: 5).map(&:value))
+    equal("child", member.receive(timeout: 5).value)
+  end
+end
