@@ -175,6 +175,7 @@ fn a_signal_ends_a_wait_on_request(path: &std::path::Path) {
 /// Holds a record and an open claim, and has a child process of its own, when it gets killed.
 #[test]
 #[ignore = "the other test starts it"]
+#[allow(clippy::zombie_processes)] // It is the child that outlives its parent.
 fn victim() {
     let Some(path) = std::env::var_os("LEAT_RUST_VICTIM") else {
         return;
