@@ -37,8 +37,20 @@ def for_go(number, name, sentence):
     return f'const Code{word} Code = {number} // {sentence}\n\n{error} = named(Code{word}, "{name}")\n'
 
 
+def for_rust_c(number, name, sentence):
+    name = "LEAT_OK" if number == 0 else f"LEAT_ERR_{name.upper()}"
+    return f"pub const {name}: i32 = {number}; // {sentence}"
+
+
+def for_rust(number, name, sentence):
+    if number == 0:
+        return "    // 0 is no error."
+    return f'    {"".join(word.capitalize() for word in name.split("_"))} = {number}, "{name}", "{sentence}";'
+
+
 # File -> what makes a line of it, or several.
-FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names, "clients/go/codes.go": for_go}
+FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names, "clients/go/codes.go": for_go,
+         "clients/rust/leat-sys/src/errors.rs": for_rust_c, "clients/rust/leat/src/code.rs": for_rust}
 
 
 def with_codes(text, make_line):
