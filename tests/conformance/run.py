@@ -26,6 +26,7 @@ def drivers(build):
     """The command that starts each language's driver."""
     return {
         "c": [str(build / "conformance_c")],
+        "node": ["node", str(ROOT / "clients/node/conformance.js")],
     }
 
 
@@ -153,6 +154,7 @@ class Scenario:
         self.environment = dict(os.environ, LEAT_DIR=str(self.directory / "topics"),
                                 LEAT_DATA_DIR=str(self.directory / "data"),
                                 PYTHONPATH=str(build / "clients" / "python"),
+                                NODE_PATH=str(build / "clients" / "node"),
                                 LD_LIBRARY_PATH=str(build),
                                 PATH=f"{build}:{os.environ['PATH']}")
         (self.directory / "data").mkdir()
@@ -199,6 +201,8 @@ def is_built(build, language):
     """Whether the language's driver and what it needs are there."""
     if language == "python":
         return (build / "clients/python/leat").is_dir()
+    if language == "node":
+        return (build / "clients/node/leat/leat.node").is_file()
     return Path(drivers(build)[language][0]).exists()
 
 
