@@ -36,16 +36,30 @@ static napi_value wrong_bytes(napi_env env, const char *what) {
   return NULL;
 }
 
+// As bytes_of(), and faster for what most values are.
+static int plain_bytes_of(napi_env env, napi_value value, leat_bytes *bytes) {
+  napi_typedarray_type type = napi_uint8_array;
+  void *data = NULL;
+  size_t size = 0;
+  if (napi_get_typedarray_info(env, value, &type, &size, &data, NULL, NULL) != napi_ok ||
+      type != napi_uint8_array || data == NULL)
+    return bytes_of(env, value, bytes);
+  bytes->data = data;
+  bytes->size = size;
+  return 1;
+}
+
 // publish(publisher, value)
 static napi_value publish(napi_env env, napi_callback_info info) {
+  napi_value args[2];
+  size_t count = 2;
   leat_bytes value = {NULL, 0};
   uint64_t offset = 0;
   int32_t detail = 0;
-  Call call;
-  call_begin(env, info, &call);
-  Handle *handle = handle_of(env, call.args[0], PUBLISHER);
+  (void)napi_get_cb_info(env, info, &count, args, NULL, NULL);
+  Handle *handle = handle_of(env, args[0], PUBLISHER);
   if (handle == NULL) return closed(env);
-  if (!bytes_of(env, call.args[1], &value)) return wrong_bytes(env, "a value");
+  if (!plain_bytes_of(env, args[1], &value)) return wrong_bytes(env, "a value");
   const int32_t code =
       leat_publisher_publish(handle->pointer, value.data, value.size, 0, &offset, &detail);
   return number_or(env, code, offset, detail);

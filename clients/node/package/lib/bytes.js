@@ -1,6 +1,8 @@
 'use strict';
 // Values, keys and headers on their way into the addon.
 
+const { errors, errorOf } = require('./native');
+
 // Strings are UTF-8. What is neither string nor bytes the addon refuses.
 function bytes(value) {
   return typeof value === 'string' ? Buffer.from(value) : value;
@@ -63,6 +65,7 @@ function pack(values) {
     sizes[i] = size;
     total += size;
   }
+  if (total > 0xffffffff) throw errorOf(errors.too_large);
   const large = packed.length;
   if (total > large) packed = Buffer.allocUnsafeSlow(total);
   for (let i = 0, at = 0; i < count; at += sizes[i++]) put(values[i], at);

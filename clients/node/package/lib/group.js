@@ -4,7 +4,7 @@
 const { native, errors, errorOf, check, finish, checkPartition } = require('./native');
 const { kInside, Handle, Limit } = require('./handle');
 const {
-  kRead, kAhead, Reader, Delivery, Gap, decode, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
+  kRead, kAhead, Reader, Gap, decode, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
 } = require('./reader');
 
 const kTokenSize = 64;
@@ -129,4 +129,4 @@ class Member extends Reader {
   }
 }
 
-module.exports = { Group, Member, Delivery };
+module.exports = { Group, Member };

@@ -2,13 +2,19 @@
 // Publishing. The event loop is never blocked: publish() throws `full`, publishAsync() waits for room.
 
 const { native, errors, errorOf, check, checkPartition } = require('./native');
-const { kRoom, kDurable, Stoppable, Limit, Turns, until } = require('./handle');
+const { kInside, kRoom, kDurable, Stoppable, Limit, Turns, until } = require('./handle');
 const { bytes, isBytes, flatHeaders, copyOf, pack } = require('./bytes');
 
+const { publish } = native;  // Found once: that takes as long as the rest of the call.
 const kSyncAgain = 50;  // ms, after which flush() looks whether writing has failed.
 
 // A claim that nobody will finish is aborted. What is held is no claim, so this keeps none.
 const dropped = new FinalizationRegistry(({ handle, offset }) => native.abort(handle, offset));
+
+function checkSize(size) {
+  if (!Number.isSafeInteger(size) || size < 0) throw new TypeError('a size must be a whole number that is not negative');
+  return size;
+}
 
 // Room for one record, which commit() fills. Its `data` is memory of its own: a log that another thread could write to
 // after the commit would not be safe.
@@ -17,7 +23,8 @@ class Claim {
   #offset;
   #data;
 
-  constructor(handle, offset, size) {
+  constructor(inside, handle, offset, size) {
+    if (inside !== kInside) throw new TypeError('claims are made by publishers');
     this.#handle = handle;
     this.#offset = offset;
     this.#data = Buffer.alloc(size);
@@ -34,8 +41,7 @@ class Claim {
 
   // Publishes the first `size` bytes of the data. Returns the offset.
   commit(size = this.#data.length) {
-    if (!Number.isInteger(size) || size < 0) throw new TypeError('a size must be a whole number that is not negative');
-    check(native.commit(this.#handle, this.#offset, this.#data, size));
+    check(native.commit(this.#handle, this.#offset, this.#data, checkSize(size)));
     dropped.unregister(this);
     return this.#offset;
   }
@@ -62,7 +68,7 @@ class Publisher extends Stoppable {
   // Publishes one record and returns its offset. Never waits: if the topic is full, throws `full`.
   publish(value, options) {
     if (options === undefined && this.#room.isEmpty) {
-      const offset = native.publish(this.#native, typeof value === 'string' ? Buffer.from(value) : value);
+      const offset = publish(this.#native, typeof value === 'string' ? Buffer.from(value) : value);
       return offset >= 0 ? offset : check(offset);
     }
     this.#checkTurn();
@@ -106,18 +112,17 @@ class Publisher extends Stoppable {
   // returns nothing); what it throws aborts the claim. Returns the offset. Without: the Claim.
   claim(size, fill) {
     this.#checkTurn();
-    if (!Number.isInteger(size) || size < 0) throw new TypeError('a size must be a whole number that is not negative');
+    checkSize(size);
     if (fill !== undefined && typeof fill !== 'function') throw new TypeError('fill must be a function');
     const offset = check(native.claim(this.#native, size, 0));
-    let claim;
     try {
-      claim = new Claim(this.#native, offset, size);
-      if (fill === undefined) return claim;
-      const written = fill(claim.data, offset);
+      if (fill === undefined) return new Claim(kInside, this.#native, offset, size);
+      const data = Buffer.alloc(size);
+      const written = fill(data, offset) ?? size;
       if (typeof written?.then === 'function') throw new TypeError('a claim cannot wait for a promise');
-      return claim.commit(written);
+      check(native.commit(this.#native, offset, data, checkSize(written)));
+      return offset;
     } catch (error) {
-      dropped.unregister(claim ?? this);
       native.abort(this.#native, offset);  // Unless fill() has closed the publisher.
       throw error;
     }
@@ -156,6 +161,9 @@ class Publisher extends Stoppable {
   }
 
   #record(value, options) {
+    if (options !== undefined && (options === null || typeof options !== 'object')) {
+      throw new TypeError('options must be an object');
+    }
     return {
       value: bytes(value),
       key: bytes(options?.key ?? undefined),

@@ -2,7 +2,7 @@
 // What subscribers and members read: records and gaps, one by one, in batches, or with `for await`.
 
 const { native, errors, errorOf, check } = require('./native');
-const { kNative, Stoppable, Limit, until } = require('./handle');
+const { kInside, kNative, Stoppable, Limit, until } = require('./handle');
 
 const kPool = 64 * 1024;
 const kMaxLimit = 65536;
@@ -50,7 +50,8 @@ class Delivery extends Record {
   #tokens;
   #index;
 
-  constructor(value, key, headers, offset, partition, timestampMs, deliveries, member, tokens, index) {
+  constructor(inside, value, key, headers, offset, partition, timestampMs, deliveries, member, tokens, index) {
+    if (inside !== kInside) throw new TypeError('deliveries are made by members');  // The library trusts its tokens.
     super(value, key, headers, offset, partition, timestampMs);
     this.deliveries = deliveries;
     this.#member = member;
@@ -159,7 +160,7 @@ function decode(handle, count, member) {
     const timestampMs = (flags & kHasTimestamp) === 0 ? null : numbers[field + 6];
     entries[i] = tokens === undefined
       ? new Record(value, key, headers, offset, partition, timestampMs)
-      : new Delivery(value, key, headers, offset, partition, timestampMs, numbers[field + 7], member, tokens, i);
+      : new Delivery(kInside, value, key, headers, offset, partition, timestampMs, numbers[field + 7], member, tokens, i);
   }
   return entries;
 }
