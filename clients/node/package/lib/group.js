@@ -4,7 +4,7 @@
 const { native, errors, errorOf, check, finish, checkPartition } = require('./native');
 const { kInside, Handle, Limit } = require('./handle');
 const {
-  kRead, kAhead, Reader, Gap, decode, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
+  kRead, kIsAhead, Reader, Gap, decode, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
 } = require('./reader');
 
 const kTokenSize = 64;
@@ -94,7 +94,7 @@ class Member extends Reader {
   // Waits until receive() may have something to do.
   async wait(options) {
     return untilReady(this, new Limit(options),
-      () => (!this.closed && this[kAhead].length !== 0 ? 0 : native.memberReady(this.#native)));
+      () => (this[kIsAhead] ? 0 : native.memberReady(this.#native)));
   }
 
   get inFlight() {

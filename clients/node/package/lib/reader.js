@@ -10,6 +10,7 @@ const kLimit = 64;
 const kRead = Symbol('read');
 const kTake = Symbol('take');
 const kAhead = Symbol('ahead');
+const kIsAhead = Symbol('is ahead');
 const kPutBack = Symbol('put back');
 
 // As in src/addon.h and leat.h.
@@ -177,14 +178,35 @@ class Entries {
   #reader;
   #signal;
   #cancel = new AbortController();
+  #isOver = false;
+  #waiting = 0;
+  #last;  // The promise of the last next().
 
   constructor(reader, signal) {
     this.#reader = reader;
     this.#signal = signal;
   }
 
-  async next() {
-    if (this.#cancel.signal.aborted) return { done: true, value: undefined };
+  next() {
+    if (this.#waiting === 0 && !this.#isOver && !this.#signal?.aborted && this.#reader[kIsAhead]) {
+      return Promise.resolve({ done: false, value: this.#reader[kTake](1)[0] });
+    }
+    // One after the other.
+    ++this.#waiting;
+    const before = this.#last;
+    this.#last = (async () => {
+      await before?.catch(() => {});
+      try {
+        return await this.#wait();
+      } finally {
+        --this.#waiting;
+      }
+    })();
+    return this.#last;
+  }
+
+  async #wait() {
+    if (this.#isOver) return { done: true, value: undefined };
     const pass = () => this.#cancel.abort();
     this.#signal?.addEventListener('abort', pass);
     try {
@@ -194,17 +216,19 @@ class Entries {
       this.#reader[kPutBack](value);
     } catch (error) {
       const isCancelled = this.#cancel.signal.aborted;
-      this.#cancel.abort();
+      this.#isOver = true;
       // Stopped or closed is its end, as is return().
-      if (!isCancelled && error.code !== 'stopped') throw error;
+      if (!isCancelled && error?.code !== 'stopped') throw error;
     } finally {
       this.#signal?.removeEventListener('abort', pass);
     }
+    this.#isOver = true;
     this.#signal?.throwIfAborted();
     return { done: true, value: undefined };
   }
 
   async return(value) {
+    this.#isOver = true;
     this.#cancel.abort();
     return { done: true, value };
   }
@@ -227,7 +251,12 @@ class Reader extends Stoppable {
   }
 
   // The next entry. Waits for it.
-  async receive(options) {
+  receive(options) {
+    if (options === undefined && this[kIsAhead]) return Promise.resolve(this[kTake](1)[0]);
+    return this.#receive(options);
+  }
+
+  async #receive(options) {
     const limit = new Limit(options);
     limit.checkAborted();
     return until(this, limit, () => this[kTake](1)[0]);
@@ -251,6 +280,10 @@ class Reader extends Stoppable {
 
   [Symbol.asyncIterator]() {
     return new Entries(this);
+  }
+
+  get [kIsAhead]() {
+    return this.#ahead.length !== 0 && !this.closed;
   }
 
   get [kAhead]() {
@@ -293,6 +326,6 @@ async function untilReady(handle, limit, isReady) {
 }
 
 module.exports = {
-  kRead, kTake, kAhead, kLimit, Record, Delivery, Gap, Reader, decode, checkLimit, untilReady, isDelivery, isOf, tokensOf, indexOf,
+  kRead, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, decode, checkLimit, untilReady, isDelivery, isOf, tokensOf, indexOf,
   numbersOf: () => numbers,
 };

@@ -3,12 +3,12 @@
 
 const { native, errors, errorOf, check, checkPartition } = require('./native');
 const { kNative, Limit } = require('./handle');
-const { kRead, kTake, kAhead, kLimit, Reader, decode, checkLimit, untilReady, numbersOf } = require('./reader');
+const { kRead, kTake, kAhead, kIsAhead, kLimit, Reader, decode, checkLimit, untilReady, numbersOf } = require('./reader');
 
 const kMaxWaitAny = 64;
 
 function isReady(subscriber) {
-  if (!subscriber.closed && subscriber[kAhead].length !== 0) return 0;
+  if (subscriber[kIsAhead]) return 0;
   return native.subscriberReady(subscriber[kNative]);
 }
 
