@@ -1,6 +1,7 @@
 // Leat for Node: topics in shared memory, which processes publish to and read from directly.
 // Times are in milliseconds, sizes in bytes. Infinity is a wait without end.
 
+/// <reference types="node" />
 export type Bytes = NodeJS.ArrayBufferView | string;
 export type NewHeaders = Iterable<readonly [Bytes, Bytes]> | { readonly [name: string]: Bytes };
 export type From =
@@ -120,7 +121,7 @@ export interface GroupOptions {
 
 /** Closing twice is allowed. Calls of a closed handle throw `invalid_argument`. */
 declare class Handle {
-  private constructor();
+  protected constructor();
   readonly closed: boolean;
   close(): void;
 }
