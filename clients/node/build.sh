@@ -12,10 +12,10 @@ node=${NODE:-node}
 out=$build/clients
 package=$out/node/leat
 
-# The headers of this very node, or else those of Debian's libnode-dev. Theirs of libuv lie beside them or not.
+# The headers of this very node, or else those of Debian's libnode-dev. The addon works with any Node from 18 on.
 prefix=$("$node" -p 'path.resolve(process.execPath, "../../include/node")')
 headers=
-for candidate in "$prefix" /usr/include/node /usr/include/nodejs/src /usr/local/include/node; do
+for candidate in "$prefix" /usr/include/node /usr/local/include/node; do
   if [ -z "$headers" ] && [ -f "$candidate/node_api.h" ]; then headers=$candidate; fi
 done
 if [ -z "$headers" ]; then
@@ -27,14 +27,20 @@ version=$(sed -n 's/^ *VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" 
 rm -rf "$package" "$out"/leat-*.tgz
 mkdir -p "$out/node"
 cp -r "$here/package" "$package"
-cp "$here/README.md" "$package"
-sed -i "s/\"version\": \"[^\"]*\"/\"version\": \"${version:-0.1.0}\"/" "$package/package.json"
+cp "$here/README.md" "$here/../../LICENSE" "$package"
+# Where it can be installed.
+VERSION=${version:-0.1.0} PACKAGE=$package/package.json "$node" -e '
+  const fs = require("fs");
+  const about = JSON.parse(fs.readFileSync(process.env.PACKAGE, "utf8"));
+  Object.assign(about, { version: process.env.VERSION, os: [process.platform], cpu: [process.arch] });
+  fs.writeFileSync(process.env.PACKAGE, `${JSON.stringify(about, null, 2)}\n`);'
 # The library is in C++: its own copy of that is as invisible as its other names. It is never unloaded, as it has
 # handlers of fork, and threads.
 # shellcheck disable=SC2086  # Word splitting is intended.
 ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-cast-function-type \
   -I"$headers" -I"$here/../../src/capi" ${CFLAGS:-} "$here"/src/*.c "$library" -o "$package/leat.node" \
   -Wl,--exclude-libs,ALL -Wl,-z,nodelete -static-libgcc -l:libstdc++.a -lm -pthread -s ${LDFLAGS:-}
+
 # What `npm pack` makes, also where there is no npm, and the same each time.
 tar -C "$out/node" --transform 's,^leat,package,' --sort=name --owner=0 --group=0 --numeric-owner \
   --mtime=@1600000000 -cf - leat | gzip -n >"$out/leat-${version:-0.1.0}.tgz"

@@ -1,7 +1,9 @@
 """If this failed, a program for Node would lose records, block its event loop, or not even install."""
+import fcntl
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,6 @@ def built(tmp_path_factory):
     addon = PACKAGE / "leat" / "leat.node"
     inputs = [*sources(), HERE / "build.sh", BUILD / "libleat.a", ROOT / "src" / "capi" / "leat.h"]
     with open(tmp_path_factory.getbasetemp().parent / "node.lock", "w", encoding="utf-8") as lock:
-        import fcntl  # pylint: disable=import-outside-toplevel
         fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run in several processes.
         if not addon.exists() or any(path.stat().st_mtime > addon.stat().st_mtime for path in inputs):
             subprocess.run([HERE / "build.sh", BUILD], check=True, timeout=250)
@@ -51,11 +52,20 @@ def test_exports_nothing_but_what_node_asks_for():
     assert "libstdc++" not in needed and "libleat" not in needed
 
 
-def test_example_talks_to_the_command_line(leat, tmp_path):
-    """The package as it is installed: unpacked into node_modules, without any network."""
-    (tmp_path / "node_modules" / "leat").mkdir(parents=True)
+def install(into):
+    """With npm, where there is one: Debian has it in a package of its own."""
     tarball, = (BUILD / "clients").glob("leat-*.tgz")
-    subprocess.run(["tar", "-xzf", tarball, "-C", tmp_path / "node_modules" / "leat", "--strip-components=1"], check=True)
+    if shutil.which("npm"):
+        subprocess.run(["npm", "install", "--offline", "--no-audit", "--no-fund", tarball], cwd=into, check=True,
+                       capture_output=True, timeout=100)
+    else:
+        (into / "node_modules" / "leat").mkdir(parents=True)
+        subprocess.run(["tar", "-xzf", tarball, "-C", into / "node_modules" / "leat", "--strip-components=1"], check=True)
+
+
+def test_example_talks_to_the_command_line(leat, tmp_path):
+    """The package as it is installed, without any network."""
+    install(tmp_path)
     example = shutil.copy(ROOT / "examples" / "clients" / "node" / "hello.js", tmp_path)
     assert len(Path(example).read_text(encoding="utf-8").splitlines()) <= 13
     done = subprocess.run([NODE, example], env=leat.environment, capture_output=True, text=True, timeout=60, check=False)
@@ -84,3 +94,70 @@ def test_readme_says_what_works(leat, tmp_path):
     done = subprocess.run([NODE, program], env={**leat.environment, "NODE_PATH": str(PACKAGE)}, capture_output=True,
                           text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("hello 0\n", "")
+
+
+def test_a_killed_member_loses_nothing(leat, tmp_path):
+    """A member and a publisher in its batch are killed; another member gets all that was published."""
+    program = tmp_path / "worker.js"
+    program.write_text("""
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.openOrCreate('jobs');
+  const member = await (await topic.group('workers', { from: 'beginning' })).join();
+  const publisher = topic.publisher();
+  console.log('ready');
+  for (let i = 0; ; ++i) {
+    if (process.argv[2] === 'holds') {
+      await member.receive();
+      console.log('held');
+      await new Promise((resolve) => setTimeout(resolve, 60000));
+    }
+    publisher.publishBatch([`${process.pid} ${i}`, `${process.pid} ${i}`]);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+})();
+""", encoding="utf-8")
+    environment = {**leat.environment, "NODE_PATH": str(PACKAGE)}
+    leat("topic", "create", "jobs", check=True)
+    leat("pub", "jobs", input="first\n", check=True)
+
+    def start(*arguments):
+        process = subprocess.Popen([NODE, program, *arguments], env=environment, stdout=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        leat.started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    holder = start("holds")
+    assert holder.stdout.readline() == "held\n"
+    for _ in range(3):
+        publisher = start()
+        time.sleep(0.05)  # It publishes all the time.
+        publisher.kill()
+        publisher.wait()
+    holder.kill()
+    holder.wait()
+    checker = tmp_path / "checker.js"
+    checker.write_text("""
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.open('jobs');
+  const member = await (await topic.findGroup('workers')).join();
+  const end = topic.info().partitions[0].end;
+  const seen = new Map();
+  const first = await member.receive({ timeout: 10000 });
+  console.log(first.value.toString().trim(), first.deliveries);
+  member.acknowledge(first);
+  for (let offset = 0; offset + 1 < end;) {
+    const batch = await member.receiveBatch({ timeout: 10000 });
+    for (const one of batch) {
+      offset = Math.max(offset, one.offset);
+      if (!one.isGap) seen.set(`${one.value}`, (seen.get(`${one.value}`) ?? 0) + 1);
+    }
+    member.acknowledge(batch);
+  }
+  console.log([...seen.values()].every((count) => count === 2));
+})();
+""", encoding="utf-8")
+    done = subprocess.run([NODE, checker], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("first 2\ntrue\n", "")

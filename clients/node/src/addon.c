@@ -57,15 +57,15 @@ static napi_value version(napi_env env, napi_callback_info info) {
 }
 
 static const Method own_methods[] = {
-    {"detail", detail},         {"describe", describe}, {"errorName", error_name},
+    {"detail", detail},        {"describe", describe}, {"errorName", error_name},
     {"gapReason", gap_reason}, {"version", version},   {NULL, NULL},
 };
 
 static int add(napi_env env, napi_value exports, const Method *methods) {
   for (; methods->name != NULL; ++methods) {
     napi_value function = NULL;
-    if (napi_create_function(env, methods->name, NAPI_AUTO_LENGTH, methods->call, NULL, &function) !=
-            napi_ok ||
+    if (napi_create_function(env, methods->name, NAPI_AUTO_LENGTH, methods->call, NULL,
+                             &function) != napi_ok ||
         napi_set_named_property(env, exports, methods->name, function) != napi_ok)
       return 0;
   }

@@ -133,14 +133,14 @@ napi_value text_result(napi_env env, WriteText write, void *context);
 // ---- Options (options.c) ------------------------------------------------------------------------
 
 typedef enum OptionKind {
-  OPTION_FLAG,       // uint32_t
+  OPTION_FLAG,  // uint32_t
   OPTION_U32,
   OPTION_U64,
-  OPTION_MS_AS_NS,   // int64_t nanoseconds, given in milliseconds
-  OPTION_MS,         // int64_t milliseconds
-  OPTION_TEXT,       // leat_bytes, which the caller frees
-  OPTION_CHOICE,     // uint32_t; the index of a text in `choices`
-  OPTION_FROM        // uint32_t; its value lies at `second`
+  OPTION_MS_AS_NS,  // int64_t nanoseconds, given in milliseconds
+  OPTION_MS,        // int64_t milliseconds
+  OPTION_TEXT,      // leat_bytes, which the caller frees
+  OPTION_CHOICE,    // uint32_t; the index of a text in `choices`
+  OPTION_FROM       // uint32_t; its value lies at `second`
 } OptionKind;
 typedef struct Option {
   const char *name;  // NULL ends a table.
@@ -160,7 +160,7 @@ int parse_from(napi_env env, napi_value value, uint32_t *from, uint64_t *number)
 // A call that may take long, on a thread of Node's pool. Its promise fulfills with [code, detail, result].
 typedef struct Task Task;
 struct Task {
-  void (*run)(Task *task);                       // On another thread: no Node-API.
+  void (*run)(Task *task);                         // On another thread: no Node-API.
   napi_value (*result)(napi_env env, Task *task);  // If the code is LEAT_OK. May be NULL.
   int32_t code;
   int32_t detail;
@@ -191,8 +191,17 @@ void task_free(Task *task);
 // ---- Reading (read.c) ---------------------------------------------------------------------------
 
 // What lib/ learns of an entry, as numbers: ENTRY_SIZE of them.
-enum { ENTRY_FLAGS, ENTRY_PARTITION, ENTRY_OFFSET, ENTRY_VALUE, ENTRY_KEY, ENTRY_HEADERS, ENTRY_TIME,
-       ENTRY_DELIVERIES, ENTRY_SIZE };
+enum {
+  ENTRY_FLAGS,
+  ENTRY_PARTITION,
+  ENTRY_OFFSET,
+  ENTRY_VALUE,
+  ENTRY_KEY,
+  ENTRY_HEADERS,
+  ENTRY_TIME,
+  ENTRY_DELIVERIES,
+  ENTRY_SIZE
+};
 // Room for so many records or deliveries. 0 without memory.
 int read_room(Handle *handle, uint32_t limit);
 // copy(handle, numbers, bytes, at, tokens): what was read last. Key, headers and value of each record follow

@@ -219,14 +219,8 @@ static napi_value released(napi_env env, napi_callback_info info) {
 }
 
 const Method group_methods[] = {
-    {"group", make},
-    {"findGroup", find},
-    {"deleteGroup", delete_group},
-    {"groupName", name},
-    {"groupInfo", get_info},
-    {"deadLetterTopic", dead_letter_topic},
-    {"seek", seek},
-    {"position", position},
-    {"released", released},
+    {"group", make},     {"findGroup", find},     {"deleteGroup", delete_group},
+    {"groupName", name}, {"groupInfo", get_info}, {"deadLetterTopic", dead_letter_topic},
+    {"seek", seek},      {"position", position},  {"released", released},
     {NULL, NULL},
 };

@@ -66,8 +66,7 @@ static int32_t descriptor(Handle *handle, uint32_t what, uint32_t partition, int
     case SUBSCRIBER: return leat_subscriber_wait_fd(handle->pointer, fd, detail);
     case MEMBER: return leat_member_wait_fd(handle->pointer, fd, detail);
     case PUBLISHER:
-      if (what == WAIT_ROOM)
-        return leat_publisher_room_fd(handle->pointer, partition, fd, detail);
+      if (what == WAIT_ROOM) return leat_publisher_room_fd(handle->pointer, partition, fd, detail);
       code = leat_publisher_durable_fd(handle->pointer, fd, detail);
       // Makes it unreadable until there is news.
       if (code == LEAT_OK)
@@ -237,15 +236,13 @@ static napi_value stop(napi_env env, napi_callback_info info) {
     case SUBSCRIBER:
       code = is_stopped ? leat_subscriber_stop(pointer) : leat_subscriber_resume(pointer);
       break;
-    case MEMBER:
-      code = is_stopped ? leat_member_stop(pointer) : leat_member_resume(pointer);
-      break;
+    case MEMBER: code = is_stopped ? leat_member_stop(pointer) : leat_member_resume(pointer); break;
     default: break;
   }
   return done_or(env, code, 0);
 }
 
 const Method handle_methods[] = {
-    {"prepare", prepare}, {"arm", arm},   {"disarm", disarm}, {"close", close_handle},
-    {"stop", stop},       {NULL, NULL},
+    {"prepare", prepare},    {"arm", arm},   {"disarm", disarm},
+    {"close", close_handle}, {"stop", stop}, {NULL, NULL},
 };

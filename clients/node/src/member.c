@@ -141,8 +141,8 @@ static napi_value give_back(napi_env env, napi_callback_info info) {
   if (handle == NULL) return closed(env);
   if (!delivery_of(env, call.args[1], call.args[2], &delivery))
     return failure(env, LEAT_ERR_INVALID_ARGUMENT, 0);
-  const int32_t code = leat_member_give_back(handle->pointer, &delivery,
-                                             (int64_t)double_of(env, call.args[3], 0));
+  const int32_t code =
+      leat_member_give_back(handle->pointer, &delivery, (int64_t)double_of(env, call.args[3], 0));
   return done_or(env, code, 0);
 }
 

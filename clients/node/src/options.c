@@ -18,7 +18,9 @@ static int parse_number(napi_env env, const char *name, napi_value given, double
                         double *into) {
   if (napi_get_value_double(env, given, into) != napi_ok || !(*into >= 0) || !(*into <= most) ||
       (is_whole && *into != floor(*into)))
-    return refuse(env, name, is_whole ? "a whole number that is not negative" : "a number that is not negative");
+    return refuse(
+        env, name,
+        is_whole ? "a whole number that is not negative" : "a number that is not negative");
   return 1;
 }
 
@@ -102,8 +104,7 @@ static int parse_option(napi_env env, const Option *option, napi_value given, vo
     case OPTION_TEXT:
       bytes->data = text_of(env, given, &bytes->size);
       return bytes->data != NULL ? 1 : refuse(env, option->name, "a string");
-    case OPTION_CHOICE:
-      return parse_choice(env, option, given, at);
+    case OPTION_CHOICE: return parse_choice(env, option, given, at);
     case OPTION_FROM:
       return parse_from(env, given, at, (uint64_t *)((char *)into + option->second));
   }

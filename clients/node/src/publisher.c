@@ -31,7 +31,8 @@ static napi_value make(napi_env env, napi_callback_info info) {
 
 static napi_value wrong_bytes(napi_env env, const char *what) {
   char sentence[120] = "";
-  snprintf(sentence, sizeof sentence, "%s must be a Buffer, a typed array, a DataView or a string", what);
+  snprintf(sentence, sizeof sentence, "%s must be a Buffer, a typed array, a DataView or a string",
+           what);
   (void)napi_throw_type_error(env, "ERR_INVALID_ARG_TYPE", sentence);
   return NULL;
 }
@@ -108,9 +109,8 @@ static napi_value publish_record(napi_env env, napi_callback_info info) {
   if (handle == NULL) return closed(env);
   record.partition = u32_of(env, call.args[4], LEAT_ANY_PARTITION);
   if (record_of(env, call.args + 1, &record)) {
-    const int32_t code =
-        leat_publisher_publish_record(handle->pointer, &record,
-                                      (int64_t)double_of(env, call.args[5], 0), &offset, &detail);
+    const int32_t code = leat_publisher_publish_record(
+        handle->pointer, &record, (int64_t)double_of(env, call.args[5], 0), &offset, &detail);
     result = number_or(env, code, offset, detail);
   }
   free((void *)record.headers);
@@ -140,9 +140,9 @@ static napi_value publish_batch(napi_env env, napi_callback_info info) {
     at += sizes[known];
   }
   if (values != NULL)
-    code = leat_publisher_publish_batch(
-        handle->pointer, values, known, u32_of(env, call.args[4], LEAT_ANY_PARTITION),
-        (int64_t)double_of(env, call.args[5], 0), &offset, &detail);
+    code = leat_publisher_publish_batch(handle->pointer, values, known,
+                                        u32_of(env, call.args[4], LEAT_ANY_PARTITION),
+                                        (int64_t)double_of(env, call.args[5], 0), &offset, &detail);
   if (values != few) free(values);
   return number_or(env, code, offset, detail);
 }
@@ -160,7 +160,8 @@ static napi_value publish_record_batch(napi_env env, napi_callback_info info) {
   call_begin(env, info, &call);
   Handle *handle = handle_of(env, call.args[0], PUBLISHER);
   if (handle == NULL) return closed(env);
-  if (napi_get_array_length(env, call.args[1], &length) != napi_ok) return wrong_bytes(env, "values");
+  if (napi_get_array_length(env, call.args[1], &length) != napi_ok)
+    return wrong_bytes(env, "values");
   leat_new_record *records = calloc(length / 3 + 1, sizeof *records);
   if (records == NULL) return failure(env, LEAT_ERR_NO_MEMORY, 0);
   for (; is_right && count < length / 3; ++count) {
@@ -206,7 +207,8 @@ static napi_value commit(napi_env env, napi_callback_info info) {
   call_begin(env, info, &call);
   Handle *handle = handle_of(env, call.args[0], PUBLISHER);
   if (handle == NULL) return closed(env);
-  if (handle->claim.data == NULL || (double)handle->claim.offset != double_of(env, call.args[1], -1))
+  if (handle->claim.data == NULL ||
+      (double)handle->claim.offset != double_of(env, call.args[1], -1))
     return failure(env, LEAT_ERR_NOT_HELD, 0);
   const uint64_t size = (uint64_t)double_of(env, call.args[3], 0);
   if (size > handle->claim.size || !bytes_of(env, call.args[2], &bytes) || size > bytes.size)
@@ -224,7 +226,8 @@ static napi_value abort_claim(napi_env env, napi_callback_info info) {
   call_begin(env, info, &call);
   Handle *handle = handle_of(env, call.args[0], PUBLISHER);
   if (handle == NULL) return closed(env);
-  if (handle->claim.data == NULL || (double)handle->claim.offset != double_of(env, call.args[1], -1))
+  if (handle->claim.data == NULL ||
+      (double)handle->claim.offset != double_of(env, call.args[1], -1))
     return failure(env, LEAT_ERR_NOT_HELD, 0);
   const int32_t code = leat_publisher_abort(handle->pointer, &handle->claim, &detail);
   handle->claim.data = NULL;

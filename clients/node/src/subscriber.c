@@ -84,7 +84,6 @@ static napi_value is_lossy(napi_env env, napi_callback_info info) {
 }
 
 const Method subscriber_methods[] = {
-    {"subscriber", make},        {"poll", poll},         {"copy", read_copy},
-    {"subscriberReady", ready}, {"offset", offset},     {"isLossy", is_lossy},
-    {NULL, NULL},
+    {"subscriber", make}, {"poll", poll},        {"copy", read_copy}, {"subscriberReady", ready},
+    {"offset", offset},   {"isLossy", is_lossy}, {NULL, NULL},
 };

@@ -52,8 +52,8 @@ static napi_value topic_result(napi_env env, Task *task) {
 
 static void run_create(Task *task) {
   leat_topic *topic = NULL;
-  task->code = leat_topic_create(task->name, task->name_size, &task->options.topic, &topic,
-                                 &task->detail);
+  task->code =
+      leat_topic_create(task->name, task->name_size, &task->options.topic, &topic, &task->detail);
   task->pointer = topic;
 }
 static void run_open_or_create(Task *task) {
@@ -69,8 +69,7 @@ static void run_open(Task *task) {
   task->pointer = topic;
 }
 static void run_delete(Task *task) {
-  task->code =
-      leat_topic_delete(task->name, task->name_size, &task->options.place, &task->detail);
+  task->code = leat_topic_delete(task->name, task->name_size, &task->options.place, &task->detail);
 }
 
 static int32_t write_list(void *place, char *buffer, uint64_t capacity, uint64_t *size,

@@ -87,6 +87,17 @@ test('a closed handle throws, and closing is allowed at any time', async () => {
   ]) await assert.rejects(call(), code('invalid_argument'));
 });
 
+test('what is too large is refused', async () => {
+  const { publisher, subscriber } = await pair();
+  const large = Buffer.alloc(2 ** 30);  // Nobody touches it, so it takes no memory.
+  assert.throws(() => publisher.publish(large), code('too_large'));
+  assert.throws(() => publisher.publish('x', { key: large }), code('too_large'));
+  assert.throws(() => publisher.publishBatch([large, large, large, large, large]), code('too_large'));
+  assert.throws(() => publisher.publishBatch([{ value: large }, { value: large }]), code('too_large'));
+  await assert.rejects(publisher.publishAsync(large), code('too_large'));
+  assert.deepStrictEqual(subscriber.poll(), []);
+});
+
 test('values that were given away, or change, harm nobody', async () => {
   const { publisher, subscriber } = await pair();
   const given = new Uint8Array(100);

@@ -287,6 +287,12 @@ test('waitAny gives the first that is ready', async () => {
   await assert.rejects(aborted, { name: 'AbortError' });
   one.publisher.publish('x');
   assert.strictEqual(await leat.waitAny(all), 0);
+  const many = Array.from({ length: 64 }, () => one.topic.subscriber());
+  const last = leat.waitAny(many);
+  await sleep(10);
+  one.publisher.publish('x');
+  assert.ok(await last >= 0);
+  await assert.rejects(leat.waitAny([...many, one.subscriber]), code('invalid_argument'));
 });
 
 test('durable topics: flush, and publishing that waits for the medium', async () => {

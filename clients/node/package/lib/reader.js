@@ -326,6 +326,6 @@ async function untilReady(handle, limit, isReady) {
 }
 
 module.exports = {
-  kRead, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, decode, checkLimit, untilReady, isDelivery, isOf, tokensOf, indexOf,
-  numbersOf: () => numbers,
+  kRead, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, decode, checkLimit, untilReady,
+  isDelivery, isOf, tokensOf, indexOf, numbersOf: () => numbers,
 };

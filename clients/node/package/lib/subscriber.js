@@ -1,6 +1,8 @@
 'use strict';
 // Subscribers: each reads all records of a topic, or of one partition.
 
+const { setMaxListeners } = require('node:events');
+
 const { native, errors, errorOf, check, checkPartition } = require('./native');
 const { kNative, Limit } = require('./handle');
 const { kRead, kTake, kAhead, kIsAhead, kLimit, Reader, decode, checkLimit, untilReady, numbersOf } = require('./reader');
@@ -53,6 +55,7 @@ async function waitAny(subscribers, options) {
   if (!all.every((one) => one instanceof Subscriber)) throw new TypeError('waitAny() waits for subscribers');
   if (all.length === 0 || all.length > kMaxWaitAny) throw errorOf(errors.invalid_argument);
   const cancel = new AbortController();
+  setMaxListeners(0, cancel.signal);  // One for each subscriber.
   const pass = () => cancel.abort();
   limit.signal?.addEventListener('abort', pass);
   try {
