@@ -175,7 +175,7 @@ export interface BatchOptions {
 export class Publisher extends Stoppable {
   /** Never waits. If the topic is full, throws `full`. Returns the offset. */
   publish(value: Bytes, options?: NewRecordOptions): number;
-  /** Waits for room, and with `acknowledge: 'durable'` for the medium. */
+  /** Waits for room; an abort then publishes nothing. With `acknowledge: 'durable'` also for the medium, when it is published. */
   publishAsync(value: Bytes, options?: NewRecordOptions & WaitOptions): Promise<number>;
   /** All become visible together. Returns the offset of the first. */
   publishBatch(values: Iterable<Bytes | NewRecord>, options?: BatchOptions): number;

@@ -202,28 +202,36 @@ class Publisher extends Stoppable {
     return native.partitionOf(key, this.#partitions);
   }
 
-  // What `attempt(nanoseconds)` published. `keep` copies what it publishes, before others may change it.
+  // The offset of what `attempt(nanoseconds)` published. `keep` copies that, before others may change it.
   async #wait(limit, partition, count, attempt, keep) {
+    // What else is known of an error is gone with the next call, so this looks at once.
+    const publishNow = (nanoseconds) => {
+      const offset = attempt(nanoseconds);
+      if (offset >= 0) return { offset };
+      if (offset === -errors.full || offset === -errors.timeout) return { code: -offset };
+      if (offset === -errors.not_durable && native.detail() === 0) {  // It is published; the medium takes longer.
+        return { offset: native.lastOffset(this.#native) - (count - 1), needsFlush: true };
+      }
+      return check(offset);
+    };
     limit.checkAborted();
-    let offset = this.#room.isEmpty || this.closed ? attempt(0) : -errors.full;
-    if (offset === -errors.full && limit.timeout > 0) {
+    let done = this.#room.isEmpty || this.closed ? publishNow(0) : { code: errors.full };
+    if (done.code === errors.full && limit.timeout > 0) {
       keep();
-      offset = await this.#room.take(this, limit, () => this.#waitForRoom(limit, partition, attempt));
+      done = await this.#room.take(this, limit, () => this.#waitForRoom(limit, partition, publishNow));
     }
-    if (offset !== -errors.not_durable || native.detail() !== 0) return check(offset);
-    // It is published; the medium has no time to lose, but this has.
-    offset = native.lastOffset(this.#native) - (count - 1);
-    await this.#flush(limit);
-    return offset;
+    if (done.code !== undefined) throw errorOf(done.code);
+    if (done.needsFlush) await this.#flush(limit);
+    return done.offset;
   }
 
-  async #waitForRoom(limit, partition, attempt) {
+  async #waitForRoom(limit, partition, publishNow) {
     // A nanosecond: says whether waiting helps.
-    const offset = attempt(1);
-    if (offset !== -errors.timeout) return offset;
+    const done = publishNow(1);
+    if (done.code !== errors.timeout) return done;
     return until(this, limit, () => {
-      const again = attempt(0);
-      return again === -errors.full ? undefined : again;
+      const again = publishNow(0);
+      return again.code === undefined ? again : undefined;
     }, { what: kRoom, partition: partition() });
   }
 
