@@ -1,0 +1,15 @@
+'use strict';
+// Leat for Node: topics in shared memory, which processes publish to and read from directly. README.md
+
+const { native, errors, LeatError } = require('./lib/native');
+const { Topic } = require('./lib/topic');
+const { Publisher, Claim } = require('./lib/publisher');
+const { Subscriber, waitAny } = require('./lib/subscriber');
+const { Group, Member } = require('./lib/group');
+const { Record, Delivery, Gap } = require('./lib/reader');
+
+const version = native.version();
+
+module.exports = {
+  Topic, Publisher, Claim, Subscriber, Group, Member, Record, Delivery, Gap, LeatError, errors, version, waitAny,
+};

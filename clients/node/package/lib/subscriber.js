@@ -1,0 +1,78 @@
+'use strict';
+// Subscribers: each reads all records of a topic, or of one partition.
+
+const { setMaxListeners } = require('node:events');
+
+const { native, errors, errorOf, check, checkPartition } = require('./native');
+const { kNative, Limit } = require('./handle');
+const { kRead, kTake, kAhead, kIsAhead, kLimit, Reader, decode, checkLimit, untilReady, numbersOf } = require('./reader');
+
+const kMaxWaitAny = 64;
+
+function isReady(subscriber) {
+  if (subscriber[kIsAhead]) return 0;
+  return native.subscriberReady(subscriber[kNative]);
+}
+
+class Subscriber extends Reader {
+  #native;
+
+  constructor(inside, handle) {
+    super(inside, handle, kLimit);
+    this.#native = handle;
+  }
+
+  // Available entries, at most `limit`; an empty array if there are none. Never waits.
+  poll(limit = kLimit) {
+    return this[kTake](checkLimit(limit));
+  }
+
+  // Waits until poll() may have something to do.
+  async wait(options) {
+    return untilReady(this, new Limit(options), () => isReady(this));
+  }
+
+  // The offset of the next entry in a partition.
+  offset(partition = 0) {
+    const next = check(native.offset(this.#native, checkPartition(partition)));
+    return this[kAhead].find((entry) => entry.partition === partition)?.offset ?? next;
+  }
+
+  get isLossy() {
+    return check(native.isLossy(this.#native)) !== 0;
+  }
+
+  [kRead](limit) {
+    const count = native.poll(this.#native, limit, numbersOf());
+    return count > 0 ? decode(this.#native, count) : check(count) || [];
+  }
+}
+
+// Waits until one of these subscribers may have something to do; its index.
+async function waitAny(subscribers, options) {
+  const limit = new Limit(options);
+  const all = [...subscribers];
+  if (!all.every((one) => one instanceof Subscriber)) throw new TypeError('waitAny() waits for subscribers');
+  if (all.length === 0 || all.length > kMaxWaitAny) throw errorOf(errors.invalid_argument);
+  const cancel = new AbortController();
+  setMaxListeners(0, cancel.signal);  // One for each subscriber.
+  const pass = () => cancel.abort();
+  limit.signal?.addEventListener('abort', pass);
+  try {
+    limit.checkAborted();
+    // The first that ends, ends the others.
+    const { timeout } = limit;
+    return await Promise.race(all.map(async (one, index) => {
+      await one.wait({ timeout, signal: cancel.signal });
+      return index;
+    }));
+  } catch (error) {
+    limit.checkAborted();
+    throw error;
+  } finally {
+    cancel.abort();
+    limit.signal?.removeEventListener('abort', pass);
+  }
+}
+
+module.exports = { Subscriber, waitAny };

@@ -1,0 +1,121 @@
+'use strict';
+// If this failed, a mistake in JavaScript would crash the process, or harm others.
+
+const assert = require('node:assert');
+const { test } = require('node:test');
+require('node:v8').setFlagsFromString('--expose-gc');
+const { leat, pair, code, sleep } = require('./helper');
+
+const wrong = [undefined, null, 5, true, {}, [], () => {}, Symbol('s'), 5n, new ArrayBuffer(3), 'text'];
+
+test('wrong types throw', async () => {
+  const { topic, publisher, subscriber } = await pair();
+  const group = await topic.group('g');
+  const member = await group.join();
+  for (const value of wrong.slice(0, -1)) {
+    assert.throws(() => publisher.publish(value), TypeError);
+    assert.throws(() => publisher.publish(value, {}), TypeError);
+    assert.throws(() => publisher.publishBatch([value]), TypeError);
+    assert.throws(() => publisher.publishBatch([{ value }]), TypeError);
+    await assert.rejects(publisher.publishAsync(value), TypeError);
+    if (value !== undefined && value !== null) assert.throws(() => publisher.publish('x', { key: value }), TypeError);
+    assert.throws(() => publisher.publish('x', { headers: [value] }), TypeError);
+    assert.throws(() => publisher.publish('x', { headers: [['x', value]] }), TypeError);
+    if (typeof value !== 'number') assert.throws(() => publisher.claim(value), TypeError);
+  }
+  for (const value of wrong.filter((one) => one !== undefined && one !== null && one !== 5)) {
+    assert.throws(() => publisher.publish('x', { partition: value }), TypeError);
+    assert.throws(() => subscriber.poll(value), TypeError);
+    assert.throws(() => subscriber.offset(value), TypeError);
+    await assert.rejects(subscriber.receive({ timeout: value }), TypeError);
+    await assert.rejects(subscriber.receive({ signal: value }), TypeError);
+    await assert.rejects(member.receiveBatch({ limit: value }), TypeError);
+    assert.throws(() => group.position(value), TypeError);
+  }
+  for (const value of [null, 5, 'x', true]) {
+    assert.throws(() => publisher.publish('x', value), TypeError);
+    await assert.rejects(subscriber.receive(value), TypeError);
+  }
+  assert.throws(() => subscriber.poll(0), TypeError);
+  assert.throws(() => subscriber.poll(65537), TypeError);
+  assert.throws(() => publisher.claim(-1), TypeError);
+  assert.throws(() => publisher.claim(2 ** 40), code('too_large'));
+  await assert.rejects(subscriber.receive({ timeout: NaN }), TypeError);
+  await assert.rejects(subscriber.receive({ timeout: -1 }), TypeError);
+});
+
+test('methods of another handle throw', async () => {
+  const { topic, publisher, subscriber } = await pair();
+  const { prototype } = leat.Publisher;
+  for (const self of [subscriber, topic, {}, undefined, Object.create(prototype)]) {
+    assert.throws(() => prototype.publish.call(self, 'x'), TypeError);
+    assert.throws(() => leat.Subscriber.prototype.offset.call(self === subscriber ? publisher : self), TypeError);
+  }
+  for (const type of [leat.Topic, leat.Publisher, leat.Subscriber, leat.Group, leat.Member, leat.Claim, leat.Delivery]) {
+    assert.throws(() => new type(), TypeError);
+    assert.throws(() => new type(Symbol('inside'), {}), TypeError);
+  }
+});
+
+test('a closed handle throws, and closing is allowed at any time', async () => {
+  const { topic, publisher, subscriber } = await pair();
+  const group = await topic.group('g');
+  const member = await group.join();
+  const claim = publisher.claim(3);
+  const tasks = [topic.group('h'), group.join(), topic.shrink()];  // Under way when they are closed.
+  for (const one of [topic, publisher, subscriber, group, member]) {
+    one.close();
+    one.close();
+    assert.ok(one.closed);
+  }
+  const settled = await Promise.allSettled(tasks);
+  assert.strictEqual(settled[0].value.name, 'h');
+  settled[1].value.close();
+  for (const call of [
+    () => topic.publisher(), () => topic.subscriber(), () => topic.info(), () => topic.name, () => topic.partitions,
+    () => publisher.publish('x'), () => publisher.publish('x', {}), () => publisher.publishBatch(['x']),
+    () => publisher.publishBatch([{ value: 'x' }]), () => publisher.claim(1), () => publisher.durableOffset(),
+    () => publisher.partition, () => publisher.stop(), () => claim.commit(), () => claim.abort(),
+    () => subscriber.poll(), () => subscriber.offset(), () => subscriber.stop(), () => subscriber.isLossy,
+    () => group.info(), () => group.seek('end'), () => group.name, () => member.acknowledgeAll(), () => member.inFlight,
+  ]) assert.throws(call, code('invalid_argument'));
+  for (const call of [
+    () => topic.group('g'), () => topic.findGroup('g'), () => topic.deleteGroup('g'), () => topic.shrink(),
+    () => publisher.publishAsync('x'), () => publisher.flush(), () => subscriber.receive(), () => subscriber.wait(),
+    () => subscriber[Symbol.asyncIterator]().next(), () => group.join(), () => member.receive(), () => member.wait(),
+    () => leat.waitAny([subscriber]),
+  ]) await assert.rejects(call(), code('invalid_argument'));
+});
+
+test('what is too large is refused', async () => {
+  const { publisher, subscriber } = await pair();
+  const large = Buffer.alloc(2 ** 30);  // Nobody touches it, so it takes no memory.
+  assert.throws(() => publisher.publish(large), code('too_large'));
+  assert.throws(() => publisher.publish('x', { key: large }), code('too_large'));
+  assert.throws(() => publisher.publishBatch([large, large, large, large, large]), code('too_large'));
+  assert.throws(() => publisher.publishBatch([{ value: large }, { value: large }]), code('too_large'));
+  await assert.rejects(publisher.publishAsync(large), code('too_large'));
+  assert.deepStrictEqual(subscriber.poll(), []);
+});
+
+test('values that were given away, or change, harm nobody', async () => {
+  const { publisher, subscriber } = await pair();
+  const given = new Uint8Array(100);
+  structuredClone(given.buffer, { transfer: [given.buffer] });
+  publisher.publish(given);
+  publisher.publishBatch([given, { value: given, key: given }]);
+  publisher.publish(new Uint8Array(new SharedArrayBuffer(3)));
+  assert.deepStrictEqual(subscriber.poll().map((one) => one.value.length), [0, 0, 0, 3]);
+});
+
+test('a claim that nobody finishes is aborted by the collector', async () => {
+  const { publisher, subscriber } = await pair();
+  (() => { publisher.claim(10); })();
+  const gc = require('node:vm').runInNewContext('gc');
+  for (let i = 0; i < 100 && subscriber.poll().length === 0; ++i) {
+    gc();
+    await sleep(10);
+  }
+  publisher.publish('after');
+  assert.strictEqual((await subscriber.receive({ timeout: 5000 })).value.toString(), 'after');
+});

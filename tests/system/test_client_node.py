@@ -1,0 +1,163 @@
+"""If this failed, a program for Node would lose records, block its event loop, or not even install."""
+import fcntl
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+HERE = ROOT / "clients" / "node"
+BUILD = ROOT / "build"
+PACKAGE = BUILD / "clients" / "node"
+TESTS = sorted((HERE / "tests").glob("*.test.js"))
+NODE = os.environ.get("NODE", "node")
+
+
+def sources():
+    return [path for folder in ("src", "package") for path in (HERE / folder).rglob("*") if path.is_file()]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def built(tmp_path_factory):
+    """Builds the package, if what is there is older than its sources. A missing toolchain is a failure."""
+    assert shutil.which(NODE), "no node: tools/install-deps.sh test"
+    addon = PACKAGE / "leat" / "leat.node"
+    inputs = [*sources(), HERE / "build.sh", BUILD / "libleat.a", ROOT / "src" / "capi" / "leat.h"]
+    with open(tmp_path_factory.getbasetemp().parent / "node.lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run in several processes.
+        if not addon.exists() or any(path.stat().st_mtime > addon.stat().st_mtime for path in inputs):
+            subprocess.run([HERE / "build.sh", BUILD], check=True, timeout=250)
+
+
+def node(*arguments, **environment):
+    return subprocess.run([NODE, *map(str, arguments)], capture_output=True, text=True, timeout=250, check=False,
+                          env={**os.environ, "NODE_PATH": str(PACKAGE), **environment})
+
+
+@pytest.mark.parametrize("path", TESTS, ids=[path.name.split(".")[0] for path in TESTS])
+def test_of_the_client(path):
+    done = node("--test", path)
+    assert done.returncode == 0, done.stdout[-8000:] + done.stderr
+
+
+def test_exports_nothing_but_what_node_asks_for():
+    listed = subprocess.run(["nm", "-D", "--defined-only", PACKAGE / "leat" / "leat.node"],
+                            capture_output=True, text=True, check=True).stdout
+    assert {line.split()[-1] for line in listed.splitlines()} <= {
+        "napi_register_module_v1", "node_api_module_get_api_version_v1"}
+    needed = subprocess.run(["ldd", PACKAGE / "leat" / "leat.node"], capture_output=True, text=True, check=True).stdout
+    assert "libstdc++" not in needed and "libleat" not in needed
+
+
+def install(into):
+    """With npm, where there is one: Debian has it in a package of its own."""
+    tarball, = (BUILD / "clients").glob("leat-*.tgz")
+    if shutil.which("npm"):
+        subprocess.run(["npm", "install", "--offline", "--no-audit", "--no-fund", tarball], cwd=into, check=True,
+                       capture_output=True, timeout=100)
+    else:
+        (into / "node_modules" / "leat").mkdir(parents=True)
+        subprocess.run(["tar", "-xzf", tarball, "-C", into / "node_modules" / "leat", "--strip-components=1"], check=True)
+
+
+def test_example_talks_to_the_command_line(leat, tmp_path):
+    """The package as it is installed, without any network."""
+    install(tmp_path)
+    example = shutil.copy(ROOT / "examples" / "clients" / "node" / "hello.js", tmp_path)
+    assert len(Path(example).read_text(encoding="utf-8").splitlines()) <= 13
+    done = subprocess.run([NODE, example], env=leat.environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "hello from Node\n", "")
+    subscribed = leat("sub", "greetings", "--from", "beginning", "--exit", check=True)
+    assert subscribed.stdout == "hello from Node\n"
+
+
+def test_import_of_a_module(leat, tmp_path):
+    (tmp_path / "node_modules").mkdir()
+    (tmp_path / "node_modules" / "leat").symlink_to(PACKAGE / "leat")
+    program = tmp_path / "program.mjs"
+    program.write_text("import leat, { Topic, LeatError, errors } from 'leat';\n"
+                       "const topic = await Topic.openOrCreate('news');\n"
+                       "console.log(leat.Topic === Topic, typeof LeatError, errors.full, topic.name);\n", encoding="utf-8")
+    done = subprocess.run([NODE, program], env=leat.environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("true function 8 news\n", "")
+
+
+def test_readme_says_what_works(leat, tmp_path):
+    """Its five calls, as they stand there."""
+    text = (HERE / "README.md").read_text(encoding="utf-8")
+    code = text.split("```js\n")[1].split("```")[0].replace("for await", "setTimeout(() => subscriber.close(), 200);\nfor await")
+    program = tmp_path / "program.js"
+    program.write_text(f"(async () => {{\n{code}}})();\n", encoding="utf-8")
+    done = subprocess.run([NODE, program], env={**leat.environment, "NODE_PATH": str(PACKAGE)}, capture_output=True,
+                          text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("hello 0\n", "")
+
+
+def test_a_killed_member_loses_nothing(leat, tmp_path):
+    """A member and a publisher in its batch are killed; another member gets all that was published."""
+    program = tmp_path / "worker.js"
+    program.write_text("""
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.openOrCreate('jobs');
+  const member = await (await topic.group('workers', { from: 'beginning' })).join();
+  const publisher = topic.publisher();
+  console.log('ready');
+  for (let i = 0; ; ++i) {
+    if (process.argv[2] === 'holds') {
+      await member.receive();
+      console.log('held');
+      await new Promise((resolve) => setTimeout(resolve, 60000));
+    }
+    publisher.publishBatch([`${process.pid} ${i}`, `${process.pid} ${i}`]);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+})();
+""", encoding="utf-8")
+    environment = {**leat.environment, "NODE_PATH": str(PACKAGE)}
+    leat("topic", "create", "jobs", check=True)
+    leat("pub", "jobs", input="first\n", check=True)
+
+    def start(*arguments):
+        process = subprocess.Popen([NODE, program, *arguments], env=environment, stdout=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        leat.started.append(process)
+        assert process.stdout.readline() == "ready\n"
+        return process
+
+    holder = start("holds")
+    assert holder.stdout.readline() == "held\n"
+    for _ in range(3):
+        publisher = start()
+        time.sleep(0.05)  # It publishes all the time.
+        publisher.kill()
+        publisher.wait()
+    holder.kill()
+    holder.wait()
+    checker = tmp_path / "checker.js"
+    checker.write_text("""
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.open('jobs');
+  const member = await (await topic.findGroup('workers')).join();
+  const end = topic.info().partitions[0].end;
+  const seen = new Map();
+  const first = await member.receive({ timeout: 10000 });
+  console.log(first.value.toString().trim(), first.deliveries);
+  member.acknowledge(first);
+  for (let offset = 0; offset + 1 < end;) {
+    const batch = await member.receiveBatch({ timeout: 10000 });
+    for (const one of batch) {
+      offset = Math.max(offset, one.offset);
+      if (!one.isGap) seen.set(`${one.value}`, (seen.get(`${one.value}`) ?? 0) + 1);
+    }
+    member.acknowledge(batch);
+  }
+  console.log([...seen.values()].every((count) => count === 2));
+})();
+""", encoding="utf-8")
+    done = subprocess.run([NODE, checker], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == ("first 2\ntrue\n", "")
