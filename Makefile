@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
+.PHONY: help leat build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
 
 help:
 	@echo "make build    the executable, build/leat, and the C library, build/libleat.so"
@@ -31,10 +31,13 @@ help:
 	@echo "make install  to PREFIX ($(PREFIX)), below DESTDIR;  make clean  remove build/"
 	@echo "make deb      Debian packages in build/deb: leat, leat-bench, leat-serve, and the libraries'"
 
-build:
+leat:
 	@tools/install-deps.sh build
 	@$(CONFIGURE) release
-	@cmake --build build --parallel $(JOBS) --target leat_cli leat_c_shared leat_c_static
+	@cmake --build build --parallel $(JOBS) --target leat_cli
+
+build: leat
+	@cmake --build build --parallel $(JOBS) --target leat_c_shared leat_c_static
 
 serve: build
 	@tools/install-deps.sh serve
@@ -51,7 +54,7 @@ bench-build: build
 	@$(CONFIGURE) release -DLEAT_BENCH=ON
 	@cmake --build build --parallel $(JOBS) --target leat_cli leat_bench
 
-demo: build
+demo: leat
 	build/leat demo
 
 bench: bench-build
