@@ -78,7 +78,7 @@ func TestWaitsEndSoon(t *testing.T) {
 		if !errors.Is(err, wants) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if took > time.Second {
+		if took > 10*time.Second { // However busy the machine is.
 			t.Fatalf("%s took %v", name, took)
 		}
 	}
