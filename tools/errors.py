@@ -31,8 +31,13 @@ def for_names(number, name, sentence):
     return f'    {{Errc::{name}, "{name}"}},'
 
 
+def for_java(number, name, sentence):
+    return f"  /** {sentence[0].upper()}{sentence[1:]}. */\n  {name.upper()}({number}),"
+
+
 # File -> what makes a line of it.
-FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names}
+FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names,
+         "clients/java/src/io/leat/ErrorCode.java": for_java}
 
 
 def with_codes(text, make_line):

@@ -26,6 +26,7 @@ def drivers(build):
     """The command that starts each language's driver."""
     return {
         "c": [str(build / "conformance_c")],
+        "java": [str(build / "clients" / "java-conformance")],
     }
 
 
