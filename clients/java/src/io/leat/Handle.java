@@ -6,9 +6,11 @@ import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.AsynchronousCloseException;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.spi.AbstractInterruptibleChannel;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
 
@@ -161,7 +163,8 @@ public abstract class Handle implements AutoCloseable {
    * Makes a call that may wait in C. An interrupt of this thread stops it: then C's answer is STOPPED, and that of
    * this INTERRUPTED, and the thread stays interrupted.
    */
-  final long await(LongSupplier call) {
+  final long interruptibly(LongSupplier call) {
+    if (VirtualThreads.isCurrent()) return elsewhere(call);
     Waker waker = new Waker();
     long result;
     waker.arm();
@@ -170,11 +173,32 @@ public abstract class Handle implements AutoCloseable {
     } finally {
       waker.disarm();
     }
-    if (!waker.isOpen()) {
-      setCancelled(false);
-      if (Native.is(result, ErrorCode.STOPPED) && !closing && !wasStopped()) {
-        throw new LeatException(ErrorCode.INTERRUPTED);
+    return waker.isOpen() ? result : afterInterrupt(result);
+  }
+
+  /** The same for a virtual thread, which does not keep a thread of the system meanwhile. */
+  private long elsewhere(LongSupplier call) {
+    Future<Long> answer = VirtualThreads.threads().submit(call::getAsLong);
+    boolean isInterrupted = false;
+    for (;;) {
+      try {
+        long result = answer.get();
+        if (!isInterrupted) return result;
+        Thread.currentThread().interrupt();
+        return afterInterrupt(result);
+      } catch (InterruptedException e) {
+        isInterrupted = true;
+        setCancelled(true);
+      } catch (ExecutionException e) {
+        throw new IllegalStateException(e);
       }
+    }
+  }
+
+  private long afterInterrupt(long result) {
+    setCancelled(false);
+    if (Native.is(result, ErrorCode.STOPPED) && !closing && !wasStopped()) {
+      throw new LeatException(ErrorCode.INTERRUPTED);
     }
     return result;
   }
@@ -195,7 +219,7 @@ public abstract class Handle implements AutoCloseable {
       try {
         end(true);
       } catch (ClosedByInterruptException e) {
-        // await() looks whether it is open.
+        // interruptibly() looks whether it is open.
       } catch (AsynchronousCloseException e) {
         throw new AssertionError(e);
       }

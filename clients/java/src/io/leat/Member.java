@@ -35,7 +35,7 @@ public final class Member extends Reader {
       int capacity = reserve(limit);
       long result = Native.receive(pointer, capacity, 0);
       if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
-        result = await(() -> Native.receive(pointer, capacity, timeoutNs));
+        result = interruptibly(() -> Native.receive(pointer, capacity, timeoutNs));
       }
       Delivery[] deliveries = new Delivery[(int) check(result)];
       for (int i = 0; i < deliveries.length; ++i) deliveries[i] = (Delivery) entry(i);

@@ -3,6 +3,7 @@ package io.leat;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.LongUnaryOperator;
 
 /**
  * Publishes to a topic. One thread at a time uses it: see {@link Handle}. Without a timeout, calls wait for as long as it
@@ -50,11 +51,7 @@ public final class Publisher extends Handle {
     try {
       reserve(size);
       room.put(0, value);
-      long result = Native.publish(pointer, size, firstTimeout(timeoutNs));
-      if (result < 0 && mayWait(result, timeoutNs)) {
-        result = await(() -> Native.publish(pointer, size, timeoutNs));
-      }
-      return check(result);
+      return send(timeoutNs, left -> Native.publish(pointer, size, left));
     } finally {
       leave();
     }
@@ -71,11 +68,7 @@ public final class Publisher extends Handle {
     enter();
     try {
       pack(List.of(record));
-      long result = Native.publishRecord(pointer, firstTimeout(timeoutNs));
-      if (result < 0 && mayWait(result, timeoutNs)) {
-        result = await(() -> Native.publishRecord(pointer, timeoutNs));
-      }
-      return check(result);
+      return send(timeoutNs, left -> Native.publishRecord(pointer, left));
     } finally {
       leave();
     }
@@ -83,14 +76,16 @@ public final class Publisher extends Handle {
 
   // What can be done at once needs no protection from interrupts, which costs more than a record. What waits for the
   // medium must not be done twice.
-
-  private long firstTimeout(long timeoutNs) {
-    return waitsForMedium ? timeoutNs : 0;
+  private long send(long timeoutNs, LongUnaryOperator call) {
+    if (waitsForMedium) return check(interruptibly(() -> call.applyAsLong(timeoutNs)));
+    return check(orWait(timeoutNs, call));
   }
 
-  private boolean mayWait(long result, long timeoutNs) {
-    if (timeoutNs == 0 || waitsForMedium) return false;
-    return Native.is(result, ErrorCode.FULL) || Native.is(result, ErrorCode.TIMEOUT);
+  private long orWait(long timeoutNs, LongUnaryOperator call) {
+    long result = call.applyAsLong(0);
+    if (result >= 0 || timeoutNs == 0) return result;
+    if (!Native.is(result, ErrorCode.FULL) && !Native.is(result, ErrorCode.TIMEOUT)) return result;
+    return interruptibly(() -> call.applyAsLong(timeoutNs));
   }
 
   // ---- Batches --------------------------------------------------------------------------------
@@ -114,11 +109,7 @@ public final class Publisher extends Handle {
     enter();
     try {
       int count = packValues(values);
-      long result = Native.publishBatch(pointer, count, partition, firstTimeout(timeoutNs));
-      if (result < 0 && mayWait(result, timeoutNs)) {
-        result = await(() -> Native.publishBatch(pointer, count, partition, timeoutNs));
-      }
-      return check(result);
+      return send(timeoutNs, left -> Native.publishBatch(pointer, count, partition, left));
     } finally {
       leave();
     }
@@ -150,11 +141,7 @@ public final class Publisher extends Handle {
     enter();
     try {
       int count = pack(records);
-      long result = Native.publishRecordBatch(pointer, count, partition, firstTimeout(timeoutNs));
-      if (result < 0 && mayWait(result, timeoutNs)) {
-        result = await(() -> Native.publishRecordBatch(pointer, count, partition, timeoutNs));
-      }
-      return check(result);
+      return send(timeoutNs, left -> Native.publishRecordBatch(pointer, count, partition, left));
     } finally {
       leave();
     }
@@ -228,12 +215,7 @@ public final class Publisher extends Handle {
     long[] claimed = new long[4];
     enter();
     try {
-      long result = Native.claim(pointer, size, 0, claimed);
-      if (result < 0 && timeoutNs != 0
-          && (Native.is(result, ErrorCode.FULL) || Native.is(result, ErrorCode.TIMEOUT))) {
-        result = await(() -> Native.claim(pointer, size, timeoutNs, claimed));
-      }
-      check(result);
+      check(orWait(timeoutNs, left -> Native.claim(pointer, size, left, claimed)));
       return open(claimed, size);
     } finally {
       leave();
@@ -279,7 +261,7 @@ public final class Publisher extends Handle {
     long timeoutNs = Times.timeout(timeout);
     enter();
     try {
-      check(await(() -> Native.flush(pointer, timeoutNs)));
+      check(interruptibly(() -> Native.flush(pointer, timeoutNs)));
     } finally {
       leave();
     }

@@ -138,7 +138,7 @@ public abstract class Reader extends Handle {
   final void waitNanos(long timeoutNs) {
     enter();
     try {
-      check(timeoutNs == 0 ? Native.waitFor(pointer, 0) : await(() -> Native.waitFor(pointer, timeoutNs)));
+      check(timeoutNs == 0 ? Native.waitFor(pointer, 0) : interruptibly(() -> Native.waitFor(pointer, timeoutNs)));
     } finally {
       leave();
     }

@@ -63,7 +63,7 @@ public final class Subscriber extends Reader {
     int capacity = reserve(limit);
     long result = Native.read(pointer, capacity, 0, inPlace);
     if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
-      result = await(() -> Native.read(pointer, capacity, timeoutNs, inPlace));
+      result = interruptibly(() -> Native.read(pointer, capacity, timeoutNs, inPlace));
     }
     return (int) check(result);
   }
@@ -127,7 +127,7 @@ public final class Subscriber extends Reader {
       }
       long result = Native.waitAny(pointers, 0);
       if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
-        result = subscribers.get(0).await(() -> Native.waitAny(pointers, timeoutNs));
+        result = subscribers.get(0).interruptibly(() -> Native.waitAny(pointers, timeoutNs));
       }
       for (Subscriber one : subscribers) if (one.isClosing()) one.check(result);
       return (int) Native.check(result);

@@ -83,6 +83,7 @@ public final class Topic extends SharedHandle {
               bytes, Math.min(left, SLICE_NS), where.directoryBytes(), where.dataDirectoryBytes());
       if (!Native.is(result, ErrorCode.NOT_FOUND) || left == 0) return new Topic(Native.check(result));
       if (Thread.currentThread().isInterrupted()) throw new LeatException(ErrorCode.INTERRUPTED);
+      Thread.yield(); // A virtual one.
     }
   }
 
