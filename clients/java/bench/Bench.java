@@ -9,7 +9,9 @@ import io.leat.TopicOptions;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.List;
+import java.util.function.Consumer;
 
 /**
  * Publishes all into a topic that holds all, then reads all. Prints nanoseconds for each record, the median of the runs, as
@@ -22,26 +24,22 @@ public final class Bench {
   private static final int WARM_UPS = 3; // Until the compiler has seen all.
   private static final String NAME = "leat-bench-java";
 
-  private interface Phase {
-    void run(Topic topic);
-  }
-
   public static void main(String[] arguments) {
     int size = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 100;
     int records = (arguments.length > 1 ? Integer.parseInt(arguments[1]) : 1_000_000) / BATCH * BATCH;
     int runs = arguments.length > 2 ? Integer.parseInt(arguments[2]) : 5;
     byte[] value = new byte[size];
-    List<byte[]> values = new ArrayList<>(java.util.Collections.nCopies(BATCH, value));
+    List<byte[]> values = new ArrayList<>(Collections.nCopies(BATCH, value));
     double[][] ns = new double[4][runs];
     for (int run = -WARM_UPS; run < runs; ++run) {
       double[] once = new double[4];
       try (Topic topic = newTopic(size, records)) {
-        once[0] = time(topic, records, of -> publish(of, value, records));
-        once[2] = time(topic, records, of -> read(of, records));
-        once[3] = time(topic, records, of -> view(of, records));
+        once[0] = time(topic.publisher(), records, by -> publish(by, value, records));
+        once[2] = time(subscriber(topic), records, by -> read(by, records));
+        once[3] = time(subscriber(topic), records, by -> view(by, records));
       }
       try (Topic topic = newTopic(size, records)) {
-        once[1] = time(topic, records, of -> publishBatches(of, values, records));
+        once[1] = time(topic.publisher(), records, by -> publishBatches(by, values, records));
       }
       for (int i = 0; run >= 0 && i < 4; ++i) ns[i][run] = once[i];
     }
@@ -58,51 +56,48 @@ public final class Bench {
     return Topic.create(NAME, new TopicOptions().capacityBytes(capacity).segmentBytes(8 << 20));
   }
 
-  private static double time(Topic topic, int records, Phase phase) {
-    long begin = System.nanoTime();
-    phase.run(topic);
-    return (double) (System.nanoTime() - begin) / records;
-  }
-
-  private static void publish(Topic topic, byte[] value, int records) {
-    try (Publisher publisher = topic.publisher()) {
-      for (int i = 0; i < records; ++i) publisher.publish(value);
+  /** Nanoseconds for each record. Making the handle maps the topic: that is not what is measured. */
+  private static <H extends AutoCloseable> double time(H made, int records, Consumer<H> phase) {
+    try (H handle = made) {
+      long begin = System.nanoTime();
+      phase.accept(handle);
+      return (double) (System.nanoTime() - begin) / records;
+    } catch (Exception e) {
+      throw new IllegalStateException(e);
     }
   }
 
-  private static void publishBatches(Topic topic, List<byte[]> values, int records) {
-    try (Publisher publisher = topic.publisher()) {
-      for (int i = 0; i < records; i += BATCH) publisher.publishBatch(values);
-    }
+  private static void publish(Publisher publisher, byte[] value, int records) {
+    for (int i = 0; i < records; ++i) publisher.publish(value);
+  }
+
+  private static void publishBatches(Publisher publisher, List<byte[]> values, int records) {
+    for (int i = 0; i < records; i += BATCH) publisher.publishBatch(values);
   }
 
   private static Subscriber subscriber(Topic topic) {
     return topic.subscriber(new SubscriberOptions().from(From.beginning()));
   }
 
-  private static void read(Topic topic, int records) {
+  private static void read(Subscriber subscriber, int records) {
     long bytes = 0;
-    try (Subscriber subscriber = subscriber(topic)) {
-      for (int left = records; left > 0; ) {
-        List<Entry> entries = subscriber.poll(BATCH);
-        for (Entry entry : entries) bytes += entry.value().length;
-        left -= entries.size();
-      }
+    for (int left = records; left > 0; ) {
+      List<Entry> entries = subscriber.poll(BATCH);
+      for (Entry entry : entries) bytes += entry.value().length;
+      left -= entries.size();
     }
     if (bytes == 0) throw new AssertionError();
   }
 
-  private static void view(Topic topic, int records) {
+  private static void view(Subscriber subscriber, int records) {
     long bytes = 0;
-    try (Subscriber subscriber = subscriber(topic)) {
-      for (int left = records; left > 0; ) {
-        List<EntryView> views = subscriber.pollViews(BATCH);
-        for (EntryView view : views) {
-          ByteBuffer value = view.value();
-          bytes += value.remaining() + value.get(0);
-        }
-        left -= views.size();
+    for (int left = records; left > 0; ) {
+      List<EntryView> views = subscriber.pollViews(BATCH);
+      for (EntryView view : views) {
+        ByteBuffer value = view.value();
+        bytes += value.remaining() + value.get(0);
       }
+      left -= views.size();
     }
     if (bytes == 0) throw new AssertionError();
   }

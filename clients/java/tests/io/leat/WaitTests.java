@@ -117,7 +117,7 @@ final class WaitTests {
     ExecutorService executor = executor();
     try (Topic topic = Topic.create("t", new TopicOptions().capacityBytes(1 << 20))) {
       final int pairs = 4;
-      final int records = 50_000;
+      final int records = 250_000;
       List<Future<?>> futures = new ArrayList<>();
       for (int i = 0; i < pairs; ++i) {
         Publisher publisher = topic.publisher();
