@@ -111,4 +111,21 @@ final class TopicTests {
     fails(ErrorCode.INTERRUPTED, () -> Topic.open("never", null));
     check(Thread.interrupted());
   }
+
+  /** As in a server that loads the jar once for each application. */
+  void twoCopiesOfTheLibraryGetAlong() throws Exception {
+    var jar = Topic.class.getProtectionDomain().getCodeSource().getLocation();
+    try (Topic topic = Topic.create("t", new TopicOptions());
+        Publisher publisher = topic.publisher();
+        var loader = new java.net.URLClassLoader(new java.net.URL[] {jar}, null)) {
+      Class<?> other = loader.loadClass("io.leat.Topic");
+      check(other != Topic.class);
+      try (AutoCloseable again = (AutoCloseable) other.getMethod("open", String.class).invoke(null, "t");
+          AutoCloseable subscriber = (AutoCloseable) other.getMethod("subscriber").invoke(again)) {
+        publisher.publish(Tests.bytes("x"));
+        Object entries = subscriber.getClass().getMethod("poll", int.class).invoke(subscriber, 64);
+        equal(1, ((List<?>) entries).size());
+      }
+    }
+  }
 }

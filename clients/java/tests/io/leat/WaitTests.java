@@ -97,6 +97,58 @@ final class WaitTests {
     }
   }
 
+  /** What an interrupt ended was not done, and what was done is not done again. */
+  void loseNothingByInterrupts() throws Exception {
+    final int records = 20_000;
+    TopicOptions options = new TopicOptions().capacityBytes(65536).segmentBytes(8192);
+    try (Topic topic = Topic.create("t", options);
+        Subscriber subscriber = fromBeginning(topic);
+        Publisher publisher = topic.publisher()) {
+      AtomicLong received = new AtomicLong();
+      AtomicLong interrupts = new AtomicLong();
+      Thread publishing =
+          new Thread(
+              () -> {
+                for (int n = 0; n < records; ++n) {
+                  byte[] value = bytes(n + " ".repeat(n % 1000));
+                  equal((long) n, again(interrupts, () -> publisher.publish(value)));
+                }
+              });
+      Thread reading =
+          new Thread(
+              () -> {
+                while (received.get() < records) {
+                  for (Entry entry : again(interrupts, () -> subscriber.receive(64, null))) {
+                    long n = received.getAndIncrement();
+                    check(entry.offset() == n && Tests.text(entry.value()).trim().equals("" + n));
+                  }
+                }
+              });
+      publishing.start();
+      reading.start();
+      for (Random random = new Random(3); publishing.isAlive() || reading.isAlive(); ) {
+        (random.nextBoolean() ? publishing : reading).interrupt();
+        Thread.sleep(0, random.nextInt(300_000));
+      }
+      equal((long) records, received.get());
+      check(interrupts.get() > 10);
+    }
+  }
+
+  private static <T> T again(AtomicLong interrupts, Callable<T> call) {
+    for (;;) {
+      try {
+        return call.call();
+      } catch (LeatException e) {
+        equal(ErrorCode.INTERRUPTED, e.code());
+        check(Thread.interrupted());
+        interrupts.incrementAndGet();
+      } catch (Exception e) {
+        throw new AssertionError(e);
+      }
+    }
+  }
+
   void costNothing() throws Exception {
     try (Topic topic = Topic.create("t", new TopicOptions()); Subscriber subscriber = topic.subscriber()) {
       Thread waiting = new Thread(() -> fails(ErrorCode.STOPPED, () -> subscriber.receive(null)));
