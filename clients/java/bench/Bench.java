@@ -14,8 +14,8 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /**
- * Publishes all into a topic that holds all, then reads all. Prints nanoseconds for each record, the median of the runs, as
- * a line of JSON.
+ * Publishes all into a topic that holds all, then reads all. Prints nanoseconds for each record, the median of the
+ * runs, as a line of JSON.
  *
  * <pre>java -cp leat.jar:classes Bench [SIZE [RECORDS [RUNS]]]</pre>
  */

@@ -3,8 +3,8 @@ package io.leat;
 import java.nio.ByteBuffer;
 
 /**
- * Room for one record in the topic itself. Until it is committed or aborted, subscribers wait at it. It is used as its
- * publisher is: by one thread at a time.
+ * Room for one record in the topic itself. Until it is committed or aborted, subscribers wait at it. It is used as
+ * its publisher is: by one thread at a time.
  *
  * <pre>{@code
  * try (Claim claim = publisher.claim(8)) {
@@ -40,8 +40,8 @@ public final class Claim implements AutoCloseable {
   }
 
   /**
-   * Where to write the value; uninitialised. Not to be touched after commit or abort: it is the memory of all processes,
-   * and whoever does that overwrites other records.
+   * Where to write the value; uninitialised. Not to be touched after commit or abort: it is the memory of all
+   * processes, and whoever does that overwrites other records.
    */
   public ByteBuffer data() {
     if (!isOpen) throw new LeatException(ErrorCode.NOT_HELD);

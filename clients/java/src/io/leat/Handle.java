@@ -97,8 +97,8 @@ public abstract class Handle implements AutoCloseable {
   }
 
   /**
-   * Closes it. A wait of another thread ends with an {@link IllegalStateException}, and any other call finishes first.
-   * Closing again does nothing.
+   * Closes it. A wait of another thread ends with an {@link IllegalStateException}, and any other call finishes
+   * first. Closing again does nothing.
    */
   @Override
   public void close() {

@@ -6,8 +6,8 @@ import java.util.Collection;
 import java.util.List;
 
 /**
- * A member of a group. Closing it leaves the group: records that were not acknowledged go to other members. One thread at
- * a time uses it: see {@link Handle}.
+ * A member of a group. Closing it leaves the group: records that were not acknowledged go to other members. One
+ * thread at a time uses it: see {@link Handle}.
  */
 public final class Member extends Reader {
   // Of leat_delivery, behind the record.
@@ -71,8 +71,8 @@ public final class Member extends Reader {
   }
 
   /**
-   * Acknowledges those of these records that the member holds, in any order, and returns how many. Passes over gaps. An
-   * error only if there were records and none was acknowledged.
+   * Acknowledges those of these records that the member holds, in any order, and returns how many. Passes over
+   * gaps. An error only if there were records and none was acknowledged.
    */
   public long acknowledge(Collection<Delivery> deliveries) {
     long[] packed = new long[4 * deliveries.size()];

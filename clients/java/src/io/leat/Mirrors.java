@@ -5,9 +5,10 @@ import java.util.Arrays;
 import java.util.concurrent.atomic.AtomicInteger;
 
 /**
- * Mirrors of a topic's memory: mappings of our own, as buffers, each of which is unmapped when the last slice of it is
- * unreachable. So reading an old slice never ends the program, whatever was closed. The library maps a topic once
- * and keeps that as long as a handle is open; so an address stands for the same bytes meanwhile. Several threads.
+ * Mirrors of a topic's memory: mappings of our own, as buffers, each of which is unmapped when the last slice of it
+ * is unreachable. So reading an old slice never ends the program, whatever was closed. The library maps a topic
+ * once and keeps that as long as a handle is open; so an address stands for the same bytes meanwhile. Several
+ * threads.
  */
 final class Mirrors {
   /** A mapping covers addresses of the topic's own one, beginning with `begin`. */

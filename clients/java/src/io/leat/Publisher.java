@@ -6,8 +6,8 @@ import java.util.List;
 import java.util.function.LongUnaryOperator;
 
 /**
- * Publishes to a topic. One thread at a time uses it: see {@link Handle}. Without a timeout, calls wait for as long as it
- * takes until a full topic has room.
+ * Publishes to a topic. One thread at a time uses it: see {@link Handle}. Without a timeout, calls wait for as long
+ * as it takes until a full topic has room.
  *
  * <p>A call into C costs as much as several records, so batches are the fast way.
  */
@@ -91,8 +91,8 @@ public final class Publisher extends Handle {
   // ---- Batches --------------------------------------------------------------------------------
 
   /**
-   * Publishes the values as one batch, and returns the offset of the first: they become visible together, with consecutive
-   * offsets, in one partition. Together they take at most half a segment.
+   * Publishes the values as one batch, and returns the offset of the first: they become visible together, with
+   * consecutive offsets, in one partition. Together they take at most half a segment.
    */
   public long publishBatch(List<byte[]> values) {
     return publishBatch(values, Topic.ANY_PARTITION, null);
@@ -238,8 +238,8 @@ public final class Publisher extends Handle {
   }
 
   /**
-   * Claims room, lets the writer fill it, commits it and returns its offset. An exception aborts it. The writer may commit
-   * fewer bytes itself, or abort.
+   * Claims room, lets the writer fill it, commits it and returns its offset. An exception aborts it. The writer may
+   * commit fewer bytes itself, or abort.
    */
   public <E extends Exception> long claim(int size, Claim.Writer<E> writer) throws E {
     return claim(size, null, writer);
@@ -288,8 +288,8 @@ public final class Publisher extends Handle {
   }
 
   /**
-   * The offset of the record, or the last of the batch, that was published last and acknowledged when durable, with or
-   * without an error of the disk.
+   * The offset of the record, or the last of the batch, that was published last and acknowledged when durable, with
+   * or without an error of the disk.
    */
   public long lastOffset() {
     return number(() -> Native.lastOffset(pointer));
@@ -308,16 +308,16 @@ public final class Publisher extends Handle {
   }
 
   /**
-   * Durable topics: a descriptor that becomes readable when a durable offset may have moved, or the topic was deleted;
-   * {@link #durableOffset} makes it unreadable until then. It belongs to the publisher.
+   * Durable topics: a descriptor that becomes readable when a durable offset may have moved, or the topic was
+   * deleted; {@link #durableOffset} makes it unreadable until then. It belongs to the publisher.
    */
   public int durableFd() {
     return (int) number(() -> Native.durableFd(pointer));
   }
 
   /**
-   * A descriptor that becomes readable when there may be room in a full partition (-1: the publisher's), or the topic was
-   * deleted. It belongs to the publisher.
+   * A descriptor that becomes readable when there may be room in a full partition (-1: the publisher's), or the
+   * topic was deleted. It belongs to the publisher.
    */
   public int roomFd(int partition) {
     return (int) number(() -> Native.roomFd(pointer, partition));

@@ -123,8 +123,8 @@ public abstract class Reader extends Handle {
   }
 
   /**
-   * A descriptor that becomes readable when there may be something to read; then read until there is nothing. It is also
-   * readable while waits are stopped. It belongs to this handle.
+   * A descriptor that becomes readable when there may be something to read; then read until there is nothing. It is
+   * also readable while waits are stopped. It belongs to this handle.
    */
   public int waitFd() {
     enter();

@@ -82,9 +82,9 @@ public final class Subscriber extends Reader {
   }
 
   /**
-   * As {@link #receive(int, Duration)}, but to be read where it lies, until this subscriber reads again. A lossy subscriber
-   * that is not {@link SubscriberOptions#inPlace}, and one that reads old records of a durable topic from disk, has copies
-   * anyway: then so are these.
+   * As {@link #receive(int, Duration)}, but to be read where it lies, until this subscriber reads again. A lossy
+   * subscriber that is not {@link SubscriberOptions#inPlace}, and one that reads old records of a durable topic
+   * from disk, has copies anyway: then so are these.
    */
   public List<EntryView> receiveViews(int limit, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);

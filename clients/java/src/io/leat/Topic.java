@@ -14,9 +14,9 @@ import java.util.List;
  * }
  * }</pre>
  *
- * <p>Timeouts are a {@link Duration}; null waits for as long as it takes, {@link Duration#ZERO} not at all. A wait also
- * ends when its thread is interrupted: with a {@link LeatException} whose code is {@link ErrorCode#INTERRUPTED}, and
- * the thread stays interrupted. Then nothing was published, or lost.
+ * <p>Timeouts are a {@link Duration}; null waits for as long as it takes, {@link Duration#ZERO} not at all. A wait
+ * also ends when its thread is interrupted: with a {@link LeatException} whose code is {@link
+ * ErrorCode#INTERRUPTED}, and the thread stays interrupted. Then nothing was published, or lost.
  */
 public final class Topic extends SharedHandle {
   /** No partition is named. */
@@ -231,8 +231,8 @@ public final class Topic extends SharedHandle {
   }
 
   /**
-   * A durable topic that is read-only: writes what the medium may not have, and makes it writable again. An interrupt does
-   * not end this.
+   * A durable topic that is read-only: writes what the medium may not have, and makes it writable again. An
+   * interrupt does not end this.
    */
   public void repair(Duration timeout) {
     long timeoutNs = Times.timeout(timeout);

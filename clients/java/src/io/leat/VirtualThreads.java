@@ -9,8 +9,8 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 
 /**
- * Virtual threads (JDK 21 and later) share a few threads of the system, and one that sleeps in C keeps its own: as many
- * waits as processors, and nobody runs who could end them. So their waits sleep in threads of this pool.
+ * Virtual threads (JDK 21 and later) share a few threads of the system, and one that sleeps in C keeps its own: as
+ * many waits as processors, and nobody runs who could end them. So their waits sleep in threads of this pool.
  */
 final class VirtualThreads {
   private static final MethodHandle IS_VIRTUAL = isVirtual(); // Null: this Java has none.

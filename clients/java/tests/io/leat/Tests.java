@@ -24,7 +24,7 @@ public final class Tests {
       List.of(
           TopicTests.class, RecordTests.class, GroupTests.class, MisuseTests.class, WaitTests.class,
           ViewTests.class, LeakTests.class, ErrorTests.class);
-  private static final long SECONDS = 60;
+  private static final long SECONDS = 120;
 
   private Tests() {}
 

@@ -193,6 +193,7 @@ final class WaitTests {
                 }));
       }
       for (Future<?> future : futures) future.get();
+      equal((long) pairs * records, topic.info().partitions().get(0).end());
     } finally {
       executor.shutdownNow();
     }
