@@ -1,0 +1,98 @@
+package io.leat;
+
+import java.util.Locale;
+
+/** What can go wrong, with the fixed numbers and the names that every client uses. */
+public enum ErrorCode {
+  // From spec/errors.csv, by tools/errors.py: begin
+  /** No error. */
+  OK(0),
+  /** Invalid argument. */
+  INVALID_ARGUMENT(1),
+  /** No such topic. */
+  NOT_FOUND(2),
+  /** The topic exists already. */
+  EXISTS(3),
+  /** In use by another process. */
+  BUSY(4),
+  /** Permission denied. */
+  PERMISSION(5),
+  /** Not a Leat topic of this format version. */
+  WRONG_FORMAT(6),
+  /** The topic is corrupt: a check on its shared memory failed. */
+  CORRUPT(7),
+  /** The topic is full. */
+  FULL(8),
+  /** No space left for the topic's files. */
+  NO_SPACE(9),
+  /** The record is larger than the topic allows. */
+  TOO_LARGE(10),
+  /** The deadline passed. */
+  TIMEOUT(11),
+  /** Stopped on request. */
+  STOPPED(12),
+  /** The topic was deleted. */
+  DELETED(13),
+  /** This handle belongs to the parent process: open a new one after fork. */
+  FORKED(14),
+  /** The claim was revoked because its owner did not run for too long. */
+  REVOKED(15),
+  /** The topic is full and only this very thread could make room. */
+  WOULD_DEADLOCK(16),
+  /** The topic's options do not allow this. */
+  NOT_ALLOWED(17),
+  /** Every participant slot of the topic is in use. */
+  TOO_MANY(18),
+  /** Not supported by this kernel or file system. */
+  UNSUPPORTED(19),
+  /** This member holds as many records as its group allows: acknowledge some. */
+  IN_FLIGHT_FULL(20),
+  /** More records came back, or wait for their key, than the group has room for. */
+  REDELIVERY_FULL(21),
+  /** This member does not hold that record (any more). */
+  NOT_HELD(22),
+  /** The record was held for longer than the group's lease. */
+  LEASE_LOST(23),
+  /** The consumer group was deleted. */
+  CLOSED(24),
+  /** The buffer is too small for the record. */
+  BUFFER_TOO_SMALL(25),
+  /** A system call failed. */
+  IO_ERROR(26),
+  /** The topic is read-only: writing to its files failed. */
+  READ_ONLY(27),
+  /** Published, but not on the medium in time. */
+  NOT_DURABLE(28),
+  /** Retention has deleted the group's next record. */
+  EXPIRED(29),
+  /** A signal interrupted the wait. */
+  INTERRUPTED(30),
+  /** Out of memory. */
+  NO_MEMORY(31),
+  // From spec/errors.csv: end
+  ;
+
+  private static final ErrorCode[] ALL = values();
+
+  private final int number;
+
+  ErrorCode(int number) {
+    this.number = number;
+    if (number != ordinal()) throw new AssertionError(name());
+  }
+
+  /** The number, which never changes. */
+  public int number() {
+    return number;
+  }
+
+  /** The name that all clients use, for example {@code "timeout"}. */
+  public String text() {
+    return name().toLowerCase(Locale.ROOT);
+  }
+
+  static ErrorCode of(int number) {
+    if (number < 0 || number >= ALL.length) throw new IllegalArgumentException("code " + number);
+    return ALL[number];
+  }
+}

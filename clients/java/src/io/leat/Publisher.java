@@ -1,0 +1,325 @@
+package io.leat;
+
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.List;
+import java.util.function.LongUnaryOperator;
+
+/**
+ * Publishes to a topic. One thread at a time uses it: see {@link Handle}. Without a timeout, calls wait for as long
+ * as it takes until a full topic has room.
+ *
+ * <p>A call into C costs as much as several records, so batches are the fast way.
+ */
+public final class Publisher extends Handle {
+  private static final int ROOM = 1 << 12;
+  private static final int KEPT_ROOM = 1 << 22; // More is given back by the next call.
+
+  // leat_bytes, leat_new_record and leat_new_header.
+  private static final int BYTES = 16;
+  private static final int RECORD = 48;
+  private static final int HEADER = 32;
+
+  private final Mirrors mirrors;
+  private final boolean waitsForMedium; // Whatever it publishes.
+  private final long maxRecordSize;
+
+  Publisher(long pointer, Mirrors mirrors, boolean waitsForMedium) {
+    super(Resource.PUBLISHER, pointer);
+    this.mirrors = mirrors;
+    this.waitsForMedium = waitsForMedium;
+    maxRecordSize = Native.check(Native.publisherMaxRecordSize(pointer));
+    makeRoom(ROOM);
+  }
+
+  // ---- One record -----------------------------------------------------------------------------
+
+  /** Publishes a value and returns its offset. */
+  public long publish(byte[] value) {
+    return publish(value, null);
+  }
+
+  /** The same with a timeout. Of topics whose records are acknowledged when durable, it includes the medium. */
+  public long publish(byte[] value, Duration timeout) {
+    return publish(value, Times.timeout(timeout));
+  }
+
+  private long publish(byte[] value, long timeoutNs) {
+    int size = value.length;
+    if (size > maxRecordSize) throw new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
+    enter();
+    try {
+      reserve(size);
+      room.put(0, value);
+      return send(timeoutNs, left -> Native.publish(pointer, size, left));
+    } finally {
+      leave();
+    }
+  }
+
+  /** Publishes a record with key, headers and partition, and returns its offset. */
+  public long publish(NewRecord record) {
+    return publish(record, null);
+  }
+
+  /** The same with a timeout. */
+  public long publish(NewRecord record, Duration timeout) {
+    long timeoutNs = Times.timeout(timeout);
+    enter();
+    try {
+      pack(List.of(record));
+      return send(timeoutNs, left -> Native.publishRecord(pointer, left));
+    } finally {
+      leave();
+    }
+  }
+
+  // What can be done at once needs no protection from interrupts, which costs more than a record. What waits for the
+  // medium must not be done twice.
+  private long send(long timeoutNs, LongUnaryOperator call) {
+    if (waitsForMedium) return check(interruptibly(() -> call.applyAsLong(timeoutNs)));
+    return check(orWait(timeoutNs, call));
+  }
+
+  private long orWait(long timeoutNs, LongUnaryOperator call) {
+    long result = call.applyAsLong(0);
+    if (result >= 0 || timeoutNs == 0) return result;
+    if (!Native.is(result, ErrorCode.FULL) && !Native.is(result, ErrorCode.TIMEOUT)) return result;
+    return interruptibly(() -> call.applyAsLong(timeoutNs));
+  }
+
+  // ---- Batches --------------------------------------------------------------------------------
+
+  /**
+   * Publishes the values as one batch, and returns the offset of the first: they become visible together, with
+   * consecutive offsets, in one partition. Together they take at most half a segment.
+   */
+  public long publishBatch(List<byte[]> values) {
+    return publishBatch(values, Topic.ANY_PARTITION, null);
+  }
+
+  /** The same with a timeout. */
+  public long publishBatch(List<byte[]> values, Duration timeout) {
+    return publishBatch(values, Topic.ANY_PARTITION, timeout);
+  }
+
+  /** The same in one partition; -1 is the publisher's. */
+  public long publishBatch(List<byte[]> values, int partition, Duration timeout) {
+    long timeoutNs = Times.timeout(timeout);
+    enter();
+    try {
+      int count = packValues(values);
+      return send(timeoutNs, left -> Native.publishBatch(pointer, count, partition, left));
+    } finally {
+      leave();
+    }
+  }
+
+  private int packValues(List<byte[]> values) {
+    int count = values.size();
+    long size = (long) BYTES * count;
+    long at = size;
+    for (byte[] value : values) size += value.length;
+    reserve(size);
+    int index = 0;
+    for (byte[] value : values) {
+      putBytes(index, value, (int) at);
+      index += BYTES;
+      at += value.length;
+    }
+    return count;
+  }
+
+  /** Publishes records as one batch, and returns the offset of the first. Keys select no partition. */
+  public long publishRecordBatch(List<NewRecord> records) {
+    return publishRecordBatch(records, Topic.ANY_PARTITION, null);
+  }
+
+  /** The same with a timeout, in one partition; -1 is the publisher's. */
+  public long publishRecordBatch(List<NewRecord> records, int partition, Duration timeout) {
+    long timeoutNs = Times.timeout(timeout);
+    enter();
+    try {
+      int count = pack(records);
+      return send(timeoutNs, left -> Native.publishRecordBatch(pointer, count, partition, left));
+    } finally {
+      leave();
+    }
+  }
+
+  // ---- What lies in the room ------------------------------------------------------------------
+
+  private void reserve(long size) {
+    int capacity = room.capacity();
+    if (size <= capacity && (capacity <= KEPT_ROOM || size > KEPT_ROOM)) return;
+    makeRoom(Math.max(size, Math.min(2L * capacity, KEPT_ROOM)));
+  }
+
+  /** Writes leat_bytes at `index`, and what they name at `at`; null names nothing. */
+  private void putBytes(int index, byte[] bytes, int at) {
+    room.putLong(index, bytes == null ? 0 : roomAddress + at);
+    room.putLong(index + 8, bytes == null ? 0 : bytes.length);
+    if (bytes != null) room.put(at, bytes);
+  }
+
+  private static int size(byte[] bytes) {
+    return bytes == null ? 0 : bytes.length;
+  }
+
+  /** Writes all leat_new_record, then all leat_new_header, then the bytes. */
+  private int pack(List<NewRecord> records) {
+    int count = records.size();
+    long headerCount = 0;
+    long size = 0;
+    for (NewRecord record : records) {
+      size += (long) record.value.length + size(record.key);
+      for (Header header : record.headers) size += (long) header.name().length + header.value().length;
+      headerCount += record.headers.size();
+    }
+    long bytesBegin = (long) RECORD * count + HEADER * headerCount;
+    reserve(bytesBegin + size);
+    int index = 0;
+    int header = RECORD * count;
+    int at = (int) bytesBegin;
+    for (NewRecord record : records) {
+      putBytes(index, record.value, at);
+      at += record.value.length;
+      putBytes(index + 16, record.key, at);
+      at += size(record.key);
+      room.putLong(index + 32, record.headers.isEmpty() ? 0 : roomAddress + header);
+      room.putInt(index + 40, record.headers.size());
+      room.putInt(index + 44, record.partition);
+      index += RECORD;
+      for (Header one : record.headers) {
+        putBytes(header, one.name(), at);
+        at += one.name().length;
+        putBytes(header + 16, one.value(), at);
+        at += one.value().length;
+        header += HEADER;
+      }
+    }
+    return count;
+  }
+
+  // ---- Claims ---------------------------------------------------------------------------------
+
+  /** Claims room for a value, to be written in place. A publisher has at most one open claim. */
+  public Claim claim(int size) {
+    return claim(size, (Duration) null);
+  }
+
+  /** The same with a timeout. */
+  public Claim claim(int size, Duration timeout) {
+    if (size < 0) throw new IllegalArgumentException("size below 0: " + size);
+    long timeoutNs = Times.timeout(timeout);
+    long[] claimed = new long[4];
+    enter();
+    try {
+      check(orWait(timeoutNs, left -> Native.claim(pointer, size, left, claimed)));
+      return open(claimed, size);
+    } finally {
+      leave();
+    }
+  }
+
+  private Claim open(long[] claimed, int size) {
+    try {
+      Mirrors.Window window = mirrors.find(claimed[0], claimed[0] + size);
+      if (window != null) {
+        int at = (int) (claimed[0] - window.begin());
+        return new Claim(this, claimed, window.buffer().slice(at, size), null);
+      }
+      ByteBuffer copy = ByteBuffer.allocateDirect(size);
+      return new Claim(this, claimed, copy.slice(), copy);
+    } catch (Throwable e) { // No memory.
+      Native.abort(pointer, claimed[0], claimed[1], claimed[2], claimed[3]);
+      throw e;
+    }
+  }
+
+  /**
+   * Claims room, lets the writer fill it, commits it and returns its offset. An exception aborts it. The writer may
+   * commit fewer bytes itself, or abort.
+   */
+  public <E extends Exception> long claim(int size, Claim.Writer<E> writer) throws E {
+    return claim(size, null, writer);
+  }
+
+  /** The same with a timeout. */
+  public <E extends Exception> long claim(int size, Duration timeout, Claim.Writer<E> writer) throws E {
+    try (Claim claim = claim(size, timeout)) {
+      writer.write(claim);
+      if (claim.isOpen()) claim.commit();
+      return claim.offset();
+    }
+  }
+
+  // ---- The medium -----------------------------------------------------------------------------
+
+  /** Durable topics: waits until everything that this publisher has published is on the medium. */
+  public void flush(Duration timeout) {
+    long timeoutNs = Times.timeout(timeout);
+    enter();
+    try {
+      check(interruptibly(() -> Native.flush(pointer, timeoutNs)));
+    } finally {
+      leave();
+    }
+  }
+
+  /** The same, for as long as it takes. */
+  public void flush() {
+    flush(null);
+  }
+
+  /** Asks for the same, and does not wait; see {@link #durableOffset}. */
+  public void requestSync() {
+    number(() -> Native.requestSync(pointer));
+  }
+
+  /** Durable topics: the offset of the publisher's partition before which everything is on the medium. Otherwise 0. */
+  public long durableOffset() {
+    return durableOffset(Topic.ANY_PARTITION);
+  }
+
+  /** The same of any partition. */
+  public long durableOffset(int partition) {
+    return number(() -> Native.durableOffset(pointer, partition));
+  }
+
+  /**
+   * The offset of the record, or the last of the batch, that was published last and acknowledged when durable, with
+   * or without an error of the disk.
+   */
+  public long lastOffset() {
+    return number(() -> Native.lastOffset(pointer));
+  }
+
+  // ---- Others ---------------------------------------------------------------------------------
+
+  /** The largest record in bytes: key, headers, timestamp and value together, encoded. */
+  public long maxRecordSize() {
+    return maxRecordSize;
+  }
+
+  /** The partition of records that have no key. */
+  public int partition() {
+    return (int) number(() -> Native.publisherPartition(pointer));
+  }
+
+  /**
+   * Durable topics: a descriptor that becomes readable when a durable offset may have moved, or the topic was
+   * deleted; {@link #durableOffset} makes it unreadable until then. It belongs to the publisher.
+   */
+  public int durableFd() {
+    return (int) number(() -> Native.durableFd(pointer));
+  }
+
+  /**
+   * A descriptor that becomes readable when there may be room in a full partition (-1: the publisher's), or the
+   * topic was deleted. It belongs to the publisher.
+   */
+  public int roomFd(int partition) {
+    return (int) number(() -> Native.roomFd(pointer, partition));
+  }
+}

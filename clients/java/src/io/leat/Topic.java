@@ -1,0 +1,241 @@
+package io.leat;
+
+import java.time.Duration;
+import java.util.List;
+
+/**
+ * An open topic: a log in shared memory that every process of a machine opens directly. Several threads may use it at
+ * once. What is made from it stays when it is closed.
+ *
+ * <pre>{@code
+ * try (Topic topic = Topic.openOrCreate("orders", new TopicOptions());
+ *     Publisher publisher = topic.publisher()) {
+ *   publisher.publish("hello".getBytes(UTF_8));
+ * }
+ * }</pre>
+ *
+ * <p>Timeouts are a {@link Duration}; null waits for as long as it takes, {@link Duration#ZERO} not at all. A wait
+ * also ends when its thread is interrupted: with a {@link LeatException} whose code is {@link
+ * ErrorCode#INTERRUPTED}, and the thread stays interrupted. Then nothing was published, or lost.
+ */
+public final class Topic extends SharedHandle {
+  /** No partition is named. */
+  static final int ANY_PARTITION = -1;
+
+  private static final long SLICE_NS = 50_000_000;
+
+  private final Mirrors forReading = new Mirrors(false);
+  private final Mirrors forWriting = new Mirrors(true);
+
+  private Topic(long pointer) {
+    super(Resource.TOPIC, pointer);
+  }
+
+  // ---- Topics by name -------------------------------------------------------------------------
+
+  /** Creates a topic and opens it. Of several processes that create the same name at once exactly one succeeds. */
+  public static Topic create(String name, TopicOptions options) {
+    return make(name, options, false);
+  }
+
+  /** Opens the topic if it exists, whatever its options are; otherwise creates it. */
+  public static Topic openOrCreate(String name, TopicOptions options) {
+    return make(name, options, true);
+  }
+
+  /** The same with the default options. */
+  public static Topic openOrCreate(String name) {
+    return openOrCreate(name, new TopicOptions());
+  }
+
+  private static Topic make(String name, TopicOptions options, boolean mayExist) {
+    return new Topic(
+        Native.check(
+            Native.topicCreate(
+                nameBytes(name),
+                options.values.copy(),
+                Native.bytes(options.fileGroup),
+                options.place.directoryBytes(),
+                options.place.dataDirectoryBytes(),
+                mayExist)));
+  }
+
+  /** Opens a topic that exists. */
+  public static Topic open(String name) {
+    return open(name, Duration.ZERO, null);
+  }
+
+  /** Opens a topic, and waits until it was created. */
+  public static Topic open(String name, Duration timeout) {
+    return open(name, timeout, null);
+  }
+
+  /** The same in another place; null is the default. */
+  public static Topic open(String name, Duration timeout, Place place) {
+    Place where = place == null ? Place.DEFAULT : place;
+    byte[] bytes = nameBytes(name);
+    long timeoutNs = Times.timeout(timeout);
+    long begin = System.nanoTime();
+    for (;;) { // Nothing ends this wait of C.
+      long left = timeoutNs < 0 ? SLICE_NS : Math.max(0, timeoutNs - (System.nanoTime() - begin));
+      long result =
+          Native.topicOpen(
+              bytes, Math.min(left, SLICE_NS), where.directoryBytes(), where.dataDirectoryBytes());
+      if (!Native.is(result, ErrorCode.NOT_FOUND) || left == 0) return new Topic(Native.check(result));
+      if (Thread.currentThread().isInterrupted()) throw new LeatException(ErrorCode.INTERRUPTED);
+      Thread.yield(); // A virtual one.
+    }
+  }
+
+  /** Deletes a topic that nobody uses, and frees its name. */
+  public static void delete(String name) {
+    delete(name, false, null);
+  }
+
+  /** Deletes a topic; with force also while it has participants, which get {@link ErrorCode#DELETED}. */
+  public static void delete(String name, boolean force) {
+    delete(name, force, null);
+  }
+
+  /** The same in another place; null is the default. */
+  public static void delete(String name, boolean force, Place place) {
+    Place where = place == null ? Place.DEFAULT : place;
+    Native.check(
+        Native.topicDelete(
+            nameBytes(name), force, where.directoryBytes(), where.dataDirectoryBytes()));
+  }
+
+  /** The names of all topics, sorted. */
+  public static List<String> list() {
+    return list(null);
+  }
+
+  /** The same in another place; null is the default. */
+  public static List<String> list(Place place) {
+    Place where = place == null ? Place.DEFAULT : place;
+    return lines(Native.topicList(where.directoryBytes(), where.dataDirectoryBytes()));
+  }
+
+  /** The library's version, for example {@code "0.1.0"}. */
+  public static String version() {
+    return Native.text(Native.version());
+  }
+
+  private static byte[] nameBytes(String name) {
+    if (name == null) throw new NullPointerException("a name is missing");
+    return Native.bytes(name);
+  }
+
+  private static List<String> lines(byte[] text) {
+    return Native.text(text).lines().toList();
+  }
+
+  // ---- What is made from it -------------------------------------------------------------------
+
+  /** Makes a publisher with the default options. */
+  public Publisher publisher() {
+    return publisher(new PublisherOptions());
+  }
+
+  /** Makes a publisher. */
+  public Publisher publisher(PublisherOptions options) {
+    return with(
+        topic -> {
+          boolean waits = options.acknowledge == Stage.DURABLE;
+          if (options.acknowledge == Stage.DEFAULT) waits = info().durable() == Durability.FSYNC;
+          long made = Native.check(Native.publisher(topic, options.values.copy()));
+          return new Publisher(made, forWriting, waits);
+        });
+  }
+
+  /** Makes a subscriber with the default options: it reads what is published from now on. */
+  public Subscriber subscriber() {
+    return subscriber(new SubscriberOptions());
+  }
+
+  /** Makes a subscriber. */
+  public Subscriber subscriber(SubscriberOptions options) {
+    return with(
+        topic -> new Subscriber(Native.check(Native.subscriber(topic, options.values.copy())), forReading));
+  }
+
+  /** Opens the consumer group of that name, or creates it with the default options. */
+  public Group group(String name) {
+    return group(name, new GroupOptions());
+  }
+
+  /** Opens the consumer group of that name, or creates it; the options apply only then. */
+  public Group group(String name, GroupOptions options) {
+    long[] values = options.values.copy();
+    long made = number(topic -> Native.group(topic, nameBytes(name), values));
+    return new Group(made, values[9] != 0);
+  }
+
+  /** Opens an existing group. */
+  public Group findGroup(String name) {
+    return new Group(number(topic -> Native.group(topic, nameBytes(name), null)), false);
+  }
+
+  /** Deletes a group that has no living member. */
+  public void deleteGroup(String name) {
+    deleteGroup(name, false);
+  }
+
+  /** Deletes a group; with force also while it has members, which get {@link ErrorCode#CLOSED}. */
+  public void deleteGroup(String name, boolean force) {
+    number(topic -> Native.deleteGroup(topic, nameBytes(name), force));
+  }
+
+  /** The names of the topic's groups, sorted. */
+  public List<String> groupNames() {
+    return with(topic -> lines(Native.topicGroups(topic)));
+  }
+
+  // ---- What it tells --------------------------------------------------------------------------
+
+  /** Its name. */
+  public String name() {
+    return with(topic -> Native.text(Native.topicName(topic)));
+  }
+
+  /** The number of partitions. */
+  public int partitions() {
+    return (int) number(Native::topicPartitions);
+  }
+
+  /** The largest record in bytes: key, headers, timestamp and value together, encoded. */
+  public long maxRecordSize() {
+    return number(Native::topicMaxRecordSize);
+  }
+
+  /** A snapshot of the topic, which holds up nobody. */
+  public TopicInfo info() {
+    return with(topic -> TopicInfo.of(Native.topicInfo(topic)));
+  }
+
+  /** The same, and the groups, as the JSON text that {@code leat topic info --json} prints. */
+  public String json() {
+    return with(topic -> Native.text(Native.topicJson(topic)));
+  }
+
+  // ---- What changes it ------------------------------------------------------------------------
+
+  /** Policy grow: sets how far each partition may grow from now on. */
+  public void setMaxCapacity(long bytes) {
+    number(topic -> Native.topicSetMaxCapacity(topic, bytes));
+  }
+
+  /** Policy grow: gives idle memory back to the system, and says how many bytes. */
+  public long shrink() {
+    return number(Native::topicShrink);
+  }
+
+  /**
+   * A durable topic that is read-only: writes what the medium may not have, and makes it writable again. An
+   * interrupt does not end this.
+   */
+  public void repair(Duration timeout) {
+    long timeoutNs = Times.timeout(timeout);
+    number(topic -> Native.topicRepair(topic, timeoutNs));
+  }
+}

@@ -1,0 +1,136 @@
+package io.leat;
+
+import java.time.Duration;
+
+/** Options of a new topic. Sizes in bytes; they are rounded up to whole segments and pages. */
+public final class TopicOptions {
+  final Options values = new Options(19);
+  String fileGroup;
+  Place place = Place.DEFAULT;
+
+  /** What happens when it is full; {@link Policy#BLOCK} if not set. */
+  public TopicOptions policy(Policy policy) {
+    values.set(0, policy);
+    return this;
+  }
+
+  /** Per partition; 8 MiB if not set, durable topics 32 MiB. */
+  public TopicOptions capacityBytes(long capacityBytes) {
+    values.setCount(1, capacityBytes, "capacityBytes");
+    return this;
+  }
+
+  /** An eighth of the capacity if not set; at most 1 GiB. */
+  public TopicOptions segmentBytes(long segmentBytes) {
+    values.setCount(2, segmentBytes, "segmentBytes");
+    return this;
+  }
+
+  /** Policy grow, per partition; 8 times the capacity if not set. */
+  public TopicOptions maxCapacityBytes(long maxCapacityBytes) {
+    values.setCount(3, maxCapacityBytes, "maxCapacityBytes");
+    return this;
+  }
+
+  /** Policy grow: adds memory at so little free; a segment if not set. */
+  public TopicOptions growBelowBytes(long growBelowBytes) {
+    values.setCount(4, growBelowBytes, "growBelowBytes");
+    return this;
+  }
+
+  /** 1 if not set. */
+  public TopicOptions partitions(int partitions) {
+    values.setCount(5, partitions, "partitions");
+    return this;
+  }
+
+  /** Publishers, subscribers and members at a time; 256 if not set, at most 4096. */
+  public TopicOptions participants(int participants) {
+    values.setCount(6, participants, "participants");
+    return this;
+  }
+
+  /** Never reuse room; publishing gives {@link ErrorCode#FULL} at the end. */
+  public TopicOptions retainAll(boolean retainAll) {
+    values.set(7, retainAll);
+    return this;
+  }
+
+  /** Every publisher is exclusive. */
+  public TopicOptions singleWriter(boolean singleWriter) {
+    values.set(8, singleWriter);
+    return this;
+  }
+
+  /** Records have timestamps. */
+  public TopicOptions timestamps(boolean timestamps) {
+    values.set(9, timestamps);
+    return this;
+  }
+
+  /** Once it was used, delete it when the last process closes it. */
+  public TopicOptions deleteWhenUnused(boolean deleteWhenUnused) {
+    values.set(10, deleteWhenUnused);
+    return this;
+  }
+
+  /** Revoke a claim that is open for so long while a subscriber waits; 0: never. */
+  public TopicOptions revokeAfter(Duration revokeAfter) {
+    values.set(11, revokeAfter, "revokeAfter");
+    return this;
+  }
+
+  /** Make a gating subscriber lossy that blocks for so long; 0: never. */
+  public TopicOptions evictAfter(Duration evictAfter) {
+    values.set(12, evictAfter, "evictAfter");
+    return this;
+  }
+
+  /** Permission bits of the files; 0600 is required, and what it is if not set. */
+  public TopicOptions mode(int mode) {
+    values.setCount(13, mode, "mode");
+    return this;
+  }
+
+  /** What survives what; {@link Durability#NONE} if not set. */
+  public TopicOptions durable(Durability durable) {
+    values.set(14, durable);
+    return this;
+  }
+
+  /** Of {@link Durability#INTERVAL}; 1 ms to 1 h. */
+  public TopicOptions syncInterval(Duration syncInterval) {
+    values.set(15, syncInterval, "syncInterval");
+    return this;
+  }
+
+  /** Durable topics: size of a file with records; 64 MiB if not set. */
+  public TopicOptions fileBytes(long fileBytes) {
+    values.setCount(16, fileBytes, "fileBytes");
+    return this;
+  }
+
+  /** Durable topics: keep so much on disk, in whole files; 0: no limit. */
+  public TopicOptions retentionBytes(long retentionBytes) {
+    values.setCount(17, retentionBytes, "retentionBytes");
+    return this;
+  }
+
+  /** Durable topics: keep records for so long; 0: no limit. */
+  public TopicOptions retention(Duration retention) {
+    values.setCount(18, retention.toMillis(), "retention");
+    return this;
+  }
+
+  /** Unix group of the files; the caller's if not set. */
+  public TopicOptions fileGroup(String fileGroup) {
+    this.fileGroup = fileGroup;
+    return this;
+  }
+
+  /** Where the topic is, if not in the default directories. */
+  public TopicOptions place(Place place) {
+    this.place = place == null ? Place.DEFAULT : place;
+    return this;
+  }
+}

@@ -1,0 +1,182 @@
+package io.leat;
+
+import static io.leat.Tests.bytes;
+import static io.leat.Tests.check;
+import static io.leat.Tests.equal;
+import static io.leat.Tests.fails;
+import static io.leat.Tests.fromBeginning;
+
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicInteger;
+
+/** Misuse is an exception, and never ends the program. */
+final class MisuseTests {
+  void closedHandlesThrow() {
+    Topic topic = Topic.create("t", new TopicOptions());
+    Group group = topic.group("g");
+    Publisher publisher = topic.publisher();
+    Subscriber subscriber = topic.subscriber();
+    Member member = group.join();
+    Claim claim = publisher.claim(10);
+    for (AutoCloseable one : List.of(topic, group, publisher, subscriber, member)) {
+      for (int i = 0; i < 3; ++i) {
+        try {
+          one.close();
+        } catch (Exception e) {
+          throw new AssertionError(e);
+        }
+      }
+    }
+    List<Callable<?>> calls =
+        List.of(
+            topic::publisher, topic::subscriber, topic::info, topic::json, topic::name,
+            () -> topic.group("g"), group::join, group::info, () -> group.position(0),
+            () -> publisher.publish(bytes("x")), () -> publisher.publishBatch(List.of(bytes("x"))),
+            () -> publisher.claim(1), publisher::durableOffset, publisher::isStopped,
+            () -> subscriber.poll(1), () -> subscriber.receive(null), () -> subscriber.pollViews(1),
+            () -> subscriber.offset(0), subscriber::waitFd, () -> member.receive(null),
+            member::acknowledgeAll, member::inFlight,
+            () -> { subscriber.stop(); return null; },
+            () -> { subscriber.await(null); return null; },
+            () -> { member.resume(); return null; },
+            () -> { claim.commit(); return null; },
+            () -> Subscriber.waitAny(List.of(subscriber), null));
+    for (Callable<?> call : calls) fails(IllegalStateException.class, call);
+    claim.close();
+  }
+
+  void closingDuringAWaitEndsIt() throws Exception {
+    try (Topic topic =
+        Topic.create("t", new TopicOptions().capacityBytes(65536).segmentBytes(8192))) {
+      Subscriber gating = fromBeginning(topic);
+      Publisher publisher = topic.publisher();
+      fails(ErrorCode.FULL, () -> { for (;;) publisher.publish(new byte[3000], Duration.ZERO); });
+      Subscriber subscriber = topic.subscriber();
+      Subscriber waiter = topic.subscriber();
+      Member member = topic.group("g").join();
+      closes(publisher, () -> publisher.publish(new byte[3000]));
+      closes(subscriber, () -> subscriber.receive(null));
+      closes(waiter, () -> Subscriber.waitAny(List.of(gating.isLossy() ? gating : waiter), null));
+      closes(member, () -> member.receive(Duration.ofDays(100_000)));
+      gating.close();
+    }
+  }
+
+  private static void closes(AutoCloseable handle, Callable<?> wait) throws Exception {
+    AtomicBoolean isDone = new AtomicBoolean();
+    Thread waiting =
+        new Thread(
+            () -> {
+              fails(IllegalStateException.class, wait);
+              isDone.set(true);
+            });
+    waiting.start();
+    Thread.sleep(50);
+    check(!isDone.get());
+    handle.close();
+    waiting.join(5000);
+    check(isDone.get());
+  }
+
+  void secondThreadsAreRefused() throws Exception {
+    try (Topic topic = Topic.create("t", new TopicOptions());
+        Subscriber subscriber = topic.subscriber()) {
+      Thread waiting = new Thread(() -> fails(ErrorCode.STOPPED, () -> subscriber.receive(null)));
+      waiting.start();
+      Thread.sleep(50);
+      equal(
+          "another thread uses it",
+          fails(IllegalStateException.class, () -> subscriber.poll(1)).getMessage());
+      fails(IllegalStateException.class, () -> Subscriber.waitAny(List.of(subscriber), null));
+      subscriber.stop();
+      waiting.join();
+      check(subscriber.isStopped());
+      subscriber.resume();
+      equal(List.of(), subscriber.poll(1));
+      fails(IllegalStateException.class, () -> Subscriber.waitAny(List.of(subscriber, subscriber), null));
+      equal(List.of(), subscriber.poll(1)); // It was left in order.
+    }
+  }
+
+  void manyThreadsAtOnceLoseNothing() throws Exception {
+    try (Topic topic = Topic.create("t", new TopicOptions().policy(Policy.OVERWRITE))) {
+      Publisher publisher = topic.publisher();
+      AtomicInteger published = new AtomicInteger();
+      List<Thread> threads = new ArrayList<>();
+      for (int i = 0; i < 8; ++i) {
+        Thread thread =
+            new Thread(
+                () -> {
+                  for (int n = 0; n < 20_000; ++n) {
+                    try {
+                      publisher.publish(bytes("record " + n));
+                      published.incrementAndGet();
+                    } catch (IllegalStateException e) { // Another thread uses it.
+                    }
+                  }
+                });
+        threads.add(thread);
+        thread.start();
+      }
+      for (Thread thread : threads) thread.join();
+      equal((long) published.get(), topic.info().partitions().get(0).end());
+      // Closing while others use it.
+      Thread hammer =
+          new Thread(
+              () -> {
+                try {
+                  for (;;) publisher.publish(bytes("x"));
+                } catch (IllegalStateException e) {
+                  equal("it is closed", e.getMessage());
+                }
+              });
+      hammer.start();
+      Thread.sleep(20);
+      publisher.close();
+      hammer.join(5000);
+      check(!hammer.isAlive());
+    }
+  }
+
+  void wrongArgumentsThrow() {
+    try (Topic topic = Topic.create("t", new TopicOptions());
+        Publisher publisher = topic.publisher();
+        Subscriber subscriber = topic.subscriber();
+        Member member = topic.group("g").join()) {
+      fails(NullPointerException.class, () -> publisher.publish((byte[]) null));
+      fails(NullPointerException.class, () -> publisher.publish((NewRecord) null));
+      fails(NullPointerException.class, () -> publisher.publishBatch(Arrays.asList(bytes("x"), null)));
+      fails(NullPointerException.class, () -> new NewRecord(null));
+      fails(NullPointerException.class, () -> { member.acknowledge((Delivery) null); return null; });
+      fails(IllegalArgumentException.class, () -> subscriber.poll(0));
+      fails(IllegalArgumentException.class, () -> subscriber.receive(1, Duration.ofNanos(-1)));
+      fails(IllegalArgumentException.class, () -> publisher.claim(-1));
+      fails(IllegalArgumentException.class, () -> Subscriber.waitAny(List.of(), null));
+      fails(IllegalArgumentException.class, () -> From.offset(-1));
+      fails(ErrorCode.INVALID_ARGUMENT, () -> topic.publisher(new PublisherOptions().partition(1)));
+      fails(ErrorCode.INVALID_ARGUMENT, () -> topic.group("no/name"));
+      fails(
+          ErrorCode.INVALID_ARGUMENT,
+          () -> topic.group("g").join(new MemberOptions().name("x".repeat(64))));
+      byte[] large = new byte[64 << 20];
+      fails(ErrorCode.TOO_LARGE, () -> publisher.publish(large));
+      fails(ErrorCode.TOO_LARGE, () -> publisher.publishBatch(Collections.nCopies(100, large)));
+      fails(
+          ErrorCode.TOO_LARGE,
+          () -> publisher.publishRecordBatch(Collections.nCopies(100, new NewRecord(large))));
+      equal(0L, publisher.publish(bytes("still works")));
+      publisher.claim(
+          10,
+          claim -> {
+            fails(ErrorCode.INVALID_ARGUMENT, () -> { claim.commit(11); return null; });
+            fails(java.nio.BufferOverflowException.class, () -> claim.data().put(new byte[11]));
+          });
+    }
+  }
+}
