@@ -48,8 +48,13 @@ def for_rust(number, name, sentence):
     return f'    {"".join(word.capitalize() for word in name.split("_"))} = {number}, "{name}", "{sentence}";'
 
 
+def for_java(number, name, sentence):
+    return f"  /** {sentence[0].upper()}{sentence[1:]}. */\n  {name.upper()}({number}),"
+
+
 # File -> what makes a line of it, or several.
 FILES = {"src/capi/leat.h": for_c, "src/capi/errors.cpp": for_names, "clients/go/codes.go": for_go,
+         "clients/java/src/io/leat/ErrorCode.java": for_java,
          "clients/rust/leat-sys/src/errors.rs": for_rust_c, "clients/rust/leat/src/code.rs": for_rust}
 
 
