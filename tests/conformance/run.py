@@ -26,6 +26,10 @@ def drivers(build):
     """The command that starts each language's driver."""
     return {
         "c": [str(build / "conformance_c")],
+        "lua": ["/usr/bin/env", f"LUA_CPATH={build}/clients/lua/5.4/?.so", "lua5.4",
+                str(ROOT / "clients/lua/conformance.lua")],
+        "luajit": ["/usr/bin/env", f"LUA_CPATH={build}/clients/lua/5.1/?.so", "luajit",
+                   str(ROOT / "clients/lua/conformance.lua")],
     }
 
 
@@ -199,6 +203,8 @@ def is_built(build, language):
     """Whether the language's driver and what it needs are there."""
     if language == "python":
         return (build / "clients/python/leat").is_dir()
+    if language in ("lua", "luajit"):
+        return (build / "clients/lua" / ("5.4" if language == "lua" else "5.1") / "leat.so").exists()
     return Path(drivers(build)[language][0]).exists()
 
 
