@@ -12,7 +12,7 @@ bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev"
 serve="libboost-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
 deb="dpkg-dev file"
 # Shells and the manual: what is installed for them is tried out; venv: conan is not in Debian.
-tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq abigail-tools"
+tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq abigail-tools lua5.4 liblua5.4-dev luajit libluajit-5.1-dev"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
 # Debian 12's package cargo is too old for the peers. A cargo that is already installed is used.
