@@ -1,0 +1,185 @@
+// What topics, publishers, subscribers, groups and members have in common: opened, used by one call at a time,
+// stopped, closed.
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "leat_lua.h"
+
+// Calls that a fork interrupted: whoever made them is not in this process. What they had half done stays as
+// it is, so the handle's memory is given up.
+static int is_left_by_fork(const Handle *handle) {
+  return handle->users != 0 && handle->pid != getpid();
+}
+
+int handle_refuse(lua_State *L, Handle *handle) {
+  if (handle->pointer == NULL || handle->is_closing)
+    return luaL_error(L, "the %s is closed", handle->kind->name);
+  if (is_left_by_fork(handle)) return fail(L, LEAT_ERR_FORKED, 0);
+  return luaL_error(L, "the %s is in use: a hook or finalizer interrupted a call", handle->kind->name);
+}
+
+static void close_now(Handle *handle) {
+  void *const pointer = handle->pointer;
+  handle->pointer = NULL;
+  handle->is_closing = 0;
+  handle->kind->close(pointer);
+}
+
+int handle_leave(Handle *handle) {
+  if (handle->users > 0) --handle->users;
+  if (handle->left.data != NULL && handle->users == 0 && handle->pointer != NULL) {
+    const leat_claim left = handle->left;
+    handle->left.data = NULL;
+    (void)leat_publisher_abort(handle->pointer, &left, NULL);
+  }
+  if (!handle->is_closing) return 1;
+  if (handle->users == 0) close_now(handle);
+  return 0;
+}
+
+void handle_close(Handle *handle) {
+  if (handle->pointer == NULL) return;
+  if (is_left_by_fork(handle)) {
+    handle->pointer = NULL;
+  } else if (handle->users == 0) {
+    close_now(handle);
+  } else {  // By a hook or finalizer: the call that it interrupted closes it.
+    handle->is_closing = 1;
+    if (handle->kind->stop != NULL) (void)handle->kind->stop(handle->pointer);
+  }
+}
+
+void handle_drop(Handle *handle) {
+  if (--handle->references == 0) free(handle);
+}
+
+// ---- Objects ------------------------------------------------------------------------------------
+
+static void class_of(const HandleKind *kind, char name[40]) { snprintf(name, 40, "leat.%s", kind->name); }
+
+Handle *handle_prepare(lua_State *L, const HandleKind *kind) {
+  char class[40];
+  Handle **box = lua_newuserdatauv(L, sizeof(Handle *), 0);
+  *box = NULL;
+  class_of(kind, class);
+  luaL_getmetatable(L, class);
+  lua_setmetatable(L, -2);
+  *box = calloc(1, sizeof(Handle));
+  if (*box == NULL) luaL_error(L, "out of memory");
+  (*box)->references = 1;
+  (*box)->kind = kind;
+  return *box;
+}
+
+void handle_fill(Handle *handle, void *pointer) {
+  handle->pointer = pointer;
+  handle->pid = getpid();
+}
+
+Handle *self_of(lua_State *L) {
+  Handle **box = lua_touserdata(L, 1);
+  if (box != NULL && lua_getmetatable(L, 1)) {
+    const int is_one = lua_rawequal(L, -1, lua_upvalueindex(1));
+    lua_pop(L, 1);
+    if (is_one && *box != NULL) return *box;
+  }
+  lua_getfield(L, lua_upvalueindex(1), "__name");
+  luaL_error(L, "expected a %s: methods are called with ':'", lua_tostring(L, -1));
+  return NULL;
+}
+
+Handle *handle_at(lua_State *L, int index, const HandleKind *kind) {
+  char class[40];
+  Handle **box = NULL;
+  class_of(kind, class);
+  box = luaL_checkudata(L, index, class);
+  return *box;
+}
+
+static int close_handle(lua_State *L) {
+  handle_close(self_of(L));
+  return 0;
+}
+
+static int collect(lua_State *L) {
+  Handle **box = lua_touserdata(L, 1);
+  if (*box == NULL) return 0;
+  handle_close(*box);
+  // A finalizer that ran earlier may have kept the object, and may use it still.
+  if ((*box)->users == 0) {
+    handle_drop(*box);
+    *box = NULL;
+  }
+  return 0;
+}
+
+static int is_closed(lua_State *L) {
+  const Handle *handle = self_of(L);
+  lua_pushboolean(L, handle->pointer == NULL || handle->is_closing);
+  return 1;
+}
+
+static int text(lua_State *L) {
+  const Handle *handle = self_of(L);
+  lua_pushfstring(L, "leat.%s%s", handle->kind->name, handle->pointer == NULL ? " (closed)" : "");
+  return 1;
+}
+
+// ---- Stop -------------------------------------------------------------------------------------
+
+static Handle *usable(lua_State *L) {
+  Handle *handle = self_of(L);
+  if (handle->pointer == NULL || handle->is_closing) handle_refuse(L, handle);
+  return handle;
+}
+
+static int stop(lua_State *L) {
+  Handle *handle = usable(L);
+  return nothing_or(L, handle->kind->stop(handle->pointer), 0);
+}
+static int resume(lua_State *L) {
+  Handle *handle = usable(L);
+  return nothing_or(L, handle->kind->resume(handle->pointer), 0);
+}
+static int is_stopped(lua_State *L) {
+  Handle *handle = usable(L);
+  uint32_t answer = 0;
+  const int32_t code = handle->kind->is_stopped(handle->pointer, &answer);
+  if (code != LEAT_OK) return fail(L, code, 0);
+  lua_pushboolean(L, (int)answer);
+  return 1;
+}
+
+// Functions with the metatable at `meta` as their upvalue; into the table on the stack.
+static void add_methods(lua_State *L, int meta, const luaL_Reg *methods) {
+  for (; methods->name != NULL; ++methods) {
+    lua_pushvalue(L, meta);
+    lua_pushcclosure(L, methods->func, 1);
+    lua_setfield(L, -2, methods->name);
+  }
+}
+
+void add_class(lua_State *L, const HandleKind *kind, const luaL_Reg *methods) {
+  static const luaL_Reg special[] = {
+      {"__close", close_handle}, {"__tostring", text}, {"__gc", collect}, {NULL, NULL}};
+  static const luaL_Reg all[] = {{"close", close_handle}, {"closed", is_closed}, {NULL, NULL}};
+  static const luaL_Reg stoppable[] = {
+      {"stop", stop}, {"resume", resume}, {"is_stopped", is_stopped}, {NULL, NULL}};
+  char class[40];
+  int meta = 0;
+  class_of(kind, class);
+  luaL_newmetatable(L, class);
+  meta = lua_gettop(L);
+  lua_pushstring(L, class);
+  lua_setfield(L, meta, "__name");
+  lua_pushboolean(L, 0);
+  lua_setfield(L, meta, "__metatable");  // Nobody replaces its functions, or calls __gc.
+  add_methods(L, meta, special);
+  lua_newtable(L);
+  add_methods(L, meta, all);
+  if (kind->stop != NULL) add_methods(L, meta, stoppable);
+  add_methods(L, meta, methods);
+  lua_setfield(L, meta, "__index");
+  lua_pop(L, 1);
+}

@@ -1,0 +1,62 @@
+// Waits that hooks can end: the standard interpreters answer Ctrl-C with a hook.
+#include <time.h>
+
+#include "leat_lua.h"
+
+// A signal that arrives just before a wait sleeps does not wake it, so no wait is longer.
+enum { SLICE_NS = 50 * 1000 * 1000 };
+
+static int64_t now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int nothing(lua_State *L) {
+  (void)L;
+  return 0;
+}
+
+// A hook runs when a function is called. 0 if it raised an error, which is on the stack.
+static int run_hooks(lua_State *L) {
+  if (lua_gethook(L) == NULL) return 1;
+  lua_pushcfunction(L, nothing);
+  return lua_pcall(L, 0, 0, 0) == 0;
+}
+
+// Whether the main thread has a hook and this coroutine has none. Only Lua 5.1 has one for all of them.
+static int has_main_hook(lua_State *L) {
+#if LUA_VERSION_NUM >= 502
+  lua_State *main_thread = NULL;
+  lua_rawgeti(L, LUA_REGISTRYINDEX, LUA_RIDX_MAINTHREAD);
+  main_thread = lua_tothread(L, -1);
+  lua_pop(L, 1);
+  return main_thread != L && lua_gethook(main_thread) != NULL;
+#else
+  (void)L;
+  return 0;
+#endif
+}
+
+int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
+                 int32_t *detail) {
+  const int64_t deadline = timeout_ns == LEAT_FOREVER ? 0 : now_ns() + timeout_ns;
+  int had_main_hook = 0;
+  int32_t code = attempt(context, 0, detail);
+  if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
+  if (!lua_checkstack(L, 4)) return LEAT_ERR_NO_MEMORY;
+  had_main_hook = has_main_hook(L);
+  while (1) {
+    int64_t slice = SLICE_NS;
+    if (!run_hooks(L)) return ENDED_BY_LUA;
+    if (!had_main_hook && has_main_hook(L)) return LEAT_ERR_INTERRUPTED;
+    if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;
+    if (timeout_ns != LEAT_FOREVER) {
+      const int64_t left = deadline - now_ns();
+      if (left <= 0) return LEAT_ERR_TIMEOUT;
+      if (left < slice) slice = left;
+    }
+    code = attempt(context, slice, detail);
+    if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
+  }
+}
