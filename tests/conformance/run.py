@@ -33,6 +33,10 @@ def drivers(build):
         "java": [str(clients / "java-conformance")],
         "node": ["node", str(ROOT / "clients/node/conformance.js")],
         "ruby": ["/usr/bin/ruby", f"-I{clients}/ruby/lib", str(ROOT / "clients/ruby/conformance.rb")],
+        "lua": ["/usr/bin/env", f"LUA_CPATH={clients}/lua/5.4/?.so", "lua5.4",
+                str(ROOT / "clients/lua/conformance.lua")],
+        "luajit": ["/usr/bin/env", f"LUA_CPATH={clients}/lua/5.1/?.so", "luajit",
+                   str(ROOT / "clients/lua/conformance.lua")],
     }
 
 
@@ -206,7 +210,8 @@ class Scenario:
 def is_built(build, language):
     """Whether the language's driver and what it needs are there."""
     package = {"python": "python/leat/__init__.py", "node": "node/leat/leat.node",
-               "ruby": "ruby/lib/leat/leat.so"}.get(language)
+               "ruby": "ruby/lib/leat/leat.so", "lua": "lua/5.4/leat.so",
+               "luajit": "lua/5.1/leat.so"}.get(language)
     return (build / "clients" / package).exists() if package else Path(
         drivers(build)[language][0]).exists()
 
