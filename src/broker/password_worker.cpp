@@ -1,17 +1,11 @@
 #include "broker/password_worker.hpp"
 
-#include <unistd.h>
-
 #include <memory>
 
 #include "leat/os/signals.hpp"
 
 namespace leat::broker {
 namespace {
-
-// A hash takes a CPU for 30 ms, and whoever sends wrong passwords has one made. So the event loop and the clients on
-// this machine come first; a busy machine still gives the thread a tenth of a CPU.
-constexpr int kNiceness = 10;
 
 Problem stopped() { return {Errc::stopped, "the broker is stopping"}; }
 
@@ -59,7 +53,6 @@ void PasswordWorker::stop() {
 }
 
 void PasswordWorker::run() {
-  (void)::nice(kNiceness);  // Of this thread only: Linux keeps it for each.
   std::unique_lock lock{mutex_};
   while (true) {
     changed_.wait(lock, [this] { return is_stopped_ || !jobs_.empty(); });
