@@ -50,6 +50,7 @@ class Leat(ConanFile):
     def generate(self):
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["LEAT_TOOL"] = False
+        toolchain.cache_variables["LEAT_CAPI"] = False  # The sources of the C library are not exported.
         toolchain.generate()
 
     def build(self):
