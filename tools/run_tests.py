@@ -241,7 +241,7 @@ def step_check(jobs, built):
         outcome.add(ctest("release", jobs, parts(EVERYWHERE[0]), "-L", "unit"))
         outcome.add(step_system(jobs, lambda _clients: Outcome(), "-k",
                                 "not bench and not docs and not packaging and not demo "
-                                "and not client and not conformance"))
+                                "and not test_client_ and not conformance"))
     return outcome
 
 
