@@ -14,6 +14,7 @@ directory=$(dirname "$library")
 look_into() {
   abidw --exported-interfaces-only --headers-dir "$directory/capi" --drop-private-types --no-show-locs \
     --no-corpus-path --no-comp-dir-path --no-elf-needed --debug-info-dir "$directory" --out-file "$1" "$library"
+  sed -i "s|path='[^']*/|path='|" "$1"  # Where it was built is nobody's concern.
 }
 
 if [ "${2:-}" = --write ]; then
