@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help leat build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers lint fmt fuzz soak install deb clean
+.PHONY: help leat build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers bench-clients lint fmt fuzz soak install deb clean
 
 help:
 	@echo "make build    the executable, build/leat, and the C library, build/libleat.so"
@@ -25,6 +25,7 @@ help:
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
 	@echo "make bench-broker what goes through leat-serve, beside ZeroMQ alone and LightQ's tables; the figures in build/broker*.json"
 	@echo "make bench-peers  other systems on the same workload, in turns with ours (bench/peers)"
+	@echo "make bench-clients  what a record costs in each language, and pyzmq; the figures in build/clients.json"
 	@echo "make fuzz     each fuzzer for FUZZ_SECONDS ($(FUZZ_SECONDS))"
 	@echo "make soak     outages for SOAK_SECONDS ($(SOAK_SECONDS)), kill and storm tests in between"
 	@echo "make lint     clang-tidy;  make fmt  clang-format"
@@ -85,6 +86,10 @@ bench-peers: bench-build
 	@tools/install-deps.sh peers
 	@mkdir -p build/peers
 	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
+
+# The table in docs/clients.md: cp build/clients.json bench/results/clients/results.json && tools/readme_tables.py
+bench-clients: bench-build clients
+	build/leat bench clients --peers --json=build/clients.json
 
 check:
 	@tools/install-deps.sh test

@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   leat::bench::add_broker(app);
   leat::bench::add_latency(app);
   leat::bench::add_ipc(app);
+  leat::bench::add_clients(app);
   leat::bench::add_crash(app);
   leat::bench::add_idle(app);
   leat::bench::add_report(app);

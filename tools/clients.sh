@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 build=$PWD/build
-mkdir -p "$build/clients"
+mkdir -p "$build/clients/speed"
 failed=""
 
 # wanted NAME: whether it is to be built.

@@ -8,7 +8,7 @@
 set -eu
 
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
-bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev"
+bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev python3-zmq"
 serve="libboost-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
 # The languages of clients/, each of whose packages is also what its users need. A Go, Rust, Node or JDK that is
 # installed already is used.
@@ -20,7 +20,7 @@ if ! command -v cargo >/dev/null; then clients="$clients rustc-web cargo-web"; f
 if ! { command -v node && test -f "$(dirname "$(command -v node)")/../include/node/node_api.h"; } >/dev/null; then clients="$clients nodejs libnode-dev"; fi
 deb="dpkg-dev file"
 # Shells and the manual: what is installed for them is tried out; venv: conan is not in Debian.
-tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs python3-zmq abigail-tools"
+tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs abigail-tools"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
 # Debian 12's package cargo is too old for the peers. A cargo that is already installed is used.

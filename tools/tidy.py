@@ -36,11 +36,12 @@ ROOMS = {
     "bench/leat": {"bench", "bench/harness", "src/tool"},
     "bench/broker": {"bench", "bench/harness", "src/tool", "src/broker/lightq"},
     "bench/output": {"bench", "bench/harness"},
+    "bench/clients": {"bench", "bench/harness", "bench/output"},
     "bench/ipc": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/output"},
     "bench/report": {"bench", "bench/ipc", "bench/output"},
     "bench/peers": {"bench", "bench/harness"},
     "bench/commands": {"bench", "bench/harness", "bench/floors", "bench/leat", "bench/broker",
-                       "bench/output", "bench/ipc", "bench/report", "src/tool"},
+                       "bench/output", "bench/ipc", "bench/report", "bench/clients", "src/tool"},
     "bench": {"bench/commands", "src/tool"},  # What lies in bench itself; must come last.
 }
 

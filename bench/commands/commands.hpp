@@ -16,6 +16,7 @@ void add_group(CLI::App& bench);
 void add_broker(CLI::App& bench);
 void add_latency(CLI::App& bench);
 void add_ipc(CLI::App& bench);
+void add_clients(CLI::App& bench);
 void add_crash(CLI::App& bench);
 void add_idle(CLI::App& bench);
 void add_report(CLI::App& bench);

@@ -2,8 +2,8 @@
 # Makes the Go client: clients/go/build.sh BUILD_DIR.
 #
 # BUILD_DIR/clients/go-leat.zip, the module; BUILD_DIR/clients/go, the same unpacked, with examples; and
-# BUILD_DIR/clients/go-conformance, the driver. Needs BUILD_DIR/libleat.so and BUILD_DIR/capi/leat/leat.h, and no
-# network. GO: another compiler than the first one on the PATH.
+# BUILD_DIR/clients/go-conformance, the driver; BUILD_DIR/clients/speed/go, for `leat bench clients`. Needs
+# BUILD_DIR/libleat.so and BUILD_DIR/capi/leat/leat.h, and no network. GO: another compiler than the first one on the PATH.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
@@ -15,7 +15,7 @@ export CGO_CFLAGS="-O2 -g ${CFLAGS:-} -I$build/capi"
 export CGO_LDFLAGS="${LDFLAGS:-} -L$build -Wl,-rpath,$build"
 
 rm -rf "$out/go" "$out/go-leat.zip"
-mkdir -p "$out/go/leat"
+mkdir -p "$out/go/leat" "$out/speed"
 for file in "$here"/*.go "$here"/*.c "$here"/*.h "$here/go.mod" "$here/README.md"; do
   case $file in *_test.go) ;; *) cp "$file" "$out/go/leat" ;; esac
 done
@@ -30,3 +30,4 @@ with zipfile.ZipFile("../go-leat.zip", "w", zipfile.ZIP_DEFLATED) as module:
 ')
 cd "$here"
 "$go" build -o "$out/go-conformance" ./conformance
+"$go" build -o "$out/speed/go" ./speed

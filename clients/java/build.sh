@@ -1,9 +1,9 @@
 #!/bin/sh
 # Makes the Java client: clients/java/build.sh BUILD_DIR [LIBLEAT_A].
 #
-# BUILD_DIR/clients/leat-VERSION.jar and leat-VERSION.pom; BUILD_DIR/clients/java-conformance, the driver. LIBLEAT_A is
-# BUILD_DIR/libleat.a if it is not named. Needs BUILD_DIR/capi/leat/leat.h, and no network. JAVA_HOME: another JDK than
-# that of the javac on the PATH. CC, CXX, CFLAGS, LDFLAGS as usual.
+# BUILD_DIR/clients/leat-VERSION.jar and leat-VERSION.pom; BUILD_DIR/clients/java-conformance, the driver;
+# BUILD_DIR/clients/speed/java, for `leat bench clients`. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named. Needs
+# BUILD_DIR/capi/leat/leat.h, and no network. JAVA_HOME: another JDK than that of the javac on the PATH. CC, CXX, CFLAGS, LDFLAGS as usual.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 library=${2:-$build/libleat.a}
@@ -15,8 +15,8 @@ version=$(sed -n 's/^ *VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" 
 version=${version:-0.1.0}
 machine=$(uname -m)
 
-rm -rf "$work" "$out"/leat-*.jar "$out"/leat-*.pom "$out/java-conformance"
-mkdir -p "$work/classes/io/leat/linux-$machine" "$work/classes/META-INF" "$work/conformance" "$work/objects"
+rm -rf "$work" "$out"/leat-*.jar "$out"/leat-*.pom "$out/java-conformance" "$out/speed/java"
+mkdir -p "$out/speed" "$work/speed" "$work/classes/io/leat/linux-$machine" "$work/classes/META-INF" "$work/conformance" "$work/objects"
 
 # The options of a sanitizer are CFLAGS and LDFLAGS.
 # shellcheck disable=SC2086
@@ -46,3 +46,10 @@ cat >"$out/java-conformance" <<END
 exec "$JAVA_HOME/bin/java" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$out/leat-$version.jar:$work/conformance" Driver
 END
 chmod +x "$out/java-conformance"
+
+"$JAVA_HOME/bin/javac" --release 17 -Xlint:all -Werror -cp "$work/classes" -d "$work/speed" "$here"/bench/Speed.java
+cat >"$out/speed/java" <<END
+#!/bin/sh
+exec "$JAVA_HOME/bin/java" -XX:+UseSerialGC -cp "$out/leat-$version.jar:$work/speed" Speed "\$@"
+END
+chmod +x "$out/speed/java"

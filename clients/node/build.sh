@@ -2,7 +2,8 @@
 # Makes the Node package: clients/node/build.sh BUILD_DIR [LIBLEAT_A].
 #
 # BUILD_DIR/clients/leat-VERSION.tgz, for `npm install`, and in BUILD_DIR/clients/node/leat the same, unpacked: with
-# NODE_PATH set to BUILD_DIR/clients/node, `require('leat')` works. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
+# NODE_PATH set to BUILD_DIR/clients/node, `require('leat')` works; BUILD_DIR/clients/speed/node, for `leat bench
+# clients`. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
 # NODE: another than the one on the PATH. CC, CFLAGS and LDFLAGS: the C compiler, and more of its options.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -44,3 +45,10 @@ ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-c
 # What `npm pack` makes, also where there is no npm, and the same each time.
 tar -C "$out/node" --transform 's,^leat,package,' --sort=name --owner=0 --group=0 --numeric-owner \
   --mtime=@1600000000 -cf - leat | gzip -n >"$out/leat-${version:-0.1.0}.tgz"
+
+mkdir -p "$out/speed"
+cat >"$out/speed/node" <<END
+#!/bin/sh
+NODE_PATH="$out/node" exec "$node" "$here/speed.js" "\$@"
+END
+chmod +x "$out/speed/node"

@@ -2,7 +2,8 @@
 # Makes the Python package: clients/python/build.sh BUILD_DIR [LIBLEAT_A].
 #
 # BUILD_DIR/clients/leat-VERSION-cp311-abi3-linux_ARCH.whl, and in BUILD_DIR/clients/python the same, unpacked: with
-# PYTHONPATH set to it, `import leat` works. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
+# PYTHONPATH set to it, `import leat` works; BUILD_DIR/clients/speed/python, for `leat bench clients`. LIBLEAT_A is
+# BUILD_DIR/libleat.a if it is not named.
 # PYTHON: another than Debian's. CFLAGS and LDFLAGS are added to the compiler's options.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -29,3 +30,9 @@ fi
 grep 'src/leat/.*warning:' log >&2 || true
 mv "$wheels"/*.whl "$out"
 "$python" -m zipfile -e "$out"/leat-*.whl "$out/python"
+mkdir -p "$out/speed"
+cat >"$out/speed/python" <<END
+#!/bin/sh
+PYTHONPATH="$out/python" exec "$python" "$here/speed.py" "\$@"
+END
+chmod +x "$out/speed/python"

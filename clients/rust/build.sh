@@ -2,21 +2,25 @@
 # Makes the Rust client: clients/rust/build.sh BUILD_DIR.
 #
 # BUILD_DIR/clients/leat-VERSION.crate and leat-sys-VERSION.crate, which unpack side by side into an empty folder; and
-# BUILD_DIR/clients/rust-conformance, the driver. Needs BUILD_DIR/libleat.so, BUILD_DIR/capi/leat/leat.h, and no
-# network. CARGO: another than the first one on the PATH.
+# BUILD_DIR/clients/rust-conformance, the driver; BUILD_DIR/clients/speed/rust, for `leat bench clients`. Needs
+# BUILD_DIR/libleat.so, BUILD_DIR/capi/leat/leat.h, and no network. CARGO: another than the first one on the PATH.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 cargo=${CARGO:-cargo}
 out=$build/clients
 
-mkdir -p "$out"
+mkdir -p "$out/speed"
 export CARGO_TARGET_DIR="$out/rust-target" LEAT_LIB_DIR="$build" LEAT_INCLUDE="$build/capi"
 cd "$here"
 "$cargo" build --offline --locked --quiet --package leat-conformance
-# Not over the old one: it may be running.
-rm -f "$out/rust-conformance" "$out"/leat-*.crate
+LEAT_RUSTC=$("${RUSTC:-rustc}" --version | cut -d' ' -f1,2)
+export LEAT_RUSTC
+"$cargo" rustc --offline --locked --quiet --release --package leat --example speed -- -C "link-arg=-Wl,-rpath,$build"
+# Not over the old ones: they may be running.
+rm -f "$out/rust-conformance" "$out/speed/rust" "$out"/leat-*.crate
 cp "$CARGO_TARGET_DIR/debug/rust-conformance" "$out/rust-conformance"
+cp "$CARGO_TARGET_DIR/release/examples/speed" "$out/speed/rust"
 
 # As `cargo package` does it, which would look for leat-sys on the network.
 work=$(mktemp -d)

@@ -1,95 +1,99 @@
-//! How long a record takes, in nanoseconds: publishes all into a topic that holds all, then reads all.
+//! What a record costs in Rust, for `leat bench clients`: `speed TOPIC SIZE RECORDS`. Prints nanoseconds as a line of
+//! JSON.
 //!
-//!     cargo run --release --example speed [-- SIZE RECORDS]
-//!
-//! Prints one line of JSON. Topics are in $LEAT_DIR.
+//! The topic holds all records. Each part runs twice, and the second time counts.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 const BATCH: usize = 64;
 
-fn topic(name: &str, size: usize, records: usize) -> leat::Result<leat::Topic> {
-    let options = leat::TopicOptions {
-        capacity_bytes: (records * (size + 64) + (64 << 20)) as u64,
-        segment_bytes: 8 << 20,
-        retain_all: true,
-        ..Default::default()
-    };
-    leat::Topic::create(name, &options)
+fn ns_each(records: usize, begin: Instant) -> f64 {
+    begin.elapsed().as_nanos() as f64 / records as f64
 }
 
-fn ns_each(records: usize, work: impl FnOnce() -> leat::Result<()>) -> leat::Result<f64> {
+fn time_publishing(
+    topic: &leat::Topic,
+    records: usize,
+    work: impl Fn(&mut leat::Publisher) -> leat::Result<()>,
+) -> leat::Result<f64> {
+    let mut publisher = topic.publisher(&Default::default())?;
+    work(&mut publisher)?;
     let begin = Instant::now();
-    work()?;
-    Ok(begin.elapsed().as_nanos() as f64 / records as f64)
+    work(&mut publisher)?;
+    Ok(ns_each(records, begin))
 }
 
-/// Reads all records; `read` returns something of each batch, so that it has to look.
-fn read_all(
+/// Reads the last records of the topic; `read` returns the sum of the last bytes of a batch.
+fn time_reading(
     topic: &leat::Topic,
     records: usize,
     read: impl Fn(leat::Batch<'_>) -> u64,
 ) -> leat::Result<f64> {
-    let mut subscriber = topic.subscriber(&leat::SubscriberOptions {
-        from: leat::From::Beginning,
+    let options = leat::SubscriberOptions {
+        from: leat::From::Last(records as u64),
         ..Default::default()
-    })?;
-    ns_each(records, || {
+    };
+    let mut ns = 0.0;
+    for _ in 0..2 {
+        let mut subscriber = topic.subscriber(&options)?;
         let (mut left, mut sum) = (records, 0);
+        let begin = Instant::now();
         while left != 0 {
             let batch = subscriber.poll(BATCH)?;
             left -= batch.len();
             sum += read(batch);
         }
+        ns = ns_each(records, begin);
         black_box(sum);
-        Ok(())
-    })
+    }
+    Ok(ns)
 }
 
-fn main() -> leat::Result<()> {
-    let mut numbers = std::env::args()
-        .skip(1)
-        .map(|text| text.parse().expect("a number"));
-    let size: usize = numbers.next().unwrap_or(100);
-    let records: usize = numbers.next().unwrap_or(1_000_000) / BATCH * BATCH;
-    let value = vec![b'x'; size];
-    let one = topic("speed-one", size, records)?;
-    let many = topic("speed-many", size, records)?;
-    let mut publisher = one.publisher(&Default::default())?;
-    let publish = ns_each(records, || {
-        for _ in 0..records {
-            publisher.publish(black_box(&value), None)?;
-        }
-        Ok(())
-    })?;
-    let mut publisher = many.publisher(&Default::default())?;
+fn last(value: &[u8]) -> u64 {
+    u64::from(value[value.len() - 1])
+}
+
+fn run(name: &str, size: usize, records: usize) -> leat::Result<()> {
+    let topic = leat::Topic::open(name, leat::Timeout::NOW)?;
+    let value = vec![0; size];
     let values = vec![&value; BATCH];
-    let batch = ns_each(records, || {
-        for _ in 0..records / BATCH {
-            publisher.publish_batch(black_box(&values), None)?;
+    let publish = time_publishing(&topic, records, |publisher| {
+        for _ in 0..records {
+            publisher.publish(&value, None)?;
         }
         Ok(())
     })?;
-    // Each record's last byte is read, in both cases.
-    let view = read_all(&one, records, |batch| {
-        let last = |record: leat::Record<'_>| record.value().last().map_or(0, |byte| *byte);
-        batch.records().map(|record| u64::from(last(record))).sum()
+    let batch = time_publishing(&topic, records, |publisher| {
+        for _ in 0..records / BATCH {
+            publisher.publish_batch(&values, None)?;
+        }
+        Ok(())
     })?;
-    let read = read_all(&one, records, |batch| {
+    let read = time_reading(&topic, records, |batch| {
         let copies = batch.to_owned();
-        let values = copies
-            .iter()
-            .filter_map(leat::OwnedEntry::record)
-            .map(|it| it.value());
-        values
-            .map(|value| u64::from(value.last().map_or(0, |byte| *byte)))
-            .sum()
+        let records = copies.iter().filter_map(leat::OwnedEntry::record);
+        records.map(|record| last(record.value())).sum()
     })?;
-    leat::Topic::delete("speed-one", true)?;
-    leat::Topic::delete("speed-many", true)?;
+    let view = time_reading(&topic, records, |batch| {
+        batch.records().map(|record| last(record.value())).sum()
+    })?;
     println!(
-        "{{\"publish_ns\": {publish:.1}, \"batch_ns\": {batch:.1}, \"read_ns\": {read:.1}, \"view_ns\": {view:.1}}}"
+        "{{\"runtime\": \"{}\", \"publish_ns\": {publish:.2}, \"batch_ns\": {batch:.2}, \"read_ns\": {read:.2}, \"view_ns\": {view:.2}}}",
+        option_env!("LEAT_RUSTC").unwrap_or("Rust")
     );
     Ok(())
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, name, size, records] = &arguments[..] else {
+        eprintln!("usage: speed TOPIC SIZE RECORDS");
+        std::process::exit(2);
+    };
+    let number = |text: &str| text.parse().expect("a number");
+    if let Err(error) = run(name, number(size), number(records)) {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
 }

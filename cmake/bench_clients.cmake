@@ -1,0 +1,16 @@
+# What `leat bench clients` runs for C, for C++, and with --peers: in clients/speed beside leat-bench. The clients of
+# other languages put theirs there, too (tools/clients.sh).
+enable_language(C)
+set(speed ${PROJECT_SOURCE_DIR}/bench/clients/programs)
+add_executable(leat_speed_c ${speed}/speed.c)
+target_link_libraries(leat_speed_c PRIVATE leat_c_shared)
+target_compile_options(leat_speed_c PRIVATE -O2 -Wall -Wextra $<$<BOOL:${LEAT_WERROR}>:-Werror>)
+set_target_properties(leat_speed_c PROPERTIES OUTPUT_NAME c)
+add_executable(leat_speed_cpp ${speed}/speed.cpp)
+leat_own_target(leat_speed_cpp OPTIMIZED)
+set_target_properties(leat_speed_cpp PROPERTIES OUTPUT_NAME cpp)
+foreach(program leat_speed_c leat_speed_cpp)
+  set_target_properties(${program} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/clients/speed)
+  add_dependencies(leat_bench ${program})
+endforeach()
+configure_file(${speed}/peers.py ${PROJECT_BINARY_DIR}/clients/speed/peers COPYONLY)
