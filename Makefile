@@ -87,7 +87,7 @@ bench-peers: bench-build
 	@mkdir -p build/peers
 	@$(PYTHON) bench/peers/run.py --json build/peers/results.json $(PEERS_OPTIONS)
 
-# The table in docs/clients.md: cp build/clients.json bench/results/clients/results.json && tools/readme_tables.py
+# docs/clients.md says how the table there is made of it.
 bench-clients: bench-build clients
 	build/leat bench clients --peers --json=build/clients.json
 

@@ -8,6 +8,7 @@ per second, from the first send until the last was received, as a line of JSON. 
 """
 import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -85,12 +86,27 @@ class Pyzmq:
 
 
 def receive_all(system, size, counts, pipe):
-    """Tells the sender when it is ready, and after each of the counts, what time it is."""
+    """Tells the sender when it is ready, and what time it is after each of the counts."""
     system.open_receiver()
     os.write(pipe, b"ready\n")
     for count in counts:
         system.receive(count, size)
         os.write(pipe, b"%d\n" % time.monotonic_ns())
+
+
+def send_all(system, size, counts, receiver):
+    """Returns how long the last of the counts took, in nanoseconds."""
+    def said():
+        return receiver.readline() or sys.exit(1)  # The receiver has said why it failed.
+
+    said()
+    system.open_sender()
+    value = bytes(size)
+    for count in counts:
+        begin = time.monotonic_ns()
+        system.send(count, value)
+        end = int(said())
+    return end - begin
 
 
 def main():
@@ -100,28 +116,22 @@ def main():
     size, records, *cpus = map(int, sys.argv[3:])
     counts = [records // 10 // BATCH * BATCH + BATCH, records]
     system = Pyzmq() if how == "pyzmq" else Leat(topic, how == "batch")
-    said, says = os.pipe()
+    end, other_end = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(said)
+        os.close(end)
         os.sched_setaffinity(0, {cpus[1]})
-        receive_all(system, size, counts, says)
-        os._exit(0)
-    os.close(says)
-    os.sched_setaffinity(0, {cpus[0]})
-    with open(said, encoding="ascii") as receiver:
-        if not receiver.readline():
-            sys.exit("the receiver failed")
-        system.open_sender()
-        value = bytes(size)
-        for count in counts:
-            begin = time.monotonic_ns()
-            system.send(count, value)
-            end = receiver.readline()
-            if not end:
-                sys.exit("the receiver failed")
-    os.waitpid(child, 0)
-    print(json.dumps({"runtime": system.runtime, "records_per_second": records * 1e9 / (int(end) - begin)}))
+        receive_all(system, size, counts, other_end)
+        return
+    try:
+        os.close(other_end)
+        os.sched_setaffinity(0, {cpus[0]})
+        with open(end, encoding="ascii") as receiver:
+            took_ns = send_all(system, size, counts, receiver)
+    finally:
+        os.kill(child, signal.SIGKILL)  # It has nothing more to do.
+        os.waitpid(child, 0)
+    print(json.dumps({"runtime": system.runtime, "records_per_second": records * 1e9 / took_ns}))
 
 
 if __name__ == "__main__":
