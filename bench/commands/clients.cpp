@@ -126,11 +126,12 @@ class Clients {
   // A multiple of whole batches.
   std::uint64_t records() const { return (options_.records + kBatch - 1) / kBatch * kBatch; }
 
-  // Large enough for all records; each page of it has been written once.
+  // Large enough for all records; each page of it has been written once. In small segments: a subscriber that begins
+  // within one has to go through it first.
   void make_topic(const TemporaryTopics& topics) const {
     progress_.show("making the topic");
     const std::uint64_t record_bytes = (options_.size + 47) / 16 * 16;  // At most.
-    const std::uint64_t segment_bytes = std::max<std::uint64_t>(8 << 20, 4 * kBatch * record_bytes);
+    const std::uint64_t segment_bytes = std::max<std::uint64_t>(1 << 20, 4 * kBatch * record_bytes);
     const std::uint64_t capacity_bytes = records() * record_bytes + 4 * segment_bytes;
     topics.create(kTopic, {.capacity_bytes = capacity_bytes, .segment_bytes = segment_bytes});
     Topic topic = open_topic(topics.directory(), kTopic);
