@@ -305,6 +305,22 @@ class PartitionReader {
   [[gnu::always_inline]] ReadOutcome hand_over(std::uint64_t offset, std::uint32_t detail,
                                                Bytes payload, std::size_t& count,
                                                OnRecord&& on_record) {
+    if ((detail & kHasExtension) != 0 || offset < skip_until_) [[unlikely]]
+      return hand_over_or_skip(offset, detail, payload, count, on_record);
+    Record record;
+    record.offset = offset;
+    record.partition = partition_;
+    record.value = payload;
+    ++count;
+    on_record(record);
+    return ReadOutcome::go_on;
+  }
+
+  // Not inline: so a record that is a value and nothing else, which is the fastest to read, stays in registers.
+  template <class OnRecord>
+  [[gnu::noinline]] ReadOutcome hand_over_or_skip(std::uint64_t offset, std::uint32_t detail,
+                                                  Bytes payload, std::size_t& count,
+                                                  OnRecord&& on_record) {
     Record record;
     record.offset = offset;
     record.partition = partition_;
