@@ -47,7 +47,7 @@ public final class Publisher extends Handle {
 
   private long publish(byte[] value, long timeoutNs) {
     int size = value.length;
-    if (size > maxRecordSize) throw new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
+    if (size > maxRecordSize) throw tooLarge();
     enter();
     try {
       reserve(size);
@@ -74,6 +74,10 @@ public final class Publisher extends Handle {
     } finally {
       leave();
     }
+  }
+
+  private LeatException tooLarge() {
+    return new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
   }
 
   // What can be done at once needs no protection from interrupts, which costs more than a record. What waits for the
@@ -155,6 +159,8 @@ public final class Publisher extends Handle {
   // ---- What lies in the room ------------------------------------------------------------------
 
   private void reserve(long size) {
+    // A batch takes at most half a segment, and what describes it to C less than eight times as much.
+    if (size > KEPT_ROOM && size / 8 > maxRecordSize) throw tooLarge();
     int capacity = room.capacity();
     if (size <= capacity && (capacity <= KEPT_ROOM || size > KEPT_ROOM)) return;
     makeRoom(Math.max(size, Math.min(2L * capacity, KEPT_ROOM)));

@@ -147,7 +147,7 @@ final class MisuseTests {
     }
   }
 
-  void wrongArgumentsThrow() {
+  void wrongArgumentsThrow() throws Exception {
     try (Topic topic = Topic.create("t", new TopicOptions());
         Publisher publisher = topic.publisher();
         Subscriber subscriber = topic.subscriber();
@@ -173,6 +173,9 @@ final class MisuseTests {
       fails(
           ErrorCode.TOO_LARGE,
           () -> publisher.publishRecordBatch(Collections.nCopies(100, new NewRecord(large))));
+      long most = Tests.status("VmHWM");
+      fails(ErrorCode.TOO_LARGE, () -> publisher.publishBatch(Collections.nCopies(25, large)));
+      check(Tests.status("VmHWM") < most + 500_000); // kB: it was not even copied.
       equal(0L, publisher.publish(bytes("still works")));
       publisher.claim(
           10,
