@@ -161,11 +161,17 @@ typedef struct Option {
 int parse_options(const char *function, PyObject *arguments, const Option *table, void *into,
                   Keeper *keeper);
 int parse_from(PyObject *object, uint32_t *from, uint64_t *value);
+// UTF-8 that lives as long as the object; NULL with an exception.
+const char *parse_name(PyObject *object, uint64_t *size);
+// The same of the only positional argument.
+const char *name_argument(const char *function, PyObject *arguments, uint64_t *size);
 
 // Calls a function of the library that writes a text.
 typedef int32_t (*WriteText)(void *context, char *buffer, uint64_t capacity, uint64_t *size,
                              int32_t *detail);
 PyObject *text_of(WriteText write, void *context);
+// The same of a handle.
+PyObject *handle_text(PyObject *self, WriteText write);
 // A list of texts from one in which each ends with a line feed.
 PyObject *list_of_lines(PyObject *text);
 

@@ -132,6 +132,24 @@ int parse_options(const char *function, PyObject *arguments, const Option *table
   return 1;
 }
 
+const char *parse_name(PyObject *object, uint64_t *size) {
+  Py_ssize_t length = 0;
+  const char *name = NULL;
+  if (!PyUnicode_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "a name must be a str, not %R", Py_TYPE(object));
+    return NULL;
+  }
+  name = PyUnicode_AsUTF8AndSize(object, &length);
+  *size = (uint64_t)length;
+  return name;
+}
+
+const char *name_argument(const char *function, PyObject *arguments, uint64_t *size) {
+  if (PyTuple_Size(arguments) == 1) return parse_name(PyTuple_GetItem(arguments, 0), size);
+  PyErr_Format(PyExc_TypeError, "%s() takes a name, and options by keyword", function);
+  return NULL;
+}
+
 // ---- Texts ------------------------------------------------------------------------------------
 
 PyObject *text_of(WriteText write, void *context) {
@@ -155,6 +173,15 @@ PyObject *text_of(WriteText write, void *context) {
   else
     raise_code(code == LEAT_ERR_BUFFER_TOO_SMALL ? LEAT_ERR_NO_MEMORY : code, detail);
   if (buffer != small) free(buffer);
+  return text;
+}
+
+PyObject *handle_text(PyObject *self, WriteText write) {
+  Handle *handle = (Handle *)self;
+  PyObject *text = NULL;
+  if (!handle_enter(handle)) return NULL;
+  text = text_of(write, handle->pointer);
+  handle_leave(handle);
   return text;
 }
 

@@ -45,24 +45,6 @@ static const Option topic_options[] = {
 #undef OPTION
 #undef OPTION_NS
 
-// The only positional argument: the name.
-static const char *parse_name(const char *function, PyObject *args, uint64_t *size) {
-  Py_ssize_t length = 0;
-  const char *name = NULL;
-  if (PyTuple_Size(args) != 1) {
-    PyErr_Format(PyExc_TypeError, "%s() takes a name, and options by keyword", function);
-    return NULL;
-  }
-  if (!PyUnicode_Check(PyTuple_GetItem(args, 0))) {
-    PyErr_Format(PyExc_TypeError, "a name must be a str, not %R",
-                 Py_TYPE(PyTuple_GetItem(args, 0)));
-    return NULL;
-  }
-  name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, 0), &length);
-  *size = (uint64_t)length;
-  return name;
-}
-
 typedef int32_t (*Create)(const char *, uint64_t, const leat_topic_options *, leat_topic **,
                           int32_t *);
 
@@ -73,7 +55,7 @@ static PyObject *create_with(const char *function, Create how, PyObject *args, P
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = parse_name(function, args, &size);
+  const char *name = name_argument(function, args, &size);
   if (name == NULL) return NULL;
   if (!parse_options(function, given, topic_options, &options, &keeper)) {
     keeper_end(&keeper);
@@ -142,7 +124,7 @@ static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   (void)none;
-  opening.name = parse_name("open", args, &opening.size);
+  opening.name = name_argument("open", args, &opening.size);
   if (opening.name == NULL || !parse_place("open", options, open_options, &place, &keeper))
     return NULL;
   opening.place = place.place;
@@ -160,7 +142,7 @@ static PyObject *delete_topic(PyObject *none, PyObject *args, PyObject *options)
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = parse_name("delete", args, &size);
+  const char *name = name_argument("delete", args, &size);
   (void)none;
   if (name == NULL || !parse_place("delete", options, place_options, &place, &keeper)) return NULL;
   Py_BEGIN_ALLOW_THREADS
@@ -203,24 +185,15 @@ static int32_t write_json(void *topic, char *buffer, uint64_t capacity, uint64_t
   return leat_topic_get_json(topic, buffer, capacity, size, detail);
 }
 
-static PyObject *get_text(PyObject *self, WriteText write) {
-  Handle *handle = (Handle *)self;
-  PyObject *text = NULL;
-  if (!handle_enter(handle)) return NULL;
-  text = text_of(write, handle->pointer);
-  handle_leave(handle);
-  return text;
-}
-
 static PyObject *get_name(PyObject *self, void *closure) {
   (void)closure;
-  return get_text(self, write_name);
+  return handle_text(self, write_name);
 }
 
 static PyObject *info(PyObject *self, PyObject *none) {
   PyObject *json = NULL;
   PyObject *parsed = NULL;
-  PyObject *text = get_text(self, write_json);
+  PyObject *text = handle_text(self, write_json);
   (void)none;
   if (text != NULL) json = PyImport_ImportModule("json");
   if (json != NULL) parsed = PyObject_CallMethod(json, "loads", "O", text);
