@@ -166,11 +166,12 @@ def test_an_interrupt_between_any_two_lines(publisher, subscriber):
             return trace
 
         loop = asyncio.new_event_loop()
-        task = loop.create_task(subscriber.receive_async(0.02))
+        task = loop.create_task(subscriber.receive_async(60))
+        loop.call_soon(publisher.publish, b"x")  # When the task waits.
         sys.settrace(trace)
         try:
             loop.run_until_complete(task)
-        except (Interrupt, leat.Timeout):
+        except Interrupt:
             pass
         finally:
             sys.settrace(None)
@@ -181,8 +182,7 @@ def test_an_interrupt_between_any_two_lines(publisher, subscriber):
     while interrupt_at(lines):
         lines += 1
         gc.collect()  # A task whose loop was closed goes on waiting until it is dropped.
-        publisher.publish(b"next")
-        assert asyncio.run(subscriber.receive_async(5)).value == b"next"
+        subscriber.poll()
     assert lines > 20
 
 
