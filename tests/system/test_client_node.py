@@ -143,7 +143,7 @@ const { Topic } = require('leat');
 (async () => {
   const topic = await Topic.open('jobs');
   const member = await (await topic.findGroup('workers')).join();
-  const end = topic.info().partitions[0].end;
+  const { end } = (await topic.info()).partitions[0];
   const seen = new Map();
   const first = await member.receive({ timeout: 10000 });
   console.log(first.value.toString().trim(), first.deliveries);

@@ -43,7 +43,7 @@ test('topics are made, listed, described and deleted', async () => {
   const topic = await leat.Topic.create('news', { policy: 'grow', partitions: 2, capacityBytes: 1 << 20, mode: 0o600 });
   assert.deepStrictEqual([topic.name, topic.partitions, topic.closed], ['news', 2, false]);
   assert.ok(topic.maxRecordSize > 1000);
-  assert.strictEqual(topic.info().partitions.length, 2);
+  assert.strictEqual((await topic.info()).partitions.length, 2);
   topic.setMaxCapacity(2 << 20);
   assert.strictEqual(typeof await topic.shrink(), 'number');
   await assert.rejects(topic.repair(), code('not_allowed'));

@@ -60,6 +60,9 @@ async function waitAny(subscribers, options) {
   limit.signal?.addEventListener('abort', pass);
   try {
     limit.checkAborted();
+    // Before the time of another is found to be over.
+    const ready = all.findIndex((one) => isReady(one) === 0);
+    if (ready !== -1) return ready;
     // The first that ends, ends the others.
     const { timeout } = limit;
     return await Promise.race(all.map(async (one, index) => {
