@@ -9,7 +9,7 @@ const { kInside, kNative, Stoppable, Limit, until } = require('./handle');
 const kPool = 64 * 1024;
 const kMaxLimit = 65536;
 const kLimit = 64;
-const kRead = Symbol('read');
+const kFetch = Symbol('fetch');
 const kTake = Symbol('take');
 const kAhead = Symbol('ahead');
 const kIsAhead = Symbol('is ahead');
@@ -131,8 +131,7 @@ function makeRoom(size, count) {
 }
 
 // The entries that the addon has just read for this handle: one buffer holds all their bytes.
-function decode(handle, count, member) {
-  const size = numbers[0];
+function decode(handle, count, size, member) {
   if (count * kFields > numbers.length) numbers = new Float64Array(count * kFields);
   const room = makeRoom(size, count);
   let at = room === poolBytes ? poolUsed : 0;
@@ -243,16 +242,22 @@ class Entries {
   }
 }
 
-// Subclasses have [kRead](limit), which gives available entries and never waits.
+// Subclasses have [kFetch](limit), which has the addon read available entries, and says how many. It never waits.
 class Reader extends Stoppable {
   // Read and not given away.
   #ahead = [];
   #aheadAt = 0;
   #readsAhead;
+  #holder;
+  // Read and not copied, which happens without memory for that. How many, and of what size.
+  #fetched = 0;
+  #size = 0;
 
-  constructor(inside, handle, readsAhead) {
+  // `holds`: the entries are deliveries.
+  constructor(inside, handle, readsAhead, holds) {
     super(inside, handle);
     this.#readsAhead = readsAhead;
+    this.#holder = holds ? this : undefined;
   }
 
   // The next entry. Waits for it.
@@ -300,10 +305,21 @@ class Reader extends Stoppable {
     this.#aheadAt = 0;
   }
 
+  #read(limit) {
+    if (this.#fetched === 0 || this.closed) {
+      this.#fetched = this[kFetch](limit);
+      this.#size = numbers[0];
+    }
+    if (this.#fetched === 0) return [];
+    const entries = decode(this[kNative], this.#fetched, this.#size, this.#holder);
+    this.#fetched = 0;
+    return entries;
+  }
+
   // Available entries, at most `limit`.
   [kTake](limit) {
     if (this.#ahead.length === 0 || this.closed) {
-      const entries = this[kRead](limit === 1 ? this.#readsAhead : limit);
+      const entries = this.#read(limit === 1 ? this.#readsAhead : limit);
       if (entries.length <= limit) return entries;
       this.#ahead = entries;
     }
@@ -331,6 +347,6 @@ async function untilReady(handle, limit, isReady) {
 }
 
 module.exports = {
-  kRead, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, decode, checkLimit, untilReady,
+  kFetch, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, checkLimit, untilReady,
   isDelivery, isOf, tokensOf, indexOf, numbersOf: () => numbers,
 };
