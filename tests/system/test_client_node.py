@@ -111,7 +111,7 @@ const { Topic } = require('leat');
   await new Promise((resolve) => process.stdin.once('data', resolve));
   let pending = 4;
   for (const promise of [topic.info(), topic.findGroup('g'), topic.group('h'), topic.deleteGroup('g')])
-    promise.finally(() => { --pending; });
+    promise.catch(() => {}).finally(() => { --pending; });
   topic.groupNames();
   topic.publisher().publish('x');
   console.log(pending);
