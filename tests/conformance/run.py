@@ -103,7 +103,10 @@ class Driver:
     def why_it_ended(self):
         self.process.wait(timeout=SECONDS)
         self.readers[1].join(timeout=SECONDS)
-        return f"the driver ended with {self.process.returncode}: {''.join(self.complaints)[-2000:]}"
+        said = "".join(self.complaints)
+        if len(said) > 6000:  # A sanitizer's report begins with what it is about, that of others ends with it.
+            said = f"{said[:3000]}\n…\n{said[-3000:]}"
+        return f"the driver ended with {self.process.returncode}: {said}"
 
     def end(self, kill):
         """Kills the driver, or lets it end; True if it ended as it should."""
