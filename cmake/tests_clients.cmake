@@ -10,6 +10,7 @@ endif()
 # Interpreters are not ours to link, so the sanitizers' shared library is loaded before them, into all alike.
 execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so
   OUTPUT_VARIABLE runtime OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+set(preload --preload ${runtime})
 set(sanitize "-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer")
 # Of Rust only the C library is sanitized, but Rust's memory is looked after, too. Go does it by itself.
 set(variables CC=${CMAKE_C_COMPILER} CXX=${CMAKE_CXX_COMPILER} "CFLAGS=-O1 -g ${sanitize}"
@@ -29,9 +30,6 @@ foreach(language IN LISTS languages)
     add_custom_target(client_${folder} ALL DEPENDS ${stamp})
   endif()
   add_test(NAME client_${language}.conformance COMMAND ${PROJECT_SOURCE_DIR}/tests/conformance/run.py
-    --build ${PROJECT_BINARY_DIR} --only ${language} --preload ${runtime})
-  # Interpreters leak at their end, and have stacks for signals of their own. The JVM and Go need SIGSEGV; it still
-  # ends a driver.
-  set_tests_properties(client_${language}.conformance PROPERTIES LABELS clients TIMEOUT 300
-    ENVIRONMENT ASAN_OPTIONS=abort_on_error=1:detect_leaks=0:handle_segv=0:use_sigaltstack=0)
+    --build ${PROJECT_BINARY_DIR} --only ${language} ${preload})
+  set_tests_properties(client_${language}.conformance PROPERTIES LABELS clients TIMEOUT 300)
 endforeach()
