@@ -225,6 +225,8 @@ func (p *Publisher) packValues(values [][]byte) error {
 		p.packed = append(p.packed, value...)
 		p.sizes = append(p.sizes, C.uint32_t(len(value)))
 	}
+	// Where all are empty, they have an address too.
+	p.packed = append(p.packed, 0)
 	return nil
 }
 
