@@ -18,7 +18,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT LEAT_SANITIZE)
 endif()
 
 # The C client's driver for tests/conformance/run.py, which tests/system/test_conformance.py calls.
-enable_language(C)
 add_executable(conformance_c tests/conformance/driver.c)
 target_link_libraries(conformance_c PRIVATE leat_c_shared Threads::Threads)
 target_compile_options(conformance_c PRIVATE -Wall -Wextra $<$<BOOL:${LEAT_WERROR}>:-Werror>)
@@ -30,8 +29,9 @@ if(LEAT_SANITIZE)
   target_compile_options(conformance_c PRIVATE -fsanitize=${sanitize})
   target_link_options(conformance_c PRIVATE -fsanitize=${sanitize})
   set_target_properties(conformance_c PROPERTIES LINKER_LANGUAGE CXX)
-  # A scenario may run the executable, which is that of the release build.
+  # A scenario may run the executable, which is that of the release build. The other driver is Python's if that is
+  # built, with what cmake/tests_clients.cmake has to load into it.
   add_test(NAME capi.conformance
-    COMMAND ${PROJECT_SOURCE_DIR}/tests/conformance/run.py --build ${PROJECT_BINARY_DIR} --only c)
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/conformance/run.py --build ${PROJECT_BINARY_DIR} --only c ${preload})
   set_tests_properties(capi.conformance PROPERTIES LABELS capi TIMEOUT 300)
 endif()

@@ -3,14 +3,15 @@
 #
 # BUILD_DIR/clients/go-leat.zip, the module; BUILD_DIR/clients/go, the same unpacked, with examples; and
 # BUILD_DIR/clients/go-conformance, the driver; BUILD_DIR/clients/speed/go, for `leat bench clients`. Needs
-# BUILD_DIR/libleat.so and BUILD_DIR/capi/leat/leat.h, and no network. GO: another compiler than the first one on the PATH.
+# BUILD_DIR/libleat.so and BUILD_DIR/capi/leat/leat.h, and no network. GO: another compiler than the first one on the
+# PATH. GOFLAGS: more options of `go build`.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 go=${GO:-go}
 out=$build/clients
 
-export GOCACHE="${GOCACHE:-$out/go.cache}" GOFLAGS=-trimpath GOPROXY=off GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=1
+export GOCACHE="${GOCACHE:-$out/go.cache}" GOFLAGS="-trimpath ${GOFLAGS:-}" GOPROXY=off GOTOOLCHAIN=local GOWORK=off CGO_ENABLED=1
 export CGO_CFLAGS="-O2 -g ${CFLAGS:-} -I$build/capi"
 export CGO_LDFLAGS="${LDFLAGS:-} -L$build -Wl,-rpath,$build"
 

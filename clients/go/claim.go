@@ -34,6 +34,11 @@ type OpenClaim struct {
 	Room   []byte // Where to write the value; nil when it was committed or aborted.
 	Offset uint64 // The record's offset.
 
+	state *claimState
+}
+
+// What copies of a claim share.
+type claimState struct {
 	publisher *Publisher
 	c         C.leat_claim
 	isSettled bool // Under the publisher's lock.
@@ -58,10 +63,10 @@ func (p *Publisher) BeginClaim(ctx context.Context, size int) (*OpenClaim, error
 		return nil, err
 	}
 	p.pin()
-	claim := &OpenClaim{publisher: p, c: claimed.claim, Offset: uint64(claimed.claim.offset)}
-	claim.Room = unsafe.Slice((*byte)(unsafe.Pointer(claimed.claim.data)), size)
-	runtime.SetFinalizer(claim, func(claim *OpenClaim) { _ = claim.Abort() })
-	return claim, nil
+	state := &claimState{publisher: p, c: claimed.claim}
+	runtime.SetFinalizer(state, func(state *claimState) { _ = state.settle(abortIt) })
+	room := unsafe.Slice((*byte)(unsafe.Pointer(claimed.claim.data)), size)
+	return &OpenClaim{Room: room, Offset: uint64(claimed.claim.offset), state: state}, nil
 }
 
 // Claiming does not wait for the disk.
@@ -87,24 +92,34 @@ func (claim *OpenClaim) Abort() error { return claim.settle(abortIt) }
 const abortIt = -1
 
 func (claim *OpenClaim) settle(used int) error {
-	p := claim.publisher
+	if claim.state == nil {
+		return ErrNotHeld // Made by nobody.
+	}
+	err := claim.state.settle(used)
+	if err != ErrInvalidArgument && err != ErrNotHeld { // This call settled it.
+		claim.Room = nil
+	}
+	return err
+}
+
+func (state *claimState) settle(used int) error {
+	p := state.publisher
 	p.acquireBriefly()
 	defer p.leave()
-	if claim.isSettled {
+	if state.isSettled {
 		return ErrNotHeld
 	}
 	var result C.leatgo_result
 	if used == abortIt || p.closeLater {
-		result = C.leatgo_abort(p.publisher(), claim.c)
+		result = C.leatgo_abort(p.publisher(), state.c)
 	} else {
-		result = C.leatgo_commit(p.publisher(), claim.c, C.uint64_t(used))
+		result = C.leatgo_commit(p.publisher(), state.c, C.uint64_t(used))
 	}
 	if result.code == C.LEAT_ERR_INVALID_ARGUMENT {
-		return errorOf(result.code, result.detail)
+		return ErrInvalidArgument
 	}
-	claim.isSettled = true
-	claim.Room = nil
-	runtime.SetFinalizer(claim, nil)
+	state.isSettled = true
+	runtime.SetFinalizer(state, nil)
 	p.pinned = false
 	if p.closeLater {
 		_ = p.destroy()

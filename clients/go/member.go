@@ -85,7 +85,9 @@ func (g *Group) Join(options MemberOptions) (*Member, error) {
 // Close leaves the group. Records that were not acknowledged go to other members.
 func (m *Member) Close() error {
 	err := m.close()
-	runtime.SetFinalizer(m, nil)
+	if err == nil { // Of a zero value, which may lie anywhere, the runtime would not take this.
+		runtime.SetFinalizer(m, nil)
+	}
 	return err
 }
 

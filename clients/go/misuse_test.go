@@ -110,6 +110,40 @@ func TestZeroHandles(t *testing.T) {
 	for _, err := range []error{publisher.Close(), subscriber.Close(), member.Close(), publisher.Stop(), member.Resume()} {
 		expect(t, err, ErrHandleClosed)
 	}
+	// Such that do not begin a block of memory: the runtime ends programs that name those to its collector.
+	var within struct {
+		name       string
+		publisher  Publisher
+		subscriber Subscriber
+		member     Member
+		claim      OpenClaim
+	}
+	expect(t, within.publisher.Close(), ErrHandleClosed)
+	expect(t, within.subscriber.Close(), ErrHandleClosed)
+	expect(t, within.member.Close(), ErrHandleClosed)
+	expectError(t, within.claim.Commit(0), "not_held")
+	expectError(t, within.claim.Abort(), "not_held")
+}
+
+// Copies of a claim are the same claim: what an old one does concerns no other claim of the publisher.
+func TestCopiedClaims(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	publisher, subscriber := must(topic.Publisher(PublisherOptions{})), subscriberOf(t, topic)
+	first := must(publisher.BeginClaim(background, 5))
+	job := struct {
+		name  string
+		claim OpenClaim
+	}{"job", *first}
+	copy(first.Room, "first")
+	ok(t, job.claim.Commit(5))
+	second := must(publisher.BeginClaim(background, 6))
+	expectError(t, first.Abort(), "not_held")
+	expectError(t, job.claim.Commit(1), "not_held")
+	ok(t, publisher.Close()) // Takes effect behind the claim, whose room is there until then.
+	copy(second.Room, "second")
+	expect(t, second.Commit(6), ErrHandleClosed)
+	expect(t, string(must(subscriber.Receive(soon(t))).Value), "first")
+	expect(t, must(subscriber.Receive(soon(t))).Gap.Reason, GapAborted)
 }
 
 // A delivery that is none of this member's.

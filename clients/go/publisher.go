@@ -75,7 +75,9 @@ func firstAttempt(options PublisherOptions, info *C.leat_topic_info) attempt {
 // Close leaves the topic. An open claim is aborted as soon as its function returns.
 func (p *Publisher) Close() error {
 	err := p.close()
-	runtime.SetFinalizer(p, nil)
+	if err == nil { // Of a zero value, which may lie anywhere, the runtime would not take this.
+		runtime.SetFinalizer(p, nil)
+	}
 	return err
 }
 
@@ -223,6 +225,8 @@ func (p *Publisher) packValues(values [][]byte) error {
 		p.packed = append(p.packed, value...)
 		p.sizes = append(p.sizes, C.uint32_t(len(value)))
 	}
+	// Where all are empty, they have an address too.
+	p.packed = append(p.packed, 0)
 	return nil
 }
 

@@ -157,9 +157,13 @@ func (a *arena) room() (*C.uint8_t, C.uint64_t) {
 	return addressOf(a.free), C.uint64_t(len(a.free))
 }
 
-// Takes the first bytes. False: they are fewer than that, and the result is other memory.
+// Takes the first bytes. False: they are fewer than that, and the result is other memory. What is expected next
+// has a limit: a large batch is worth a second call, and small records shall not keep memory for large ones.
 func (a *arena) take(size uint64) ([]byte, bool) {
 	a.last = int(size)
+	if a.last > maxKept {
+		a.last = maxKept
+	}
 	if size > uint64(len(a.free)) {
 		return make([]byte, size), false
 	}

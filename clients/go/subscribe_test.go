@@ -246,6 +246,29 @@ func TestReadingMoreThanAChunk(t *testing.T) {
 	}
 }
 
+// A large batch leaves no memory of its size behind, which the next ones would allocate again or keep.
+func TestLargeRecordsLeaveNothingBehind(t *testing.T) {
+	const size = 30 << 20
+	topic := newTestTopic(t, TopicOptions{CapacityBytes: 256 << 20, SegmentBytes: 64 << 20})
+	publisher, subscriber := publisherOf(t, topic), subscriberOf(t, topic)
+	member := must(must(topic.Group("g", GroupOptions{From: FromBeginning})).Join(MemberOptions{}))
+	defer member.Close()
+	must(publisher.Publish(make([]byte, size)))
+	expect(t, len(must(subscriber.Receive(soon(t))).Value), size)
+	expect(t, len(must(member.Receive(soon(t))).Value), size)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := 0; i < 3; i++ {
+		must(publisher.Publish([]byte("small")))
+		expect(t, string(must(subscriber.Receive(soon(t))).Value), "small")
+		expect(t, string(must(member.Receive(soon(t))).Value), "small")
+	}
+	runtime.ReadMemStats(&after)
+	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > size/4 {
+		t.Fatal(allocated)
+	}
+}
+
 func TestDroppedHandlesAreClosed(t *testing.T) {
 	topic := newTestTopic(t, TopicOptions{})
 	func() {

@@ -64,7 +64,9 @@ func (t *Topic) Subscriber(options SubscriberOptions) (*Subscriber, error) {
 // Close leaves the topic.
 func (s *Subscriber) Close() error {
 	err := s.close()
-	runtime.SetFinalizer(s, nil)
+	if err == nil { // Of a zero value, which may lie anywhere, the runtime would not take this.
+		runtime.SetFinalizer(s, nil)
+	}
 	return err
 }
 

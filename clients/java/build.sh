@@ -27,7 +27,7 @@ done
 # Only what Java looks for is exported: another copy of Leat in the process is none of ours.
 # shellcheck disable=SC2086
 "${CXX:-g++}" -shared -o "$work/classes/io/leat/linux-$machine/libleat_jni.so" "$work"/objects/*.o "$library" \
-  -Wl,--version-script="$here/native/exports.map" -Wl,-z,nodelete -Wl,--no-undefined -Wl,-s \
+  -Wl,--version-script="$here/native/exports.map" -Wl,-z,nodelete -Wl,--no-undefined ${LEAT_KEEP_DEBUG:--s} \
   -static-libstdc++ -static-libgcc ${LDFLAGS:-}
 
 "$JAVA_HOME/bin/javac" --release 17 -Xlint:all -Werror -d "$work/classes" "$here"/src/io/leat/*.java

@@ -40,7 +40,7 @@ VERSION=${version:-0.1.0} PACKAGE=$package/package.json "$node" -e '
 # shellcheck disable=SC2086  # Word splitting is intended.
 ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-cast-function-type \
   -I"$headers" -I"$here/../../src/capi" ${CFLAGS:-} "$here"/src/*.c "$library" -o "$package/leat.node" \
-  -Wl,--exclude-libs,ALL -Wl,-z,nodelete -static-libgcc -l:libstdc++.a -lm -pthread -s ${LDFLAGS:-}
+  -Wl,--exclude-libs,ALL -Wl,-z,nodelete -static-libgcc -l:libstdc++.a -lm -pthread ${LEAT_KEEP_DEBUG:--s} ${LDFLAGS:-}
 
 # What `npm pack` makes, also where there is no npm, and the same each time.
 tar -C "$out/node" --transform 's,^leat,package,' --sort=name --owner=0 --group=0 --numeric-owner \

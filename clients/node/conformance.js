@@ -145,8 +145,8 @@ const commands = {
   async delete(command) {
     await leat.Topic.delete(command.handles[0], { force: command.flag('force') });
   },
-  info(command) {
-    const { partitions } = get(command).info();
+  async info(command) {
+    const { partitions } = await get(command).info();
     return `partitions=${partitions.length} end=${partitions.reduce((sum, one) => sum + one.end, 0)}`;
   },
   publisher(command) {

@@ -3,7 +3,7 @@
 #
 # BUILD_DIR/clients/leat-VERSION-ARCH-linux.gem, and in BUILD_DIR/clients/ruby the same, unpacked: with `ruby -I
 # BUILD_DIR/clients/ruby/lib`, `require "leat"` works. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
-# RUBY: another than Debian's. CFLAGS and LDFLAGS are added to the compiler's options.
+# RUBY: another than Debian's. CC, CFLAGS and LDFLAGS: the C compiler, its options, and more of the linker's.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 library=${2:-$build/libleat.a}

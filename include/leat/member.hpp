@@ -53,7 +53,7 @@ struct Delivery {
   friend struct detail::DeliveryParts;
   std::uint64_t state_ = 0;  // State of the hold when it was delivered.
   std::uint64_t position_ = 0;
-  std::uint64_t hold_ = 0;  // Which hold it is.
+  std::uint64_t hold_ = 0;  // Which member of this process has it, and in which hold.
 };
 
 namespace detail {

@@ -147,9 +147,10 @@ class Subscriber final : private detail::Waiter {
   void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
 
   // A descriptor that becomes readable when poll() may have something to do; then poll until it
-  // returns 0. It is also readable once `stop` is requested (of several calls, the last one's), and
-  // while waits are stopped. Owned by the subscriber. A helper thread of this process serves it, and
-  // others (docs/guarantees.md has its cost).
+  // returns 0, or wait until the deadline: both make it unreadable. It is also readable once `stop`
+  // is requested (of several calls, the last one's), and while waits are stopped. Owned by the
+  // subscriber. A helper thread of this process serves it, and others (docs/guarantees.md has its
+  // cost).
   //   forked    the handle was inherited through fork()
   //   io_error  no descriptor could be made
   using Waiter::wait_fd;

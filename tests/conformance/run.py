@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs scenarios with the drivers of all clients: README.md says what both are.
 
-    run.py [--build DIR] [--only LANGUAGE,…] [SCENARIO…]
+    run.py [--build DIR] [--only LANGUAGE,…] [--preload LIBRARY] [SCENARIO…]
 
 Prints a table of scenarios by languages; exits with 1 if an answer differs from the expected one.
 """
@@ -20,12 +20,15 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 SECONDS = 30  # An answer that takes longer never comes.
+# Interpreters leak at their end, and have stacks for signals of their own. The JVM and Go need SIGSEGV, which still
+# ends a driver.
+ASAN_OPTIONS = "abort_on_error=1:detect_leaks=0:handle_segv=0:use_sigaltstack=0"
 
 
-def drivers(build):
-    """The command that starts each language's driver."""
+def drivers(build, preload=None):
+    """The command that starts each language's driver; into all but C's, AddressSanitizer's `preload` is loaded first."""
     clients = build / "clients"
-    return {
+    commands = {
         "c": [str(build / "conformance_c")],
         "python": ["/usr/bin/python3", str(ROOT / "clients/python/conformance.py")],
         "go": [str(clients / "go-conformance")],
@@ -38,6 +41,10 @@ def drivers(build):
         "luajit": ["/usr/bin/env", f"LUA_CPATH={clients}/lua/5.1/?.so", "luajit",
                    str(ROOT / "clients/lua/conformance.lua")],
     }
+    if preload:
+        for language in set(commands) - {"c"}:
+            commands[language][:0] = ["/usr/bin/env", f"LD_PRELOAD={preload}", f"ASAN_OPTIONS={ASAN_OPTIONS}"]
+    return commands
 
 
 class NotApplicable(Exception):
@@ -71,11 +78,18 @@ class Driver:
 
     def ask(self, command):
         """The lines of the answer."""
+        self.send(command)
+        return self.hear(command)
+
+    def send(self, command):
         try:
             self.process.stdin.write(command + "\n")
             self.process.stdin.flush()
         except BrokenPipeError:
             raise Failed(self.why_it_ended()) from None
+
+    def hear(self, command):
+        """The lines of the answer to what was sent."""
         lines = []
         while not lines or not re.match(r"(ok|error|not_applicable)\b", lines[-1]):
             try:
@@ -92,7 +106,10 @@ class Driver:
     def why_it_ended(self):
         self.process.wait(timeout=SECONDS)
         self.readers[1].join(timeout=SECONDS)
-        return f"the driver ended with {self.process.returncode}: {''.join(self.complaints)[-2000:]}"
+        said = "".join(self.complaints)
+        if len(said) > 6000:  # A sanitizer's report begins with what it is about, that of others ends with it.
+            said = f"{said[:3000]}\n…\n{said[-3000:]}"
+        return f"the driver ended with {self.process.returncode}: {said}"
 
     def end(self, kill):
         """Kills the driver, or lets it end; True if it ended as it should."""
@@ -152,10 +169,10 @@ def load(path):
 class Scenario:
     """A run of a scenario: `a` is a driver of the language under test, every other letter one of the other."""
 
-    def __init__(self, path, build, language):
+    def __init__(self, path, build, language, preload=None):
         self.path = path
         self.title, self.steps = load(path)
-        self.commands = drivers(build)
+        self.commands = drivers(build, preload)
         self.language = language
         others = [name for name in ("c", "python") if name != language and is_built(build, name)]
         self.other = others[0] if others else language
@@ -226,6 +243,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build")
     parser.add_argument("--only")
+    parser.add_argument("--preload", metavar="LIBRARY")
     parser.add_argument("scenario", nargs="*")
     options = parser.parse_args()
     build = options.build.resolve()
@@ -238,7 +256,7 @@ def main():
         cells = []
         for language in languages:
             try:
-                Scenario(found[name], build, language).run()
+                Scenario(found[name], build, language, options.preload).run()
                 cells.append("ok")
             except NotApplicable as reason:
                 cells.append(f"({reason})")

@@ -79,6 +79,12 @@ def test_they_pass_with_another_collector(jar, classes, environment):
     run_tests("java", jar, classes, environment, "-XX:+UseSerialGC", "-Xmx192m")
 
 
+def test_a_batch_without_memory_is_not_lost(jar, classes, environment):
+    printed = run("java", "-XX:+UseSerialGC", "-Xmx14m", "-cp", f"{jar}:{classes}", "io.leat.OutOfMemory",
+                  env=environment)
+    assert printed == "nothing is lost\n"
+
+
 def test_the_library_comes_from_the_library_path_or_from_the_jar(jar, environment, tmp_path):
     """Extracted, it leaves nothing behind."""
     hello = ROOT / "examples/clients/java/Hello.java"

@@ -2,6 +2,7 @@
 import fcntl
 import os
 import shutil
+import struct
 import subprocess
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ BUILD = ROOT / "build"
 PACKAGE = BUILD / "clients" / "node"
 TESTS = sorted((HERE / "tests").glob("*.test.js"))
 NODE = os.environ.get("NODE", "node")
+F_OFD_SETLK = 37  # As Linux has it; fcntl does not name it before Python 3.12.
 
 
 def sources():
@@ -96,6 +98,45 @@ def test_readme_says_what_works(leat, tmp_path):
     assert (done.stdout, done.stderr) == ("hello 0\n", "")
 
 
+def test_the_event_loop_goes_on_while_another_process_works_on_groups(leat, tmp_path):
+    """It has the lock under which groups are made, opened and deleted."""
+    leat("topic", "create", "orders", check=True)
+    program = tmp_path / "program.js"
+    program.write_text("""
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.open('orders');
+  await topic.group('g');
+  console.log('ready');
+  await new Promise((resolve) => process.stdin.once('data', resolve));
+  let pending = 4;
+  for (const promise of [topic.info(), topic.findGroup('g'), topic.group('h'), topic.deleteGroup('g')])
+    promise.catch(() => {}).finally(() => { --pending; });
+  topic.groupNames();
+  topic.publisher().publish('x');
+  console.log(pending);
+  process.stdin.once('data', async () => {
+    console.log((await topic.info()).name);
+    process.exit();
+  });
+})();
+""", encoding="utf-8")
+    process = subprocess.Popen([NODE, program], env={**leat.environment, "NODE_PATH": str(PACKAGE)}, text=True,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    leat.started.append(process)
+    assert process.stdout.readline() == "ready\n"
+    with open(leat.directory / "orders" / "control", "r+b") as control:
+        lock = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 2**56 - 1, 1, 0)
+        fcntl.fcntl(control, F_OFD_SETLK, lock)
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "4\n"  # They wait for the lock, and nothing else does.
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == "orders\n"
+    assert process.wait(60) == 0
+
+
 def test_a_killed_member_loses_nothing(leat, tmp_path):
     """A member and a publisher in its batch are killed; another member gets all that was published."""
     program = tmp_path / "worker.js"
@@ -143,7 +184,7 @@ const { Topic } = require('leat');
 (async () => {
   const topic = await Topic.open('jobs');
   const member = await (await topic.findGroup('workers')).join();
-  const end = topic.info().partitions[0].end;
+  const { end } = (await topic.info()).partitions[0];
   const seen = new Map();
   const first = await member.receive({ timeout: 10000 });
   console.log(first.value.toString().trim(), first.deliveries);

@@ -40,6 +40,11 @@ def test_the_crates_own_tests_pass(environment):
     assert said.count("test result: ok.") >= 6
 
 
+def test_the_documentation_has_no_warnings(environment):
+    run(["cargo", "doc", "--offline", "--locked", "--quiet", "--no-deps"], cwd=ROOT / "clients/rust",
+        env=dict(environment, RUSTDOCFLAGS="-D warnings"))
+
+
 def hears_the_example(program, leat, environment):
     """Runs it beside `leat sub`."""
     topics = dict(environment, LEAT_DIR=str(leat.directory))

@@ -144,7 +144,7 @@ export class Topic extends Handle {
   readonly maxRecordSize: number;
   readonly partitions: number;
   /** What `leat topic info --json` prints. */
-  info(): any;
+  info(): Promise<any>;
   setMaxCapacity(bytes: number): void;
   shrink(): Promise<number>;
   repair(options?: { readonly timeout?: number }): Promise<void>;

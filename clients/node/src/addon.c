@@ -72,13 +72,19 @@ static int add(napi_env env, napi_value exports, const Method *methods) {
   return 1;
 }
 
-// The loop must not end while it knows a poller. Handles are closed later, by their finalizers.
+// The loop must not end while it knows a poller, or closes something. Other handles are closed later, by their finalizers.
 static void end(napi_async_cleanup_hook_handle hook, void *data) {
   Addon *addon = data;
   addon->is_ending = 1;
   for (Handle *handle = addon->handles; handle != NULL; handle = handle->next)
     handle_end_waits(handle);
-  if (addon->closing_pollers == 0) (void)napi_remove_async_cleanup_hook(hook);
+  (void)hook;
+  addon_settle(addon);
+}
+
+void addon_settle(Addon *addon) {
+  if (addon->is_ending && addon->closing_pollers == 0 && addon->closing_handles == 0)
+    (void)napi_remove_async_cleanup_hook(addon->hook);
 }
 
 // Finalizers of handles may come later still.
@@ -93,6 +99,7 @@ static void forget(napi_env env, void *data, void *hint) {
 
 NAPI_MODULE_INIT() {
   Addon *addon = calloc(1, sizeof *addon);
+  if (addon != NULL) addon->after_waiting = &addon->first_waiting;
   if (addon == NULL || napi_get_uv_event_loop(env, &addon->loop) != napi_ok ||
       napi_set_instance_data(env, addon, forget, NULL) != napi_ok) {
     free(addon);

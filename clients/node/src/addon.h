@@ -20,17 +20,23 @@ enum { CODE_CLOSED = 1000 };
 // ---- Environments (addon.c) -----------------------------------------------------------------------
 
 typedef struct Handle Handle;
+typedef struct Task Task;
 
 typedef struct Addon {
   uv_loop_t *loop;
   Handle *handles;  // All that exist.
   napi_async_cleanup_hook_handle hook;
   uint32_t closing_pollers;
+  uint32_t closing_handles;  // On other threads. Tasks begin when there are none.
+  Task *first_waiting;       // For that.
+  Task **after_waiting;
   int is_ending;
   int32_t detail;  // Of the last error.
 } Addon;
 
 Addon *addon_of(napi_env env);
+// Lets an environment end that has waited for something to close.
+void addon_settle(Addon *addon);
 napi_value number(napi_env env, double value);
 // -code, and keeps the detail.
 napi_value failure(napi_env env, int32_t code, int32_t detail);
@@ -81,6 +87,7 @@ struct Handle {
   uint32_t users;  // Tasks that use it. It closes when the last one ends.
   int is_closing;
   int is_dropped;  // By JavaScript.
+  int is_durable;  // Of a durable topic: to close it may write to disk.
   Addon *addon;
   Handle *next;
   Handle **before;  // What points to it.
@@ -94,7 +101,9 @@ struct Handle {
 };
 
 // A value for JavaScript, whose collector closes the handle. NULL, and closes the pointer, without memory.
-napi_value handle_new(napi_env env, Kind kind, void *pointer);
+napi_value handle_new(napi_env env, Kind kind, void *pointer, int is_durable);
+// Any thread.
+void handle_close_pointer(Kind kind, void *pointer);
 // The open handle; NULL if it is closed, or none of this kind.
 static inline Handle *handle_of(napi_env env, napi_value value, Kind kind) {
   void *data = NULL;
@@ -158,7 +167,6 @@ int parse_from(napi_env env, napi_value value, uint32_t *from, uint64_t *number)
 // ---- Tasks (task.c) -----------------------------------------------------------------------------
 
 // A call that may take long, on a thread of Node's pool. Its promise fulfills with [code, detail, result].
-typedef struct Task Task;
 struct Task {
   void (*run)(Task *task);                         // On another thread: no Node-API.
   napi_value (*result)(napi_env env, Task *task);  // If the code is LEAT_OK. May be NULL.
@@ -182,11 +190,15 @@ struct Task {
   double number;
   napi_async_work work;
   napi_deferred deferred;
+  napi_env env;
+  Task *next;  // That waits.
 };
 Task *task_new(void (*run)(Task *), napi_value (*result)(napi_env, Task *));
 // Gives it to the pool, which frees it. Returns the promise.
 napi_value task_start(napi_env env, Task *task);
 void task_free(Task *task);
+// Closes on a thread of the pool. What this thread begins later finds it closed.
+void task_close(Addon *addon, Kind kind, void *pointer);
 
 // ---- Reading (read.c) ---------------------------------------------------------------------------
 

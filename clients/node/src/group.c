@@ -24,7 +24,7 @@ static const Option group_options[] = {
 
 static napi_value group_result(napi_env env, Task *task) {
   napi_value pair = NULL;
-  napi_value handle = handle_new(env, GROUP, task->pointer);
+  napi_value handle = handle_new(env, GROUP, task->pointer, task->handle->is_durable);
   if (handle == NULL || napi_create_array_with_length(env, 2, &pair) != napi_ok) return NULL;
   (void)napi_set_element(env, pair, 0, handle);
   (void)napi_set_element(env, pair, 1, number(env, task->flag));

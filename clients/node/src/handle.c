@@ -10,8 +10,7 @@ static void poller_closed(uv_handle_t *closed) {
   Addon *addon = poller->addon;
   free(poller);
   --addon->closing_pollers;
-  if (addon->is_ending && addon->closing_pollers == 0)
-    (void)napi_remove_async_cleanup_hook(addon->hook);
+  addon_settle(addon);
 }
 
 // Its memory belongs to the loop until that has let go of it.
@@ -43,7 +42,9 @@ static void readable(uv_poll_t *poll, int status, int events) {
   (void)napi_get_global(env, &global);
   poller_disarm(poller);
   // It may close this handle. What a promise does next, it does within this call.
-  (void)napi_make_callback(env, NULL, global, callback, 0, NULL, NULL);
+  if (napi_make_callback(env, NULL, global, callback, 0, NULL, NULL) == napi_pending_exception &&
+      napi_get_and_clear_last_exception(env, &callback) == napi_ok)
+    (void)napi_fatal_exception(env, callback);  // Thrown by an AbortSignal that is none.
   (void)napi_close_handle_scope(env, scope);
 }
 
@@ -134,7 +135,7 @@ void handle_end_waits(Handle *handle) {
 
 // ---- Closing ------------------------------------------------------------------------------------
 
-static void close_pointer(Kind kind, void *pointer) {
+void handle_close_pointer(Kind kind, void *pointer) {
   leat_topic *topic = pointer;
   leat_publisher *publisher = pointer;
   leat_subscriber *subscriber = pointer;
@@ -153,7 +154,10 @@ static void close_pointer(Kind kind, void *pointer) {
 static void settle(Handle *handle) {
   if (handle->is_closing && handle->users == 0 && handle->pointer != NULL) {
     if (handle->addon != NULL) handle_end_waits(handle);  // Before the descriptors are gone.
-    close_pointer(handle->kind, handle->pointer);
+    if (handle->is_durable && handle->addon != NULL && !handle->addon->is_ending)
+      task_close(handle->addon, handle->kind, handle->pointer);
+    else
+      handle_close_pointer(handle->kind, handle->pointer);
     handle->pointer = NULL;
     free(handle->records);
     free(handle->deliveries);
@@ -183,18 +187,19 @@ static void dropped(napi_env env, void *data, void *hint) {
   settle(handle);
 }
 
-napi_value handle_new(napi_env env, Kind kind, void *pointer) {
+napi_value handle_new(napi_env env, Kind kind, void *pointer, int is_durable) {
   Addon *addon = addon_of(env);
   Handle *handle = calloc(1, sizeof *handle);
   napi_value value = NULL;
   if (handle == NULL || addon == NULL ||
       napi_create_external(env, handle, dropped, NULL, &value) != napi_ok) {
     free(handle);
-    close_pointer(kind, pointer);
+    handle_close_pointer(kind, pointer);
     return NULL;
   }
   handle->pointer = pointer;
   handle->kind = kind;
+  handle->is_durable = is_durable;
   handle->addon = addon;
   handle->next = addon->handles;
   handle->before = &addon->handles;

@@ -17,7 +17,7 @@ static void run_join(Task *task) {
   task->pointer = member;
 }
 static napi_value join_result(napi_env env, Task *task) {
-  return handle_new(env, MEMBER, task->pointer);
+  return handle_new(env, MEMBER, task->pointer, task->handle->is_durable);
 }
 
 // join(group, options)

@@ -86,7 +86,8 @@ static int parse_option(napi_env env, const Option *option, napi_value given, vo
       *(uint32_t *)at = flag;
       return 1;
     case OPTION_U32:
-      if (!parse_number(env, option->name, given, UINT32_MAX, 1, &amount)) return 0;
+      // The largest one stands for no partition in particular.
+      if (!parse_number(env, option->name, given, UINT32_MAX - 1, 1, &amount)) return 0;
       *(uint32_t *)at = (uint32_t)amount;
       return 1;
     case OPTION_U64:

@@ -24,7 +24,7 @@ static napi_value make(napi_env env, napi_callback_info info) {
   if (topic == NULL) return closed(env);
   if (!parse_options(env, call.args[1], publisher_options, &options)) return NULL;
   const int32_t code = leat_topic_publisher(topic->pointer, &options, &publisher, &detail);
-  return code == LEAT_OK ? handle_new(env, PUBLISHER, publisher) : failure(env, code, detail);
+  return code == LEAT_OK ? handle_new(env, PUBLISHER, publisher, topic->is_durable) : failure(env, code, detail);
 }
 
 // ---- Publishing ---------------------------------------------------------------------------------

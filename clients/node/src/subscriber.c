@@ -29,7 +29,7 @@ static napi_value make(napi_env env, napi_callback_info info) {
   options.spin_ns = 0;  // No wait is to take any time.
   if (!parse_options(env, call.args[1], subscriber_options, &options)) return NULL;
   const int32_t code = leat_topic_subscriber(topic->pointer, &options, &subscriber, &detail);
-  return code == LEAT_OK ? handle_new(env, SUBSCRIBER, subscriber) : failure(env, code, detail);
+  return code == LEAT_OK ? handle_new(env, SUBSCRIBER, subscriber, topic->is_durable) : failure(env, code, detail);
 }
 
 // poll(subscriber, limit, sizes): how many entries; sizes[0] is then what copy() needs for them.

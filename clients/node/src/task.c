@@ -41,6 +41,59 @@ static void complete(napi_env env, napi_status status, void *data) {
   task_free(task);
 }
 
+typedef struct Closing {
+  uv_work_t work;  // First.
+  Addon *addon;
+  Kind kind;
+  void *pointer;
+} Closing;
+
+static void closing_run(uv_work_t *work) {
+  const Closing *closing = (Closing *)work;
+  handle_close_pointer(closing->kind, closing->pointer);
+}
+
+static void closing_done(uv_work_t *work, int status) {
+  Addon *addon = ((Closing *)work)->addon;
+  (void)status;
+  free(work);
+  if (--addon->closing_handles != 0) return;
+  Task *task = addon->first_waiting;
+  addon->first_waiting = NULL;
+  addon->after_waiting = &addon->first_waiting;
+  while (task != NULL) {
+    Task *next = task->next;
+    (void)napi_queue_async_work(task->env, task->work);
+    task = next;
+  }
+  addon_settle(addon);
+}
+
+void task_close(Addon *addon, Kind kind, void *pointer) {
+  Closing *closing = calloc(1, sizeof *closing);
+  if (closing != NULL) {
+    closing->addon = addon;
+    closing->kind = kind;
+    closing->pointer = pointer;
+    if (uv_queue_work(addon->loop, &closing->work, closing_run, closing_done) == 0) {
+      ++addon->closing_handles;
+      return;
+    }
+    free(closing);
+  }
+  handle_close_pointer(kind, pointer);
+}
+
+// To the pool, behind what closes.
+static napi_status begin(napi_env env, Task *task) {
+  Addon *addon = addon_of(env);
+  task->env = env;
+  if (addon->closing_handles == 0) return napi_queue_async_work(env, task->work);
+  *addon->after_waiting = task;
+  addon->after_waiting = &task->next;
+  return napi_ok;
+}
+
 napi_value task_start(napi_env env, Task *task) {
   napi_value promise = NULL;
   napi_value name = make_text(env, "leat", 4);
@@ -49,7 +102,7 @@ napi_value task_start(napi_env env, Task *task) {
     return failure(env, LEAT_ERR_NO_MEMORY, 0);
   }
   if (napi_create_promise(env, &task->deferred, &promise) != napi_ok ||
-      napi_queue_async_work(env, task->work) != napi_ok) {
+      begin(env, task) != napi_ok) {
     (void)napi_delete_async_work(env, task->work);
     task_free(task);
     return failure(env, LEAT_ERR_NO_MEMORY, 0);

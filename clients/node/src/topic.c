@@ -46,27 +46,34 @@ static const Option place_options[] = {
 
 // ---- Tasks without a topic ----------------------------------------------------------------------
 
+static void keep_topic(Task *task, leat_topic *topic) {
+  leat_topic_info info = {.size = sizeof info};
+  task->pointer = topic;
+  task->flag = task->code == LEAT_OK &&
+               leat_topic_get_info(topic, &info, NULL, 0, NULL, 0, NULL) == LEAT_OK &&
+               info.durable != LEAT_DURABILITY_NONE;
+}
 static napi_value topic_result(napi_env env, Task *task) {
-  return handle_new(env, TOPIC, task->pointer);
+  return handle_new(env, TOPIC, task->pointer, (int)task->flag);
 }
 
 static void run_create(Task *task) {
   leat_topic *topic = NULL;
   task->code =
       leat_topic_create(task->name, task->name_size, &task->options.topic, &topic, &task->detail);
-  task->pointer = topic;
+  keep_topic(task, topic);
 }
 static void run_open_or_create(Task *task) {
   leat_topic *topic = NULL;
   task->code = leat_topic_open_or_create(task->name, task->name_size, &task->options.topic, &topic,
                                          &task->detail);
-  task->pointer = topic;
+  keep_topic(task, topic);
 }
 static void run_open(Task *task) {
   leat_topic *topic = NULL;
   task->code =
       leat_topic_open(task->name, task->name_size, 0, &task->options.place, &topic, &task->detail);
-  task->pointer = topic;
+  keep_topic(task, topic);
 }
 static void run_delete(Task *task) {
   task->code = leat_topic_delete(task->name, task->name_size, &task->options.place, &task->detail);
@@ -80,7 +87,7 @@ static void run_list(Task *task) {
   task->code =
       read_text(write_list, &task->options.place, &task->text, &task->text_size, &task->detail);
 }
-static napi_value list_result(napi_env env, Task *task) {
+static napi_value text_of_task(napi_env env, Task *task) {
   return make_text(env, task->text, task->text_size);
 }
 
@@ -117,7 +124,7 @@ static napi_value delete_topic(napi_env env, napi_callback_info info) {
 }
 // list('', options)
 static napi_value list(napi_env env, napi_callback_info info) {
-  return start(env, info, task_new(run_list, list_result), place_options);
+  return start(env, info, task_new(run_list, text_of_task), place_options);
 }
 
 // ---- An open topic ------------------------------------------------------------------------------
@@ -144,9 +151,6 @@ static napi_value get_text(napi_env env, napi_callback_info info, WriteText writ
 }
 static napi_value name(napi_env env, napi_callback_info info) {
   return get_text(env, info, write_name);
-}
-static napi_value json(napi_env env, napi_callback_info info) {
-  return get_text(env, info, write_json);
 }
 static napi_value group_names(napi_env env, napi_callback_info info) {
   return get_text(env, info, write_groups);
@@ -183,6 +187,11 @@ static napi_value set_max_capacity(napi_env env, napi_callback_info info) {
   return done_or(env, code, detail);
 }
 
+// It opens the groups, for which it may wait for another process.
+static void run_json(Task *task) {
+  task->code = read_text(write_json, task->handle->pointer, &task->text, &task->text_size,
+                         &task->detail);
+}
 static void run_shrink(Task *task) {
   uint64_t bytes = 0;
   task->code = leat_topic_shrink(task->handle->pointer, &bytes, &task->detail);
@@ -206,6 +215,9 @@ static napi_value start_with(napi_env env, napi_callback_info info, Task *task) 
   task->timeout_ns = (int64_t)(double_of(env, call.args[1], 0) * 1e6);
   handle_use(handle);
   return task_start(env, task);
+}
+static napi_value json(napi_env env, napi_callback_info info) {
+  return start_with(env, info, task_new(run_json, text_of_task));
 }
 static napi_value shrink(napi_env env, napi_callback_info info) {
   return start_with(env, info, task_new(run_shrink, number_result));

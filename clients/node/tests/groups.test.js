@@ -33,7 +33,7 @@ test('members acknowledge one, several, up to one and all', async () => {
   member.giveBack(back);
   const again = await member.receive();
   assert.deepStrictEqual([again.offset, again.deliveries], [back.offset, 2]);
-  member.giveBack(again, { delay: 30 });
+  member.giveBack(again, { delay: 300 });
   const next = await member.receive();
   assert.strictEqual(next.offset, 11);
   assert.ok(await ticksDuring(member.receive()) >= 2);  // After its delay.

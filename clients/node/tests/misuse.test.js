@@ -2,6 +2,7 @@
 // If this failed, a mistake in JavaScript would crash the process, or harm others.
 
 const assert = require('node:assert');
+const { spawnSync } = require('node:child_process');
 const { test } = require('node:test');
 require('node:v8').setFlagsFromString('--expose-gc');
 const { leat, pair, code, sleep } = require('./helper');
@@ -38,6 +39,8 @@ test('wrong types throw', async () => {
   }
   assert.throws(() => subscriber.poll(0), TypeError);
   assert.throws(() => subscriber.poll(65537), TypeError);
+  assert.throws(() => topic.publisher({ partition: 2 ** 32 - 1 }), TypeError);  // To C that is any.
+  assert.throws(() => topic.subscriber({ from: { offset: 2n ** 70n } }), TypeError);
   assert.throws(() => publisher.claim(-1), TypeError);
   assert.throws(() => publisher.claim(2 ** 40), code('too_large'));
   await assert.rejects(subscriber.receive({ timeout: NaN }), TypeError);
@@ -72,7 +75,7 @@ test('a closed handle throws, and closing is allowed at any time', async () => {
   assert.strictEqual(settled[0].value.name, 'h');
   settled[1].value.close();
   for (const call of [
-    () => topic.publisher(), () => topic.subscriber(), () => topic.info(), () => topic.name, () => topic.partitions,
+    () => topic.publisher(), () => topic.subscriber(), () => topic.name, () => topic.partitions,
     () => publisher.publish('x'), () => publisher.publish('x', {}), () => publisher.publishBatch(['x']),
     () => publisher.publishBatch([{ value: 'x' }]), () => publisher.claim(1), () => publisher.durableOffset(),
     () => publisher.partition, () => publisher.stop(), () => claim.commit(), () => claim.abort(),
@@ -80,11 +83,62 @@ test('a closed handle throws, and closing is allowed at any time', async () => {
     () => group.info(), () => group.seek('end'), () => group.name, () => member.acknowledgeAll(), () => member.inFlight,
   ]) assert.throws(call, code('invalid_argument'));
   for (const call of [
-    () => topic.group('g'), () => topic.findGroup('g'), () => topic.deleteGroup('g'), () => topic.shrink(),
+    () => topic.group('g'), () => topic.findGroup('g'), () => topic.deleteGroup('g'), () => topic.shrink(), () => topic.info(),
     () => publisher.publishAsync('x'), () => publisher.flush(), () => subscriber.receive(), () => subscriber.wait(),
     () => subscriber[Symbol.asyncIterator]().next(), () => group.join(), () => member.receive(), () => member.wait(),
     () => leat.waitAny([subscriber]),
   ]) await assert.rejects(call(), code('invalid_argument'));
+});
+
+test('getters may close what a call is about to use', async () => {
+  const closing = (handle, value) => ({ get() { handle.close(); return value; }, enumerable: true });
+  const options = (name, descriptor) => Object.defineProperty({}, name, descriptor);
+  const { topic, publisher, subscriber } = await pair();
+  const again = () => leat.Topic.open(topic.name);
+  const one = await again();
+  assert.throws(() => one.publisher(options('exclusive', closing(one, false))), code('invalid_argument'));
+  const two = await again();
+  assert.throws(() => two.subscriber(options('from', closing(two, 'end'))), code('invalid_argument'));
+  const three = await again();
+  await assert.rejects(three.group('g', options('mode', closing(three, 'at_least_once'))), code('invalid_argument'));
+  const group = await topic.group('g');
+  await assert.rejects(group.join(options('name', closing(group, 'x'))), code('invalid_argument'));
+  for (const call of [
+    (own) => own.publish('x', options('key', closing(own, 'k'))),
+    (own) => own.publishBatch([options('value', closing(own, 'v'))]),
+    (own) => own.publishAsync('x', options('timeout', closing(own, 5))),
+    (own) => own.claim(3, () => own.close()),
+  ]) await assert.rejects(async () => call(topic.publisher()), code('invalid_argument'));
+  await assert.rejects(subscriber.receive(options('timeout', closing(subscriber, 5))), code('invalid_argument'));
+  publisher.publish('still here');
+});
+
+test('a signal that is none is refused, or what it throws is not caught', async () => {
+  const { publisher, subscriber } = await pair();
+  await assert.rejects(subscriber.receive({ signal: { addEventListener() {} } }), TypeError);
+  const abort = new AbortController();
+  const opening = leat.Topic.open('never', { timeout: Infinity, signal: abort.signal });
+  abort.abort(null);
+  await assert.rejects(async () => {
+    try {
+      await opening;
+    } catch (reason) {
+      assert.strictEqual(reason, null);
+      throw new Error('aborted');
+    }
+  }, { message: 'aborted' });
+  publisher.publish('x');
+  const program = `
+    process.on('uncaughtException', (error) => { console.log(error.message); process.exit(); });
+    const { Topic } = require('leat');
+    (async () => {
+      const topic = await Topic.openOrCreate('signals');
+      const signal = { addEventListener() {}, removeEventListener() { throw new Error('mine'); } };
+      setTimeout(() => topic.publisher().publish('x'), 10);
+      await topic.subscriber().receive({ signal });
+    })();`;
+  const done = spawnSync(process.execPath, ['-e', program], { encoding: 'utf8', timeout: 20000 });
+  assert.deepStrictEqual([done.status, done.stdout, done.stderr], [0, 'mine\n', '']);
 });
 
 test('what is too large is refused', async () => {

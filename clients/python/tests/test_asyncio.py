@@ -1,6 +1,9 @@
 """asyncio: tasks wait without blocking the loop, and a cancelled one loses no record."""
 import asyncio
+import gc
 import random
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -133,6 +136,60 @@ def test_a_deleted_topic(topic, subscriber):
             await task
 
     asyncio.run(main())
+
+
+def test_an_interrupt_between_any_two_lines(publisher, subscriber):
+    """The next wait finds no trace of the one that a signal's handler ended.
+
+    Python runs handlers when it calls a function of Python, and after calls: neither at a `try:`, nor before a line
+    calls C.
+    """
+    source = Path(leat._async.__file__).read_text().splitlines()
+    spared = [number for number, line in enumerate(source, 1)
+              if line.strip().startswith(("try:", "reader._end_wait("))]
+    assert spared
+
+    class Interrupt(KeyboardInterrupt):
+        pass
+
+    def interrupt_at(count):
+        """Whether there were so many lines."""
+        left = count
+
+        def trace(frame, event, _arg):
+            nonlocal left
+            if not frame.f_code.co_filename.endswith("_async.py"):
+                return None
+            left -= event == "line" and frame.f_lineno not in spared
+            if left == 0:
+                raise Interrupt
+            return trace
+
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(subscriber.receive_async(60))
+        loop.call_soon(publisher.publish, b"x")  # When the task waits.
+        sys.settrace(trace)
+        try:
+            loop.run_until_complete(task)
+        except Interrupt:
+            pass
+        finally:
+            sys.settrace(None)
+            loop.close()
+        return left <= 0
+
+    lines = 1
+    while interrupt_at(lines):
+        lines += 1
+        gc.collect()  # A task whose loop was closed goes on waiting until it is dropped.
+        subscriber.poll()
+    assert lines > 20
+
+
+@pytest.mark.parametrize("timeout", [-1, float("nan"), float("-inf")])
+def test_wrong_timeouts(subscriber, timeout):
+    with pytest.raises(ValueError, match="seconds must not be negative"):
+        asyncio.run(subscriber.receive_async(timeout))
 
 
 def test_wrong_arguments(subscriber):

@@ -124,6 +124,30 @@ def test_the_wheel_installs_into_an_empty_place(tmp_path, directory):
     assert ran.stdout == "hello from Python\n", ran.stderr
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_other_interpreters_refuse_it(directory, first):
+    """Whichever interpreter is the first to import it, the main one can use it."""
+    code = f"""
+import {"sys" if first else "leat"}
+try:
+    import _interpreters as interpreters
+    run = interpreters.exec
+except ImportError:
+    import _xxsubinterpreters as interpreters
+    run = interpreters.run_string
+other = interpreters.create()
+refused = 'try:\\n import leat\\nexcept ImportError: print("refused", flush=True)\\nelse: print("imported", flush=True)'
+run(other, refused)
+interpreters.destroy(other)
+import asyncio, leat
+topic = leat.Topic.create("topic")
+topic.publisher().publish(b"x")
+print(asyncio.run(topic.subscriber(from_="beginning").receive_async(5)).value)
+"""
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.stdout.split() == ["refused", "b'x'"], ran.stderr
+
+
 def other_pythons():
     """Other versions that are found, and run, beside Debian's."""
     found = {shutil.which(f"python3.{minor}") for minor in range(12, 20)} | {shutil.which("python3")}

@@ -1,6 +1,7 @@
 """What is published is what is read: values, keys, headers, batches, gaps; one by one, in lists, into arrays."""
 import array
 import mmap
+import threading
 import time
 
 import numpy
@@ -140,6 +141,24 @@ def test_a_full_topic():
     while subscriber.poll():
         pass
     publisher.publish(b"x" * 1000, timeout=10)
+
+
+def test_a_claim_that_waited_for_room_has_its_size():
+    topic = leat.Topic.create("full", capacity_bytes=1 << 16)
+    with topic.subscriber() as keeping, topic.publisher() as publisher:
+        with pytest.raises(leat.Full):
+            while True:
+                publisher.publish(b"x" * 1000, timeout=0)
+
+        def drain():
+            while keeping.poll():
+                pass
+
+        timer = threading.Timer(0.1, drain)
+        timer.start()
+        with publisher.claim(3000, timeout=60) as claim:
+            assert len(claim) == len(claim.data) == 3000
+        timer.join()
 
 
 def test_a_topic_that_fails_when_full():

@@ -73,6 +73,18 @@ def test_interrupts_at_random_moments(interrupts, waits):
     assert slowest < 0.1 if THOROUGH else slowest < 2  # A busy machine may be slow, an ignored signal is forever.
 
 
+def test_a_wait_that_spins_has_an_end(interrupts, topic):
+    with topic.subscriber(spin=3600) as subscriber, topic.group("group").join(spin=3600) as member:
+        for call in (subscriber.receive, subscriber.wait, member.receive):
+            with pytest.raises(leat.Timeout):
+                call(0.05)
+            timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGUSR1))
+            timer.start()
+            with pytest.raises(Interrupt):
+                call()
+            timer.join()
+
+
 def test_ctrl_c(subscriber):
     timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()

@@ -1,10 +1,21 @@
 """Memory that is lent: claims to write in place, batches to read in place. None outlives what it belongs to."""
 import gc
+import threading
+import time
 
 import numpy
 import pytest
 
 import leat
+
+
+def is_busy(call):
+    """Whether another thread is in a call."""
+    try:
+        call()
+    except leat.Busy:
+        return True
+    return False
 
 
 def test_a_claim_is_committed_at_the_end(publisher, subscriber):
@@ -231,6 +242,31 @@ def test_closing_ends_a_batch(publisher, subscriber):
         record.value
     with pytest.raises(ValueError):
         batch[0]
+
+
+def test_closing_ends_a_batch_while_another_thread_waits(topic):
+    with topic.publisher() as publisher:
+        publisher.publish(b"one")
+    subscriber = topic.subscriber(from_="beginning")
+    batch = subscriber.view()
+    record = batch[0]
+
+    def wait():
+        with pytest.raises(leat.Stopped):
+            subscriber.wait()
+
+    waiting = threading.Thread(target=wait)
+    waiting.start()
+    while not is_busy(subscriber.offset):
+        time.sleep(0.01)
+    subscriber.close()
+    waiting.join()
+    topic.close()  # Its memory is unmapped.
+    for call in (lambda: record.value, lambda: record.key, lambda: batch[0]):
+        with pytest.raises(ValueError):
+            call()
+    with pytest.raises(BufferError):
+        memoryview(record)
 
 
 def test_a_dropped_batch_ends(publisher, subscriber):

@@ -83,7 +83,7 @@ inline bool MemberCore::is_overtaking() noexcept {
                                                       Delivery& delivery, bool is_dead_letter) {
   delivery.state_ = state;
   delivery.position_ = found.position;
-  delivery.hold_ = ref.word();
+  delivery.hold_ = place_.mark_of(ref);
   delivery.deliveries = HoldState::unpack(state).deliveries;
   Record& record = delivery.record;
   record = {};
@@ -171,7 +171,7 @@ inline Got MemberCore::put_back(HoldRef ref, std::uint64_t state, bool is_counte
     return put_back(ref, state, !is_dead_letter);
   delivery.state_ = state;
   delivery.position_ = offset;
-  delivery.hold_ = ref.word();
+  delivery.hold_ = place_.mark_of(ref);
   delivery.deliveries = HoldState::unpack(state).deliveries;
   delivery.record = {};
   delivery.record.offset = offset;

@@ -156,7 +156,8 @@ inline Errc MemberCore::check() noexcept {
 
 // What this member remembers of a delivery; null if it is not, or no longer, its own.
 inline OwnRecord* MemberCore::find_own(const Delivery& delivery) noexcept {
-  OwnRecord* const own = holds_.find(HoldRef::of(delivery.hold_));
+  if (!place_.is_mark(delivery.hold_)) return nullptr;
+  OwnRecord* const own = holds_.find(MemberPlace::ref_of(delivery.hold_));
   return own != nullptr && own->state == delivery.state_ ? own : nullptr;
 }
 inline bool MemberCore::is_in_hand(const Delivery& delivery) noexcept {
@@ -164,15 +165,16 @@ inline bool MemberCore::is_in_hand(const Delivery& delivery) noexcept {
   return own != nullptr && own->order != 0;
 }
 inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
-  const HoldRef ref = HoldRef::of(delivery.hold_);
-  return lease_.was_lost(ref, delivery.state_) ? Errc::lease_lost : Errc::not_held;
+  const bool is_lost = place_.is_mark(delivery.hold_) &&
+                       lease_.was_lost(MemberPlace::ref_of(delivery.hold_), delivery.state_);
+  return is_lost ? Errc::lease_lost : Errc::not_held;
 }
 
 // Frees or returns a hold of this member. Says whether publishers are to be woken for room that this may
 // have made.
 [[gnu::always_inline]] inline Errc MemberCore::settle(const Delivery& delivery, HoldPhase to,
                                                       bool& may_make_room) noexcept {
-  const HoldRef ref = HoldRef::of(delivery.hold_);
+  const HoldRef ref = MemberPlace::ref_of(delivery.hold_);
   const std::uint64_t settled = HoldState::let_go(delivery.state_, to);
   GroupHold& hold = hold_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
@@ -255,7 +257,7 @@ inline Result<std::size_t> MemberCore::acknowledge_until(std::uint64_t last) {
     if (own.order == 0 || own.order > last) return;
     const GroupHold& hold = hold_at(group(), ref);
     Delivery delivery;
-    delivery.hold_ = ref.word();
+    delivery.hold_ = place_.mark_of(ref);
     delivery.state_ = own.state;
     // relaxed, both: the hold is this member's own.
     delivery.position_ = load_relaxed<Why::own>(hold.position);
@@ -276,7 +278,7 @@ inline Result<void> MemberCore::give_back(const Delivery& delivery,
   if (place_.by_key) ready_.give_back();
   Delivery returned = delivery;
   if (delay.count() > 0 && !delay_hold(returned, delay)) {
-    holds_.lose(HoldRef::of(delivery.hold_));
+    holds_.lose(MemberPlace::ref_of(delivery.hold_));
     return Errc::lease_lost;
   }
   return settle(returned, HoldPhase::returned);
@@ -285,7 +287,7 @@ inline Result<void> MemberCore::give_back(const Delivery& delivery,
 // Stores in the hold how long nobody may retake the record. False if others have it, because its
 // lease ran out.
 inline bool MemberCore::delay_hold(Delivery& delivery, std::chrono::nanoseconds delay) noexcept {
-  GroupHold& hold = hold_at(group(), HoldRef::of(delivery.hold_));
+  GroupHold& hold = hold_at(group(), MemberPlace::ref_of(delivery.hold_));
   // Stored before the state, which makes it valid. By a swap from the value that it had while the
   // record was this member's, because the record may be another's by now, with a delay of its own.
   const std::int64_t visible_at = ns_from_now(delay.count());

@@ -12,6 +12,7 @@
 //   other_members.hpp  settles dead members, takes records from those that make no progress
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <tuple>
 
@@ -30,37 +31,6 @@ inline constexpr std::int64_t kOthersDie = 4'000'000;
 // What a look for records came to. Not a Result: every record passes it.
 enum class Found : std::uint8_t { some, none, closed, corrupt };
 
-struct MemberPlace {
-  SharedTopic& topic;
-  GroupView& group;
-  Participant& participant;
-  const std::byte* records = nullptr;  // The topic's records, mapped for reading.
-  std::uint32_t seat = 0;              // Constant after the seat is taken.
-  bool by_key = group.geometry().by_key();
-  // Whether walked memory must be pinned; see SegmentPins.
-  bool must_pin = (by_key || topic.geometry().grows()) && topic.durable() == nullptr;
-
-  // Of a durable topic, at most once: nothing is handed out before the keeper has saved where it ends.
-  bool waits_for_saves = group.geometry().at_most_once() && topic.durable() != nullptr;
-
-  // Whether this record may be handed out.
-  bool may_hand_out(std::uint32_t partition, std::uint64_t offset) const noexcept {
-    if (!waits_for_saves) return true;
-    if (partition >= geometry().partition_count) return false;
-    // [keeper] The saved group begins there. [sync] seq_cst: read after the record is this member's.
-    return offset < load_seq_cst<Edge::sync>(group.cursor(partition).limit.value);
-  }
-
-  const GroupGeometry& geometry() const noexcept { return group.geometry(); }
-  GroupSeat& own_seat() const noexcept { return group.seat(seat); }
-  // Where its readers of a durable topic's partition belong.
-  StoredPlace stored_place(std::uint32_t partition) const noexcept {
-    return {&topic, records, partition, participant.index()};
-  }
-  // How the states of holds and the key slots name this member.
-  std::uint32_t owner() const noexcept { return seat + 1; }
-};
-
 // Identifies a hold of the group: row and index, in one word that is stored and loaded whole.
 class HoldRef {
  public:
@@ -78,6 +48,53 @@ class HoldRef {
 
  private:
   std::uint64_t word_ = 0;
+};
+
+struct MemberPlace {
+  SharedTopic& topic;
+  GroupView& group;
+  Participant& participant;
+  const std::byte* records = nullptr;  // The topic's records, mapped for reading.
+  std::uint32_t seat = 0;              // Constant after the seat is taken.
+  std::uint64_t number = next_number();
+  bool by_key = group.geometry().by_key();
+  // Whether walked memory must be pinned; see SegmentPins.
+  bool must_pin = (by_key || topic.geometry().grows()) && topic.durable() == nullptr;
+
+  // Of a durable topic, at most once: nothing is handed out before the keeper has saved where it ends.
+  bool waits_for_saves = group.geometry().at_most_once() && topic.durable() != nullptr;
+
+  // What a Delivery says of its hold: which one it is, and in the upper bits which member of this process has it.
+  // Members of different groups have holds of the same numbers and states.
+  std::uint64_t mark_of(HoldRef ref) const noexcept {
+    return number << 24 | std::uint64_t{ref.row()} << 16 | ref.index();
+  }
+  bool is_mark(std::uint64_t mark) const noexcept { return mark >> 24 == number; }
+  static HoldRef ref_of(std::uint64_t mark) noexcept {
+    return {static_cast<std::uint32_t>(mark >> 16 & 0xff), static_cast<std::uint32_t>(mark & 0xffff)};
+  }
+  static_assert(kMaxSeats <= 0x100 && kMaxHolds <= 0x10000);
+
+  // Whether this record may be handed out.
+  bool may_hand_out(std::uint32_t partition, std::uint64_t offset) const noexcept {
+    if (!waits_for_saves) return true;
+    if (partition >= geometry().partition_count) return false;
+    // [keeper] The saved group begins there. [sync] seq_cst: read after the record is this member's.
+    return offset < load_seq_cst<Edge::sync>(group.cursor(partition).limit.value);
+  }
+
+  const GroupGeometry& geometry() const noexcept { return group.geometry(); }
+  GroupSeat& own_seat() const noexcept { return group.seat(seat); }
+  // Where its readers of a durable topic's partition belong.
+  StoredPlace stored_place(std::uint32_t partition) const noexcept {
+    return {&topic, records, partition, participant.index()};
+  }
+  static std::uint64_t next_number() noexcept {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+  // How the states of holds and the key slots name this member.
+  std::uint32_t owner() const noexcept { return seat + 1; }
 };
 
 inline GroupHold& hold_at(const GroupView& group, HoldRef ref) noexcept {

@@ -70,8 +70,7 @@ inline Error await_durable(SharedTopic& topic, std::uint32_t partition, std::uin
       case DiskState::read_only: return {Errc::io_error, window.reason()};
     }
     if (topic.is_deleted()) return {Errc::deleted};
-    if (deadline.passed() || (stop != nullptr && stop->stop_requested()) || end.stopped)
-      return {Errc::not_durable};
+    if (deadline.passed() || end.came(stop)) return {Errc::not_durable};
     if (SharedTopic::sleep(window.header().durable_wake, deadline.at_most_ns(kLook), is_durable) &&
         end.interruptible)
       return {Errc::not_durable, EINTR};

@@ -142,8 +142,10 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
 LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, const std::stop_token& stop) {
   Waiter* const self = this;
   auto ready = wait_any({&self, 1}, deadline, stop);
-  if (!ready) return ready.error();
-  return {};
+  if (ready) return {};
+  // There is nothing, so the descriptor waits too: who only looks, and does not poll, may rely on it.
+  if (ready.error() == Errc::timeout && wait_fd_ != nullptr) arm_wait_fd();
+  return ready.error();
 }
 
 LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {

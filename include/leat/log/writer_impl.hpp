@@ -112,7 +112,7 @@ PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t started_ns,
       return {Errc::would_deadlock};
     }
   }
-  if ((stop != nullptr && stop->stop_requested()) || wait_end_->stopped) return {Errc::stopped};
+  if (wait_end_->came(stop)) return {Errc::stopped};
   if (deadline.passed()) return {Errc::timeout};
   return {};
 }

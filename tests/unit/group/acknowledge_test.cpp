@@ -62,6 +62,11 @@ TEST(Acknowledge, OfAnotherGroupsRecordIsNotHeld) {
   publish_numbers(publisher, 2);
   const Delivery first = take(member);
   const Delivery second = take(member);
+  const Delivery same = take(other);  // Its hold has the number and the state of the first one's.
+  EXPECT_EQ(code(member.acknowledge(same)), Errc::not_held);
+  EXPECT_EQ(code(member.give_back(same)), Errc::not_held);
+  EXPECT_EQ(code(member.acknowledge_up_to(same)), Errc::not_held);
+  EXPECT_EQ(member.in_flight(), 2u);
   must(member.acknowledge(first));
   EXPECT_EQ(code(other.acknowledge(second)), Errc::not_held);
   must(member.acknowledge(second));

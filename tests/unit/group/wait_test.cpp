@@ -182,6 +182,21 @@ TEST(MemberWaitFd, IsReadableWhenThereIsSomethingToTake) {
   }
 }
 
+TEST(MemberWaitFd, IsUnreadableAfterAWaitThatFoundNothing) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic));
+  const int fd = must(member.wait_fd());
+  publish_numbers(publisher, 1);
+  ASSERT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
+  must(member.acknowledge(take(member)));
+  EXPECT_TRUE(is_readable(fd, 0ms));  // It did not look whether there is more.
+  EXPECT_EQ(code(member.wait(0s)), Errc::timeout);
+  EXPECT_FALSE(is_readable(fd, std::chrono::milliseconds{kNothingFor}));
+  publish_numbers(publisher, 1, 1);
+  EXPECT_TRUE(is_readable(fd, std::chrono::milliseconds{kPatience}));
+}
+
 TEST(MemberWaitFd, IsReadableForWhatOthersGiveBack) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());

@@ -362,6 +362,22 @@ TEST(WaitFd, OfOneMadeLateIsReadableAtOnce) {
   EXPECT_EQ(epoll.wait(30s), 0);
 }
 
+TEST(WaitFd, IsUnreadableAfterAWaitThatFoundNothing) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  const Epoll epoll;
+  epoll.add(must(subscriber.wait_fd()), 0);
+  must(publisher.publish("a"));
+  ASSERT_EQ(epoll.wait(30s), 0);
+  EXPECT_EQ(must(subscriber.receive(0s)).text(), "a");
+  EXPECT_EQ(epoll.wait(30s), 0);  // It did not look whether there is more.
+  EXPECT_EQ(code(subscriber.wait(0s)), Errc::timeout);
+  EXPECT_EQ(epoll.wait(30ms), -1);
+  must(publisher.publish("b"));
+  EXPECT_EQ(epoll.wait(30s), 0);
+}
+
 TEST(WaitFd, ManySubscribersInOneEpoll) {
   const TestTopic first;
   const TestTopic second;

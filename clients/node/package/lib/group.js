@@ -4,7 +4,7 @@
 const { native, errors, errorOf, check, finish, checkPartition } = require('./native');
 const { kInside, Handle, Limit } = require('./handle');
 const {
-  kRead, kIsAhead, Reader, Gap, decode, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
+  kFetch, kIsAhead, Reader, Gap, untilReady, isDelivery, isOf, tokensOf, indexOf, numbersOf,
 } = require('./reader');
 
 const kTokenSize = 64;
@@ -60,7 +60,7 @@ class Member extends Reader {
   #native;
 
   constructor(inside, handle) {
-    super(inside, handle, 1);  // What it read ahead, others would not get.
+    super(inside, handle, 1, true);  // What it read ahead, others would not get.
     this.#native = handle;
   }
 
@@ -122,10 +122,9 @@ class Member extends Reader {
     return count;
   }
 
-  [kRead](limit) {
+  [kFetch](limit) {
     const count = native.receive(this.#native, limit, numbersOf());
-    if (count === -errors.timeout) return [];
-    return decode(this.#native, check(count), this);
+    return count === -errors.timeout ? 0 : check(count);
   }
 }
 

@@ -5,7 +5,6 @@ const { native, errorOf, errors, check, checkTimeout } = require('./native');
 
 const kInside = Symbol('inside');  // Only the library makes handles.
 const kNative = Symbol('native');
-const kPause = 5;                  // ms; see until()
 const kLongest = 2 ** 31 - 1;      // ms that a timer can wait
 
 class Handle {
@@ -80,8 +79,8 @@ class Stoppable extends Handle {
       try {
         begin?.(wake);
       } catch (error) {
-        wake();
         reject(error);
+        wake();
       }
     });
   }
@@ -101,7 +100,8 @@ class Limit {
   constructor(options = {}, otherwise = Infinity) {
     if (options === null || typeof options !== 'object') throw new TypeError('options must be an object');
     const { signal } = options;
-    if (signal !== undefined && typeof signal?.addEventListener !== 'function') {
+    if (signal !== undefined
+        && (typeof signal?.addEventListener !== 'function' || typeof signal.removeEventListener !== 'function')) {
       throw new TypeError('signal must be an AbortSignal');
     }
     this.timeout = checkTimeout(options.timeout, otherwise);
@@ -134,27 +134,22 @@ const kDurable = 1;
 // Calls `attempt` until it gives something else than undefined, whenever a descriptor is readable. Nothing is
 // taken in between, so a wait that is aborted loses nothing.
 //
-// `isPassive`: the attempts do not read, so the descriptor may stay readable although there is nothing; then it
-// looks from time to time. `atMost`: and so it always does, after so many milliseconds.
+// `atMost`: and after so many milliseconds.
 async function until(handle, limit, attempt, options = {}) {
-  const { what = kData, partition, isPassive = false, atMost = Infinity, late, stopped } = options;
+  const { what = kData, partition, atMost = Infinity, late, stopped } = options;
   let found = attempt();
   if (found !== undefined) return found;
   limit.check(handle, late, stopped);
   Stoppable.begin(handle, what);
   try {
-    for (let doesArm = true; ; doesArm = !isPassive) {
+    for (;;) {
       check(native.prepare(handle[kNative], what, partition));
       found = attempt();
       if (found !== undefined) return found;
       limit.check(handle, late, stopped);
-      if (doesArm) {
-        await Stoppable.sleep(handle, Math.min(limit.left, atMost), limit.signal,
-          (wake) => check(native.arm(handle[kNative], what, wake)),
-          () => native.disarm(handle[kNative], what));
-      } else {
-        await Stoppable.sleep(handle, Math.min(limit.left, kPause), limit.signal);
-      }
+      await Stoppable.sleep(handle, Math.min(limit.left, atMost), limit.signal,
+        (wake) => check(native.arm(handle[kNative], what, wake)),
+        () => native.disarm(handle[kNative], what));
       if (handle.closed) throw errorOf(errors.stopped);
       limit.checkAborted();
       found = attempt();
@@ -190,4 +185,4 @@ class Turns {
   }
 }
 
-module.exports = { kInside, kNative, kData, kRoom, kDurable, kPause, Handle, Stoppable, Limit, Turns, until };
+module.exports = { kInside, kNative, kData, kRoom, kDurable, Handle, Stoppable, Limit, Turns, until };

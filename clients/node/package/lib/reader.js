@@ -1,13 +1,15 @@
 'use strict';
 // What subscribers and members read: records and gaps, one by one, in batches, or with `for await`.
 
+const { markAsUntransferable } = require('node:worker_threads');
+
 const { native, errors, errorOf, check } = require('./native');
 const { kInside, kNative, Stoppable, Limit, until } = require('./handle');
 
 const kPool = 64 * 1024;
 const kMaxLimit = 65536;
 const kLimit = 64;
-const kRead = Symbol('read');
+const kFetch = Symbol('fetch');
 const kTake = Symbol('take');
 const kAhead = Symbol('ahead');
 const kIsAhead = Symbol('is ahead');
@@ -25,10 +27,8 @@ const kNoHeaders = Object.freeze([]);
 const reasons = [];
 for (let i = 0; i < 7; ++i) reasons.push(native.gapReason(i));
 
-// A Buffer that is made faster than Buffer.from() makes one.
-class Slice extends Uint8Array {}
-Object.setPrototypeOf(Slice.prototype, Buffer.prototype);
-Object.defineProperty(Slice.prototype, 'constructor', { value: Buffer, configurable: true, writable: true });
+// What Buffer.from() makes, in less time.
+const Slice = Buffer[Symbol.species];
 
 class Record {
   constructor(value, key, headers, offset, partition, timestampMs) {
@@ -109,27 +109,31 @@ function readHeaders(memory, at, size) {
   return headers;
 }
 
-let pool = new ArrayBuffer(0);
-let poolBytes = new Uint8Array(pool);
+let poolBytes = Buffer.alloc(0);
 let poolUsed = 0;
 let numbers = new Float64Array(kLimit * kFields);
 
-// Memory for `size` bytes: a part of the pool, or some of its own.
-function makeRoom(size) {
-  if (size > kPool / 4) return Buffer.allocUnsafeSlow(size);
-  if (poolUsed + size > pool.byteLength) {
-    poolBytes = Buffer.allocUnsafeSlow(kPool);
-    pool = poolBytes.buffer;
+// Who gives one value to another thread must not take the others with it.
+function makeShared(size) {
+  const bytes = Buffer.allocUnsafeSlow(size);
+  markAsUntransferable(bytes.buffer);
+  return bytes;
+}
+
+// Memory for `size` bytes of so many entries: a part of the pool, or some of its own.
+function makeRoom(size, count) {
+  if (size > kPool / 4) return count === 1 ? Buffer.allocUnsafeSlow(size) : makeShared(size);
+  if (poolUsed + size > poolBytes.length) {
+    poolBytes = makeShared(kPool);
     poolUsed = 0;
   }
   return poolBytes;
 }
 
 // The entries that the addon has just read for this handle: one buffer holds all their bytes.
-function decode(handle, count, member) {
-  const size = numbers[0];
+function decode(handle, count, size, member) {
   if (count * kFields > numbers.length) numbers = new Float64Array(count * kFields);
-  const room = makeRoom(size);
+  const room = makeRoom(size, count);
   let at = room === poolBytes ? poolUsed : 0;
   const memory = room.buffer;
   const tokens = member === undefined ? undefined : new Uint8Array(count * kTokenSize);
@@ -238,16 +242,22 @@ class Entries {
   }
 }
 
-// Subclasses have [kRead](limit), which gives available entries and never waits.
+// Subclasses have [kFetch](limit), which has the addon read available entries, and says how many. It never waits.
 class Reader extends Stoppable {
   // Read and not given away.
   #ahead = [];
   #aheadAt = 0;
   #readsAhead;
+  #holder;
+  // Read and not copied, which happens without memory for that. How many, and of what size.
+  #fetched = 0;
+  #size = 0;
 
-  constructor(inside, handle, readsAhead) {
+  // `holds`: the entries are deliveries.
+  constructor(inside, handle, readsAhead, holds) {
     super(inside, handle);
     this.#readsAhead = readsAhead;
+    this.#holder = holds ? this : undefined;
   }
 
   // The next entry. Waits for it.
@@ -295,10 +305,21 @@ class Reader extends Stoppable {
     this.#aheadAt = 0;
   }
 
+  #read(limit) {
+    if (this.#fetched === 0 || this.closed) {
+      this.#fetched = this[kFetch](limit);
+      this.#size = numbers[0];
+    }
+    if (this.#fetched === 0) return [];
+    const entries = decode(this[kNative], this.#fetched, this.#size, this.#holder);
+    this.#fetched = 0;
+    return entries;
+  }
+
   // Available entries, at most `limit`.
   [kTake](limit) {
     if (this.#ahead.length === 0 || this.closed) {
-      const entries = this[kRead](limit === 1 ? this.#readsAhead : limit);
+      const entries = this.#read(limit === 1 ? this.#readsAhead : limit);
       if (entries.length <= limit) return entries;
       this.#ahead = entries;
     }
@@ -313,7 +334,7 @@ class Reader extends Stoppable {
   }
 }
 
-// Waits with attempts that do not read. Errors are reported by reading.
+// Waits with attempts that do not read, but let the descriptor wait if there is nothing. Errors are reported by reading.
 async function untilReady(handle, limit, isReady) {
   limit.checkAborted();
   await until(handle, limit, () => {
@@ -322,10 +343,10 @@ async function untilReady(handle, limit, isReady) {
     if (code === -errors.stopped) throw errorOf(errors.stopped);
     if (handle.closed) check(code);
     return true;
-  }, { isPassive: true });
+  });
 }
 
 module.exports = {
-  kRead, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, decode, checkLimit, untilReady,
+  kFetch, kTake, kAhead, kIsAhead, kLimit, Record, Delivery, Gap, Reader, checkLimit, untilReady,
   isDelivery, isOf, tokensOf, indexOf, numbersOf: () => numbers,
 };

@@ -5,7 +5,7 @@ const { setMaxListeners } = require('node:events');
 
 const { native, errors, errorOf, check, checkPartition } = require('./native');
 const { kNative, Limit } = require('./handle');
-const { kRead, kTake, kAhead, kIsAhead, kLimit, Reader, decode, checkLimit, untilReady, numbersOf } = require('./reader');
+const { kFetch, kTake, kAhead, kIsAhead, kLimit, Reader, checkLimit, untilReady, numbersOf } = require('./reader');
 
 const kMaxWaitAny = 64;
 
@@ -18,7 +18,7 @@ class Subscriber extends Reader {
   #native;
 
   constructor(inside, handle) {
-    super(inside, handle, kLimit);
+    super(inside, handle, kLimit, false);
     this.#native = handle;
   }
 
@@ -42,9 +42,8 @@ class Subscriber extends Reader {
     return check(native.isLossy(this.#native)) !== 0;
   }
 
-  [kRead](limit) {
-    const count = native.poll(this.#native, limit, numbersOf());
-    return count > 0 ? decode(this.#native, count) : check(count) || [];
+  [kFetch](limit) {
+    return check(native.poll(this.#native, limit, numbersOf()));
   }
 }
 
@@ -60,6 +59,9 @@ async function waitAny(subscribers, options) {
   limit.signal?.addEventListener('abort', pass);
   try {
     limit.checkAborted();
+    // Before the time of another is found to be over.
+    const ready = all.findIndex((one) => isReady(one) === 0);
+    if (ready !== -1) return ready;
     // The first that ends, ends the others.
     const { timeout } = limit;
     return await Promise.race(all.map(async (one, index) => {

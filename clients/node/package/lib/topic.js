@@ -56,7 +56,7 @@ class Topic extends Handle {
         limit.checkAborted();
         return topic;
       } catch (error) {
-        if (error.code !== 'not_found' || limit.left <= 0) throw error;
+        if (error?.code !== 'not_found' || limit.left <= 0) throw error;
       }
       await pause(Math.min(milliseconds, limit.left), signal);
       limit.checkAborted();
@@ -86,8 +86,8 @@ class Topic extends Handle {
   }
 
   // What `leat topic info --json` prints, as an object.
-  info() {
-    return JSON.parse(check(native.topicJson(this.#native)));
+  async info() {
+    return JSON.parse(await finish(native.topicJson(this.#native)));
   }
 
   // Policy grow: sets how far each partition may grow from now on.

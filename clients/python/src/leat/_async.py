@@ -13,6 +13,8 @@ async def receive(reader, timeout=None):
 
 
 async def receive_batch(reader, limit=64, timeout=None):
+    if timeout is not None and not timeout >= 0:  # Also of NaN.
+        raise ValueError("seconds must not be negative")
     loop = asyncio.get_running_loop()
     deadline = None if timeout is None else loop.time() + timeout
     while True:
@@ -51,17 +53,20 @@ async def _readable(reader, loop, deadline):
         if not woken.done():
             woken.set_result(None)
 
-    reader._begin_wait()
-    timer = None if deadline is None else loop.call_at(deadline, wake)
+    # A signal handler may raise anywhere, so each begins within what ends it.
+    timer = None
     try:
-        loop.add_reader(descriptor, wake)
+        reader._begin_wait(woken)
         try:
+            if deadline is not None:
+                timer = loop.call_at(deadline, wake)
+            loop.add_reader(descriptor, wake)
             await woken
         finally:
             loop.remove_reader(descriptor)
+            if timer is not None:
+                timer.cancel()
     finally:
-        if timer is not None:
-            timer.cancel()
-        reader._end_wait()
+        reader._end_wait(woken)
     if reader.closed:
         raise Stopped("stopped on request")

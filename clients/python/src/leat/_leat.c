@@ -26,9 +26,17 @@ PyObject *receive_batch_async(PyObject *self, PyObject *args, PyObject *named) {
 }
 PyObject *next_async(PyObject *self) { return call_async(2, self, NULL, NULL); }
 
+// The types are in static variables, and Python 3.11 gives another interpreter those of the first.
+static int is_main_interpreter(void) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return 1;
+  PyErr_SetString(PyExc_ImportError, "leat works in the main interpreter only");
+  return 0;
+}
+
 static PyObject *set_async(PyObject *module, PyObject *args) {
   Py_ssize_t i = 0;
   (void)module;
+  if (!is_main_interpreter()) return NULL;
   for (; i < 3 && i < PyTuple_Size(args); ++i)
     async_functions[i] = Py_NewRef(PyTuple_GetItem(args, i));
   Py_RETURN_NONE;
@@ -45,6 +53,7 @@ static struct PyModuleDef definition = {
 
 PyMODINIT_FUNC PyInit__leat(void) {
   PyObject *module = NULL;
+  if (!is_main_interpreter()) return NULL;
   if (leat_abi_check(LEAT_ABI_VERSION) != LEAT_OK) {
     PyErr_Format(PyExc_ImportError, "the Leat library %s is too old for this package",
                  leat_version());

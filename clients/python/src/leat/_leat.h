@@ -40,7 +40,7 @@ typedef struct HandleKind {
   int32_t (*stop)(void *pointer);
   int32_t (*resume)(void *pointer);
   int32_t (*is_stopped)(void *pointer, uint32_t *is_stopped);
-  // Called before it is closed: lets go what is lent by this handle itself. May be NULL.
+  // Called before it is closed: ends the view or claim, if nothing of it is lent. May be NULL.
   void (*let_go)(Handle *handle);
 } HandleKind;
 
@@ -52,7 +52,7 @@ struct Handle {
   Py_ssize_t users;  // Calls that are under way; with the GIL released, or running Python code.
   Py_ssize_t lent;   // Buffers that point to memory which is gone once this is closed.
   int is_closing;    // To be closed when there are neither users nor lent buffers.
-  int is_awaited;    // A task of asyncio waits for the descriptor.
+  const void *awaited_by;  // A task of asyncio, which waits for the descriptor. NULL: none.
   pid_t pid;         // Of the process that opened it.
   int64_t spin_ns;   // How long a wait tries again before it sleeps. The library would spin in each slice.
 };
@@ -143,6 +143,7 @@ typedef enum OptionKind {
   OPTION_U32,
   OPTION_U64,
   OPTION_SECONDS,       // int64_t nanoseconds
+  OPTION_TIMEOUT,       // int64_t nanoseconds; None is LEAT_FOREVER
   OPTION_MILLISECONDS,  // int64_t milliseconds, given in seconds
   OPTION_TEXT,          // leat_bytes; also a path
   OPTION_CHOICE,        // uint32_t; the index of a text in `choices`
@@ -156,15 +157,21 @@ typedef struct Option {
   size_t second;
   const char *const *choices;
 } Option;
-// Stores keyword arguments (NULL: none) in a struct of options. None stands for the default.
+// Stores keyword arguments (NULL: none) in a struct of options. None stands for the default, except of a timeout.
 int parse_options(const char *function, PyObject *arguments, const Option *table, void *into,
                   Keeper *keeper);
 int parse_from(PyObject *object, uint32_t *from, uint64_t *value);
+// UTF-8 that lives as long as the object; NULL with an exception.
+const char *parse_name(PyObject *object, uint64_t *size);
+// The same of the only positional argument.
+const char *name_argument(const char *function, PyObject *arguments, uint64_t *size);
 
 // Calls a function of the library that writes a text.
 typedef int32_t (*WriteText)(void *context, char *buffer, uint64_t capacity, uint64_t *size,
                              int32_t *detail);
 PyObject *text_of(WriteText write, void *context);
+// The same of a handle.
+PyObject *handle_text(PyObject *self, WriteText write);
 // A list of texts from one in which each ends with a line feed.
 PyObject *list_of_lines(PyObject *text);
 

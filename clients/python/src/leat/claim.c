@@ -17,32 +17,27 @@ struct Claim {
 
 static PyTypeObject *claim_type;
 
+typedef struct Claiming {
+  leat_publisher *publisher;
+  uint64_t size;
+  leat_claim room;
+} Claiming;
+
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
-  Claim *claim = context;
-  const int32_t code = leat_publisher_claim(claim->publisher->base.pointer, claim->room.size,
-                                            timeout_ns, &claim->room, detail);
+  Claiming *it = context;
+  const int32_t code =
+      leat_publisher_claim(it->publisher, it->size, timeout_ns, &it->room, detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 
-static PyObject *claim_it(Publisher *self, uint64_t size, int64_t timeout_ns) {
+// A claim of nothing.
+static Claim *claim_new(Publisher *publisher) {
   const allocfunc allocate = (allocfunc)PyType_GetSlot(claim_type, Py_tp_alloc);
-  const leat_claim wanted = {NULL, size, 0, 0};
   Claim *claim = (Claim *)allocate(claim_type, 0);
-  int32_t detail = 0;
-  int32_t code = LEAT_OK;
   if (claim == NULL) return NULL;
-  claim->publisher = (Publisher *)Py_NewRef((PyObject *)self);
-  claim->room = wanted;
+  claim->publisher = (Publisher *)Py_NewRef((PyObject *)publisher);
   claim->is_done = 1;
-  code = wait_for(&self->base, timeout_ns, try_claim, claim, &detail);
-  if (code == LEAT_OK) {
-    claim->is_done = 0;
-    self->claim = claim;
-    return (PyObject *)claim;
-  }
-  Py_DECREF(claim);
-  if (code == LEAT_ERR_TIMEOUT && timeout_ns == 0) code = LEAT_ERR_FULL;
-  return code == -1 ? NULL : raise_code(code, detail);
+  return claim;
 }
 
 PyObject *publisher_claim(PyObject *object, PyObject *const *args, Py_ssize_t count,
@@ -50,15 +45,29 @@ PyObject *publisher_claim(PyObject *object, PyObject *const *args, Py_ssize_t co
   static const char *const wanted[] = {"size", "timeout", NULL};
   Publisher *self = (Publisher *)object;
   PyObject *given[2] = {NULL};
-  uint64_t size = 0;
+  Claiming it = {0};
   int64_t timeout_ns = LEAT_FOREVER;
-  PyObject *claim = NULL;
+  Claim *claim = NULL;
+  int32_t detail = 0;
+  int32_t code = -1;
   if (!parse_arguments("claim", args, count, names, wanted, 1, given)) return NULL;
-  if (!parse_u64(given[0], "size", &size) || !parse_timeout(given[1], &timeout_ns)) return NULL;
-  if (!handle_enter(&self->base)) return NULL;
-  claim = claim_it(self, size, timeout_ns);
-  handle_leave(&self->base);
-  return claim;
+  if (!parse_u64(given[0], "size", &it.size) || !parse_timeout(given[1], &timeout_ns)) return NULL;
+  claim = claim_new(self);  // May run the garbage collector, which may abort the claim before.
+  if (claim == NULL) return NULL;
+  if (handle_enter(&self->base)) {
+    it.publisher = self->base.pointer;
+    code = wait_for(&self->base, timeout_ns, try_claim, &it, &detail);
+    if (code == LEAT_OK) {
+      claim->room = it.room;
+      claim->is_done = 0;
+      self->claim = claim;
+    }
+    publisher_leave(self);
+  }
+  if (code == LEAT_OK) return (PyObject *)claim;
+  Py_DECREF(claim);
+  if (code == LEAT_ERR_TIMEOUT && timeout_ns == 0) code = LEAT_ERR_FULL;
+  return code == -1 ? NULL : raise_code(code, detail);
 }
 
 // Takes the memoryview back. It stays if something else was made from it.
@@ -221,7 +230,13 @@ static PyObject *get_data(PyObject *object, void *closure) {
     PyErr_SetString(PyExc_ValueError, "the claim was committed or aborted");
     return NULL;
   }
-  if (claim->data == NULL) claim->data = PyMemoryView_FromObject(object);
+  if (claim->data == NULL) {
+    PyObject *made = PyMemoryView_FromObject(object);
+    if (claim->data == NULL)
+      claim->data = made;
+    else  // Making it ran the garbage collector, and that a finalizer, which made one.
+      Py_XDECREF(made);
+  }
   return claim->data == NULL ? NULL : Py_NewRef(claim->data);
 }
 

@@ -38,24 +38,6 @@ static const Option delete_options[] = {
 
 // ---- Of topics ----------------------------------------------------------------------------------
 
-static const char *text_of_name(PyObject *object, uint64_t *size) {
-  Py_ssize_t length = 0;
-  const char *name = NULL;
-  if (!PyUnicode_Check(object)) {
-    PyErr_Format(PyExc_TypeError, "a name must be a str, not %R", Py_TYPE(object));
-    return NULL;
-  }
-  name = PyUnicode_AsUTF8AndSize(object, &length);
-  *size = (uint64_t)length;
-  return name;
-}
-
-static const char *only_name(const char *function, PyObject *args, uint64_t *size) {
-  if (PyTuple_Size(args) == 1) return text_of_name(PyTuple_GetItem(args, 0), size);
-  PyErr_Format(PyExc_TypeError, "%s() takes a name, and options by keyword", function);
-  return NULL;
-}
-
 static PyObject *group_or(int32_t code, int32_t detail, leat_group *group, uint32_t was_created) {
   PyObject *made = NULL;
   if (code != LEAT_OK) return raise_code(code, detail);
@@ -73,7 +55,7 @@ PyObject *topic_group(PyObject *self, PyObject *args, PyObject *given) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = only_name("group", args, &size);
+  const char *name = name_argument("group", args, &size);
   if (name == NULL || !parse_options("group", given, group_options, &options, &keeper)) return NULL;
   if (!handle_enter(topic)) return NULL;
   Py_BEGIN_ALLOW_THREADS
@@ -89,7 +71,7 @@ PyObject *topic_find_group(PyObject *self, PyObject *object) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = text_of_name(object, &size);
+  const char *name = parse_name(object, &size);
   if (name == NULL || !handle_enter(topic)) return NULL;
   Py_BEGIN_ALLOW_THREADS
   code = leat_topic_find_group(topic->pointer, name, size, &group, &detail);
@@ -105,7 +87,7 @@ PyObject *topic_delete_group(PyObject *self, PyObject *args, PyObject *given) {
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = only_name("delete_group", args, &size);
+  const char *name = name_argument("delete_group", args, &size);
   if (name == NULL || !parse_options("delete_group", given, delete_options, &force, &keeper))
     return NULL;
   if (!handle_enter(topic)) return NULL;
@@ -123,13 +105,8 @@ static int32_t write_names(void *topic, char *buffer, uint64_t capacity, uint64_
 }
 
 PyObject *topic_group_names(PyObject *self, PyObject *none) {
-  Handle *topic = (Handle *)self;
-  PyObject *names = NULL;
   (void)none;
-  if (!handle_enter(topic)) return NULL;
-  names = list_of_lines(text_of(write_names, topic->pointer));
-  handle_leave(topic);
-  return names;
+  return list_of_lines(handle_text(self, write_names));
 }
 
 // ---- Snapshot -----------------------------------------------------------------------------------
@@ -145,21 +122,13 @@ static int32_t write_dead_letters(void *group, char *buffer, uint64_t capacity, 
   return leat_group_dead_letter_topic(group, buffer, capacity, size);
 }
 
-static PyObject *text_field(PyObject *self, WriteText write) {
-  Handle *handle = (Handle *)self;
-  PyObject *text = NULL;
-  if (!handle_enter(handle)) return NULL;
-  text = text_of(write, handle->pointer);
-  handle_leave(handle);
-  return text;
-}
 static PyObject *get_name(PyObject *self, void *closure) {
   (void)closure;
-  return text_field(self, write_name);
+  return handle_text(self, write_name);
 }
 static PyObject *get_dead_letter_topic(PyObject *self, void *closure) {
   (void)closure;
-  return text_field(self, write_dead_letters);
+  return handle_text(self, write_dead_letters);
 }
 
 enum { MOST_MEMBERS = 255, MOST_PARTITIONS = 65536 };

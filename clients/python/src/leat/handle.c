@@ -37,8 +37,8 @@ PyObject *handle_new(PyTypeObject *type, const HandleKind *kind, void *pointer) 
 // Calls that a fork interrupted: whoever made them is not in this process. What they had half done stays as
 // it is, so the handle's memory is given up.
 static int is_left_by_fork(Handle *handle) {
-  if ((handle->users == 0 && !handle->is_awaited) || handle->pid == getpid()) return 0;
-  handle->is_awaited = 0;
+  if ((handle->users == 0 && handle->awaited_by == NULL) || handle->pid == getpid()) return 0;
+  handle->awaited_by = NULL;
   return handle->users != 0;
 }
 
@@ -67,7 +67,9 @@ static void close_now(Handle *handle) {
 
 void handle_settle(Handle *handle) {
   if (handle->pointer == NULL || !handle->is_closing) return;
-  if (handle->users == 0 && handle->lent == 0 && !handle->is_awaited) close_now(handle);
+  if (handle->users != 0 || handle->awaited_by != NULL) return;
+  if (handle->kind->let_go != NULL) handle->kind->let_go(handle);  // Which may have closed it already.
+  if (handle->pointer != NULL && handle->lent == 0) close_now(handle);
 }
 
 int handle_close(Handle *handle) {
@@ -76,19 +78,16 @@ int handle_close(Handle *handle) {
     handle->pointer = NULL;
     return 0;
   }
-  if (handle->users == 0 && handle->kind->let_go != NULL) handle->kind->let_go(handle);
   handle->is_closing = 1;
-  if (handle->users != 0 || handle->is_awaited) {
+  if (handle->users != 0 || handle->awaited_by != NULL) {
     if (handle->kind->stop != NULL) (void)handle->kind->stop(handle->pointer);
     return 0;
   }
-  if (handle->lent != 0) {
-    PyErr_Format(PyExc_BufferError, "%zd views of the %s's memory exist: it is closed with the last",
-                 handle->lent, handle->kind->name);
-    return -1;
-  }
-  close_now(handle);
-  return 0;
+  handle_settle(handle);
+  if (handle->pointer == NULL) return 0;
+  PyErr_Format(PyExc_BufferError, "%zd views of the %s's memory exist: it is closed with the last",
+               handle->lent, handle->kind->name);
+  return -1;
 }
 
 // The last reference is gone, so nobody uses it.
@@ -185,22 +184,23 @@ static PyObject *is_stopped(PyObject *self, PyObject *none) {
   return code != LEAT_OK ? raise_code(code, 0) : PyBool_FromLong((long)answer);
 }
 
-// For asyncio: only one task may wait, and closing waits for it.
-static PyObject *begin_wait(PyObject *self, PyObject *none) {
+// For asyncio: only one task may wait, and closing waits for it. The task names itself by an object of its own, so
+// ending a wait that did not begin does nothing: a signal may come between the two.
+static PyObject *begin_wait(PyObject *self, PyObject *task) {
   Handle *handle = (Handle *)self;
-  (void)none;
   if (!is_usable(handle)) return NULL;
-  if (handle->is_awaited && handle->pid == getpid())
+  if (handle->awaited_by != NULL && handle->pid == getpid())
     return raise_busy("another task waits for it already");
-  handle->is_awaited = 1;
+  handle->awaited_by = task;
   Py_RETURN_NONE;
 }
 
-static PyObject *end_wait(PyObject *self, PyObject *none) {
+static PyObject *end_wait(PyObject *self, PyObject *task) {
   Handle *handle = (Handle *)self;
-  (void)none;
-  handle->is_awaited = 0;
-  handle_settle(handle);
+  if (handle->awaited_by == task) {
+    handle->awaited_by = NULL;
+    handle_settle(handle);
+  }
   Py_RETURN_NONE;
 }
 
@@ -209,8 +209,8 @@ static PyMethodDef stoppable_methods[] = {
      PyDoc_STR("Makes waits raise leat.Stopped, now and later, until resume(). Any thread.")},
     {"resume", resume, METH_NOARGS, PyDoc_STR("Allows waits again.")},
     {"is_stopped", is_stopped, METH_NOARGS, PyDoc_STR("Whether waits are stopped.")},
-    {"_begin_wait", begin_wait, METH_NOARGS, NULL},
-    {"_end_wait", end_wait, METH_NOARGS, NULL},
+    {"_begin_wait", begin_wait, METH_O, NULL},
+    {"_end_wait", end_wait, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 static PyType_Slot stoppable_slots[] = {

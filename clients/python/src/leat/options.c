@@ -48,7 +48,7 @@ int parse_from(PyObject *object, uint32_t *from, uint64_t *value) {
   if (!parse_u64(PyTuple_GetItem(object, 0), "from_", &kind) ||
       !parse_u64(PyTuple_GetItem(object, 1), "from_", value))
     return 0;
-  *from = (uint32_t)kind;
+  *from = kind < UINT32_MAX ? (uint32_t)kind : UINT32_MAX;  // The library refuses those that it does not know.
   return 1;
 }
 
@@ -91,6 +91,8 @@ static int parse_option(const Option *option, PyObject *given, void *into, Keepe
       return parse_u64(given, option->name, at);
     case OPTION_SECONDS:
       return parse_seconds(given, at);
+    case OPTION_TIMEOUT:
+      return parse_timeout(given, at);
     case OPTION_MILLISECONDS:
       if (!parse_seconds(given, at)) return 0;
       *(int64_t *)at /= 1000000;
@@ -114,15 +116,38 @@ int parse_options(const char *function, PyObject *arguments, const Option *table
   Py_ssize_t position = 0;
   while (arguments != NULL && PyDict_Next(arguments, &position, &name, &given)) {
     const Option *option = table;
+    if (!PyUnicode_Check(name)) {  // Python looks at this only for functions of its own.
+      PyErr_SetString(PyExc_TypeError, "keywords must be strings");
+      return 0;
+    }
     while (option->name != NULL && PyUnicode_CompareWithASCIIString(name, option->name) != 0)
       ++option;
     if (option->name == NULL) {
       PyErr_Format(PyExc_TypeError, "%s() got an unexpected argument %R", function, name);
       return 0;
     }
-    if (given != Py_None && !parse_option(option, given, into, keeper)) return 0;
+    if (given == Py_None && option->kind != OPTION_TIMEOUT) continue;
+    if (!parse_option(option, given, into, keeper)) return 0;
   }
   return 1;
+}
+
+const char *parse_name(PyObject *object, uint64_t *size) {
+  Py_ssize_t length = 0;
+  const char *name = NULL;
+  if (!PyUnicode_Check(object)) {
+    PyErr_Format(PyExc_TypeError, "a name must be a str, not %R", Py_TYPE(object));
+    return NULL;
+  }
+  name = PyUnicode_AsUTF8AndSize(object, &length);
+  *size = (uint64_t)length;
+  return name;
+}
+
+const char *name_argument(const char *function, PyObject *arguments, uint64_t *size) {
+  if (PyTuple_Size(arguments) == 1) return parse_name(PyTuple_GetItem(arguments, 0), size);
+  PyErr_Format(PyExc_TypeError, "%s() takes a name, and options by keyword", function);
+  return NULL;
 }
 
 // ---- Texts ------------------------------------------------------------------------------------
@@ -148,6 +173,15 @@ PyObject *text_of(WriteText write, void *context) {
   else
     raise_code(code == LEAT_ERR_BUFFER_TOO_SMALL ? LEAT_ERR_NO_MEMORY : code, detail);
   if (buffer != small) free(buffer);
+  return text;
+}
+
+PyObject *handle_text(PyObject *self, WriteText write) {
+  Handle *handle = (Handle *)self;
+  PyObject *text = NULL;
+  if (!handle_enter(handle)) return NULL;
+  text = text_of(write, handle->pointer);
+  handle_leave(handle);
   return text;
 }
 

@@ -329,6 +329,10 @@ PyObject *subscriber_wait_any(PyObject *module, PyObject *const *args, Py_ssize_
   (void)module;
   if (!parse_arguments("wait_any", args, count, names, wanted, 1, given)) return NULL;
   if (!parse_timeout(given[1], &timeout_ns)) return NULL;
+  if (Py_TYPE(given[0]) == subscriber_type) {  // Iterating over it would read it empty.
+    PyErr_SetString(PyExc_TypeError, "wait_any() takes several subscribers, not one");
+    return NULL;
+  }
   tuple = PySequence_Tuple(given[0]);
   if (tuple == NULL) return NULL;
   if (enter_all(tuple, &any)) {

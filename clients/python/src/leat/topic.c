@@ -45,24 +45,6 @@ static const Option topic_options[] = {
 #undef OPTION
 #undef OPTION_NS
 
-// The only positional argument: the name.
-static const char *parse_name(const char *function, PyObject *args, uint64_t *size) {
-  Py_ssize_t length = 0;
-  const char *name = NULL;
-  if (PyTuple_Size(args) != 1) {
-    PyErr_Format(PyExc_TypeError, "%s() takes a name, and options by keyword", function);
-    return NULL;
-  }
-  if (!PyUnicode_Check(PyTuple_GetItem(args, 0))) {
-    PyErr_Format(PyExc_TypeError, "a name must be a str, not %R",
-                 Py_TYPE(PyTuple_GetItem(args, 0)));
-    return NULL;
-  }
-  name = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(args, 0), &length);
-  *size = (uint64_t)length;
-  return name;
-}
-
 typedef int32_t (*Create)(const char *, uint64_t, const leat_topic_options *, leat_topic **,
                           int32_t *);
 
@@ -73,7 +55,7 @@ static PyObject *create_with(const char *function, Create how, PyObject *args, P
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = parse_name(function, args, &size);
+  const char *name = name_argument(function, args, &size);
   if (name == NULL) return NULL;
   if (!parse_options(function, given, topic_options, &options, &keeper)) {
     keeper_end(&keeper);
@@ -101,7 +83,6 @@ typedef struct Opening {
   const char *name;
   uint64_t size;
   leat_place place;
-  PyObject *timeout;
   leat_topic *topic;
 } Opening;
 
@@ -112,36 +93,42 @@ static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
 
-// `arguments` may be NULL. Options of functions that look for topics.
-static int parse_place(const char *function, PyObject *arguments, leat_place *place,
+// Where to look for topics.
+typedef struct Place {
+  leat_place place;
+  int64_t timeout_ns;
+} Place;
+static const Option open_options[] = {
+    {"timeout", OPTION_TIMEOUT, offsetof(Place, timeout_ns), 0, NULL},
+    {"directory", OPTION_TEXT, offsetof(Place, place.directory), 0, NULL},
+    {"data_directory", OPTION_TEXT, offsetof(Place, place.data_directory), 0, NULL},
+    {"force", OPTION_FLAG, offsetof(Place, place.force), 0, NULL},
+    {NULL, OPTION_FLAG, 0, 0, NULL},
+};
+static const Option *const place_options = open_options + 1;  // Of functions that do not wait.
+
+// `arguments` may be NULL.
+static int parse_place(const char *function, PyObject *arguments, const Option *table, Place *place,
                        Keeper *keeper) {
-  const Option options[] = {
-      {"directory", OPTION_TEXT, offsetof(leat_place, directory), 0, NULL},
-      {"data_directory", OPTION_TEXT, offsetof(leat_place, data_directory), 0, NULL},
-      {"force", OPTION_FLAG, offsetof(leat_place, force), 0, NULL},
-      {NULL, OPTION_FLAG, 0, 0, NULL},
-  };
-  if (parse_options(function, arguments, options, place, keeper)) return 1;
+  const Place nothing = {LEAT_PLACE_INIT, 0};
+  *place = nothing;
+  if (parse_options(function, arguments, table, place, keeper)) return 1;
   keeper_end(keeper);
   return 0;
 }
 
 static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
-  static const leat_place default_place = LEAT_PLACE_INIT;
-  Opening opening = {NULL, 0, default_place, NULL, NULL};
+  Opening opening = {NULL, 0, LEAT_PLACE_INIT, NULL};
+  Place place;
   Keeper keeper = {NULL};
-  int64_t timeout_ns = 0;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
-  PyObject *timeout = options == NULL ? NULL : PyDict_GetItemString(options, "timeout");
   (void)none;
-  if (timeout != NULL) {
-    if (!parse_timeout(timeout, &timeout_ns)) return NULL;
-    if (PyDict_DelItemString(options, "timeout") != 0) return NULL;
-  }
-  opening.name = parse_name("open", args, &opening.size);
-  if (opening.name == NULL || !parse_place("open", options, &opening.place, &keeper)) return NULL;
-  code = wait_for(NULL, timeout_ns, try_open, &opening, &detail);
+  opening.name = name_argument("open", args, &opening.size);
+  if (opening.name == NULL || !parse_place("open", options, open_options, &place, &keeper))
+    return NULL;
+  opening.place = place.place;
+  code = wait_for(NULL, place.timeout_ns, try_open, &opening, &detail);
   keeper_end(&keeper);
   if (code == -1) return NULL;
   if (code != LEAT_OK)
@@ -150,16 +137,16 @@ static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
 }
 
 static PyObject *delete_topic(PyObject *none, PyObject *args, PyObject *options) {
-  leat_place place = LEAT_PLACE_INIT;
+  Place place;
   Keeper keeper = {NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   uint64_t size = 0;
-  const char *name = parse_name("delete", args, &size);
+  const char *name = name_argument("delete", args, &size);
   (void)none;
-  if (name == NULL || !parse_place("delete", options, &place, &keeper)) return NULL;
+  if (name == NULL || !parse_place("delete", options, place_options, &place, &keeper)) return NULL;
   Py_BEGIN_ALLOW_THREADS
-  code = leat_topic_delete(name, size, &place, &detail);
+  code = leat_topic_delete(name, size, &place.place, &detail);
   Py_END_ALLOW_THREADS
   keeper_end(&keeper);
   if (code != LEAT_OK) return raise_code(code, detail);
@@ -172,7 +159,7 @@ static int32_t write_list(void *place, char *buffer, uint64_t capacity, uint64_t
 }
 
 static PyObject *list_topics(PyObject *none, PyObject *args, PyObject *options) {
-  leat_place place = LEAT_PLACE_INIT;
+  Place place;
   Keeper keeper = {NULL};
   PyObject *names = NULL;
   (void)none;
@@ -180,8 +167,8 @@ static PyObject *list_topics(PyObject *none, PyObject *args, PyObject *options) 
     PyErr_SetString(PyExc_TypeError, "list() takes options by keyword");
     return NULL;
   }
-  if (!parse_place("list", options, &place, &keeper)) return NULL;
-  names = list_of_lines(text_of(write_list, &place));
+  if (!parse_place("list", options, place_options, &place, &keeper)) return NULL;
+  names = list_of_lines(text_of(write_list, &place.place));
   keeper_end(&keeper);
   return names;
 }
@@ -198,24 +185,15 @@ static int32_t write_json(void *topic, char *buffer, uint64_t capacity, uint64_t
   return leat_topic_get_json(topic, buffer, capacity, size, detail);
 }
 
-static PyObject *get_text(PyObject *self, WriteText write) {
-  Handle *handle = (Handle *)self;
-  PyObject *text = NULL;
-  if (!handle_enter(handle)) return NULL;
-  text = text_of(write, handle->pointer);
-  handle_leave(handle);
-  return text;
-}
-
 static PyObject *get_name(PyObject *self, void *closure) {
   (void)closure;
-  return get_text(self, write_name);
+  return handle_text(self, write_name);
 }
 
 static PyObject *info(PyObject *self, PyObject *none) {
   PyObject *json = NULL;
   PyObject *parsed = NULL;
-  PyObject *text = get_text(self, write_json);
+  PyObject *text = handle_text(self, write_json);
   (void)none;
   if (text != NULL) json = PyImport_ImportModule("json");
   if (json != NULL) parsed = PyObject_CallMethod(json, "loads", "O", text);

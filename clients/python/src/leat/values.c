@@ -125,7 +125,8 @@ static int put_read(Reading *reading, Rows *rows) {
 static int fill_rows(Subscriber *self, Rows *rows, int64_t timeout_ns) {
   Reading reading;
   int going = 0;
-  if (!reading_begin(self, &reading, MAX_LIMIT)) return 0;
+  if (!reading_begin(self, &reading, rows->left < MAX_LIMIT ? (uint32_t)rows->left : MAX_LIMIT))
+    return 0;
   going = put_pending(self, rows);
   while (going == 1 && rows->left > 0) {
     reading.capacity = rows->left < MAX_LIMIT ? (uint32_t)rows->left : MAX_LIMIT;
@@ -144,6 +145,16 @@ static int fill_rows(Subscriber *self, Rows *rows, int64_t timeout_ns) {
   return going;
 }
 
+// Whether a buffer's format has references to Python objects. Names of fields stand between colons.
+static int holds_objects(const char *format) {
+  int is_name = 0;
+  for (; format != NULL && *format != '\0'; ++format) {
+    if (*format == ':') is_name = !is_name;
+    if (*format == 'O' && !is_name) return 1;
+  }
+  return 0;
+}
+
 PyObject *subscriber_read_into(PyObject *object, PyObject *const *args, Py_ssize_t count,
                            PyObject *names) {
   static const char *const wanted[] = {"array", "timeout", NULL};
@@ -154,8 +165,10 @@ PyObject *subscriber_read_into(PyObject *object, PyObject *const *args, Py_ssize
   int done = 0;
   if (!parse_arguments("read_into", args, count, names, wanted, 1, given)) return NULL;
   if (given[1] != NULL && !parse_timeout(given[1], &timeout_ns)) return NULL;
-  if (PyObject_GetBuffer(given[0], &buffer, PyBUF_CONTIG) != 0) return NULL;
-  if (buffer.ndim == 0 || buffer.shape == NULL || buffer.shape[0] == 0 || buffer.len == 0) {
+  if (PyObject_GetBuffer(given[0], &buffer, PyBUF_CONTIG | PyBUF_FORMAT) != 0) return NULL;
+  if (holds_objects(buffer.format)) {
+    PyErr_SetString(PyExc_TypeError, "the array holds Python objects, not bytes");
+  } else if (buffer.ndim == 0 || buffer.shape == NULL || buffer.shape[0] == 0 || buffer.len == 0) {
     PyErr_SetString(PyExc_ValueError, "the array has no rows");
   } else {
     rows.at = buffer.buf;

@@ -17,13 +17,15 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-// Tries again for as long as the handle's waits spin, if somebody else can run meanwhile.
-static int32_t spin(const Handle *handle, Attempt attempt, void *context, int32_t *detail) {
+// Whether somebody else can run while a wait spins.
+static int can_spin(void) {
   static long processors;
-  const int64_t until = now_ns() + handle->spin_ns;
-  int32_t code = LEAT_ERR_TIMEOUT;
   if (processors == 0) processors = sysconf(_SC_NPROCESSORS_ONLN);
-  if (processors <= 1) return code;
+  return processors > 1;
+}
+
+static int32_t spin(Attempt attempt, void *context, int64_t until, int32_t *detail) {
+  int32_t code = LEAT_OK;
   do {
     code = attempt(context, 0, detail);
   } while (code == LEAT_ERR_TIMEOUT && now_ns() < until);
@@ -32,36 +34,29 @@ static int32_t spin(const Handle *handle, Attempt attempt, void *context, int32_
 
 int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *context,
                  int32_t *detail) {
-  int64_t deadline = 0;
+  int64_t now = 0;
+  int64_t deadline = INT64_MAX;
+  int64_t spin_until = 0;
   int64_t longest = FIRST_SLICE_NS;
   int32_t code = LEAT_ERR_TIMEOUT;
   if (handle != NULL) {
     code = attempt(context, 0, detail);
     if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
   }
-  if (timeout_ns != LEAT_FOREVER) deadline = now_ns() + timeout_ns;
-  if (handle != NULL && handle->spin_ns != 0) {
-    Py_BEGIN_ALLOW_THREADS
-    code = spin(handle, attempt, context, detail);
-    Py_END_ALLOW_THREADS
-    if (code != LEAT_ERR_TIMEOUT) return code;
-  }
+  now = now_ns();
+  if (timeout_ns != LEAT_FOREVER) deadline = now + timeout_ns;
+  if (handle != NULL && handle->spin_ns != 0 && can_spin()) spin_until = now + handle->spin_ns;
   while (1) {
-    int64_t slice = longest;
+    const int64_t slice = deadline - now < longest ? deadline - now : longest;
     if (PyErr_CheckSignals() != 0) return -1;
     if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;
-    if (timeout_ns != LEAT_FOREVER) {
-      const int64_t left = deadline - now_ns();
-      if (left < slice) slice = left < 0 ? 0 : left;
-    }
     Py_BEGIN_ALLOW_THREADS
-    code = attempt(context, slice, detail);
+    code = now < spin_until ? spin(attempt, context, now + slice, detail)
+                            : attempt(context, slice, detail);
     Py_END_ALLOW_THREADS
     if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
-    if (timeout_ns != LEAT_FOREVER && now_ns() >= deadline) {
-      if (PyErr_CheckSignals() != 0) return -1;
-      return LEAT_ERR_TIMEOUT;
-    }
+    now = now_ns();
+    if (now >= deadline) return PyErr_CheckSignals() != 0 ? -1 : LEAT_ERR_TIMEOUT;
     if (handle != NULL)  // Signals do not wake those who wait for a topic to be created.
       longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
   }

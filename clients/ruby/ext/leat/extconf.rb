@@ -4,6 +4,8 @@
 # unloaded, as it has handlers of fork, and threads.
 require "mkmf"
 
+RbConfig::MAKEFILE_CONFIG["CC"] = ENV["CC"] if ENV["CC"]
+
 here = __dir__
 library = File.expand_path(ENV.fetch("LEAT_LIBRARY", "libleat.a"))
 header = File.expand_path(ENV.fetch("LEAT_HEADER", File.join(here, "../../../../src/capi")))

@@ -8,10 +8,13 @@ use std::fmt;
 use std::time::Duration;
 
 /// Names a record that a member holds, so as to acknowledge it or give it back. It may be kept, copied, and sent to
-/// other threads; if the member does not hold the record any more, it is refused.
+/// other threads. Other members refuse it, and so does its own if it does not hold the record any more.
 #[derive(Clone, Copy)]
-#[repr(transparent)] // An array of them is one for C.
-pub struct Ticket(pub(crate) leat_delivery);
+pub struct Ticket {
+    pub(crate) raw: leat_delivery,
+    /// Its number. C would take a ticket of another group that happens to look alike.
+    pub(crate) member: u64,
+}
 
 // SAFETY: neither C nor Rust reads what its record points to.
 unsafe impl Send for Ticket {}
@@ -20,8 +23,8 @@ unsafe impl Sync for Ticket {}
 impl fmt::Debug for Ticket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Ticket")
-            .field("partition", &self.0.record.partition)
-            .field("offset", &self.0.record.offset)
+            .field("partition", &self.raw.record.partition)
+            .field("offset", &self.raw.record.offset)
             .finish_non_exhaustive()
     }
 }
@@ -68,7 +71,14 @@ impl<'m> Deliveries<'m> {
 
     /// The tickets of those that are left, for later.
     pub fn tickets(&self) -> Vec<Ticket> {
-        self.rest.iter().map(|delivery| Ticket(*delivery)).collect()
+        self.rest.iter().map(|raw| self.ticket(raw)).collect()
+    }
+
+    fn ticket(&self, raw: &leat_delivery) -> Ticket {
+        Ticket {
+            raw: *raw,
+            member: self.member.number(),
+        }
     }
 
     /// Copies of those that are left.
@@ -79,7 +89,7 @@ impl<'m> Deliveries<'m> {
                 // SAFETY: as above.
                 entry: unsafe { Entry::new(&raw.record) }.to_owned(),
                 deliveries: raw.deliveries,
-                ticket: Ticket(*raw),
+                ticket: self.ticket(raw),
             })
             .collect()
     }
@@ -110,7 +120,7 @@ impl Delivery<'_, '_> {
 
     /// Its name, to settle it later.
     pub fn ticket(&self) -> Ticket {
-        Ticket(*self.raw)
+        self.batch.ticket(self.raw)
     }
 
     /// Tells the group that the record is done: it is never delivered again.

@@ -1,6 +1,6 @@
 //! Options, and how C wants them. Begin with the defaults: `TopicOptions { partitions: 4, ..Default::default() }`.
 
-use crate::timeout::nanoseconds;
+use crate::timeout::{after, nanoseconds};
 use leat_sys::*;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -196,15 +196,15 @@ impl TopicOptions {
             single_writer: self.single_writer.into(),
             timestamps: self.timestamps.into(),
             delete_when_unused: self.delete_when_unused.into(),
-            revoke_after_ns: self.revoke_after.map_or(0, nanoseconds),
-            evict_after_ns: self.evict_after.map_or(0, nanoseconds),
+            revoke_after_ns: after(self.revoke_after),
+            evict_after_ns: after(self.evict_after),
             mode: self.mode,
             durable: self.durable.c(),
             sync_interval_ns: nanoseconds(self.sync_interval),
             file_bytes: self.file_bytes,
             retention_bytes: self.retention_bytes,
             retention_ms: self.retention.map_or(0, |time| {
-                i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+                i64::try_from(time.as_millis()).unwrap_or(i64::MAX).max(1)
             }),
             file_group: text(self.file_group.as_ref().map(OsStr::new)),
             directory: text(self.place.directory.as_ref().map(OsStr::new)),
@@ -217,9 +217,9 @@ impl TopicOptions {
 /// Where topics are, if not in the default directories.
 #[derive(Clone, Debug, Default)]
 pub struct Place {
-    /// None: $LEAT_DIR, else /dev/shm/leat-<uid>.
+    /// None: `$LEAT_DIR`, else `/dev/shm/leat-<uid>`.
     pub directory: Option<PathBuf>,
-    /// Durable topics. None: $LEAT_DATA_DIR, else $XDG_DATA_HOME/leat, else ~/.local/share/leat.
+    /// Durable topics. None: `$LEAT_DATA_DIR`, else `$XDG_DATA_HOME/leat`, else `~/.local/share/leat`.
     pub data_directory: Option<PathBuf>,
 }
 
@@ -366,7 +366,7 @@ impl GroupOptions {
             in_flight: self.in_flight,
             max_deliveries: self.max_deliveries,
             on_expired: self.on_expired.c(),
-            lease_ns: self.lease.map_or(0, nanoseconds),
+            lease_ns: after(self.lease),
             ..LEAT_GROUP_OPTIONS_INIT
         }
     }

@@ -34,6 +34,11 @@ impl From<Option<Duration>> for Timeout {
     }
 }
 
+/// As C wants a time after which something happens: 0 means never, so the least that is is 1.
+pub(crate) fn after(duration: Option<Duration>) -> i64 {
+    duration.map_or(0, |some| nanoseconds(some).max(1))
+}
+
 /// As C wants them; the most that it can take if these are more.
 #[inline]
 pub(crate) fn nanoseconds(duration: Duration) -> i64 {

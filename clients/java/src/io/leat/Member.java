@@ -32,17 +32,25 @@ public final class Member extends Reader {
     long timeoutNs = Times.timeout(timeout);
     enter();
     try {
-      int capacity = reserve(limit);
-      long result = Native.receive(pointer, capacity, 0);
-      if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
-        result = interruptibly(() -> Native.receive(pointer, capacity, timeoutNs));
-      }
-      Delivery[] deliveries = new Delivery[(int) check(result)];
+      Delivery[] deliveries = new Delivery[read(limit, timeoutNs)];
       for (int i = 0; i < deliveries.length; ++i) deliveries[i] = (Delivery) entry(i);
-      return Arrays.asList(deliveries);
+      List<Delivery> list = Arrays.asList(deliveries);
+      handedOut(deliveries.length);
+      return list;
     } finally {
       leave();
     }
+  }
+
+  private int read(int limit, long timeoutNs) {
+    int count = left(limit);
+    if (count != 0) return count;
+    int capacity = reserve(limit);
+    long result = Native.receive(pointer, capacity, 0);
+    if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
+      result = interruptibly(() -> Native.receive(pointer, capacity, timeoutNs));
+    }
+    return delivered(check(result));
   }
 
   @Override

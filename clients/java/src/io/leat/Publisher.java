@@ -2,6 +2,7 @@ package io.leat;
 
 import java.nio.ByteBuffer;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongUnaryOperator;
 
@@ -46,7 +47,7 @@ public final class Publisher extends Handle {
 
   private long publish(byte[] value, long timeoutNs) {
     int size = value.length;
-    if (size > maxRecordSize) throw new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
+    if (size > maxRecordSize) throw tooLarge();
     enter();
     try {
       reserve(size);
@@ -65,13 +66,18 @@ public final class Publisher extends Handle {
   /** The same with a timeout. */
   public long publish(NewRecord record, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
+    List<Packed> packed = List.of(new Packed(record));
     enter();
     try {
-      pack(List.of(record));
+      pack(packed);
       return send(timeoutNs, left -> Native.publishRecord(pointer, left));
     } finally {
       leave();
     }
+  }
+
+  private LeatException tooLarge() {
+    return new LeatException(ErrorCode.TOO_LARGE.number(), (int) maxRecordSize);
   }
 
   // What can be done at once needs no protection from interrupts, which costs more than a record. What waits for the
@@ -106,17 +112,18 @@ public final class Publisher extends Handle {
   /** The same in one partition; -1 is the publisher's. */
   public long publishBatch(List<byte[]> values, int partition, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
+    byte[][] all = values.toArray(new byte[0][]); // The list is the caller's code, and may change meanwhile.
     enter();
     try {
-      int count = packValues(values);
+      int count = packValues(all);
       return send(timeoutNs, left -> Native.publishBatch(pointer, count, partition, left));
     } finally {
       leave();
     }
   }
 
-  private int packValues(List<byte[]> values) {
-    int count = values.size();
+  private int packValues(byte[][] values) {
+    int count = values.length;
     long size = (long) BYTES * count;
     long at = size;
     for (byte[] value : values) size += value.length;
@@ -138,9 +145,11 @@ public final class Publisher extends Handle {
   /** The same with a timeout, in one partition; -1 is the publisher's. */
   public long publishRecordBatch(List<NewRecord> records, int partition, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
+    List<Packed> all = new ArrayList<>();
+    for (NewRecord record : records) all.add(new Packed(record));
     enter();
     try {
-      int count = pack(records);
+      int count = pack(all);
       return send(timeoutNs, left -> Native.publishRecordBatch(pointer, count, partition, left));
     } finally {
       leave();
@@ -150,6 +159,8 @@ public final class Publisher extends Handle {
   // ---- What lies in the room ------------------------------------------------------------------
 
   private void reserve(long size) {
+    // A batch takes at most half a segment, and what describes it to C less than eight times as much.
+    if (size > KEPT_ROOM && size / 8 > maxRecordSize) throw tooLarge();
     int capacity = room.capacity();
     if (size <= capacity && (capacity <= KEPT_ROOM || size > KEPT_ROOM)) return;
     makeRoom(Math.max(size, Math.min(2L * capacity, KEPT_ROOM)));
@@ -166,28 +177,43 @@ public final class Publisher extends Handle {
     return bytes == null ? 0 : bytes.length;
   }
 
+  /** What a record is now: its owner may change it meanwhile, and C reads the room as it is. */
+  private static final class Packed {
+    final byte[] value;
+    final byte[] key;
+    final Header[] headers;
+    final int partition;
+
+    Packed(NewRecord record) {
+      value = record.value;
+      key = record.key;
+      headers = record.headers.toArray(new Header[0]);
+      partition = record.partition;
+    }
+  }
+
   /** Writes all leat_new_record, then all leat_new_header, then the bytes. */
-  private int pack(List<NewRecord> records) {
+  private int pack(List<Packed> records) {
     int count = records.size();
     long headerCount = 0;
     long size = 0;
-    for (NewRecord record : records) {
+    for (Packed record : records) {
       size += (long) record.value.length + size(record.key);
       for (Header header : record.headers) size += (long) header.name().length + header.value().length;
-      headerCount += record.headers.size();
+      headerCount += record.headers.length;
     }
     long bytesBegin = (long) RECORD * count + HEADER * headerCount;
     reserve(bytesBegin + size);
     int index = 0;
     int header = RECORD * count;
     int at = (int) bytesBegin;
-    for (NewRecord record : records) {
+    for (Packed record : records) {
       putBytes(index, record.value, at);
       at += record.value.length;
       putBytes(index + 16, record.key, at);
       at += size(record.key);
-      room.putLong(index + 32, record.headers.isEmpty() ? 0 : roomAddress + header);
-      room.putInt(index + 40, record.headers.size());
+      room.putLong(index + 32, record.headers.length == 0 ? 0 : roomAddress + header);
+      room.putInt(index + 40, record.headers.length);
       room.putInt(index + 44, record.partition);
       index += RECORD;
       for (Header one : record.headers) {

@@ -24,14 +24,41 @@ public abstract class Reader extends Handle {
 
   private final int stride; // From one to the next.
 
+  // Entries in the room that C has delivered and the caller does not have yet: nothing is lost if there is no memory
+  // for them, because the next call that reads returns them.
+  private int first;
+  private int left;
+
   Reader(int kind, long pointer, int stride) {
     super(kind, pointer);
     this.stride = stride;
   }
 
+  /** How many entries are left of an earlier call, at most the limit; 0: ask C. */
+  final int left(int limit) {
+    if (limit <= 0) throw new IllegalArgumentException("limit below 1: " + limit);
+    return Math.min(limit, left);
+  }
+
+  /** C has put so many entries into the room. */
+  final int delivered(long count) {
+    first = 0;
+    left = (int) count;
+    return left;
+  }
+
+  /** The caller gets so many of them. */
+  final void handedOut(int count) {
+    first += count;
+    left -= count;
+  }
+
+  final boolean hasLeft() {
+    return left > 0;
+  }
+
   /** How many to ask C for. The room has place for so many, and for the bytes of small records behind them. */
   final int reserve(int limit) {
-    if (limit <= 0) throw new IllegalArgumentException("limit below 1: " + limit);
     int capacity = Math.min(limit, MAX_LIMIT);
     int wanted = capacity * stride + PACKED_BYTES;
     if (room.capacity() < wanted) makeRoom(wanted);
@@ -39,7 +66,7 @@ public abstract class Reader extends Handle {
   }
 
   final Entry entry(int index) {
-    int record = index * stride;
+    int record = (first + index) * stride;
     long value = room.getLong(record + VALUE);
     long offset = room.getLong(record + OFFSET);
     int valueSize = room.getInt(record + VALUE_SIZE);
@@ -84,7 +111,7 @@ public abstract class Reader extends Handle {
 
   /** The record in place: in a mirror, or else copied. */
   final EntryView view(int index, Mirrors mirrors) {
-    int record = index * stride;
+    int record = (first + index) * stride;
     long value = room.getLong(record + VALUE);
     long offset = room.getLong(record + OFFSET);
     int valueSize = room.getInt(record + VALUE_SIZE);
@@ -138,6 +165,7 @@ public abstract class Reader extends Handle {
   final void waitNanos(long timeoutNs) {
     enter();
     try {
+      if (hasLeft()) return;
       check(timeoutNs == 0 ? Native.waitFor(pointer, 0) : interruptibly(() -> Native.waitFor(pointer, timeoutNs)));
     } finally {
       leave();

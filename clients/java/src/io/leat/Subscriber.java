@@ -30,8 +30,7 @@ public final class Subscriber extends Reader {
   public List<Entry> poll(int limit) {
     enter();
     try {
-      int capacity = reserve(limit);
-      return entries((int) check(Native.read(pointer, capacity, Native.POLL, false)));
+      return entries(poll(limit, false));
     } finally {
       leave();
     }
@@ -56,16 +55,26 @@ public final class Subscriber extends Reader {
   private List<Entry> entries(int count) {
     Entry[] entries = new Entry[count];
     for (int i = 0; i < count; ++i) entries[i] = entry(i);
-    return Arrays.asList(entries);
+    List<Entry> list = Arrays.asList(entries);
+    handedOut(count);
+    return list;
+  }
+
+  private int poll(int limit, boolean inPlace) {
+    int count = left(limit);
+    if (count != 0) return count;
+    return delivered(check(Native.read(pointer, reserve(limit), Native.POLL, inPlace)));
   }
 
   private int read(int limit, long timeoutNs, boolean inPlace) {
+    int count = left(limit);
+    if (count != 0) return count;
     int capacity = reserve(limit);
     long result = Native.read(pointer, capacity, 0, inPlace);
     if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
       result = interruptibly(() -> Native.read(pointer, capacity, timeoutNs, inPlace));
     }
-    return (int) check(result);
+    return delivered(check(result));
   }
 
   // ---- In place -------------------------------------------------------------------------------
@@ -74,8 +83,7 @@ public final class Subscriber extends Reader {
   public List<EntryView> pollViews(int limit) {
     enter();
     try {
-      int capacity = reserve(limit);
-      return views((int) check(Native.read(pointer, capacity, Native.POLL, true)));
+      return views(poll(limit, true));
     } finally {
       leave();
     }
@@ -99,7 +107,9 @@ public final class Subscriber extends Reader {
   private List<EntryView> views(int count) {
     EntryView[] views = new EntryView[count];
     for (int i = 0; i < count; ++i) views[i] = view(i, mirrors);
-    return Arrays.asList(views);
+    List<EntryView> list = Arrays.asList(views);
+    handedOut(count);
+    return list;
   }
 
   // ---- Waiting --------------------------------------------------------------------------------
@@ -115,24 +125,25 @@ public final class Subscriber extends Reader {
    */
   public static int waitAny(List<Subscriber> subscribers, Duration timeout) {
     long timeoutNs = Times.timeout(timeout);
-    int count = subscribers.size();
+    Subscriber[] all = subscribers.toArray(new Subscriber[0]); // The list may change meanwhile.
+    int count = all.length;
     if (count == 0 || count > MAX_WAIT_ANY) throw new IllegalArgumentException(count + " subscribers");
     long[] pointers = new long[count];
     int entered = 0;
     try {
       for (; entered < count; ++entered) {
-        Subscriber one = subscribers.get(entered);
-        one.enter();
-        pointers[entered] = one.pointer;
+        all[entered].enter();
+        pointers[entered] = all[entered].pointer;
       }
+      for (int i = 0; i < count; ++i) if (all[i].hasLeft()) return i;
       long result = Native.waitAny(pointers, 0);
       if (Native.is(result, ErrorCode.TIMEOUT) && timeoutNs != 0) {
-        result = subscribers.get(0).interruptibly(() -> Native.waitAny(pointers, timeoutNs));
+        result = all[0].interruptibly(() -> Native.waitAny(pointers, timeoutNs));
       }
-      for (Subscriber one : subscribers) if (one.isClosing()) one.check(result);
+      for (Subscriber one : all) if (one.isClosing()) one.check(result);
       return (int) Native.check(result);
     } finally {
-      for (int i = 0; i < entered; ++i) subscribers.get(i).leave();
+      for (int i = 0; i < entered; ++i) all[i].leave();
     }
   }
 

@@ -7,13 +7,16 @@ import static io.leat.Tests.fails;
 import static io.leat.Tests.fromBeginning;
 
 import java.time.Duration;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
+import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 
 /** Misuse is an exception, and never ends the program. */
 final class MisuseTests {
@@ -144,7 +147,7 @@ final class MisuseTests {
     }
   }
 
-  void wrongArgumentsThrow() {
+  void wrongArgumentsThrow() throws Exception {
     try (Topic topic = Topic.create("t", new TopicOptions());
         Publisher publisher = topic.publisher();
         Subscriber subscriber = topic.subscriber();
@@ -170,6 +173,9 @@ final class MisuseTests {
       fails(
           ErrorCode.TOO_LARGE,
           () -> publisher.publishRecordBatch(Collections.nCopies(100, new NewRecord(large))));
+      long most = Tests.status("VmHWM");
+      fails(ErrorCode.TOO_LARGE, () -> publisher.publishBatch(Collections.nCopies(25, large)));
+      check(Tests.status("VmHWM") < most + 500_000); // kB: it was not even copied.
       equal(0L, publisher.publish(bytes("still works")));
       publisher.claim(
           10,
@@ -177,6 +183,117 @@ final class MisuseTests {
             fails(ErrorCode.INVALID_ARGUMENT, () -> { claim.commit(11); return null; });
             fails(java.nio.BufferOverflowException.class, () -> claim.data().put(new byte[11]));
           });
+    }
+  }
+
+  /** What a list says may be wrong, or change, or call back: C sees nothing of that. */
+  void listsAreReadOnce() throws Exception {
+    try (Topic topic = Topic.create("t", new TopicOptions());
+        Subscriber reader = fromBeginning(topic)) {
+      Publisher publisher = topic.publisher();
+      publisher.publishBatch(Collections.nCopies(100, new byte[30]));
+      equal(100L, publisher.publishBatch(new Lying<>(List.of(bytes("one"), bytes("two")), 90)));
+      NewRecord three = new NewRecord(bytes("three")).header("a", bytes("b"));
+      equal(102L, publisher.publishRecordBatch(new Lying<>(List.of(three), 90), 0, null));
+      equal(List.of("one", "two", "three"), Tests.texts(reader.poll(200)).subList(100, 103));
+      publisher.publish(bytes("something to wait for"));
+      Subscriber other = topic.subscriber();
+      List<Subscriber> alternating =
+          new AbstractList<>() {
+            private int calls;
+
+            @Override
+            public Subscriber get(int index) {
+              return calls++ % 2 == 0 ? reader : other;
+            }
+
+            @Override
+            public int size() {
+              return 1;
+            }
+          };
+      equal(0, Subscriber.waitAny(alternating, Duration.ofSeconds(10)));
+      equal(1, reader.poll(10).size()); // Nobody uses it any more,
+      equal(0, other.poll(10).size()); // and this one nobody has.
+      List<byte[]> closing =
+          new AbstractList<>() {
+            @Override
+            public byte[] get(int index) {
+              publisher.close();
+              return bytes("x");
+            }
+
+            @Override
+            public int size() {
+              return 1;
+            }
+          };
+      fails(IllegalStateException.class, () -> publisher.publishBatch(closing));
+    }
+  }
+
+  /** A list with fewer elements than it says. */
+  private static final class Lying<E> extends AbstractList<E> {
+    private final List<E> of;
+    private final int size;
+
+    Lying(List<E> of, int size) {
+      this.of = of;
+      this.size = size;
+    }
+
+    @Override
+    public E get(int index) {
+      return of.get(index);
+    }
+
+    @Override
+    public int size() {
+      return size;
+    }
+
+    @Override
+    public Iterator<E> iterator() {
+      return of.iterator();
+    }
+  }
+
+  /** Another thread changes a record while it is published: what arrives is one that it was meanwhile. */
+  void recordsThatChangeAreWhole() throws Exception {
+    try (Topic topic = Topic.create("t", new TopicOptions());
+        Publisher publisher = topic.publisher();
+        Subscriber subscriber = topic.subscriber()) {
+      AtomicReference<NewRecord> current = new AtomicReference<>(new NewRecord(bytes("value")));
+      AtomicBoolean isOver = new AtomicBoolean();
+      Thread changing =
+          new Thread(
+              () -> {
+                while (!isOver.get()) {
+                  NewRecord record = current.get();
+                  for (int i = 0; i < 5; ++i) record.header("name".repeat(20), new byte[90]).key(new byte[i]);
+                }
+              });
+      changing.start();
+      for (int i = 0; i < 10_000; ++i) {
+        NewRecord record = new NewRecord(bytes("value"));
+        current.set(record);
+        try {
+          for (int n = 0; n < 4; ++n) publisher.publish(record);
+        } catch (NullPointerException e) { // The list of headers was growing.
+        } catch (LeatException e) {
+          equal(ErrorCode.TOO_LARGE, e.code());
+          check(record.headers.size() > 1000);
+        }
+        for (Entry entry : subscriber.poll(100)) {
+          equal("value", Tests.text(entry.value()));
+          for (Header header : entry.headers()) {
+            equal("name".repeat(20), header.nameText());
+            equal(90, header.value().length);
+          }
+        }
+      }
+      isOver.set(true);
+      changing.join();
     }
   }
 }

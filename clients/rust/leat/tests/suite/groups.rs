@@ -121,6 +121,35 @@ fn tickets_settle_later_and_only_once() {
     assert_eq!(other.acknowledge_all(), Ok(6));
 }
 
+/// If this failed, a ticket in the wrong hands would acknowledge a record that nobody has worked on.
+#[test]
+fn a_ticket_of_another_group_or_topic_is_refused() {
+    let (here, there) = (TestPlace::new(), TestPlace::new());
+    let (topic, _publisher, group) = ten(&here);
+    let (_topic, _publisher, far) = ten(&there);
+    let near = topic.group("near", &all_from_beginning()).unwrap();
+    let mut mine = member(&group);
+    let own = mine.receive(3, SOON).unwrap().tickets();
+    for other in [&far, &near] {
+        let foreign = member(other).receive(3, SOON).unwrap().tickets();
+        assert_eq!(code(mine.acknowledge(foreign[0])), Code::NotHeld);
+        assert_eq!(code(mine.acknowledge_up_to(foreign[2])), Code::NotHeld);
+        assert_eq!(
+            code(mine.give_back(foreign[0], Duration::ZERO)),
+            Code::NotHeld
+        );
+        assert_eq!(code(mine.acknowledge_some(&foreign)), Code::NotHeld);
+        assert_eq!(mine.in_flight(), Ok(3));
+    }
+    let foreign = member(&near).receive(3, SOON).unwrap().tickets();
+    assert_eq!(
+        mine.acknowledge_some(&[foreign[0], own[1], foreign[2]]),
+        Ok(1)
+    );
+    mine.acknowledge(own[0]).unwrap();
+    mine.acknowledge(own[2]).unwrap();
+}
+
 #[test]
 fn copies_are_acknowledged_at_once() {
     let here = TestPlace::new();

@@ -20,6 +20,25 @@ fn types_may_go_where_c_allows() {
     is_sync::<NewRecord<'_>>();
 }
 
+/// Both of its implementations fit a type that is `Sync`: then `is_not_sync` is ambiguous, and this does not compile.
+trait MaybeSync<Why> {
+    fn is_not_sync() {}
+}
+struct ForAll;
+struct ForSync;
+impl<T: ?Sized> MaybeSync<ForAll> for T {}
+impl<T: ?Sized + Sync> MaybeSync<ForSync> for T {}
+
+#[test]
+fn types_stay_where_c_allows_one_thread_only() {
+    <Publisher as MaybeSync<_>>::is_not_sync();
+    <Subscriber as MaybeSync<_>>::is_not_sync();
+    <Member as MaybeSync<_>>::is_not_sync();
+    <Claim<'_> as MaybeSync<_>>::is_not_sync();
+    <Deliveries<'_> as MaybeSync<_>>::is_not_sync();
+    <Delivery<'_, '_> as MaybeSync<_>>::is_not_sync();
+}
+
 #[test]
 fn stoppers_end_waits_and_let_them_go_on() {
     let here = TestPlace::new();

@@ -155,6 +155,30 @@ fn a_durable_topic_is_there_again() {
     );
 }
 
+/// Zero means never to C; to Rust, `None` does.
+#[test]
+fn the_shortest_times_are_not_never() {
+    let here = TestPlace::new();
+    let info = |name, options| Topic::create(name, &options).unwrap().info().unwrap();
+    let options = TopicOptions {
+        revoke_after: Some(Duration::ZERO),
+        evict_after: Some(Duration::from_nanos(1)),
+        ..here.options()
+    };
+    let hasty = info("hasty", options);
+    assert_eq!(hasty.revoke_after, Some(Duration::from_nanos(1)));
+    assert_eq!(hasty.evict_after, Some(Duration::from_nanos(1)));
+    let options = TopicOptions {
+        durable: Durability::Os,
+        retention: Some(Duration::from_micros(10)),
+        ..here.options()
+    };
+    assert_eq!(
+        info("forgetful", options).retention,
+        Some(Duration::from_millis(1))
+    );
+}
+
 #[test]
 fn what_a_topic_cannot_have_is_an_error() {
     let here = TestPlace::new();
