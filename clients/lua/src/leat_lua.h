@@ -76,7 +76,7 @@ typedef struct Handle {
   pid_t pid;           // Of the process that opened it.
 } Handle;
 
-// Makes the metatable of a class: methods with the metatable as upvalue, and close, __gc and so on.
+// Makes the metatable of a class: methods with the kind as upvalue, and close, __gc and so on.
 void add_class(lua_State *L, const HandleKind *kind, const luaL_Reg *methods);
 // Of a method: what it is called with.
 Handle *self_of(lua_State *L);
