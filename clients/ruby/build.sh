@@ -6,7 +6,7 @@
 # BUILD_DIR/clients/speed/ruby starts speed.rb. RUBY: another than Debian's. CFLAGS and LDFLAGS are added to the compiler's options.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
-library=${2:-$build/libleat.a}
+library=$(realpath "${2:-$build/libleat.a}")
 here=$(cd "$(dirname "$0")" && pwd)
 ruby=${RUBY:-/usr/bin/ruby}
 header=$here/../../src/capi

@@ -146,12 +146,13 @@ typedef struct Option {
 // Stores the fields of a table (nil or none: none) in a struct of options. Leaves their texts on the stack.
 void parse_options(lua_State *L, int index, const Option *list, void *into);
 
-// Calls a function of the library that writes a text. Pushes it, or what fail() does.
+// Calls a function of the library that writes a text, of a handle (with its pointer) or (NULL) of none. Pushes it, or
+// what fail() does.
 typedef int32_t (*WriteText)(void *context, char *buffer, uint64_t capacity, uint64_t *size,
                              int32_t *detail);
-int push_text(lua_State *L, WriteText write, void *context);
+int push_text(lua_State *L, Handle *handle, WriteText write, void *context);
 // The same as a list of lines.
-int push_lines(lua_State *L, WriteText write, void *context);
+int push_lines(lua_State *L, Handle *handle, WriteText write, void *context);
 
 // ---- Records (record.c) -------------------------------------------------------------------------
 
