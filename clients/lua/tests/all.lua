@@ -174,6 +174,9 @@ function tests.a_claim_that_is_left_is_aborted()
   local entries = subscriber:receive_batch(3, 1)
   equal("aborted", entries[1].reason)
   equal("after", entries[#entries].value)
+  equal(3, publisher:claim(5, function(claim) return claim:commit() and publisher:close() end))
+  local other = topic:publisher()
+  raises("the publisher is closed", other.claim, other, 5, function() other:close() end)
 end
 
 function tests.a_view_ends_with_its_function()

@@ -156,6 +156,9 @@ class MisuseTest < Tests
     raises(Leat::NotHeld) { claim << "x" }
     other.abort
     raises(Leat::TooLarge) { publisher.claim(1 << 40) }
+    equal(2, publisher.claim(5) { |third| third.commit && publisher.close })
+    publisher = topic.publisher
+    raises(Leat::ClosedError) { publisher.claim(5) { publisher.close } }
   end
 
   def test_two_threads_at_once
