@@ -26,6 +26,16 @@ static inline int lua_absindex(lua_State *L, int index) {
 #define lua_newuserdatauv(L, size, values) lua_newuserdata(L, size)
 #endif
 
+// Pushes an element of a table, and returns its type.
+static inline int push_element(lua_State *L, int table, int index) {
+#if LUA_VERSION_NUM < 503
+  lua_rawgeti(L, table, index);
+  return lua_type(L, -1);
+#else
+  return lua_rawgeti(L, table, index);
+#endif
+}
+
 // Numbers up to 2^53 are exact in LuaJIT, all others in Lua 5.4.
 static inline void push_u64(lua_State *L, uint64_t number) {
 #if LUA_VERSION_NUM < 503

@@ -343,16 +343,15 @@ static int publish_batch(lua_State *L) {
   it.partition = options.partition;
   it.count = lua_rawlen(L, BATCH);
   it.values = it.count <= DEFAULT_LIMIT ? few : lua_newuserdatauv(L, it.count * sizeof(leat_bytes), 0);
+  luaL_checkstack(L, DEFAULT_LIMIT + 20, "too many values");
   for (; i < it.count; ++i) {
     size_t size = 0;
-    lua_rawgeti(L, BATCH, (int)i + 1);
-    if (lua_type(L, -1) != LUA_TSTRING) {
-      if (lua_type(L, -1) == LUA_TTABLE) return publish_records(L, self, &it, options.timeout_ns);
-      (void)parse_bytes(L, -1, "value");  // Raises.
-    }
+    const int kind = push_element(L, BATCH, (int)i + 1);
+    if (kind == LUA_TTABLE) return publish_records(L, self, &it, options.timeout_ns);
+    if (kind != LUA_TSTRING) (void)parse_bytes(L, -1, "value");  // Raises.
     it.values[i].data = lua_tolstring(L, -1, &size);
     it.values[i].size = size;
-    lua_pop(L, 1);
+    if (it.values != few) lua_pop(L, 1);
   }
   return publish_it(L, self, &it, options.timeout_ns);
 }

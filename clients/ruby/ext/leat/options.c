@@ -65,7 +65,7 @@ void parse_arguments(int argc, const VALUE *argv, int required, int optional,
   rb_check_arity(argc, required, required + optional);
   for (; i < required + optional; ++i) out[i] = i < argc ? argv[i] : Qundef;
   for (; names[count] != NULL; ++count) {
-    ids[count] = rb_intern(names[count]);
+    if (!NIL_P(named)) ids[count] = rb_intern(names[count]);  // Which costs as much as a call of the library.
     out[i + count] = Qundef;
   }
   if (!NIL_P(named)) rb_get_kwargs(named, ids, 0, count, out + i);
