@@ -3,7 +3,8 @@
 #
 # BUILD_DIR/clients/leat-VERSION-1.linux-ARCH.rock for Lua 5.4; in BUILD_DIR/clients/lua/5.4 and …/5.1 (LuaJIT) is
 # leat.so: with LUA_CPATH="BUILD_DIR/clients/lua/5.4/?.so", `require "leat"` works. LIBLEAT_A is BUILD_DIR/libleat.a
-# if it is not named. CFLAGS and LDFLAGS are added to the compiler's options.
+# if it is not named. CFLAGS and LDFLAGS are added to the compiler's options. BUILD_DIR/clients/speed/lua and …/luajit
+# start speed.lua.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 library=${2:-$build/libleat.a}
@@ -30,6 +31,15 @@ compile() {
 compile 5.4 /usr/include/lua5.4 &
 compile 5.1 /usr/include/luajit-2.1
 wait $!
+
+# launcher NAME INTERPRETER VERSION: for `leat bench clients`.
+mkdir -p "$out/speed"
+launcher() {
+  printf '#!/bin/sh\nLUA_CPATH="%s/?.so" exec %s "%s/speed.lua" "$@"\n' "$out/lua/$3" "$2" "$here" >"$out/speed/$1"
+  chmod +x "$out/speed/$1"
+}
+launcher lua lua5.4 5.4
+launcher luajit luajit 5.1
 
 # A binary rock is a zip file: the rockspec, the manifest of what is in it, and the module in lib.
 rock=$work/rock

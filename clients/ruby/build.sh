@@ -3,10 +3,11 @@
 #
 # BUILD_DIR/clients/leat-VERSION-ARCH-linux.gem, and in BUILD_DIR/clients/ruby the same, unpacked: with `ruby -I
 # BUILD_DIR/clients/ruby/lib`, `require "leat"` works. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
-# RUBY: another than Debian's. CC, CFLAGS and LDFLAGS: the C compiler, its options, and more of the linker's.
+# BUILD_DIR/clients/speed/ruby starts speed.rb. RUBY: another than Debian's. CC, CFLAGS and LDFLAGS: the C compiler, its
+# options, and more of the linker's.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
-library=${2:-$build/libleat.a}
+library=$(realpath "${2:-$build/libleat.a}")
 here=$(cd "$(dirname "$0")" && pwd)
 ruby=${RUBY:-/usr/bin/ruby}
 header=$here/../../src/capi
@@ -31,3 +32,8 @@ cp "$here/README.md" "$here/leat.gemspec" "$out/ruby"
 cd "$out/ruby"
 "$ruby" -S gem build --silent --output "$work/leat.gem" leat.gemspec 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 mv "$work/leat.gem" "$out/leat-$LEAT_VERSION-$("$ruby" -e 'print Gem::Platform.local').gem"
+
+# For `leat bench clients`.
+mkdir -p "$out/speed"
+printf '#!/bin/sh\nexec %s "-I%s/ruby/lib" "%s/speed.rb" "$@"\n' "$ruby" "$out" "$here" >"$out/speed/ruby"
+chmod +x "$out/speed/ruby"

@@ -154,6 +154,7 @@ int publisher_claim(lua_State *L) {
     return lua_error(L);
   }
   if (is_open(claim)) return commit_size(L, claim, claim->written);
+  if (self->open == claim->room.id) return luaL_error(L, "the publisher is closed");  // Nothing was published.
   push_u64(L, claim->room.offset);
   return 1;
 }

@@ -76,7 +76,7 @@ static int32_t write_names(void *topic, char *buffer, uint64_t capacity, uint64_
                            int32_t *detail) {
   return leat_topic_group_names(topic, buffer, capacity, size, detail);
 }
-int topic_group_names(lua_State *L) { return push_lines(L, write_names, usable(L)->pointer); }
+int topic_group_names(lua_State *L) { return push_lines(L, self_of(L), write_names, NULL); }
 
 // ---- Snapshot -----------------------------------------------------------------------------------
 
@@ -91,8 +91,8 @@ static int32_t write_dead_letters(void *group, char *buffer, uint64_t capacity, 
   return leat_group_dead_letter_topic(group, buffer, capacity, size);
 }
 
-static int get_name(lua_State *L) { return push_text(L, write_name, usable(L)->pointer); }
-static int dead_letter_topic(lua_State *L) { return push_text(L, write_dead_letters, usable(L)->pointer); }
+static int get_name(lua_State *L) { return push_text(L, self_of(L), write_name, NULL); }
+static int dead_letter_topic(lua_State *L) { return push_text(L, self_of(L), write_dead_letters, NULL); }
 static int was_created(lua_State *L) {
   lua_pushboolean(L, self_of(L)->was_created);
   return 1;

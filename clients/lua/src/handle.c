@@ -56,20 +56,35 @@ void handle_drop(Handle *handle) {
 
 // ---- Objects ------------------------------------------------------------------------------------
 
+// What the userdata of a handle is. Known by its size and by `kind`, an address that nothing else has: looking for
+// the metatable would take as long as a call of the library.
+typedef struct Box {
+  const HandleKind *kind;
+  Handle *handle;  // NULL once collected.
+} Box;
+
+static Box *box_at(lua_State *L, int index, const HandleKind *kind) {
+  Box *box = lua_touserdata(L, index);
+  return box != NULL && lua_rawlen(L, index) == sizeof(Box) && box->kind == kind ? box : NULL;
+}
+
+static const HandleKind *kind_of_method(lua_State *L) { return lua_touserdata(L, lua_upvalueindex(1)); }
+
 static void class_of(const HandleKind *kind, char name[40]) { snprintf(name, 40, "leat.%s", kind->name); }
 
 Handle *handle_prepare(lua_State *L, const HandleKind *kind) {
   char class[40];
-  Handle **box = lua_newuserdatauv(L, sizeof(Handle *), 0);
-  *box = NULL;
+  Box *box = lua_newuserdatauv(L, sizeof(Box), 0);
+  box->kind = kind;
+  box->handle = NULL;
   class_of(kind, class);
   luaL_getmetatable(L, class);
   lua_setmetatable(L, -2);
-  *box = calloc(1, sizeof(Handle));
-  if (*box == NULL) luaL_error(L, "out of memory");
-  (*box)->references = 1;
-  (*box)->kind = kind;
-  return *box;
+  box->handle = calloc(1, sizeof(Handle));
+  if (box->handle == NULL) luaL_error(L, "out of memory");
+  box->handle->references = 1;
+  box->handle->kind = kind;
+  return box->handle;
 }
 
 void handle_fill(Handle *handle, void *pointer) {
@@ -78,23 +93,17 @@ void handle_fill(Handle *handle, void *pointer) {
 }
 
 Handle *self_of(lua_State *L) {
-  Handle **box = lua_touserdata(L, 1);
-  if (box != NULL && lua_getmetatable(L, 1)) {
-    const int is_one = lua_rawequal(L, -1, lua_upvalueindex(1));
-    lua_pop(L, 1);
-    if (is_one && *box != NULL) return *box;
-  }
-  lua_getfield(L, lua_upvalueindex(1), "__name");
-  luaL_error(L, "expected a %s: methods are called with ':'", lua_tostring(L, -1));
+  const HandleKind *kind = kind_of_method(L);
+  const Box *box = box_at(L, 1, kind);
+  if (box != NULL && box->handle != NULL) return box->handle;
+  luaL_error(L, "expected a leat.%s: methods are called with ':'", kind->name);
   return NULL;
 }
 
 Handle *handle_at(lua_State *L, int index, const HandleKind *kind) {
-  char class[40];
-  Handle **box = NULL;
-  class_of(kind, class);
-  box = luaL_checkudata(L, index, class);
-  return *box;
+  const Box *box = box_at(L, index, kind);
+  if (box == NULL || box->handle == NULL) luaL_error(L, "expected a leat.%s, not a %s", kind->name, luaL_typename(L, index));
+  return box->handle;
 }
 
 static int close_handle(lua_State *L) {
@@ -103,13 +112,13 @@ static int close_handle(lua_State *L) {
 }
 
 static int collect(lua_State *L) {
-  Handle **box = lua_touserdata(L, 1);
-  if (*box == NULL) return 0;
-  handle_close(*box);
+  Box *box = box_at(L, 1, kind_of_method(L));
+  if (box == NULL || box->handle == NULL) return 0;
+  handle_close(box->handle);
   // A finalizer that ran earlier may have kept the object, and may use it still.
-  if ((*box)->users == 0) {
-    handle_drop(*box);
-    *box = NULL;
+  if (box->handle->users == 0) {
+    handle_drop(box->handle);
+    box->handle = NULL;
   }
   return 0;
 }
@@ -151,10 +160,10 @@ static int is_stopped(lua_State *L) {
   return 1;
 }
 
-// Functions with the metatable at `meta` as their upvalue; into the table on the stack.
-static void add_methods(lua_State *L, int meta, const luaL_Reg *methods) {
+// Functions with their kind as upvalue; into the table on the stack.
+static void add_methods(lua_State *L, const HandleKind *kind, const luaL_Reg *methods) {
   for (; methods->name != NULL; ++methods) {
-    lua_pushvalue(L, meta);
+    lua_pushlightuserdata(L, (void *)(uintptr_t)kind);
     lua_pushcclosure(L, methods->func, 1);
     lua_setfield(L, -2, methods->name);
   }
@@ -175,11 +184,11 @@ void add_class(lua_State *L, const HandleKind *kind, const luaL_Reg *methods) {
   lua_setfield(L, meta, "__name");
   lua_pushboolean(L, 0);
   lua_setfield(L, meta, "__metatable");  // Nobody replaces its functions, or calls __gc.
-  add_methods(L, meta, special);
+  add_methods(L, kind, special);
   lua_newtable(L);
-  add_methods(L, meta, all);
-  if (kind->stop != NULL) add_methods(L, meta, stoppable);
-  add_methods(L, meta, methods);
+  add_methods(L, kind, all);
+  if (kind->stop != NULL) add_methods(L, kind, stoppable);
+  add_methods(L, kind, methods);
   lua_setfield(L, meta, "__index");
   lua_pop(L, 1);
 }

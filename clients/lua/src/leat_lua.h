@@ -26,6 +26,16 @@ static inline int lua_absindex(lua_State *L, int index) {
 #define lua_newuserdatauv(L, size, values) lua_newuserdata(L, size)
 #endif
 
+// Pushes an element of a table, and returns its type.
+static inline int push_element(lua_State *L, int table, int index) {
+#if LUA_VERSION_NUM < 503
+  lua_rawgeti(L, table, index);
+  return lua_type(L, -1);
+#else
+  return lua_rawgeti(L, table, index);
+#endif
+}
+
 // Numbers up to 2^53 are exact in LuaJIT, all others in Lua 5.4.
 static inline void push_u64(lua_State *L, uint64_t number) {
 #if LUA_VERSION_NUM < 503
@@ -76,7 +86,7 @@ typedef struct Handle {
   pid_t pid;           // Of the process that opened it.
 } Handle;
 
-// Makes the metatable of a class: methods with the metatable as upvalue, and close, __gc and so on.
+// Makes the metatable of a class: methods with the kind as upvalue, and close, __gc and so on.
 void add_class(lua_State *L, const HandleKind *kind, const luaL_Reg *methods);
 // Of a method: what it is called with.
 Handle *self_of(lua_State *L);
@@ -146,12 +156,13 @@ typedef struct Option {
 // Stores the fields of a table (nil or none: none) in a struct of options. Leaves their texts on the stack.
 void parse_options(lua_State *L, int index, const Option *list, void *into);
 
-// Calls a function of the library that writes a text. Pushes it, or what fail() does.
+// Calls a function of the library that writes a text, of a handle (with its pointer) or (NULL) of none. Pushes it, or
+// what fail() does.
 typedef int32_t (*WriteText)(void *context, char *buffer, uint64_t capacity, uint64_t *size,
                              int32_t *detail);
-int push_text(lua_State *L, WriteText write, void *context);
+int push_text(lua_State *L, Handle *handle, WriteText write, void *context);
 // The same as a list of lines.
-int push_lines(lua_State *L, WriteText write, void *context);
+int push_lines(lua_State *L, Handle *handle, WriteText write, void *context);
 
 // ---- Records (record.c) -------------------------------------------------------------------------
 

@@ -168,25 +168,30 @@ void parse_options(lua_State *L, int index, const Option *list, void *into) {
 
 // ---- Texts ------------------------------------------------------------------------------------
 
-int push_text(lua_State *L, WriteText write, void *context) {
+int push_text(lua_State *L, Handle *handle, WriteText write, void *context) {
   char small[512];
   char *buffer = small;
   uint64_t capacity = sizeof small;
   uint64_t size = 0;
   int32_t detail = 0;
-  int32_t code = write(context, buffer, capacity, &size, &detail);
-  while (code == LEAT_ERR_BUFFER_TOO_SMALL) {  // It may have grown meanwhile.
-    capacity = size + 256;
-    buffer = lua_newuserdatauv(L, capacity, 0);
+  int32_t code = LEAT_OK;
+  while (1) {
+    if (handle != NULL) {  // Making a buffer may run a finalizer, which may close it.
+      if (!handle_is_usable(handle)) return handle_refuse(L, handle);
+      context = handle->pointer;
+    }
     code = write(context, buffer, capacity, &size, &detail);
+    if (code != LEAT_ERR_BUFFER_TOO_SMALL) break;
+    capacity = size + 256;  // It may have grown meanwhile.
+    buffer = lua_newuserdatauv(L, capacity, 0);
   }
   if (code != LEAT_OK) return fail(L, code, detail);
   lua_pushlstring(L, buffer, size);
   return 1;
 }
 
-int push_lines(lua_State *L, WriteText write, void *context) {
-  const int results = push_text(L, write, context);
+int push_lines(lua_State *L, Handle *handle, WriteText write, void *context) {
+  const int results = push_text(L, handle, write, context);
   const char *at = NULL;
   const char *end = NULL;
   size_t size = 0;

@@ -182,21 +182,28 @@ static void read_pair(lua_State *L, leat_new_header *header) {
   lua_pop(L, 2);
 }
 
-// Into `room`, which has enough of it. Makes no objects. The table holds the texts.
-static uint64_t read_headers(lua_State *L, int index, leat_new_header *room) {
-  const uint64_t pairs = lua_isnil(L, index) ? 0 : lua_rawlen(L, index);
+// A finalizer that ran since they were counted may have changed them.
+static void check_room(lua_State *L, uint64_t count, uint64_t room) {
+  if (count >= room) luaL_error(L, "the headers were changed meanwhile");
+}
+
+// Into `to`, which has room for so many. Makes no objects. The table holds the texts.
+static uint64_t read_headers(lua_State *L, int index, leat_new_header *to, uint64_t room) {
+  const uint64_t pairs = lua_type(L, index) == LUA_TTABLE ? lua_rawlen(L, index) : 0;
   uint64_t count = 0;
-  if (lua_isnil(L, index)) return 0;
+  if (lua_type(L, index) != LUA_TTABLE) return 0;
   for (; count < pairs; ++count) {
+    check_room(L, count, room);
     lua_rawgeti(L, index, (int)count + 1);
-    read_pair(L, &room[count]);
+    read_pair(L, &to[count]);
     lua_pop(L, 1);
   }
   if (pairs != 0) return pairs;
   lua_pushnil(L);
   while (lua_next(L, index)) {
-    room[count].name = parse_bytes(L, -2, "a header's name");
-    room[count].value = parse_bytes(L, -1, "a header's value");
+    check_room(L, count, room);
+    to[count].name = parse_bytes(L, -2, "a header's name");
+    to[count].value = parse_bytes(L, -1, "a header's value");
     ++count;
     lua_pop(L, 1);
   }
@@ -227,6 +234,7 @@ static int publish_with(lua_State *L, Handle *self) {
   leat_new_record record = LEAT_NEW_RECORD_INIT;
   Publishing it = {.records = &record, .count = 1};
   int64_t timeout_ns = 0;
+  uint64_t room = 0;
   int i = 0;
   if (lua_type(L, 3) != LUA_TTABLE) return luaL_error(L, "options must be a table, not a %s", luaL_typename(L, 3));
   lua_settop(L, 3);
@@ -234,11 +242,12 @@ static int publish_with(lua_State *L, Handle *self) {
   for (; names[i] != NULL; ++i) lua_getfield(L, 3, names[i]);  // At 4 to 7.
   record.partition = parse_partition(L, 6);
   timeout_ns = parse_timeout(L, 7);
-  it.headers = lua_newuserdatauv(L, (count_headers(L, 5) + 1) * sizeof(leat_new_header), 0);
+  room = count_headers(L, 5);
+  it.headers = lua_newuserdatauv(L, (room + 1) * sizeof(leat_new_header), 0);
   // From here on, nothing makes objects, so that no finalizer runs.
   record.value = parse_bytes(L, 2, "value");
   read_key(L, 4, &record);
-  it.header_count = read_headers(L, 5, it.headers);
+  it.header_count = read_headers(L, 5, it.headers, room);
   record.headers = it.header_count == 0 ? NULL : it.headers;
   record.header_count = (uint32_t)it.header_count;
   return publish_it(L, self, &it, timeout_ns);
@@ -262,7 +271,8 @@ static void push_part(lua_State *L, int index, int which) {
   lua_rawget(L, index);
 }
 
-static void read_record(lua_State *L, leat_new_record *record, Publishing *it) {
+// `room`: of all headers of the batch.
+static void read_record(lua_State *L, leat_new_record *record, Publishing *it, uint64_t room) {
   static const leat_new_record none = LEAT_NEW_RECORD_INIT;
   leat_new_header *headers = it->headers + it->header_count;
   const int at = lua_gettop(L);
@@ -277,7 +287,7 @@ static void read_record(lua_State *L, leat_new_record *record, Publishing *it) {
   push_part(L, at, 2);
   record->value = parse_bytes(L, -3, "value");
   read_key(L, -2, record);
-  count = read_headers(L, lua_gettop(L), headers);
+  count = read_headers(L, lua_gettop(L), headers, room - it->header_count);
   record->headers = count == 0 ? NULL : headers;
   record->header_count = (uint32_t)count;
   it->header_count += count;
@@ -287,7 +297,7 @@ static void read_record(lua_State *L, leat_new_record *record, Publishing *it) {
 // Of strings, and tables with value, key and headers.
 static int publish_records(lua_State *L, Handle *self, Publishing *it, int64_t timeout_ns) {
   static const char *const names[] = {"value", "key", "headers", NULL};
-  uint64_t room = 1;
+  uint64_t room = 0;
   uint64_t i = 0;
   lua_settop(L, FIRST_NAME - 1);
   for (i = 0; i < 3; ++i) lua_pushstring(L, names[i]);
@@ -302,12 +312,12 @@ static int publish_records(lua_State *L, Handle *self, Publishing *it, int64_t t
     }
     lua_pop(L, 1);
   }
-  it->headers = lua_newuserdatauv(L, room * sizeof(leat_new_header), 0);
+  it->headers = lua_newuserdatauv(L, (room + 1) * sizeof(leat_new_header), 0);
   it->records = lua_newuserdatauv(L, it->count * sizeof(leat_new_record), 0);
   it->values = NULL;
   for (i = 0; i < it->count; ++i) {
     lua_rawgeti(L, BATCH, (int)i + 1);
-    read_record(L, &it->records[i], it);
+    read_record(L, &it->records[i], it, room);
     lua_pop(L, 1);
   }
   return publish_it(L, self, it, timeout_ns);
@@ -333,11 +343,15 @@ static int publish_batch(lua_State *L) {
   it.partition = options.partition;
   it.count = lua_rawlen(L, BATCH);
   it.values = it.count <= DEFAULT_LIMIT ? few : lua_newuserdatauv(L, it.count * sizeof(leat_bytes), 0);
+  luaL_checkstack(L, DEFAULT_LIMIT + 20, "too many values");
   for (; i < it.count; ++i) {
-    lua_rawgeti(L, BATCH, (int)i + 1);
-    if (lua_type(L, -1) == LUA_TTABLE) return publish_records(L, self, &it, options.timeout_ns);
-    it.values[i] = parse_bytes(L, -1, "value");
-    lua_pop(L, 1);
+    size_t size = 0;
+    const int kind = push_element(L, BATCH, (int)i + 1);
+    if (kind == LUA_TTABLE) return publish_records(L, self, &it, options.timeout_ns);
+    if (kind != LUA_TSTRING) (void)parse_bytes(L, -1, "value");  // Raises.
+    it.values[i].data = lua_tolstring(L, -1, &size);
+    it.values[i].size = size;
+    if (it.values != few) lua_pop(L, 1);
   }
   return publish_it(L, self, &it, options.timeout_ns);
 }

@@ -117,7 +117,7 @@ static int32_t write_list(void *place, char *buffer, uint64_t capacity, uint64_t
 static int list_topics(lua_State *L) {
   Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL};
   parse_options(L, 1, place_options, &it);
-  return push_lines(L, write_list, &it.place);
+  return push_lines(L, NULL, write_list, &it.place);
 }
 
 // ---- An open topic ------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ static Handle *usable(lua_State *L) {
   return self;
 }
 
-static int get_name(lua_State *L) { return push_text(L, write_name, usable(L)->pointer); }
-static int info_json(lua_State *L) { return push_text(L, write_json, usable(L)->pointer); }
+static int get_name(lua_State *L) { return push_text(L, self_of(L), write_name, NULL); }
+static int info_json(lua_State *L) { return push_text(L, self_of(L), write_json, NULL); }
 
 static int max_record_size(lua_State *L) {
   uint64_t bytes = 0;

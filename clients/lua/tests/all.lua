@@ -2,39 +2,12 @@
 --
 --     LEAT_DIR=$(mktemp -d -p /dev/shm) LUA_CPATH="build/clients/lua/5.4/?.so" lua5.4 clients/lua/tests/all.lua [NAME…]
 local leat = require "leat"
-local is_jit, ffi = pcall(require, "ffi")
+local here = arg[0]:match("^(.*/)") or "./"
+local harness = dofile(here .. "harness.lua")
+local tests, new_topic, is_jit, ffi = harness.tests, harness.new_topic, harness.is_jit, harness.ffi
+local equal, fails, raises = harness.equal, harness.fails, harness.raises
 local load_text = loadstring or load -- luacheck: ignore
-local tests, names = {}, {}
-setmetatable(tests, {__newindex = function(all, name, test)
-  names[#names + 1] = name
-  rawset(all, name, test)
-end})
-
-local function equal(wanted, got)
-  if wanted ~= got then error(("wanted %s, got %s"):format(tostring(wanted), tostring(got)), 2) end
-end
-
--- What the library answers that is no success.
-local function fails(name, result, failed)
-  if result ~= nil then error(("no %s, but %s"):format(name, tostring(result)), 2) end
-  if failed.name ~= name then error(("wanted %s, got %s"):format(name, failed.name), 2) end
-  return failed
-end
-
--- What a call raises that no program should make.
-local function raises(text, call, ...)
-  local is_done, failed = pcall(call, ...)
-  if is_done then error("nothing was raised: " .. text, 2) end
-  if not tostring(failed):find(text, 1, true) then error(("wanted '%s', got '%s'"):format(text, tostring(failed)), 2) end
-end
-
--- A topic of the test's own, and its name.
-local count = 0
-local function new_topic(options)
-  count = count + 1
-  local name = "topic-" .. count
-  return assert(leat.create(name, options)), name
-end
+unpack = unpack or table.unpack -- luacheck: ignore
 
 local function full_topic()
   local topic = new_topic({capacity_bytes = 65536, segment_bytes = 8192})
@@ -201,6 +174,9 @@ function tests.a_claim_that_is_left_is_aborted()
   local entries = subscriber:receive_batch(3, 1)
   equal("aborted", entries[1].reason)
   equal("after", entries[#entries].value)
+  equal(3, publisher:claim(5, function(claim) return claim:commit() and publisher:close() end))
+  local other = topic:publisher()
+  raises("the publisher is closed", other.claim, other, 5, function() other:close() end)
 end
 
 function tests.a_view_ends_with_its_function()
@@ -478,30 +454,6 @@ function tests.wrong_types()
   assert(publisher:publish("All of that left it usable."))
 end
 
-function tests.finalizers_run_while_entries_are_made()
-  local topic = new_topic()
-  local publisher, subscriber = topic:publisher(), topic:subscriber({from = "beginning"})
-  local busy = 0
-  local function litter()
-    local object = newproxy and newproxy(true) or setmetatable({}, {}) -- luacheck: ignore
-    local meta = getmetatable(object)
-    meta.__gc = function()
-      local is_done = pcall(subscriber.poll, subscriber, 1)
-      if not is_done then busy = busy + 1 end
-    end
-    if not newproxy then setmetatable(object, meta) end -- luacheck: ignore
-  end
-  local pause, step = collectgarbage("setpause", 1), collectgarbage("setstepmul", 1000)
-  for _ = 1, 200 do
-    for _ = 1, 20 do litter() end
-    publisher:publish_batch({("a"):rep(300), ("b"):rep(300), ("c"):rep(300)})
-    for _, record in ipairs(subscriber:poll(3)) do equal(300, #record.value) end
-  end
-  collectgarbage("setpause", pause)
-  collectgarbage("setstepmul", step)
-  assert(not subscriber:closed())
-end
-
 function tests.memory_and_descriptors_do_not_grow()
   local topic, name = new_topic()
   topic:publisher():publish("x")
@@ -581,19 +533,5 @@ function tests.a_child_cannot_use_what_it_inherited()
   equal("child", member:receive(5).value)
 end
 
--- ---- Run ----------------------------------------------------------------------------------------
-
-unpack = unpack or table.unpack -- luacheck: ignore
-local wanted = {}
-for _, name in ipairs(arg) do wanted[name] = true end
-local failures = 0
-for _, name in ipairs(names) do
-  if #arg == 0 or wanted[name] then
-    local is_done, failed = xpcall(tests[name], debug.traceback)
-    debug.sethook()
-    collectgarbage()
-    if not is_done then failures = failures + 1 end
-    print((is_done and "ok " or "FAILED ") .. name .. (is_done and "" or ": " .. tostring(failed)))
-  end
-end
-os.exit(failures == 0 and 0 or 1)
+loadfile(here .. "collector.lua")(harness)
+harness.run()

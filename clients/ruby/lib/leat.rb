@@ -29,7 +29,9 @@ module Leat
 
     def close
       super
-      @io&.close
+      return unless @io
+
+      @io.close
       @io = nil
     end
   end

@@ -67,6 +67,80 @@ class MisuseTest < Tests
     publisher.publish("x") # All of that left it usable.
   end
 
+  # Classes of the program's own that do not keep what the core's promise.
+  def test_objects_that_lie
+    liar = Class.new(Hash) { def to_a = 5 }
+    topic.subscriber(from: liar[:offset, 0]) { |subscriber| equal(0, subscriber.offset) }
+    number = Class.new(Numeric) { def to_f = raise(KeyError) }
+    raises(KeyError) { topic.subscriber.receive(timeout: number.new) }
+    raises(RangeError) { topic.subscriber.receive(timeout: Complex(1, 1)) }
+    path = Class.new { def to_path = 5 }
+    raises(TypeError) { Leat::Topic.list(directory: path.new) }
+    places = { directory: "/a", "directory" => "/b", data_directory: "/c", "data_directory" => "/d" }
+    raises(ArgumentError, "too many keywords") { Leat::Topic.open("topic", **places) }
+    headers = Hash.new { raise KeyError }.merge!("a" => "b")
+    equal(0, topic.publisher.publish("x", headers: headers))
+  end
+
+  def test_objects_are_not_copied
+    publisher = topic.publisher
+    subscriber = topic.subscriber(from: :beginning)
+    publisher.publish("x")
+    record = subscriber.receive
+    [publisher, record, topic].each do |object|
+      raises(TypeError) { object.dup }
+      raises(TypeError) { Marshal.dump(object) }
+    end
+    subscriber.freeze.close
+    check(subscriber.closed?)
+    raises(Leat::ClosedError) { subscriber.poll }
+  end
+
+  def test_ractors_get_an_error
+    topic
+    in_child do # Ractors warn.
+      $stderr.reopen(File::NULL)
+      %w[Leat::Topic.open("topic") Leat::Topic.list].each do |call|
+        raises(Ractor::RemoteError) { Ractor.new(call) { |text| eval(text) }.take } # rubocop:disable Security/Eval
+      end
+      raises(TypeError) { Ractor.new { Ractor.receive }.send(topic, move: true) }
+    end
+  end
+
+  # Threads, signals, interrupts and forks at random moments, all on the same handles.
+  def test_everything_at_once
+    topic(capacity_bytes: 1 << 16, segment_bytes: 1 << 13)
+    publisher, subscriber, member = topic.publisher, topic.subscriber, topic.group("g").join
+    calls = [-> { publisher.publish("x" * 100, timeout: 0.001) }, -> { publisher.publish_batch(%w[a b], timeout: 0.001) },
+             -> { subscriber.poll }, -> { subscriber.receive(timeout: 0.001) }, -> { subscriber.view(5, timeout: 0.001, &:size) },
+             -> { publisher.claim(9, timeout: 0) { |claim| Thread.pass || claim << "y" } }, -> { topic.info && topic.group("g").info },
+             -> { member.receive_batch(9, timeout: 0.001).each { |one| member.acknowledge(one) } },
+             -> { topic.subscriber.close }, -> { Leat.wait_any([subscriber], timeout: 0.001) }]
+    random = Random.new(seed = Integer(ENV.fetch("LEAT_SEED", Random.new_seed % 100_000)))
+    act = lambda do
+      calls[random.rand(calls.size)].call
+    rescue Leat::Error
+      nil
+    end
+    before = trap("USR1") { act.call }
+    stop = now + 2
+    threads = Array.new(3) { Thread.new { act.call while now < stop } }
+    threads.each { |thread| thread.report_on_exception = false }
+    while now < stop - 0.2
+      threads.sample.raise("now") if random.rand(20).zero?
+      Process.kill("USR1", Process.pid)
+      child = fork { 20.times { act.call } && GC.start && exit!(0) }
+      check(Process.wait2(child)[1].success?, "a child failed; LEAT_SEED=#{seed}")
+    end
+    threads.each { |thread| thread.join rescue nil } # rubocop:disable Style
+    subscriber.poll
+    member.close
+    topic.delete_group("g")
+    check(publisher.publish("It is usable.", timeout: 5).positive?)
+  ensure
+    trap("USR1", before || "DEFAULT")
+  end
+
   def test_claims
     publisher = topic.publisher
     claim = publisher.claim(5)
@@ -82,6 +156,9 @@ class MisuseTest < Tests
     raises(Leat::NotHeld) { claim << "x" }
     other.abort
     raises(Leat::TooLarge) { publisher.claim(1 << 40) }
+    equal(2, publisher.claim(5) { |third| third.commit && publisher.close })
+    publisher = topic.publisher
+    raises(Leat::ClosedError) { publisher.claim(5) { publisher.close } }
   end
 
   def test_two_threads_at_once

@@ -65,6 +65,29 @@ class WaitsTest < Tests
     equal("x", waiting.value.value)
   end
 
+  # As a process that works on groups does.
+  def with_groups_locked
+    set_lock = 37 # F_OFD_SETLK
+    File.open(File.join(ENV.fetch("LEAT_DIR"), "topic", "control"), "r+") do |file|
+      file.fcntl(set_lock, [1, 0, (1 << 56) - 1, 1, 0].pack("s2x4q2lx4"))
+      yield
+    end
+  end
+
+  def test_other_threads_run_while_groups_are_locked
+    topic.group("old")
+    calls = [-> { topic.group("new") }, -> { topic.find_group("old") }, -> { topic.delete_group("old") }]
+    count = 0
+    with_groups_locked do
+      waiting = calls.map { |call| elsewhere(&call) }
+      started = now
+      count += 1 until now - started > 0.2
+      check(waiting.all?(&:alive?) && now - started < 2)
+    end
+    check(count > 1000, "only #{count} rounds")
+    eventually { topic.group_names == ["new"] }
+  end
+
   def test_a_handler_that_raises_nothing_lets_the_wait_go_on
     subscriber = topic.subscriber
     caught = 0

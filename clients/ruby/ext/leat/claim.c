@@ -130,7 +130,10 @@ static VALUE get_offset(VALUE object) { return ULL2NUM(claim_of(object)->room.of
 static VALUE run_block(VALUE object) {
   Claim *claim = claim_of(object);
   rb_yield(object);
-  if (is_open(claim)) (void)commit_size(claim, claim->written);
+  if (is_open(claim))
+    (void)commit_size(claim, claim->written);
+  else if (claim->publisher->open == claim->room.id)
+    raise_closed("the publisher is closed");  // Nothing was published.
   return get_offset(object);
 }
 

@@ -36,51 +36,77 @@ static const Option delete_options[] = {
 
 // ---- Of topics ----------------------------------------------------------------------------------
 
-VALUE topic_group(int argc, VALUE *argv, VALUE object) {
+// Another process that works on groups may hold these calls up for seconds: so they run without the GVL.
+typedef struct Asking {
+  void *topic;
+  leat_bytes name;
+  leat_group_options options;
+  uint32_t force;
+  uint32_t was_created;
+  leat_group *group;
+} Asking;
+
+static int32_t try_group(void *context, int64_t timeout_ns, int32_t *detail) {
+  Asking *it = context;
+  (void)timeout_ns;
+  return leat_topic_group(it->topic, it->name.data, it->name.size, &it->options, &it->group, &it->was_created,
+                          detail);
+}
+
+static int32_t try_find(void *context, int64_t timeout_ns, int32_t *detail) {
+  Asking *it = context;
+  (void)timeout_ns;
+  return leat_topic_find_group(it->topic, it->name.data, it->name.size, &it->group, detail);
+}
+
+static int32_t try_delete(void *context, int64_t timeout_ns, int32_t *detail) {
+  Asking *it = context;
+  (void)timeout_ns;
+  return leat_topic_delete_group(it->topic, it->name.data, it->name.size, it->force, detail);
+}
+
+static void ask(VALUE object, Attempt attempt, Asking *it) {
   Handle *topic = handle_of(object);
-  leat_group_options options = LEAT_GROUP_OPTIONS_INIT;
-  Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
-  leat_group *group = NULL;
-  uint32_t was_created = 0;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
-  const VALUE made = handle_prepare(group_class, &group_type, sizeof(Group));
-  const leat_bytes name = parse_options(argc, argv, 1, group_options, &options, &texts);
   handle_enter(topic);
-  code = leat_topic_group(topic->pointer, name.data, name.size, &options, &group, &was_created, &detail);
+  it->topic = topic->pointer;
+  code = wait_unlocked(0, attempt, it, &detail);
   handle_leave(topic);
   if (code != LEAT_OK) raise_code(code, detail);
-  handle_fill(made, &group_kind, group);
-  ((Group *)RTYPEDDATA_DATA(made))->was_created = was_created != 0;
+}
+
+static VALUE give(VALUE made, const Asking *it) {
+  handle_fill(made, &group_kind, it->group);
+  ((Group *)RTYPEDDATA_DATA(made))->was_created = it->was_created != 0;
   return handle_lend(made);
+}
+
+VALUE topic_group(int argc, VALUE *argv, VALUE object) {
+  static const leat_group_options defaults = LEAT_GROUP_OPTIONS_INIT;
+  Asking it = {.options = defaults};
+  Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
+  const VALUE made = handle_prepare(group_class, &group_type, sizeof(Group));
+  it.name = parse_options(argc, argv, 1, group_options, &it.options, &texts);
+  ask(object, try_group, &it);
+  return give(made, &it);
 }
 
 VALUE topic_find_group(VALUE object, VALUE text) {
-  Handle *topic = handle_of(object);
-  leat_group *group = NULL;
-  int32_t detail = 0;
-  int32_t code = LEAT_OK;
+  static const Option none = {NULL, OPTION_FLAG, 0, 0, NULL};
+  Asking it = {.force = 0};
+  Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
   const VALUE made = handle_prepare(group_class, &group_type, sizeof(Group));
-  const leat_bytes name = parse_bytes(text, "a name");
-  handle_enter(topic);
-  code = leat_topic_find_group(topic->pointer, name.data, name.size, &group, &detail);
-  handle_leave(topic);
-  if (code != LEAT_OK) raise_code(code, detail);
-  handle_fill(made, &group_kind, group);
-  return handle_lend(made);
+  it.name = parse_options(1, &text, 1, &none, NULL, &texts);
+  ask(object, try_find, &it);
+  return give(made, &it);
 }
 
 VALUE topic_delete_group(int argc, VALUE *argv, VALUE object) {
-  Handle *topic = handle_of(object);
+  Asking it = {.force = 0};
   Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
-  uint32_t force = 0;
-  int32_t detail = 0;
-  int32_t code = LEAT_OK;
-  const leat_bytes name = parse_options(argc, argv, 1, delete_options, &force, &texts);
-  handle_enter(topic);
-  code = leat_topic_delete_group(topic->pointer, name.data, name.size, force, &detail);
-  handle_leave(topic);
-  if (code != LEAT_OK) raise_code(code, detail);
+  it.name = parse_options(argc, argv, 1, delete_options, &it.force, &texts);
+  ask(object, try_delete, &it);
   return Qnil;
 }
 

@@ -136,8 +136,9 @@ typedef struct Option {
   const char *const *choices;
 } Option;
 // Texts that a call needs until it ends. On the stack, where the collector sees them and does not move them.
+enum { MAX_TEXTS = 4 };
 typedef struct Texts {
-  volatile VALUE kept[4];
+  volatile VALUE kept[MAX_TEXTS];
   int count;
 } Texts;
 // Takes `names` positional Strings (one or none) and stores keyword arguments in a struct of options. nil stands

@@ -65,7 +65,7 @@ void parse_arguments(int argc, const VALUE *argv, int required, int optional,
   rb_check_arity(argc, required, required + optional);
   for (; i < required + optional; ++i) out[i] = i < argc ? argv[i] : Qundef;
   for (; names[count] != NULL; ++count) {
-    ids[count] = rb_intern(names[count]);
+    if (!NIL_P(named)) ids[count] = rb_intern(names[count]);  // Which costs as much as a call of the library.
     out[i + count] = Qundef;
   }
   if (!NIL_P(named)) rb_get_kwargs(named, ids, 0, count, out + i);
@@ -100,10 +100,16 @@ static uint32_t parse_choice(const Option *option, VALUE given) {
   rb_raise(rb_eArgError, "%s must be one of %" PRIsVALUE ", not %+" PRIsVALUE, option->name, all, given);
 }
 
+static int take_pair(VALUE key, VALUE value, VALUE context) {
+  ((VALUE *)context)[0] = key;
+  ((VALUE *)context)[1] = value;
+  return ST_STOP;
+}
+
 void parse_from(VALUE object, uint32_t *from, uint64_t *value) {
   static const char *const names[] = {"end", "beginning", NULL};
   const Option option = {"from", OPTION_CHOICE, 0, 0, names};
-  VALUE pair = Qnil;
+  VALUE pair[2] = {Qnil, Qnil};
   VALUE kind = Qnil;
   VALUE number = Qnil;
   *value = 0;
@@ -112,9 +118,9 @@ void parse_from(VALUE object, uint32_t *from, uint64_t *value) {
     return;
   }
   if (RHASH_SIZE(object) != 1) rb_raise(rb_eArgError, "from must have one of offset:, last:, time:");
-  pair = rb_ary_entry(rb_funcall(object, rb_intern("to_a"), 0), 0);
-  kind = word_of(rb_ary_entry(pair, 0), "from");
-  number = rb_ary_entry(pair, 1);
+  rb_hash_foreach(object, take_pair, (VALUE)pair);
+  kind = word_of(pair[0], "from");
+  number = pair[1];
   if (is_word(kind, "offset")) {
     *from = LEAT_FROM_OFFSET;
   } else if (is_word(kind, "last")) {
@@ -133,7 +139,9 @@ void parse_from(VALUE object, uint32_t *from, uint64_t *value) {
 
 static leat_bytes parse_text(VALUE object, Texts *texts) {
   const VALUE text = rb_str_new_frozen(rb_get_path(object));
-  texts->kept[texts->count++ & 3] = text;
+  // A keyword can come twice: as a Symbol and as a String.
+  if (texts->count == MAX_TEXTS) rb_raise(rb_eArgError, "too many keywords");
+  texts->kept[texts->count++] = text;
   return parse_bytes(text, "a path");
 }
 
