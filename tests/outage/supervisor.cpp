@@ -121,14 +121,15 @@ bool Supervisor::is_well() {
 }
 
 void Supervisor::run(std::chrono::milliseconds duration, OutageTotals& totals) {
-  // The spared processes start first, so that they see everything from the first record on.
+  // The spared processes start first, one after the other, the publisher last: so they see everything from
+  // the first record on.
   std::uint32_t spared = 0;
   for (Process& process : processes_) {
     if (!is_spared(process.kind)) continue;
     ++spared;
     start(process);
+    ASSERT_TRUE(eventually([&] { return world_.shared->joined == spared; }));
   }
-  ASSERT_TRUE(eventually([&] { return world_.shared->joined == spared; }));
   for (Process& process : processes_) {
     if (!is_spared(process.kind)) start(process);
   }
