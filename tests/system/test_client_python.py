@@ -1,12 +1,24 @@
 """If this failed, a Python program could crash, hang, or lose records where a C++ program does not."""
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
+import pytest
 from conftest import EXECUTABLE, ROOT
 
 PYTHON = "/usr/bin/python3"
 PACKAGE = ROOT / "build" / "clients" / "python"
+# Further versions: on the PATH, or where pyenv keeps them.
+NEWER = {}
+for place in [*os.get_exec_path(), *(Path.home() / ".pyenv" / "versions").glob("*/bin")]:
+    for found in Path(place).glob("python3.*"):
+        version = re.fullmatch(r"python3\.(\d+)", found.name)
+        if version and int(version[1]) > 11 and "shims" not in found.parts:
+            NEWER.setdefault(found.name, found)
+# What these tests need of Debian's pytest is not compiled, so that every Python can import it.
+PYTEST = ["pytest", "_pytest", "pluggy", "iniconfig", "packaging", "attr", "py", "py.py"]
 
 
 def run(*command, directory, path=PACKAGE):
@@ -38,3 +50,19 @@ def test_the_wheel_installs_into_an_empty_place(leat_dir, tmp_path):
                     [python, ROOT / "examples/clients/python.py"]):
         ran = run(*command, directory=leat_dir, path="")
         assert ran.returncode == 0, ran.stderr
+
+
+@pytest.mark.parametrize("version", sorted(NEWER) or ["none"])
+def test_the_wheel_works_with_newer_versions(version, leat_dir, tmp_path):
+    if version not in NEWER:
+        pytest.skip("no Python newer than 3.11 on the PATH or below ~/.pyenv")
+    python = NEWER[version]
+    wheel, = (ROOT / "build" / "clients").glob("leat-*.whl")
+    for name in PYTEST:
+        (tmp_path / name).symlink_to(Path("/usr/lib/python3/dist-packages") / name)
+    tests = [ROOT / "clients/python/tests" / f"test_{of}.py"
+             for of in ("topics", "groups", "misuse", "asyncio")]
+    for command in ([python, "-m", "pip", "install", "-q", "--no-index", "--target", tmp_path, wheel],
+                    [python, "-W", "ignore", "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests]):
+        ran = run(*command, directory=leat_dir, path=tmp_path)
+        assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
