@@ -4,8 +4,10 @@
 
 #include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <random>
 
 #include "leat/log/wait_fd.hpp"
@@ -32,6 +34,26 @@ bool has_threads(std::size_t count) {
   const Deadline deadline{10s};
   while (thread_count() != count && !deadline.passed()) std::this_thread::sleep_for(1ms);
   return thread_count() == count;
+}
+
+// Whether all other threads sleep soon. While one starts, ASan's allocator may be locked, and stays so in a forked child.
+bool others_sleep() {
+  const auto is_asleep = [](const std::filesystem::path& task) {
+    std::ifstream file{task / "stat"};
+    std::string text;
+    std::getline(file, text);
+    const std::size_t end = text.rfind(") ");
+    return end != std::string::npos && text[end + 2] == 'S';
+  };
+  const Deadline deadline{10s};
+  while (!deadline.passed()) {
+    std::this_thread::sleep_for(1ms);
+    bool all = true;
+    for (const auto& one : std::filesystem::directory_iterator{"/proc/self/task"})
+      all = all && (one.path().filename() == std::to_string(::gettid()) || is_asleep(one.path()));
+    if (all) return true;
+  }
+  return false;
 }
 
 // Subscribers of one topic, and their descriptors, which are armed.
@@ -120,6 +142,7 @@ TEST(WaitHelper, AHoleAheadOfOneConcernsNoOther) {
 TEST(WaitHelper, ForkedChildStartsItsOwn) {
   const TestTopic topic;
   Watched watched{2, *topic};
+  ASSERT_TRUE(others_sleep());
   Child child{[&] {
     const std::size_t before = thread_count();
     const TestTopic another;
