@@ -10,11 +10,8 @@ use std::time::Duration;
 /// Names a record that a member holds, so as to acknowledge it or give it back. It may be kept, copied, and sent to
 /// other threads. Other members refuse it, and so does its own if it does not hold the record any more.
 #[derive(Clone, Copy)]
-pub struct Ticket {
-    pub(crate) raw: leat_delivery,
-    /// Its number. C would take a ticket of another group that happens to look alike.
-    pub(crate) member: u64,
-}
+#[repr(transparent)] // An array of them is one for C.
+pub struct Ticket(pub(crate) leat_delivery);
 
 // SAFETY: neither C nor Rust reads what its record points to.
 unsafe impl Send for Ticket {}
@@ -23,8 +20,8 @@ unsafe impl Sync for Ticket {}
 impl fmt::Debug for Ticket {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Ticket")
-            .field("partition", &self.raw.record.partition)
-            .field("offset", &self.raw.record.offset)
+            .field("partition", &self.0.record.partition)
+            .field("offset", &self.0.record.offset)
             .finish_non_exhaustive()
     }
 }
@@ -71,14 +68,7 @@ impl<'m> Deliveries<'m> {
 
     /// The tickets of those that are left, for later.
     pub fn tickets(&self) -> Vec<Ticket> {
-        self.rest.iter().map(|raw| self.ticket(raw)).collect()
-    }
-
-    fn ticket(&self, raw: &leat_delivery) -> Ticket {
-        Ticket {
-            raw: *raw,
-            member: self.member.number(),
-        }
+        self.rest.iter().map(|delivery| Ticket(*delivery)).collect()
     }
 
     /// Copies of those that are left.
@@ -89,7 +79,7 @@ impl<'m> Deliveries<'m> {
                 // SAFETY: as above.
                 entry: unsafe { Entry::new(&raw.record) }.to_owned(),
                 deliveries: raw.deliveries,
-                ticket: self.ticket(raw),
+                ticket: Ticket(*raw),
             })
             .collect()
     }
@@ -120,7 +110,7 @@ impl Delivery<'_, '_> {
 
     /// Its name, to settle it later.
     pub fn ticket(&self) -> Ticket {
-        self.batch.ticket(self.raw)
+        Ticket(*self.raw)
     }
 
     /// Tells the group that the record is done: it is never delivered again.

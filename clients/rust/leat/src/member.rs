@@ -4,11 +4,10 @@ use crate::error::{check, Result};
 use crate::handle::{Handle, Stopper};
 use crate::subscriber::MAX_BATCH;
 use crate::timeout::nanoseconds;
-use crate::{Code, Deliveries, OwnedDelivery, Ticket, Timeout};
+use crate::{Deliveries, OwnedDelivery, Ticket, Timeout};
 use leat_sys::*;
 use std::os::fd::BorrowedFd;
 use std::slice;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A member of a group. Dropping it leaves the group: records that it has not acknowledged go to other members.
@@ -46,10 +45,6 @@ pub struct Member {
     handle: Handle<leat_member>,
     /// Room for what C delivers. Its length stays 0.
     deliveries: Vec<leat_delivery>,
-    /// What its tickets know it by. No other member of this process has it.
-    number: u64,
-    /// How C wants several tickets. Empty between calls.
-    named: Vec<leat_delivery>,
 }
 
 // SAFETY: C allows any thread, one at a time.
@@ -57,25 +52,10 @@ unsafe impl Send for Member {}
 
 impl Member {
     pub(crate) fn new(raw: *mut leat_member) -> Member {
-        static LAST: AtomicU64 = AtomicU64::new(0);
         Member {
             handle: Handle::new(raw),
             deliveries: Vec::new(),
-            number: LAST.fetch_add(1, Ordering::Relaxed),
-            named: Vec::new(),
         }
-    }
-
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// What C knows of the ticket, if it is one of this member's.
-    fn own(&self, ticket: &Ticket) -> Result<leat_delivery> {
-        if ticket.member != self.number {
-            return Err(Code::NotHeld.into());
-        }
-        Ok(ticket.raw)
     }
 
     #[inline]
@@ -137,31 +117,22 @@ impl Member {
 
     /// Tells the group that the record is done: it is never delivered again.
     pub fn acknowledge(&mut self, ticket: Ticket) -> Result<()> {
-        let raw = self.own(&ticket)?;
-        check(unsafe { leat_member_acknowledge(self.raw(), &raw) }, 0)
+        check(unsafe { leat_member_acknowledge(self.raw(), &ticket.0) }, 0)
     }
 
     /// Acknowledges those of these records that the member holds, in any order, and returns how many. The others change
     /// nothing: an error only if there were records and none was acknowledged.
     pub fn acknowledge_some(&mut self, tickets: &[Ticket]) -> Result<u64> {
-        let own = tickets.iter().filter(|one| one.member == self.number);
-        self.named.extend(own.map(|one| one.raw));
         let mut done = 0;
-        let (first, count) = (self.named.as_ptr(), self.named.len() as u64);
+        let (first, count) = (tickets.as_ptr().cast(), tickets.len() as u64); // repr(transparent)
         let code = unsafe { leat_member_acknowledge_some(self.raw(), first, count, &mut done) };
-        self.named.clear();
-        check(code, 0)?;
-        if count == 0 && !tickets.is_empty() {
-            return Err(Code::NotHeld.into());
-        }
-        Ok(done)
+        check(code, 0).map(|()| done)
     }
 
     /// Acknowledges the record and all that this member received before it; returns how many.
     pub fn acknowledge_up_to(&mut self, ticket: Ticket) -> Result<u64> {
         let mut done = 0;
-        let raw = self.own(&ticket)?;
-        let code = unsafe { leat_member_acknowledge_up_to(self.raw(), &raw, &mut done) };
+        let code = unsafe { leat_member_acknowledge_up_to(self.raw(), &ticket.0, &mut done) };
         check(code, 0).map(|()| done)
     }
 
@@ -175,8 +146,10 @@ impl Member {
     /// Makes the record available to any member again, after a while.
     pub fn give_back(&mut self, ticket: Ticket, delay: Duration) -> Result<()> {
         let ns = nanoseconds(delay);
-        let raw = self.own(&ticket)?;
-        check(unsafe { leat_member_give_back(self.raw(), &raw, ns) }, 0)
+        check(
+            unsafe { leat_member_give_back(self.raw(), &ticket.0, ns) },
+            0,
+        )
     }
 
     /// Waits until [`Member::receive`] may have something to do.
