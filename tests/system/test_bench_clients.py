@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -35,6 +36,11 @@ def check_result(result, runs):
             assert ratio == pytest.approx(ns / beside)
 
 
+def run_program(leat, language, *arguments):
+    return subprocess.run([SPEED / language, *arguments], capture_output=True, text=True, timeout=60,
+                          env=dict(os.environ, LEAT_DIR=str(leat.directory)), check=False)
+
+
 @pytest.mark.parametrize("language", BUILT)
 def test_measures_each_language(leat, language):
     assert (SPEED / language).exists(), f"the program of {language} was not built"
@@ -45,6 +51,17 @@ def test_measures_each_language(leat, language):
     assert report["parameters"]["records"] == 6400 and report["parameters"]["size"] == 100
     assert report["results"][0].get("beside") == {"cpp": None, "c": "cpp"}.get(language, "c")
     assert list(leat.directory.iterdir()) == []
+
+
+@pytest.mark.parametrize("language", BUILT)
+def test_each_program_works_alone(leat, language):
+    leat("topic", "create", "speed", check=True)
+    worked = run_program(leat, language, "speed", "100", "6400")
+    measured = json.loads(worked.stdout)
+    assert worked.returncode == 0
+    assert all(measured[f"{part}_ns"] > 0 for part in PARTS if language != "node" or part != "view")
+    failed = run_program(leat, language, "nothing", "100", "64")
+    assert (failed.returncode, failed.stdout, failed.stderr.count("\n")) == (1, "", 1)
 
 
 def test_python_is_measured_beside_pyzmq(leat, tmp_path):
