@@ -681,8 +681,8 @@ LEAT_API int32_t leat_subscriber_wait_any(leat_subscriber *const *subscribers, u
                                           int64_t timeout_ns, uint32_t *index);
 
 // A descriptor that becomes readable when leat_subscriber_poll() may have something to do; then poll until
-// there is nothing, or wait until LEAT_ERR_TIMEOUT: both make it unreadable. It is also readable while waits are stopped. Owned by the subscriber. A helper thread
-// of this process serves it, and others.
+// there is nothing, or wait until LEAT_ERR_TIMEOUT: both make it unreadable. It is also readable while waits
+// are stopped. Owned by the subscriber. A helper thread of this process serves it, and others.
 LEAT_API int32_t leat_subscriber_wait_fd(leat_subscriber *subscriber, int32_t *fd, int32_t *detail);
 
 // Stores the offset of the next record in a partition; 0 if it does not read that partition.
