@@ -67,13 +67,14 @@ struct MemberPlace {
   // What a Delivery says of its hold: which one it is, and in the upper bits which member of this process has it.
   // Members of different groups have holds of the same numbers and states.
   std::uint64_t mark_of(HoldRef ref) const noexcept {
-    return number << 24 | std::uint64_t{ref.row()} << 16 | ref.index();
+    return number << 28 | std::uint64_t{ref.row()} << 20 | ref.index();
   }
-  bool is_mark(std::uint64_t mark) const noexcept { return mark >> 24 == number; }
+  bool is_mark(std::uint64_t mark) const noexcept { return mark >> 28 == number; }
   static HoldRef ref_of(std::uint64_t mark) noexcept {
-    return {static_cast<std::uint32_t>(mark >> 16 & 0xff), static_cast<std::uint32_t>(mark & 0xffff)};
+    return {static_cast<std::uint32_t>(mark >> 20 & 0xff), static_cast<std::uint32_t>(mark & 0xfffff)};
   }
-  static_assert(kMaxSeats <= 0x100 && kMaxHolds <= 0x10000);
+  // The row of spare holds follows those of the seats, and is the longest.
+  static_assert(kMaxSeats <= 0xff && kSpareRows * kMaxHolds <= 1U << 20);
 
   // Whether this record may be handed out.
   bool may_hand_out(std::uint32_t partition, std::uint64_t offset) const noexcept {
