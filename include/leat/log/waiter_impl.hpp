@@ -158,7 +158,10 @@ LEAT_INLINE Result<void> Waiter::wait(const Deadline& deadline, int stop_fd) {
     if (readable == Readable::first) return Errc::stopped;
     if (is_ready()) return {};
     if (readable == Readable::interrupted && interruptible_) return Errc::interrupted;
-    if (deadline.passed()) return Errc::timeout;
+    if (deadline.passed()) {
+      arm_wait_fd();
+      return Errc::timeout;
+    }
     if (auto looked = look_around(); !looked) return looked.error();
     arm_wait_fd();
   }
@@ -182,7 +185,7 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
   const std::uint32_t value = shared().announce_sleep(&capped);
   const auto limit = look_around();
   // A stop that comes after this look changes the word, or signals the descriptor itself.
-  if (is_ready() || is_stopped() || !limit) return wait_fd_->signal();
+  if (is_ready() || is_stopped() || is_topic_deleted() || !limit) return wait_fd_->signal();
   wait_fd_->arm(value, capped || *limit != 0);
 }
 

@@ -362,6 +362,30 @@ TEST(WaitFd, OfOneMadeLateIsReadableAtOnce) {
   EXPECT_EQ(epoll.wait(30s), 0);
 }
 
+TEST(WaitFd, OfADeletedTopicIsReadableAtOnce) {
+  const TestTopic topic;
+  auto subscriber = from_beginning(*topic);
+  must(Topic::delete_topic(kTopicName, {.force = true, .directory = topic.directory()}));
+  const Epoll epoll;
+  epoll.add(must(subscriber.wait_fd()), 0);
+  EXPECT_EQ(epoll.wait(30s), 0);
+}
+
+TEST(WaitFd, IsUnreadableAfterAWaitForAnotherDescriptor) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  const detail::Fd stop{::eventfd(0, EFD_CLOEXEC)};
+  const Epoll epoll;
+  epoll.add(must(subscriber.wait_fd()), 0);
+  must(publisher.publish("a"));
+  EXPECT_EQ(must(subscriber.receive(0s)).text(), "a");
+  EXPECT_EQ(code(subscriber.wait(0s, stop.get())), Errc::timeout);
+  EXPECT_EQ(epoll.wait(30ms), -1);
+  must(publisher.publish("b"));
+  EXPECT_EQ(epoll.wait(30s), 0);
+}
+
 TEST(WaitFd, IsUnreadableAfterAWaitThatFoundNothing) {
   const TestTopic topic;
   auto publisher = must(topic->publisher());
