@@ -323,5 +323,21 @@ TEST(ForEver, ADelayThatNeverEndsIsKept) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
+// Holds of the spare row have the largest numbers.
+TEST(ComeBack, SpareHoldsCanBeAcknowledged) {
+  constexpr std::uint32_t kInFlight = 4097;
+  constexpr std::uint32_t kDelayed = (1 << 16) + kInFlight;
+  const TestTopic topic{{.capacity_bytes = 1024 * kSegment}};
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.in_flight = kInFlight}));
+  for (std::uint32_t i = 0; i < kDelayed + 3; ++i) must(publisher.publish("x"));
+  for (std::uint32_t i = 0; i < kDelayed; ++i) must(member.give_back(take(member), 1h));
+  must(member.acknowledge(take(member)));
+  must(member.give_back(take(member), 1h));
+  (void)take(member);
+  EXPECT_EQ(must(member.acknowledge_all()), 1u);
+  EXPECT_EQ(member.in_flight(), 0u);
+}
+
 }  // namespace
 }  // namespace leat
