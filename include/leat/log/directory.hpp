@@ -17,8 +17,7 @@
 namespace leat::inline v0::detail {
 
 // Reserved names; a topic's name has no plus sign.
-inline constexpr char kNewPrefix[] = "+new-";          // being created
-inline constexpr char kDeletedPrefix[] = "+deleted-";  // being deleted
+inline constexpr char kNewPrefix[] = "+new-";  // being created
 inline constexpr char kDirectoryLock[] = "+lock";
 
 // 1 to 200 letters, digits, dots, underscores and dashes; not "." or "..".

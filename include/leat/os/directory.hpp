@@ -81,6 +81,12 @@ inline Result<std::string> path_of(int directory) {
   return std::string{path, static_cast<std::size_t>(size)};
 }
 
+// A topic's directory that is being deleted has another name first: this and a number.
+inline constexpr char kDeletedPrefix[] = "+deleted-";
+inline bool is_being_deleted(const std::string& path) {
+  return path.compare(path.rfind('/') + 1, sizeof(kDeletedPrefix) - 1, kDeletedPrefix) == 0;
+}
+
 // Bytes of a file's blocks; 0 if there is no such file.
 inline std::uint64_t disk_bytes_at(int directory, const char* name) noexcept {
   struct stat status {};

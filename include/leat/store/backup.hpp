@@ -44,6 +44,7 @@ class StoreCopy {
   Result<CopiedStore> run() {
     auto path = path_of(from_);
     if (!path) return path.error();
+    if (options_.is_open && is_being_deleted(*path)) return Errc::deleted;
     // The checkpoint and the groups' places come first: of what they tell about, more may be there, not less.
     auto checkpoint = load_checkpoint();
     if (!checkpoint) return checkpoint.error();

@@ -36,26 +36,6 @@ bool has_threads(std::size_t count) {
   return thread_count() == count;
 }
 
-// Whether all other threads sleep soon. While one starts, ASan's allocator may be locked, and stays so in a forked child.
-bool others_sleep() {
-  const auto is_asleep = [](const std::filesystem::path& task) {
-    std::ifstream file{task / "stat"};
-    std::string text;
-    std::getline(file, text);
-    const std::size_t end = text.rfind(") ");
-    return end != std::string::npos && text[end + 2] == 'S';
-  };
-  const Deadline deadline{10s};
-  while (!deadline.passed()) {
-    std::this_thread::sleep_for(1ms);
-    bool all = true;
-    for (const auto& one : std::filesystem::directory_iterator{"/proc/self/task"})
-      all = all && (one.path().filename() == std::to_string(::gettid()) || is_asleep(one.path()));
-    if (all) return true;
-  }
-  return false;
-}
-
 // Subscribers of one topic, and their descriptors, which are armed.
 struct Watched {
   explicit Watched(std::size_t count, const Topic& topic) {
@@ -138,6 +118,26 @@ TEST(WaitHelper, AHoleAheadOfOneConcernsNoOther) {
 }
 
 #if !LEAT_THREAD_SANITIZER  // It knows no child with threads of a process with threads.
+// Whether all other threads sleep soon. While one starts, ASan's allocator may be locked, and stays so in a forked child.
+bool others_sleep() {
+  const auto is_asleep = [](const std::filesystem::path& task) {
+    std::ifstream file{task / "stat"};
+    std::string text;
+    std::getline(file, text);
+    const std::size_t end = text.rfind(") ");
+    return end != std::string::npos && text[end + 2] == 'S';
+  };
+  const Deadline deadline{10s};
+  while (!deadline.passed()) {
+    std::this_thread::sleep_for(1ms);
+    bool all = true;
+    for (const auto& one : std::filesystem::directory_iterator{"/proc/self/task"})
+      all = all && (one.path().filename() == std::to_string(::gettid()) || is_asleep(one.path()));
+    if (all) return true;
+  }
+  return false;
+}
+
 // The child's descriptors get a helper of their own; the parent's is left alone.
 TEST(WaitHelper, ForkedChildStartsItsOwn) {
   const TestTopic topic;

@@ -432,6 +432,15 @@ TEST_F(Backup, ATopicThatIsDeletedMeanwhileLeavesNothing) {
   EXPECT_EQ(names_in_data(), (Lines{"+deleted-1"}));
 }
 
+TEST_F(Backup, ATopicThatIsBeingDeletedIsNotCopied) {
+  auto writer = store_.writer();
+  append(writer, 8);
+  ASSERT_TRUE(detail::rename_at(store_.data.get(), "t", "+deleted-1"));
+  EXPECT_EQ(copy(kLinked).error(), Errc::deleted);
+  EXPECT_EQ(names_in_data(), (Lines{"+deleted-1"}));
+  EXPECT_TRUE(copy({}));  // What is left of it may still be wanted.
+}
+
 TEST_F(Backup, ATakenNameIsNotReplaced) {
   store_.recover();
   std::filesystem::create_directory(copy_path());
