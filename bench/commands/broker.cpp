@@ -21,7 +21,7 @@ using broker::RouteLoad;
 constexpr std::uint64_t kFirstMessageRate = 50;  // Everybody sleeps in between.
 constexpr std::uint64_t kUsualRate = 100'000;
 
-struct Options {
+struct BrokerArguments {
   std::string framing = "zmq";
   std::string type = "queue";
   std::size_t size = 100;
@@ -39,7 +39,7 @@ struct Options {
 };
 
 // One line of a table.
-struct Case {
+struct BrokerCase {
   std::string framing;  // zmq, socket, or zmq-to-socket.
   std::string type;
   RouteLoad load;
@@ -50,7 +50,7 @@ std::uint64_t default_messages(const RouteLoad& load) {
   return 100'000'000 / (load.size + 100);
 }
 
-std::string title_of(const Case& one) {
+std::string title_of(const BrokerCase& one) {
   const RouteLoad& load = one.load;
   const std::string what = one.framing + ", " + one.type;
   if (load.rate == kFirstMessageRate) return what + ", after a pause";
@@ -59,7 +59,7 @@ std::string title_of(const Case& one) {
 }
 
 // What the project wants of the ratios in results_of(), by their names.
-Json target_of(const Case& one) {
+Json target_of(const BrokerCase& one) {
   const RouteLoad& load = one.load;
   Json target = Json::object();
   if (load.rate == kFirstMessageRate) {
@@ -84,8 +84,8 @@ Json target_of(const Case& one) {
   return target;
 }
 
-std::vector<Case> all_cases(std::uint64_t messages) {
-  std::vector<Case> cases;
+std::vector<BrokerCase> all_cases(std::uint64_t messages) {
+  std::vector<BrokerCase> cases;
   for (const char* const framing : {"zmq", "zmq-to-socket", "socket"}) {
     for (const std::size_t size : {100u, 1024u}) cases.push_back({framing, "queue", {.size = size}});
   }
@@ -95,7 +95,7 @@ std::vector<Case> all_cases(std::uint64_t messages) {
   cases.push_back({"zmq", "queue", {.producers = 2, .consumers = 4}});
   for (const std::uint64_t rate : {kUsualRate, kFirstMessageRate})
     cases.push_back({"zmq", "queue", {.rate = rate}});
-  for (Case& one : cases) one.load.messages = messages != 0 ? messages : default_messages(one.load);
+  for (BrokerCase& one : cases) one.load.messages = messages != 0 ? messages : default_messages(one.load);
   return cases;
 }
 
@@ -111,7 +111,7 @@ Json measure(broker::Route& route, const RouteLoad& load, const std::vector<int>
           {"middle_cpu_ns_per_message", cost.middle_cpu_ns}};
 }
 
-Json measure_served(const Case& one, const std::string& type, const std::vector<int>& cpus) {
+Json measure_served(const BrokerCase& one, const std::string& type, const std::vector<int>& cpus) {
   const BrokerPlaces places;
   const broker::Framing framing{.is_raw_in = one.framing == "socket",
                                 .is_raw_out = one.framing != "zmq"};
@@ -126,7 +126,7 @@ struct Contestant {
   Json runs = Json::array();
 };
 
-std::vector<Contestant> contestants_of(const Case& one, const std::vector<int>& cpus) {
+std::vector<Contestant> contestants_of(const BrokerCase& one, const std::vector<int>& cpus) {
   std::vector<Contestant> all;
   const auto add = [&](const char* name, const auto& make_route) {
     all.push_back({name, [=] {
@@ -145,7 +145,7 @@ std::vector<Contestant> contestants_of(const Case& one, const std::vector<int>& 
   return all;
 }
 
-Json results_of(const Case& one, const std::vector<Contestant>& contestants) {
+Json results_of(const BrokerCase& one, const std::vector<Contestant>& contestants) {
   const Json median = median_of(contestants.front().runs);
   Json results = {{"runs", contestants.front().runs}, {"median", median}};
   for (std::size_t i = 1; i < contestants.size(); ++i) {
@@ -167,7 +167,7 @@ Json results_of(const Case& one, const std::vector<Contestant>& contestants) {
   return results;
 }
 
-Json parameters_of(const Case& one) {
+Json parameters_of(const BrokerCase& one) {
   return {{"framing", one.framing},
           {"type", one.type},
           {"size", one.load.size},
@@ -179,7 +179,7 @@ Json parameters_of(const Case& one) {
 
 // --- Printing ------------------------------------------------------------------------------------
 
-void print_head(const Json& report, int runs) {
+void print_broker_head(const Json& report, int runs) {
   fmt::print("{}; {}\n\n", machine_line(report), runs_line(runs));
   fmt::print("{:<32} {:>5} {:>10} {:>7} {:>10} {:>10}  {}\n", "", "bytes", "broker", "CPU", "floor",
              "stand-in", "ratios (wanted)");
@@ -214,7 +214,7 @@ std::string peer_figure(const Json& results, std::initializer_list<std::string_v
   return "";
 }
 
-void print_row(const Case& one, const Json& results) {
+void print_row(const BrokerCase& one, const Json& results) {
   const Json& median = results["median"];
   const std::string cpu =
       one.load.rate != 0
@@ -228,8 +228,8 @@ void print_row(const Case& one, const Json& results) {
 
 // --- The command ---------------------------------------------------------------------------------
 
-void measure_cases(const Options& options, bool has_choice) {
-  Case chosen{options.framing,
+void measure_cases(const BrokerArguments& options, bool has_choice) {
+  BrokerCase chosen{options.framing,
               options.type,
               {.size = options.size,
                .messages = options.messages,
@@ -242,10 +242,10 @@ void measure_cases(const Options& options, bool has_choice) {
   if (has_choice) parameters.update(parameters_of(chosen));
   Json report = new_report(parameters);
   const bool with_table = !options.json.takes_stdout();
-  if (with_table) print_head(report, options.runs);
+  if (with_table) print_broker_head(report, options.runs);
   const SignalScope signals;
   const Progress progress;
-  for (const Case& one : has_choice ? std::vector<Case>{chosen} : all_cases(options.messages)) {
+  for (const BrokerCase& one : has_choice ? std::vector<BrokerCase>{chosen} : all_cases(options.messages)) {
     auto contestants = contestants_of(one, options.cpus);
     for (int run = 1; run <= options.runs; ++run) {
       for (Contestant& contestant : contestants) {
@@ -275,7 +275,7 @@ struct Given {
   Choices disturbed;  // Of --disturbed.
 };
 
-void check_usage(const Options& options, const Given& given) {
+void check_usage(const BrokerArguments& options, const Given& given) {
   const bool other_table = options.lightq_tables || options.disturbed;
   if (options.lightq_tables && options.disturbed)
     throw Failure(kExitUsage, "--lightq-tables and --disturbed are two tables");
@@ -292,7 +292,7 @@ void check_usage(const Options& options, const Given& given) {
     throw Failure(kExitUsage, "--lightq-tables needs at least two messages");
 }
 
-void run_broker(const Options& options, const Given& given) {
+void run_broker(const BrokerArguments& options, const Given& given) {
   options.json.check();
   check_usage(options, given);
   if (!options.cpus.empty()) (void)chosen_cpus(options.cpus);
@@ -307,7 +307,7 @@ void run_broker(const Options& options, const Given& given) {
   measure_cases(options, given.one_case.was_made());
 }
 
-constexpr char kFooter[] =
+constexpr char kBrokerFooter[] =
     "Broker, producers and consumers are processes of their own, which talk over 127.0.0.1. Each "
     "message is verified, and that exactly one consumer got it. Clients of ZeroMQ use libzmq with "
     "its usual settings; those with raw framing send up to 256 messages at once, unless there is a "
@@ -328,7 +328,7 @@ constexpr char kFooter[] =
     "Example:\n  leat bench broker --size 100 --producers 2 --consumers 4 --json";
 
 // What chooses one case.
-void add_case_options(CLI::App& command, Options& options, Choices& choice) {
+void add_case_options(CLI::App& command, BrokerArguments& options, Choices& choice) {
   choice(command.add_option("--framing", options.framing, "How the clients talk to the broker")
              ->check(CLI::IsMember({"zmq", "socket", "zmq-to-socket"})),
          "zmq|socket|zmq-to-socket [zmq]");
@@ -357,7 +357,7 @@ void add_case_options(CLI::App& command, Options& options, Choices& choice) {
 void add_broker(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("broker", "What a message costs that goes through leat serve");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BrokerArguments>();
   Given given;
   add_case_options(*command, *options, given.one_case);
   given.clients(
@@ -382,7 +382,7 @@ void add_broker(CLI::App& bench) {
                       ->check(CLI::Range(1u, 18'000u)),
                   "N [10000]");
   options->json.add_to(*command);
-  command->footer(kFooter);
+  command->footer(kBrokerFooter);
   command->callback([options, given] { run_broker(*options, given); });
 }
 

@@ -25,7 +25,7 @@ using namespace clients;
 
 constexpr char kTopic[] = "clients";
 
-struct Options {
+struct ClientsArguments {
   std::vector<std::string> languages = {"all"};
   std::size_t size = kWantedSize;
   std::uint64_t records = 1'000'000;
@@ -37,13 +37,13 @@ struct Options {
   JsonOption json;
 };
 
-bool wants_all(const Options& options) {
+bool wants_all(const ClientsArguments& options) {
   return std::find(options.languages.begin(), options.languages.end(), "all") !=
          options.languages.end();
 }
 
 // The languages asked for, in the order of kLanguages.
-std::vector<Language> asked_for(const Options& options) {
+std::vector<Language> asked_for(const ClientsArguments& options) {
   for (const std::string& name : options.languages) {
     if (name == "all" || language_named(name) != nullptr) continue;
     std::vector<std::string> names;
@@ -64,7 +64,7 @@ std::vector<Language> asked_for(const Options& options) {
 // Measures all languages, each in turn, and remembers who failed.
 class Clients {
  public:
-  explicit Clients(const Options& options) : options_{options} {
+  explicit Clients(const ClientsArguments& options) : options_{options} {
     for (const Language& language : asked_for(options)) {
       if (is_built(language.name)) {
         languages_.push_back(language);
@@ -199,7 +199,7 @@ class Clients {
     }
   }
 
-  const Options& options_;
+  const ClientsArguments& options_;
   const SignalScope signals_;
   const Progress progress_;
   std::string directory_;
@@ -255,7 +255,7 @@ void print_peers(const Json& peers) {
   }
 }
 
-void print_table(const Json& report) {
+void print_clients_table(const Json& report) {
   const Json& parameters = report["parameters"];
   fmt::print("{}; {} records of {} B, {}\nNanoseconds for each record.\n\n", machine_line(report),
              parameters["records"].get<std::uint64_t>(), parameters["size"].get<std::size_t>(),
@@ -270,7 +270,7 @@ void print_table(const Json& report) {
       "reading in place. In brackets, for 100 B: what is wanted; !: it was missed.\n");
 }
 
-void run_clients(Options options) {
+void run_clients(ClientsArguments options) {
   options.json.check();
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
@@ -283,7 +283,7 @@ void run_clients(Options options) {
                             {"pin", options.cpus},
                             {"peers", options.peers}});
   clients.run(report);
-  if (!options.json.takes_stdout()) print_table(report);
+  if (!options.json.takes_stdout()) print_clients_table(report);
   options.json.write(report);
   if (report["failed"].empty()) return;
   std::vector<std::string> failed;
@@ -291,7 +291,7 @@ void run_clients(Options options) {
   throw Failure(fmt::format("failed: {}", fmt::join(failed, ", ")));
 }
 
-constexpr char kFooter[] =
+constexpr char kClientsFooter[] =
     "`make clients` in Leat's sources builds the programs of all languages but C and C++. All "
     "publish to "
     "the same topic in memory, which holds all records, then read them; each part runs once "
@@ -309,7 +309,7 @@ constexpr char kFooter[] =
 
 void add_clients(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("clients", "What a record costs in each language");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ClientsArguments>();
   command->add_option("--language", options->languages, "Which of them: c, cpp, python, go, …")
       ->delimiter(',')
       ->option_text("all|NAME,... [all]");
@@ -334,7 +334,7 @@ void add_clients(CLI::App& bench) {
   add_runs_option(*command, options->runs);
   add_pin_option(*command, options->cpus);
   options->json.add_to(*command);
-  command->footer(kFooter);
+  command->footer(kClientsFooter);
   command->callback([options] { run_clients(*options); });
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ void add_crash(CLI::App& bench);
 void add_idle(CLI::App& bench);
 void add_report(CLI::App& bench);
 void add_compare(CLI::App& bench);
+
+inline constexpr std::size_t kLargestRecord = (1u << 19) - 16;  // What a topic of 8 MiB takes.
 
 // Options that choose one case: given any of them, that one is measured; else a table of the usual ones.
 //

@@ -257,13 +257,13 @@ std::string text_of(const ResultSet& before, const ResultSet& after,
          summary_of(comparisons);
 }
 
-struct Options {
+struct CompareArguments {
   std::string before;
   std::string after;
   JsonOption json;
 };
 
-void run(const Options& options) {
+void run(const CompareArguments& options) {
   const ResultSet before = read_results({options.before});
   const ResultSet after = read_results({options.after});
   options.json.check();
@@ -282,7 +282,7 @@ void run(const Options& options) {
 }  // namespace
 
 void add_compare(CLI::App& bench) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareArguments>();
   CLI::App* command = bench.add_subcommand("compare", "Say what changed between two results");
   command
       ->add_option("a", options->before,

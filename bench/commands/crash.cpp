@@ -24,14 +24,14 @@ constexpr std::array<Scenario, 4> kScenarios = {{
     {Survivor::publisher, "publisher_waiting", "subscriber killed, publisher waits for room"},
 }};
 
-struct Options {
+struct CrashArguments {
   int kills = 20;
   std::uint64_t resident_mib = 0;
   std::vector<int> cpus;
   JsonOption json;
 };
 
-Json measure_once(const Options& options, int kill, const Progress& progress) {
+Json measure_once(const CrashArguments& options, int kill, const Progress& progress) {
   Json run;
   for (const Scenario& scenario : kScenarios) {
     progress.show(fmt::format("kill {} of {}: {}", kill, options.kills, scenario.title));
@@ -47,7 +47,7 @@ Json measure_once(const Options& options, int kill, const Progress& progress) {
   return run;
 }
 
-void print_table(const Json& report) {
+void print_crash_table(const Json& report) {
   fmt::print("{}; {} kills each\n", machine_line(report), report["runs"].size());
   fmt::print(
       "Microseconds: from the kill to the kernel's release of the victim's lock, and from\n"
@@ -67,7 +67,7 @@ void print_table(const Json& report) {
   }
 }
 
-void run_crash(Options options) {
+void run_crash(CrashArguments options) {
   options.json.check();
   options.cpus = chosen_cpus(options.cpus);
   Json report = new_report(
@@ -86,7 +86,7 @@ void run_crash(Options options) {
   report["median"] = std::move(median);
   report["p90"] = std::move(p90);
   report["max"] = std::move(max);
-  if (!options.json.takes_stdout()) print_table(report);
+  if (!options.json.takes_stdout()) print_crash_table(report);
   options.json.write(report);
 }
 
@@ -95,7 +95,7 @@ void run_crash(Options options) {
 void add_crash(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("crash", "How soon the others go on after a process was killed");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CrashArguments>();
   command->add_option("--kills", options->kills, "Kills of each kind")
       ->check(CLI::Range(1, 10'000))
       ->option_text("N [20]");

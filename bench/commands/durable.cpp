@@ -25,7 +25,6 @@
 namespace leat::bench {
 namespace {
 
-constexpr std::uint64_t kCacheLineTrips = 20'000;
 constexpr std::uint64_t kPublishRate = 1'000'000;
 constexpr std::uint64_t kFiles = 1000;
 constexpr std::uint64_t kSmallFile = 64 << 10;     // the least

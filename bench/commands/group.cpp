@@ -21,9 +21,8 @@
 namespace leat::bench {
 namespace {
 
-constexpr std::array<std::size_t, 3> kSizes = {8, 100, 1024};
+constexpr std::array<std::size_t, 3> kGroupSizes = {8, 100, 1024};
 constexpr std::array<std::uint32_t, 3> kCrowds = {1, 2, 4};  // Publishers, and as many members.
-constexpr std::uint64_t kCacheLineTrips = 20'000;
 constexpr std::uint32_t kMaxBatch = 1024;  // As many as a member may hold.
 // What a group costs the publishers of a topic is measured with one publisher at this rate. A subscriber
 // and a member keep up with it even if they share a CPU.
@@ -31,7 +30,7 @@ constexpr std::uint64_t kBesideRate = 500'000;
 constexpr std::uint64_t kBesideRecords = 100'000;
 constexpr std::size_t kBesideSize = 100;
 
-struct Options {
+struct GroupArguments {
   std::size_t size = 100;
   std::uint64_t records = 0;  // 0: as many as take about 0.2 s.
   std::uint32_t publishers = 1;
@@ -65,7 +64,7 @@ struct Plan {
 };
 
 // All measurements of it.
-struct Case {
+struct GroupCase {
   Plan plan;
   std::vector<MessageCost> costs;
   std::vector<MessageCost> own_costs;  // With a shared instance: those of own instances.
@@ -122,7 +121,7 @@ std::vector<Plan> all_plans(const GroupLoad& common, bool choose_records) {
     if (choose_records) load.records = default_records(size);
     plans.push_back({load, shared_instance});
   };
-  for (const std::size_t size : kSizes) {
+  for (const std::size_t size : kGroupSizes) {
     for (const std::uint32_t crowd : kCrowds) add(size, crowd, 0);
   }
   add(8, 1, 1);
@@ -133,7 +132,7 @@ std::vector<Plan> all_plans(const GroupLoad& common, bool choose_records) {
 }
 
 // The queues that this machine has, and a note about each that it lacks.
-void find_peers(Case& measured, bool choose_records) {
+void find_peers(GroupCase& measured, bool choose_records) {
   for (const QueueKind kind : kQueueKinds) {
     try {
       GroupLoad load = measured.plan.load;
@@ -146,7 +145,7 @@ void find_peers(Case& measured, bool choose_records) {
   }
 }
 
-void measure_in_turns(Case& measured, const Options& options, const Progress& progress) {
+void measure_in_turns(GroupCase& measured, const GroupArguments& options, const Progress& progress) {
   const GroupLoad& load = measured.plan.load;
   const Placement placement{options.cpus};
   for (int run = 1; run <= options.runs; ++run) {
@@ -175,18 +174,6 @@ void measure_in_turns(Case& measured, const Options& options, const Progress& pr
       peer.costs.push_back(measure_queue(peer.kind, peer.load, options.cpus));
     }
   }
-}
-
-Json to_json(const std::vector<MessageCost>& costs) {
-  Json runs = Json::array();
-  for (const MessageCost& cost : costs) {
-    runs.push_back({{"records_per_second", cost.per_second()},
-                    {"ns_per_record", cost.ns},
-                    {"publisher_cpu_ns_per_record", cost.sender_cpu_ns},
-                    {"publisher_wait_ns_per_record", cost.sender_wait_ns},
-                    {"member_cpu_ns_per_record", cost.receiver_cpu_ns}});
-  }
-  return runs;
 }
 
 Json parameters_of(const Plan& plan) {
@@ -222,8 +209,8 @@ std::string times_key(QueueKind kind) {
   return key;
 }
 
-Json results_of(const Case& measured) {
-  Json runs = to_json(measured.costs);
+Json results_of(const GroupCase& measured) {
+  Json runs = to_json(measured.costs, "member");
   const Json middle = median_of(runs);
   const double cost_ns = middle["ns_per_record"];
   const double floor_ns = median(measured.floors_ns);
@@ -233,14 +220,14 @@ Json results_of(const Case& measured) {
                   {"ratio", cost_ns / floor_ns}};
   add_distance(results, measured.cache_lines_ns);
   if (measured.plan.shared_instance) {
-    Json own_runs = to_json(measured.own_costs);
+    Json own_runs = to_json(measured.own_costs, "member");
     const Json own_middle = median_of(own_runs);
     results["own_instances"] = {{"runs", std::move(own_runs)}, {"median", own_middle}};
     results["ratio_to_own"] = cost_ns / own_middle["ns_per_record"].get<double>();
   }
   if (!measured.peers.empty()) results["peers"] = Json::array();
   for (const QueueRuns& peer : measured.peers) {
-    Json peer_runs = to_json(peer.costs);
+    Json peer_runs = to_json(peer.costs, "member");
     const Json peer_middle = median_of(peer_runs);
     results[times_key(peer.kind)] = peer_middle["ns_per_record"].get<double>() / cost_ns;
     results[times_key(peer.kind) + "_cpu"] = cpu_ns(peer_middle) / cpu_ns(middle);
@@ -263,7 +250,7 @@ Json results_of(const Case& measured) {
 }
 
 // What a group costs the publisher of its topic, which has one subscriber either way.
-Json measure_beside_subscriber(const Options& options, const Progress& progress) {
+Json measure_beside_subscriber(const GroupArguments& options, const Progress& progress) {
   const GroupLoad load{.size = kBesideSize,
                        .records = options.records != 0 ? options.records : kBesideRecords};
   Json runs = Json::array();
@@ -282,7 +269,7 @@ Json measure_beside_subscriber(const Options& options, const Progress& progress)
           {"ratio", costs["with_group"].get<double>() / costs["without_group"].get<double>()}};
 }
 
-void print_head(const Json& report, int runs) {
+void print_group_head(const Json& report, int runs) {
   fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds per record; CPU time is of all publishers or all members together.\n\n");
   fmt::print("{:<28} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>8} {:>6} {:>10} {:>8} {:>6} {:>10}\n",
@@ -374,7 +361,7 @@ std::uint32_t batch_of(const std::string& text) {
   return batch;
 }
 
-Plan plan_of(const Options& options) {
+Plan plan_of(const GroupArguments& options) {
   const bool exclusive = options.mode == "exclusive";
   const bool shared_instance = options.instance == "shared";
   std::uint32_t batch = batch_of(options.batch);
@@ -403,7 +390,7 @@ Plan plan_of(const Options& options) {
       .shared_instance = shared_instance};
 }
 
-void run_group(Options options, bool has_choice) {
+void run_group(GroupArguments options, bool has_choice) {
   const Plan chosen = plan_of(options);
   options.json.check();
   (void)topic_directory();
@@ -416,12 +403,12 @@ void run_group(Options options, bool has_choice) {
   if (has_choice) parameters.update(parameters_of(chosen));
   Json report = new_report(parameters);
   const bool with_table = !options.json.takes_stdout();
-  if (with_table) print_head(report, options.runs);
+  if (with_table) print_group_head(report, options.runs);
 
   const SignalScope signals;
   const Progress progress;
   for (const Plan& plan : plans) {
-    Case measured;
+    GroupCase measured;
     measured.plan = plan;
     if (options.peers) find_peers(measured, choose_records);
     measure_in_turns(measured, options, progress);
@@ -462,7 +449,7 @@ constexpr char kGroupFooter[] =
 void add_group(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("group", "What a record costs that one member of a group gets");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<GroupArguments>();
   Choices choice;
   choice(command->add_option("--members", options->members, "Processes that share the records")
              ->check(CLI::Range(1u, kMaxGroupRoles)),

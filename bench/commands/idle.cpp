@@ -10,14 +10,14 @@
 namespace leat::bench {
 namespace {
 
-struct Options {
+struct IdleArguments {
   IdleOptions idle;
   int runs = 1;
   std::vector<int> cpus;
   JsonOption json;
 };
 
-void run_idle(Options options) {
+void run_idle(IdleArguments options) {
   options.json.check();
   options.cpus = chosen_cpus(options.cpus);
   Json report = new_report({{"subscribers", options.idle.subscribers},
@@ -47,7 +47,7 @@ void run_idle(Options options) {
 
 void add_idle(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("idle", "The CPU time of waiting subscribers");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<IdleArguments>();
   command->add_option("--subscribers", options->idle.subscribers, "Waiting processes")
       ->check(CLI::Range(1u, 200u))
       ->option_text("N [8]");

@@ -27,7 +27,7 @@ constexpr std::uint64_t kMaxCount = 100'000'000;
 constexpr std::uint32_t kMaxBatch = 1024;
 constexpr std::uint32_t kUsualBatch = 64;
 
-struct Options {
+struct IpcArguments {
   std::vector<std::string> methods = {"all"};
   std::optional<std::uint64_t> count;
   std::size_t size = 100;
@@ -65,7 +65,7 @@ std::vector<Method> chosen_methods(const std::vector<std::string>& names) {
   return chosen;
 }
 
-std::vector<Variant> chosen_variants(const Options& options, const Method& method) {
+std::vector<Variant> chosen_variants(const IpcArguments& options, const Method& method) {
   std::vector<Variant> variants;
   if (method.spinning && !options.block) variants.push_back(Variant::spinning);
   if (method.blocking && !options.busy) variants.push_back(Variant::blocking);
@@ -74,12 +74,12 @@ std::vector<Variant> chosen_variants(const Options& options, const Method& metho
   return variants;
 }
 
-Pattern chosen_pattern(const Options& options) {
+Pattern chosen_pattern(const IpcArguments& options) {
   if (options.rate != 0) return Pattern::rate;
   return options.pattern == "oneway" ? Pattern::oneway : Pattern::pingpong;
 }
 
-std::vector<Row> chosen_rows(const Options& options) {
+std::vector<Row> chosen_rows(const IpcArguments& options) {
   const Pattern pattern = chosen_pattern(options);
   Load load{.size = options.size,
             .pattern = pattern,
@@ -109,7 +109,7 @@ std::vector<Row> chosen_rows(const Options& options) {
   return rows;
 }
 
-void check(const Options& options) {
+void check(const IpcArguments& options) {
   if (options.rate != 0 && options.batch > 1) {
     throw Failure(kExitUsage, "--rate has each message sent when it is due: leave out --batch");
   }
@@ -139,7 +139,7 @@ void check(const Options& options) {
   }
 }
 
-Json parameters_of(const Options& options) {
+Json parameters_of(const IpcArguments& options) {
   return {{"methods", options.methods},
           {"size", options.size},
           {"count", options.count ? Json(*options.count) : Json(nullptr)},  // Null: see the rows.
@@ -159,7 +159,7 @@ struct Measured {
   std::vector<Row> rows;
 };
 
-Measured measure(const Options& options, const Progress& progress) {
+Measured measure(const IpcArguments& options, const Progress& progress) {
   Measured measured{new_report(parameters_of(options)), chosen_rows(options)};
   measured.report["clock_ns"] = clock_cost_ns();  // Part of every latency.
   for (const auto& [library, version] : library_versions()) {
@@ -178,7 +178,7 @@ Measured measure(const Options& options, const Progress& progress) {
   return measured;
 }
 
-void run_once(const Options& options) {
+void run_once(const IpcArguments& options) {
   const Progress progress;
   const Measured measured = measure(options, progress);
   if (options.compat) {
@@ -201,10 +201,10 @@ void run_once(const Options& options) {
 }
 
 // Each size, in both patterns unless one was chosen.
-std::vector<Options> steps_of(const Options& options) {
+std::vector<IpcArguments> steps_of(const IpcArguments& options) {
   std::vector<std::string> patterns = {"pingpong", "oneway"};
   if (!options.pattern.empty() || options.rate != 0) patterns = {options.pattern};
-  std::vector<Options> steps;
+  std::vector<IpcArguments> steps;
   for (const std::size_t size : sweep_sizes(options.sweep, kMaxSize)) {
     for (const std::string& pattern : patterns) {
       steps.push_back(options);
@@ -216,7 +216,7 @@ std::vector<Options> steps_of(const Options& options) {
 }
 
 // "pingpong-100", "rate-10000-100"
-std::string name_of_step(const Options& step) {
+std::string name_of_step(const IpcArguments& step) {
   std::string name = name_of(chosen_pattern(step));
   if (step.rate != 0) name += fmt::format("-{}", step.rate);
   return fmt::format("{}-{}", name, step.size);
@@ -224,13 +224,13 @@ std::string name_of_step(const Options& step) {
 
 // Each step writes a file. Steps that this build has already measured with the same parameters are
 // skipped, so a sweep that was stopped continues where it was.
-void run_sweep(const Options& options) {
-  const std::vector<Options> steps = steps_of(options);
+void run_sweep(const IpcArguments& options) {
+  const std::vector<IpcArguments> steps = steps_of(options);
   const SweepDirectory directory(options.out);
   const Progress progress;
   SweepClock clock(steps.size());
   std::vector<Row> failed;
-  for (const Options& step : steps) {
+  for (const IpcArguments& step : steps) {
     const std::string name = name_of_step(step);
     const Json parameters = parameters_of(step);
     if (directory.has(name, parameters)) {
@@ -250,7 +250,7 @@ void run_sweep(const Options& options) {
   throw_failures(failed);
 }
 
-void run_ipc(Options options) {
+void run_ipc(IpcArguments options) {
   check(options);
   options.json.check();
   if (!options.html.empty() && options.html != "-") check_writable(options.html);
@@ -265,7 +265,7 @@ void run_ipc(Options options) {
 
 void add_ipc(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("ipc", "Every way two processes can talk");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<IpcArguments>();
   command->add_option("--method", options->methods, "Which of them")
       ->delimiter(',')
       ->option_text("all|NAME,... [all]");

@@ -18,12 +18,10 @@
 namespace leat::bench {
 namespace {
 
-constexpr std::array<std::size_t, 3> kSizes = {8, 100, 1024};
-constexpr std::array<double, 3> kTargets = {1.35, 1.7, 1.4};  // For `ratio`, spinning.
-constexpr std::uint64_t kCacheLineTrips = 20'000;
-constexpr std::size_t kMaxSize = (1u << 19) - 16;
+constexpr std::array<std::size_t, 3> kLatencySizes = {8, 100, 1024};
+constexpr std::array<double, 3> kLatencyTargets = {1.35, 1.7, 1.4};  // For `ratio`, spinning.
 
-struct Options {
+struct LatencyArguments {
   std::optional<std::size_t> size;  // None: a table of the usual sizes.
   std::uint64_t count = 0;          // 0: as many as take about 0.1 s.
   bool block = false;
@@ -33,7 +31,7 @@ struct Options {
   JsonOption json;
 };
 
-Load load_of(const Options& options, std::size_t size) {
+Load load_of(const LatencyArguments& options, std::size_t size) {
   const std::uint64_t usual = options.block ? 10'000 : 200'000 / (1 + size / 2048);
   Load load =
       round_trips(size, options.count != 0 ? options.count : std::max<std::uint64_t>(usual, 1000),
@@ -51,7 +49,7 @@ Json floor_of(const Load& load, const Placement& placement) {
 }
 
 // runs, median, floor, ratio for one size.
-Json measure_size(const Options& options, const Load& load, const Progress& progress) {
+Json measure_size(const LatencyArguments& options, const Load& load, const Progress& progress) {
   const Placement placement{options.cpus};
   std::vector<double> cache_lines_ns;
   Json floors = Json::array();
@@ -77,7 +75,7 @@ Json measure_size(const Options& options, const Load& load, const Progress& prog
   return results;
 }
 
-Json parameters_of(const Options& options, const Load& load) {
+Json parameters_of(const LatencyArguments& options, const Load& load) {
   return {{"size", load.size},
           {"count", load.count},
           {"waiting", options.block ? "sleeping" : "polling"},
@@ -85,20 +83,20 @@ Json parameters_of(const Options& options, const Load& load) {
           {"verify", options.verify}};
 }
 
-void print_head(const Json& report, int runs) {
+void print_latency_head(const Json& report, int runs) {
   fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds for a message and its answer.\n\n");
   fmt::print("{:>7} {:>10} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9} {:>6} {:>7} {:>10}\n", "bytes",
              "round trip", "p50", "p90", "p99", "p99.9", "max", "floor", "ratio", "target", "line");
 }
 
-void print_row(const Options& options, std::size_t size, const Json& results) {
+void print_row(const LatencyArguments& options, std::size_t size, const Json& results) {
   const Json& middle = results["median"];
   const auto value = [&](const char* key) { return middle[key].get<double>(); };
-  const auto known = std::find(kSizes.begin(), kSizes.end(), size);
+  const auto known = std::find(kLatencySizes.begin(), kLatencySizes.end(), size);
   std::string target;
-  if (known != kSizes.end() && !options.block) {
-    target = fmt::format("{:.2f}", kTargets[static_cast<std::size_t>(known - kSizes.begin())]);
+  if (known != kLatencySizes.end() && !options.block) {
+    target = fmt::format("{:.2f}", kLatencyTargets[static_cast<std::size_t>(known - kLatencySizes.begin())]);
   }
   fmt::print(
       "{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7} "
@@ -109,7 +107,7 @@ void print_row(const Options& options, std::size_t size, const Json& results) {
   std::fflush(stdout);
 }
 
-void run_latency(Options options) {
+void run_latency(LatencyArguments options) {
   options.json.check();
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
@@ -119,7 +117,7 @@ void run_latency(Options options) {
   }
   Json report = new_report(parameters);
   const bool with_table = !options.json.takes_stdout();
-  if (with_table) print_head(report, options.runs);
+  if (with_table) print_latency_head(report, options.runs);
 
   const SignalScope signals;
   const Progress progress;
@@ -131,7 +129,7 @@ void run_latency(Options options) {
   if (options.size) {
     report.update(measure(*options.size));
   } else {
-    for (const std::size_t size : kSizes) {
+    for (const std::size_t size : kLatencySizes) {
       Json entry = {{"parameters", parameters_of(options, load_of(options, size))}};
       entry.update(measure(size));
       report["cases"].push_back(std::move(entry));
@@ -153,9 +151,9 @@ void run_latency(Options options) {
 void add_latency(CLI::App& bench) {
   CLI::App* command =
       bench.add_subcommand("latency", "A message and its answer, beside a single slot");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LatencyArguments>();
   command->add_option("--size", options->size, "Bytes of a message; by default a table of sizes")
-      ->check(CLI::Range(std::size_t{0}, kMaxSize))
+      ->check(CLI::Range(std::size_t{0}, kLargestRecord))
       ->option_text("BYTES");
   command
       ->add_option("--count", options->count,

@@ -19,7 +19,7 @@ constexpr std::array<std::size_t, 3> kRoundTripSizes = {8, 100, 1024};
 constexpr std::array<std::size_t, 4> kStreamSizes = {8, 32, 100, 1024};
 constexpr std::uint32_t kPatientPauses = 1000;  // 10 to 40 us, depending on the CPU.
 
-struct Options {
+struct LimitsArguments {
   std::vector<std::size_t> extra_sizes;
   std::string sync_directory = "/var/tmp";
   int runs = 5;
@@ -70,7 +70,7 @@ using Show = std::function<void(const std::string&)>;
 
 // "pipe" and "pipe_round_trip", or the same for another method of `leat bench ipc`.
 void measure_method(Json& run, const std::string& name, const std::string& key,
-                    const Options& options, const Show& show) {
+                    const LimitsArguments& options, const Show& show) {
   const ipc::Method method = ipc::method_named(name);
   const Placement placement{options.cpus};
   for (const std::size_t size : with_extra(kStreamSizes, options.extra_sizes)) {
@@ -91,7 +91,7 @@ void measure_method(Json& run, const std::string& name, const std::string& key,
   }
 }
 
-Json measure_once(const Options& options, const Show& show) {
+Json measure_once(const LimitsArguments& options, const Show& show) {
   const Placement placement{options.cpus};
   const int cpu = placement.cpu(0);
   Json run;
@@ -135,7 +135,7 @@ Json measure_once(const Options& options, const Show& show) {
   return run;
 }
 
-void print_table(const Json& report) {
+void print_limits_table(const Json& report) {
   const Json& median = report["median"];
   const auto line = [](const std::string& name, double value, const char* unit) {
     fmt::print("{:<38} {:>10.1f} {}\n", name, value, unit);
@@ -172,7 +172,7 @@ void print_table(const Json& report) {
        median["fdatasync_ns"], "ns");
 }
 
-void run_limits(Options options) {
+void run_limits(LimitsArguments options) {
   options.json.check();
   options.cpus = chosen_cpus(options.cpus);
   const CopySizes sizes = copy_sizes();
@@ -196,7 +196,7 @@ void run_limits(Options options) {
   }
   progress.clear();
   report["median"] = median_of(report["runs"]);
-  if (!options.json.takes_stdout()) print_table(report);
+  if (!options.json.takes_stdout()) print_limits_table(report);
   options.json.write(report);
 }
 
@@ -204,7 +204,7 @@ void run_limits(Options options) {
 
 void add_limits(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("limits", "What this machine can do at best");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LimitsArguments>();
   command
       ->add_option("--size", options->extra_sizes,
                    "Further payload sizes for the round trips, the ring, the pipe and the socket")

@@ -25,12 +25,10 @@
 namespace leat::bench {
 namespace {
 
-constexpr std::array<std::size_t, 4> kSizes = {8, 32, 100, 1024};
-constexpr std::size_t kMaxSize = (1u << 19) - 16;  // What a topic of 8 MiB takes.
-constexpr std::uint64_t kCacheLineTrips = 20'000;
+constexpr std::array<std::size_t, 4> kLogSizes = {8, 32, 100, 1024};
 constexpr std::uint32_t kMaxEach = 200;  // Publishers, and subscribers.
 
-struct Options {
+struct LogArguments {
   std::size_t size = 100;
   std::uint64_t records = 0;  // 0: as many as take about 0.1 s.
   std::uint32_t publishers = 1;
@@ -50,7 +48,7 @@ struct Options {
 };
 
 // One line of the table.
-struct Case {
+struct LogCase {
   LogOptions log;
   std::optional<LogOptions> one;  // 1 publisher, 1 subscriber: what the case is compared with.
 };
@@ -81,21 +79,21 @@ std::optional<double> target_of(const LogOptions& log) {
                                         {Mode::exclusive, 1, 16, {1.3, 0.6, 0.3, 0.8}},
                                         {Mode::shared, 1, 1, {5, 2.2, 1.2, 1.2}},
                                         {Mode::shared, 2, 1, {1.3, 1.3, 1.3, 1.3}}};
-  const auto size = std::find(kSizes.begin(), kSizes.end(), log.size);
-  if (size == kSizes.end() || log.subscribers != 1 || log.rate != 0 ||
+  const auto size = std::find(kLogSizes.begin(), kLogSizes.end(), log.size);
+  if (size == kLogSizes.end() || log.subscribers != 1 || log.rate != 0 ||
       log.capacity_bytes != kLogCapacityBytes) {
     return std::nullopt;
   }
   for (const Target& target : kTargets) {
     if (target.mode == log.mode && target.publishers == log.publishers &&
         target.batch == log.batch) {
-      return target.by_size[static_cast<std::size_t>(size - kSizes.begin())];
+      return target.by_size[static_cast<std::size_t>(size - kLogSizes.begin())];
     }
   }
   return std::nullopt;
 }
 
-Case make_case(const LogOptions& log) {
+LogCase make_case(const LogOptions& log) {
   if (log.publishers == 1 && log.subscribers == 1) return {log, std::nullopt};
   LogOptions one = log;
   one.publishers = one.subscribers = 1;
@@ -103,13 +101,13 @@ Case make_case(const LogOptions& log) {
 }
 
 // The headline table: every size, every way to publish.
-std::vector<std::vector<Case>> all_cases(const LogOptions& common, bool choose_records) {
-  std::vector<std::vector<Case>> sizes;
-  for (const std::size_t size : kSizes) {
+std::vector<std::vector<LogCase>> all_cases(const LogOptions& common, bool choose_records) {
+  std::vector<std::vector<LogCase>> sizes;
+  for (const std::size_t size : kLogSizes) {
     LogOptions log = common;
     log.size = size;
     if (choose_records) log.records = default_records(size);
-    std::vector<Case> cases{make_case(log)};
+    std::vector<LogCase> cases{make_case(log)};
     log.batch = 16;
     cases.push_back(make_case(log));
     log.batch = 1;
@@ -136,13 +134,13 @@ struct Turns {
   }
 };
 
-Turns measure_in_turns(const std::vector<Case>& cases, int runs, const std::vector<int>& cpus,
+Turns measure_in_turns(const std::vector<LogCase>& cases, int runs, const std::vector<int>& cpus,
                        const Progress& progress) {
   Turns turns;
   const auto want = [&](const LogOptions& setting) {
     if (turns.index_of(setting) == turns.settings.size()) turns.settings.push_back(setting);
   };
-  for (const Case& one : cases) {
+  for (const LogCase& one : cases) {
     want(one.log);
     if (one.one) want(*one.one);
   }
@@ -171,18 +169,6 @@ Turns measure_in_turns(const std::vector<Case>& cases, int runs, const std::vect
   return turns;
 }
 
-Json to_json(const std::vector<MessageCost>& costs) {
-  Json runs = Json::array();
-  for (const MessageCost& cost : costs) {
-    runs.push_back({{"records_per_second", cost.per_second()},
-                    {"ns_per_record", cost.ns},
-                    {"publisher_cpu_ns_per_record", cost.sender_cpu_ns},
-                    {"publisher_wait_ns_per_record", cost.sender_wait_ns},
-                    {"subscriber_cpu_ns_per_record", cost.receiver_cpu_ns}});
-  }
-  return runs;
-}
-
 Json parameters_of(const LogOptions& log) {
   return {{"size", log.size},
           {"records", log.records},
@@ -196,8 +182,8 @@ Json parameters_of(const LogOptions& log) {
 }
 
 // runs, median, floor, ratio of one case.
-Json results_of(const Case& measured, const Turns& turns) {
-  Json runs = to_json(turns.costs[turns.index_of(measured.log)]);
+Json results_of(const LogCase& measured, const Turns& turns) {
+  Json runs = to_json(turns.costs[turns.index_of(measured.log)], "subscriber");
   const Json median_run = median_of(runs);
   const double cost_ns = median_run["ns_per_record"];
   const double floor_ns = median(turns.floors_ns);
@@ -210,7 +196,7 @@ Json results_of(const Case& measured, const Turns& turns) {
                   {"ratio_in_place", cost_ns / floor_in_place_ns}};
   add_distance(results, turns.cache_lines_ns);
   if (measured.one) {
-    const Json one = median_of(to_json(turns.costs[turns.index_of(*measured.one)]));
+    const Json one = median_of(to_json(turns.costs[turns.index_of(*measured.one)], "subscriber"));
     results["one"] = one;
     if (measured.log.publishers > 1) {
       results["ratio_to_one"] = cost_ns / one["ns_per_record"].get<double>();
@@ -224,7 +210,7 @@ Json results_of(const Case& measured, const Turns& turns) {
   return results;
 }
 
-void print_head(const Json& report, int runs) {
+void print_log_head(const Json& report, int runs) {
   fmt::print("{}; {}\n", machine_line(report), runs_line(runs));
   fmt::print("Nanoseconds per record; CPU time of the publishers is without their waiting.\n\n");
   fmt::print("{:<34} {:>5} {:>8} {:>8} {:>8} {:>8} {:>7} {:>6} {:>7} {:>7} {:>10}\n", "", "bytes",
@@ -271,18 +257,18 @@ void check_sizes(const LogOptions& log) {
   }
 }
 
-std::uint64_t records_of(const Options& options) {
+std::uint64_t records_of(const LogArguments& options) {
   if (options.records != 0) return options.records;
   return options.durable.empty() ? default_records(options.size)
                                  : usual_durable_records(options.size);
 }
 
-std::uint64_t capacity_of(const Options& options) {
+std::uint64_t capacity_of(const LogArguments& options) {
   if (options.capacity_bytes != 0) return options.capacity_bytes;
   return options.durable.empty() ? kLogCapacityBytes : kDurableCapacityBytes;
 }
 
-LogOptions log_options(const Options& options) {
+LogOptions log_options(const LogArguments& options) {
   const bool exclusive =
       options.mode.empty() ? options.publishers == 1 : options.mode == "exclusive";
   const LogOptions log{.size = options.size,
@@ -306,7 +292,7 @@ LogOptions log_options(const Options& options) {
   return log;
 }
 
-void run_durable_log(const Options& options, const LogOptions& log, bool has_choice) {
+void run_durable_log(const LogArguments& options, const LogOptions& log, bool has_choice) {
   DurableLevel level = parse_level(options.durable);
   level.in_flight = options.in_flight;
   level.publisher_keeps = options.in_flight != 0 && options.publishers == 1;
@@ -331,7 +317,7 @@ void run_durable_log(const Options& options, const LogOptions& log, bool has_cho
                      {"capacity_bytes", log.capacity_bytes}});
 }
 
-void run_log(Options options, bool has_choice) {
+void run_log(LogArguments options, bool has_choice) {
   options.json.check();
   (void)topic_directory();
   options.cpus = chosen_cpus(options.cpus);
@@ -342,21 +328,21 @@ void run_log(Options options, bool has_choice) {
   }
   if (!options.data_directory.empty() || options.in_flight != 0 || options.peers)
     throw Failure(kExitUsage, "--data-dir, --in-flight and --peers are for --durable");
-  const auto plan = has_choice ? std::vector<std::vector<Case>>{{make_case(log)}}
+  const auto plan = has_choice ? std::vector<std::vector<LogCase>>{{make_case(log)}}
                                : all_cases(log, options.records == 0);
 
   Json parameters = {{"runs", options.runs}, {"pin", options.cpus}};
   if (has_choice) parameters.update(parameters_of(log));
   Json report = new_report(parameters);
   const bool with_table = !options.json.takes_stdout();
-  if (with_table) print_head(report, options.runs);
+  if (with_table) print_log_head(report, options.runs);
 
   const SignalScope signals;
   const Progress progress;
-  for (const std::vector<Case>& cases : plan) {
+  for (const std::vector<LogCase>& cases : plan) {
     const Turns turns = measure_in_turns(cases, options.runs, options.cpus, progress);
     progress.clear();
-    for (const Case& measured : cases) {
+    for (const LogCase& measured : cases) {
       Json results = results_of(measured, turns);
       if (with_table) print_row(measured.log, results);
       if (has_choice) {
@@ -372,7 +358,7 @@ void run_log(Options options, bool has_choice) {
   options.json.write(report);
 }
 
-void add_durable_options(CLI::App& command, Options& options, Choices& choice) {
+void add_durable_options(CLI::App& command, LogArguments& options, Choices& choice) {
   command
       .add_option("--durable", options.durable,
                    "Durable topics, in turns with what the kernel takes for the same bytes")
@@ -395,10 +381,10 @@ void add_durable_options(CLI::App& command, Options& options, Choices& choice) {
 
 void add_log(CLI::App& bench) {
   CLI::App* command = bench.add_subcommand("log", "What a record costs, beside the bare ring");
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<LogArguments>();
   Choices choice;
   choice(command->add_option("-s,--size", options->size, "Bytes of a record")
-             ->check(CLI::Range(std::size_t{1}, kMaxSize)),
+             ->check(CLI::Range(std::size_t{1}, kLargestRecord)),
          "BYTES [100]");
   command
       ->add_option("--records", options->records,

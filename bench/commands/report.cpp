@@ -17,7 +17,7 @@
 namespace leat::bench {
 namespace {
 
-struct Options {
+struct ReportArguments {
   std::vector<std::string> paths;
   std::string html;
   std::string svg_directory;
@@ -59,7 +59,7 @@ void keep_methods(ResultSet& set, const std::vector<std::string>& methods) {
   });
 }
 
-void report(const Options& options) {
+void report(const ReportArguments& options) {
   if (options.html == "-" && options.markdown == "-") {
     throw Failure(kExitUsage, "--html - and --markdown -: only one of them can have stdout");
   }
@@ -81,7 +81,7 @@ void report(const Options& options) {
 }  // namespace
 
 void add_report(CLI::App& bench) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportArguments>();
   CLI::App* command = bench.add_subcommand("report", "Turn results of `bench ipc` into a page");
   command
       ->add_option("paths", options->paths,

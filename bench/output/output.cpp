@@ -81,6 +81,17 @@ Json to_json(const RoundTrip& trip) {
   json.update(to_json(trip.latency));
   return json;
 }
+Json to_json(const std::vector<MessageCost>& runs, const std::string& receiver) {
+  Json json = Json::array();
+  for (const MessageCost& cost : runs) {
+    json.push_back({{"records_per_second", cost.per_second()},
+                    {"ns_per_record", cost.ns},
+                    {"publisher_cpu_ns_per_record", cost.sender_cpu_ns},
+                    {"publisher_wait_ns_per_record", cost.sender_wait_ns},
+                    {receiver + "_cpu_ns_per_record", cost.receiver_cpu_ns}});
+  }
+  return json;
+}
 
 std::string machine_line(const Json& report) {
   const Json& machine = report["machine"];

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/one_way.hpp"
 #include "bench/harness/round_trip.hpp"
 
 namespace leat::bench {
@@ -45,6 +46,9 @@ Json new_report(Json parameters);
 Json to_json(const Latency& latency);
 // The same, behind round_trip_ns.
 Json to_json(const RoundTrip& trip);
+
+// A run each: records_per_second, …, and for a `receiver` "member": member_cpu_ns_per_record.
+Json to_json(const std::vector<MessageCost>& runs, const std::string& receiver);
 
 // "AMD EPYC, 2 CPUs, Linux 6.1.0": the beginning of a table.
 std::string machine_line(const Json& report);

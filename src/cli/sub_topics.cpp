@@ -57,9 +57,9 @@ void tell_gap(const Event& event, const std::string& of_topic) {
 
 namespace {
 
-constexpr std::size_t kAtOnce = 1024;
+constexpr std::size_t kPollLimit = 1024;
 // How often to look for missing topics while reading others.
-constexpr std::chrono::milliseconds kLookAgain{100};
+constexpr std::chrono::milliseconds kLookForMissing{100};
 
 // --read, if it was given.
 std::optional<Stage> stage_wanted(const SubArguments& arguments) {
@@ -210,7 +210,7 @@ class TopicsReader {
   std::uint64_t poll() {
     std::uint64_t count = 0;
     for (Source& source : sources_)
-      count += source.poll(std::min<std::uint64_t>(left_ - count, kAtOnce), writer_, output_);
+      count += source.poll(std::min<std::uint64_t>(left_ - count, kPollLimit), writer_, output_);
     left_ -= count;
     return count;
   }
@@ -228,7 +228,7 @@ class TopicsReader {
       missing_.clear();
       return;
     }
-    const Deadline deadline = missing_.empty() ? Deadline::never() : Deadline{kLookAgain};
+    const Deadline deadline = missing_.empty() ? Deadline::never() : Deadline{kLookForMissing};
     if (sources_.empty()) {
       (void)Topic::open(missing_.front(), deadline, {}, signals_.token());
     } else {
