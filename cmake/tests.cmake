@@ -147,6 +147,7 @@ foreach(source IN LISTS sources)
   if(NOT LEAT_SANITIZE)  # As most users build their programs.
     add_executable(example_${stem}_header_only ${source})
     leat_own_target(example_${stem}_header_only HEADER_ONLY)
+    target_compile_options(example_${stem}_header_only PRIVATE -O1)
   endif()
   add_test(NAME example.${stem}
     COMMAND sh -c "rm -rf \"$2\"; LEAT_DIR=\"$2\" exec \"$1\"" example

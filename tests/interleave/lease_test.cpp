@@ -26,7 +26,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
           {.from = From::beginning, .by_key = by_key, .members = 3, .in_flight = 1, .lease = 1us}),
       "group");
   auto publisher = must(topic->publisher(), "publisher");
-  constexpr std::uint32_t kRecords = 8;
+  constexpr std::uint32_t kLeased = 8;
   std::set<std::uint64_t> acknowledged;
   bool is_published = false;
   const auto publish_one = [&](std::uint32_t number) {
@@ -62,7 +62,7 @@ void stop_in_take(model::Execution& run, bool by_key) {
     }
   });
   run.thread("publisher", [&] {
-    for (std::uint32_t i = by_key ? 2 : 1; i < kRecords; ++i) publish_one(i);
+    for (std::uint32_t i = by_key ? 2 : 1; i < kLeased; ++i) publish_one(i);
     is_published = true;
   });
   if (!run.run()) return;
