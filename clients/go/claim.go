@@ -16,6 +16,9 @@ import (
 // Until it returns, subscribers wait, and the publisher's other calls that publish return ErrBusy. The
 // room must not be touched afterwards: it is the memory of other processes.
 func (p *Publisher) Claim(ctx context.Context, size int, write func(room []byte) (int, error)) (offset uint64, err error) {
+	if write == nil {
+		return 0, ErrInvalidArgument
+	}
 	claim, err := p.BeginClaim(ctx, size)
 	if err != nil {
 		return 0, err

@@ -158,13 +158,18 @@ func (t *texts) bytes(text string) C.leat_bytes {
 	if text == "" {
 		return C.leat_bytes{}
 	}
-	copied := C.CString(text)
-	*t = append(*t, unsafe.Pointer(copied))
-	return C.leat_bytes{data: unsafe.Pointer(copied), size: C.uint64_t(len(text))}
+	copied, size := t.name(text)
+	return C.leat_bytes{data: unsafe.Pointer(copied), size: size}
 }
+
+// Names and paths are shorter. Of longer texts, which C refuses, so much is copied as shows it that.
+const maxText = 1 << 16
 
 // A name, and its size. Never nil, so that an empty one is told from none.
 func (t *texts) name(text string) (*C.char, C.uint64_t) {
+	if len(text) > maxText {
+		text = text[:maxText]
+	}
 	copied := C.CString(text)
 	*t = append(*t, unsafe.Pointer(copied))
 	return copied, C.uint64_t(len(text))

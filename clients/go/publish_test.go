@@ -113,15 +113,21 @@ func TestClaimsAreCommittedOrAborted(t *testing.T) {
 		defer func() { expect(t, recover(), any("panic")) }()
 		publisher.Claim(background, 10, func([]byte) (int, error) { panic("panic") })
 	}()
+	ended := make(chan struct{})
+	go func() { // As t.FailNow does.
+		defer close(ended)
+		publisher.Claim(background, 10, func([]byte) (int, error) { runtime.Goexit(); return 10, nil })
+	}()
+	<-ended
 	_, err = publisher.Claim(background, 10, func([]byte) (int, error) { return 11, nil })
 	expectError(t, err, "invalid_argument")
-	_, err = publisher.Claim(background, -1, nil)
+	_, err = publisher.Claim(background, -1, func([]byte) (int, error) { return 0, nil })
 	expectError(t, err, "invalid_argument")
-	expect(t, must(publisher.Publish([]byte("after"))), 4)
+	expect(t, must(publisher.Publish([]byte("after"))), 5)
 
 	r := must(subscriber.Receive(soon(t)))
 	expect(t, string(r.Value), "written")
-	for next := uint64(1); next < 4; {
+	for next := uint64(1); next < 5; {
 		r = must(subscriber.Receive(soon(t)))
 		expect(t, r.IsGap(), true)
 		expect(t, r.Gap.Reason, GapAborted)

@@ -1,11 +1,13 @@
 package leat
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"math/rand"
 	"runtime"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -16,28 +18,30 @@ func number64(i uint64) []byte {
 	return bytes[:]
 }
 
-// A publisher publishes numbers while a reader's context is cancelled again and again: it gets each, once.
+// A publisher publishes numbers while the contexts of two readers are cancelled 200 times each, at random moments:
+// before a wait, in it, and when it ends anyway. Both get each number, once, however they read.
 func TestCancellingLosesNoRecord(t *testing.T) {
 	topic := newTestTopic(t, TopicOptions{})
 	publisher, subscriber := publisherOf(t, topic), subscriberOf(t, topic)
 	group := must(topic.Group("g", GroupOptions{From: FromBeginning}))
 	member := must(group.Join(MemberOptions{}))
 	defer member.Close()
-	const count = 300
+	const cancels = 200
+	var enough atomic.Int32 // How many readers were cancelled so often.
+	published := make(chan uint64, 1)
 	go func() {
-		for i := uint64(0); i < count; i++ {
-			must(publisher.Publish(number64(i)))
-			time.Sleep(time.Duration(i%7) * 100 * time.Microsecond)
+		count := uint64(0)
+		for ; enough.Load() < 2; count++ {
+			must(publisher.Publish(number64(count)))
+			time.Sleep(time.Duration(rand.Intn(2000)) * time.Microsecond)
 		}
+		published <- count
 	}()
-	var both sync.WaitGroup
-	read := func(receive func(context.Context) (Record, error)) {
-		defer both.Done()
-		cancelled := 0
-		for next := uint64(0); next < count; {
+	read := func(ways ...func(context.Context) ([]Record, error)) (next uint64) {
+		for cancelled := 0; cancelled < cancels; {
 			ctx, cancel := context.WithCancel(background)
-			timer := time.AfterFunc(time.Duration(next%11)*50*time.Microsecond, cancel)
-			r, err := receive(ctx)
+			timer := time.AfterFunc(time.Duration(rand.Intn(600))*time.Microsecond, cancel)
+			records, err := ways[rand.Intn(len(ways))](ctx)
 			timer.Stop()
 			cancel()
 			if err != nil {
@@ -45,26 +49,86 @@ func TestCancellingLosesNoRecord(t *testing.T) {
 					t.Error(err)
 				}
 				cancelled++
-				continue
 			}
-			if got := binary.LittleEndian.Uint64(r.Value); got != next {
-				t.Errorf("got %d, want %d", got, next)
+			for _, r := range records {
+				if got := binary.LittleEndian.Uint64(r.Value); got != next {
+					t.Errorf("got %d, want %d", got, next)
+				}
+				next++
 			}
-			next++
 		}
-		t.Log("cancelled", cancelled, "waits")
+		enough.Add(1)
+		return next
 	}
-	both.Add(2)
-	go read(subscriber.Receive)
-	go read(func(ctx context.Context) (Record, error) {
-		d, err := member.Receive(ctx)
-		if err == nil {
-			must(member.Acknowledge(d))
-		}
-		return d.Record, err
-	})
-	both.Wait()
+	ofMember := make(chan uint64)
+	go func() { ofMember <- read(waysToWork(member)...) }()
+	seen := read(waysToRead(subscriber)...)
+	worked, count := <-ofMember, <-published
+	for ; seen < count; seen++ { // What came since.
+		expect(t, binary.LittleEndian.Uint64(must(subscriber.Receive(soon(t))).Value), seen)
+	}
+	expect(t, must(member.InFlight()) <= int(count-worked), true)
+	for ; worked < count; worked++ {
+		d := must(member.Receive(soon(t)))
+		expect(t, binary.LittleEndian.Uint64(d.Value), worked)
+		must(member.Acknowledge(d))
+	}
+	expect(t, must(group.Position(0)), count)
 }
+
+func waysToRead(subscriber *Subscriber) []func(context.Context) ([]Record, error) {
+	return []func(context.Context) ([]Record, error){
+		func(ctx context.Context) ([]Record, error) {
+			return subscriber.ReceiveBatch(ctx, 3)
+		},
+		func(ctx context.Context) ([]Record, error) {
+			r, err := subscriber.Receive(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return []Record{r}, nil
+		},
+		func(ctx context.Context) (copies []Record, err error) {
+			err = subscriber.View(ctx, 3, func(batch []RecordView) error {
+				for i := range batch {
+					copies = append(copies, batch[i].Copy())
+				}
+				return nil
+			})
+			return copies, err
+		},
+	}
+}
+
+func waysToWork(member *Member) []func(context.Context) ([]Record, error) {
+	return []func(context.Context) ([]Record, error){
+		func(ctx context.Context) (records []Record, err error) {
+			deliveries, err := member.ReceiveBatch(ctx, 3)
+			for _, d := range deliveries {
+				records = append(records, d.Record)
+			}
+			must(member.Acknowledge(deliveries...))
+			return records, err
+		},
+		func(ctx context.Context) ([]Record, error) {
+			d, err := member.Receive(ctx)
+			if err != nil {
+				return nil, err
+			}
+			must(member.Acknowledge(d))
+			return []Record{d.Record}, nil
+		},
+		func(ctx context.Context) ([]Record, error) {
+			value := make([]byte, 8)
+			if _, err := member.ReceiveCopy(ctx, value); err != nil {
+				return nil, err
+			}
+			return []Record{{Value: value}}, nil
+		},
+	}
+}
+
+func readNothing([]RecordView) error { return nil }
 
 func TestWaitsEndSoon(t *testing.T) {
 	topic := newTestTopic(t, TopicOptions{})
@@ -94,7 +158,7 @@ func TestWaitsEndSoon(t *testing.T) {
 	expect(t, subscriber.IsStopped(), false)
 	ctx, cancel = context.WithTimeout(background, 5*time.Millisecond)
 	defer cancel()
-	err := subscriber.View(ctx, 1, nil)
+	err := subscriber.View(ctx, 1, readNothing)
 	expect(t, errors.Is(err, context.DeadlineExceeded), true)
 	expectError(t, subscriber.Wait(NoWait), "timeout")
 	must(publisherOf(t, topic).Publish(nil))
@@ -187,7 +251,6 @@ func TestViewsEndWithTheBatch(t *testing.T) {
 		must(publisher.PublishRecord(background, NewRecord{Value: []byte("first"), Key: []byte("key")}))
 		must(publisher.Publish(nil))
 		mine := errors.New("mine")
-		var kept []byte
 		err := subscriber.View(soon(t), 10, func(batch []RecordView) error {
 			expect(t, len(batch), 2)
 			expect(t, string(batch[0].Value()), "first")
@@ -195,10 +258,9 @@ func TestViewsEndWithTheBatch(t *testing.T) {
 			expect(t, len(batch[1].Value()), 0)
 			expect(t, batch[1].TimestampMs(), -1)
 			expect(t, batch[1].Key() == nil, true)
-			kept = batch[0].Value()
 			_, err := subscriber.Poll(make([]Record, 1))
 			expectError(t, err, "busy")
-			expectError(t, subscriber.View(soon(t), 1, nil), "busy")
+			expectError(t, subscriber.View(soon(t), 1, readNothing), "busy")
 			return mine
 		})
 		expect(t, err, mine)
@@ -210,13 +272,54 @@ func TestViewsEndWithTheBatch(t *testing.T) {
 			return nil
 		}))
 		expect(t, subscriber.Close(), ErrHandleClosed)
-		// Whatever lies there now: it can be read.
-		for _, b := range kept {
-			_ = b
-		}
-		expect(t, len(string(kept)), 5)
 	}
 	ok(t, topic.Close())
+}
+
+var sink int // What is added to it is read.
+
+// Views and their slices are kept longer than their batch, in vain: whatever lies there now, it can be read. That holds
+// while the topic is overwritten, and once subscriber, topic and its memory are gone.
+func TestViewsKeptTooLongAreStaleBytes(t *testing.T) {
+	for _, options := range []SubscriberOptions{{}, {Lossy: true}, {Lossy: true, InPlace: true}} {
+		topic := newTestTopic(t, TopicOptions{CapacityBytes: 1 << 20, Timestamps: true})
+		publisher, subscriber := publisherOf(t, topic), must(topic.Subscriber(options))
+		headers := []Header{{"name", []byte("header")}}
+		must(publisher.PublishRecord(background, NewRecord{Value: []byte("first"), Key: []byte("key"), Headers: headers}))
+		var views []RecordView
+		var slices [][]byte
+		ok(t, subscriber.View(soon(t), 10, func(batch []RecordView) error {
+			views = append(views, batch...)
+			slices = append(slices, batch[0].Value(), batch[0].Key(), batch[0].Headers()[0].Value)
+			return nil
+		}))
+		expect(t, len(views), 1)
+		read := func() {
+			for _, slice := range append(slices, views[0].Value(), views[0].Key()) {
+				for _, b := range slice {
+					sink += int(b)
+				}
+			}
+			sink += int(views[0].TimestampMs())
+		}
+		read()
+		for i := 0; i < 500; i++ {
+			must(publisher.Publish(bytes.Repeat([]byte("z"), 10000)))
+			ok(t, subscriber.View(soon(t), 10, func([]RecordView) error { read(); return nil }))
+			read()
+		}
+		for _, end := range []func() error{subscriber.Close, publisher.Close, topic.Close} {
+			name := topic.Name()
+			ok(t, end())
+			read()
+			if topic.Name() == "" {
+				ok(t, Delete(name, DeleteOptions{Force: true}))
+			}
+			runtime.GC()
+			read()
+		}
+		expect(t, len(slices[0]), len("first"))
+	}
 }
 
 func TestReadingMoreThanAChunk(t *testing.T) {
@@ -266,22 +369,5 @@ func TestLargeRecordsLeaveNothingBehind(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if allocated := after.TotalAlloc - before.TotalAlloc; allocated > size/4 {
 		t.Fatal(allocated)
-	}
-}
-
-func TestDroppedHandlesAreClosed(t *testing.T) {
-	topic := newTestTopic(t, TopicOptions{})
-	func() {
-		must(topic.Publisher(PublisherOptions{}))
-		must(topic.Subscriber(SubscriberOptions{}))
-		must(must(topic.Group("g", GroupOptions{})).Join(MemberOptions{}))
-		must(Open(topic.Name()))
-	}()
-	for i := 0; len(must(topic.Info()).Participants) != 0; i++ {
-		if i == 1000 {
-			t.Fatal(must(topic.Info()).Participants)
-		}
-		runtime.GC()
-		time.Sleep(5 * time.Millisecond)
 	}
 }

@@ -110,7 +110,7 @@ func (v *RecordView) Copy() Record {
 // A lossy subscriber without InPlace, and one that reads old records of a durable topic from disk, has
 // copies anyway: then so are the views.
 func (s *Subscriber) View(ctx context.Context, limit int, do func(batch []RecordView) error) error {
-	if limit <= 0 {
+	if limit <= 0 || do == nil {
 		return ErrInvalidArgument
 	}
 	batch, err := s.view(ctx, limit)

@@ -95,6 +95,120 @@ def test_the_readme_s_programs_compile(environment, tmp_path):
     run(["cargo", "check", "--offline", "--quiet"], cwd=tmp_path, env=environment)
 
 
+# What must not compile, and the error that says why. Without the line marked as wrong, each of them does compile.
+MISUSES = {
+    "a record outlives its batch": ("E0499", """
+        let record = subscriber.poll(1)?.records().next();
+        subscriber.poll(1)?; // wrong
+        println!("{record:?}");"""),
+    "a value outlives its batch": ("E0499", """
+        let value = subscriber.receive(1, None)?.records().next().unwrap().value();
+        subscriber.wait(None)?; // wrong
+        println!("{value:?}");"""),
+    "a key outlives its subscriber": ("E0505", """
+        let key = subscriber.poll(1)?.records().next().unwrap().key();
+        drop(subscriber); // wrong
+        println!("{key:?}");"""),
+    "headers outlive the scope of their subscriber": ("E0597", """
+        let mut kept = None;
+        {
+            let mut inner = topic.subscriber(&Default::default())?;
+            kept = inner.poll(1)?.records().next().map(|record| record.headers());
+        }
+        println!("{kept:?}"); // wrong"""),
+    "a batch goes to a thread that may outlive it": ("E0597", """
+        let batch = subscriber.poll(1)?;
+        thread::spawn(move || batch.len()); // wrong"""),
+    "a record outlives its acknowledgement": ("E0505", """
+        let mut deliveries = member.receive(1, None)?;
+        let delivery = deliveries.next().unwrap();
+        let record = delivery.record();
+        delivery.acknowledge()?; // wrong
+        println!("{record:?}");"""),
+    "deliveries outlive the next": ("E0499", """
+        let deliveries = member.receive(1, None)?;
+        member.receive(1, None)?; // wrong
+        println!("{}", deliveries.len());"""),
+    "the room of a claim outlives it": ("E0505", """
+        let mut claim = publisher.claim(1, None)?;
+        let room = &mut claim[..];
+        claim.commit()?; // wrong
+        room[0] = 1;"""),
+    "publishing while a claim is open": ("E0499", """
+        let claim = publisher.claim(1, None)?;
+        publisher.publish(b"x", None)?; // wrong
+        claim.commit()?;"""),
+    "a value ends before it is published": ("E0505", """
+        let value = vec![1];
+        let record = NewRecord::new(&value);
+        drop(value); // wrong
+        publisher.publish_record(&record, None)?;"""),
+    "writing to a record": ("E0594", """
+        let value = subscriber.poll(1)?.records().next().unwrap().value();
+        value[0] = 1; // wrong"""),
+    "use after close": ("E0382", """
+        drop(publisher); // wrong
+        publisher.publish(b"x", None)?;"""),
+    "committing twice": ("E0382", """
+        let claim = publisher.claim(1, None)?;
+        claim.commit()?; // wrong
+        claim.commit()?;"""),
+    "close during a wait elsewhere": ("E0505", """
+        let waiter = &mut subscriber;
+        thread::scope(|threads| {
+            threads.spawn(|| waiter.wait(None));
+            drop(subscriber); // wrong
+        });"""),
+    "two threads at once, one writes": ("E0499", """
+        thread::scope(|threads| {
+            threads.spawn(|| publisher.publish(b"x", None));
+            threads.spawn(|| publisher.publish(b"y", None)); // wrong
+        });"""),
+    "two threads at once, both look": ("E0277", """
+        thread::scope(|threads| {
+            threads.spawn(|| subscriber.is_lossy()); // wrong
+        });"""),
+    "a number as a value": ("E0308", """
+        publisher.publish(5, None)?; // wrong"""),
+    "numbers as values": ("E0277", """
+        publisher.publish_batch(&[5], None)?; // wrong"""),
+    "text as a limit": ("E0308", """
+        subscriber.poll("all")?; // wrong"""),
+}
+
+
+def rust_function(name, body):
+    return (f"pub fn {name}(topic: Topic, mut publisher: Publisher, mut subscriber: Subscriber, mut member: Member)"
+            f" -> Result<()> {{{body}\nOk(())\n}}\n")
+
+
+def test_misuse_does_not_compile_and_for_the_right_reason(environment, tmp_path):
+    """Stable rustdoc takes any error for that of a `compile_fail` example, so these are checked here, too."""
+    head = "#![allow(unused)]\nuse leat::*;\nuse std::thread;\n"
+    (tmp_path / "src/bin").mkdir(parents=True)
+    right = "".join(rust_function(f"right{number}", re.sub(r"^.*// wrong$", "", body, flags=re.M))
+                    for number, (_, body) in enumerate(MISUSES.values()))
+    wrong = [(name, code, rust_function("wrong", body)) for name, (code, body) in MISUSES.items()]
+    for source in sorted((ROOT / "clients/rust/leat/src").glob("*.rs")):
+        text = re.sub(r"^/// ?", "", source.read_text(encoding="utf-8"), flags=re.M)
+        blocks = re.findall(r"^```compile_fail,(E\d+)\n(.*?)^```", text, re.M | re.S)
+        wrong += [(source.name, *block) for block in blocks]
+    assert len(wrong) >= len(MISUSES) + 4
+    for number, (_, _, text) in enumerate([("", "", right), *wrong]):
+        (tmp_path / f"src/bin/program{number}.rs").write_text(f"{head}fn main() {{}}\n{text}", encoding="utf-8")
+    (tmp_path / "Cargo.toml").write_text(
+        '[package]\nname = "misuse"\nversion = "0.1.0"\nedition = "2021"\n'
+        f'[dependencies]\nleat = {{ path = "{ROOT / "clients/rust/leat"}" }}\n', encoding="utf-8")
+    command = ["cargo", "check", "--offline", "--quiet", "--keep-going", "--message-format=short"]
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
+                         timeout=240)
+    found = re.findall(r"^src/bin/program(\d+)\.rs:\d+:\d+: error(?:\[(E\d+)\])?", ran.stderr, re.M)
+    assert not [code for number, code in found if number == "0"], ran.stderr
+    reasons = [(name, {code for at, code in found if at == str(number)})
+               for number, (name, _, _) in enumerate(wrong, 1)]
+    assert reasons == [(name, {code}) for name, code, _ in wrong], ran.stderr
+
+
 def test_a_library_that_is_too_old_is_said_in_words(environment, tmp_path):
     (tmp_path / "leat").mkdir()
     (tmp_path / "leat/leat.h").write_text("#define LEAT_ABI_VERSION 0\n", encoding="utf-8")

@@ -172,7 +172,7 @@ fn a_signal_ends_a_wait_on_request(path: &std::path::Path) {
     assert!(HANDLED.load(Ordering::Relaxed) > 1); // relaxed: the threads were joined.
 }
 
-/// Holds a record and an open claim, and has a child process of its own, when it gets killed.
+/// Holds a record and an open claim, and then starts a child process of its own, before it gets killed.
 #[test]
 #[ignore = "the other test starts it"]
 #[allow(clippy::zombie_processes)] // It is the child that outlives its parent.
@@ -181,14 +181,14 @@ fn victim() {
         return;
     };
     let mut handles = make(std::path::Path::new(&path));
-    let survivor = std::process::Command::new("sleep")
-        .arg("20")
-        .stdout(std::process::Stdio::null())
-        .spawn()
-        .unwrap();
     let deliveries = handles.member.receive(1, Duration::from_secs(10)).unwrap();
     assert_eq!(deliveries.len(), 1);
     let _claim = handles.publisher.begin_claim(8, None).unwrap();
+    let survivor = std::process::Command::new("sleep")
+        .arg("60")
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
     println!("\nready {}", survivor.id());
     std::thread::sleep(Duration::from_secs(60));
 }
