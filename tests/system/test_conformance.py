@@ -3,17 +3,8 @@
 Each scenario of tests/conformance with each language is a case. It is skipped, with the reason, if the language
 cannot do by its nature what the scenario asks for; docs/clients.md must say so, too.
 """
-import os
-import sys
-
 import pytest
-from conftest import ROOT
-
-sys.path.insert(0, str(ROOT / "tests" / "conformance"))
-import run  # pylint: disable=wrong-import-position
-
-BUILD = ROOT / "build"
-LANGUAGES = os.environ.get("CLIENTS", ",".join(run.drivers(BUILD))).split(",")
+from conftest import ROOT, run
 
 
 def documented(name, language):
@@ -24,11 +15,11 @@ def documented(name, language):
     return row[[title.lower() for title in rows[0]].index(language)]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", run.chosen())
 @pytest.mark.parametrize("name", list(run.scenarios()))
 def test_conformance(name, language):
-    assert run.is_built(BUILD, language), f"the driver of {language} was not built"
-    scenario = run.Scenario(run.scenarios()[name], BUILD, language)
+    assert run.is_built(run.BUILD, language), f"the driver of {language} was not built"
+    scenario = run.Scenario(run.scenarios()[name], run.BUILD, language)
     try:
         scenario.run()
     except run.NotApplicable as reason:
