@@ -67,3 +67,31 @@ def test_each_example_talks_to_all_others(environment, leat, tmp_path):
         # Rust's prints the offsets, too.
         assert [re.sub(r"^\d+: ", "", line) for line in printed] == greetings, language
     assert listening.communicate(timeout=20)[0].splitlines() == greetings
+
+
+GO = """package main
+import ("context"; "leat")
+func main() {
+ctx := context.Background()
+%s
+if err != nil || offset != record.Offset { panic(err) }
+}
+"""
+
+
+@pytest.mark.parametrize("language", sorted({"python", "go", "ruby", "lua", "luajit"} & set(run.chosen())))
+def test_the_readmes_five_calls_run(language, environment, leat, tmp_path):
+    """Those of Java, Rust and Node have tests beside those of their packages."""
+    readme = ROOT / "clients" / language.replace("jit", "") / "README.md"
+    code = re.search(r"^## Five calls\n+```\w+\n(.*?)^```", readme.read_text(encoding="utf-8"), re.M | re.S)[1]
+    program = tmp_path / "program"
+    command = [*example(language, environment, tmp_path)[:-1], program]
+    if language == "go":
+        (tmp_path / "go.mod").write_text("module example\ngo 1.19\nrequire leat v0.0.0\n"
+                                         f"replace leat => {ROOT / 'clients/go'}\n", encoding="utf-8")
+        (tmp_path / "main.go").write_text(GO % code, encoding="utf-8")
+        output(["go", "build", "-o", program, "."], cwd=tmp_path, env=environment)
+    else:
+        program.write_text(code, encoding="utf-8")
+    output(command, env=dict(environment, LEAT_DIR=str(leat.directory)))
+    assert leat("sub", "orders", "--from", "beginning", "--exit").stdout.startswith("hello\n")
