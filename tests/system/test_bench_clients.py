@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, run
 from test_bench import run_json
 from test_cli import one_line, wait_until
 
@@ -19,8 +19,8 @@ SPEED = ROOT / "build" / "clients" / "speed"
 ALL = ["cpp", "c", "rust", "python", "go", "java", "ruby", "node", "lua", "luajit"]
 PARTS = ["publish", "batch", "read", "view"]
 # Those that were built, as for the other tests of clients. The two need only the C library.
-CHOSEN = os.environ.get("CLIENTS", ",".join(ALL)).split(",")
-BUILT = [name for name in ALL if name in (*CHOSEN, "c", "cpp") or name == "luajit" and "lua" in CHOSEN]
+CHOSEN = run.chosen()
+BUILT = [name for name in ALL if name in (*CHOSEN, "c", "cpp")]
 SMALL = ["--records", "6400", "--runs", "1"]
 
 
