@@ -4,6 +4,7 @@
 set(languages python ruby lua luajit node java go rust)
 if(NOT "$ENV{CLIENTS}" STREQUAL "")
   string(REPLACE "," "|" chosen "$ENV{CLIENTS}")
+  string(REGEX REPLACE "(^|[|])lua($|[|])" "\\1lua|luajit\\2" chosen "${chosen}")
   list(FILTER languages INCLUDE REGEX "^(${chosen})$")
 endif()
 

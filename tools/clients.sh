@@ -10,6 +10,11 @@ cd "$(dirname "$0")/.."
 build=$PWD/build
 mkdir -p "$build/clients/speed"
 failed=""
+for name in $(echo "${CLIENTS:-}" | tr , ' '); do
+  test "$name" = c || test -f "clients/$name/build.sh" && continue
+  echo "clients: CLIENTS=$CLIENTS: no client is called '$name'; there are c $(cd clients && echo *)" >&2
+  exit 2
+done
 
 # wanted NAME: whether it is to be built.
 wanted() {

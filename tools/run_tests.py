@@ -27,6 +27,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOGS = ROOT / "build" / "test-logs"
 
+sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+from run import chosen  # pylint: disable=wrong-import-position
+
 BUILD_SECONDS = 3600  # In the background it may get no processor time for long.
 CASES_SECONDS = 1500
 
@@ -176,9 +179,7 @@ def parts(*patterns):
 
 def clients():
     """The clients that the variable CLIENTS chooses, or all, as ctest's name prefixes. C's is in "capi"."""
-    every = ",".join(script.parent.name for script in ROOT.glob("clients/*/build.sh"))
-    chosen = (os.environ.get("CLIENTS") or every).split(",")
-    return {f"client_{name}" for name in chosen if name != "c"}
+    return {f"client_{name}" for name in chosen() if name != "c"}
 
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
@@ -287,6 +288,13 @@ def main():
     parser.add_argument("--only", nargs="+", choices=STEPS, default=EACH, metavar="STEP",
                         help="only these: " + ", ".join(STEPS))
     arguments = parser.parse_args()
+    try:
+        languages = chosen()
+    except ValueError as wrong:
+        print(f"run_tests.py: {wrong}", file=sys.stderr)
+        return 2
+    if os.environ.get("CLIENTS"):
+        print(f"of the clients, only: {', '.join(languages)} (CLIENTS={os.environ['CLIENTS']})", flush=True)
 
     total = run_steps(arguments.only, arguments.jobs)
     for name in total.skipped:

@@ -172,7 +172,8 @@ end
 function commands.batch(command)
   local values = {}
   for _, value in ipairs(command:all("value")) do values[#values + 1] = decode(value) end
-  for i = 1, command:number("count", 0) do values[#values + 1] = decode(command.given.prefix or "") .. (i - 1) end
+  local prefix = decode(command.given.prefix or "")
+  for i = 1, command:number("count", 0) do values[#values + 1] = prefix .. (i - 1) end
   return with("offset", assert(get(command):publish_batch(values, {timeout = command:timeout() or false})))
 end
 

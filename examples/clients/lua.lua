@@ -1,7 +1,7 @@
--- Publishes a record and reads the topic back. Beside it: leat sub orders --from beginning
+-- Publishes a record and reads the topic back. Beside it: leat sub greetings --from beginning
 local leat = require "leat"
 
-local topic = assert(leat.open_or_create("orders"))
+local topic = assert(leat.open_or_create("greetings"))
 local publisher = assert(topic:publisher())
 local offset = assert(publisher:publish("hello from Lua"))
 local subscriber = assert(topic:subscriber({from = "beginning"}))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+BUILD = ROOT / "build"
 SECONDS = 30  # An answer that takes longer never comes.
 # Interpreters leak at their end, and have stacks for signals of their own. The JVM and Go need SIGSEGV, which still
 # ends a driver.
@@ -45,6 +46,18 @@ def drivers(build, preload=None):
         for language in set(commands) - {"c"}:
             commands[language][:0] = ["/usr/bin/env", f"LD_PRELOAD={preload}", f"ASAN_OPTIONS={ASAN_OPTIONS}"]
     return commands
+
+
+def chosen():
+    """The languages that the variable CLIENTS chooses, or all. LuaJIT comes with Lua: its driver is the same program."""
+    every, wanted = list(drivers(BUILD)), os.environ.get("CLIENTS")
+    if not wanted:
+        return every
+    unknown = set(wanted.split(",")) - set(every) | {"luajit"} & set(wanted.split(","))
+    if unknown:
+        raise ValueError(f"CLIENTS={wanted}: no client is called {' or '.join(map(repr, sorted(unknown)))}; there are "
+                         + ", ".join(name for name in every if name != "luajit"))
+    return [name for name in every if name.replace("jit", "") in wanted.split(",")]
 
 
 class NotApplicable(Exception):
@@ -166,16 +179,15 @@ def load(path):
     return title, steps
 
 
-class Scenario:
-    """A run of a scenario: `a` is a driver of the language under test, every other letter one of the other."""
+class Crowd:
+    """Drivers, by name, in directories of their own; with its end both are gone.
 
-    def __init__(self, path, build, language, preload=None):
-        self.path = path
-        self.title, self.steps = load(path)
+        with Crowd() as crowd:
+            crowd.start("first", "c", "create t topic", "publisher p t").ask("publish p value=x")
+    """
+
+    def __init__(self, build=BUILD, preload=None):
         self.commands = drivers(build, preload)
-        self.language = language
-        others = [name for name in ("c", "python") if name != language and is_built(build, name)]
-        self.other = others[0] if others else language
         self.running = {}
         self.directory = Path(tempfile.mkdtemp(prefix="leat-conformance-", dir="/dev/shm"))
         self.environment = dict(os.environ, LEAT_DIR=str(self.directory / "topics"),
@@ -183,20 +195,56 @@ class Scenario:
                                 PYTHONPATH=str(build / "clients" / "python"),
                                 NODE_PATH=str(build / "clients" / "node"),
                                 LD_LIBRARY_PATH=str(build),
-                                PATH=f"{build}:{ROOT / 'build'}:{os.environ['PATH']}")
+                                PATH=f"{build}:{BUILD}:{os.environ['PATH']}")
         (self.directory / "data").mkdir()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end(kill=True)
+
+    def end(self, kill):
+        """Whether all drivers ended as they should."""
+        ended = [driver.end(kill) for driver in self.running.values()]
+        shutil.rmtree(self.directory, ignore_errors=True)
+        return all(ended)
+
+    def start(self, name, language, *commands):
+        """A new driver, which has answered these commands with `ok`."""
+        driver = self.running[name] = Driver(self.commands[language], self.environment)
+        for command in commands:
+            answer = driver.ask(command)[-1]
+            if not answer.startswith("ok"):
+                raise Failed(f"{language}: {command}: {answer}")
+        return driver
+
+    def kill(self, name):
+        """Its process was waited for when this returns, so the kernel has released its locks."""
+        self.running.pop(name).end(kill=True)
+
+
+class Scenario(Crowd):
+    """A run of a scenario: `a` is a driver of the language under test, every other letter one of the other."""
+
+    def __init__(self, path, build, language, preload=None):
+        super().__init__(build, preload)
+        self.path = path
+        self.title, self.steps = load(path)
+        self.language = language
+        others = [name for name in ("c", "python") if name != language and is_built(build, name)]
+        self.other = others[0] if others else language
 
     def run(self):
         """Raises Failed or NotApplicable."""
-        is_clean = False
+        is_clean = has_ended = False
         try:
             for step in self.steps:
                 self.take(step)
             is_clean = True
         finally:
-            ended = [driver.end(kill=not is_clean) for driver in self.running.values()]
-            shutil.rmtree(self.directory, ignore_errors=True)
-        if not all(ended):
+            has_ended = self.end(kill=not is_clean)
+        if not has_ended:
             raise Failed("a driver did not end with 0")
 
     def take(self, step):
@@ -216,11 +264,10 @@ class Scenario:
                                  timeout=SECONDS, env=self.environment, check=False)
             return (ran.stdout + ran.stderr).splitlines()
         if step.command == "kill":
-            self.running.pop(step.who).end(kill=True)
+            self.kill(step.who)
             return ["ok"]
         if step.who not in self.running:
-            language = self.language if step.who == "a" else self.other
-            self.running[step.who] = Driver(self.commands[language], self.environment)
+            self.start(step.who, self.language if step.who == "a" else self.other)
         return self.running[step.who].ask(step.command)
 
 
@@ -241,7 +288,7 @@ def scenarios():
 def main():
     """See the top."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", type=Path, default=ROOT / "build")
+    parser.add_argument("--build", type=Path, default=BUILD)
     parser.add_argument("--only")
     parser.add_argument("--preload", metavar="LIBRARY")
     parser.add_argument("scenario", nargs="*")
@@ -249,6 +296,8 @@ def main():
     build = options.build.resolve()
     languages = options.only.split(",") if options.only else [
         name for name in drivers(build) if is_built(build, name)]
+    if unknown := set(languages) - set(drivers(build)):
+        parser.error(f"--only {options.only}: no driver is called {' or '.join(sorted(unknown))}")
     found = scenarios()
     failures = []
     print("".ljust(20), *(name.ljust(8) for name in languages))

@@ -12,6 +12,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -20,6 +21,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXECUTABLE = Path(os.environ.get("LEAT_BIN", ROOT / "build" / "leat")).resolve()
 LIMIT_SECONDS = 300  # For one test.
+
+sys.path.insert(0, str(ROOT / "tests" / "conformance"))
+import run  # pylint: disable=wrong-import-position
 
 # A shell that starts the tests in the background makes them ignore these signals, and the processes that
 # the tests start would inherit that.
@@ -30,13 +34,21 @@ for _number in (signal.SIGINT, signal.SIGHUP):
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "xdist_group(name): those of one name run in one process")
+    try:
+        run.chosen()
+    except ValueError as wrong:
+        raise pytest.UsageError(str(wrong)) from None
 
 
 @pytest.hookimpl(tryfirst=True)  # Before the one that reads the groups.
 def pytest_collection_modifyitems(items):
     """Tests run in several processes, but in one of them what installs from build/, and in one what looks for
-    leftovers of others of its kind in the whole machine."""
+    leftovers of others of its kind in the whole machine. Of clients, only those that CLIENTS chooses are tested."""
+    left_out = {f"test_client_{language}.py" for language in run.drivers(run.BUILD)} - {
+        f"test_client_{language}.py" for language in run.chosen()}
     for item in items:
+        if item.path.name in left_out:
+            item.add_marker(pytest.mark.skip(f"left out by CLIENTS={os.environ['CLIENTS']}"))
         for group in ("packaging", "bench"):
             if item.path.name.startswith(f"test_{group}"):
                 item.add_marker(pytest.mark.xdist_group(group))

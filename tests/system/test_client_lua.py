@@ -44,7 +44,7 @@ def test_example_talks_to_the_executable(built, leat, leat_dir, interpreter):
     ran = subprocess.run([interpreter, ROOT / "examples" / "clients" / "lua.lua"], capture_output=True, text=True,
                          timeout=60, env=environment_of(built, leat_dir, interpreter), check=True)
     assert ran.stdout == "hello from Lua\n"
-    assert leat("sub", "orders", "--from", "beginning", "--exit").stdout == "hello from Lua\n"
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Lua\n"
 
 
 WAIT = """

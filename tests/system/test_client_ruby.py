@@ -35,7 +35,7 @@ def test_example_talks_to_the_executable(library, leat, leat_dir):
     ran = subprocess.run([RUBY, f"-I{library}", example], capture_output=True, text=True, timeout=60,
                          env=environment, check=True)
     assert ran.stdout == "hello from Ruby\n"
-    assert leat("sub", "orders", "--from", "beginning", "--exit").stdout == "hello from Ruby\n"
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Ruby\n"
 
 
 def test_gem_installs_without_network_and_compiler(library, leat_dir, tmp_path):

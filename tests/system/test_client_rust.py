@@ -48,8 +48,8 @@ def test_the_documentation_has_no_warnings(environment):
 def hears_the_example(program, leat, environment):
     """Runs it beside `leat sub`."""
     topics = dict(environment, LEAT_DIR=str(leat.directory))
-    leat("topic", "create", "orders", check=True)
-    subscriber = leat.start("sub", "orders", "--from", "beginning", "-n", "1")
+    leat("topic", "create", "greetings", check=True)
+    subscriber = leat.start("sub", "greetings", "--from", "beginning", "-n", "1")
     assert run([program], env=topics) == "0: hello from Rust\n"
     assert subscriber.communicate(timeout=20)[0] == "hello from Rust\n"
 

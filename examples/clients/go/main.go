@@ -1,4 +1,4 @@
-// Publishes a record and reads it: clients/go/README.md says how to build it.
+// Publishes a record and reads the topic back: clients/go/README.md says how to build it.
 package main
 
 import (
@@ -12,15 +12,17 @@ import (
 func main() {
 	topic, err := leat.OpenOrCreate("greetings", leat.TopicOptions{})
 	check(err)
-	subscriber, err := topic.Subscriber(leat.SubscriberOptions{})
-	check(err)
 	publisher, err := topic.Publisher(leat.PublisherOptions{})
 	check(err)
 	_, err = publisher.Publish([]byte("hello from Go"))
 	check(err)
-	record, err := subscriber.Receive(context.Background())
+	subscriber, err := topic.Subscriber(leat.SubscriberOptions{From: leat.FromBeginning})
 	check(err)
-	fmt.Println(string(record.Value))
+	records, err := subscriber.ReceiveBatch(context.Background(), 64)
+	check(err)
+	for _, record := range records {
+		fmt.Println(string(record.Value))
+	}
 }
 
 func check(err error) {

@@ -1,13 +1,13 @@
 import io.leat.*;
 
-/** Publishes a record and reads it: java -cp leat-0.1.0.jar Hello.java */
+/** Publishes a record and reads the topic back: java -cp leat-0.1.0.jar Hello.java */
 public class Hello {
   public static void main(String[] arguments) {
     try (Topic topic = Topic.openOrCreate("greetings");
-        Subscriber subscriber = topic.subscriber();
-        Publisher publisher = topic.publisher()) {
+        Publisher publisher = topic.publisher();
+        Subscriber subscriber = topic.subscriber(new SubscriberOptions().from(From.beginning()))) {
       publisher.publish("hello from Java".getBytes());
-      System.out.println(new String(subscriber.receive(null).value()));
+      for (Entry entry : subscriber.receive(64, null)) System.out.println(new String(entry.value()));
     }
   }
 }

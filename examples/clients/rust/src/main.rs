@@ -1,8 +1,11 @@
-//! Publishes a record and reads the topic back. Beside it: leat sub orders --from beginning
+//! Publishes a record and reads the topic back. Beside it: leat sub greetings --from beginning
 
 fn main() -> leat::Result<()> {
-    let topic = leat::Topic::open_or_create("orders", &Default::default())?;
-    let mut subscriber = topic.subscriber(&Default::default())?;
+    let topic = leat::Topic::open_or_create("greetings", &Default::default())?;
+    let mut subscriber = topic.subscriber(&leat::SubscriberOptions {
+        from: leat::From::Beginning,
+        ..Default::default()
+    })?;
     let mut publisher = topic.publisher(&Default::default())?;
     publisher.publish(b"hello from Rust", None)?;
     for record in subscriber.receive(64, None)?.records() {
