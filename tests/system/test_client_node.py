@@ -2,6 +2,7 @@
 import fcntl
 import os
 import shutil
+import signal
 import struct
 import subprocess
 import time
@@ -202,3 +203,67 @@ const { Topic } = require('leat');
 """, encoding="utf-8")
     done = subprocess.run([NODE, checker], env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert (done.stdout, done.stderr) == ("first 2\ntrue\n", "")
+
+
+# Holds a record and a claim, starts a child, and is killed.
+HOLDER = """
+const { spawn } = require('child_process');
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.open('topic');
+  const publisher = topic.publisher();
+  const member = await (await topic.findGroup('workers')).join();
+  await member.receive();
+  const claim = publisher.claim(8);
+  const waiting = topic.subscriber().receive();
+  const child = spawn('sleep', ['60'], { detached: true, stdio: 'ignore' });
+  child.on('spawn', () => console.log(child.pid));
+  await waiting;
+  claim.commit();
+})();
+"""
+# Waits for what becomes of them.
+HEIR = """
+const { Topic } = require('leat');
+(async () => {
+  const topic = await Topic.open('topic');
+  const subscriber = topic.subscriber({ from: { offset: 1 } });
+  const member = await (await topic.findGroup('workers')).join();
+  const waits = [subscriber.receive(), member.receive()];
+  console.log('ready');
+  const [gap, again] = await Promise.all(waits);
+  console.log(gap.reason, gap.offset, `${again.value}`, again.deliveries);
+})();
+"""
+
+
+def test_a_child_keeps_nothing_of_its_parent_alive(leat, tmp_path):
+    environment = {**leat.environment, "NODE_PATH": str(PACKAGE)}
+
+    def start(name, text):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        process = subprocess.Popen([NODE, tmp_path / name], stdout=subprocess.PIPE, text=True, env=environment,
+                                   start_new_session=True)
+        leat.started.append(process)
+        return process
+
+    setup = """
+const { Topic } = require('leat');
+Topic.create('topic').then(async (topic) => {
+  await topic.group('workers', { from: 'beginning' });
+  topic.publisher().publish('mine');
+});
+"""
+    assert node("-e", setup, **environment).returncode == 0
+    holder = start("holder.js", HOLDER)
+    child = int(holder.stdout.readline())
+    try:
+        heir = start("heir.js", HEIR)
+        assert heir.stdout.readline() == "ready\n"
+        holder.kill()
+        killed = time.monotonic()
+        assert heir.stdout.read() == "died 1 mine 2\n"
+        assert time.monotonic() - killed < 10
+        assert Path(f"/proc/{child}/comm").read_text(encoding="utf-8") == "sleep\n"  # It has outlived its parent.
+    finally:
+        os.kill(child, signal.SIGKILL)  # It has a session of its own.

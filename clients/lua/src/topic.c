@@ -79,8 +79,12 @@ static const Option place_options[] = {
     {NULL, OPTION_FLAG, 0, 0, NULL},
 };
 
+// No signal ends a call that opens or repairs, so they are short: Ctrl-C is to end a wait within 100 ms.
+enum { UNBROKEN_NS = 30 * 1000 * 1000 };
+
 static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
   Opening *it = context;
+  if (timeout_ns > UNBROKEN_NS) timeout_ns = UNBROKEN_NS;
   const int32_t code = leat_topic_open(it->name.data, it->name.size, timeout_ns, &it->place, &it->topic, detail);
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
@@ -214,7 +218,7 @@ static int shrink(lua_State *L) {
 
 // LEAT_ERR_NOT_DURABLE without a reason: the time has passed.
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
-  const int32_t code = leat_topic_repair(topic, timeout_ns, detail);
+  const int32_t code = leat_topic_repair(topic, timeout_ns < UNBROKEN_NS ? timeout_ns : UNBROKEN_NS, detail);
   return code == LEAT_ERR_NOT_DURABLE && *detail == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 

@@ -71,24 +71,6 @@ test('a member acknowledges only what it holds itself', async () => {
   assert.deepStrictEqual(taken.map((one) => one.deliveries).sort(), [1, 2]);
 });
 
-test('what a cancelled iteration did not give away, nobody loses', async () => {
-  const { publisher, member } = await workers();
-  const read = [];
-  for (let round = 0; round < 50; ++round) {
-    const iterator = member[Symbol.asyncIterator]();
-    const next = iterator.next();
-    if (round % 3 === 0) publisher.publish(`${round}`);
-    if (round % 2 === 0) await sleep(1);
-    await iterator.return();
-    const { value } = await next;
-    if (value !== undefined) read.push(value.value.toString());
-    if (round % 3 !== 0) publisher.publish(`${round}`);
-  }
-  while (read.length < 50) read.push((await member.receive({ timeout: 5000 })).value.toString());
-  assert.deepStrictEqual(read, Array.from({ length: 50 }, (_, i) => `${i}`));
-  assert.strictEqual(member.acknowledgeAll(), 50);
-});
-
 test('waits of members end by stop, close and the end of the group', async () => {
   const { topic, group, member } = await workers();
   const waiting = member.receive();

@@ -19,41 +19,35 @@ const threads = () => fs.readdirSync('/proc/self/task').length;
 const participants = async (topic) => (await topic.info()).participants.length;
 
 test('10,000 open and close: nothing grows', async () => {
-  const { topic, publisher } = await pair();
-  const round = async () => {
-    const handles = [topic.publisher(), topic.subscriber()];
-    handles[0].publish('x');
-    await handles[1].receive();
-    const waiting = handles[1].receive();
-    handles.forEach((one) => one.close());
-    await assert.rejects(waiting, code('stopped'));
-  };
-  for (let i = 0; i < 500; ++i) await round();
-  gc();
-  const before = [descriptors(), threads(), process.memoryUsage().rss];
-  for (let i = 0; i < 10000; ++i) await round();
-  gc();
-  assert.ok(descriptors() <= before[0] + 2, `${descriptors()} descriptors, not ${before[0]}`);
-  assert.ok(threads() <= before[1] + 2, `${threads()} threads, not ${before[1]}`);
-  const grown = (process.memoryUsage().rss - before[2]) / (1 << 20);
-  assert.ok(grown < 40, `${grown} MiB more`);
-  assert.ok(await participants(topic) <= 2);
-  publisher.close();
-});
-
-test('topics, groups and members too', async () => {
-  const { topic } = await pair();
+  const { topic, publisher, subscriber } = await pair({ capacityBytes: 1 << 20, segmentBytes: 1 << 17 });
+  subscriber.close();
   const round = async () => {
     const again = await leat.Topic.open(topic.name);
-    const group = await again.group('g');
-    const member = await group.join();
-    for (const one of [again, group, member]) one.close();
+    const handles = [again, again.publisher(), again.subscriber(), await again.group('g')];
+    handles.push(await handles[3].join());
+    handles[1].publish('x');
+    handles[1].claim(9);  // Closing its publisher aborts it.
+    await handles[2].receive();
+    const waiting = [handles[2], handles[4]].map((one) => one.receive());
+    const first = await waiting[1];
+    assert.strictEqual(handles[4].acknowledge(first), 1);
+    waiting[1] = handles[4].receive();
+    handles.forEach((one) => one.close());
+    for (const one of waiting) await assert.rejects(one, code('stopped'));
   };
-  for (let i = 0; i < 50; ++i) await round();
-  const before = [descriptors(), threads()];
-  for (let i = 0; i < 1000; ++i) await round();
-  assert.ok(descriptors() <= before[0] + 2);
-  assert.ok(threads() <= before[1] + 2);
+  const figures = () => {
+    gc();
+    return { descriptors: descriptors(), threads: threads(), memory: process.memoryUsage().rss / (1 << 20) };
+  };
+  for (let i = 0; i < 300; ++i) await round();
+  const before = figures();
+  for (let i = 0; i < 1700; ++i) await round();  // Of six kinds.
+  const after = figures();
+  assert.ok(after.descriptors <= before.descriptors + 2, `${after.descriptors} descriptors, not ${before.descriptors}`);
+  assert.ok(after.threads <= before.threads + 2, `${after.threads} threads, not ${before.threads}`);
+  assert.ok(after.memory < before.memory + 20, `${after.memory} MiB, not ${before.memory}`);
+  assert.ok(await participants(topic) <= 2);
+  publisher.close();
 });
 
 test('dropped handles are closed by the collector', async () => {
@@ -68,6 +62,29 @@ test('dropped handles are closed by the collector', async () => {
   assert.ok(await participants(topic) <= had);
 });
 
+test('the collector of another thread closes what that thread dropped', async () => {
+  const { topic } = await pair();
+  const had = await participants(topic);
+  const worker = new Worker(`
+    const { workerData, parentPort } = require('node:worker_threads');
+    const collect = require('node:vm').runInNewContext('gc');
+    (async () => {
+      const topic = await require('leat').Topic.open(workerData);
+      const group = await topic.group('g');
+      await (async () => {
+        for (let i = 0; i < 20; ++i) topic.publisher().claim((topic.subscriber(), await group.join(), 5));
+      })();
+      parentPort.once('message', () => setInterval(collect, 10));
+      parentPort.postMessage('dropped');
+    })();`, { eval: true, workerData: topic.name });
+  await once(worker, 'message');
+  assert.ok(await participants(topic) > had);
+  worker.postMessage('collect');
+  for (let i = 0; i < 500 && await participants(topic) > had; ++i) await sleep(10);
+  assert.strictEqual(await participants(topic), had);
+  await worker.terminate();
+});
+
 test('a dropped iterator that waits keeps its subscriber', async () => {
   const { topic, publisher } = await pair();
   const waiting = (() => topic.subscriber().receive())();
@@ -79,7 +96,7 @@ test('a dropped iterator that waits keeps its subscriber', async () => {
   assert.strictEqual((await waiting).value.toString(), 'x');
 });
 
-test('an idle wait costs no time', async () => {
+test('an idle wait costs under a thousandth of the CPU', async () => {
   const { topic, publisher, subscriber } = await pair();
   const member = await (await topic.group('g')).join();
   const receiving = [subscriber.receive(), member.receive()];
@@ -87,19 +104,30 @@ test('an idle wait costs no time', async () => {
   publisher.publish('x');  // Their descriptors stay readable: they find it without looking for more.
   await Promise.all(receiving);
   const idle = topic.subscriber();
-  const waiting = [subscriber, member].map((one) => one.wait({ timeout: 1500 })).concat(idle.receive({ timeout: 1500 }));
-  const settled = Promise.allSettled(waiting);
-  await sleep(300);
+  const waits = [subscriber.wait(), member.receive(), (async () => { for await (const one of idle) assert.fail(one); })()];
+  let ended = 0;
+  for (const one of waits) one.catch(() => {}).finally(() => { ++ended; });
+  gc();
+  await sleep(300);  // What Node itself does on other threads is done.
   let rounds = 0;
   const { arm } = native;
   native.arm = (...all) => { ++rounds; return arm(...all); };
-  const before = process.cpuUsage();
-  await sleep(1000);
-  const { user, system } = process.cpuUsage(before);
+  // Of the process' own time. Cold caches of a loaded machine add to it, so the least of three counts.
+  let least = Infinity;
+  for (let i = 0; i < 3 && least >= 0.001; ++i) {
+    const before = process.cpuUsage();
+    await sleep(3000);
+    const { user, system } = process.cpuUsage(before);
+    least = Math.min(least, (user + system) / 3e6);
+  }
   native.arm = arm;
-  assert.ok((await settled).every(({ reason }) => reason?.code === 'timeout'));
-  assert.ok(rounds <= 3, `looked ${rounds} times in a second`);
-  assert.ok(user + system < 50000, `${user + system} us in a second`);
+  assert.ok(rounds <= 3, `looked ${rounds} times`);
+  assert.ok(least < 0.001, `${least} of a CPU`);
+  assert.strictEqual(ended, 0);
+  for (const one of [subscriber, member, idle]) one.close();
+  const [first, second, last] = await Promise.allSettled(waits);
+  for (const { reason } of [first, second]) code('stopped')(reason);
+  assert.strictEqual(last.status, 'fulfilled');
 });
 
 const inWorker = `

@@ -2,10 +2,13 @@
 // If this failed, a mistake in JavaScript would crash the process, or harm others.
 
 const assert = require('node:assert');
+const { constants } = require('node:buffer');
 const { spawnSync } = require('node:child_process');
+const { once } = require('node:events');
 const { test } = require('node:test');
+const { Worker } = require('node:worker_threads');
 require('node:v8').setFlagsFromString('--expose-gc');
-const { leat, pair, code, sleep } = require('./helper');
+const { leat, pair, code, texts, sleep } = require('./helper');
 
 const wrong = [undefined, null, 5, true, {}, [], () => {}, Symbol('s'), 5n, new ArrayBuffer(3), 'text'];
 
@@ -141,15 +144,89 @@ test('a signal that is none is refused, or what it throws is not caught', async 
   assert.deepStrictEqual([done.status, done.stdout, done.stderr], [0, 'mine\n', '']);
 });
 
-test('what is too large is refused', async () => {
+test('sizes over 4 GiB are refused', async () => {
   const { publisher, subscriber } = await pair();
-  const large = Buffer.alloc(2 ** 30);  // Nobody touches it, so it takes no memory.
-  assert.throws(() => publisher.publish(large), code('too_large'));
-  assert.throws(() => publisher.publish('x', { key: large }), code('too_large'));
-  assert.throws(() => publisher.publishBatch([large, large, large, large, large]), code('too_large'));
-  assert.throws(() => publisher.publishBatch([{ value: large }, { value: large }]), code('too_large'));
-  await assert.rejects(publisher.publishAsync(large), code('too_large'));
-  assert.deepStrictEqual(subscriber.poll(), []);
+  const part = Buffer.alloc(2 ** 30);  // Nobody touches them, so they take no memory.
+  // Before Node 22 a Buffer has at most 4 GiB: as 32 bits none.
+  const bytes = new ArrayBuffer(Math.min(constants.MAX_LENGTH, 2 ** 32 + 5));
+  const all = [Buffer.from(bytes), new DataView(bytes), new Float64Array(bytes, 0, 2 ** 29)];
+  const headers = Array.from({ length: 5 }, () => ['name', part]);
+  for (const large of [...all, part]) {
+    for (const publish of [publisher.publish.bind(publisher), publisher.publishAsync.bind(publisher)]) {
+      const refused = (...given) => assert.rejects(async () => publish(...given), code('too_large'));
+      await refused(large);
+      await refused(large, {});
+      await refused('x', { key: large });
+      await refused('x', { headers: [[large, 'x']] });
+      await refused('x', { headers: { x: large } });
+    }
+    if (large !== part) assert.throws(() => publisher.publishBatch([large]), code('too_large'));
+    if (large !== part) assert.throws(() => publisher.publishBatch(['x', large]), code('too_large'));
+    assert.throws(() => publisher.publishBatch([{ value: large }]), code('too_large'));
+    assert.throws(() => publisher.publishBatch(['x', { value: 'x', key: large }]), code('too_large'));
+    await assert.rejects(publisher.publishBatchAsync([{ value: 'x', headers: [['x', large]] }]), code('too_large'));
+  }
+  assert.throws(() => publisher.publish('x', { headers }), code('too_large'));
+  assert.throws(() => publisher.publishBatch([part, part, part, part, part]), code('too_large'));
+  assert.throws(() => publisher.publishBatch(Array(5).fill({ value: part })), code('too_large'));
+  await assert.rejects(publisher.publishBatchAsync([part, part, part, part]), code('too_large'));
+  for (const size of [2 ** 32, 2 ** 32 + 5, 2 ** 40, Number.MAX_SAFE_INTEGER]) {
+    assert.throws(() => publisher.claim(size), code('too_large'));
+  }
+  assert.throws(() => publisher.claim(5, () => 2 ** 32 + 1), code('invalid_argument'));
+  const claim = publisher.claim(5);
+  assert.throws(() => claim.commit(2 ** 32 + 1), code('invalid_argument'));
+  claim.commit();
+  assert.deepStrictEqual(texts(subscriber.poll()), ['aborted', '\0\0\0\0\0']);
+});
+
+test('handles and deliveries do not get to another thread', async () => {
+  const { topic, publisher, subscriber } = await pair();
+  const group = await topic.group('g');
+  const member = await group.join();
+  publisher.publish('x');
+  const given = { topic, publisher, subscriber, group, member, claim: publisher.claim(3), delivery: await member.receive() };
+  const worker = new Worker(`
+    const { workerData, parentPort } = require('node:worker_threads');
+    const assert = require('node:assert');
+    const { Topic, Publisher, Subscriber, Group, Member, Claim } = require('leat');
+    (async () => {
+      const { name, given } = workerData;
+      const own = await (await (await Topic.open(name)).findGroup('g')).join();
+      for (const call of [
+        () => Topic.prototype.publisher.call(given.topic), () => Publisher.prototype.publish.call(given.publisher, 'x'),
+        () => Subscriber.prototype.poll.call(given.subscriber), () => Group.prototype.info.call(given.group),
+        () => Member.prototype.acknowledgeAll.call(given.member), () => Claim.prototype.commit.call(given.claim),
+        () => Publisher.prototype.close.call(given.publisher), () => own.acknowledge(given.delivery),
+        () => own.acknowledge([given.delivery]), () => own.giveBack(given.delivery),
+      ]) assert.throws(call, TypeError);
+      parentPort.postMessage('refused');
+      process.exit();
+    })();`, { eval: true, workerData: { name: topic.name, given } });
+  assert.deepStrictEqual(await once(worker, 'message'), ['refused']);
+  await once(worker, 'exit');
+  assert.strictEqual(given.claim.commit(), 1);
+  assert.strictEqual(member.acknowledge(given.delivery), 1);
+});
+
+test('what was read or claimed may be kept: it is a copy', async () => {
+  const { topic, publisher, subscriber } = await pair();
+  const member = await (await topic.group('g')).join();
+  publisher.publish('value', { key: 'key', headers: { name: 'header' } });
+  const { name } = topic;
+  const kept = [subscriber.poll()[0], await member.receive()];
+  const claims = [publisher.claim(5), undefined, undefined];
+  claims[0].commit();
+  claims[1] = publisher.claim(5);
+  claims[1].abort();
+  claims[2] = publisher.claim(5);
+  for (const one of [subscriber, member, publisher, topic]) one.close();
+  await leat.Topic.delete(name, { force: true });
+  for (const { value, key, headers } of kept) {
+    assert.deepStrictEqual([value, key, ...headers].map(String), ['value', 'key', 'name,header']);
+    value.fill('x');
+  }
+  for (const { data } of claims) assert.strictEqual(data.fill('x').toString(), 'xxxxx');
 });
 
 test('values that were given away, or change, harm nobody', async () => {

@@ -3,9 +3,11 @@
 
 const assert = require('node:assert');
 const crypto = require('node:crypto');
+const { once } = require('node:events');
 const fs = require('node:fs');
 const path = require('node:path');
 const { test } = require('node:test');
+const { Worker } = require('node:worker_threads');
 const { leat, pair, small, code, texts, sleep, fill, ticksDuring } = require('./helper');
 
 test('any bytes arrive as they were', async () => {
@@ -273,6 +275,65 @@ test('for await reads all, and loses nothing when it is left', async () => {
   await assert.rejects(aborted, { name: 'AbortError' });
   publisher.publish('after');
   assert.strictEqual((await subscriber.receive()).value.toString(), 'after');
+});
+
+// Publishes numbers, at moments that have nothing to do with those of this thread, until it is told to end.
+function publishesAlways(topic, told) {
+  return new Worker(`
+    const { workerData: { name, told }, parentPort } = require('node:worker_threads');
+    (async () => {
+      const publisher = (await require('leat').Topic.open(name)).publisher();
+      let published = 0;
+      while (Atomics.wait(told, 0, 0, Math.random() * 2) === 'timed-out') publisher.publish(String(published++));
+      parentPort.postMessage(published);
+    })();`, { eval: true, workerData: { name: topic.name, told } });
+}
+
+test('200 iterations cancelled at random moments lose no record', async () => {
+  const { topic, subscriber } = await pair();
+  const member = await (await topic.group('g', { from: 'beginning' })).join();
+  const told = new Int32Array(new SharedArrayBuffer(4));
+  const worker = publishesAlways(topic, told);
+  const readers = [subscriber, member].map((reader) => ({ reader, read: [], cancelled: 0 }));
+  // Also between the steps of promises: what has just arrived may be on its way.
+  const moment = async () => {
+    const kind = Math.floor(Math.random() * 12);
+    if (kind < 3) await sleep(kind);
+    else if (kind < 6) await new Promise(setImmediate);
+    else for (let i = 6; i < kind; ++i) await undefined;
+  };
+  const take = (one, entry) => {
+    one.read.push(entry.value.toString());
+    if (one.reader === member) member.acknowledge(entry);
+  };
+  await Promise.all(readers.map(async (one) => {
+    for (let round = 0; one.cancelled < 200; ++round) {
+      const abort = new AbortController();
+      const iterator = one.reader.entries({ signal: abort.signal });
+      const waits = Array.from({ length: 1 + (round % 2) }, () => iterator.next());
+      if (round % 5 !== 0) await moment();
+      if (round % 3 === 0) abort.abort();
+      else iterator.return();
+      for (const { status, value, reason } of await Promise.allSettled(waits)) {
+        if (value?.value !== undefined) take(one, value.value);
+        else ++one.cancelled;
+        if (status === 'rejected') assert.strictEqual(reason.name, 'AbortError');
+      }
+      if (round % 10 !== 0) continue;
+      for await (const entry of one.reader) {
+        take(one, entry);
+        break;
+      }
+    }
+  }));
+  Atomics.store(told, 0, 1);
+  Atomics.notify(told, 0);
+  const [published] = await once(worker, 'message');
+  for (const one of readers) {
+    while (one.read.length < published) take(one, await one.reader.receive({ timeout: 5000 }));
+    assert.deepStrictEqual(one.read, Array.from({ length: published }, (_, i) => `${i}`));
+    await assert.rejects(one.reader.receive({ timeout: 0 }), code('timeout'));
+  }
 });
 
 test('stop ends waits until resume, close ends them for good', async () => {

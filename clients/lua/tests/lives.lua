@@ -1,0 +1,82 @@
+-- A process that runs for long: what it opens and closes, drops, or waits for, costs it nothing that stays.
+local harness = ...
+local leat = require "leat"
+local tests, new_topic, equal, fails = harness.tests, harness.new_topic, harness.equal, harness.fails
+
+-- Memory in KiB: all, and what is no file's; threads, descriptors.
+local function figures()
+  collectgarbage()
+  collectgarbage()
+  local file = io.open("/proc/self/status")
+  local status = file:read("*a")
+  file:close()
+  local list = io.popen("ls /proc/$PPID/fd | wc -l") -- The shell's parent is this process.
+  local descriptors = list:read("*n")
+  list:close()
+  local function number(name) return tonumber(status:match(name .. ":%s+(%d+)")) end
+  return {resident = number("VmRSS"), own = number("RssAnon"), threads = number("Threads"), descriptors = descriptors}
+end
+
+function tests.what_10000_times_is_opened_and_closed_leaves_nothing()
+  local topic, name = new_topic({capacity_bytes = 1048576, segment_bytes = 131072})
+  topic:publisher():publish("x")
+  local function once()
+    local opened = assert(leat.open(name))
+    local publisher, subscriber = assert(opened:publisher()), assert(opened:subscriber({from = "beginning"}))
+    local group = assert(opened:group("workers"))
+    local member = assert(group:join())
+    equal("x", subscriber:receive(1).value)
+    assert(subscriber:wait_fd() and member:wait_fd())
+    fails("timeout", member:receive(0))
+    assert(publisher:claim(9)) -- Closing its publisher aborts it.
+    for _, one in ipairs({member, group, subscriber, publisher, opened}) do one:close() end
+  end
+  local function rounds(count)
+    for i = 1, count do
+      once()
+      if i % 100 == 0 then collectgarbage() end -- So that Lua's own garbage is as much before as after.
+    end
+  end
+  rounds(300)
+  local before = figures()
+  rounds(1700) -- Of six kinds.
+  local after = figures()
+  assert(after.resident < before.resident + 4096, after.resident - before.resident)
+  assert(after.own < before.own + 768, after.own - before.own)
+  equal(before.threads, after.threads)
+  assert(after.descriptors <= before.descriptors + 2, after.descriptors)
+  assert(topic:info().participant_count <= 1)
+end
+
+function tests.dropped_handles_are_closed_by_the_collector()
+  local topic, name = new_topic()
+  local descriptors = figures().descriptors
+  for _ = 1, 100 do -- Beyond the participant slots of the topic, if they were not closed.
+    for _ = 1, 3 do
+      local opened = assert(leat.open(name))
+      assert(opened:subscriber():wait_fd())
+      assert(opened:publisher():claim(5))
+      assert(opened:group("workers"):join())
+    end
+    collectgarbage()
+    collectgarbage()
+  end
+  assert(figures().descriptors <= descriptors + 2) -- Not one for each.
+  equal(0, topic:info().participant_count)
+end
+
+-- Of the process' own time. Cold caches of a loaded machine add to it, so the least of three counts.
+function tests.an_idle_wait_costs_under_a_thousandth_of_the_cpu()
+  local topic = new_topic()
+  local subscriber, member = topic:subscriber(), topic:group("workers"):join()
+  for _, reader in ipairs({subscriber, member}) do
+    local least = math.huge
+    for _ = 1, 3 do
+      local before = os.clock()
+      fails("timeout", reader:receive(2))
+      least = math.min(least, (os.clock() - before) / 2)
+      if least < 0.001 then break end
+    end
+    assert(least < 0.001, least)
+  end
+end
