@@ -1,27 +1,23 @@
-// If these tests failed, a program in C could not be interrupted, would run out of descriptors, or would be ended
-// by an exception that it cannot catch.
-#include <dirent.h>
+// If these tests failed, a program in C could not be interrupted, would be ended by an exception that it
+// cannot catch, or its records would be held by child processes that outlive it.
 #include <pthread.h>
+#include <spawn.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <system_error>
 #include <thread>
 
 #include "capi.hpp"
 
 using namespace leat_capi_test;
 
-namespace {
+using Texts = std::vector<std::string>;
 
-std::size_t entries_of(const char* directory) {
-  std::size_t count = 0;
-  DIR* const all = ::opendir(directory);
-  while (::readdir(all) != nullptr) ++count;
-  ::closedir(all);
-  return count;
-}
+namespace {
 
 // Sends signals to the thread that made it, as long as it exists.
 class Signals {
@@ -47,7 +43,112 @@ class Signals {
   std::thread sender_;
 };
 
+// Ways to start a process that goes on for longer than this test; each returns its number.
+pid_t by_fork() {
+  const pid_t child = ::fork();
+  if (child != 0) return child;
+  ::sleep(30);
+  ::_exit(0);
+}
+pid_t by_fork_and_exec() {
+  const pid_t child = ::fork();
+  if (child == 0) ::execl("/bin/sleep", "sleep", "30", nullptr);
+  return child;
+}
+pid_t by_spawn() {
+  pid_t child = 0;
+  char name[] = "sleep";
+  char seconds[] = "30";
+  char* const words[] = {name, seconds, nullptr};
+  return ::posix_spawn(&child, "/bin/sleep", nullptr, nullptr, words, ::environ) == 0 ? child : -1;
+}
+
+pid_t (*const kWays[])() = {by_fork, by_fork_and_exec, by_spawn};
+
+// Names of files below `directory` that a process has open.
+std::vector<std::string> open_files(pid_t process, const std::string& directory) {
+  std::vector<std::string> all;
+  for (const auto& one :
+       std::filesystem::directory_iterator{"/proc/" + std::to_string(process) + "/fd"}) {
+    std::error_code closed_meanwhile;
+    const std::string file = std::filesystem::read_symlink(one.path(), closed_meanwhile);
+    if (file.starts_with(directory)) all.push_back(file);
+  }
+  return all;
+}
+
 }  // namespace
+
+class CapiChild : public CapiTest, public testing::WithParamInterface<std::size_t> {
+ protected:
+  // A process with a record of the group and a claim in its hands, which has started another one by `start`. Returns
+  // both numbers.
+  static std::pair<pid_t, pid_t> start_parent(pid_t (*start)()) {
+    int ready[2];
+    if (::pipe(ready) != 0) throw std::runtime_error{"pipe failed"};
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      try {
+        TopicHandle topic;
+        must(leat_topic_open("topic", 5, 0, nullptr, topic.out(), nullptr));
+        auto member = join(open_group(topic));
+        leat_delivery delivery;
+        std::uint32_t count = 0;
+        must(leat_member_receive(member.get(), &delivery, 1, &count, 10 * kSecond, nullptr));
+        auto publisher = open_publisher(topic);
+        leat_claim claim;
+        must(leat_publisher_claim(publisher.get(), 1, 0, &claim, nullptr));
+        std::int32_t fd = -1;
+        must(leat_member_wait_fd(member.get(), &fd, nullptr));
+        const pid_t child = start();
+        if (::write(ready[1], &child, sizeof(child)) == sizeof(child)) ::sleep(30);
+      } catch (...) {
+      }
+      ::_exit(1);
+    }
+    ::close(ready[1]);
+    pid_t child = -1;
+    if (::read(ready[0], &child, sizeof(child)) != sizeof(child)) child = -1;
+    ::close(ready[0]);
+    return {parent, child};
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Started, CapiChild, testing::Values(0, 1, 2));
+
+// If it did, others would wait for as long as the child goes on.
+TEST_P(CapiChild, KeepsNothingOfItsDeadParent) {
+  auto topic = create();
+  auto publisher = open_publisher(topic);
+  auto subscriber = open_subscriber(topic);
+  auto group = open_group(topic);
+  publish(publisher, "a");
+  const auto [parent, child] = start_parent(kWays[GetParam()]);
+  ASSERT_GT(child, 0);
+  auto member = join(group);
+  publish(publisher, "b");
+  EXPECT_EQ(drain(subscriber), Texts{"a"});  // Then comes the claim.
+  for (int i = 0; i < 1000 && kWays[GetParam()] != by_fork; ++i) {
+    if (open_files(child, directory_).empty()) break;  // As soon as it is another program.
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    ASSERT_NE(i, 999);
+  }
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  leat_record record;
+  std::uint32_t count = 0;
+  must(leat_subscriber_receive(subscriber.get(), &record, 1, &count, 10 * kSecond, nullptr));
+  EXPECT_EQ(entry(record), "1+1 died");
+  EXPECT_EQ(drain(subscriber), Texts{"b"});
+  Texts received;
+  while (received.size() < 2) {
+    leat_delivery delivery;
+    must(leat_member_receive(member.get(), &delivery, 1, &count, 10 * kSecond, nullptr));
+    received.push_back(text_of(delivery.record));
+  }
+  std::ranges::sort(received);
+  EXPECT_EQ(received, (Texts{"a", "b"}));
+  EXPECT_EQ(::kill(child, SIGKILL), 0);  // It was there all the time.
+}
 
 TEST_F(CapiTest, SignalEndsTheWaitsOfThoseThatWantIt) {
   auto topic = create();
@@ -86,37 +187,6 @@ TEST_F(CapiTest, SignalEndsTheWaitsOfThoseThatWantIt) {
     code = leat_publisher_publish(publisher.get(), value.data(), value.size(), 20 * kSecond,
                                   nullptr, nullptr);
   EXPECT_EQ(code, LEAT_ERR_INTERRUPTED);
-}
-
-TEST_F(CapiTest, HandlesLeaveNothingBehind) {
-  auto topic = create();
-  std::size_t descriptors = 0;
-  std::size_t threads = 0;
-  for (int i = 0; i < (LEAT_TEST_SANITIZED != 0 ? 50 : 1000); ++i) {
-    TopicHandle again;
-    must(leat_topic_open("topic", 5, 0, nullptr, again.out(), nullptr));
-    auto publisher = open_publisher(again);
-    auto subscriber = open_subscriber(again);
-    auto group = open_group(again);
-    auto member = join(group);
-    std::int32_t fd = -1;
-    if (i % 100 == 0) must(leat_subscriber_wait_fd(subscriber.get(), &fd, nullptr));
-    if (i % 2 == 0) {
-      leat_claim claim;
-      must(leat_publisher_claim(publisher.get(), 1, 0, &claim, nullptr));
-    }
-    publisher.close();
-    if (i == 10) {
-      descriptors = entries_of("/proc/self/fd");
-      threads = entries_of("/proc/self/task");
-    }
-    group.close();
-    member.close();
-    subscriber.close();
-    must(leat_topic_delete_group(topic.get(), "group", 5, 0, nullptr));
-  }
-  EXPECT_LE(entries_of("/proc/self/fd"), descriptors);
-  EXPECT_LE(entries_of("/proc/self/task"), threads);
 }
 
 #if !LEAT_TEST_SANITIZED  // They need the memory that the test takes away.

@@ -130,34 +130,48 @@ def test_readme_snippets_run(jar, environment, tmp_path):
 
 CHILD = """
 import io.leat.*;
+import java.time.Duration;
 public class Child {
   public static void main(String[] arguments) throws Exception {
     Topic topic = Topic.openOrCreate("t");
     Publisher publisher = topic.publisher();
-    publisher.claim(10);
-    new ProcessBuilder("sleep", "60").start();
-    System.out.println("ready");
+    publisher.publish("held".getBytes());
+    Member member = topic.group("g", new GroupOptions().from(From.beginning())).join();
+    Delivery held = member.receive(Duration.ofSeconds(10));
+    Claim claim = publisher.claim(10);
+    Process child = new ProcessBuilder("sleep", "60").start();
+    System.out.println(child.pid());
     topic.subscriber().receive(null);
+    System.out.println(held + " " + claim);
   }
 }
 """
 
 
+def open_files(process):
+    """What a process has open, by name."""
+    return [os.readlink(entry) for entry in Path(f"/proc/{process}/fd").iterdir()]
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_child_process_keeps_nothing_alive(number, jar, environment, tmp_path):
-    """Its parent, which waits in C, ends at once, and others see that although the child goes on."""
+    """Its parent, which waits in C with a record and a claim in its hands, ends at once, and others get the record and
+    pass over the claim although the child goes on."""
     program = tmp_path / "Child.java"
     program.write_text(CHILD, encoding="utf-8")
     with subprocess.Popen(["java", "-cp", str(jar), str(program)], stdout=subprocess.PIPE, text=True,
                           env=environment, start_new_session=True) as java:
-        assert java.stdout.readline() == "ready\n"
+        child = int(java.stdout.readline())
         time.sleep(0.2)
+        assert not [name for name in open_files(child) if name.startswith(environment["LEAT_DIR"])]
         java.send_signal(number)
         try:
             assert java.wait(timeout=10) == (143 if number == signal.SIGTERM else -9)
             leat = os.environ.get("LEAT_BIN", BUILD / "leat")
             run(leat, "pub", "t", "next", env=environment)
-            printed = run(leat, "sub", "t", "--from", "beginning", "-n", "1", env=environment)
-            assert "next" in printed
+            late = ["timeout", "20", leat, "sub", "t"]
+            assert run(*late, "--from", "beginning", "-n", "2", env=environment) == "held\nnext\n"
+            assert sorted(run(*late, "--group", "g", "-n", "2", env=environment).split()) == ["held", "next"]
+            assert Path(f"/proc/{child}/comm").read_text(encoding="utf-8") == "sleep\n"  # All the time.
         finally:
             os.killpg(java.pid, signal.SIGKILL)

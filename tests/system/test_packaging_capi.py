@@ -10,56 +10,6 @@ import pytest
 # `prefix` is a fixture: a directory with Leat installed below it.
 from test_packaging import WARNINGS, pkg_config, prefix, run  # noqa: F401
 
-TWO_COPIES = """\
-#include <dlfcn.h>
-#include <leat/leat.h>
-#include <string.h>
-
-typedef int32_t (*create_type)(const char *, uint64_t, const leat_topic_options *, leat_topic **, int32_t *);
-typedef int32_t (*open_type)(const char *, uint64_t, int64_t, const leat_place *, leat_topic **, int32_t *);
-typedef int32_t (*publisher_type)(leat_topic *, const leat_publisher_options *, leat_publisher **, int32_t *);
-typedef int32_t (*subscriber_type)(leat_topic *, const leat_subscriber_options *, leat_subscriber **, int32_t *);
-typedef int32_t (*publish_type)(leat_publisher *, const void *, uint64_t, int64_t, uint64_t *, int32_t *);
-typedef int32_t (*receive_type)(leat_subscriber *, leat_record *, uint32_t, uint32_t *, int64_t, int32_t *);
-typedef int32_t (*check_type)(uint32_t);
-
-int main(int count, char **names) {
-  void *one = dlopen(names[1], RTLD_NOW | RTLD_GLOBAL);
-  void *two = dlopen(names[count - 1], RTLD_NOW | RTLD_GLOBAL);
-  leat_topic *topic = NULL;
-  leat_topic *again = NULL;
-  leat_publisher *publisher = NULL;
-  leat_subscriber *subscriber = NULL;
-  leat_record record;
-  uint32_t found = 0;
-  create_type create;
-  open_type open;
-  publisher_type make_publisher;
-  subscriber_type make_subscriber;
-  publish_type publish;
-  receive_type receive;
-  check_type check;
-  if (one == NULL || two == NULL || one == two) return 1;
-  *(void **)&check = dlsym(two, "leat_abi_check");
-  if (check(LEAT_ABI_VERSION) != LEAT_OK || check(LEAT_ABI_VERSION + 1) != LEAT_ERR_UNSUPPORTED) return 2;
-  *(void **)&create = dlsym(one, "leat_topic_create");
-  *(void **)&open = dlsym(two, "leat_topic_open");
-  *(void **)&make_publisher = dlsym(one, "leat_topic_publisher");
-  *(void **)&make_subscriber = dlsym(two, "leat_topic_subscriber");
-  *(void **)&publish = dlsym(one, "leat_publisher_publish");
-  *(void **)&receive = dlsym(two, "leat_subscriber_receive");
-  if (create("both", LEAT_TEXT, NULL, &topic, NULL) != LEAT_OK) return 3;
-  if (open("both", LEAT_TEXT, 0, NULL, &again, NULL) != LEAT_OK) return 4;
-  if (make_publisher(topic, NULL, &publisher, NULL) != LEAT_OK) return 5;
-  if (make_subscriber(again, NULL, &subscriber, NULL) != LEAT_OK) return 6;
-  if (publish(publisher, "x", 1, 0, NULL, NULL) != LEAT_OK) return 7;
-  if (receive(subscriber, &record, 1, &found, LEAT_FOREVER, NULL) != LEAT_OK) return 8;
-  dlclose(one); /* Not unloaded: its threads and handlers go on. */
-  return publish(publisher, "y", 1, 0, NULL, NULL) == LEAT_OK && record.value_size == 1 ? 0 : 9;
-}
-"""
-
-
 @pytest.fixture
 def library(request):
     from conftest import EXECUTABLE
@@ -156,12 +106,11 @@ def test_user_builds_the_example(prefix, root, tmp_path, leat_dir, compiler, sta
 
 def test_two_copies_get_along(library, root, tmp_path, leat_dir):
     # Breaks: a Python extension and a Ruby one, each with its library, in one process.
-    (tmp_path / "two.c").write_text(TWO_COPIES)
     other = tmp_path / "libleat-other.so"
     shutil.copy(library, other)
-    run("gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", f"-I{library.parent / 'capi'}",
-        tmp_path / "two.c", "-ldl", "-o", tmp_path / "two")
-    run(tmp_path / "two", library, other, env={**os.environ, "LEAT_DIR": str(leat_dir)})
+    run("gcc", "-std=gnu99", "-Wall", "-Wextra", "-Werror", f"-I{library.parent / 'capi'}",
+        root / "tests/system/two_copies.c", "-ldl", "-o", tmp_path / "two")
+    run("timeout", "60", tmp_path / "two", library, other, env={**os.environ, "LEAT_DIR": str(leat_dir)})
 
 
 def test_json_is_that_of_the_executable(library, leat, monkeypatch):

@@ -22,8 +22,8 @@ import java.util.concurrent.TimeoutException;
 public final class Tests {
   private static final List<Class<?>> ALL =
       List.of(
-          TopicTests.class, RecordTests.class, GroupTests.class, MisuseTests.class, WaitTests.class,
-          ViewTests.class, LeakTests.class, ErrorTests.class);
+          TopicTests.class, RecordTests.class, GroupTests.class, MisuseTests.class,
+          AfterCloseTests.class, WaitTests.class, ViewTests.class, LeakTests.class, ErrorTests.class);
   private static final long SECONDS = 120;
 
   private Tests() {}

@@ -7,15 +7,18 @@ import static io.leat.Tests.fails;
 import static io.leat.Tests.fromBeginning;
 
 import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
 
 final class WaitTests {
   void endAtTheirDeadline() {
@@ -149,58 +152,146 @@ final class WaitTests {
     }
   }
 
+  /**
+   * All wait at once, together for less than one may take. What counts is the processor time of the threads that
+   * wait, of the pool too: that of the JVM's own threads is not ours.
+   */
   void costNothing() throws Exception {
-    try (Topic topic = Topic.create("t", new TopicOptions()); Subscriber subscriber = topic.subscriber()) {
-      Thread waiting = new Thread(() -> fails(ErrorCode.STOPPED, () -> subscriber.receive(null)));
-      waiting.start();
-      Thread.sleep(100);
-      var threads = ManagementFactory.getThreadMXBean();
-      long begin = threads.getThreadCpuTime(waiting.getId());
-      Thread.sleep(1000);
-      long spent = threads.getThreadCpuTime(waiting.getId()) - begin;
-      subscriber.stop();
-      waiting.join();
-      check(spent < 1_000_000); // 0.1 %
+    try (Topic topic = Topic.create("t", new TopicOptions())) {
+      Group group = topic.group("g");
+      List<Handle> handles = new ArrayList<>();
+      List<Thread> threads = new ArrayList<>();
+      for (boolean isVirtual : Runtime.version().feature() >= 21 ? List.of(false, true) : List.of(false)) {
+        List<Subscriber> all = new ArrayList<>();
+        for (int i = 0; i < 5; ++i) all.add(topic.subscriber());
+        Member member = group.join();
+        Member other = group.join();
+        handles.addAll(all);
+        handles.addAll(List.of(member, other));
+        List<Callable<?>> waits =
+            List.of(
+                () -> all.get(0).receive(null), () -> all.get(1).receiveViews(1, Duration.ofHours(1)),
+                () -> { all.get(2).await(null); return null; }, () -> Subscriber.waitAny(all.subList(3, 5), null),
+                () -> member.receive(null),
+                () -> {
+                  fails(ErrorCode.TIMEOUT, () -> other.receive(Duration.ZERO)); // Or else there may be something.
+                  other.await(null);
+                  return null;
+                });
+        for (Callable<?> wait : waits) {
+          threads.add(start(isVirtual, () -> fails(ErrorCode.STOPPED, wait)));
+          threads.get(threads.size() - 1).setName("idle");
+        }
+      }
+      Thread.sleep(200);
+      long begin = cpuNanos();
+      Thread.sleep(2000);
+      long spent = cpuNanos() - begin;
+      for (Thread thread : threads) check(thread.isAlive());
+      for (Handle handle : handles) handle.stop();
+      for (Thread thread : threads) thread.join();
+      for (Handle handle : handles) handle.close();
+      if (spent >= 2_000_000) throw new AssertionError(spent + " ns"); // 0.1 %
     }
   }
 
-  /** Virtual threads where there are any: each call may be on another thread of the system. */
+  private static long cpuNanos() {
+    var threads = ManagementFactory.getThreadMXBean();
+    long sum = 0;
+    for (var info : threads.getThreadInfo(threads.getAllThreadIds())) {
+      if (info == null || !List.of("idle", "leat-wait").contains(info.getThreadName())) continue;
+      sum += Math.max(0, threads.getThreadCpuTime(info.getThreadId()));
+    }
+    return sum;
+  }
+
+  /** A million records through handles whose next call is on another thread of the system, again and again. */
   void mayBeOnAnyThread() throws Exception {
-    ExecutorService executor = executor();
+    final int publishers = 4;
+    final int each = 250_000;
+    final int all = publishers * each;
     try (Topic topic = Topic.create("t", new TopicOptions().capacityBytes(1 << 20))) {
-      final int pairs = 4;
-      final int records = 250_000;
-      List<Future<?>> futures = new ArrayList<>();
-      for (int i = 0; i < pairs; ++i) {
+      List<Turns> turns = new ArrayList<>();
+      for (int i = 0; i < publishers; ++i) {
         Publisher publisher = topic.publisher();
-        Subscriber subscriber = fromBeginning(topic);
-        futures.add(
-            executor.submit(
+        AtomicLong next = new AtomicLong();
+        turns.add(
+            new Turns(
+                publisher,
                 () -> {
-                  for (int n = 0; n < records; ++n) {
-                    publisher.publish(bytes("record " + n));
-                    if (n % 64 == 0) Thread.yield();
-                  }
-                  publisher.close();
-                }));
-        futures.add(
-            executor.submit(
-                () -> {
-                  for (int left = pairs * records; left > 0; Thread.yield()) {
-                    left -= subscriber.receive(64, Duration.ofSeconds(20)).size();
-                  }
-                  subscriber.close();
+                  for (int n = 0; n < 64 && next.get() < each; ++n) publisher.publish(bytes("record " + next.getAndIncrement()));
+                  return next.get() < each;
                 }));
       }
-      for (Future<?> future : futures) future.get();
-      equal((long) pairs * records, topic.info().partitions().get(0).end());
-    } finally {
-      executor.shutdownNow();
+      for (int i = 0; i < 2; ++i) {
+        Subscriber subscriber = fromBeginning(topic);
+        AtomicLong offset = new AtomicLong();
+        turns.add(
+            new Turns(
+                subscriber,
+                () -> {
+                  for (Entry entry : subscriber.receive(64, Duration.ofSeconds(20))) equal(offset.getAndIncrement(), entry.offset());
+                  return offset.get() < all;
+                }));
+      }
+      Member member = topic.group("g", new GroupOptions().from(From.beginning())).join();
+      AtomicLong acknowledged = new AtomicLong();
+      turns.add(
+          new Turns(
+              member,
+              () -> acknowledged.addAndGet(member.acknowledge(member.receiveBatch(64, Duration.ofSeconds(20)))) < all));
+      for (Turns one : turns) one.start();
+      for (Turns one : turns) one.done.get();
+      equal((long) all, topic.info().partitions().get(0).end());
+      for (Turns one : turns) if (one.changes < 10) throw new AssertionError(one.changes + " changes of the thread");
     }
   }
 
-  private static ExecutorService executor() throws ReflectiveOperationException {
-    if (Runtime.version().feature() < 21) return Executors.newCachedThreadPool();
-    return (ExecutorService) Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+  /** Uses a handle until it is done: a virtual thread where there are any, else two threads in turn. */
+  private static final class Turns {
+    final CompletableFuture<Void> done = new CompletableFuture<>();
+    private final Handle handle;
+    private final Callable<Boolean> turn;
+    private Path thread; // Of the system, that had the last turn.
+    int changes;
+
+    Turns(Handle handle, Callable<Boolean> turn) {
+      this.handle = handle;
+      this.turn = turn;
+    }
+
+    void start() throws ReflectiveOperationException {
+      if (Runtime.version().feature() < 21) {
+        next(Executors.newSingleThreadExecutor(), Executors.newSingleThreadExecutor());
+      } else {
+        WaitTests.start(true, () -> { while (goesOn()) LockSupport.parkNanos(1); });
+      }
+    }
+
+    private void next(ExecutorService one, ExecutorService other) {
+      one.execute(
+          () -> {
+            if (goesOn()) {
+              next(other, one);
+            } else {
+              one.shutdown();
+              other.shutdown();
+            }
+          });
+    }
+
+    private boolean goesOn() {
+      try {
+        Path now = Files.readSymbolicLink(Path.of("/proc/thread-self"));
+        if (thread != null && !now.equals(thread)) ++changes;
+        thread = now;
+        if (turn.call()) return true;
+        handle.close();
+        done.complete(null);
+      } catch (Throwable e) {
+        done.completeExceptionally(e);
+      }
+      return false;
+    }
   }
 }
