@@ -1,7 +1,6 @@
 """Fixtures of the Python client's tests: a directory of topics for each test, and one topic in it.
 
-Run: PYTHONPATH=build/clients/python python3 -m pytest clients/python/tests. LEAT_THOROUGH=1 repeats what needs luck to
-fail more often.
+Run: PYTHONPATH=build/clients/python python3 -m pytest clients/python/tests.
 """
 import os
 import shutil
@@ -21,7 +20,6 @@ if "PYTHONPATH" not in os.environ and BUILT.is_dir():
 import leat  # noqa: E402  Found only now.
 
 LIMIT_SECONDS = 120  # For one test.
-THOROUGH = bool(os.environ.get("LEAT_THOROUGH"))
 SANITIZED = "asan" in os.environ.get("LD_PRELOAD", "")
 
 # A shell that starts the tests in the background makes them ignore it.

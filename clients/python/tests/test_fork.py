@@ -1,5 +1,8 @@
 """After fork: what the child inherited raises leat.Forked, closing it harms nobody, and new handles work."""
 import os
+import select
+import signal
+import subprocess
 import threading
 import time
 import traceback
@@ -12,8 +15,8 @@ from conftest import SANITIZED
 pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer of GCC 12 hangs in children of threads")
 
 
-def in_child(call):
-    """Whether the call raises nothing in a forked child."""
+def status_of_child(call):
+    """How a forked child ends that makes the call: 0 if that raises nothing."""
     child = os.fork()
     if child == 0:
         status = 1
@@ -24,7 +27,11 @@ def in_child(call):
             traceback.print_exc()
         finally:
             os._exit(status)
-    return os.waitpid(child, 0)[1] == 0
+    return os.waitpid(child, 0)[1]
+
+
+def in_child(call):
+    return status_of_child(call) == 0
 
 
 def raises_forked(*calls):
@@ -108,24 +115,45 @@ def test_a_fork_while_other_threads_wait(topic, subscriber):
         assert not thread.is_alive()
 
 
-def test_a_child_does_not_keep_its_parent_alive(topic, subscriber):
-    """A publisher that dies within a claim is noticed although a child that it started lives on."""
+def start_by_fork(until):
+    if os.fork() == 0:
+        os.read(until, 1)
+        os._exit(0)
+
+
+def start_by_subprocess(until):
+    subprocess.Popen(["cat"], stdin=until, close_fds=False)
+
+
+def start_by_spawn(until):
+    os.posix_spawn("/bin/cat", ["cat"], {}, file_actions=[(os.POSIX_SPAWN_DUP2, until, 0)])
+
+
+@pytest.mark.parametrize("start", [start_by_fork, start_by_subprocess, start_by_spawn])
+def test_a_child_does_not_keep_its_parent_alive(topic, publisher, subscriber, start):
+    """Others go on when a process dies within a claim and with records of a group, though a child of it lives on."""
+    group = topic.group("group", from_="beginning")
+    publisher.publish_batch([b"one", b"two"])
     read, write = os.pipe()
-    dying = os.fork()
-    if dying == 0:
-        own = leat.Topic.open("topic").publisher()
-        own.claim(10)
-        claim = own.claim(10)
-        if os.fork() == 0:
-            os.close(write)
-            os.read(read, 1)  # Until the test ends.
-            os._exit(0)
-        assert claim
-        os.kill(os.getpid(), 9)
+
+    def dying():
+        os.close(write)
+        own = leat.Topic.open("topic")
+        member, speaker = own.find_group("group").join(), own.publisher()
+        held = member.receive_batch(2, 20)
+        claim = speaker.claim(10)
+        assert len(held) == 2 and claim
+        start(read)  # It lives until the test closes the pipe.
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert status_of_child(dying) == signal.SIGKILL
     os.close(read)
-    os.waitpid(dying, 0)
-    reasons = []
-    while len(reasons) < 2:
-        reasons.append(subscriber.receive(20).reason)
-    assert reasons == ["aborted", "died"]
+    assert [subscriber.receive(5).value for _ in range(2)] == [b"one", b"two"]
+    assert subscriber.receive(5).reason == "died"
+    with group.join() as other:
+        again = [other.receive(5) for _ in range(2)]
+        assert sorted((one.value, one.deliveries) for one in again) == [(b"one", 2), (b"two", 2)]
+    poll = select.poll()
+    poll.register(write, 0)
+    assert poll.poll(0) == []  # It lives on: somebody would read.
     os.close(write)

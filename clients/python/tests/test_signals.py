@@ -1,7 +1,8 @@
 """Signals end waits, whenever they come; other waits go on, use no CPU, and let other threads run."""
+import asyncio
+import contextlib
 import os
 import random
-import resource
 import signal
 import threading
 import time
@@ -9,9 +10,9 @@ import time
 import pytest
 
 import leat
-from conftest import THOROUGH
 
-INTERRUPTS = 200 if THOROUGH else 24
+INTERRUPTS = 200
+SOON = 0.1  # Seconds.
 
 
 class Interrupt(Exception):
@@ -47,30 +48,61 @@ def waits(topic, subscriber):
     keeping.close()
 
 
-def test_interrupts_at_random_moments(interrupts, waits):
+def interrupt(waiting, delay):
+    """Seconds from a signal to the end of the call, and how late sleeps of another thread were meanwhile, in all."""
+    sent, late, ended = 0.0, 0.0, threading.Event()
+
+    def send():
+        nonlocal sent, late
+        time.sleep(delay)
+        begin = sent = time.monotonic()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        is_over = False
+        while not is_over:
+            is_over = ended.wait(0.001)
+            late += max(0, time.monotonic() - begin - 0.002)
+            begin = time.monotonic()
+
+    sender = threading.Thread(target=send)
+    try:
+        sender.start()
+        waiting()
+        pytest.fail("it returned")
+    except Interrupt:
+        took = time.monotonic() - sent
+    ended.set()
+    sender.join()
+    return took, late
+
+
+@pytest.fixture
+def one_processor():
+    """For all threads, so that what else runs there holds all of them up."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(before)})
+    yield
+    os.sched_setaffinity(0, before)
+
+
+def test_interrupts_at_random_moments(interrupts, one_processor, waits, subscriber):
+    """They come before, in and after a wait that ends by itself, and in one that does not."""
     chance = random.Random(seed := random.randrange(1 << 30))
     print("seed", seed)
-    slowest = 0.0
+    slowest, spare = 0.0, 50
     for i in range(INTERRUPTS):
-        call = waits[i % len(waits)]
-        delay = chance.choice([0, chance.random() * 2e-4, chance.random() * 0.12])
-        sent = []
-
-        def send(delay=delay, sent=sent):
-            time.sleep(delay)
-            sent.append(time.monotonic())
-            os.kill(os.getpid(), signal.SIGUSR1)
-
-        sender = threading.Thread(target=send)
-        try:
-            sender.start()
+        def waiting(seconds=chance.random() * 0.005, call=waits[i % len(waits)]):
+            with contextlib.suppress(leat.Timeout):
+                subscriber.receive(seconds)
             call()
-            pytest.fail("it returned")
-        except Interrupt:
-            slowest = max(slowest, time.monotonic() - sent[0])
-        sender.join()
-    print(f"slowest: {slowest * 1000:.1f} ms")
-    assert slowest < 0.1 if THOROUGH else slowest < 2  # A busy machine may be slow, an ignored signal is forever.
+
+        while True:
+            took, late = interrupt(waiting, chance.choice([0, chance.random() * 2e-4, chance.random() * 0.01]))
+            if took < SOON or late < SOON / 10 or spare == 0:
+                break
+            spare -= 1  # The machine held up this process, not only its wait: another one instead.
+        slowest = max(slowest, took)
+    print(f"slowest: {slowest * 1000:.1f} ms; {50 - spare} others")
+    assert slowest < SOON
 
 
 def test_a_wait_that_spins_has_an_end(interrupts, topic):
@@ -141,12 +173,31 @@ def test_an_interrupt_leaves_everything_usable(interrupts, publisher, subscriber
         assert subscriber.receive(5).value == b"%d" % i
 
 
-def test_an_idle_wait_uses_no_cpu(subscriber):
-    seconds = 10 if THOROUGH else 2
-    before = resource.getrusage(resource.RUSAGE_SELF)
+@pytest.mark.parametrize("kind", ["subscriber", "member", "asyncio"])
+def test_an_idle_wait_uses_no_cpu(topic, subscriber, kind):
+    """Of this process, in the cheapest of three waits: what else the machine does empties the caches, and makes waking
+    up dearer."""
+    seconds = 2
+    member = topic.group("group").join()
     with pytest.raises(leat.Timeout):
-        subscriber.receive(seconds)
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    print(f"{used / seconds:.3%} CPU")
-    assert used / seconds < (0.001 if THOROUGH else 0.02)
+        member.receive(0)  # Its first look is no wait.
+
+    async def wait_async():
+        before = time.process_time()
+        with pytest.raises(leat.Timeout):
+            await subscriber.receive_async(seconds)
+        return time.process_time() - before
+
+    def used():
+        if kind == "asyncio":
+            return asyncio.run(wait_async())
+        before = time.process_time()
+        with pytest.raises(leat.Timeout):
+            (subscriber if kind == "subscriber" else member).receive(seconds)
+        return time.process_time() - before
+
+    shares = []
+    while len(shares) < 3 and min(shares, default=1) >= 0.001:
+        shares.append(used() / seconds)
+    print([f"{share:.3%}" for share in shares])
+    assert min(shares) < 0.001

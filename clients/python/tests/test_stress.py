@@ -11,9 +11,8 @@ import time
 import pytest
 
 import leat
-from conftest import THOROUGH
 
-SECONDS = 60 if THOROUGH else 3
+SECONDS = 3
 ALLOWED = (leat.Error, ValueError, BufferError)
 
 

@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "fiddle"
+
 # What a program may do wrong gives an exception, never a crash.
 class MisuseTest < Tests
   def test_use_after_close
@@ -214,6 +216,31 @@ class MisuseTest < Tests
     equal(Array.new(100) { |i| i.to_s }, records.map(&:value))
   end
 
+  def test_parts_over_4_gib
+    publisher = topic.publisher
+    huge = untouched((1 << 32) + 1)
+    [-> { publisher.publish(huge) }, -> { publisher.publish("", key: huge) }, -> { publisher.publish_batch([huge]) },
+     -> { publisher.publish("", headers: { "h" => huge }) }, -> { publisher.publish("", headers: [[huge, "h"]]) },
+     -> { publisher.publish_batch([{ value: "", key: huge }]) }, -> { publisher.publish_batch(["x", { value: huge }]) },
+     -> { publisher.claim(huge.size) }, -> { publisher.claim((1 << 64) - 1) }].each do |call|
+      raises(Leat::TooLarge, &call)
+    end
+    publisher.claim(9) { |claim| raises(Leat::InvalidArgument) { claim << huge } && claim << "usable" }
+    equal("usable", topic.subscriber(from: { last: 1 }).receive(timeout: 5).value)
+  end
+
+  # A String of so many bytes. They are mapped, and no memory is used for them as long as nobody reads them all.
+  def untouched(size)
+    function = lambda do |name, arguments|
+      Fiddle::Function.new(Fiddle::Handle::DEFAULT[name], arguments, Fiddle::TYPE_VOIDP)
+    end
+    number = Fiddle::TYPE_LONG
+    map = function.call("mmap", [number, number, Fiddle::TYPE_INT, Fiddle::TYPE_INT, Fiddle::TYPE_INT, number])
+    at = map.call(0, size, 1, 0x4022, -1, 0) # PROT_READ; MAP_NORESERVE | MAP_ANONYMOUS | MAP_PRIVATE
+    check(at.to_i != -1)
+    function.call("rb_str_new_static", [number, number]).call(at.to_i, size).to_value
+  end
+
   def test_fork
     publisher = topic.publisher
     subscriber = topic.subscriber(from: :beginning)
@@ -234,5 +261,46 @@ class MisuseTest < Tests
     equal(1, publisher.publish("parent"))
     equal(%w[child parent], subscriber.receive_batch(2, timeout: 5).map(&:value))
     equal("child", member.receive(timeout: 5).value)
+  end
+
+  CHILDREN = { fork: ->(input) { fork { input.read } }, spawn: ->(input) { spawn("cat", in: input, out: File::NULL) },
+               system: ->(input) { Thread.new { system("cat", in: input, out: File::NULL) } },
+               popen: ->(input) { IO.popen("cat >/dev/null", in: input) } }.freeze
+
+  # Others go on when a process dies within a claim and with records of a group, though a child of it lives on.
+  def test_a_child_does_not_keep_its_parent_alive
+    group = topic.group("workers", from: :beginning)
+    subscriber = topic.subscriber
+    member = group.join
+    CHILDREN.each do |kind, start|
+      topic.publisher { |publisher| publisher.publish_batch(%w[one two]) }
+      until_closed, close = IO.pipe
+      dying = fork { die_with_a_child(until_closed, close, start) }
+      equal(Signal.list["KILL"], Process.wait2(dying)[1].termsig)
+      until_closed.close
+      entries = Array.new(3) { subscriber.receive(timeout: 5) }
+      equal(["one", "two", :died], entries.map { |one| one.gap? ? one.reason : one.value })
+      again = Array.new(2) { member.receive(timeout: 5) }
+      equal([["one", 2], ["two", 2]], again.map { |one| [one.value, one.deliveries] }.sort)
+      member.acknowledge(again)
+      close.write("x") # The child lives on: somebody can read this.
+      close.close
+    rescue StandardError => e
+      raise Failed, "with a child by #{kind}: #{e.message}"
+    end
+  end
+
+  def die_with_a_child(until_closed, close, start)
+    close.close
+    own = Leat::Topic.open("topic")
+    member = own.find_group("workers").join
+    held = []
+    held.concat(member.receive_batch(2, timeout: 5)) while held.size < 2
+    claim = own.publisher.claim(10)
+    start.call(until_closed)
+    sleep(0.05) # Until a thread has started it.
+    Process.kill("KILL", Process.pid) if claim
+  ensure
+    exit!(1)
   end
 end

@@ -1,4 +1,6 @@
 // Topics: create, open, delete, list, and what one can do with an open one.
+#include <time.h>
+
 #include "_leat.h"
 
 PyTypeObject *topic_type;
@@ -86,10 +88,16 @@ typedef struct Opening {
   leat_topic *topic;
 } Opening;
 
+// Not by the library's own wait: each would watch the directory, and on a busy machine the kernel takes up to a second
+// to end a watch. A signal ends the nap.
 static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
   Opening *opening = context;
-  const int32_t code = leat_topic_open(opening->name, opening->size, timeout_ns, &opening->place,
-                                       &opening->topic, detail);
+  const struct timespec nap = {0, (long)timeout_ns};  // A slice, far below a second.
+  int32_t code = leat_topic_open(opening->name, opening->size, 0, &opening->place, &opening->topic, detail);
+  if (code == LEAT_ERR_NOT_FOUND && timeout_ns > 0) {
+    if (nanosleep(&nap, NULL) != 0) return LEAT_ERR_INTERRUPTED;
+    code = leat_topic_open(opening->name, opening->size, 0, &opening->place, &opening->topic, detail);
+  }
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
 

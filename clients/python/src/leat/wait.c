@@ -8,7 +8,7 @@
 
 // A signal that arrives just before a wait sleeps does not wake it: the slice has to end. Most of those come before
 // the first one, so that is short. The others are as long as Ctrl-C may take, because waking up is all that
-// an idle wait costs: 13 times a second, about 0.08 % of a CPU.
+// an idle wait costs: 13 times a second, about 0.07 % of a CPU.
 enum { FIRST_SLICE_NS = 5 * 1000 * 1000, LONGEST_SLICE_NS = 75 * 1000 * 1000 };
 
 static int64_t now_ns(void) {
@@ -48,16 +48,17 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *cont
   if (handle != NULL && handle->spin_ns != 0 && can_spin()) spin_until = now + handle->spin_ns;
   while (1) {
     const int64_t slice = deadline - now < longest ? deadline - now : longest;
+    const int is_spinning = now < spin_until;
     if (PyErr_CheckSignals() != 0) return -1;
     if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;
     Py_BEGIN_ALLOW_THREADS
-    code = now < spin_until ? spin(attempt, context, now + slice, detail)
-                            : attempt(context, slice, detail);
+    code = is_spinning ? spin(attempt, context, spin_until - now < slice ? spin_until : now + slice, detail)
+                       : attempt(context, slice, detail);
     Py_END_ALLOW_THREADS
     if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
     now = now_ns();
     if (now >= deadline) return PyErr_CheckSignals() != 0 ? -1 : LEAT_ERR_TIMEOUT;
-    if (handle != NULL)  // Signals do not wake those who wait for a topic to be created.
+    if (handle != NULL && !is_spinning)  // Who waits for a topic to be created looks again and again.
       longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
   }
 }

@@ -158,7 +158,7 @@ VALUE publisher_claim(int argc, VALUE *argv, VALUE object) {
   handle_enter(&self->base);
   claim->publisher = self;
   ++self->references;
-  code = wait_for(timeout_ns, try_claim, claim, &detail);
+  code = wait_for(0, timeout_ns, try_claim, claim, &detail);
   if (code == LEAT_OK) self->open = claim->room.id;
   if (!handle_leave(&self->base) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code == LEAT_ERR_TIMEOUT && timeout_ns == 0) code = LEAT_ERR_FULL;

@@ -48,6 +48,7 @@ typedef struct Handle {
   long users;      // Calls that are under way, without the GVL or in a signal's handler.
   int is_closing;  // To be closed when there are no users.
   pid_t pid;       // Of the process that opened it.
+  int64_t spin_ns;  // How long a wait tries again before it sleeps.
 } Handle;
 
 extern const rb_data_type_t handle_type;  // The parent of each handle's type.
@@ -94,8 +95,11 @@ typedef int32_t (*Attempt)(void *context, int64_t timeout_ns, int32_t *detail);
 // Calls `attempt` without the GVL and in slices, between which interrupts are handled, until it returns
 // something else than LEAT_ERR_TIMEOUT or the time has passed. Raises nothing: see ENDED_BY_RUBY.
 int32_t wait_unlocked(int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail);
-// The same, but tries it first with the GVL and without waiting.
-int32_t wait_for(int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail);
+// The same, but tries it first with the GVL and without waiting, and again and again for `spin_ns` before it sleeps.
+int32_t wait_for(int64_t spin_ns, int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail);
+
+// Takes `spin_ns` out of the options of a subscriber or member: the library would spin in each slice.
+int64_t take_spin(int64_t *option);
 
 // ---- Arguments (options.c) ----------------------------------------------------------------------
 

@@ -37,10 +37,12 @@ VALUE group_join(int argc, VALUE *argv, VALUE object) {
   leat_member_options options = LEAT_MEMBER_OPTIONS_INIT;
   Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
   leat_member *member = NULL;
+  int64_t spin_ns = 0;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   const VALUE made = handle_prepare(member_class, &member_type, sizeof(Member));
   (void)parse_options(argc, argv, 0, member_options, &options, &texts);
+  spin_ns = take_spin(&options.spin_ns);
   options.any_thread = 1;
   options.interruptible = 1;
   handle_enter(group);
@@ -48,6 +50,7 @@ VALUE group_join(int argc, VALUE *argv, VALUE object) {
   handle_leave(group);
   if (code != LEAT_OK) raise_code(code, detail);
   handle_fill(made, &member_kind, member);
+  ((Handle *)RTYPEDDATA_DATA(made))->spin_ns = spin_ns;
   ((Member *)RTYPEDDATA_DATA(made))->number = ++last_number;
   return handle_lend(made);
 }
@@ -71,7 +74,7 @@ static void receive_some(Member *self, Receiving *it, int64_t timeout_ns) {
   int32_t code = LEAT_OK;
   handle_enter(&self->base);
   it->member = self->base.pointer;
-  code = wait_for(timeout_ns, try_receive, it, &detail);
+  code = wait_for(self->base.spin_ns, timeout_ns, try_receive, it, &detail);
   if (!handle_leave(&self->base) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code != LEAT_OK) raise_code(code, detail);
 }
@@ -209,7 +212,7 @@ static VALUE wait_one(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(self);
-  code = wait_for(timeout_ns, try_wait, self->pointer, &detail);
+  code = wait_for(self->spin_ns, timeout_ns, try_wait, self->pointer, &detail);
   handle_leave(self);
   if (code != LEAT_OK) raise_code(code, detail);
   return Qnil;

@@ -380,7 +380,7 @@ static VALUE flush(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(&self->base);
-  code = wait_for(timeout_ns, try_flush, self->base.pointer, &detail);
+  code = wait_for(0, timeout_ns, try_flush, self->base.pointer, &detail);
   publisher_leave(self);
   if (code != LEAT_OK) raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_DURABLE : code, detail);
   return Qnil;

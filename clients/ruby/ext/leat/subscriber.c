@@ -40,10 +40,12 @@ VALUE topic_subscriber(int argc, VALUE *argv, VALUE object) {
   leat_subscriber_options options = LEAT_SUBSCRIBER_OPTIONS_INIT;
   Texts texts = {{Qnil, Qnil, Qnil, Qnil}, 0};
   leat_subscriber *subscriber = NULL;
+  int64_t spin_ns = 0;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   const VALUE made = handle_prepare(subscriber_class, &subscriber_type, sizeof(Subscriber));
   (void)parse_options(argc, argv, 0, subscriber_options, &options, &texts);
+  spin_ns = take_spin(&options.spin_ns);
   options.any_thread = 1;
   options.interruptible = 1;
   handle_enter(topic);
@@ -51,6 +53,7 @@ VALUE topic_subscriber(int argc, VALUE *argv, VALUE object) {
   handle_leave(topic);
   if (code != LEAT_OK) raise_code(code, detail);
   handle_fill(made, &subscriber_kind, subscriber);
+  ((Handle *)RTYPEDDATA_DATA(made))->spin_ns = spin_ns;
   return handle_lend(made);
 }
 
@@ -86,7 +89,7 @@ static void read_some(Subscriber *self, Reading *reading, int64_t timeout_ns, in
     code = leat_subscriber_poll(reading->subscriber, reading->records, reading->capacity,
                                 &reading->count, &detail);
   else
-    code = wait_for(timeout_ns, try_receive, reading, &detail);
+    code = wait_for(self->base.spin_ns, timeout_ns, try_receive, reading, &detail);
   if (!handle_leave(&self->base) && code == LEAT_OK) code = LEAT_ERR_STOPPED;
   if (code != LEAT_OK) raise_code(code, detail);
 }
@@ -150,7 +153,7 @@ static VALUE wait_one(int argc, VALUE *argv, VALUE object) {
   parse_arguments(argc, argv, 0, 0, names, &timeout);
   timeout_ns = parse_timeout(timeout);
   handle_enter(self);
-  code = wait_for(timeout_ns, try_wait, self->pointer, &detail);
+  code = wait_for(self->spin_ns, timeout_ns, try_wait, self->pointer, &detail);
   handle_leave(self);
   if (code != LEAT_OK) raise_code(code, detail);
   return Qnil;
@@ -159,6 +162,7 @@ static VALUE wait_one(int argc, VALUE *argv, VALUE object) {
 typedef struct WaitAny {
   leat_subscriber *all[LEAT_MAX_WAIT_ANY];
   Handle *handles[LEAT_MAX_WAIT_ANY];
+  int64_t spin_ns;  // The longest of theirs.
   uint32_t count;
   uint32_t index;
 } WaitAny;
@@ -190,12 +194,13 @@ static void enter_all(VALUE array, WaitAny *any) {
   for (; any->count < (uint32_t)count; ++any->count) {
     handle_enter(any->handles[any->count]);
     any->all[any->count] = any->handles[any->count]->pointer;
+    if (any->handles[any->count]->spin_ns > any->spin_ns) any->spin_ns = any->handles[any->count]->spin_ns;
   }
 }
 
 static VALUE wait_any(int argc, VALUE *argv, VALUE module) {
   static const char *const names[] = {"timeout", NULL};
-  WaitAny any = {{NULL}, {NULL}, 0, 0};
+  WaitAny any = {{NULL}, {NULL}, 0, 0, 0};
   VALUE given[2];
   VALUE array = Qnil;
   int64_t timeout_ns = 0;
@@ -206,7 +211,7 @@ static VALUE wait_any(int argc, VALUE *argv, VALUE module) {
   timeout_ns = parse_timeout(given[1]);
   array = rb_ary_dup(rb_Array(given[0]));  // Which nobody changes meanwhile.
   enter_all(array, &any);
-  code = wait_for(timeout_ns, try_wait_any, &any, &detail);
+  code = wait_for(any.spin_ns, timeout_ns, try_wait_any, &any, &detail);
   while (any.count > 0) handle_leave(any.handles[--any.count]);
   RB_GC_GUARD(array);
   if (code != LEAT_OK) raise_code(code, detail);
