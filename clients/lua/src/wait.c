@@ -4,8 +4,9 @@
 #include "leat_lua.h"
 
 // A signal that arrives in the microseconds between a look for hooks and the sleep does not wake it, so no wait is longer.
-// To wake costs 30 to 90 us: less than a thousandth of the CPU.
-enum { HOOK_SLICE_NS = 90 * 1000 * 1000 };
+// To wake costs 30 to 90 us, and a long wait less than a thousandth of the CPU: then, if there is no hook that wants to
+// run, it is seldom.
+enum { HOOK_SLICE_NS = 50 * 1000 * 1000, LONG_SLICE_NS = 250 * 1000 * 1000, SLICES_UNTIL_LONG = 10 };
 
 static int64_t now_ns(void) {
   struct timespec now;
@@ -43,12 +44,14 @@ int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Attempt
                  int32_t *detail) {
   const int64_t deadline = timeout_ns == LEAT_FOREVER ? 0 : now_ns() + timeout_ns;
   int had_main_hook = 0;
+  int slices = 0;
   int32_t code = attempt(context, 0, detail);
   if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
   if (!lua_checkstack(L, 4)) return LEAT_ERR_NO_MEMORY;
   had_main_hook = has_main_hook(L);
   while (1) {
-    int64_t slice = HOOK_SLICE_NS;
+    int64_t slice = slices < SLICES_UNTIL_LONG || lua_gethook(L) != NULL ? HOOK_SLICE_NS : LONG_SLICE_NS;
+    if (slices < SLICES_UNTIL_LONG) ++slices;
     if (!run_hooks(L)) return ENDED_BY_LUA;
     if (!had_main_hook && has_main_hook(L)) return LEAT_ERR_INTERRUPTED;
     if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;
