@@ -127,8 +127,11 @@ class WaitsTest < Tests
     caught = 0
     before = trap("USR1") { caught += 1 }
     helper = Thread.new do
-      3.times { sleep(0.03) && Process.kill("USR1", Process.pid) }
-      sleep(0.05)
+      3.times do |count|
+        sleep(0.03)
+        Process.kill("USR1", Process.pid)
+        eventually { caught == count + 1 }
+      end
       topic.publisher.publish("x")
     end
     equal("x", subscriber.receive(timeout: 10).value)
