@@ -109,13 +109,6 @@ def test_two_builds_make_the_same_jar(jar, tmp_path):
     assert again.read_bytes() == jar.read_bytes()
 
 
-def test_the_example_talks_to_the_command_line(jar, leat):
-    printed = run("java", "-cp", jar, ROOT / "examples/clients/java/Hello.java",
-                  env=dict(os.environ, LEAT_DIR=str(leat.directory)))
-    assert printed == "hello from Java\n"
-    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Java\n"
-
-
 def test_readme_snippets_run(jar, environment, tmp_path):
     """Each `java` block is the body of a method, and they follow one another."""
     blocks = re.findall(r"```java\n(.*?)```", (CLIENT / "README.md").read_text(encoding="utf-8"), re.S)

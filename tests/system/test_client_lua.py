@@ -40,14 +40,6 @@ def test_client_lua(built, leat_dir, interpreter):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-@pytest.mark.parametrize("interpreter", VERSIONS)
-def test_example_talks_to_the_executable(built, leat, leat_dir, interpreter):
-    ran = subprocess.run([interpreter, ROOT / "examples" / "clients" / "lua.lua"], capture_output=True, text=True,
-                         timeout=60, env=environment_of(built, leat_dir, interpreter), check=True)
-    assert ran.stdout == "hello from Lua\n"
-    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Lua\n"
-
-
 # Begins to wait at a random moment. With seconds, waits again and again: a signal then also comes after a wait.
 WAIT = """
 local leat = require "leat"

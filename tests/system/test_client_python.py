@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import EXECUTABLE, ROOT
+from conftest import ROOT
 
 PYTHON = "/usr/bin/python3"
 PACKAGE = ROOT / "build" / "clients" / "python"
@@ -32,13 +32,6 @@ def test_its_own_tests_pass(leat_dir):
               ROOT / "clients/python/tests", directory=leat_dir)
     sys.stdout.write(ran.stdout)
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
-
-
-def test_the_example_talks_to_the_executable(leat_dir):
-    ran = run(PYTHON, ROOT / "examples/clients/python.py", directory=leat_dir)
-    assert ran.returncode == 0, ran.stderr
-    seen = run(EXECUTABLE, "sub", "greetings", "--from", "beginning", "--exit", directory=leat_dir)
-    assert "hello from Python" in seen.stdout
 
 
 def test_the_wheel_installs_into_an_empty_place(leat_dir, tmp_path):

@@ -29,15 +29,6 @@ def test_client_ruby(library):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_example_talks_to_the_executable(library, leat, leat_dir):
-    environment = dict(os.environ, LEAT_DIR=str(leat_dir))
-    example = ROOT / "examples" / "clients" / "ruby.rb"
-    ran = subprocess.run([RUBY, f"-I{library}", example], capture_output=True, text=True, timeout=60,
-                         env=environment, check=True)
-    assert ran.stdout == "hello from Ruby\n"
-    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Ruby\n"
-
-
 def test_gem_installs_without_network_and_compiler(library, leat_dir, tmp_path):
     [gem] = (library.parent.parent).glob("leat-*.gem")
     where = tmp_path / "gems"

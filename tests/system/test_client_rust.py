@@ -54,11 +54,6 @@ def hears_the_example(program, leat, environment):
     assert subscriber.communicate(timeout=20)[0] == "hello from Rust\n"
 
 
-def test_the_example_talks_to_leat_sub(environment, leat):
-    run(["cargo", "build", "--offline", "--locked", "--quiet"], cwd=EXAMPLE, env=environment)
-    hears_the_example(CLIENTS / "rust-target/debug/hello", leat, environment)
-
-
 @pytest.mark.parametrize("library", ["shared", "static"])
 def test_the_crates_install_into_an_empty_place(environment, leat, tmp_path, library):
     """Without a network, and without what cargo has downloaded before."""
