@@ -10,7 +10,10 @@ library=${2:-$build/libleat.a}
 here=$(cd "$(dirname "$0")" && pwd)
 out=$build/clients
 work=$out/java.build
-if [ -z "${JAVA_HOME:-}" ]; then JAVA_HOME=$(dirname "$(dirname "$(readlink -f "$(command -v javac)")")"); fi
+if [ -z "${JAVA_HOME:-}" ]; then
+  javac=$(command -v javac) || { echo "there is no javac: install openjdk-17-jdk-headless, or set JAVA_HOME" >&2; exit 1; }
+  JAVA_HOME=$(dirname "$(dirname "$(readlink -f "$javac")")")
+fi
 version=$(sed -n 's/^ *VERSION \([0-9.]*\).*/\1/p' "$here/../../CMakeLists.txt" | head -n 1)
 version=${version:-0.1.0}
 machine=$(uname -m)
