@@ -3,8 +3,11 @@ local leat = require "leat"
 
 local topic = assert(leat.open_or_create("greetings"))
 local publisher = assert(topic:publisher())
-local offset = assert(publisher:publish("hello from Lua"))
+assert(publisher:publish("hello from Lua"))
 local subscriber = assert(topic:subscriber({from = "beginning"}))
-for _, entry in ipairs(assert(subscriber:receive_batch(offset + 1))) do
-  print(entry.gap and "gap: " .. entry.reason or entry.value)
-end
+repeat
+  local entries = assert(subscriber:poll())
+  for _, entry in ipairs(entries) do
+    if not entry.gap then print(entry.value) end
+  end
+until #entries == 0

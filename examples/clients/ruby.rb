@@ -2,7 +2,9 @@
 require "leat"
 
 topic = Leat::Topic.open_or_create("greetings")
-offset = topic.publisher { |publisher| publisher.publish("hello from Ruby") }
+topic.publisher { |publisher| publisher.publish("hello from Ruby") }
 topic.subscriber(from: :beginning) do |subscriber|
-  subscriber.receive_batch(offset + 1).each { |entry| puts entry.gap? ? entry.inspect : entry.value }
+  until (entries = subscriber.poll).empty?
+    entries.each { |entry| puts entry.value unless entry.gap? }
+  end
 end

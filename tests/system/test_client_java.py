@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from conftest import ROOT
@@ -94,6 +95,18 @@ def test_the_library_comes_from_the_library_path_or_from_the_jar(jar, environmen
     library.mkdir()
     run("unzip", "-qj", jar, "io/leat/*/libleat_jni.so", "-d", library)
     run("java", "-Djava.io.tmpdir=/nowhere", f"-Djava.library.path={library}", "-cp", jar, hello, env=environment)
+
+
+def test_the_jar_installs_into_an_empty_place(jar, leat, tmp_path):
+    """The example runs with nothing but it; the pom tells Maven of this very jar."""
+    hello = [shutil.copy(file, tmp_path) for file in (jar, ROOT / "examples/clients/java/Hello.java")][1]
+    said = run("java", "-cp", jar.name, hello, cwd=tmp_path, env=leat.environment)
+    assert said == "hello from Java\n"
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == said
+    pom = ElementTree.parse(jar.with_suffix(".pom"))
+    group, artifact, version = (pom.findtext(f"{{http://maven.apache.org/POM/4.0.0}}{name}")
+                                for name in ("groupId", "artifactId", "version"))
+    assert (group, f"{artifact}-{version}.jar") == ("io.leat", jar.name)
 
 
 def test_only_what_java_calls_is_exported(jar, tmp_path):

@@ -158,7 +158,8 @@ def test_threads_have_states_of_their_own(built, leat_dir, tmp_path, interpreter
     assert ran.returncode == 0, ran.stderr
 
 
-def test_rock_has_the_module_and_says_so(built, tmp_path):
+def test_rock_has_the_module_and_says_so(built, leat, tmp_path):
+    """The example runs with nothing but what is in it."""
     [rock] = built.parent.glob("leat-*.rock")
     with zipfile.ZipFile(rock) as unpacked:
         unpacked.extractall(tmp_path)
@@ -170,6 +171,11 @@ def test_rock_has_the_module_and_says_so(built, tmp_path):
     ran = subprocess.run(["lua5.4", tmp_path / "check.lua", rockspec, tmp_path / "rock_manifest"], capture_output=True,
                          text=True, check=True)
     assert ran.stdout.startswith("leat\t")
+    own = dict(leat.environment, LUA_CPATH=f"{tmp_path}/lib/?.so", LUA_PATH="")
+    ran = subprocess.run(["lua5.4", ROOT / "examples/clients/lua.lua"], cwd=tmp_path, env=own, capture_output=True,
+                         text=True, timeout=60, check=False)
+    assert (ran.stdout, ran.stderr) == ("hello from Lua\n", "")
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Lua\n"
 
 
 @pytest.mark.parametrize("version", VERSIONS.values())

@@ -34,15 +34,18 @@ def test_its_own_tests_pass(leat_dir):
     assert ran.returncode == 0, ran.stdout[-4000:] + ran.stderr[-2000:]
 
 
-def test_the_wheel_installs_into_an_empty_place(leat_dir, tmp_path):
+def test_the_wheel_installs_into_an_empty_place(leat, tmp_path):
+    """Without network: the example runs with nothing but it and Python."""
     wheels = list((ROOT / "build" / "clients").glob("leat-*.whl"))
-    assert len(wheels) == 1
+    assert len(wheels) == 1 and "-cp311-abi3-linux_" in wheels[0].name
     python = tmp_path / "venv" / "bin" / "python"
     for command in ([PYTHON, "-m", "venv", tmp_path / "venv"],
                     [python, "-m", "pip", "install", "--no-index", "-q", wheels[0]],
                     [python, ROOT / "examples/clients/python.py"]):
-        ran = run(*command, directory=leat_dir, path="")
-        assert ran.returncode == 0, ran.stderr
+        ran = run(*command, directory=leat.directory, path="")
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert ran.stdout == "hello from Python\n"
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Python\n"
 
 
 @pytest.mark.parametrize("version", sorted(NEWER) or ["none"])

@@ -29,14 +29,16 @@ def test_client_ruby(library):
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_gem_installs_without_network_and_compiler(library, leat_dir, tmp_path):
+def test_gem_installs_without_network_and_compiler(library, leat, tmp_path):
     [gem] = (library.parent.parent).glob("leat-*.gem")
     where = tmp_path / "gems"
     subprocess.run([RUBY, "-S", "gem", "install", "--local", "--no-document", "--install-dir", where, gem],
                    capture_output=True, timeout=100, check=True)
-    environment = dict(os.environ, LEAT_DIR=str(leat_dir), GEM_PATH=str(where))
-    subprocess.run([RUBY, ROOT / "examples" / "clients" / "ruby.rb"], capture_output=True, timeout=60,
-                   env=environment, check=True)
+    environment = dict(os.environ, LEAT_DIR=str(leat.directory), GEM_PATH=str(where))
+    ran = subprocess.run([RUBY, ROOT / "examples" / "clients" / "ruby.rb"], capture_output=True, text=True, timeout=60,
+                         env=environment, check=False)
+    assert (ran.stdout, ran.stderr) == ("hello from Ruby\n", "")
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == "hello from Ruby\n"
 
 
 def test_only_the_entry_is_exported(library):

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 
 import pytest
+from run import chosen
 
 # `prefix` is a fixture: a directory with Leat installed below it.
 from test_packaging import WARNINGS, pkg_config, prefix, run  # noqa: F401
@@ -102,6 +103,20 @@ def test_user_builds_the_example(prefix, root, tmp_path, leat_dir, compiler, sta
     directories = [flag.removeprefix("-L") for flag in flags if flag.startswith("-L")]
     environment = {**os.environ, "LEAT_DIR": str(leat_dir), "LD_LIBRARY_PATH": ":".join(directories)}
     assert run(tmp_path / "hello", env=environment) == "hello from C\n"
+
+
+@pytest.mark.skipif("c" not in chosen(), reason="left out by CLIENTS")
+def test_debian_packages_install_into_an_empty_place(root, leat, tmp_path):
+    # Breaks: what a program needs to be compiled, or to run, is in neither of the two.
+    packages = sorted((root / "build/clients").glob("libleat*.deb"))
+    assert [package.name.split("_")[0] for package in packages] == ["libleat-dev", "libleat0"]
+    for package in packages:
+        run("dpkg", "-x", package, tmp_path)
+    run("gcc", root / "examples/clients/c/hello.c", f"-I{tmp_path}/usr/include", f"-L{tmp_path}/usr/lib", "-lleat",
+        "-o", tmp_path / "hello")
+    said = run(tmp_path / "hello", env={**leat.environment, "LD_LIBRARY_PATH": f"{tmp_path}/usr/lib"})
+    assert said == "hello from C\n"
+    assert leat("sub", "greetings", "--from", "beginning", "--exit").stdout == said
 
 
 def test_two_copies_get_along(library, root, tmp_path, leat_dir):

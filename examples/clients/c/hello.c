@@ -17,8 +17,11 @@ int main(void) {
   TRY(leat_publisher_publish(publisher, "hello from C", 12, LEAT_FOREVER, NULL, NULL));
   options.from = LEAT_FROM_BEGINNING;
   TRY(leat_topic_subscriber(topic, &options, &subscriber, NULL));
-  TRY(leat_subscriber_receive(subscriber, records, 64, &count, LEAT_FOREVER, NULL));
-  for (uint32_t i = 0; i < count; ++i) printf("%.*s\n", (int)records[i].value_size, (const char *)records[i].value);
+  do {
+    TRY(leat_subscriber_poll(subscriber, records, 64, &count, NULL));
+    for (uint32_t i = 0; i < count; ++i)
+      if (!leat_record_is_gap(&records[i])) printf("%.*s\n", (int)records[i].value_size, (const char *)records[i].value);
+  } while (count > 0);
   leat_publisher_close(&publisher);
   leat_subscriber_close(&subscriber);
   return leat_topic_close(&topic);

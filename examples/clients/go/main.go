@@ -2,7 +2,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"log"
 
@@ -18,10 +17,15 @@ func main() {
 	check(err)
 	subscriber, err := topic.Subscriber(leat.SubscriberOptions{From: leat.FromBeginning})
 	check(err)
-	records, err := subscriber.ReceiveBatch(context.Background(), 64)
-	check(err)
-	for _, record := range records {
-		fmt.Println(string(record.Value))
+	records := make([]leat.Record, 64)
+	for count := 1; count > 0; {
+		count, err = subscriber.Poll(records)
+		check(err)
+		for _, record := range records[:count] {
+			if !record.IsGap() {
+				fmt.Println(string(record.Value))
+			}
+		}
 	}
 }
 

@@ -7,7 +7,9 @@ public class Hello {
         Publisher publisher = topic.publisher();
         Subscriber subscriber = topic.subscriber(new SubscriberOptions().from(From.beginning()))) {
       publisher.publish("hello from Java".getBytes());
-      for (Entry entry : subscriber.receive(64, null)) System.out.println(new String(entry.value()));
+      for (var entries = subscriber.poll(64); !entries.isEmpty(); entries = subscriber.poll(64)) {
+        for (Entry entry : entries) if (!entry.isGap()) System.out.println(new String(entry.value()));
+      }
     }
   }
 }

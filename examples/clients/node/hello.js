@@ -5,6 +5,8 @@ const { Topic } = require('leat');
   const topic = await Topic.openOrCreate('greetings');
   await topic.publisher().publishAsync('hello from Node');
   const subscriber = topic.subscriber({ from: 'beginning' });
-  for (const record of await subscriber.receiveBatch()) console.log(record.value.toString());
+  for (let batch; (batch = subscriber.poll()).length > 0;) {
+    for (const record of batch) if (!record.isGap) console.log(record.value.toString());
+  }
   subscriber.close();
 })();

@@ -8,8 +8,13 @@ fn main() -> leat::Result<()> {
     })?;
     let mut publisher = topic.publisher(&Default::default())?;
     publisher.publish(b"hello from Rust", None)?;
-    for record in subscriber.receive(64, None)?.records() {
-        println!("{}: {}", record.offset(), String::from_utf8_lossy(record.value()));
+    loop {
+        let batch = subscriber.poll(64)?;
+        if batch.is_empty() {
+            return Ok(());
+        }
+        for record in batch.records() {
+            println!("{}: {}", record.offset(), String::from_utf8_lossy(record.value()));
+        }
     }
-    Ok(())
 }
