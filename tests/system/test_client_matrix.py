@@ -15,7 +15,8 @@ EVERY_BYTE = bytes(range(256))
 # What each language publishes, besides a record of its own name and the largest one: (value, key, headers).
 RECORDS = [(b"", None, []), (b"", b"", []), (EVERY_BYTE[:64], EVERY_BYTE[-64:], []),
            (b"v", b"\0", [(b"\0\xff", b""), (b"name", EVERY_BYTE[100:160]), (b"name", b"again")]),
-           (b"z" * 65, None, [(b"h", b"y" * 3000)])]
+           (b"z" * 65, None, [(b"h", b"y" * 3000)]),
+           (EVERY_BYTE, EVERY_BYTE, [(EVERY_BYTE, EVERY_BYTE)])]
 TIMESTAMP = 8  # Bytes, which count towards the size of a record.
 
 
