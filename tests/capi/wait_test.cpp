@@ -50,8 +50,8 @@ std::int32_t poll_for_ever(std::int32_t fd) {
   return ::poll(&readable, 1, -1) == 1 ? LEAT_ERR_STOPPED : LEAT_ERR_IO_ERROR;
 }
 
-// Each function that waits and can be stopped, and how. Without leat_publisher_flush(): what it waits for is the medium,
-// which these tests cannot hold up.
+// Each function that waits and can be stopped, and how. Without leat_publisher_flush(), which waits for the medium:
+// these tests cannot hold that up.
 struct Wait {
   const char* name;
   std::function<std::int32_t()> wait;
