@@ -101,9 +101,7 @@ local function print_entry(one, behind)
     for _, header in ipairs(one.headers or {}) do
       text = text .. " header=" .. encode(header[1]) .. ":" .. encode(header[2])
     end
-    if one.timestamp_ms then
-      text = text .. " timestamp=" .. (math.abs(os.time() * 1000 - one.timestamp_ms) < 10000 and 1 or 0)
-    end
+    if one.timestamp_ms then text = text .. (" timestamp=%d"):format(one.timestamp_ms) end
   end
   print(text .. (behind or ""))
 end

@@ -60,7 +60,7 @@ function described(entry, behind = '') {
   let text = `record partition=${entry.partition} offset=${entry.offset} value=${encode(entry.value)}`;
   if (entry.key !== null) text += ` key=${encode(entry.key)}`;
   for (const [name, value] of entry.headers) text += ` header=${encode(name)}:${encode(value)}`;
-  if (entry.timestampMs !== null) text += ` timestamp=${Number(Math.abs(Date.now() - entry.timestampMs) < 10000)}`;
+  if (entry.timestampMs !== null) text += ` timestamp=${entry.timestampMs}`;
   return text + behind;
 }
 

@@ -5,7 +5,6 @@ import os
 import string
 import sys
 import threading
-import time
 import urllib.parse
 
 import leat
@@ -85,7 +84,7 @@ class Command:
             for name, value in one.headers:
                 text += f" header={encode(name)}:{encode(value)}"
             if one.timestamp_ms is not None:
-                text += f" timestamp={int(abs(time.time() * 1000 - one.timestamp_ms) < 10_000)}"
+                text += f" timestamp={one.timestamp_ms}"
         print(text + behind, file=self.out)
 
 

@@ -96,7 +96,7 @@ class Command
     text = +"record partition=#{one.partition} offset=#{one.offset} value=#{encode(one.value)}"
     text << " key=#{encode(one.key)}" if one.key
     one.headers.each { |name, value| text << " header=#{encode(name)}:#{encode(value)}" }
-    text << " timestamp=#{(Time.now.to_f * 1000 - one.timestamp_ms).abs < 10_000 ? 1 : 0}" if one.timestamp_ms
+    text << " timestamp=#{one.timestamp_ms}" if one.timestamp_ms
     text
   end
 end

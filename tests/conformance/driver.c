@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "leat/leat.h"
@@ -253,8 +252,7 @@ static void print_record(FILE *out, const leat_record *record, const char *tail)
     print_bytes(out, header.value, header.value_size);
   }
   const int64_t published_ms = leat_record_timestamp_ms(record);
-  const int64_t age_ms = (int64_t)time(NULL) * 1000 - published_ms;
-  if (published_ms >= 0) fputs(age_ms < 10000 && age_ms > -10000 ? " timestamp=1" : " timestamp=0", out);
+  if (published_ms >= 0) fprintf(out, " timestamp=%" PRId64, published_ms);
   fprintf(out, "%s\n", tail);
 }
 

@@ -142,6 +142,12 @@ class Driver:
         return kill
 
 
+def without_times(line):
+    """A line in which each timestamp that is within 10 s of now is `timestamp=1`, and others are `timestamp=0`."""
+    return re.sub(r" timestamp=(\d+)", lambda found: f" timestamp={int(abs(time.time() - int(found[1]) / 1000) < 10)}",
+                  line)
+
+
 class Step:
     """One line of a scenario, and the answer that it expects."""
 
@@ -268,7 +274,7 @@ class Scenario(Crowd):
             return ["ok"]
         if step.who not in self.running:
             self.start(step.who, self.language if step.who == "a" else self.other)
-        return self.running[step.who].ask(step.command)
+        return [without_times(line) for line in self.running[step.who].ask(step.command)]
 
 
 def is_built(build, language):

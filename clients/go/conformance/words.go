@@ -182,11 +182,7 @@ func (c *command) printRecord(partition int, offset uint64, value, key []byte, h
 		fmt.Fprintf(&c.out, " header=%s:%s", encode([]byte(header.Name)), encode(header.Value))
 	}
 	if timestampMs != -1 {
-		isNow := 0
-		if age := time.Since(time.UnixMilli(timestampMs)); age < 10*time.Second && age > -10*time.Second {
-			isNow = 1
-		}
-		fmt.Fprintf(&c.out, " timestamp=%d", isNow)
+		fmt.Fprintf(&c.out, " timestamp=%d", timestampMs)
 	}
 	fmt.Fprintf(&c.out, "%s\n", tail)
 }

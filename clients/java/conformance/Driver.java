@@ -163,10 +163,7 @@ public final class Driver {
       out.append(" header=").append(Words.encode(header.name()));
       out.append(':').append(Words.encode(header.value()));
     }
-    if (entry.timestampMs() >= 0) {
-      boolean isNow = Math.abs(System.currentTimeMillis() - entry.timestampMs()) < 10_000;
-      out.append(" timestamp=").append(isNow ? 1 : 0);
-    }
+    if (entry.timestampMs() >= 0) out.append(" timestamp=").append(entry.timestampMs());
     out.append(tail).append('\n');
   }
 
