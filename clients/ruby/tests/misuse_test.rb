@@ -298,9 +298,16 @@ class MisuseTest < Tests
     held.concat(member.receive_batch(2, timeout: 5)) while held.size < 2
     claim = own.publisher.claim(10)
     start.call(until_closed)
-    sleep(0.05) # Until a thread has started it.
+    sleep(0.001) until child?
     Process.kill("KILL", Process.pid) if claim
   ensure
     exit!(1)
+  end
+
+  # Whether this process has one, even one that a thread of it starts.
+  def child?
+    Process.wait(-1, Process::WNOHANG).nil?
+  rescue Errno::ECHILD
+    false
   end
 end
