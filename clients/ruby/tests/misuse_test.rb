@@ -229,6 +229,16 @@ class MisuseTest < Tests
     equal("usable", topic.subscriber(from: { last: 1 }).receive(timeout: 5).value)
   end
 
+  # No part is, but all together are.
+  def test_sums_over_4_gib
+    publisher = topic.publisher
+    part = untouched(1 << 28)
+    [-> { publisher.publish_batch([part] * 17) }, -> { publisher.publish("", headers: [["h", part]] * 17) },
+     -> { publisher.publish("", headers: [[part, ""]] * 17) }].each { |call| raises(Leat::TooLarge, &call) }
+    publisher.publish("usable")
+    equal("usable", topic.subscriber(from: { last: 1 }).receive(timeout: 5).value)
+  end
+
   # A String of so many bytes. They are mapped, and no memory is used for them as long as nobody reads them all.
   def untouched(size)
     function = lambda do |name, arguments|
