@@ -253,6 +253,14 @@ class CallsTest < Tests
     size.call("current") + size.call("mmap") - size.call("fast") - size.call("rest")
   end
 
+  def test_handles_are_closed_by_a_collector_on_another_thread
+    participants = -> { topic.info["participants"].size }
+    before = participants.call
+    20.times { [topic.subscriber, topic.publisher] }
+    check(participants.call > before)
+    eventually { Thread.new { GC.start }.join && participants.call <= before + 2 } # The stack may still name the last.
+  end
+
   def test_dropped_handles_are_closed_by_the_collector
     topic.publisher.publish("x")
     200.times do
