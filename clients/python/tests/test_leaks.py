@@ -1,6 +1,8 @@
 """Nothing grows: memory, threads, descriptors."""
+import ctypes
 import gc
 import os
+import sys
 import threading
 
 import pytest
@@ -11,6 +13,24 @@ from conftest import SANITIZED
 pytestmark = pytest.mark.skipif(SANITIZED, reason="AddressSanitizer keeps what was freed")
 
 ROUNDS = 1_000
+PARTS = 4
+LEAST_LEAK = 100  # Bytes in a round.
+
+
+class Mallinfo2(ctypes.Structure):
+    """Of malloc.h."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks",
+                                                     "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+def allocated():
+    """Bytes that malloc gave out, and blocks that Python did: exact, where pages that are resident are not."""
+    function = ctypes.CDLL(None).mallinfo2
+    function.restype = Mallinfo2
+    gc.collect()
+    info = function()
+    return info.uordblks + info.hblkhd, sys.getallocatedblocks()
 OPENED = 10_000
 
 
@@ -27,11 +47,17 @@ def counts():
 def does_not_grow(one_round, rounds=ROUNDS, most_kib=3000):
     for _ in range(rounds // 10):
         one_round()
-    before, memory = counts(), resident_kib()
-    for _ in range(rounds):
-        one_round()
+    before, memory, parts = counts(), resident_kib(), []
+    for _ in range(PARTS):
+        then = allocated()
+        for _ in range(rounds // PARTS):
+            one_round()
+        parts.append([(now - was) / (rounds // PARTS) for now, was in zip(allocated(), then)])
     assert counts() == before
     assert resident_kib() - memory < most_kib
+    # What is leaked grows in each part; what is kept for later use does not.
+    size, blocks = map(min, zip(*parts))
+    assert size < LEAST_LEAK and blocks < 0.5, parts
 
 
 def test_open_and_close(topic):

@@ -114,11 +114,24 @@ def test_values_over_4_gib(publisher):
     huge = memoryview(mmap.mmap(-1, (1 << 32) + 10, flags=mmap.MAP_PRIVATE | 0x4000))  # MAP_NORESERVE: never touched.
     for call in (lambda: publisher.publish(huge), lambda: publisher.publish(b"", key=huge),
                  lambda: publisher.publish_batch([huge]), lambda: publisher.publish(b"", headers={b"h": huge}),
+                 lambda: publisher.publish(b"", headers=[(huge, b"")]),
                  lambda: publisher.claim(1 << 40), lambda: publisher.claim((1 << 64) - 1)):
         with pytest.raises(leat.TooLarge):
             call()
     with pytest.raises(ValueError):
         publisher.claim(1 << 64)
+
+
+def test_sums_over_4_gib(publisher, subscriber):
+    """No part is, but all together are: 17 times the same 256 MiB, never touched."""
+    part = memoryview(mmap.mmap(-1, 1 << 28, flags=mmap.MAP_PRIVATE | 0x4000))
+    for call in (lambda: publisher.publish_batch([part] * 17),
+                 lambda: publisher.publish(b"", headers=[(b"h", part)] * 17),
+                 lambda: publisher.publish(b"", headers=[(part, b"")] * 17)):
+        with pytest.raises(leat.TooLarge):
+            call()
+    publisher.publish(b"usable")
+    assert subscriber.receive(5).value == b"usable"
 
 
 def test_a_full_topic():

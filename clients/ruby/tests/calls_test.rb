@@ -1,5 +1,7 @@
 # frozen_string_literal: true
 
+require "fiddle"
+
 # Each call does what C++ does.
 class CallsTest < Tests
   def test_topics_are_created_found_and_deleted
@@ -223,10 +225,40 @@ class CallsTest < Tests
     GC.start # Of what other tests dropped.
     200.times(&once)
     before = figures.call
-    (10_000 / 6 + 1).times(&once)
+    rounds = 10_000 / 6 / 4 + 1
+    parts = Array.new(4) do
+      allocated = allocated_bytes
+      rounds.times(&once)
+      (allocated_bytes - allocated) / rounds
+    end
     after = figures.call
     check(after[0] < before[0] + 4096, "#{before} #{after}")
     check(after[1] <= before[1] && after[2] <= before[2], "#{before} #{after}")
+    # What is leaked grows in each part; what is kept for later use does not.
+    check(parts.min < 100, "#{parts} bytes a round")
+  end
+
+  # What malloc gave out: exact, where pages that are resident are not.
+  def allocated_bytes
+    GC.start
+    path = File.join(ENV["LEAT_DIR"], "malloc.xml")
+    call = lambda do |name, types, *arguments|
+      Fiddle::Function.new(Fiddle::Handle::DEFAULT[name], types, Fiddle::TYPE_VOIDP).call(*arguments).to_i
+    end
+    file = call.call("fopen", [Fiddle::TYPE_VOIDP] * 2, path, "w")
+    call.call("malloc_info", [Fiddle::TYPE_INT, Fiddle::TYPE_VOIDP], 0, file)
+    call.call("fclose", [Fiddle::TYPE_VOIDP], file)
+    all = File.read(path).rpartition("</heap>").last
+    size = ->(name) { Integer(all[/"#{name}"[^>]* size="(\d+)"/, 1]) }
+    size.call("current") + size.call("mmap") - size.call("fast") - size.call("rest")
+  end
+
+  def test_handles_are_closed_by_a_collector_on_another_thread
+    participants = -> { topic.info["participants"].size }
+    before = participants.call
+    20.times { [topic.subscriber, topic.publisher] }
+    check(participants.call > before)
+    eventually { Thread.new { GC.start }.join && participants.call <= before + 2 } # The stack may still name the last.
   end
 
   def test_dropped_handles_are_closed_by_the_collector

@@ -229,6 +229,16 @@ class MisuseTest < Tests
     equal("usable", topic.subscriber(from: { last: 1 }).receive(timeout: 5).value)
   end
 
+  # No part is, but all together are.
+  def test_sums_over_4_gib
+    publisher = topic.publisher
+    part = untouched(1 << 28)
+    [-> { publisher.publish_batch([part] * 17) }, -> { publisher.publish("", headers: [["h", part]] * 17) },
+     -> { publisher.publish("", headers: [[part, ""]] * 17) }].each { |call| raises(Leat::TooLarge, &call) }
+    publisher.publish("usable")
+    equal("usable", topic.subscriber(from: { last: 1 }).receive(timeout: 5).value)
+  end
+
   # A String of so many bytes. They are mapped, and no memory is used for them as long as nobody reads them all.
   def untouched(size)
     function = lambda do |name, arguments|
@@ -298,9 +308,16 @@ class MisuseTest < Tests
     held.concat(member.receive_batch(2, timeout: 5)) while held.size < 2
     claim = own.publisher.claim(10)
     start.call(until_closed)
-    sleep(0.05) # Until a thread has started it.
+    sleep(0.001) until child?
     Process.kill("KILL", Process.pid) if claim
   ensure
     exit!(1)
+  end
+
+  # Whether this process has one, even one that a thread of it starts.
+  def child?
+    Process.wait(-1, Process::WNOHANG).nil?
+  rescue Errno::ECHILD
+    false
   end
 end
