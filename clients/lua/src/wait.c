@@ -3,9 +3,10 @@
 
 #include "leat_lua.h"
 
-// A signal in the microseconds between a look for hooks and the sleep is seen only when that slice ends. To wake costs 50 to
-// 90 us, so in a long wait without a hook they are long, too: 0.04 % of a CPU.
-enum { HOOK_SLICE_NS = 50 * 1000 * 1000, LONG_SLICE_NS = 250 * 1000 * 1000, SLICES_UNTIL_LONG = 10 };
+// A signal in the microseconds between a look for hooks and a sleep does not end it: the slice has to end. At random moments
+// most of those hit the first sleep, so that is short. To wake costs 50 to 90 us, so the later ones are long, unless there is
+// a hook: 0.04 % of a CPU.
+enum { FIRST_SLICE_NS = 5 * 1000 * 1000, HOOK_SLICE_NS = 50 * 1000 * 1000, LONGEST_SLICE_NS = 250 * 1000 * 1000 };
 
 static int64_t now_ns(void) {
   struct timespec now;
@@ -43,14 +44,14 @@ int32_t wait_for(lua_State *L, const Handle *handle, int64_t timeout_ns, Attempt
                  int32_t *detail) {
   const int64_t deadline = timeout_ns == LEAT_FOREVER ? 0 : now_ns() + timeout_ns;
   int had_main_hook = 0;
-  int slices = 0;
+  int64_t longest = FIRST_SLICE_NS;
   int32_t code = attempt(context, 0, detail);
   if (code != LEAT_ERR_TIMEOUT || timeout_ns == 0) return code;
   if (!lua_checkstack(L, 4)) return LEAT_ERR_NO_MEMORY;
   had_main_hook = has_main_hook(L);
   while (1) {
-    int64_t slice = slices < SLICES_UNTIL_LONG || lua_gethook(L) != NULL ? HOOK_SLICE_NS : LONG_SLICE_NS;
-    if (slices < SLICES_UNTIL_LONG) ++slices;
+    int64_t slice = longest > HOOK_SLICE_NS && lua_gethook(L) != NULL ? HOOK_SLICE_NS : longest;
+    longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
     if (!run_hooks(L)) return ENDED_BY_LUA;
     if (!had_main_hook && has_main_hook(L)) return LEAT_ERR_INTERRUPTED;
     if (handle != NULL && handle->is_closing) return LEAT_ERR_STOPPED;

@@ -58,8 +58,7 @@ int32_t wait_for(Handle *handle, int64_t timeout_ns, Attempt attempt, void *cont
     if (code != LEAT_ERR_TIMEOUT && code != LEAT_ERR_INTERRUPTED) return code;
     now = now_ns();
     if (now >= deadline) return PyErr_CheckSignals() != 0 ? -1 : LEAT_ERR_TIMEOUT;
-    if (handle != NULL && !is_spinning)  // Who waits for a topic to be created looks again and again.
-      longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
+    if (!is_spinning) longest = longest * 4 < LONGEST_SLICE_NS ? longest * 4 : LONGEST_SLICE_NS;
   }
 }
 
