@@ -32,6 +32,9 @@ def interrupts():
 @pytest.fixture
 def waits(topic, subscriber):
     """Every call that waits, for ever."""
+    kept = leat.Topic.create("kept", durable="os")
+    open_claim, flusher = kept.publisher().claim(9), kept.publisher()
+    flusher.publish(b"x")  # Not durable before the claim ends.
     full = leat.Topic.create("full", capacity_bytes=1 << 16)
     keeping, publisher = full.subscriber(), full.publisher()
     with pytest.raises(leat.Full):
@@ -43,8 +46,9 @@ def waits(topic, subscriber):
     calls = [subscriber.receive, subscriber.wait, subscriber.view, lambda: leat.wait_any([subscriber]),
              lambda: subscriber.receive(600), lambda: publisher.publish(b"x" * 1000),
              lambda: publisher.publish_batch([b"x" * 1000]), lambda: publisher.claim(1000), member.receive,
-             member.wait, lambda: leat.Topic.open("never", timeout=600)]
+             member.wait, lambda: leat.Topic.open("never", timeout=600), kept.repair, flusher.flush]
     yield calls
+    open_claim.abort()
     keeping.close()
 
 
@@ -171,6 +175,27 @@ def test_an_interrupt_leaves_everything_usable(interrupts, publisher, subscriber
         timer.join()
         publisher.publish(b"%d" % i)
         assert subscriber.receive(5).value == b"%d" % i
+
+
+def test_idle_waits_side_by_side_use_no_cpu(topic, subscriber):
+    """Each in the cheapest of three rounds."""
+    seconds, other, shares = 2, topic.subscriber(), {}
+    calls = {"open": lambda: leat.Topic.open("never", timeout=seconds), "wait": lambda: subscriber.wait(seconds),
+             "wait_any": lambda: leat.wait_any([other], seconds)}
+
+    def measure(name):
+        before = time.thread_time()
+        with pytest.raises((leat.Timeout, leat.NotFound)):
+            calls[name]()
+        shares[name] = min((time.thread_time() - before) / seconds, shares.get(name, 1))
+
+    for _ in range(3):
+        threads = [threading.Thread(target=measure, args=(name,)) for name in calls if shares.get(name, 1) >= 0.001]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert shares.keys() == calls.keys() and max(shares.values()) < 0.001, shares
 
 
 @pytest.mark.parametrize("kind", ["subscriber", "member", "asyncio"])
