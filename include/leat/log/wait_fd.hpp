@@ -51,9 +51,12 @@ class WaitFd {
   }
   bool is_stop_requested() const noexcept { return stop_.stop_requested(); }
 
-  // Makes the descriptor readable, or unreadable.
-  void signal() noexcept { fd_.signal(); }
-  void drain() noexcept { fd_.drain(); }
+  void signal() noexcept { fd_.signal(); }  // Makes the descriptor readable.
+  // Makes it unreadable until arm() or signal(), even if the helper is just waking for an earlier arm().
+  void drain() noexcept {
+    helper_->disarm(awaited_);
+    fd_.drain();
+  }
 
   // Makes the descriptor readable when the word differs from `value`, and with `look_again` after
   // 2 ms in any case.

@@ -103,6 +103,12 @@ class WaitHelper {
     wake(awaited, is_asleep_on_it);
   }
 
+  // When it returns, the helper does not signal this descriptor until it is armed again.
+  void disarm(Awaited& awaited) noexcept {
+    const std::lock_guard guard{mutex_};
+    awaited.is_armed = false;
+  }
+
   // Sleeps once, and signals what is due. False if the helper is to end.
   bool serve() noexcept {
     std::unique_lock lock{mutex_};

@@ -117,6 +117,24 @@ TEST(WaitHelper, AHoleAheadOfOneConcernsNoOther) {
   EXPECT_FALSE(becomes_readable(other.fds[0], 0ms));
 }
 
+// The helper is already awake for an earlier record when a subscriber that found nothing arms it anew.
+TEST(WaitHelper, DoesNotSignalWhatWasDrainedWhileItWoke) {
+  const TestTopic topic;
+  detail::WaitHelper helper;
+  const auto start = [&](std::uint32_t* word) {
+    return must(detail::WaitFd::start(TopicTesting::shared_pointer(*topic), word, &helper));
+  };
+  std::array<std::uint32_t, 2> words{};
+  const detail::WaitHandle drained = start(&words[0]);
+  const detail::WaitHandle other = start(&words[1]);
+  drained->arm(1, false);  // Both are due: their words are 0.
+  other->arm(1, false);
+  drained->drain();
+  helper.serve();
+  EXPECT_FALSE(becomes_readable(drained->fd(), 0ms));
+  EXPECT_TRUE(becomes_readable(other->fd(), 0ms));
+}
+
 #if !LEAT_THREAD_SANITIZER  // It knows no child with threads of a process with threads.
 // Whether all other threads sleep soon. While one starts, ASan's allocator may be locked, and stays so in a forked child.
 bool others_sleep() {
