@@ -230,12 +230,12 @@ void print_row(const BrokerCase& one, const Json& results) {
 
 void measure_cases(const BrokerArguments& options, bool has_choice) {
   BrokerCase chosen{options.framing,
-              options.type,
-              {.size = options.size,
-               .messages = options.messages,
-               .producers = options.producers,
-               .consumers = options.consumers,
-               .rate = options.rate}};
+                    options.type,
+                    {.size = options.size,
+                     .messages = options.messages,
+                     .producers = options.producers,
+                     .consumers = options.consumers,
+                     .rate = options.rate}};
   if (options.messages == 0) chosen.load.messages = default_messages(chosen.load);
 
   Json parameters = {{"runs", options.runs}, {"pin", options.cpus}};

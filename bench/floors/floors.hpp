@@ -17,8 +17,8 @@
 
 namespace leat::bench {
 
-// One word in one cache line, changed by each side in turn.
 inline constexpr std::uint64_t kCacheLineTrips = 20'000;  // Enough beside another measurement.
+// One word in one cache line, changed by each side in turn.
 double cache_line_round_trip_ns(std::uint64_t count, const Placement& placement);
 
 // Two processes that put each other to sleep and wake each other, by a word each.

@@ -81,6 +81,7 @@ Json to_json(const RoundTrip& trip) {
   json.update(to_json(trip.latency));
   return json;
 }
+
 Json to_json(const std::vector<MessageCost>& runs, const std::string& receiver) {
   Json json = Json::array();
   for (const MessageCost& cost : runs) {
