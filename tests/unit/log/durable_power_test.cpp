@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "support/one_of.hpp"
 #include "support/process.hpp"
 #include "support/store_world.hpp"
 #include "testing.hpp"
@@ -159,7 +160,7 @@ class PoweredTopic {
 };
 
 TEST(DurablePower, TakesNothingThatWasAcknowledgedAsDurable) {
-  const std::uint64_t failures = std::getenv("LEAT_SOAK") != nullptr ? 10'000 : 1000;
+  const std::uint64_t failures = std::getenv("LEAT_SOAK") != nullptr ? 10'000 : 1000 / testing::kOneOf;
   Random random{test_seed()};
   std::uint64_t done = 0;
   while (done < failures && !HasFailure()) {

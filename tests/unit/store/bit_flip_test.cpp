@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "support/one_of.hpp"
 #include "support/store_files.hpp"
 #include "testing.hpp"
 
@@ -108,10 +109,9 @@ TEST(BitFlip, OfAnyBitIsFoundAndCostsOneFrame) {
   const Whole whole{120};
   PlacedFiles placed{whole.files};
   ASSERT_FALSE(placed.is_damaged());
-  constexpr std::size_t kStep = LEAT_TEST_SANITIZED ? 7 : 1;  // Every bit where that takes seconds.
   std::size_t bits = 0;
   for (const auto& [name, bytes] : whole.files) {
-    for (std::size_t bit = 0; bit < 8 * bytes.size(); bit += kStep, ++bits) {
+    for (std::size_t bit = 0; bit < 8 * bytes.size(); bit += testing::kOneOf, ++bits) {
       std::string changed = bytes;
       changed[bit / 8] = static_cast<char>(changed[bit / 8] ^ (1 << bit % 8));
       placed.reset();
@@ -120,7 +120,7 @@ TEST(BitFlip, OfAnyBitIsFoundAndCostsOneFrame) {
           << name << " byte " << bit / 8 << " bit " << bit % 8;
     }
   }
-  EXPECT_GT(bits, 10'000U / kStep);
+  EXPECT_GT(bits, 10'000U / testing::kOneOf);
 }
 
 // The same for runs of zeros and random bytes in any file, and frames of some KiB.
@@ -128,7 +128,7 @@ TEST(BitFlip, OfManyBytesIsFoundAndCostsTheFramesThatItHits) {
   Random random{test_seed()};
   const Whole whole{2000, 3};
   PlacedFiles placed{whole.files};
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < 3000 / testing::kOneOf; ++round) {
     auto chosen = whole.files.begin();
     std::advance(chosen, static_cast<std::ptrdiff_t>(below(random, whole.files.size())));
     const auto& [name, bytes] = *chosen;

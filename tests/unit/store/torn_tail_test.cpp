@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "support/one_of.hpp"
 #include "support/store_files.hpp"
 
 namespace leat::testing {
@@ -101,7 +102,7 @@ void expect_cut(PlacedFiles& placed, const Tail& tail, const std::string& change
 TEST(TornTail, EndsAtAnyByteBehindTheLastWholeFrame) {
   const Tail tail{false};
   PlacedFiles placed{tail.files};
-  for (std::uint64_t size = tail.ends[2]; size <= tail.ends[5]; ++size) {
+  for (std::uint64_t size = tail.ends[2]; size <= tail.ends[5]; size += testing::kOneOf) {
     expect_cut(placed, tail, tail.bytes().substr(0, size), 0);
     if (HasFailure()) FAIL() << "size " << size;
   }
@@ -110,7 +111,7 @@ TEST(TornTail, EndsAtAnyByteBehindTheLastWholeFrame) {
 TEST(TornTail, IsZeroFromAnyByteOn) {
   const Tail tail{false};
   PlacedFiles placed{tail.files};
-  for (std::uint64_t from = tail.ends[2]; from <= tail.ends[5]; ++from) {
+  for (std::uint64_t from = tail.ends[2]; from <= tail.ends[5]; from += testing::kOneOf) {
     std::string changed = tail.bytes();
     std::fill(changed.begin() + static_cast<std::ptrdiff_t>(from), changed.end(), '\0');
     expect_cut(placed, tail, changed, 0);
@@ -135,7 +136,7 @@ TEST(TornTail, OfAClosedTopicIsDamage) {
   const Tail tail{true};
   PlacedFiles placed{tail.files};
   EXPECT_FALSE(placed.is_damaged());
-  for (std::uint64_t size = tail.ends[2]; size < tail.ends[5]; ++size) {
+  for (std::uint64_t size = tail.ends[2]; size < tail.ends[5]; size += testing::kOneOf) {
     placed.reset();
     placed.put(tail.name, tail.bytes().substr(0, size));
     const std::size_t whole = tail.whole(tail.bytes().substr(0, size));
@@ -167,7 +168,7 @@ TEST(TornTail, OfOneCopyCostsNothing) {
       const std::string& bytes = tail.files.at(name);
       std::string other = name;
       other.back() = static_cast<char>('0' + '1' - other.back());
-      for (std::size_t size = 0; size < bytes.size(); ++size) {
+      for (std::size_t size = 0; size < bytes.size(); size += testing::kOneOf) {
         for (const bool is_mixed : {false, true}) {
           std::string changed = bytes.substr(0, size);
           if (is_mixed) changed += tail.files.at(other).substr(size);
