@@ -76,6 +76,11 @@ function Command:flag(name)
   return self.given[name] == "1"
 end
 
+function Command:is_bad()
+  local given = self.given
+  return given.value and (given.count or given.prefix)
+end
+
 -- Seconds; nil is for ever.
 function Command:timeout(otherwise)
   local text = self.given.timeout or otherwise or "0"
@@ -278,6 +283,11 @@ function commands.delete_group(command)
   assert(get(command):delete_group(command.words[2], {force = command:flag("force")}))
 end
 
+function commands.group_info(command)
+  local info = assert(get(command):info())
+  return with("returned", info.returned) .. " claiming=" .. info.claiming
+end
+
 function commands.seek(command)
   assert(get(command):seek(from_of(command.given.to), command:number("partition")))
 end
@@ -355,6 +365,10 @@ local function answer(line)
   local run = commands[command.name]
   if not run then
     print("error unknown_command")
+    return
+  end
+  if command:is_bad() then
+    print("error bad_command")
     return
   end
   local is_done, result = pcall(run, command)

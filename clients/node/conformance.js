@@ -93,6 +93,10 @@ class Command {
     return this.option(name) === '1';
   }
 
+  isBad() {
+    return this.all('value').length !== 0 && this.all('count').length + this.all('prefix').length !== 0;
+  }
+
   timeout(otherwise = '0') {
     return timeoutOf(this.option('timeout', otherwise));
   }
@@ -252,6 +256,10 @@ const commands = {
   async delete_group(command) {
     await get(command).deleteGroup(command.handles[1], { force: command.flag('force') });
   },
+  async group_info(command) {
+    const { returned, claiming } = await get(command).info();
+    return `returned=${returned} claiming=${claiming}`;
+  },
   seek(command) {
     get(command).seek(fromOf(command.option('to')), command.number('partition'));
   },
@@ -311,6 +319,8 @@ async function answer(line) {
   if (command.name === 'fork') return 'not_applicable Node cannot fork\n';
   const run = Object.hasOwn(commands, command.name) ? commands[command.name] : undefined;
   if (run === undefined) return 'error unknown_command\n';
+  if (command.isBad()) return 'error bad_command\n';
+  if (command.option('own_thread') !== undefined) return 'not_applicable every handle may be used by any thread\n';
   try {
     const result = await run(command);
     command.lines.push(result === undefined ? 'ok' : `ok ${result}`);

@@ -61,6 +61,9 @@ class Command:
         value = self.option(name)
         return otherwise if value is None else int(value)
 
+    def is_bad(self):
+        return bool(self.all("value")) and bool(self.all("count") or self.all("prefix"))
+
     def timeout(self, otherwise="0"):
         return timeout_of(self.option("timeout", otherwise))
 
@@ -102,6 +105,12 @@ class Driver:
         run = getattr(self, "do_" + command.name, None)
         if run is None:
             print("error unknown_command", file=out)
+            return
+        if command.is_bad():
+            print("error bad_command", file=out)
+            return
+        if command.option("own_thread") is not None:
+            print("not_applicable every handle may be used by any thread", file=out)
             return
         try:
             result = run(command, *[self.handles.get(name, name) for name in command.handles])
@@ -227,6 +236,10 @@ class Driver:
 
     def do_delete_group(self, command, topic, name):
         topic.delete_group(name, force=command.option("force") == "1")
+
+    def do_group_info(self, _command, group):
+        info = group.info()
+        return f"returned={info['returned']} claiming={info['claiming']}"
 
     def do_seek(self, command, group):
         group.seek(from_of(command.option("to")), command.number("partition"))

@@ -60,6 +60,10 @@ class Command
     option(name) == "1"
   end
 
+  def bad?
+    !all("value").empty? && !(all("count") + all("prefix")).empty?
+  end
+
   def timeout(otherwise = "0")
     text = option("timeout", otherwise)
     text == "never" ? nil : text.to_i / 1000.0
@@ -238,6 +242,11 @@ module GroupCommands
     topic.delete_group(name, force: command.flag("force"))
   end
 
+  def do_group_info(_command, group)
+    info = group.info
+    "returned=#{info["returned"]} claiming=#{info["claiming"]}"
+  end
+
   def do_seek(command, group)
     group.seek(from_of(command.option("to")), partition: command.number("partition"))
   end
@@ -303,6 +312,8 @@ class Driver
   def answer(line, out)
     command = Command.new(line, out)
     return out.puts("error unknown_command") unless respond_to?("do_#{command.name}")
+    return out.puts("error bad_command") if command.bad?
+    return out.puts("not_applicable every handle may be used by any thread") if command.option("own_thread")
 
     result = public_send("do_#{command.name}", command, *command.words.map { |word| @handles.fetch(word, word) })
     out.puts(result ? "ok #{result}" : "ok")

@@ -226,7 +226,7 @@ static int32_t subscriber(struct command *command) {
   options.in_place = (uint32_t)number(command, "in_place", 0);
   options.gating = number(command, "lossy", options.in_place) == 0;
   options.partition = (uint32_t)number(command, "partition", LEAT_ANY_PARTITION);
-  options.any_thread = 1;  // `start` uses it in another.
+  options.any_thread = number(command, "own_thread", 0) == 0;  // `start` uses it in another.
   return made(handle, leat_topic_subscriber(topic, &options, &handle->is.subscriber, NULL));
 }
 
@@ -332,6 +332,15 @@ static int32_t find_group(struct command *command) {
 static int32_t delete_group(struct command *command) {
   return leat_topic_delete_group(get(command, 1, kTopic)->is.topic, word(command, 2), LEAT_TEXT,
                                  (uint32_t)number(command, "force", 0), NULL);
+}
+static int32_t group_info(struct command *command) {
+  leat_group_info info = {0};
+  info.size = sizeof(info);
+  const int32_t code =
+      leat_group_get_info(get(command, 1, kGroup)->is.group, &info, NULL, 0, NULL, 0, NULL);
+  snprintf(command->results, sizeof(command->results), " returned=%" PRIu64 " claiming=%s",
+           info.returned, leat_error_name(info.claiming));
+  return code;
 }
 static int32_t seek(struct command *command) {
   uint64_t value = 0;
@@ -466,7 +475,8 @@ static const struct {
     {"durable_offset", durable_offset}, {"subscriber", subscriber}, {"poll", poll}, {"take", take},
     {"view", take},  // C reads in place.
     {"wait", wait_for}, {"wait_any", wait_any}, {"offset", offset}, {"group", group},
-    {"find_group", find_group}, {"delete_group", delete_group}, {"seek", seek},
+    {"find_group", find_group}, {"delete_group", delete_group},
+    {"group_info", group_info}, {"seek", seek},
     {"position", position}, {"join", join}, {"receive", receive}, {"acknowledge", acknowledge},
     {"acknowledge_up_to", acknowledge_up_to}, {"acknowledge_all", acknowledge_all},
     {"give_back", give_back}, {"in_flight", in_flight}, {"stop", stop}, {"resume", resume},
@@ -481,6 +491,12 @@ static void answer(char *line, FILE *out) {
   for (char *at = strtok_r(line, " \n", &rest); at != NULL; at = strtok_r(NULL, " \n", &rest))
     if (command->count < kMaxWords) command->words[command->count++] = at;
   if (command->count == 0) fail("an empty line", "");
+  if (option(command, "value") != NULL &&
+      (option(command, "count") != NULL || option(command, "prefix") != NULL)) {
+    fputs("error bad_command\n", out);
+    free(command);
+    return;
+  }
   if (strcmp(command->words[0], "abandon") == 0) {
     fputs("not_applicable a claim in C has no scope\n", out);
     free(command);

@@ -30,8 +30,9 @@ class SwitchDisk : public detail::Disk {
   void fail_writes(int error) noexcept { write_error_ = error; }
   void fail_opens(int error) noexcept { open_error_ = error; }
   void mend() noexcept { sync_error_ = write_error_ = open_error_ = 0; }
-  // Syncs take as long as this, and then go on.
-  void hold_syncs(bool on) noexcept { holds_ = on; }
+  // Syncs, or room for new files, take as long as this, and then go on.
+  void hold_syncs(bool on) noexcept { holds_syncs_ = on; }
+  void hold_allocations(bool on) noexcept { holds_allocations_ = on; }
   std::uint64_t syncs() const noexcept { return syncs_; }
   // Those by the thread that made this object.
   std::uint64_t own_syncs() const noexcept { return own_syncs_; }
@@ -46,12 +47,14 @@ class SwitchDisk : public detail::Disk {
     if (write_error_ != 0) return error_of(write_error_);
     return Disk::write(file, parts, at);
   }
+  Result<void> allocate(int file, std::uint64_t size) noexcept override {
+    wait_while(holds_allocations_);
+    return Disk::allocate(file, size);
+  }
   Result<void> sync(int file) noexcept override {
     ++syncs_;
     if (std::this_thread::get_id() == owner_) ++own_syncs_;
-    ++held_;
-    while (holds_) std::this_thread::sleep_for(std::chrono::microseconds{100});
-    --held_;
+    wait_while(holds_syncs_);
     if (const int number = sync_error_; number != 0) return Error{Errc::io_error, number};
     return Disk::sync(file);
   }
@@ -59,6 +62,11 @@ class SwitchDisk : public detail::Disk {
  private:
   const std::thread::id owner_ = std::this_thread::get_id();
   std::atomic<std::uint64_t> own_syncs_ = 0;
+  void wait_while(const std::atomic<bool>& holds) noexcept {
+    ++held_;
+    while (holds) std::this_thread::sleep_for(std::chrono::microseconds{100});
+    --held_;
+  }
   static Error error_of(int number) noexcept {
     errno = number;
     return last_system_error();
@@ -66,7 +74,8 @@ class SwitchDisk : public detail::Disk {
   std::atomic<int> sync_error_ = 0;
   std::atomic<int> write_error_ = 0;
   std::atomic<int> open_error_ = 0;
-  std::atomic<bool> holds_ = false;
+  std::atomic<bool> holds_syncs_ = false;
+  std::atomic<bool> holds_allocations_ = false;
   std::atomic<std::uint64_t> syncs_ = 0;
   std::atomic<int> held_ = 0;
 };

@@ -16,7 +16,7 @@ func init() { // It refers to itself.
 		"publish": publish, "batch": batch, "claim": claim, "commit": commit, "abort": abort,
 		"abandon": abandon, "flush": flush, "durable_offset": durableOffset, "subscriber": subscriber,
 		"poll": poll, "take": take, "view": view, "wait": wait, "wait_any": waitAny, "offset": offset,
-		"group": group, "find_group": findGroup, "delete_group": deleteGroup, "seek": seek,
+		"group": group, "find_group": findGroup, "delete_group": deleteGroup, "group_info": groupInfo, "seek": seek,
 		"position": position, "join": join, "receive": receive, "acknowledge": acknowledge,
 		"acknowledge_up_to": acknowledgeUpTo, "acknowledge_all": acknowledgeAll, "give_back": giveBack,
 		"in_flight": inFlight, "stop": stop, "resume": resume, "close": closeHandle, "fork": fork,
@@ -275,6 +275,11 @@ func findGroup(c *command) (string, error) {
 
 func deleteGroup(c *command) (string, error) {
 	return "", get[*leat.Topic](c, 1).DeleteGroup(c.word(2), c.flag("force"))
+}
+
+func groupInfo(c *command) (string, error) {
+	info, err := get[*leat.Group](c, 1).Info()
+	return fmt.Sprintf(" returned=%d claiming=%s", info.Returned, leat.NameOf(info.Claiming)), err
 }
 
 func seek(c *command) (string, error) {

@@ -26,7 +26,10 @@ type command struct {
 	out   strings.Builder
 }
 
-var errUnknown = errors.New("unknown")
+var (
+	errUnknown = errors.New("unknown")
+	errBad     = errors.New("bad")
+)
 
 type notApplicable string
 
@@ -40,6 +43,8 @@ func answer(line string) string {
 	switch {
 	case err == errUnknown:
 		c.out.WriteString("error unknown_command\n")
+	case err == errBad:
+		c.out.WriteString("error bad_command\n")
 	case errors.As(err, &why):
 		fmt.Fprintf(&c.out, "not_applicable %s\n", string(why))
 	case err != nil:
@@ -51,10 +56,17 @@ func answer(line string) string {
 }
 
 func (c *command) run() (results string, err error) {
-	if run, ok := commands[c.words[0]]; ok {
-		return run(c)
+	run, ok := commands[c.words[0]]
+	if !ok {
+		return "", errUnknown
 	}
-	return "", errUnknown
+	if c.isBad() {
+		return "", errBad
+	}
+	if c.flag("own_thread") {
+		return "", notApplicable("every handle may be used by any thread")
+	}
+	return run(c)
 }
 
 func main() {

@@ -40,6 +40,10 @@ func (c *command) option(name string) (string, bool) {
 	return found[0], true
 }
 
+func (c *command) isBad() bool {
+	return len(c.options("value")) != 0 && len(c.options("count"))+len(c.options("prefix")) != 0
+}
+
 func toNumber(text string) int {
 	number, err := strconv.Atoi(text)
 	if err != nil {

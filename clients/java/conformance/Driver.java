@@ -5,6 +5,7 @@ import io.leat.Entry;
 import io.leat.EntryView;
 import io.leat.ErrorCode;
 import io.leat.Group;
+import io.leat.GroupInfo;
 import io.leat.GroupMode;
 import io.leat.GroupOptions;
 import io.leat.Handle;
@@ -218,6 +219,11 @@ public final class Driver {
     return " created=" + (group.wasCreated() ? 1 : 0);
   }
 
+  private String groupInfo(Words words) {
+    GroupInfo info = get(Group.class, words.word(1)).info();
+    return " returned=" + info.returned() + " claiming=" + info.claiming().text();
+  }
+
   private String seek(Words words) {
     Group group = get(Group.class, words.word(1));
     if (words.has("partition")) group.seek(words.from("to"), (int) words.number("partition", 0));
@@ -294,6 +300,7 @@ public final class Driver {
       case "find_group" -> made(first, get(Topic.class, words.word(2)).findGroup(words.word(3)));
       case "delete_group" ->
           done(() -> get(Topic.class, first).deleteGroup(words.word(2), words.flag("force")));
+      case "group_info" -> groupInfo(words);
       case "seek" -> seek(words);
       case "position" -> " offset=" + get(Group.class, first).position(partition);
       case "join" -> join(words);
@@ -327,7 +334,10 @@ public final class Driver {
     StringBuilder out = new StringBuilder();
     try {
       if (line.startsWith("fork ")) return "not_applicable Java programs do not fork\n";
-      String results = run(new Words(line), out);
+      Words words = new Words(line);
+      if (words.isBad()) return "error bad_command\n";
+      if (words.has("own_thread")) return "not_applicable every handle may be used by any thread\n";
+      String results = run(words, out);
       out.append(results == null ? "error unknown_command" : "ok" + results).append('\n');
     } catch (LeatException error) {
       out.append("error ").append(error.name()).append('\n');

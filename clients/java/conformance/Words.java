@@ -40,6 +40,10 @@ final class Words {
     return found.isEmpty() ? null : found.get(0);
   }
 
+  boolean isBad() {
+    return has("value") && (has("count") || has("prefix"));
+  }
+
   boolean has(String name) {
     return option(name) != null;
   }

@@ -38,6 +38,20 @@ end
 
 -- ---- Calls --------------------------------------------------------------------------------------
 
+function tests.codes_are_those_of_the_list()
+  local listed, count = 0, 0
+  for line in io.lines(here .. "../../../spec/errors.csv") do
+    local number, name = line:match("^(%d+),([%w_]+),")
+    if number then
+      listed = listed + 1
+      equal(tonumber(number), leat.codes[name])
+    end
+  end
+  for _ in pairs(leat.codes) do count = count + 1 end
+  assert(listed > 30)
+  equal(listed, count)
+end
+
 function tests.topics_are_created_found_and_deleted()
   local topic, name = new_topic({policy = "fail", partitions = 3, timestamps = true, capacity_bytes = 1048576})
   equal(name, topic:name())

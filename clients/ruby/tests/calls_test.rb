@@ -208,6 +208,15 @@ class CallsTest < Tests
     equal([10, "too_large"], [Leat::TooLarge::CODE, Leat::TooLarge::NAME])
   end
 
+  def test_every_error_of_the_list_has_its_class
+    listed = File.readlines("#{__dir__}/../../../spec/errors.csv").drop(2).map { |line| line.split(",").first(2) }
+    kinds = listed.map { |_, name| Leat.const_get(name.split("_").map(&:capitalize).join) }
+    check(kinds.size > 30 && kinds.all? { |kind| kind < Leat::Error })
+    equal(listed, kinds.map { |kind| [kind::CODE.to_s, kind::NAME] })
+    classes = Leat.constants.map { |name| Leat.const_get(name) }.grep(Class)
+    equal(kinds.size, classes.count { |kind| kind < Leat::Error })
+  end
+
   # 10,000 handles, of each kind as many.
   def test_memory_threads_and_descriptors_do_not_grow
     topic.group("workers").close

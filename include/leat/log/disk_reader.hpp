@@ -121,8 +121,12 @@ class DiskReader {
     const SegmentList& files = (*lists)[partition_];
     const std::uint64_t start = files.live.empty() ? listed_until_ : files.live.front().base_offset;
     oldest_ = start;
-    records_.emplace(StoredFrames{Disk::system(), directory_.get(), topic_.salt, partition_,
-                                  std::move((*lists)[partition_])});
+    StoredFrames frames{Disk::system(), directory_.get(), topic_.salt, partition_,
+                        std::move((*lists)[partition_])};
+    // The keeper may be making the window's first file, which has no header yet to tell what is lost.
+    frames.expect_lost(load_relaxed<Why::constant>(window_->partition(partition_).frames_end),
+                       window_->begin_offset(partition_));
+    records_.emplace(std::move(frames));
     if (auto found = records_->seek(std::max(offset, start)); !found) return found.error();
     offset_ = std::max(offset, start);
     return offset_;

@@ -125,5 +125,37 @@ TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
   EXPECT_EQ(topic.info().durable->keeper_pid, keeper);
 }
 
+TEST_F(DurableSync, WhatIsLostIsToldBeforeTheFileBehindItHasItsHeader) {
+  Child child{[&]() -> int {
+    const Topic topic = create(Durability::os);
+    Publisher publisher = publisher_of(topic);
+    CHILD_CHECK_OK(publisher.publish("kept"));
+    CHILD_CHECK_OK(publisher.flush(kPatience));
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  child.wait();
+  ASSERT_TRUE(child.was_killed()) << child.describe();
+  std::filesystem::remove_all(temp_.path() + "/topics/d");
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  disk_.hold_allocations(true);
+  Publisher publisher = publisher_of(*topic);
+  auto next = publisher.publish("next");
+  EXPECT_TRUE(next && wait_until([&] { return disk_.is_holding(); }));
+  auto subscriber = topic->subscriber({.from = From::beginning});
+  std::vector<Event> gaps;
+  if (subscriber && next) {
+    subscriber->on_event([&](const Event& gap) { gaps.push_back(gap); });
+    while (subscriber->offset() <= *next)
+      if (!subscriber->poll(10, [](const Record&) {})) break;
+  }
+  disk_.hold_allocations(false);
+  ASSERT_EQ(gaps.size(), 1U);
+  EXPECT_EQ(gaps[0].reason, GapReason::lost) << name_of(gaps[0].reason);
+  EXPECT_EQ(gaps[0].first, 1U);
+  EXPECT_EQ(gaps[0].count, *next - 1);
+}
+
 }  // namespace
 }  // namespace leat::testing

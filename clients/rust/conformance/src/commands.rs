@@ -218,7 +218,7 @@ fn subscriber(handles: &Handles, c: &Command<'_>) -> Result<String> {
         partition: c.number("partition"),
         gating: !in_place && !c.is_set("lossy"),
         in_place,
-        any_thread: true, // `start` uses it in another.
+        any_thread: !c.is_set("own_thread"), // `start` uses it in another.
         ..Default::default()
     };
     let made = with!(

@@ -17,6 +17,7 @@ pub fn run(handles: &Handles, c: &mut Command<'_>) -> Option<Result<String>> {
                 .delete_group(c.word(2), c.is_set("force"))
                 .map(nothing)
         }),
+        "group_info" => group_info(handles, c),
         "seek" => with!(handles, c, 1, Object::Group(group), {
             group.seek(c.from("to"), c.number("partition")).map(nothing)
         }),
@@ -90,6 +91,12 @@ fn find_group(handles: &Handles, c: &Command<'_>) -> Result<String> {
     )?;
     keep(handles, c, Object::Group(group));
     Ok(String::new())
+}
+
+fn group_info(handles: &Handles, c: &Command<'_>) -> Result<String> {
+    let info = with!(handles, c, 1, Object::Group(group), group.info())?;
+    let claiming = info.claiming.map_or("ok", |why| why.code.name());
+    Ok(format!(" returned={} claiming={claiming}", info.returned))
 }
 
 fn join(handles: &Handles, c: &Command<'_>) -> Result<String> {

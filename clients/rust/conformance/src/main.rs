@@ -25,6 +25,9 @@ fn answer(handles: &Handles, line: &str) -> String {
         words: line.split(' ').collect(),
         out: String::new(),
     };
+    if command.is_bad() {
+        return "error bad_command\n".to_owned();
+    }
     let result = commands::run(handles, &mut command);
     let last = match result {
         None => "error unknown_command".to_owned(),

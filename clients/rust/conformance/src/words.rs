@@ -38,6 +38,11 @@ impl<'l> Command<'l> {
                 .unwrap_or_else(|_| fail("no such number", text))
         })
     }
+    /// Whether it has words that exclude each other.
+    pub fn is_bad(&self) -> bool {
+        let has = |name| self.option(name).is_some();
+        has("value") && (has("count") || has("prefix"))
+    }
     pub fn is_set(&self, name: &str) -> bool {
         self.number::<u64>(name).unwrap_or(0) != 0
     }
