@@ -23,7 +23,7 @@ def built():
     (BUILD / "clients").mkdir(parents=True, exist_ok=True)
     with open(BUILD / "clients" / "lua.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not all((where / version / "leat.so").exists() for version in VERSIONS.values()):
+        if not all((where / version / name).exists() for version in VERSIONS.values() for name in ("leat.so", "malloc.so")):
             subprocess.run([CLIENT / "build.sh", BUILD], check=True, timeout=200)
     return where
 

@@ -28,7 +28,7 @@ def built(tmp_path_factory):
     """Builds the package, if what is there is older than its sources. A missing toolchain is a failure."""
     assert shutil.which(NODE), "no node: tools/install-deps.sh test"
     addon = PACKAGE / "leat" / "leat.node"
-    inputs = [*sources(), HERE / "build.sh", BUILD / "libleat.a", ROOT / "src" / "capi" / "leat.h"]
+    inputs = [*sources(), HERE / "tests" / "malloc.c", HERE / "build.sh", BUILD / "libleat.a", ROOT / "src" / "capi" / "leat.h"]
     with open(tmp_path_factory.getbasetemp().parent / "node.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # Tests run in several processes.
         if not addon.exists() or any(path.stat().st_mtime > addon.stat().st_mtime for path in inputs):
