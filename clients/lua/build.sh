@@ -4,7 +4,7 @@
 # BUILD_DIR/clients/leat-VERSION-1.linux-ARCH.rock for Lua 5.4; in BUILD_DIR/clients/lua/5.4 and …/5.1 (LuaJIT) is
 # leat.so: with LUA_CPATH="BUILD_DIR/clients/lua/5.4/?.so", `require "leat"` works. LIBLEAT_A is BUILD_DIR/libleat.a
 # if it is not named. CFLAGS and LDFLAGS are added to the compiler's options. BUILD_DIR/clients/speed/lua and …/luajit
-# start speed.lua.
+# start speed.lua. Beside each leat.so is a malloc.so, for the tests.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
 library=${2:-$build/libleat.a}
@@ -27,6 +27,7 @@ compile() {
   ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra ${CFLAGS:-} "-I$2" "-I$header" \
     -o "$out/lua/$1/leat.so" "$here"/src/*.c "$library" -l:libstdc++.a -static-libgcc -Wl,--exclude-libs,ALL \
     -Wl,-z,nodelete ${LEAT_KEEP_DEBUG:--s} ${LDFLAGS:-} -lm -lpthread
+  ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -Wall -Wextra "-I$2" -o "$out/lua/$1/malloc.so" "$here/tests/malloc.c"
 }
 compile 5.4 /usr/include/lua5.4 &
 compile 5.1 /usr/include/luajit-2.1

@@ -2,8 +2,8 @@
 # Makes the Node package: clients/node/build.sh BUILD_DIR [LIBLEAT_A].
 #
 # BUILD_DIR/clients/leat-VERSION.tgz, for `npm install`, and in BUILD_DIR/clients/node/leat the same, unpacked: with
-# NODE_PATH set to BUILD_DIR/clients/node, `require('leat')` works; BUILD_DIR/clients/speed/node, for `leat bench
-# clients`. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
+# NODE_PATH set to BUILD_DIR/clients/node, `require('leat')` works; beside it malloc.node, for the tests;
+# BUILD_DIR/clients/speed/node, for `leat bench clients`. LIBLEAT_A is BUILD_DIR/libleat.a if it is not named.
 # NODE: another than the one on the PATH. CC, CFLAGS and LDFLAGS: the C compiler, and more of its options.
 set -eu
 build=$(mkdir -p "$1" && cd "$1" && pwd)
@@ -41,6 +41,7 @@ VERSION=${version:-0.1.0} PACKAGE=$package/package.json "$node" -e '
 ${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -fvisibility=hidden -Wall -Wextra -Wno-cast-function-type \
   -I"$headers" -I"$here/../../src/capi" ${CFLAGS:-} "$here"/src/*.c "$library" -o "$package/leat.node" \
   -Wl,--exclude-libs,ALL -Wl,-z,nodelete -static-libgcc -l:libstdc++.a -lm -pthread ${LEAT_KEEP_DEBUG:--s} ${LDFLAGS:-}
+${CC:-gcc} -std=gnu11 -O2 -fPIC -shared -Wall -Wextra -I"$headers" "$here/tests/malloc.c" -o "$out/node/malloc.node"
 
 # What `npm pack` makes, also where there is no npm, and the same each time.
 tar -C "$out/node" --transform 's,^leat,package,' --sort=name --owner=0 --group=0 --numeric-owner \

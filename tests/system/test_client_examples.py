@@ -79,10 +79,22 @@ def test_each_example_talks_to_all_others(environment, leat, tmp_path):
     commands = {language: example(language, environment, tmp_path) for language in run.chosen()}
     for language, command in [*commands.items()] * 2:
         greetings.append(f"hello from {NAMES.get(language, language.capitalize())}")
-        printed = output(command, env=topics).splitlines()
-        # Rust's prints the offsets, too.
-        assert [re.sub(r"^\d+: ", "", line) for line in printed] == greetings, language
+        assert output(command, env=topics).splitlines() == greetings, language
     assert listening.communicate(timeout=20)[0].splitlines() == greetings
+
+
+# Comments, imports, and where the program begins.
+FRAME = re.compile(r'//|/\*|--|#|"|import |package |use |(const|local) .*require|require |(func|fn|int|public .*) main|public class')
+
+
+# In C one declares; in C and Go one looks for errors.
+@pytest.mark.parametrize("path, most", [
+    ("c/hello.c", 18), ("go/main.go", 13), *((path, 10) for path in (
+        "java/Hello.java", "lua.lua", "node/hello.js", "python.py", "ruby.rb", "rust/src/main.rs"))])
+def test_each_example_has_ten_lines(path, most):
+    lines = [line.strip() for line in (EXAMPLES / path).read_text(encoding="utf-8").splitlines()]
+    counted = [line for line in lines if re.search("[a-z]", line) and not FRAME.match(line)]
+    assert len(counted) <= most, counted
 
 
 GO = """package main

@@ -50,7 +50,7 @@ def hears_the_example(program, leat, environment):
     topics = dict(environment, LEAT_DIR=str(leat.directory))
     leat("topic", "create", "greetings", check=True)
     subscriber = leat.start("sub", "greetings", "--from", "beginning", "-n", "1")
-    assert run([program], env=topics) == "0: hello from Rust\n"
+    assert run([program], env=topics) == "hello from Rust\n"
     assert subscriber.communicate(timeout=20)[0] == "hello from Rust\n"
 
 

@@ -12,24 +12,53 @@ class WaitsTest < Tests
   def test_interrupts_at_random_moments_end_a_wait
     subscriber = topic.subscriber
     calls = endless_waits(subscriber)
-    random = Random.new(seed = Integer(ENV.fetch("LEAT_SEED", Random.new_seed % 100_000)))
-    ways = [->(thread) { thread.raise(Interrupt) }, ->(_thread) { Process.kill("USR1", Process.pid) }]
+    interrupt_in_both_ways do |round, random|
+      wait_for_nothing(subscriber, random.rand(0.005))
+      calls[round / 2 % calls.size].call
+    end
+    equal([], subscriber.poll)
+  end
+
+  # Amid the spinning, and after it.
+  def test_interrupts_end_a_wait_that_spins
+    calls = [0.001, 3600].flat_map do |spin|
+      subscriber = topic.subscriber(spin: spin)
+      member = topic.group("workers").join(spin: spin)
+      [-> { subscriber.receive }, -> { subscriber.wait }, -> { Leat.wait_any([subscriber]) }, -> { member.receive },
+       -> { member.wait }]
+    end
+    interrupt_in_both_ways { |round, _random| calls[round / 2 % calls.size].call }
+  end
+
+  def test_thread_raise_ends_a_wait_outside_the_main_thread
+    calls = endless_waits(topic.subscriber)
+    other = Thread.new do
+      interrupt_many([->(thread) { thread.raise(Interrupt) }]) { |round, _random| calls[round % calls.size].call }
+    end
+    other.report_on_exception = false
+    other.join
+  end
+
+  def interrupt_in_both_ways(&waiting)
     before = trap("USR1") { raise Interrupt }
+    interrupt_many([->(thread) { thread.raise(Interrupt) }, ->(_thread) { Process.kill("USR1", Process.pid) }], &waiting)
+  ensure
+    trap("USR1", before || "DEFAULT")
+  end
+
+  # Interrupts the block again and again, and now and then in one of its long sleeps. It must end soon each time.
+  def interrupt_many(ways)
+    random = Random.new(seed = Integer(ENV.fetch("LEAT_SEED", Random.new_seed % 100_000)))
     spare = SPARE
     ROUNDS.times do |round|
-      took, late = interrupt_one([0, random.rand(0.0002), random.rand(0.01)].sample(random: random), ways[round % 2]) do
-        wait_for_nothing(subscriber, random.rand(0.005))
-        calls[round / 2 % calls.size].call
-      end
+      pause = round % 19 == 18 ? 0.15 : [0, random.rand(0.0002), random.rand(0.01)].sample(random: random)
+      took, late = interrupt_one(pause, ways[round % ways.size]) { yield round, random }
       next if took < SOON
 
       # The machine held up this process, not only its wait: another one instead.
       check(late > took - SOON && (spare -= 1).positive?, "round #{round} took #{took} s; LEAT_SEED=#{seed}")
       redo
     end
-    equal([], subscriber.poll)
-  ensure
-    trap("USR1", before || "DEFAULT")
   end
 
   def endless_waits(subscriber)

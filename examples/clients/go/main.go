@@ -9,18 +9,12 @@ import (
 )
 
 func main() {
-	topic, err := leat.OpenOrCreate("greetings", leat.TopicOptions{})
-	check(err)
-	publisher, err := topic.Publisher(leat.PublisherOptions{})
-	check(err)
-	_, err = publisher.Publish([]byte("hello from Go"))
-	check(err)
-	subscriber, err := topic.Subscriber(leat.SubscriberOptions{From: leat.FromBeginning})
-	check(err)
+	topic := must(leat.OpenOrCreate("greetings", leat.TopicOptions{}))
+	publisher := must(topic.Publisher(leat.PublisherOptions{}))
+	must(publisher.Publish([]byte("hello from Go")))
+	subscriber := must(topic.Subscriber(leat.SubscriberOptions{From: leat.FromBeginning}))
 	records := make([]leat.Record, 64)
-	for count := 1; count > 0; {
-		count, err = subscriber.Poll(records)
-		check(err)
+	for count := must(subscriber.Poll(records)); count > 0; count = must(subscriber.Poll(records)) {
 		for _, record := range records[:count] {
 			if !record.IsGap() {
 				fmt.Println(string(record.Value))
@@ -29,8 +23,9 @@ func main() {
 	}
 }
 
-func check(err error) {
+func must[T any](result T, err error) T {
 	if err != nil {
 		log.Fatal(err)
 	}
+	return result
 }

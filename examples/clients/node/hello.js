@@ -8,5 +8,4 @@ const { Topic } = require('leat');
   for (let batch; (batch = subscriber.poll()).length > 0;) {
     for (const record of batch) if (!record.isGap) console.log(record.value.toString());
   }
-  subscriber.close();
 })();

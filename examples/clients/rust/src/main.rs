@@ -1,20 +1,18 @@
 //! Publishes a record and reads the topic back. Beside it: leat sub greetings --from beginning
+use leat::{Entry, From, SubscriberOptions, Topic};
 
 fn main() -> leat::Result<()> {
-    let topic = leat::Topic::open_or_create("greetings", &Default::default())?;
-    let mut subscriber = topic.subscriber(&leat::SubscriberOptions {
-        from: leat::From::Beginning,
-        ..Default::default()
-    })?;
+    let topic = Topic::open_or_create("greetings", &Default::default())?;
     let mut publisher = topic.publisher(&Default::default())?;
     publisher.publish(b"hello from Rust", None)?;
-    loop {
-        let batch = subscriber.poll(64)?;
-        if batch.is_empty() {
-            return Ok(());
-        }
-        for record in batch.records() {
-            println!("{}: {}", record.offset(), String::from_utf8_lossy(record.value()));
+    let mut subscriber = topic.subscriber(&SubscriberOptions {
+        from: From::Beginning,
+        ..Default::default()
+    })?;
+    while let Some(entry) = subscriber.poll(1)?.iter().next() {
+        if let Entry::Record(record) = entry {
+            println!("{}", String::from_utf8_lossy(record.value()));
         }
     }
+    Ok(())
 }
