@@ -110,8 +110,8 @@ std::int32_t leat_topic_open(const char* name, std::uint64_t name_size, std::int
     std::int32_t wrong = read_name(name, name_size, text);
     if (wrong == LEAT_OK) wrong = to_place(place, where);
     if (wrong != LEAT_OK) return wrong;
-    return keep(Topic::open(text, deadline_of(timeout_ns), where.directory, {}, where.data_directory,
-                            where.interruptible),
+    return keep(Topic::open(text, deadline_of(timeout_ns), where.directory, {},
+                            where.data_directory, where.interruptible),
                 topic, detail);
   });
 }

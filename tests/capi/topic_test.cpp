@@ -96,7 +96,8 @@ TEST_F(CapiTest, PlaceMayBeOfAnOlderProgram) {
   leat_place place = LEAT_PLACE_INIT;
   TopicHandle again;
   place.interruptible = 2;
-  EXPECT_EQ(leat_topic_open("topic", 5, 0, &place, again.out(), nullptr), LEAT_ERR_INVALID_ARGUMENT);
+  EXPECT_EQ(leat_topic_open("topic", 5, 0, &place, again.out(), nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
   place.size = offsetof(leat_place, interruptible);  // What follows is not the struct's.
   EXPECT_EQ(leat_topic_open("topic", 5, 0, &place, again.out(), nullptr), LEAT_OK);
   place = LEAT_PLACE_INIT;
