@@ -164,17 +164,19 @@ class Topic {
 
   // Opens a topic in a directory (empty: as in TopicOptions). A durable topic that no process has
   // open is recovered from disk first. Waits until the deadline for it
-  // to be created.
+  // to be created: looks after 5 ms, then less and less often, in the end 8 times a second.
   //   invalid_argument   the name
   //   not_found          it does not exist, or was not created in time
-  //   stopped            the stop token, which is checked 20 times a second
+  //   stopped            the stop token, which is checked as often
+  //   interrupted        `interruptible`: a signal handler ran during the wait. It looks 8 times a second
+  //                      from the start
   //   wrong_format       the name belongs to something else, or to another format version
   //   busy               it is being deleted, and that does not finish within 5 s
   //   permission
   static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
                             const std::string& directory_name = {},
                             const std::stop_token& stop = {},
-                            const std::string& data_directory = {});
+                            const std::string& data_directory = {}, bool interruptible = false);
 
   // Opens the topic if it exists, whatever its options are; otherwise creates it. Errors as
   // create() and open(), except `exists` and `not_found`.
@@ -258,11 +260,12 @@ class Topic {
   // A durable topic that is read_only: writes everything that memory has and the medium may not have, and
   // makes it writable again. To be called when the cause is mended. Waits until the deadline.
   //   io_error      the disk still fails; the topic stays read-only
-  //   not_durable   the deadline passed, or the disk is full: the topic is writable, and the keeper
-  //                 goes on
+  //   not_durable   the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal
+  //                 handler ran during the wait: the topic is writable, and the keeper goes on
   //   not_allowed   the topic is not durable
   //   deleted
-  Result<void> repair(const Deadline& deadline = Deadline::never()) const;
+  Result<void> repair(const Deadline& deadline = Deadline::never(),
+                      bool interruptible = false) const;
 
   // A snapshot of the topic and its participants. Takes no lock and holds up nobody.
   TopicInfo info() const;

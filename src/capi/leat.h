@@ -33,8 +33,9 @@
 //
 // Waits. `timeout_ns` is in nanoseconds: 0 does not wait, LEAT_FOREVER waits for as long as it takes;
 // anything else below 0 is LEAT_ERR_INVALID_ARGUMENT. Other threads end waits with ..._stop(). With the option
-// `interruptible`, so does a signal handler that runs while the wait sleeps (one that was installed with
-// SA_RESTART need not end it). One that runs just before is not noticed: who must not miss any waits for 50 ms at a time.
+// `interruptible`, of a handle or of leat_place, so does a signal handler that runs while the wait sleeps (one
+// that was installed with SA_RESTART need not end it). One that runs just before is not noticed: who must not
+// miss any waits for 50 ms at a time.
 //
 // Bytes and texts have lengths in bytes. A text may instead end with a null byte, with the length LEAT_TEXT.
 //
@@ -343,8 +344,10 @@ typedef struct leat_place {
   uint32_t force;  // leat_topic_delete() only. 1: also while it has participants
   leat_bytes directory;       // as in leat_topic_options
   leat_bytes data_directory;  // as in leat_topic_options
+  uint32_t interruptible;     // leat_topic_open() only. 1: a signal handler that runs while it waits ends it
+  uint32_t reserved;          // 0
 } leat_place;
-#define LEAT_PLACE_INIT {sizeof(leat_place), 0, {NULL, 0}, {NULL, 0}}
+#define LEAT_PLACE_INIT {sizeof(leat_place), 0, {NULL, 0}, {NULL, 0}, 0, 0}
 
 // Creates a topic and opens it. Of several processes that create the same name at once exactly one
 // succeeds. `options` may be NULL.
@@ -358,9 +361,10 @@ LEAT_API int32_t leat_topic_create(const char *name, uint64_t name_size,
                                    int32_t *detail);
 
 // Opens a topic; waits until it was created. A durable topic that no process has open is recovered from
-// disk first. `place` may be NULL. Nothing ends this wait but its time: who must look for something else
-// meanwhile opens for 50 ms at a time.
+// disk first. `place` may be NULL. While it waits, it looks after 5 ms, then less and less often, in the end
+// 8 times a second (place->interruptible: from the start, because who looks for signals opens again and again).
 //   LEAT_ERR_NOT_FOUND      it does not exist, or was not created in time
+//   LEAT_ERR_INTERRUPTED    place->interruptible
 //   LEAT_ERR_WRONG_FORMAT   the name belongs to something else, or to another format version
 //   LEAT_ERR_BUSY           it is being deleted, and that does not finish within 5 s
 //   LEAT_ERR_UNSUPPORTED, LEAT_ERR_PERMISSION
@@ -491,6 +495,10 @@ LEAT_API int32_t leat_topic_shrink(leat_topic *topic, uint64_t *freed_bytes, int
 //   LEAT_ERR_NOT_ALLOWED   the topic is not durable
 //   LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_repair(leat_topic *topic, int64_t timeout_ns, int32_t *detail);
+// The same, but a signal handler that runs during the wait ends it.
+//   LEAT_ERR_NOT_DURABLE   also: a signal came (detail: EINTR). The topic is writable, and that goes on
+LEAT_API int32_t leat_topic_repair_interruptible(leat_topic *topic, int64_t timeout_ns,
+                                                 int32_t *detail);
 
 // ---- Publishers ---------------------------------------------------------------------------------
 
@@ -563,7 +571,8 @@ typedef struct leat_claim {
 } leat_claim;
 
 // Claims room for a value of `size` bytes. Until it is committed or aborted, subscribers wait at it. A
-// publisher has at most one open claim; it keeps it, and `claim` is a copy of what is known of it.
+// publisher has at most one open claim; it keeps it, and `claim` is a copy of what is known of it. After an
+// error, claim->size is unchanged, and the rest is 0.
 //   LEAT_ERR_BUSY       a claim is still open
 //   LEAT_ERR_FULL, LEAT_ERR_TIMEOUT, LEAT_ERR_STOPPED, LEAT_ERR_INTERRUPTED, LEAT_ERR_WOULD_DEADLOCK,
 //   LEAT_ERR_TOO_LARGE, LEAT_ERR_NO_SPACE, LEAT_ERR_READ_ONLY, LEAT_ERR_DELETED, LEAT_ERR_CORRUPT

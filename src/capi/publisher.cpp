@@ -173,7 +173,9 @@ std::int32_t leat_publisher_claim(leat_publisher* publisher, std::uint64_t size,
                                   std::int64_t timeout_ns, leat_claim* claim,
                                   std::int32_t* detail) {
   if (claim == nullptr) return LEAT_ERR_INVALID_ARGUMENT;
-  *claim = {};
+  claim->data = nullptr;  // Its size stays: the caller may ask again with it.
+  claim->offset = 0;
+  claim->id = 0;
   if (publisher == nullptr || !is_timeout(timeout_ns)) return LEAT_ERR_INVALID_ARGUMENT;
   return guarded(detail, [&] {
     if (size > kMaxBytes) return refused(LEAT_ERR_TOO_LARGE, *publisher, detail);

@@ -36,13 +36,18 @@ std::int32_t to_options(const leat_topic_options* given, TopicOptions& options) 
   return LEAT_OK;
 }
 
-std::int32_t to_place(const leat_place* given, DeleteOptions& place) {
+struct Place : DeleteOptions {
+  bool interruptible = false;
+};
+std::int32_t to_place(const leat_place* given, Place& place) {
   leat_place from = LEAT_PLACE_INIT;
   if (const std::int32_t wrong = read_options(given, from); wrong != LEAT_OK) return wrong;
-  if (!are_flags(from.force) || !read_text(from.directory, place.directory) ||
+  if (!are_flags(from.force, from.interruptible) || from.reserved != 0 ||
+      !read_text(from.directory, place.directory) ||
       !read_text(from.data_directory, place.data_directory))
     return LEAT_ERR_INVALID_ARGUMENT;
   place.force = from.force != 0;
+  place.interruptible = from.interruptible != 0;
   return LEAT_OK;
 }
 
@@ -64,6 +69,15 @@ std::int32_t create(Create how, const char* name, std::uint64_t name_size,
     std::int32_t wrong = read_name(name, name_size, text);
     if (wrong == LEAT_OK) wrong = to_options(options, wanted);
     return wrong == LEAT_OK ? keep(how(text, wanted), topic, detail) : wrong;
+  });
+}
+
+std::int32_t repair(leat_topic* topic, std::int64_t timeout_ns, bool interruptible,
+                    std::int32_t* detail) {
+  if (topic == nullptr || !is_timeout(timeout_ns)) return LEAT_ERR_INVALID_ARGUMENT;
+  if (is_forked(*topic)) return LEAT_ERR_FORKED;
+  return guarded(detail, [&] {
+    return code_of(topic->topic.repair(deadline_of(timeout_ns), interruptible), detail);
   });
 }
 
@@ -92,13 +106,13 @@ std::int32_t leat_topic_open(const char* name, std::uint64_t name_size, std::int
   if (!is_timeout(timeout_ns)) return LEAT_ERR_INVALID_ARGUMENT;
   return guarded(detail, [&] {
     std::string text;
-    DeleteOptions where;
+    Place where;
     std::int32_t wrong = read_name(name, name_size, text);
     if (wrong == LEAT_OK) wrong = to_place(place, where);
     if (wrong != LEAT_OK) return wrong;
-    return keep(
-        Topic::open(text, deadline_of(timeout_ns), where.directory, {}, where.data_directory),
-        topic, detail);
+    return keep(Topic::open(text, deadline_of(timeout_ns), where.directory, {},
+                            where.data_directory, where.interruptible),
+                topic, detail);
   });
 }
 
@@ -108,7 +122,7 @@ std::int32_t leat_topic_delete(const char* name, std::uint64_t name_size, const 
                                std::int32_t* detail) {
   return guarded(detail, [&] {
     std::string text;
-    DeleteOptions where;
+    Place where;
     std::int32_t wrong = read_name(name, name_size, text);
     if (wrong == LEAT_OK) wrong = to_place(place, where);
     return wrong == LEAT_OK ? code_of(Topic::delete_topic(text, where), detail) : wrong;
@@ -120,7 +134,7 @@ std::int32_t leat_topic_list(const leat_place* place, char* buffer, std::uint64_
   if (!is_text_room(buffer, capacity, size)) return LEAT_ERR_INVALID_ARGUMENT;
   *size = 0;
   return guarded(detail, [&] {
-    DeleteOptions where;
+    Place where;
     if (const std::int32_t wrong = to_place(place, where); wrong != LEAT_OK) return wrong;
     auto names = Topic::list(where.directory, where.data_directory);
     if (!names) return failed(names.error(), detail);
@@ -164,8 +178,10 @@ std::int32_t leat_topic_shrink(leat_topic* topic, std::uint64_t* freed_bytes,
 }
 
 std::int32_t leat_topic_repair(leat_topic* topic, std::int64_t timeout_ns, std::int32_t* detail) {
-  if (topic == nullptr || !is_timeout(timeout_ns)) return LEAT_ERR_INVALID_ARGUMENT;
-  if (is_forked(*topic)) return LEAT_ERR_FORKED;
-  return guarded(detail,
-                 [&] { return code_of(topic->topic.repair(deadline_of(timeout_ns)), detail); });
+  return repair(topic, timeout_ns, false, detail);
+}
+
+std::int32_t leat_topic_repair_interruptible(leat_topic* topic, std::int64_t timeout_ns,
+                                             std::int32_t* detail) {
+  return repair(topic, timeout_ns, true, detail);
 }

@@ -116,7 +116,7 @@ TEST(CapiLibrary, StructsHaveNoHoles) {
   EXPECT_EQ(sizeof(leat_new_record), 48U);
   EXPECT_EQ(sizeof(leat_claim), 32U);
   EXPECT_EQ(sizeof(leat_topic_options), 168U);
-  EXPECT_EQ(sizeof(leat_place), 40U);
+  EXPECT_EQ(sizeof(leat_place), 48U);
   EXPECT_EQ(sizeof(leat_publisher_options), 24U);
   EXPECT_EQ(sizeof(leat_subscriber_options), 56U);
   EXPECT_EQ(sizeof(leat_group_options), 48U);

@@ -189,6 +189,30 @@ TEST_F(CapiTest, SignalEndsTheWaitsOfThoseThatWantIt) {
   EXPECT_EQ(code, LEAT_ERR_INTERRUPTED);
 }
 
+TEST_F(CapiTest, SignalEndsTheOpeningAndTheRepairOfATopic) {
+  leat_topic_options options = LEAT_TOPIC_OPTIONS_INIT;
+  options.durable = LEAT_DURABILITY_OS;
+  auto durable = create(options);
+  auto publisher = open_publisher(durable);
+  leat_claim claim{};  // As long as it is open, nothing is written.
+  must(leat_publisher_claim(publisher.get(), 8, 0, &claim, nullptr));
+  const Signals signals;
+  leat_place place = LEAT_PLACE_INIT;
+  TopicHandle topic;
+  EXPECT_EQ(leat_topic_open("never", 5, kSecond / 5, &place, topic.out(), nullptr),
+            LEAT_ERR_NOT_FOUND);
+  place.interruptible = 1;
+  EXPECT_EQ(leat_topic_open("never", 5, 20 * kSecond, &place, topic.out(), nullptr),
+            LEAT_ERR_INTERRUPTED);
+  std::int32_t detail = 0;
+  EXPECT_EQ(leat_topic_repair(durable.get(), kSecond / 5, &detail), LEAT_ERR_NOT_DURABLE);
+  EXPECT_EQ(detail, 0);
+  EXPECT_EQ(leat_topic_repair_interruptible(durable.get(), 20 * kSecond, &detail),
+            LEAT_ERR_NOT_DURABLE);
+  EXPECT_EQ(detail, EINTR);
+  must(leat_publisher_commit(publisher.get(), &claim, 8, nullptr));
+}
+
 #if !LEAT_TEST_SANITIZED  // They need the memory that the test takes away.
 TEST_F(CapiTest, MemoryThatIsMissingIsAnError) {
   auto topic = create();

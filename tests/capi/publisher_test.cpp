@@ -39,9 +39,12 @@ TEST_F(CapiTest, PublisherRefusesWhatCannotBe) {
     EXPECT_EQ(leat_publisher_publish(publisher.get(), "a", size, 0, nullptr, &detail),
               LEAT_ERR_TOO_LARGE);
     EXPECT_EQ(detail, static_cast<std::int32_t>(most)) << size;
-    leat_claim claim;
-    EXPECT_EQ(leat_publisher_claim(publisher.get(), size, 0, &claim, nullptr), LEAT_ERR_TOO_LARGE);
+    leat_claim claim{nullptr, size, 7, 7};
+    EXPECT_EQ(leat_publisher_claim(publisher.get(), claim.size, 0, &claim, nullptr),
+              LEAT_ERR_TOO_LARGE);
     EXPECT_EQ(claim.data, nullptr);
+    EXPECT_EQ(claim.size, size);  // So that the same call can be made again.
+    EXPECT_EQ(claim.offset, 0U);
     leat_new_record record = LEAT_NEW_RECORD_INIT;
     record.value = {"a", 1};
     record.key = {"k", size};

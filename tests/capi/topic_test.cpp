@@ -91,6 +91,20 @@ TEST_F(CapiTest, TopicsAreListed) {
   EXPECT_EQ(size, 0U);
 }
 
+TEST_F(CapiTest, PlaceMayBeOfAnOlderProgram) {
+  const auto topic = create();
+  leat_place place = LEAT_PLACE_INIT;
+  TopicHandle again;
+  place.interruptible = 2;
+  EXPECT_EQ(leat_topic_open("topic", 5, 0, &place, again.out(), nullptr),
+            LEAT_ERR_INVALID_ARGUMENT);
+  place.size = offsetof(leat_place, interruptible);  // What follows is not the struct's.
+  EXPECT_EQ(leat_topic_open("topic", 5, 0, &place, again.out(), nullptr), LEAT_OK);
+  place = LEAT_PLACE_INIT;
+  place.reserved = 1;
+  EXPECT_EQ(leat_topic_delete("topic", 5, &place, nullptr), LEAT_ERR_INVALID_ARGUMENT);
+}
+
 TEST_F(CapiTest, DeletedUnderItsParticipants) {
   auto topic = create();
   auto publisher = open_publisher(topic);

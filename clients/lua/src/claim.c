@@ -47,10 +47,8 @@ static int close_claim(lua_State *L) {
 
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claim *claim = context;
-  const uint64_t size = claim->room.size;  // It is 0 after a failure, and then this is tried again.
   const int32_t code =
-      leat_publisher_claim(claim->publisher->pointer, size, timeout_ns, &claim->room, detail);
-  if (code != LEAT_OK) claim->room.size = size;
+      leat_publisher_claim(claim->publisher->pointer, claim->room.size, timeout_ns, &claim->room, detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 

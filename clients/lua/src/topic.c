@@ -1,5 +1,5 @@
 // Topics: create, open, delete, list, and what one can do with an open one.
-#include <time.h>
+#include <errno.h>
 
 #include "leat_lua.h"
 
@@ -71,7 +71,6 @@ typedef struct Opening {
   int64_t timeout_ns;
   leat_bytes name;
   leat_topic *topic;
-  int64_t nap_ns;  // Before the next attempt to open it.
 } Opening;
 #define AT(name) offsetof(Opening, place.name)
 static const Option place_options[] = {
@@ -82,26 +81,20 @@ static const Option place_options[] = {
     {NULL, OPTION_FLAG, 0, 0, NULL},
 };
 
-// Not by the library's own wait: each would watch the directory, and on a busy machine the kernel takes up to a second
-// to end a watch. A signal ends the nap. An attempt costs 80 to 100 us: five a second are 0.05 % of a CPU.
 static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
-  enum { FIRST_NAP_NS = 5 * 1000 * 1000, LONGEST_NAP_NS = 200 * 1000 * 1000 };
   Opening *it = context;
-  const struct timespec nap = {0, (long)(timeout_ns < it->nap_ns ? timeout_ns : it->nap_ns)};
-  int32_t code = LEAT_OK;
-  if (nap.tv_nsec > 0 && nanosleep(&nap, NULL) != 0) return LEAT_ERR_INTERRUPTED;
-  it->nap_ns = it->nap_ns == 0 ? FIRST_NAP_NS : it->nap_ns * 4 < LONGEST_NAP_NS ? it->nap_ns * 4 : LONGEST_NAP_NS;
-  code = leat_topic_open(it->name.data, it->name.size, 0, &it->place, &it->topic, detail);
+  const int32_t code = leat_topic_open(it->name.data, it->name.size, timeout_ns, &it->place, &it->topic, detail);
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
 
 static int open_topic(lua_State *L) {
-  Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL, 0};
+  Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL};
   Handle *made = NULL;
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   it.name = parse_bytes(L, 1, "a name");
   parse_options(L, 2, place_options, &it);
+  it.place.interruptible = 1;
   made = handle_prepare(L, &topic_kind);
   code = wait_for(L, NULL, it.timeout_ns, try_open, &it, &detail);
   if (code != LEAT_OK) return fail(L, code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
@@ -110,7 +103,7 @@ static int open_topic(lua_State *L) {
 }
 
 static int delete_topic(lua_State *L) {
-  Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL, 0};
+  Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL};
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   it.name = parse_bytes(L, 1, "a name");
@@ -125,7 +118,7 @@ static int32_t write_list(void *place, char *buffer, uint64_t capacity, uint64_t
 }
 
 static int list_topics(lua_State *L) {
-  Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL, 0};
+  Opening it = {LEAT_PLACE_INIT, 0, {NULL, 0}, NULL};
   parse_options(L, 1, place_options, &it);
   return push_lines(L, NULL, write_list, &it.place);
 }
@@ -222,13 +215,12 @@ static int shrink(lua_State *L) {
   return number_or(L, code, detail, bytes);
 }
 
-// No signal ends a call that repairs, so it is short: Ctrl-C is to end a wait within 100 ms.
-enum { UNBROKEN_NS = 30 * 1000 * 1000 };
-
-// LEAT_ERR_NOT_DURABLE without a reason: the time has passed.
+// LEAT_ERR_NOT_DURABLE without a reason: the time has passed. With EINTR: a signal came.
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
-  const int32_t code = leat_topic_repair(topic, timeout_ns < UNBROKEN_NS ? timeout_ns : UNBROKEN_NS, detail);
-  return code == LEAT_ERR_NOT_DURABLE && *detail == 0 ? LEAT_ERR_TIMEOUT : code;
+  int32_t code = LEAT_OK;
+  *detail = 0;
+  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
+  return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 
 static int repair(lua_State *L) {

@@ -109,6 +109,12 @@ def test_interrupts_at_random_moments(interrupts, one_processor, waits, subscrib
     assert slowest < SOON
 
 
+def test_an_interrupt_ends_a_wait_whose_sleeps_have_become_long(interrupts, waits):
+    """Each in the quickest of three tries: the machine may hold up this process."""
+    for i, call in enumerate(waits):
+        assert any(interrupt(call, 0.2)[0] < SOON for _ in range(3)), f"call {i}"
+
+
 def test_a_wait_that_spins_has_an_end(interrupts, topic):
     with topic.subscriber(spin=3600) as subscriber, topic.group("group").join(spin=3600) as member:
         for call in (subscriber.receive, subscriber.wait, member.receive):

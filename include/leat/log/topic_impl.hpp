@@ -29,7 +29,7 @@ LEAT_INLINE std::uint64_t Topic::min_capacity() const noexcept {
   return geometry.grows() ? geometry.first_segments * geometry.segment_size
                           : geometry.partition_size();
 }
-LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline) const {
+LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interruptible) const {
   detail::DurableWindow* const window = topic_->durable();
   if (window == nullptr) return Errc::not_allowed;
   // Whichever keeper finds the office vacant writes everything from the durable mark on again.
@@ -43,10 +43,12 @@ LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline) const {
     seen = detail::read_owned(trouble);
   }
   topic_->wake_everybody();
+  detail::WaitEnd wait_end;
+  wait_end.interruptible = interruptible;
   for (std::uint32_t i = 0; i < partitions(); ++i) {
     const std::uint64_t end = detail::end_of_claims(*topic_, i);
     detail::request_sync(*topic_, i, end);
-    const Error error = detail::await_durable(*topic_, i, end, deadline, nullptr);
+    const Error error = detail::await_durable(*topic_, i, end, deadline, nullptr, wait_end);
     if (error.code != Errc::ok) return error;
   }
   return {};
@@ -75,23 +77,24 @@ LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const TopicOpti
 LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline,
                                       const std::string& directory_name,
                                       const std::stop_token& stop,
-                                      const std::string& data_directory) {
+                                      const std::string& data_directory, bool interruptible) {
+  constexpr std::int64_t kFirstNap = 5'000'000;      // ns
+  constexpr std::int64_t kLongestNap = 125'000'000;  // ns; docs/decisions/0026-opening-naps.md
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-  // Waiting for a topic requires a directory to watch.
+  // Waiting for a topic requires a directory to look into.
   // A restart of the machine has taken the directory from its durable topics.
   const bool make = !deadline.is_immediate() || detail::has_store(data_directory, name);
   auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
-  auto first = attach(*directory, name, directory_name, data_directory);
-  if (first || first.error().code != Errc::not_found || deadline.is_immediate()) return first;
-  // Not before it is needed: closing a watch takes the kernel some milliseconds.
-  detail::DirectoryWatch watch{detail::directory_path(directory_name)};
-  while (true) {
+  // Who wants signals opens again and again, for longer each time: short naps would add up.
+  for (std::int64_t nap = interruptible ? kLongestNap : kFirstNap;;
+       nap = std::min(2 * nap, kLongestNap)) {
     auto topic = attach(*directory, name, directory_name, data_directory);
-    if (topic || topic.error().code != Errc::not_found) return topic;
+    if (topic || topic.error().code != Errc::not_found || deadline.is_immediate()) return topic;
     if (stop.stop_requested()) return Errc::stopped;
     if (deadline.passed()) return Errc::not_found;
-    watch.wait(stop.stop_possible() ? deadline.at_most_ns(50'000'000) : deadline);
+    const detail::Readable end = detail::wait_readable(-1, -1, deadline.at_most_ns(nap));
+    if (end == detail::Readable::interrupted && interruptible) return Errc::interrupted;
   }
 }
 

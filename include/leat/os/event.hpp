@@ -1,12 +1,9 @@
-// Things to wait for besides futexes: an eventfd, and changes in a directory.
+// Things to wait for besides futexes: an eventfd, and other descriptors.
 #pragma once
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/inotify.h>
 #include <unistd.h>
-
-#include <string>
 
 #include "leat/deadline.hpp"
 #include "leat/os/file.hpp"
@@ -41,7 +38,7 @@ inline int poll_timeout_ms(const Deadline& deadline) noexcept {
   return left_ms <= 0 ? 0 : left_ms > 3'600'000 ? 3'600'000 : static_cast<int>(left_ms);
 }
 
-// Sleeps until one of two descriptors is readable, the deadline passes, or a signal handler has run.
+// Sleeps until one of two descriptors (-1: none) is readable, the deadline passes, or a signal handler has run.
 enum class Readable : std::uint8_t { none, first, second, interrupted };
 inline Readable wait_readable(int first, int second, const Deadline& deadline) noexcept {
   pollfd entries[2] = {{first, POLLIN, 0}, {second, POLLIN, 0}};
@@ -50,31 +47,6 @@ inline Readable wait_readable(int first, int second, const Deadline& deadline) n
   if (ready <= 0) return Readable::none;
   return entries[0].revents != 0 ? Readable::first : Readable::second;
 }
-
-// Waits for names to appear in a directory, using inotify.
-class DirectoryWatch {
- public:
-  explicit DirectoryWatch(const std::string& path) noexcept
-      : fd_{::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)} {
-    if (fd_) watched_ = ::inotify_add_watch(fd_.get(), path.c_str(), IN_MOVED_TO | IN_CREATE) >= 0;
-  }
-
-  // Returns after a change, at the deadline, or spuriously.
-  void wait(Deadline deadline) noexcept {
-    if (deadline.is_immediate()) return;
-    // Without inotify, recheck every 10 ms.
-    if (!watched_) deadline = deadline.at_most_ns(10'000'000);
-    pollfd entry{fd_.get(), POLLIN, 0};
-    ::poll(&entry, watched_ ? 1 : 0, poll_timeout_ms(deadline));
-    char events[4096];
-    while (watched_ && ::read(fd_.get(), events, sizeof(events)) > 0) {
-    }
-  }
-
- private:
-  Fd fd_;
-  bool watched_ = false;
-};
 
 // Whether a descriptor is readable: an eventfd was signalled, or a pipe written to. Never waits.
 inline bool is_readable(int fd) noexcept {

@@ -83,6 +83,30 @@ TEST(Interrupt, EndsAPublishersWaitAndPublishesNothing) {
   EXPECT_EQ(topic->info().partitions[0].end, end);
 }
 
+TEST(Interrupt, EndsTheOpeningOfATopicIfItWasAskedTo) {
+  const TestDirectory directory;
+  const auto open = [&](Deadline deadline, bool interruptible) {
+    return Topic::open("never", deadline, directory.path(), {}, {}, interruptible).error();
+  };
+  EXPECT_EQ(interrupted([&] { return open(Deadline::never(), true); }), Errc::interrupted);
+  EXPECT_EQ(interrupted([&] { return open(50ms, false); }), Errc::not_found);
+}
+
+TEST(Interrupt, EndsARepairIfItWasAskedTo) {
+  const TestDirectory data;
+  const TestTopic topic{{.durable = Durability::os, .data_directory = data.path()}};
+  auto publisher = must(topic->publisher());
+  auto claim = must(publisher.claim(8));  // Which keeps the keeper from writing.
+  const Error error = interrupted([&] { return topic->repair(Deadline::never(), true).error(); });
+  EXPECT_EQ(error, Errc::not_durable);
+  EXPECT_EQ(error.system_error, EINTR);
+  const Error late = interrupted([&] { return topic->repair(50ms).error(); });
+  EXPECT_EQ(late, Errc::not_durable);
+  EXPECT_EQ(late.system_error, 0);
+  must(claim.commit());
+  EXPECT_EQ(code(topic->repair(10s, true)), Errc::ok);
+}
+
 TEST(StopWaits, EndsAPublishersWaitsUntilTheyAreResumed) {
   const TestTopic topic;
   auto subscriber = must(topic->subscriber({.from = From::beginning, .any_thread = true}));

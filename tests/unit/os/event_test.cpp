@@ -1,5 +1,4 @@
-// If this failed, the descriptor of `wait_fd` would never become readable, or waiting for a topic
-// to be created would not end.
+// If this failed, the descriptor of `wait_fd` would never become readable.
 #include "leat/os/event.hpp"
 
 #include "testing.hpp"
@@ -21,20 +20,6 @@ TEST(Event, IsReadableFromSignalToDrain) {
   event.drain();
   EXPECT_FALSE(readable());
   event.drain();
-}
-
-TEST(Event, DirectoryWatchSeesANewName) {
-  const TestDirectory directory;
-  DirectoryWatch watch{directory.path()};
-  watch.wait(Deadline::immediate());
-  watch.wait(2ms);
-  std::jthread maker{[&] {
-    std::this_thread::sleep_for(10ms);
-    std::filesystem::create_directory(directory / "new");
-  }};
-  const Deadline deadline{30s};
-  watch.wait(deadline);
-  EXPECT_FALSE(deadline.passed());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // Topics: create, open, delete, list, and what one can do with an open one.
-#include <time.h>
+#include <errno.h>
 
 #include "_leat.h"
 
@@ -86,19 +86,11 @@ typedef struct Opening {
   uint64_t size;
   leat_place place;
   leat_topic *topic;
-  int64_t nap_ns;  // Before the next attempt to open it.
 } Opening;
 
-// Not by the library's own wait: each would watch the directory, and on a busy machine the kernel takes up to a second
-// to end a watch. A signal ends the nap. An attempt costs 80 to 100 us: five a second are 0.05 % of a CPU.
 static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
-  enum { FIRST_NAP_NS = 5 * 1000 * 1000, LONGEST_NAP_NS = 200 * 1000 * 1000 };
   Opening *it = context;
-  const struct timespec nap = {0, (long)(timeout_ns < it->nap_ns ? timeout_ns : it->nap_ns)};
-  int32_t code = LEAT_OK;
-  if (nap.tv_nsec > 0 && nanosleep(&nap, NULL) != 0) return LEAT_ERR_INTERRUPTED;
-  it->nap_ns = it->nap_ns == 0 ? FIRST_NAP_NS : it->nap_ns * 4 < LONGEST_NAP_NS ? it->nap_ns * 4 : LONGEST_NAP_NS;
-  code = leat_topic_open(it->name, it->size, 0, &it->place, &it->topic, detail);
+  const int32_t code = leat_topic_open(it->name, it->size, timeout_ns, &it->place, &it->topic, detail);
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
 
@@ -127,7 +119,7 @@ static int parse_place(const char *function, PyObject *arguments, const Option *
 }
 
 static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
-  Opening opening = {NULL, 0, LEAT_PLACE_INIT, NULL, 0};
+  Opening opening = {NULL, 0, LEAT_PLACE_INIT, NULL};
   Place place;
   Keeper keeper = {NULL};
   int32_t detail = 0;
@@ -137,6 +129,7 @@ static PyObject *open_topic(PyObject *none, PyObject *args, PyObject *options) {
   if (opening.name == NULL || !parse_place("open", options, open_options, &place, &keeper))
     return NULL;
   opening.place = place.place;
+  opening.place.interruptible = 1;
   code = wait_for(NULL, place.timeout_ns, try_open, &opening, &detail);
   keeper_end(&keeper);
   if (code == -1) return NULL;
@@ -259,13 +252,12 @@ static PyObject *shrink(PyObject *self, PyObject *none) {
   return code != LEAT_OK ? raise_code(code, detail) : PyLong_FromUnsignedLongLong(bytes);
 }
 
-// No signal ends a call that repairs, so it is short: Ctrl-C is to end a wait within 100 ms.
-enum { UNBROKEN_NS = 30 * 1000 * 1000 };
-
-// LEAT_ERR_NOT_DURABLE without a reason: the time has passed.
+// LEAT_ERR_NOT_DURABLE without a reason: the time has passed. With EINTR: a signal came.
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
-  const int32_t code = leat_topic_repair(topic, timeout_ns < UNBROKEN_NS ? timeout_ns : UNBROKEN_NS, detail);
-  return code == LEAT_ERR_NOT_DURABLE && *detail == 0 ? LEAT_ERR_TIMEOUT : code;
+  int32_t code = LEAT_OK;
+  *detail = 0;
+  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
+  return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 
 static PyObject *repair(PyObject *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {

@@ -1,5 +1,5 @@
 // Topics: create, open, delete, list, and what one can do with an open one.
-#include <time.h>
+#include <errno.h>
 
 #include "leat_ruby.h"
 
@@ -57,7 +57,6 @@ typedef struct Opening {
   leat_place place;
   Create create;
   leat_topic *topic;
-  int64_t nap_ns;  // Before the next attempt to open it.
 } Opening;
 
 static int32_t try_create(void *context, int64_t timeout_ns, int32_t *detail) {
@@ -66,16 +65,9 @@ static int32_t try_create(void *context, int64_t timeout_ns, int32_t *detail) {
   return it->create(it->name.data, it->name.size, &it->options, &it->topic, detail);
 }
 
-// Not by the library's own wait: each would watch the directory, and on a busy machine the kernel takes up to a second
-// to end a watch. A signal ends the nap. An attempt costs 80 to 100 us: five a second are 0.05 % of a CPU.
 static int32_t try_open(void *context, int64_t timeout_ns, int32_t *detail) {
-  enum { FIRST_NAP_NS = 5 * 1000 * 1000, LONGEST_NAP_NS = 200 * 1000 * 1000 };
   Opening *it = context;
-  const struct timespec nap = {0, (long)(timeout_ns < it->nap_ns ? timeout_ns : it->nap_ns)};
-  int32_t code = LEAT_OK;
-  if (nap.tv_nsec > 0 && nanosleep(&nap, NULL) != 0) return LEAT_ERR_INTERRUPTED;
-  it->nap_ns = it->nap_ns == 0 ? FIRST_NAP_NS : it->nap_ns * 4 < LONGEST_NAP_NS ? it->nap_ns * 4 : LONGEST_NAP_NS;
-  code = leat_topic_open(it->name.data, it->name.size, 0, &it->place, &it->topic, detail);
+  const int32_t code = leat_topic_open(it->name.data, it->name.size, timeout_ns, &it->place, &it->topic, detail);
   return code == LEAT_ERR_NOT_FOUND ? LEAT_ERR_TIMEOUT : code;  // Not created yet.
 }
 
@@ -142,6 +134,7 @@ static VALUE open_topic(int argc, VALUE *argv, VALUE class) {
   if (argc == 2) own[1] = argv[1];
   timeout_ns = take_timeout(&argc, own);
   it.name = parse_options(argc, own, 1, place_options, &it.place, &texts);
+  it.place.interruptible = 1;
   code = wait_unlocked(timeout_ns, try_open, &it, &detail);
   if (code != LEAT_OK) raise_code(code == LEAT_ERR_TIMEOUT ? LEAT_ERR_NOT_FOUND : code, detail);
   handle_fill(object, &topic_kind, it.topic);
@@ -235,13 +228,12 @@ static VALUE shrink(VALUE object) {
   return ULL2NUM(bytes);
 }
 
-// No signal ends a call that repairs, so it is short: Ctrl-C is to end a wait within 100 ms.
-enum { UNBROKEN_NS = 30 * 1000 * 1000 };
-
-// LEAT_ERR_NOT_DURABLE without a reason: the time has passed.
+// LEAT_ERR_NOT_DURABLE without a reason: the time has passed. With EINTR: a signal came.
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
-  const int32_t code = leat_topic_repair(topic, timeout_ns < UNBROKEN_NS ? timeout_ns : UNBROKEN_NS, detail);
-  return code == LEAT_ERR_NOT_DURABLE && *detail == 0 ? LEAT_ERR_TIMEOUT : code;
+  int32_t code = LEAT_OK;
+  *detail = 0;
+  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
+  return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 
 static VALUE repair(int argc, VALUE *argv, VALUE object) {

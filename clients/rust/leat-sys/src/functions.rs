@@ -78,6 +78,11 @@ extern "C" {
         detail: *mut i32,
     ) -> i32;
     pub fn leat_topic_repair(topic: *mut leat_topic, timeout_ns: i64, detail: *mut i32) -> i32;
+    pub fn leat_topic_repair_interruptible(
+        topic: *mut leat_topic,
+        timeout_ns: i64,
+        detail: *mut i32,
+    ) -> i32;
     pub fn leat_topic_publisher(
         topic: *mut leat_topic,
         options: *const leat_publisher_options,

@@ -104,6 +104,8 @@ pub struct leat_place {
     pub force: u32,
     pub directory: leat_bytes,
     pub data_directory: leat_bytes,
+    pub interruptible: u32,
+    pub reserved: u32,
 }
 
 #[repr(C)]
@@ -310,6 +312,8 @@ pub const LEAT_PLACE_INIT: leat_place = leat_place {
     force: 0,
     directory: LEAT_NO_BYTES,
     data_directory: LEAT_NO_BYTES,
+    interruptible: 0,
+    reserved: 0,
 };
 
 pub const LEAT_PUBLISHER_OPTIONS_INIT: leat_publisher_options = leat_publisher_options {

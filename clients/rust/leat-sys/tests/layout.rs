@@ -66,7 +66,7 @@ fn structs_and_constants_are_the_header_s() {
             partitions participants retain_all single_writer timestamps delete_when_unused revoke_after_ns
             evict_after_ns mode durable sync_interval_ns file_bytes retention_bytes retention_ms file_group
             directory data_directory;
-        leat_place: size force directory data_directory;
+        leat_place: size force directory data_directory interruptible reserved;
         leat_topic_info: size policy capacity_bytes max_capacity_bytes min_capacity_bytes max_capacity_limit
             segment_bytes max_record_bytes retain_all single_writer timestamps delete_when_unused
             revoke_after_ns evict_after_ns partition_count participant_count durable state state_detail
