@@ -168,7 +168,7 @@ class Topic {
   //   invalid_argument   the name
   //   not_found          it does not exist, or was not created in time
   //   stopped            the stop token, which is checked as often
-  //   interrupted        `interruptible`: a signal handler ran during the wait. It looks 8 times a second
+  //   interrupted        `interruptible`: a signal handler ran during the wait. It looks 4 times a second
   //                      from the start
   //   wrong_format       the name belongs to something else, or to another format version
   //   busy               it is being deleted, and that does not finish within 5 s

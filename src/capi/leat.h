@@ -362,7 +362,7 @@ LEAT_API int32_t leat_topic_create(const char *name, uint64_t name_size,
 
 // Opens a topic; waits until it was created. A durable topic that no process has open is recovered from
 // disk first. `place` may be NULL. While it waits, it looks after 5 ms, then less and less often, in the end
-// 8 times a second (place->interruptible: from the start, because who looks for signals opens again and again).
+// 8 times a second (place->interruptible: 4 times, because who looks for signals opens again and again).
 //   LEAT_ERR_NOT_FOUND      it does not exist, or was not created in time
 //   LEAT_ERR_INTERRUPTED    place->interruptible
 //   LEAT_ERR_WRONG_FORMAT   the name belongs to something else, or to another format version

@@ -79,7 +79,8 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
                                       const std::stop_token& stop,
                                       const std::string& data_directory, bool interruptible) {
   constexpr std::int64_t kFirstNap = 5'000'000;      // ns
-  constexpr std::int64_t kLongestNap = 125'000'000;  // ns; docs/decisions/0026-opening-naps.md
+  constexpr std::int64_t kLongestNap = 125'000'000;  // docs/decisions/0026-opening-naps.md
+  constexpr std::int64_t kInterruptibleNap = 250'000'000;
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   // Waiting for a topic requires a directory to look into.
   // A restart of the machine has taken the directory from its durable topics.
@@ -87,8 +88,8 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
   auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
   // Who wants signals opens again and again, for longer each time: short naps would add up.
-  for (std::int64_t nap = interruptible ? kLongestNap : kFirstNap;;
-       nap = std::min(2 * nap, kLongestNap)) {
+  for (std::int64_t nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
+    if (interruptible) nap = kInterruptibleNap;
     auto topic = attach(*directory, name, directory_name, data_directory);
     if (topic || topic.error().code != Errc::not_found || deadline.is_immediate()) return topic;
     if (stop.stop_requested()) return Errc::stopped;
