@@ -12,7 +12,7 @@ export PYTHONDONTWRITEBYTECODE = 1
 CONFIGURE = tools/configure.sh
 OWN_SOURCES = $(shell git ls-files -co --exclude-standard '*.hpp' '*.cpp')
 
-.PHONY: help leat build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers bench-clients lint fmt fuzz soak install deb clean
+.PHONY: help leat build serve clients bench-build check test demo bench bench-ipc bench-broker bench-peers bench-clients lint fmt fuzz soak install deb clean test-bare
 
 help:
 	@echo "make build    the executable, build/leat, and the C library, build/libleat.so"
@@ -21,6 +21,7 @@ help:
 	@echo "make clients  build the clients of other languages, into build/clients (CLIENTS=python,go: only these)"
 	@echo "make check    after a change: tidy, unit tests, quick tests of the executable"
 	@echo "make test     every test: g++ release, clang with ASan+UBSan and fuzzers, TSan, real processes"
+	@echo "make test-bare  build on a bare Debian 12 and try the packages on another, as root; FULL=1: make test there"
 	@echo "make bench    build leat-bench, then measure this machine and the log"
 	@echo "make bench-ipc    every way two processes can talk, in all sizes, into bench/results"
 	@echo "make bench-broker what goes through leat-serve, beside ZeroMQ alone and LightQ's tables; the figures in build/broker*.json"
@@ -98,6 +99,11 @@ check:
 test:
 	@tools/install-deps.sh test
 	@$(PYTHON) tools/run_tests.py --jobs $(JOBS)
+
+# Not part of `make test`: it installs two systems. FULL=1 takes as long as `make test` longer.
+test-bare:
+	@tools/install-deps.sh bare
+	@tools/test_bare.sh $(if $(FULL),full)
 
 fuzz:
 	@tools/install-deps.sh test

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian 12 packages that are missing, and only those.
 #
-#     tools/install-deps.sh build|bench|serve|clients|deb|test|lint|peers
+#     tools/install-deps.sh build|bench|serve|clients|deb|test|lint|peers|bare
 #
 # Prints one line that names what it installs; silent and fast when nothing is missing. Uses sudo
 # only if not root. LEAT_SKIP_DEPS=1 does nothing, for machines that get the packages in another way.
@@ -23,6 +23,7 @@ deb="dpkg-dev file"
 tests="libgtest-dev python3 python3-pytest python3-pytest-xdist python3-venv clang-16 libclang-rt-16-dev chromium zsh fish man-db e2fsprogs abigail-tools"
 lint="clang-tidy-16 clang-format-16"
 peers="python3 openjdk-17-jdk-headless maven"
+bare="debootstrap git iproute2"
 # Debian 12's package cargo is too old for the peers. A cargo that is already installed is used.
 if ! command -v cargo >/dev/null; then peers="$peers rustc-web cargo-web"; fi
 
@@ -35,7 +36,8 @@ case "${1:-build}" in
   test) wanted="$build $bench $serve $clients $deb $tests" ;;
   lint) wanted="$build $bench $serve $clients $deb $tests $lint" ;;
   peers) wanted="$build $bench $peers" ;;
-  *) echo "usage: tools/install-deps.sh build|bench|serve|clients|deb|test|lint|peers" >&2; exit 2 ;;
+  bare) wanted="$bare" ;;
+  *) echo "usage: tools/install-deps.sh build|bench|serve|clients|deb|test|lint|peers|bare" >&2; exit 2 ;;
 esac
 
 if [ -n "${LEAT_SKIP_DEPS:-}" ]; then exit 0; fi
