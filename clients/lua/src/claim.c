@@ -48,7 +48,7 @@ static int close_claim(lua_State *L) {
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claim *claim = context;
   const int32_t code =
-      leat_publisher_claim(claim->publisher->pointer, claim->room.size, timeout_ns, &claim->room, detail);
+      leat_publisher_claim(claim->publisher->pointer, claim->room.size, short_slice(timeout_ns), &claim->room, detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 

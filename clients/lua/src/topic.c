@@ -219,7 +219,7 @@ static int shrink(lua_State *L) {
 static int32_t try_repair(void *topic, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_topic_repair_interruptible(topic, timeout_ns, detail);
+  code = leat_topic_repair_interruptible(topic, short_slice(timeout_ns), detail);
   return code == LEAT_ERR_NOT_DURABLE && (*detail == 0 || *detail == EINTR) ? LEAT_ERR_TIMEOUT : code;
 }
 

@@ -26,7 +26,7 @@ typedef struct Claiming {
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claiming *it = context;
   const int32_t code =
-      leat_publisher_claim(it->publisher, it->size, timeout_ns, &it->room, detail);
+      leat_publisher_claim(it->publisher, it->size, short_slice(timeout_ns), &it->room, detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 

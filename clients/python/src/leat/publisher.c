@@ -90,10 +90,10 @@ static int32_t try_publish(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
   if (it->is_published) {
-    code = leat_publisher_flush(it->publisher, timeout_ns, detail);
+    code = leat_publisher_flush(it->publisher, short_slice(timeout_ns), detail);
     return is_just_late(it->publisher, code, *detail) ? LEAT_ERR_TIMEOUT : code;
   }
-  code = publish_once(it, timeout_ns, detail);
+  code = publish_once(it, short_slice(timeout_ns), detail);
   if (is_just_late(it->publisher, code, *detail)) {  // Publishing it again would make a second one.
     it->is_published = 1;
     if (leat_publisher_last_offset(it->publisher, &it->offset) == LEAT_OK && it->batch != NULL)
@@ -190,7 +190,7 @@ static PyObject *publish_batch(PyObject *object, PyObject *const *args, Py_ssize
 static int32_t try_flush(void *context, int64_t timeout_ns, int32_t *detail) {
   int32_t code = LEAT_OK;
   *detail = 0;
-  code = leat_publisher_flush(context, timeout_ns, detail);
+  code = leat_publisher_flush(context, short_slice(timeout_ns), detail);
   return is_just_late(context, code, *detail) ? LEAT_ERR_TIMEOUT : code;
 }
 

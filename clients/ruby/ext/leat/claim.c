@@ -52,7 +52,8 @@ static Claim *claim_of(VALUE object) { return rb_check_typeddata(object, &claim_
 static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
   Claim *claim = context;
   const int32_t code =
-      leat_publisher_claim(claim->publisher->base.pointer, claim->room.size, timeout_ns, &claim->room, detail);
+      leat_publisher_claim(claim->publisher->base.pointer, claim->room.size, short_slice(timeout_ns), &claim->room,
+                           detail);
   return code == LEAT_ERR_FULL && timeout_ns == 0 ? LEAT_ERR_TIMEOUT : code;
 }
 

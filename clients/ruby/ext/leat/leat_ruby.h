@@ -92,6 +92,12 @@ void add_handles(void);
 
 // One call of the library, which waits for at most so long.
 typedef int32_t (*Attempt)(void *context, int64_t timeout_ns, int32_t *detail);
+// For what publishers wait for: the library looks every 2 to 20 ms whether somebody has died, and does not notice
+// a signal that comes just then. The end of the slice does, so the slice is short.
+static inline int64_t short_slice(int64_t timeout_ns) {
+  enum { LONGEST_NS = 50 * 1000 * 1000 };
+  return timeout_ns < LONGEST_NS ? timeout_ns : LONGEST_NS;
+}
 // Calls `attempt` without the GVL and in slices, between which interrupts are handled, until it returns
 // something else than LEAT_ERR_TIMEOUT or the time has passed. Raises nothing: see ENDED_BY_RUBY.
 int32_t wait_unlocked(int64_t timeout_ns, Attempt attempt, void *context, int32_t *detail);
