@@ -145,16 +145,16 @@ def test_a_wait_goes_on_after_a_handler_that_returns(topic, publisher, subscribe
         if len(handled) == 3:
             topic.publisher().publish(b"now")
 
-    before = signal.signal(signal.SIGUSR1, handler)
+    before, threads = signal.signal(signal.SIGUSR1, handler), []
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        threads = [threading.Timer(0.05 * i, os.kill, (os.getpid(), signal.SIGUSR1)) for i in range(1, 4)]
+        # Late enough for the wait to have begun on a busy machine, too.
+        threads = [threading.Timer(0.5 + 0.05 * i, os.kill, (os.getpid(), signal.SIGUSR1)) for i in range(3)]
         for thread in threads:
             thread.start()
         assert subscriber.receive(60).value == b"now"
+    finally:
         for thread in threads:
             thread.join()
-    finally:
         signal.signal(signal.SIGUSR1, before)
     assert handled == [False] * 3
 
