@@ -6,7 +6,7 @@
 #    "full", `make test` instead of the demo; it takes as long as everywhere.
 # 3. In the second there is only what runs a language. Each package is installed, and its example talks to `leat sub`.
 #
-# Only apt-get has a network. MIRROR: another one than that in /etc/apt. Needs root, debootstrap, git and ip.
+# Only debootstrap and apt-get have a network. MIRROR: another one than that in /etc/apt. Needs root, debootstrap, git and ip.
 set -eu
 cd "$(dirname "$0")/.."
 fail() { echo "test-bare: $1" >&2; exit 1; }

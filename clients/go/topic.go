@@ -81,35 +81,36 @@ func OpenContext(ctx context.Context, name string, place Place) (*Topic, error) 
 	}
 	where := place.c(&held, false)
 	text, size := held.name(name)
-	for {
-		if ctx != nil && ctx.Err() != nil {
-			return nil, endOf(ctx, ErrNotFound)
-		}
+	if ctx != nil && ctx.Err() != nil {
+		return nil, endOf(ctx, ErrNotFound)
+	}
+	for nap := 5 * time.Millisecond; ; nap = shorter(2*nap, 250*time.Millisecond) {
 		var c *C.leat_topic
 		var detail C.int32_t
-		code := C.leat_topic_open(text, size, openTimeout(ctx), &where, &c, &detail)
+		code := C.leat_topic_open(text, size, 0, &where, &c, &detail)
 		if code == C.LEAT_OK {
 			return newTopic(c), nil
 		}
 		if code != C.LEAT_ERR_NOT_FOUND || ctx == NoWait {
 			return nil, errorOf(code, detail)
 		}
+		if ctx != nil && ctx.Err() != nil {
+			return nil, endOf(ctx, ErrNotFound)
+		}
+		timer := time.NewTimer(nap) // The end of a context ends this; it would end no wait of C.
+		select {
+		case <-timer.C:
+		case <-doneOf(ctx):
+			timer.Stop()
+		}
 	}
 }
 
-// Nothing ends this wait from outside: it looks for the end of the context at times.
-func openTimeout(ctx context.Context) C.int64_t {
-	const step = C.int64_t(5 * time.Millisecond)
-	switch {
-	case ctx == NoWait:
-		return 0
-	case doneOf(ctx) == nil:
-		return forever
+func shorter(one, other time.Duration) time.Duration {
+	if one < other {
+		return one
 	}
-	if left := timeoutOf(ctx); left != forever && left < step {
-		return left
-	}
-	return step
+	return other
 }
 
 // Close closes the handle. The topic stays until it is deleted.

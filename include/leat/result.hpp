@@ -51,7 +51,7 @@ enum class Errc : std::int32_t {
   read_only = 27,         // durable topics: writing to disk has failed; nothing more is published
   not_durable = 28,       // the record is published, but not on the medium, or nobody knows
   expired = 29,           // durable topics: the group's next record was deleted (GroupOptions::on_expired)
-  interrupted = 30,       // a signal handler ran while an `interruptible` handle waited
+  interrupted = 30,       // a signal handler ran during an `interruptible` wait
   no_memory = 31,         // the process could not get memory
 };
 

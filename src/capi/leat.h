@@ -112,7 +112,7 @@ LEAT_API int32_t leat_describe(int32_t code, int32_t detail, char *buffer, uint6
 
 // ---- The library --------------------------------------------------------------------------------
 
-// Raised by one whenever something is added to this header. Nothing is ever changed or removed.
+// 1 in version 0.1.0; raised by one with every addition after it. Nothing is ever changed or removed.
 #define LEAT_ABI_VERSION 1
 
 // To be called once, with LEAT_ABI_VERSION, by programs that load the library at run time.
@@ -363,6 +363,7 @@ LEAT_API int32_t leat_topic_create(const char *name, uint64_t name_size,
 // Opens a topic; waits until it was created. A durable topic that no process has open is recovered from
 // disk first. `place` may be NULL. While it waits, it looks after 5 ms, then less and less often, in the end
 // 8 times a second (place->interruptible: 4 times, because who looks for signals opens again and again).
+// No other thread can end this wait: whoever must be able to opens for a short time, again and again.
 //   LEAT_ERR_NOT_FOUND      it does not exist, or was not created in time
 //   LEAT_ERR_INTERRUPTED    place->interruptible
 //   LEAT_ERR_WRONG_FORMAT   the name belongs to something else, or to another format version

@@ -59,7 +59,7 @@ namespace {
 
 constexpr std::size_t kPollLimit = 1024;
 // How often to look for missing topics while reading others.
-constexpr std::chrono::milliseconds kLookForMissing{100};
+constexpr std::chrono::milliseconds kLookForMissing{200};
 
 // --read, if it was given.
 std::optional<Stage> stage_wanted(const SubArguments& arguments) {

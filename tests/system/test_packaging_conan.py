@@ -25,8 +25,9 @@ def conan(request):
         run(sys.executable, "-m", "venv", "--clear", place)
         fetched = subprocess.run([place / "bin" / "python", "-m", "pip", "install", "--quiet", "--retries", "1", WANTED],
                                  capture_output=True, text=True, timeout=300, check=False)
-        if fetched.returncode != 0:
-            pytest.skip(f"no conan in $PATH, and none from PyPI: {fetched.stderr.strip().splitlines()[-1]}")
+        if "connection broken" in fetched.stderr:
+            pytest.skip("no conan in $PATH, and PyPI is out of reach")
+        assert fetched.returncode == 0, fetched.stderr
     return program
 
 

@@ -24,5 +24,5 @@ int main(void) {
     check(leat_subscriber_poll(subscriber, records, 64, &count, NULL));
     for (uint32_t i = 0; i < count; ++i)
       if (!leat_record_is_gap(&records[i])) printf("%.*s\n", (int)records[i].value_size, (const char *)records[i].value);
-  } while (count > 0); /* The end of a process closes its handles. */
+  } while (count > 0); /* Handles need not be closed before the process ends. */
 }

@@ -9,8 +9,8 @@
 
 #include "saved_testing.hpp"
 #include "support/failing_disk.hpp"
-#include "support/recorded_disk.hpp"
 #include "support/one_of.hpp"
+#include "support/recorded_disk.hpp"
 #include "support/store_files.hpp"
 
 namespace leat {

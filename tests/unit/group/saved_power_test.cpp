@@ -229,7 +229,9 @@ std::string fail_power(std::uint64_t seed, std::uint64_t worlds, RecordedDisk::L
 }
 
 TEST(SavedGroupPower, FailuresTakeNoPromise) {
-  EXPECT_EQ(fail_power(test_seed(), std::getenv("LEAT_SOAK") != nullptr ? 5000 : 60 / testing::kOneOf), "");
+  EXPECT_EQ(
+      fail_power(test_seed(), std::getenv("LEAT_SOAK") != nullptr ? 5000 : 60 / testing::kOneOf),
+      "");
 }
 
 // The judge notices a disk that does not do what it says.

@@ -160,7 +160,8 @@ class PoweredTopic {
 };
 
 TEST(DurablePower, TakesNothingThatWasAcknowledgedAsDurable) {
-  const std::uint64_t failures = std::getenv("LEAT_SOAK") != nullptr ? 10'000 : 1000 / testing::kOneOf;
+  const std::uint64_t failures =
+      std::getenv("LEAT_SOAK") != nullptr ? 10'000 : 1000 / testing::kOneOf;
   Random random{test_seed()};
   std::uint64_t done = 0;
   while (done < failures && !HasFailure()) {

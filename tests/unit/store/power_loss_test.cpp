@@ -58,8 +58,9 @@ Toll fail_power(std::uint64_t seed, std::uint64_t failures, double seconds,
 
 TEST(PowerLoss, TakesNothingThatWasDurableAndInventsNothing) {
   const bool is_long = std::getenv("LEAT_SOAK") != nullptr;
-  const Toll toll =
-      is_long ? fail_power(test_seed(), 100'000, 1e9) : fail_power(test_seed(), 10'000 / testing::kOneOf, 15.0 / kOneOf);
+  const Toll toll = is_long
+                        ? fail_power(test_seed(), 100'000, 1e9)
+                        : fail_power(test_seed(), 10'000 / testing::kOneOf, 15.0 / testing::kOneOf);
   EXPECT_EQ(toll.complaint, "");
   EXPECT_GT(toll.failures, 10U);
   std::printf("%llu power failures\n", static_cast<unsigned long long>(toll.failures));

@@ -2,6 +2,7 @@ package io.leat;
 
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
 
 /**
  * An open topic: a log in shared memory that every process of a machine opens directly. Several threads may use it at
@@ -22,7 +23,8 @@ public final class Topic extends SharedHandle {
   /** No partition is named. */
   static final int ANY_PARTITION = -1;
 
-  private static final long SLICE_NS = 50_000_000;
+  private static final long FIRST_NAP_NS = 5_000_000;
+  private static final long LONGEST_NAP_NS = 250_000_000;
 
   private final Mirrors forReading = new Mirrors(false);
   private final Mirrors forWriting = new Mirrors(true);
@@ -76,14 +78,17 @@ public final class Topic extends SharedHandle {
     byte[] bytes = nameBytes(name);
     long timeoutNs = Times.timeout(timeout);
     long begin = System.nanoTime();
-    for (;;) { // Nothing ends this wait of C.
-      long left = timeoutNs < 0 ? SLICE_NS : Math.max(0, timeoutNs - (System.nanoTime() - begin));
-      long result =
-          Native.topicOpen(
-              bytes, Math.min(left, SLICE_NS), where.directoryBytes(), where.dataDirectoryBytes());
+    // An interrupt ends these naps; it would end no wait of C.
+    for (long nap = FIRST_NAP_NS; ; nap = Math.min(2 * nap, LONGEST_NAP_NS)) {
+      long left = timeoutNs < 0 ? nap : Math.max(0, timeoutNs - (System.nanoTime() - begin));
+      long result = Native.topicOpen(bytes, 0, where.directoryBytes(), where.dataDirectoryBytes());
       if (!Native.is(result, ErrorCode.NOT_FOUND) || left == 0) return new Topic(Native.check(result));
-      if (Thread.currentThread().isInterrupted()) throw new LeatException(ErrorCode.INTERRUPTED);
-      Thread.yield(); // A virtual one.
+      try {
+        TimeUnit.NANOSECONDS.sleep(Math.min(left, nap));
+      } catch (InterruptedException interrupted) {
+        Thread.currentThread().interrupt();
+        throw new LeatException(ErrorCode.INTERRUPTED);
+      }
     }
   }
 
