@@ -48,9 +48,10 @@ class Terminal:
 
 
 def is_full(process):
-    """Whether the pipe that it writes to, which nobody reads, is nearly full."""
+    """Whether the pipe that it writes to, which nobody reads, may be full: a write that does not fit into what is left of a
+    page begins another one, so of its 64 KiB only half need be taken."""
     waiting = struct.unpack("i", fcntl.ioctl(process.stdout, termios.FIONREAD, b"    "))[0]
-    return waiting > 60_000
+    return waiting > 32_000
 
 
 def whole_numbers(output):
