@@ -214,7 +214,9 @@ class PartitionWriter {
       LEAT_CRASH_POINT("claim:won");
       Error error;
       if (mark(*from)) [[likely]] {
-        if (from->segment == segment_.number || enter(from->segment)) [[likely]] {
+        // No segment has number 0, but memory that was corrupted may say so before one was entered.
+        if ((from->segment == segment_.number && from->segment != 0) || enter(from->segment))
+            [[likely]] {
           place(room, from->word, records, granules);
           return {};
         }
