@@ -87,7 +87,7 @@ The header and the static library with which a C++ program runs leat-serve's
 broker in a thread of its own.")
   set(CPACK_DEBIAN_LIBLEAT-BROKER-DEV_PACKAGE_SHLIBDEPS OFF)
   set(CPACK_DEBIAN_LIBLEAT-BROKER-DEV_PACKAGE_DEPENDS
-    "libleat-cpp-dev, libfmt-dev, libspdlog-dev, libssl-dev, libsodium-dev, libsqlite3-dev")
+    "libleat-cpp-dev, libfmt-dev, libspdlog-dev, libssl-dev, libsodium-dev, libargon2-dev, libsqlite3-dev")
 endif()
 if(TARGET leat_lightq)
   list(APPEND CPACK_COMPONENTS_ALL leat-lightq)

@@ -10,11 +10,13 @@ set(slow_factor 1)
 if(LEAT_SANITIZE)
   set(slow_factor 3)
 endif()
-# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [BUSY] [DEFINITIONS X]). DEFINITIONS change
-# the behaviour of the library, so it is compiled once more for such folders. BUSY: its cases compute all
-# the time, so tools/run_tests.py, which starts two cases for each CPU, counts each of them as two.
+# leat_test_folder(unit TIMEOUT 60 [RECURSE] [SERIAL] [UNITY] [BUSY] [DEFINITIONS X] [ONE_THREAD REGEX]).
+# DEFINITIONS change the behaviour of the library, so it is compiled once more for such folders. BUSY: its
+# cases compute all the time, so tools/run_tests.py, which starts two cases for each CPU, counts each of
+# them as two. ONE_THREAD: sources whose processes have one thread each. They are left out with
+# ThreadSanitizer, which sees the threads of a process, and not what processes share.
 function(leat_test_folder folder)
-  cmake_parse_arguments(arg "RECURSE;SERIAL;UNITY;BUSY" "TIMEOUT" "DEFINITIONS" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE;SERIAL;UNITY;BUSY" "TIMEOUT;ONE_THREAD" "DEFINITIONS" ${ARGN})
   set(kind GLOB)
   if(arg_RECURSE)
     set(kind GLOB_RECURSE)
@@ -22,6 +24,9 @@ function(leat_test_folder folder)
   file(${kind} sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/${folder}/*.cpp)
   if(NOT TARGET leat_cli_lib)
     list(FILTER sources EXCLUDE REGEX "/tests/unit/cli/")
+  endif()
+  if(LEAT_SANITIZE STREQUAL "thread" AND arg_ONE_THREAD)
+    list(FILTER sources EXCLUDE REGEX "${arg_ONE_THREAD}")
   endif()
   if(NOT sources)
     return()
@@ -73,7 +78,8 @@ function(leat_test_folder folder)
     PROPERTIES LABELS ${folder} TIMEOUT ${timeout} RUN_SERIAL ${arg_SERIAL} PROCESSORS ${processors})
 endfunction()
 
-leat_test_folder(unit RECURSE UNITY TIMEOUT 60)
+leat_test_folder(unit RECURSE UNITY TIMEOUT 60
+  ONE_THREAD "/tests/unit/store/|/group/saved_[a-z]*_test.cpp$|/log/model_test.cpp$")
 # Groups of durable topics do what other groups do. Left out is what makes no sense there: memory that is
 # kept for groups, and a poll that finds records at once in a group that has to be saved first.
 set(of_groups Acknowledge AcknowledgeSome GiveBack Leaving MaxDeliveries AtMostOnce Lease MemberPoll ComeBack ForEver
@@ -110,9 +116,11 @@ if(TARGET leat_c_shared)
   endif()
   include(cmake/tests_capi.cmake)
 endif()
-leat_test_folder(crash TIMEOUT 120 UNITY DEFINITIONS LEAT_TEST_STEPS)
-leat_test_folder(storm TIMEOUT 200)
-leat_test_folder(outage TIMEOUT 200 SERIAL UNITY DEFINITIONS LEAT_TEST_STEPS)
+string(CONCAT one_thread "/((group_(holes|life|moments|steps))|((store_|topic_|unused_)?steps)|environment|evict|fork"
+  "|lap|revoke|scribbled_meanwhile|several_victims|slots|unmarked_claims)_test.cpp$")
+leat_test_folder(crash TIMEOUT 120 UNITY DEFINITIONS LEAT_TEST_STEPS ONE_THREAD "${one_thread}")
+leat_test_folder(storm TIMEOUT 200 ONE_THREAD "/(group_)?storm_test.cpp$")
+leat_test_folder(outage TIMEOUT 200 SERIAL UNITY DEFINITIONS LEAT_TEST_STEPS ONE_THREAD ".")
 if(NOT LEAT_SANITIZE)  # Sanitizers do not understand the scheduler's stacks and memory model.
   # The model runs at every atomic operation, so it is optimized, other than the tests themselves.
   set(model fates hooks memory model)

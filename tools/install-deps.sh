@@ -9,7 +9,7 @@ set -eu
 
 build="cmake ninja-build g++ make git pkg-config libcli11-dev nlohmann-json3-dev libfmt-dev"
 bench="libboost-dev libzmq3-dev libnng-dev liburing-dev libsqlite3-dev python3-zmq"
-serve="libboost-dev libssl-dev libsodium-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
+serve="libboost-dev libssl-dev libsodium-dev libargon2-dev libsqlite3-dev zlib1g-dev libtomlplusplus-dev libspdlog-dev"
 # The languages of clients/, each of whose packages is also what its users need. A Go, Rust, Node or JDK that is
 # installed already is used.
 clients="python3-dev python3-venv python3-setuptools python3-wheel python3-numpy mypy \

@@ -183,10 +183,10 @@ def clients():
 
 
 EVERYWHERE = [("unit", "tests/unit/**/*.cpp"), ("crash", "tests/crash/*.cpp"),
-              ("storm", "tests/storm/*.cpp"), ("outage", "tests/outage/*.cpp"),
-              ("broker", "tests/broker/**/*.cpp"), ("capi", "tests/capi/*.cpp"),
-              ("lightq_client", "tests/lightq_client/*.cpp"), ("example", "examples/*.cpp")]
-TOOLS = [("bench", "tests/bench/*.cpp")]  # Not built with ThreadSanitizer.
+              ("storm", "tests/storm/*.cpp"), ("broker", "tests/broker/**/*.cpp"),
+              ("capi", "tests/capi/*.cpp"), ("lightq_client", "tests/lightq_client/*.cpp"),
+              ("example", "examples/*.cpp")]
+NO_THREADS = [("bench", "tests/bench/*.cpp"), ("outage", "tests/outage/*.cpp")]  # Not with ThreadSanitizer.
 NOT_SANITIZED = [("interleave", "tests/interleave/*.cpp")]
 
 
@@ -197,7 +197,7 @@ def step_tidy(_jobs, _built):
 def step_release(jobs, built):
     outcome = built("release")
     if not outcome.failed:
-        outcome.add(ctest("release", jobs, parts(*EVERYWHERE, *TOOLS, *NOT_SANITIZED,
+        outcome.add(ctest("release", jobs, parts(*EVERYWHERE, *NO_THREADS, *NOT_SANITIZED,
                                                  ("header", "include/**/*.hpp"))))
     return outcome
 
@@ -230,7 +230,7 @@ def step_asan(jobs, built):
     """Uses the second compiler (clang), so everything is compiled by it as well, with the fuzzers."""
     outcome = built("asan")
     if not outcome.failed:
-        outcome.add(ctest("asan", jobs, clients() | parts(*EVERYWHERE, *TOOLS, ("fuzz", "tests/fuzz/*.cpp"))))
+        outcome.add(ctest("asan", jobs, clients() | parts(*EVERYWHERE, *NO_THREADS, ("fuzz", "tests/fuzz/*.cpp"))))
     return outcome
 
 

@@ -22,7 +22,7 @@ const CodeInvalidArgument Code = 1 // invalid argument
 // ErrInvalidArgument is an error with this code.
 var ErrInvalidArgument = named(CodeInvalidArgument, "invalid_argument")
 
-const CodeNotFound Code = 2 // no such topic
+const CodeNotFound Code = 2 // no such topic or group
 
 // ErrNotFound is an error with this code.
 var ErrNotFound = named(CodeNotFound, "not_found")
@@ -32,7 +32,7 @@ const CodeExists Code = 3 // the topic exists already
 // ErrExists is an error with this code.
 var ErrExists = named(CodeExists, "exists")
 
-const CodeBusy Code = 4 // in use by another process
+const CodeBusy Code = 4 // in use by another process or handle, or by a claim that is still open
 
 // ErrBusy is an error with this code.
 var ErrBusy = named(CodeBusy, "busy")
@@ -122,7 +122,7 @@ const CodeRedeliveryFull Code = 21 // more records came back, or wait for their 
 // ErrRedeliveryFull is an error with this code.
 var ErrRedeliveryFull = named(CodeRedeliveryFull, "redelivery_full")
 
-const CodeNotHeld Code = 22 // this member does not hold that record (any more)
+const CodeNotHeld Code = 22 // that record or claim is not held (any more)
 
 // ErrNotHeld is an error with this code.
 var ErrNotHeld = named(CodeNotHeld, "not_held")

@@ -28,7 +28,7 @@ type handle struct {
 
 	// Under lock.
 	buffer     unsafe.Pointer    // Memory of C for what one call reads.
-	mirrors    *C.leatgo_mirrors // Nil as long as nothing was read in place.
+	mirrors    *C.leatgo_mirrors // Those of the topic. Nil: it reads nothing in place.
 	pinned     bool              // A function of the user works with its memory, and the lock is not held.
 	closeLater bool              // It was closed meanwhile.
 
@@ -75,16 +75,18 @@ func (h *handle) entered() error {
 // The same for a call that does not wait: one that waits meanwhile is interrupted for it. Else a goroutine
 // that waits for records would keep others from acknowledging those that it handed to them.
 func (h *handle) enterBriefly() error {
-	if !h.lock.tryAcquire() {
-		if h.lock.wake == nil {
-			return ErrHandleClosed
-		}
-		h.acquireBriefly()
+	if h.lock.wake == nil {
+		return ErrHandleClosed
 	}
+	h.acquireBriefly()
 	return h.entered()
 }
 
+// Takes the lock, and interrupts a call for it that waits. Only for handles that this package has made.
 func (h *handle) acquireBriefly() {
+	if h.lock.tryAcquire() {
+		return
+	}
 	h.want(1)
 	_ = h.lock.acquire(nil)
 	h.want(-1)
@@ -144,7 +146,9 @@ func (h *handle) destroy() error {
 	h.signals.Unlock()
 	code := h.kind.close(c)
 	C.free(h.buffer)
-	C.leatgo_mirrors_free(h.mirrors)
+	if h.mirrors != nil {
+		C.leatgo_mirrors_drop(h.mirrors)
+	}
 	h.buffer, h.mirrors = nil, nil
 	return errorOf(code, 0)
 }

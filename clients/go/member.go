@@ -16,8 +16,7 @@ import (
 type Member struct {
 	handle
 	arena   arena
-	room    int // How many deliveries have room in the handle's buffer, and in `index`.
-	index   []C.leatgo_delivery
+	room    int // How many deliveries have room in the handle's buffer.
 	one     [1]Delivery
 	settled []C.leatgo_delivery
 }
@@ -43,15 +42,15 @@ type Delivery struct {
 
 func (d *Delivery) c() C.leatgo_delivery {
 	given := C.leatgo_delivery{
+		offset:     C.uint64_t(d.Offset),
+		partition:  C.uint16_t(d.Partition),
 		state:      C.uint64_t(d.state),
 		position:   C.uint64_t(d.position),
 		hold:       C.uint64_t(d.hold),
 		deliveries: C.uint32_t(d.Deliveries),
 	}
-	given.record.offset = C.uint64_t(d.Offset)
-	given.record.partition = C.uint16_t(d.Partition)
 	if d.IsGap() {
-		given.record.flags = C.LEAT_RECORD_IS_GAP
+		given.flags = C.LEAT_RECORD_IS_GAP
 	}
 	return given
 }
@@ -103,7 +102,6 @@ func (m *Member) reserve(count int) int {
 		C.free(m.buffer)
 		m.buffer = C.malloc(C.size_t(count) * C.sizeof_leat_delivery)
 		m.room = count
-		m.index = make([]C.leatgo_delivery, count)
 	}
 	return count
 }
@@ -111,17 +109,18 @@ func (m *Member) reserve(count int) int {
 func (m *Member) receive(deliveries []Delivery, timeoutNs C.int64_t) (int, C.int32_t, C.int32_t) {
 	buffer, room := m.arena.room()
 	batch := C.leatgo_receive(m.member(), m.deliveries(), C.uint32_t(len(deliveries)), timeoutNs,
-		&m.index[0], buffer, room)
+		buffer, room)
 	if batch.count == 0 {
 		return 0, batch.code, batch.detail
 	}
 	bytes, isThere := m.arena.take(uint64(batch.bytes))
 	if !isThere {
-		C.leatgo_copy_delivered(m.deliveries(), batch.count, addressOf(bytes))
+		C.leatgo_copy_delivered(m.deliveries(), batch.count, addressOf(bytes), batch.bytes)
 	}
-	for i := range deliveries[:batch.count] {
-		d, from := &deliveries[i], &m.index[i]
-		bytes = d.unpack(&from.record, bytes)
+	all := unsafe.Slice(m.deliveries(), int(batch.count))
+	for i := range all {
+		d, from := &deliveries[i], &all[i]
+		bytes = d.unpack((*RecordView)(unsafe.Pointer(&from.record)), bytes)
 		d.Deliveries = int(from.deliveries)
 		d.state, d.position, d.hold = uint64(from.state), uint64(from.position), uint64(from.hold)
 	}

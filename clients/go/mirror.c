@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "shim.h"
 
@@ -12,17 +13,23 @@ typedef struct mirror {
   const uint8_t *original;
   uint8_t *copy;
   uint64_t size;
+  uint8_t *reserved;  // Addresses that `copy` lies in: kHashed more.
   struct mirror *next;
 } mirror;
 
-// Those of one reader.
+// Those of one topic. Readers look for a mirror without the lock; none goes before the last reader.
 struct leatgo_mirrors {
   mirror *first;
-  uint32_t skip;  // so many batches are copied without looking whether their memory is shared
+  pthread_mutex_t lock;  // for adding one
+  uint32_t holders;
 };
 enum { kSkip = 256 };
 
-// Addresses without pages.
+// AMD's processors find a line in their nearest cache by a hash of the lower 28 bits of its address. Where these
+// differ, what was read through an original or its mirror is not found there through the other.
+enum { kHashed = 1 << 28 };
+
+// Those whose copies have no pages any more: their addresses are for use again.
 static pthread_mutex_t retired_lock = PTHREAD_MUTEX_INITIALIZER;
 static mirror *retired = NULL;
 
@@ -54,7 +61,7 @@ static uint8_t *take_retired(uint64_t size) {
   for (mirror **at = &retired; *at != NULL; at = &(*at)->next) {
     mirror *old = *at;
     if (old->size != size) continue;
-    taken = old->copy;
+    taken = old->reserved;
     *at = old->next;
     free(old);
     break;
@@ -63,42 +70,75 @@ static uint8_t *take_retired(uint64_t size) {
   return taken;
 }
 
+// Addresses that can be read, and take no memory.
+static uint8_t *reserve(uint8_t *at, uint64_t size, int more_flags) {
+  return mmap(at, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | more_flags, -1, 0);
+}
+
 static void retire(mirror *old) {
-  mmap(old->copy, old->size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  reserve(old->copy, old->size, MAP_FIXED);
   pthread_mutex_lock(&retired_lock);
   old->next = retired;
   retired = old;
   pthread_mutex_unlock(&retired_lock);
 }
 
-// Maps the same pages a second time: mremap() does that if the old size is 0.
-static uint8_t *map_again(const mirror *of) {
-  uint8_t *at = take_retired(of->size);
-  const int flags = at != NULL ? MREMAP_MAYMOVE | MREMAP_FIXED : MREMAP_MAYMOVE;
-  void *mapped = mremap((void *)of->original, 0, of->size, flags, at);
-  if (mapped == MAP_FAILED) return NULL;
-  mprotect(mapped, of->size, PROT_READ);
-  return mapped;
+// Finds a place for a copy. Whether it could.
+static int place(mirror *made) {
+  made->reserved = take_retired(made->size);
+  if (made->reserved == NULL) made->reserved = reserve(NULL, made->size + kHashed, 0);
+  if (made->reserved == MAP_FAILED) return 0;
+  made->copy = made->reserved + ((uint64_t)(made->original - made->reserved) & (kHashed - 1));
+  return 1;
 }
 
-static mirror *add_mirror(const uint8_t *address, leatgo_mirrors *mirrors) {
+// Whether all `size` bytes lie in it. There are some: their first one says which mapping is meant, and
+// their end may be where another one begins.
+static int holds(const mirror *of, const uint8_t *begin, uint64_t size) {
+  const uint64_t before = (uint64_t)(begin - of->original);
+  return before < of->size && size <= of->size - before;
+}
+
+static mirror *find_mirror(const uint8_t *begin, uint64_t size, const leatgo_mirrors *mirrors) {
+  for (mirror *at = __atomic_load_n(&mirrors->first, __ATOMIC_ACQUIRE); at != NULL; at = at->next) {
+    if (holds(at, begin, size)) return at;
+  }
+  return NULL;
+}
+
+// Go ends the program if it finds no addresses for its heap: where they are limited, all are left to it.
+static int addresses_are_limited(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+static mirror *add_mirror(const uint8_t *begin, uint64_t size, leatgo_mirrors *mirrors) {
+  if (addresses_are_limited()) return NULL;
   mirror *added = calloc(1, sizeof(*added));
   if (added == NULL) return NULL;
-  if (find_mapping(address, added) == 1) added->copy = map_again(added);
-  if (added->copy == NULL) {  // Not kept: the heap's mappings come and go.
+  // What is not shared is not kept: the heap's mappings come and go.
+  if (find_mapping(begin, added) != 1 || !holds(added, begin, size) || !place(added)) {
     free(added);
     return NULL;
   }
+  // Maps the same pages a second time, because the old size is 0.
+  if (mremap((void *)added->original, 0, added->size, MREMAP_MAYMOVE | MREMAP_FIXED, added->copy) ==
+      MAP_FAILED) {
+    free(added);  // The addresses are given up: they may be another thread's by now.
+    return NULL;
+  }
+  mprotect(added->copy, added->size, PROT_READ);
   added->next = mirrors->first;
-  mirrors->first = added;
+  __atomic_store_n(&mirrors->first, added, __ATOMIC_RELEASE);
   return added;
 }
 
-static mirror *mirror_of(const uint8_t *address, const leatgo_mirrors *mirrors) {
-  for (mirror *at = mirrors->first; at != NULL; at = at->next) {
-    if ((uint64_t)(address - at->original) < at->size) return at;
-  }
-  return NULL;
+static mirror *find_or_add_mirror(const uint8_t *begin, uint64_t size, leatgo_mirrors *mirrors) {
+  pthread_mutex_lock(&mirrors->lock);
+  mirror *found = find_mirror(begin, size, mirrors);  // Another reader may have added it.
+  if (found == NULL) found = add_mirror(begin, size, mirrors);
+  pthread_mutex_unlock(&mirrors->lock);
+  return found;
 }
 
 uint64_t leatgo_prefix(const leat_record *record) {
@@ -108,42 +148,62 @@ uint64_t leatgo_prefix(const leat_record *record) {
          ((record->flags & LEAT_RECORD_HAS_HEADERS) != 0 ? 4 : 0);
 }
 
+static const uint8_t nothing[1];  // Where a value without bytes may begin.
+
 // Makes the record point into a mirror. Returns how many bytes must be copied instead.
-static uint64_t redirect(leat_record *record, leatgo_mirrors *mirrors) {
-  mirror *lies_in = mirror_of(record->value, mirrors);
-  if (lies_in == NULL && mirrors->skip == 0) {
-    lies_in = add_mirror(record->value, mirrors);
+static uint64_t redirect(leat_record *record, leatgo_mirrors *mirrors, uint32_t *skip) {
+  const uint64_t prefix = leatgo_prefix(record);
+  const uint8_t *begin = record->value - prefix;
+  const uint64_t size = prefix + record->value_size;
+  if (size == 0) {  // It lies nowhere.
+    record->value = nothing;
+    return 0;
+  }
+  mirror *lies_in = find_mirror(begin, size, mirrors);
+  if (lies_in == NULL && *skip == 0) {
+    lies_in = find_or_add_mirror(begin, size, mirrors);
     // The same is probably true of what follows, and looking takes long.
-    if (lies_in == NULL) mirrors->skip = kSkip;
+    if (lies_in == NULL) *skip = kSkip;
   }
   if (lies_in != NULL) {
     record->value = lies_in->copy + (record->value - lies_in->original);
     return 0;
   }
   record->flags |= LEATGO_COPY_ME;
-  return leatgo_prefix(record) + record->value_size;
+  return size;
 }
 
 leatgo_batch leatgo_view(leat_subscriber *subscriber, leat_record *records, uint32_t capacity,
-                         int64_t timeout_ns, leatgo_mirrors *mirrors) {
+                         int64_t timeout_ns, leatgo_mirrors *mirrors, uint32_t *skip) {
   leatgo_batch batch = {0, 0, 0, 0};
   batch.code = leat_subscriber_receive(subscriber, records, capacity, &batch.count, timeout_ns,
                                        &batch.detail);
-  if (mirrors->skip != 0) --mirrors->skip;
+  if (*skip != 0) --*skip;
   for (uint32_t i = 0; i < batch.count; ++i) {
-    if (!leat_record_is_gap(&records[i])) batch.bytes += redirect(&records[i], mirrors);
+    if (!leat_record_is_gap(&records[i])) batch.bytes += redirect(&records[i], mirrors, skip);
   }
   return batch;
 }
 
-leatgo_mirrors *leatgo_mirrors_new(void) { return calloc(1, sizeof(leatgo_mirrors)); }
+leatgo_mirrors *leatgo_mirrors_new(void) {
+  leatgo_mirrors *mirrors = calloc(1, sizeof(*mirrors));
+  if (mirrors == NULL) return NULL;
+  pthread_mutex_init(&mirrors->lock, NULL);
+  mirrors->holders = 1;
+  return mirrors;
+}
 
-void leatgo_mirrors_free(leatgo_mirrors *mirrors) {
-  if (mirrors == NULL) return;
+void leatgo_mirrors_hold(leatgo_mirrors *mirrors) {
+  __atomic_add_fetch(&mirrors->holders, 1, __ATOMIC_RELAXED);
+}
+
+void leatgo_mirrors_drop(leatgo_mirrors *mirrors) {
+  if (__atomic_sub_fetch(&mirrors->holders, 1, __ATOMIC_ACQ_REL) != 0) return;
   for (mirror *at = mirrors->first; at != NULL;) {
     mirror *next = at->next;
     retire(at);
     at = next;
   }
+  pthread_mutex_destroy(&mirrors->lock);
   free(mirrors);
 }

@@ -4,35 +4,35 @@
 
 #include "shim.h"
 
-// Describes a record, and returns how many bytes it has.
-static inline uint64_t describe(const leat_record *from, leatgo_entry *to) {
-  to->offset = from->offset;
-  to->partition = from->partition;
-  to->flags = from->flags;
-  if (leat_record_is_gap(from)) {
-    to->timestamp_ms = (int64_t)leat_gap_count(from);
-    to->value_size = 0;
-    to->key_size = 0;
-    to->headers_size = leat_gap_reason(from);
-    return 0;
-  }
-  to->timestamp_ms = leat_record_timestamp_ms(from);
-  to->value_size = from->value_size;
-  to->key_size = from->key_size;
-  to->headers_size = from->headers_size;
-  return (uint64_t)from->value_size + from->key_size + from->headers_size;
+// Bytes of records, one record behind the other.
+typedef struct packed {
+  uint8_t *to;
+  uint64_t room;   // Of `to`.
+  uint64_t bytes;  // Those that do not fit are only counted.
+} packed;
+
+// Key, headers and value lie one behind the other.
+static inline void pack(packed *all, const leat_record *record) {
+  if (leat_record_is_gap(record)) return;
+  const uint64_t before = (uint64_t)record->key_size + record->headers_size;
+  const uint64_t size = before + record->value_size;
+  if (all->bytes + size <= all->room) memcpy(all->to + all->bytes, record->value - before, size);
+  all->bytes += size;
 }
 
-// Copies key, headers and value, which lie one behind the other.
-static inline uint8_t *copy(const leat_record *record, uint8_t *to) {
-  if (leat_record_is_gap(record)) return to;
-  const uint64_t before = (uint64_t)record->key_size + record->headers_size;
-  memcpy(to, record->value - before, before + record->value_size);
-  return to + before + record->value_size;
+// Packs all, and fetches what lies `distance` bytes behind each; 0: nothing.
+static inline uint64_t pack_all(const leat_record *records, uint32_t count, uint64_t distance,
+                                uint8_t *buffer, uint64_t room) {
+  packed all = {buffer, room, 0};
+  for (uint32_t i = 0; i < count; ++i) {
+    leat_prefetch(&records[i], distance);
+    pack(&all, &records[i]);
+  }
+  return all.bytes;
 }
 
 leatgo_batch leatgo_read(leat_subscriber *subscriber, leat_record *records, uint32_t capacity,
-                         int64_t timeout_ns, leatgo_entry *index, uint8_t *buffer, uint64_t room) {
+                         int64_t timeout_ns, uint8_t *buffer, uint64_t room) {
   leatgo_batch batch = {0, 0, 0, 0};
   if (timeout_ns == LEATGO_POLL) {
     batch.code = leat_subscriber_poll(subscriber, records, capacity, &batch.count, &batch.detail);
@@ -40,34 +40,27 @@ leatgo_batch leatgo_read(leat_subscriber *subscriber, leat_record *records, uint
     batch.code = leat_subscriber_receive(subscriber, records, capacity, &batch.count, timeout_ns,
                                          &batch.detail);
   }
-  for (uint32_t i = 0; i < batch.count; ++i) batch.bytes += describe(&records[i], &index[i]);
-  if (batch.bytes <= room) leatgo_copy(records, batch.count, buffer);
+  batch.bytes = pack_all(records, batch.count, leat_next_batch(records, batch.count, capacity), buffer, room);
   return batch;
 }
 
-void leatgo_copy(const leat_record *records, uint32_t count, uint8_t *buffer) {
-  for (uint32_t i = 0; i < count; ++i) buffer = copy(&records[i], buffer);
+void leatgo_copy(const leat_record *records, uint32_t count, uint8_t *buffer, uint64_t room) {
+  (void)pack_all(records, count, 0, buffer, room);
 }
 
 leatgo_batch leatgo_receive(leat_member *member, leat_delivery *deliveries, uint32_t capacity,
-                            int64_t timeout_ns, leatgo_delivery *index, uint8_t *buffer,
-                            uint64_t room) {
+                            int64_t timeout_ns, uint8_t *buffer, uint64_t room) {
   leatgo_batch batch = {0, 0, 0, 0};
   batch.code = leat_member_receive(member, deliveries, capacity, &batch.count, timeout_ns, &batch.detail);
-  for (uint32_t i = 0; i < batch.count; ++i) {
-    const leat_delivery *from = &deliveries[i];
-    batch.bytes += describe(&from->record, &index[i].record);
-    index[i].state = from->state;
-    index[i].position = from->position;
-    index[i].hold = from->hold;
-    index[i].deliveries = from->deliveries;
-  }
-  if (batch.bytes <= room) leatgo_copy_delivered(deliveries, batch.count, buffer);
+  batch.bytes = leatgo_copy_delivered(deliveries, batch.count, buffer, room);
   return batch;
 }
 
-void leatgo_copy_delivered(const leat_delivery *deliveries, uint32_t count, uint8_t *buffer) {
-  for (uint32_t i = 0; i < count; ++i) buffer = copy(&deliveries[i].record, buffer);
+uint64_t leatgo_copy_delivered(const leat_delivery *deliveries, uint32_t count, uint8_t *buffer,
+                               uint64_t room) {
+  packed all = {buffer, room, 0};
+  for (uint32_t i = 0; i < count; ++i) pack(&all, &deliveries[i].record);
+  return all.bytes;
 }
 
 leatgo_result leatgo_receive_copy(leat_member *member, uint8_t *buffer, uint64_t capacity,
@@ -81,9 +74,9 @@ leatgo_result leatgo_receive_copy(leat_member *member, uint8_t *buffer, uint64_t
 static leat_delivery to_delivery(const leatgo_delivery *from) {
   leat_delivery to;
   memset(&to, 0, sizeof(to));
-  to.record.offset = from->record.offset;
-  to.record.partition = from->record.partition;
-  to.record.flags = from->record.flags;
+  to.record.offset = from->offset;
+  to.record.partition = from->partition;
+  to.record.flags = from->flags;
   to.deliveries = from->deliveries;
   to.state = from->state;
   to.position = from->position;

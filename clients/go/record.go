@@ -109,28 +109,32 @@ func decodeHeaders(bytes []byte) []Header {
 	return headers
 }
 
-// Makes a record of its description and the bytes that begin with its own. Returns the others.
-func (r *Record) unpack(from *C.leatgo_entry, bytes []byte) []byte {
-	r.Offset = uint64(from.offset)
+// Makes a copy of what `from` tells, and of the bytes at the front of `bytes`, which are the record's. Returns the others.
+func (r *Record) unpack(from *RecordView, bytes []byte) []byte {
+	r.Offset = from.offset
 	r.Partition = int(from.partition)
-	r.Key, r.headers = nil, nil
-	if from.flags&C.LEAT_RECORD_IS_GAP != 0 {
+	r.TimestampMs = from.TimestampMs()
+	r.Gap = from.Gap()
+	// The collector is told of each pointer that is written, even of nil.
+	if r.Key != nil {
+		r.Key = nil
+	}
+	if r.headers != nil {
+		r.headers = nil
+	}
+	if from.IsGap() {
 		r.Value = nil
-		r.TimestampMs = -1
-		r.Gap = Gap{Count: uint64(from.timestamp_ms), Reason: GapReason(from.headers_size)}
 		return bytes
 	}
-	r.TimestampMs = int64(from.timestamp_ms)
-	r.Gap = Gap{}
-	value := uint(from.value_size)
 	if from.flags&(C.LEAT_RECORD_HAS_KEY|C.LEAT_RECORD_HAS_HEADERS) != 0 {
-		key, headers := uint(from.key_size), uint(from.headers_size)
+		key, headers := uint(from.keySize), uint(from.headersSize)
 		if from.flags&C.LEAT_RECORD_HAS_KEY != 0 {
 			r.Key = bytes[:key:key]
 		}
 		r.headers = bytes[key : key+headers : key+headers]
 		bytes = bytes[key+headers:]
 	}
+	value := uint(from.valueSize)
 	r.Value = bytes[:value:value]
 	return bytes[value:]
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math/rand"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -319,6 +320,49 @@ func TestViewsKeptTooLongAreStaleBytes(t *testing.T) {
 			read()
 		}
 		expect(t, len(slices[0]), len("first"))
+	}
+}
+
+// The subscribers of a topic share what their views lie in: all at once make it, and the last one that is closed ends it.
+func TestSubscribersOfOneTopicViewAtOnce(t *testing.T) {
+	topic := newTestTopic(t, TopicOptions{})
+	publisher := publisherOf(t, topic)
+	again := must(Open(topic.Name()))
+	const count = 8
+	var kept [count][]byte
+	var all sync.WaitGroup
+	begin, published := make(chan struct{}), make(chan struct{})
+	for i := 0; i < count; i++ {
+		subscriber := must(again.Subscriber(SubscriberOptions{}))
+		all.Add(1)
+		go func(i int) {
+			defer all.Done()
+			for round, wait := range []chan struct{}{begin, published} {
+				<-wait
+				err := subscriber.View(soon(t), 1, func(batch []RecordView) error {
+					kept[i] = batch[0].Value()
+					if got := binary.LittleEndian.Uint64(kept[i]); got != uint64(round) {
+						t.Errorf("got %d, want %d", got, round)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+			if err := subscriber.Close(); err != nil {
+				t.Error(err)
+			}
+		}(i)
+	}
+	must(publisher.Publish(number64(0)))
+	close(begin)
+	ok(t, again.Close())
+	must(publisher.Publish(number64(1)))
+	close(published)
+	all.Wait()
+	for _, value := range kept {
+		sink += int(value[0])
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 type Subscriber struct {
 	handle
 	arena arena
-	room  int // How many records have room in the handle's buffer,
-	index []C.leatgo_entry
-	views []RecordView // and here.
+	room  int // How many records have room in the handle's buffer.
+	views []RecordView
+	skip  C.uint32_t // See leatgo_view.
 	one   [1]Record
 }
 
@@ -57,6 +57,9 @@ func (t *Topic) Subscriber(options SubscriberOptions) (*Subscriber, error) {
 	}
 	s := &Subscriber{}
 	s.init(subscriberKind, unsafe.Pointer(c))
+	if s.mirrors = t.mirrors; s.mirrors != nil {
+		C.leatgo_mirrors_hold(s.mirrors)
+	}
 	runtime.SetFinalizer(s, func(s *Subscriber) { _ = s.close() })
 	return s, nil
 }
@@ -93,7 +96,6 @@ func (s *Subscriber) reserve(count int) int {
 		C.free(s.buffer)
 		s.buffer = C.malloc(C.size_t(count) * C.sizeof_leat_record)
 		s.room = count
-		s.index = make([]C.leatgo_entry, count)
 	}
 	return count
 }
@@ -102,16 +104,16 @@ func (s *Subscriber) reserve(count int) int {
 func (s *Subscriber) read(records []Record, timeoutNs C.int64_t) (int, C.int32_t, C.int32_t) {
 	buffer, room := s.arena.room()
 	batch := C.leatgo_read(s.subscriber(), s.records(), C.uint32_t(len(records)), timeoutNs,
-		&s.index[0], buffer, room)
+		buffer, room)
 	if batch.count == 0 {
 		return 0, batch.code, batch.detail
 	}
 	bytes, isThere := s.arena.take(uint64(batch.bytes))
 	if !isThere {
-		C.leatgo_copy(s.records(), batch.count, addressOf(bytes))
+		C.leatgo_copy(s.records(), batch.count, addressOf(bytes), batch.bytes)
 	}
-	for i := range records[:batch.count] {
-		bytes = records[i].unpack(&s.index[i], bytes)
+	for i, view := range unsafe.Slice((*RecordView)(s.buffer), int(batch.count)) {
+		bytes = records[i].unpack(&view, bytes)
 	}
 	return int(batch.count), batch.code, batch.detail
 }

@@ -14,12 +14,13 @@ import (
 
 // Topic is an open topic. Several goroutines may use it at once.
 type Topic struct {
-	lock sync.RWMutex // Held for writing while it is closed.
-	c    *C.leat_topic
+	lock    sync.RWMutex // Held for writing while it is closed.
+	c       *C.leat_topic
+	mirrors *C.leatgo_mirrors // Nil: there was no memory for it.
 }
 
 func newTopic(c *C.leat_topic) *Topic {
-	t := &Topic{c: c}
+	t := &Topic{c: c, mirrors: C.leatgo_mirrors_new()}
 	runtime.SetFinalizer(t, func(t *Topic) { _ = t.Close() })
 	return t
 }
@@ -123,7 +124,12 @@ func (t *Topic) Close() error {
 	runtime.SetFinalizer(t, nil)
 	c := t.c
 	t.c = nil
-	return errorOf(C.leat_topic_close(&c), 0)
+	code := C.leat_topic_close(&c)
+	if t.mirrors != nil {
+		C.leatgo_mirrors_drop(t.mirrors)
+		t.mirrors = nil
+	}
+	return errorOf(code, 0)
 }
 
 // DeleteOptions are the options of Delete.

@@ -69,14 +69,7 @@ func (v *RecordView) TimestampMs() int64 {
 	if v.flags&C.LEAT_RECORD_HAS_TIMESTAMP == 0 {
 		return -1
 	}
-	distance := uintptr(v.headersSize) + uintptr(v.keySize) + 8
-	if v.flags&C.LEAT_RECORD_HAS_KEY != 0 {
-		distance += 4
-	}
-	if v.flags&C.LEAT_RECORD_HAS_HEADERS != 0 {
-		distance += 4
-	}
-	return int64(binary.LittleEndian.Uint64(v.before(distance, 8)))
+	return int64(binary.LittleEndian.Uint64(v.before(uintptr(v.prefix()), 8)))
 }
 
 // Bytes that begin so far before the value.
@@ -108,7 +101,7 @@ func (v *RecordView) Copy() Record {
 // with this subscriber return ErrBusy. Returns its error; the records count as delivered all the same.
 //
 // A lossy subscriber without InPlace, and one that reads old records of a durable topic from disk, has
-// copies anyway: then so are the views.
+// copies anyway: then so are the views, and all are where the process's addresses are limited (RLIMIT_AS).
 func (s *Subscriber) View(ctx context.Context, limit int, do func(batch []RecordView) error) error {
 	if limit <= 0 || do == nil {
 		return ErrInvalidArgument
@@ -129,16 +122,15 @@ func (s *Subscriber) view(ctx context.Context, limit int) ([]RecordView, error) 
 	if err := s.enter(ctx); err != nil {
 		return nil, err
 	}
-	limit = s.reserve(limit)
 	if s.mirrors == nil {
-		if s.mirrors = C.leatgo_mirrors_new(); s.mirrors == nil {
-			s.leave()
-			return nil, ErrNoMemory
-		}
+		s.leave()
+		return nil, ErrNoMemory
 	}
+	limit = s.reserve(limit)
 	var read C.leatgo_batch
 	err := s.await(ctx, untilTimeout, func(timeoutNs C.int64_t) (code, detail C.int32_t) {
-		read = C.leatgo_view(s.subscriber(), s.records(), C.uint32_t(limit), timeoutNs, s.mirrors)
+		read = C.leatgo_view(s.subscriber(), s.records(), C.uint32_t(limit), timeoutNs, s.mirrors,
+			&s.skip)
 		return read.code, read.detail
 	})
 	if err != nil {
@@ -170,10 +162,8 @@ func copyViews(views []RecordView, room []byte) {
 		prefix := v.prefix()
 		size := prefix + int(v.valueSize)
 		copy(room, v.before(uintptr(prefix), size))
-		if size > 0 {
-			// Of a value without bytes, this is the end of what lies before it.
-			v.value = unsafe.Add(unsafe.Pointer(&room[0]), prefix)
-		}
+		// Of a value without bytes, this is the end of what lies before it.
+		v.value = unsafe.Add(unsafe.Pointer(&room[0]), prefix)
 		room = room[size:]
 	}
 }

@@ -25,7 +25,7 @@ enum class Errc : std::int32_t {
   invalid_argument = 1,   // a name, size or combination of options that is not possible
   not_found = 2,          // no topic (or group) of that name
   exists = 3,             // the name is already taken
-  busy = 4,               // another process holds what only one may hold; or a claim is still open
+  busy = 4,               // another process or handle has what only one may have; or a claim is still open
   permission = 5,         // the operating system denied access
   wrong_format = 6,       // not a Leat topic, or one of another format version
   corrupt = 7,            // a check on shared memory failed: it was overwritten
@@ -43,7 +43,7 @@ enum class Errc : std::int32_t {
   unsupported = 19,       // the kernel or file system lacks a feature
   in_flight_full = 20,    // the member holds as many records as its group allows: acknowledge some
   redelivery_full = 21,   // the group has no room for more returned records, so it claims no new ones
-  not_held = 22,          // the member does not hold this record, or no longer
+  not_held = 22,          // the member does not hold this record, or no longer; in C also: a settled claim
   lease_lost = 23,        // the record was held for longer than the group's lease and taken away
   closed = 24,            // the consumer group was deleted
   buffer_too_small = 25,  // the record was not consumed; Error::system_error is its size in bytes

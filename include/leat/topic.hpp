@@ -187,7 +187,9 @@ class Topic {
   // what they read in place.
   //   not_found
   //   busy               it has participants; or another deletion does not finish within 5 s
-  //   invalid_argument, wrong_format, permission
+  //   permission         to delete its names in both directories; it is as it was
+  //   no_space           for the file that a deletion locks
+  //   invalid_argument, wrong_format
   static Result<void> delete_topic(const std::string& name, const DeleteOptions& options = {});
 
   // The names of all topics in a directory (empty: as in TopicOptions), and of all durable ones in
@@ -252,8 +254,9 @@ class Topic {
   // Deletes a group. Without `force`, returns `busy` if it has a living member. With it, members
   // get `closed` from their next call on; what they hold in place stays valid until then. The name
   // is free at once.
+  //   invalid_argument   no group can have that name
   //   not_found
-  //   busy        it has a living member; or as group()
+  //   busy               it has a living member; or as group()
   //   permission, deleted
   Result<void> delete_group(const std::string& name, bool force = false) const;
 

@@ -6,17 +6,25 @@
 namespace leat::broker {
 namespace {
 
-constexpr std::size_t kMostBytes = 64 * 1024;  // For one puller at a time; one larger record is dealt nevertheless.
+// For one puller at a time; one larger record is dealt nevertheless.
+constexpr std::size_t kMostBytes = 64 * 1024;
+constexpr std::size_t kMostRecords = 512;
 constexpr std::size_t kMostHeldBytes = 4 * kMostBytes;  // By one that acknowledges.
 constexpr std::chrono::milliseconds kStalled{1000};
 
 }  // namespace
 
 std::size_t Puller::sent_count() const {
-  const auto sent = std::partition_point(held_.begin(), held_.end(), [this](const Share& share) {
-    return share.end <= this->sent();
-  });
-  return static_cast<std::size_t>(sent - held_.begin());
+  const auto sent =
+      std::partition_point(places_.begin(), places_.end(),
+                           [this](const Place& place) { return place.end <= this->sent(); });
+  return static_cast<std::size_t>(sent - places_.begin());
+}
+
+void Puller::forget(std::size_t count) {
+  const auto end = static_cast<std::ptrdiff_t>(count);
+  held_.erase(held_.begin(), held_.begin() + end);
+  places_.erase(places_.begin(), places_.begin() + end);
 }
 
 Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Group& group,
@@ -66,16 +74,17 @@ void Dealer::remove(Puller& puller) {
 
 std::size_t Dealer::most_records() const {
   const std::size_t free = limit_ - std::min(limit_, in_hands_);
-  return std::clamp<std::size_t>(free / (2 * pullers_.size()), 1, 256);
+  return std::clamp<std::size_t>(free / (2 * pullers_.size()), 1, kMostRecords);
 }
 
 std::size_t Dealer::room_of(const Puller& puller) const {
   if (!puller.is_idle()) return 0;
   const auto& held = puller.held_;
   if (!puller.acknowledges()) return held.empty() ? most_records() : 0;
-  const std::size_t most = std::clamp<std::size_t>(limit_ / (2 * pullers_.size()), 1, 512);
-  const bool is_full = held.size() >= most ||
-                       (!held.empty() && held.back().end - held.front().begin >= kMostHeldBytes);
+  const std::size_t most = std::clamp<std::size_t>(limit_ / (2 * pullers_.size()), 1, kMostRecords);
+  const bool is_full =
+      held.size() >= most ||
+      (!held.empty() && puller.places_.back().end - puller.places_.front().begin >= kMostHeldBytes);
   return is_full ? 0 : std::min(most - held.size(), most_records());
 }
 
@@ -96,11 +105,12 @@ void Dealer::take_back_from_stalled() {
   for (Puller* const puller : pullers_) {
     if (!puller->is_stuck() || puller->held_.empty()) continue;
     if (!puller->acknowledges()) acknowledge(*puller, puller->sent_count());
-    const auto& held = puller->held_;
+    const auto& places = puller->places_;
     std::size_t first = puller->sent_count();
-    if (first < held.size() && held[first].begin < puller->sent()) ++first;  // It is sent in part.
-    if (first == held.size()) continue;
-    puller->take_back(held[first].begin, held.back().end);
+    if (first < places.size() && places[first].begin < puller->sent())
+      ++first;  // It is sent in part.
+    if (first == places.size()) continue;
+    puller->take_back(places[first].begin, places.back().end);
     give_back(*puller, first);
   }
 }
@@ -111,21 +121,19 @@ void Dealer::give_back_received() {
 
 void Dealer::give_back(Puller& puller, std::size_t first) {
   for (std::size_t i = first; i < puller.held_.size(); ++i)
-    (void)member_.give_back(puller.held_[i].delivery);
+    (void)member_.give_back(puller.held_[i]);
   in_hands_ -= puller.held_.size() - first;
-  puller.held_.erase(puller.held_.begin() + static_cast<std::ptrdiff_t>(first), puller.held_.end());
+  puller.held_.resize(first);
+  puller.places_.resize(first);
   is_full_ = false;
 }
 
 void Dealer::acknowledge(Puller& puller, std::size_t count) {
   if (count == 0) return;
-  settled_.clear();
-  for (std::size_t i = 0; i < count; ++i) settled_.push_back(puller.held_[i].delivery);
-  puller.held_.erase(puller.held_.begin(),
-                     puller.held_.begin() + static_cast<std::ptrdiff_t>(count));
   in_hands_ -= count;
   is_full_ = false;
-  auto done = member_.acknowledge(settled_);
+  auto done = member_.acknowledge(std::span{puller.held_}.first(count));
+  puller.forget(count);
   const bool is_ours = done || done.error() == Errc::not_held || done.error() == Errc::lease_lost;
   if (!is_ours) fail(done.error());
 }
@@ -142,8 +150,9 @@ void Dealer::deal() {
     int round = 0;
     while ((round < kRounds || dealt_ < received_.size()) && deal_once()) ++round;
   }
-  const bool has_ready = std::any_of(pullers_.begin(), pullers_.end(),
-                                     [this](const Puller* puller) { return room_of(*puller) != 0; });
+  const bool has_ready =
+      std::any_of(pullers_.begin(), pullers_.end(),
+                  [this](const Puller* puller) { return room_of(*puller) != 0; });
   // While the member is full, its descriptor is readable; a puller that has sent something comes back here.
   const bool may_find = has_ready && !has_failed_ && !is_full_;
   if (may_find && !own_end_.is_reached(reached_)) watch_->arm();
@@ -169,7 +178,8 @@ bool Dealer::deal_once() {
     for (std::size_t i = 0; i < share && dealt_ < received_.size(); ++i) {
       const std::uint64_t at = puller->appended();
       puller->append(received_[dealt_].record);
-      puller->held_.push_back({received_[dealt_], at, puller->appended()});
+      puller->held_.push_back(received_[dealt_]);
+      puller->places_.push_back({at, puller->appended()});
       ++in_hands_;
       ++dealt_;
       ++dealt_total_;

@@ -58,12 +58,14 @@ class Puller {
   friend class Dealer;
   // How many of what it holds the kernel has taken whole.
   std::size_t sent_count() const;
-  struct Share {
-    Delivery delivery;
-    std::uint64_t begin;  // of its bytes
+  // The first `count` of what it holds are settled.
+  void forget(std::size_t count);
+  struct Place {
+    std::uint64_t begin;
     std::uint64_t end;
   };
-  std::vector<Share> held_;
+  std::vector<Delivery> held_;
+  std::vector<Place> places_;  // Of the bytes of each.
 };
 
 class Dealer {
@@ -133,10 +135,9 @@ class Dealer {
   std::vector<Puller*> pullers_;
   std::size_t next_ = 0;  // Whose turn it is.
   std::vector<Delivery> received_;
-  std::size_t dealt_ = 0;          // of received_
-  std::vector<Delivery> settled_;  // Kept for its memory, as the next.
-  std::vector<Puller*> ready_;
-  std::size_t in_hands_ = 0;  // How many records pullers hold.
+  std::size_t dealt_ = 0;       // of received_
+  std::vector<Puller*> ready_;  // Kept for its memory.
+  std::size_t in_hands_ = 0;    // How many records pullers hold.
   std::uint64_t dealt_total_ = 0;
   std::uint64_t reached_ = 0;
   std::size_t record_bytes_ = 1u << 20;  // As large as records were lately; at first, who knows.

@@ -6,17 +6,24 @@
 //     });
 //     if (!asked) return refuse(asked.problem());   // busy: 64 wait already
 //
-// A hash needs 19 MiB and 30 ms, so no event loop may do it, and many at once would let anybody who sends passwords
-// fill the memory. Whatever was accepted is answered exactly once, at the latest by stop(), with `stopped`. Any
-// thread may call; what the callbacks use must live until stop() or the destructor has returned.
+// A hash needs 19 MiB and 20 to 40 ms, so no event loop may do it, and many at once would let anybody who sends
+// passwords fill the memory. Checks run on a thread that gets only what nobody else wants of the CPUs, in memory that
+// is kept while passwords come: else each wrong one would delay messages. Where the machine has no CPU to spare, so
+// that a right one would wait for ever, the worker's own thread does it as well, after 100 ms.
+// Whatever was accepted is answered exactly once, at the latest by stop(), with `stopped`. Any thread may call; what
+// the callbacks use must live until stop() or the destructor has returned.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 
+#include "broker/hash_memory.hpp"
+#include "broker/idle_thread.hpp"
 #include "broker/secret.hpp"
 #include "broker/verifier.hpp"
 
@@ -29,7 +36,11 @@ class PasswordWorker {
 
   static constexpr std::size_t kQueue = 64;
 
-  explicit PasswordWorker(std::size_t queue = kQueue);
+  // How long a check may wait for a CPU that nobody else wants.
+  static constexpr std::chrono::milliseconds kPatience{100};
+
+  explicit PasswordWorker(std::size_t queue = kQueue,
+                          std::chrono::milliseconds patience = kPatience);
   PasswordWorker(const PasswordWorker&) = delete;
   PasswordWorker& operator=(const PasswordWorker&) = delete;
   ~PasswordWorker() { stop(); }
@@ -48,14 +59,19 @@ class PasswordWorker {
   using Job = std::function<void(bool is_stopped)>;
 
   Outcome<void> add(Job job);
+  Outcome<bool> check(const std::shared_ptr<Secret>& password, const Verifier& verifier);
   void run();
 
   const std::size_t room_;
+  const std::chrono::milliseconds patience_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> jobs_;     // Under mutex_.
   bool is_stopped_ = false;  // Under mutex_.
-  std::thread thread_;       // Last: it uses the others.
+  // The idle thread's while that is not free, else the worker's.
+  std::shared_ptr<HashMemory> memory_ = std::make_shared<HashMemory>();
+  IdleThread idle_;
+  std::thread thread_;  // Last: it uses the others.
 };
 
 }  // namespace leat::broker

@@ -1,11 +1,13 @@
 #include "broker/verifier.hpp"
 
+#include <argon2.h>
 #include <fmt/format.h>
 #include <sodium.h>
 
 #include <charconv>
 
 #include "broker/base64.hpp"
+#include "broker/hash_memory.hpp"
 
 namespace leat::broker {
 namespace {
@@ -16,17 +18,54 @@ constexpr char kSeparator = '$';
 
 // What one check may cost at most, whatever a text says: 64 MiB, and a fraction of a second.
 constexpr std::uint32_t kMaxMemoryKib = 64 * 1024;
-constexpr std::uint32_t kMinMemoryKib = crypto_pwhash_MEMLIMIT_MIN / 1024;
+constexpr std::uint32_t kMinMemoryKib = ARGON2_MIN_MEMORY;
 constexpr std::uint32_t kMaxPasses = 10;
 constexpr std::uint32_t kMinIterations = 4096;  // RFC 7677
 constexpr std::uint32_t kMaxIterations = 1'000'000;
 
+// What the hash on this thread is to use. Argon2's callbacks have no other way to it.
+thread_local std::span<std::byte> memory_of_hash;
+
+int take_memory(std::uint8_t** memory, std::size_t size) {
+  LEAT_ASSERT(size <= memory_of_hash.size());
+  *memory = reinterpret_cast<std::uint8_t*>(memory_of_hash.data());
+  return 0;
+}
+void return_memory(std::uint8_t*, std::size_t) {}
+
 // The key of a password, with the salt and costs of `like`. False without memory.
-bool derive(std::string_view password, const Argon2Key& like, FixedBytes<32>& key) {
-  start_sodium();
-  return ::crypto_pwhash(key.data(), key.size(), password.data() == nullptr ? "" : password.data(),
-                         password.size(), like.salt.data(), like.passes,
-                         std::size_t{like.memory_kib} * 1024, crypto_pwhash_ALG_ARGON2ID13) == 0;
+bool derive(std::string_view password, const Argon2Key& like, std::span<std::byte> memory,
+            FixedBytes<32>& key) {
+  HashMemory own;  // Not malloc(), which would keep it.
+  if (memory.size() < hash_bytes(like)) {
+    if (!own.reserve(hash_bytes(like))) return false;
+    memory = own.bytes();
+  }
+  FixedBytes<16> salt = like.salt;
+  // Only read: the flags do not ask for it to be cleared.
+  auto* const text = reinterpret_cast<std::uint8_t*>(const_cast<char*>(password.data()));
+  argon2_context context{.out = key.data(),
+                         .outlen = static_cast<std::uint32_t>(key.size()),
+                         .pwd = text,
+                         .pwdlen = static_cast<std::uint32_t>(password.size()),
+                         .salt = salt.data(),
+                         .saltlen = static_cast<std::uint32_t>(salt.size()),
+                         .secret = nullptr,
+                         .secretlen = 0,
+                         .ad = nullptr,
+                         .adlen = 0,
+                         .t_cost = like.passes,
+                         .m_cost = like.memory_kib,
+                         .lanes = 1,
+                         .threads = 1,
+                         .version = ARGON2_VERSION_13,
+                         .allocate_cbk = take_memory,
+                         .free_cbk = return_memory,
+                         .flags = ARGON2_DEFAULT_FLAGS};
+  memory_of_hash = memory;
+  const int error = ::argon2id_ctx(&context);
+  LEAT_ASSERT(error == ARGON2_OK);
+  return true;
 }
 
 Problem no_memory(const Argon2Key& key) {
@@ -110,19 +149,24 @@ Outcome<Verifier> make_verifier(std::string_view password) {
     return Problem{Errc::too_large, fmt::format("a password has at most {} bytes", kMaxPassword)};
   Verifier verifier;
   verifier.argon2.salt = random_bytes<16>();
-  if (!derive(password, verifier.argon2, verifier.argon2.key)) return no_memory(verifier.argon2);
+  if (!derive(password, verifier.argon2, {}, verifier.argon2.key))
+    return no_memory(verifier.argon2);
   verifier.scram256 = scram_keys<Sha256>(password, random_bytes<16>(), kMinIterations);
   verifier.scram512 = scram_keys<Sha512>(password, random_bytes<16>(), kMinIterations);
   return verifier;
 }
 
-Outcome<bool> check_password(std::string_view password, const Verifier& verifier) {
+Outcome<bool> check_password(std::string_view password, const Verifier& verifier,
+                             std::span<std::byte> memory) {
   const bool is_possible = password.size() <= kMaxPassword;
   FixedBytes<32> key;
-  if (!derive(is_possible ? password : "", verifier.argon2, key)) return no_memory(verifier.argon2);
+  if (!derive(is_possible ? password : "", verifier.argon2, memory, key))
+    return no_memory(verifier.argon2);
   const bool is_equal = equal_secrets(as_text(key), as_text(verifier.argon2.key));
   return is_equal && is_possible;
 }
+
+std::size_t hash_bytes(const Argon2Key& key) { return std::size_t{key.memory_kib} * 1024; }
 
 Verifier decoy_verifier() {
   Verifier verifier;

@@ -66,9 +66,9 @@ extern "C" {
 // From spec/errors.csv, by tools/errors.py: begin
 #define LEAT_OK 0                    // no error
 #define LEAT_ERR_INVALID_ARGUMENT 1  // invalid argument
-#define LEAT_ERR_NOT_FOUND 2         // no such topic
+#define LEAT_ERR_NOT_FOUND 2         // no such topic or group
 #define LEAT_ERR_EXISTS 3            // the topic exists already
-#define LEAT_ERR_BUSY 4              // in use by another process
+#define LEAT_ERR_BUSY 4              // in use by another process or handle, or by a claim that is still open
 #define LEAT_ERR_PERMISSION 5        // permission denied
 #define LEAT_ERR_WRONG_FORMAT 6      // not a Leat topic of this format version
 #define LEAT_ERR_CORRUPT 7           // the topic is corrupt: a check on its shared memory failed
@@ -86,7 +86,7 @@ extern "C" {
 #define LEAT_ERR_UNSUPPORTED 19      // not supported by this kernel or file system
 #define LEAT_ERR_IN_FLIGHT_FULL 20   // this member holds as many records as its group allows: acknowledge some
 #define LEAT_ERR_REDELIVERY_FULL 21  // more records came back, or wait for their key, than the group has room for
-#define LEAT_ERR_NOT_HELD 22         // this member does not hold that record (any more)
+#define LEAT_ERR_NOT_HELD 22         // that record or claim is not held (any more)
 #define LEAT_ERR_LEASE_LOST 23       // the record was held for longer than the group's lease
 #define LEAT_ERR_CLOSED 24           // the consumer group was deleted
 #define LEAT_ERR_BUFFER_TOO_SMALL 25 // the buffer is too small for the record
@@ -218,7 +218,7 @@ typedef struct leat_headers {
 
 // NOLINTBEGIN(modernize-use-nullptr): this is C too.
 
-// Of the functions below, those of a gap are to be called for gaps only, the others for records only.
+// Of the functions below, those of a gap are to be called for gaps only, those of a record for records only.
 
 static inline int32_t leat_record_is_gap(const leat_record *record) {
   return (record->flags & LEAT_RECORD_IS_GAP) != 0;
@@ -248,6 +248,31 @@ static inline int64_t leat_record_timestamp_ms(const leat_record *record) {
   if ((record->flags & LEAT_RECORD_HAS_HEADERS) != 0) at -= 4;
   for (i = 7; i >= 0; --i) bits = (bits << 8) | at[i];
   return (int64_t)bits;
+}
+
+// How far behind the records of a full batch those of the next one probably lie; 0 if there may be none. For
+// leat_prefetch(): a program that spends 10 ns or more on each record can fetch those of the next batch meanwhile. By
+// itself the processor begins anew with each batch, and waits for memory. A batch that is not full is the last one for
+// now: behind it publishers write, and fetching would slow them down.
+static inline uint64_t leat_next_batch(const leat_record *records, uint32_t count, uint32_t capacity) {
+  uint64_t distance = 0;
+  if (count < 2 || count < capacity) return 0;
+  distance = (uint64_t)((uintptr_t)records[count - 1].value - (uintptr_t)records[0].value);
+  if (distance >= (1U << 20)) return 0;        // They lie apart: other partitions, copies.
+  return distance + distance / (count - 1);  // The last one has a size, too.
+}
+// Fetches two cache lines so many bytes behind a record, whatever is there. Reads nothing.
+static inline void leat_prefetch(const leat_record *record, uint64_t distance) {
+#ifdef __GNUC__
+  if (distance != 0) {
+    const uintptr_t there = (uintptr_t)record->value + (uintptr_t)distance;
+    __builtin_prefetch((const void *)there);
+    __builtin_prefetch((const void *)(there + 64));
+  }
+#else
+  (void)record;
+  (void)distance;
+#endif
 }
 
 // All headers, to be read with leat_next_header().
@@ -384,7 +409,8 @@ LEAT_API int32_t leat_topic_close(leat_topic **topic);
 // in place stays valid. `place` may be NULL.
 //   LEAT_ERR_NOT_FOUND
 //   LEAT_ERR_BUSY   it has participants; or another deletion does not finish within 5 s
-//   LEAT_ERR_UNSUPPORTED, LEAT_ERR_PERMISSION, LEAT_ERR_WRONG_FORMAT
+//   LEAT_ERR_PERMISSION   it is as it was
+//   LEAT_ERR_UNSUPPORTED, LEAT_ERR_WRONG_FORMAT
 LEAT_API int32_t leat_topic_delete(const char *name, uint64_t name_size, const leat_place *place,
                                    int32_t *detail);
 
@@ -755,8 +781,9 @@ LEAT_API int32_t leat_group_close(leat_group **group);
 
 // Deletes a group. With force = 1 also while it has members, which get LEAT_ERR_CLOSED from their next call
 // on; what they hold stays valid until then.
+//   LEAT_ERR_INVALID_ARGUMENT   no group can have that name
 //   LEAT_ERR_NOT_FOUND
-//   LEAT_ERR_BUSY   it has a living member; or as leat_topic_group()
+//   LEAT_ERR_BUSY               it has a living member; or as leat_topic_group()
 //   LEAT_ERR_PERMISSION, LEAT_ERR_DELETED
 LEAT_API int32_t leat_topic_delete_group(leat_topic *topic, const char *name, uint64_t name_size,
                                          uint32_t force, int32_t *detail);

@@ -63,6 +63,10 @@ std::string durable_sentence(Error error, const std::string& topic) {
   if (error.code == Errc::busy && store)
     return fmt::format("topic '{}' is in use with --dir {}, and its files with it ({})", topic,
                        store->manifest.window_directory, path);
+  auto directory = detail::open_directory_path(path, false, false);
+  auto names = directory ? detail::names_in(directory->get()) : directory.error();
+  if (error.code == Errc::wrong_format && names && !detail::is_store(*names))
+    return fmt::format("{} is no topic's: use another name, or remove it if it is yours", path);
   if (error.code == Errc::wrong_format || error.code == Errc::corrupt)
     return fmt::format("the files of topic '{}' cannot be used: `leat fsck {}` says why ({})",
                        topic, topic, path);

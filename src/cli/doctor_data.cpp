@@ -118,11 +118,7 @@ void look_at_store(const std::string& data, const std::string& name, Stores& sto
   if (!directory) return;
   auto names = detail::names_in(directory->get());
   if (!names) return;
-  const auto has = [&](std::string_view prefix) {
-    return std::any_of(names->begin(), names->end(),
-                       [&](const std::string& one) { return one.starts_with(prefix); });
-  };
-  if (!has(detail::kManifest) && !has(detail::kSegmentPrefix)) return;  // Of another program.
+  if (!detail::is_store(*names)) return;  // Of another program.
   stores.names.push_back(name);
   stores.bytes += bytes_of(data + '/' + name);
   std::uint64_t files = 0;

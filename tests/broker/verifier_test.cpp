@@ -6,7 +6,9 @@
 
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace leat::broker {
 namespace {
@@ -102,6 +104,26 @@ TEST(Verifier, EmptyAndLongPasswordsAndAnyBytesArePasswords) {
     EXPECT_FALSE(*check_password(password + "x", *verifier));
   }
   EXPECT_EQ(make_verifier(std::string(kMaxPassword + 1, 'x')).problem().code, Errc::too_large);
+}
+
+// Verifiers were made with libsodium once, and another library's memory changes nothing.
+TEST(Verifier, KeyIsArgon2idWhereverItsMemoryIs) {
+  start_sodium();
+  std::vector<std::byte> memory(64 << 20, std::byte{0xa5});
+  for (const std::uint32_t kib : {8U, 1000U, 19U * 1024, 64U * 1024}) {
+    Verifier verifier = decoy_verifier();
+    Argon2Key& key = verifier.argon2;
+    key.memory_kib = kib;
+    key.passes = kib == 8 ? 10 : 1;
+    ASSERT_EQ(::crypto_pwhash(key.key.data(), key.key.size(), "right", 5, key.salt.data(),
+                              key.passes, hash_bytes(key), crypto_pwhash_ALG_ARGON2ID13),
+              0);
+    for (const std::size_t given : {std::size_t{0}, hash_bytes(key) - 1, hash_bytes(key)}) {
+      const std::span<std::byte> span{memory.data(), given};
+      EXPECT_TRUE(*check_password("right", verifier, span)) << kib << " KiB, given " << given;
+      EXPECT_FALSE(*check_password("wrong", verifier, span));
+    }
+  }
 }
 
 // A password that is too long is hashed as the empty one, which must not make it right.

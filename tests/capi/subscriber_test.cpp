@@ -189,6 +189,32 @@ TEST_F(CapiTest, DeliveredRecordsStayUntilTheNextPoll) {
   }
 }
 
+TEST_F(CapiTest, NextBatchLiesWhereItIsFetched) {
+  auto topic = create();
+  auto publisher = open_publisher(topic);
+  auto subscriber = open_subscriber(topic);
+  constexpr std::uint32_t kBatch = 8;
+  for (std::uint32_t i = 0; i < 2 * kBatch + 1; ++i) publish(publisher, std::string(100, 'v'));
+  leat_record batch[kBatch];
+  leat_record next_batch[kBatch];
+  std::uint32_t count = 0;
+  must(leat_subscriber_poll(subscriber.get(), batch, kBatch, &count, nullptr));
+  ASSERT_EQ(count, kBatch);
+  const std::uint64_t distance = leat_next_batch(batch, count, kBatch);
+  const auto stride = static_cast<std::uint64_t>(batch[1].value - batch[0].value);
+  EXPECT_EQ(distance, kBatch * stride);
+  must(leat_subscriber_poll(subscriber.get(), next_batch, kBatch, &count, nullptr));
+  EXPECT_EQ(batch[0].value + distance, next_batch[0].value);
+  EXPECT_EQ(leat_next_batch(batch, kBatch - 1, kBatch), 0U) << "nothing is behind it";
+  EXPECT_EQ(leat_next_batch(batch, 1, 1), 0U) << "one tells no distance";
+  leat_record far[2] = {batch[0], batch[0]};
+  far[1].value += 1 << 20;
+  EXPECT_EQ(leat_next_batch(far, 2, 2), 0U) << "the next one may lie anywhere";
+  leat_prefetch(nullptr, 0);
+  far[0].value = nullptr;
+  leat_prefetch(&far[0], distance);  // Nothing is there, and nothing happens.
+}
+
 TEST_F(CapiTest, LossySubscriberIsToldWhatItLost) {
   leat_topic_options options = LEAT_TOPIC_OPTIONS_INIT;
   options.policy = LEAT_POLICY_OVERWRITE;

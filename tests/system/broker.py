@@ -31,9 +31,16 @@ REFUSED = {zmq.EVENT_HANDSHAKE_FAILED_AUTH, zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL,
 
 
 def free_ports(count):
-    """The first of `count` consecutive ports on which nobody listens now."""
+    """The first of `count` consecutive ports on which nobody listens now.
+
+    All are below those that the kernel gives out. Each of the processes that run tests has a part of its own, as far as
+    there are enough for the largest test: others would take the ports of a broker that a test starts again.
+    """
+    parts = min(int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")), 8)
+    size = (32_000 - 10_000) // parts
+    begin = 10_000 + int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % parts * size
     for _ in range(200):
-        first = random.randrange(10_000, 32_000 - count)  # Below the ports that the kernel gives out.
+        first = random.randrange(begin, begin + size - count)
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:

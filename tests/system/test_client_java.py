@@ -86,6 +86,12 @@ def test_a_batch_without_memory_is_not_lost(jar, classes, environment):
     assert printed == "nothing is lost\n"
 
 
+def test_nothing_is_mapped_twice_under_a_limit_of_addresses(jar, classes, environment):
+    printed = run("prlimit", f"--as={16 << 30}", "java", "-Xmx64m", "-cp", f"{jar}:{classes}", "io.leat.LimitedAddresses",
+                  env=environment)
+    assert printed == "nothing is mapped twice\n"
+
+
 def test_the_library_comes_from_the_library_path_or_from_the_jar(jar, environment, tmp_path):
     """Extracted, it leaves nothing behind."""
     hello = ROOT / "examples/clients/java/Hello.java"

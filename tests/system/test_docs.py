@@ -13,6 +13,7 @@ In fenced blocks:
     ```sh                  each line that calls leat is run and must exit 0, unless it says "# not run"
     ```cpp                 whole programs (with main) are compiled and run; others are compiled as the
                            body of a function that can use the names of PRELUDE
+    ```c                   run with the names of C_PROGRAM, and must have received "hello"
 """
 import os
 import re
@@ -293,6 +294,42 @@ def test_cpp_compiles(document, shell, tmp_path):
     source = tmp_path / "fragments.cpp"
     source.write_text(fragments)
     compile_cpp(source, "-fsyntax-only", "-Wno-unused-variable", "-Wno-unused-but-set-variable")
+
+
+# ---- C -----------------------------------------------------------------------------------------
+
+
+C_PROGRAM = """\
+#include <leat/leat.h>
+#include <stdio.h>
+int main(void) {
+  leat_topic *topic;
+  leat_publisher *publisher;
+  leat_subscriber *subscriber;
+  leat_record records[64];
+  uint32_t count = 0;
+%s
+  for (uint32_t i = 0; i < count; ++i) printf("%%.*s\\n", (int)records[i].value_size, (const char *)records[i].value);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("document", with_blocks("c"))
+def test_c_receives_what_it_publishes(document, leat, tmp_path):
+    library = ROOT / "build"
+    for number, (info, text, line) in enumerate(blocks(document)):
+        if info != "c":
+            continue
+        source = tmp_path / f"snippet_{number}.c"
+        source.write_text(C_PROGRAM % f'#line {line} "{document}"\n{text}')
+        compiled = subprocess.run(["cc", "-std=c99", *WARNINGS, f"-I{library / 'capi'}", source,
+                                   f"-L{library}", f"-Wl,-rpath,{library}", "-lleat", "-o", source.with_suffix("")],
+                                  capture_output=True, text=True, timeout=60)
+        assert compiled.returncode == 0, compiled.stderr
+        done = subprocess.run([source.with_suffix("")], env=leat.environment, capture_output=True, text=True,
+                              timeout=20)
+        assert (done.returncode, done.stdout) == (0, "hello\n"), f"{document}:{line}: {done}"
 
 
 # ---- Tests that are named ----------------------------------------------------------------------

@@ -43,7 +43,7 @@ def field(deb, name):
     ("leat-bench", "utils", ["libc6", "libfmt", "libstdc++6", "libzmq", "libnng", "libsqlite3",
                               "liburing"]),
     ("leat-lightq", "net", ["libc6", "libstdc++6"]),
-    ("leat-serve", "net", ["libc6", "libfmt", "libspdlog", "libssl", "libsodium", "libsqlite3",
+    ("leat-serve", "net", ["libc6", "libfmt", "libspdlog", "libssl", "libsodium", "libargon2", "libsqlite3",
                            "libstdc++6"]),
     ("libleat-broker-dev", "libdevel", ["libleat-cpp-dev", "libspdlog-dev", "libssl-dev"]),
     ("libleat-cpp-dev", "libdevel", []),

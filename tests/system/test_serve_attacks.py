@@ -1,5 +1,6 @@
 """If these tests failed, a crash of `leat serve` would lose messages that it had accepted, or a few bad clients would
 take it from all others. LEAT_KILLS says how often it is killed (`make soak`: 200 times)."""
+import json
 import os
 import random
 import resource
@@ -130,17 +131,18 @@ def test_killed_again_and_again_under_load(serve, kind):
 def test_ten_thousand_idle_connections_disturb_nobody(serve, many_files):
     # Breaks: a fleet of clients that wait for rare messages takes a machine of its own.
     crowd = 10_000 if many_files > 11_000 else many_files - 1000
-    broker = serve("--data-auth", "joined", "--limits-topic-idle-time", "1h", ports=340)
+    broker = serve("--limits-topic-idle-time", "1h", ports=340)
     topics = [f"topic.{i}" for i in range(100)]
-    ports = []
+    places = []
     for topic in topics:
         broker.create(topic)
-        ports.append(join(broker, topic, "pull")[0])
+        places.append(join(broker, topic, "pull"))
     idle = []
     try:
         for i in range(crowd):
-            idle.append(Raw(ports[i % 100]))
-            idle[-1].send_message(b'{"type": "pull"}')
+            port, token = places[i % 100]
+            idle.append(Raw(port))
+            idle[-1].send_message(json.dumps({"type": "pull", "token": token}).encode())
         for each in idle:
             assert b'"ok"' in each.read_message()
         assert broker.resident_bytes() < 100 << 20

@@ -3,7 +3,6 @@
 // The memory is never lent: write() copies into it, and what is committed is what was written, so nothing that was
 // there before gets out.
 #include <string.h>
-#include <unistd.h>
 
 #include "leat_lua.h"
 
@@ -12,6 +11,9 @@ typedef struct Claim {
   leat_claim room;
   uint64_t at;       // Where the next bytes go.
   uint64_t written;  // Bytes up to the last that was written.
+  int is_published;
+  int32_t failed;  // What committing it ended with, if it is not published.
+  int32_t detail;
 } Claim;
 
 static int is_open(const Claim *claim) {
@@ -56,9 +58,15 @@ static int32_t try_claim(void *context, int64_t timeout_ns, int32_t *detail) {
 
 // LEAT_OK, or why it is over.
 static int32_t check(lua_State *L, const Claim *claim) {
-  if (is_open(claim)) return claim->publisher->pid == getpid() ? LEAT_OK : LEAT_ERR_FORKED;
+  if (is_open(claim)) return claim->publisher->pid == this_process ? LEAT_OK : LEAT_ERR_FORKED;
   if (claim->publisher != NULL && claim->publisher->pointer == NULL) luaL_error(L, "the publisher is closed");
   return LEAT_ERR_NOT_HELD;
+}
+
+// Raised, not returned: a function that did not look would commit less than it meant.
+static int refuse_write(lua_State *L, int32_t code) {
+  (void)fail(L, code, 0);
+  return lua_error(L);
 }
 
 // write(bytes [, at]): `at` counts from 0. Returns the claim.
@@ -67,9 +75,9 @@ static int write_bytes(lua_State *L) {
   const leat_bytes bytes = parse_bytes(L, 2, "what is written");
   const uint64_t at = lua_isnoneornil(L, 3) ? claim->at : parse_u64(L, 3, "at");
   const int32_t code = check(L, claim);
-  if (code != LEAT_OK) return fail(L, code, 0);
+  if (code != LEAT_OK) return refuse_write(L, code);
   if (at > claim->room.size || bytes.size > claim->room.size - at)
-    return fail(L, LEAT_ERR_INVALID_ARGUMENT, 0);
+    return refuse_write(L, LEAT_ERR_INVALID_ARGUMENT);
   if (at > claim->written) memset(claim->room.data + claim->written, 0, at - claim->written);
   memcpy(claim->room.data + at, bytes.data, bytes.size);
   claim->at = at + bytes.size;
@@ -86,7 +94,12 @@ static int commit_size(lua_State *L, Claim *claim, uint64_t size) {
   if (size > claim->written && size <= claim->room.size)
     memset(claim->room.data + claim->written, 0, size - claim->written);
   code = leat_publisher_commit(publisher->pointer, &claim->room, size, &detail);
-  if (code != LEAT_ERR_INVALID_ARGUMENT) publisher->open = 0;
+  if (code != LEAT_ERR_INVALID_ARGUMENT) {
+    publisher->open = 0;
+    claim->is_published = code == LEAT_OK;
+    claim->failed = code;
+    claim->detail = detail;
+  }
   (void)handle_leave(publisher);
   return number_or(L, code, detail, claim->room.offset);
 }
@@ -121,7 +134,8 @@ static int get_offset(lua_State *L) {
 
 // ---- Of publishers ------------------------------------------------------------------------------
 
-// claim(size, function [, timeout]), or claim(size [, nil, timeout]), which returns the claim.
+// claim(size, function [, timeout]) returns the offset, nil if the function aborted it; or claim(size [, nil, timeout]),
+// which returns the claim.
 int publisher_claim(lua_State *L) {
   Handle *self = self_of(L);
   const uint64_t size = parse_u64(L, 2, "size");
@@ -155,8 +169,11 @@ int publisher_claim(lua_State *L) {
   }
   if (is_open(claim)) return commit_size(L, claim, claim->written);
   if (self->open == claim->room.id) return luaL_error(L, "the publisher is closed");  // Nothing was published.
-  push_u64(L, claim->room.offset);
-  return 1;
+  if (!claim->is_published && claim->failed == LEAT_OK) {  // The function aborted it.
+    lua_pushnil(L);
+    return 1;
+  }
+  return number_or(L, claim->failed, claim->detail, claim->room.offset);
 }
 
 void add_claims(lua_State *L) {

@@ -1,15 +1,24 @@
 // What topics, publishers, subscribers, groups and members have in common: opened, used by one call at a time,
 // stopped, closed.
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "leat_lua.h"
 
+pid_t this_process;
+static void note_process(void) { this_process = getpid(); }
+// Once, for all states of Lua.
+__attribute__((constructor)) static void note_processes(void) {
+  note_process();
+  (void)pthread_atfork(NULL, NULL, note_process);
+}
+
 // Calls that a fork interrupted: whoever made them is not in this process. What they had half done stays as
 // it is, so the handle's memory is given up.
 static int is_left_by_fork(const Handle *handle) {
-  return handle->users != 0 && handle->pid != getpid();
+  return handle->users != 0 && handle->pid != this_process;
 }
 
 int handle_refuse(lua_State *L, Handle *handle) {
@@ -89,7 +98,7 @@ Handle *handle_prepare(lua_State *L, const HandleKind *kind) {
 
 void handle_fill(Handle *handle, void *pointer) {
   handle->pointer = pointer;
-  handle->pid = getpid();
+  handle->pid = this_process;
 }
 
 Handle *self_of(lua_State *L) {

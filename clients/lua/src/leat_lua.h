@@ -71,6 +71,8 @@ typedef struct HandleKind {
   int32_t (*is_stopped)(void *pointer, uint32_t *is_stopped);
 } HandleKind;
 
+// This process, noted again in the child of a fork: getpid() would ask the kernel for each byte of a view.
+extern pid_t this_process;
 // A topic, publisher, subscriber, group or member. Claims and views refer to it, and may be collected later.
 typedef struct Handle {
   void *pointer;  // NULL once closed.
@@ -177,6 +179,7 @@ typedef struct Entries {
   const leat_record *records;
   const leat_delivery *deliveries;
   uint32_t count;
+  uint32_t capacity;
   int is_one;         // Not a list of them.
   int only_values;    // Strings, or gaps.
   Handle *viewed;     // Of a view: the subscriber.

@@ -1,7 +1,6 @@
 // What subscribers and members deliver: tables. A record has value, offset and partition, and what it came with of key,
 // headers and timestamp_ms; a gap has gap = true, offset, partition, count and reason.
 #include <string.h>
-#include <unistd.h>
 
 #include "leat_lua.h"
 
@@ -133,13 +132,16 @@ static void push_one(lua_State *L, const Entries *entries, uint32_t i, int names
 static int push_all(lua_State *L) {
   const Entries *entries = lua_touserdata(L, 1);
   const int names = push_names(L);
+  uint64_t distance = 0;
   uint32_t i = 0;
   if (entries->is_one) {
     push_one(L, entries, 0, names);
     return 1;
   }
+  if (entries->records != NULL) distance = leat_next_batch(entries->records, entries->count, entries->capacity);
   lua_createtable(L, (int)entries->count, 0);
   for (; i < entries->count; ++i) {
+    if (distance != 0) leat_prefetch(&entries->records[i], distance);
     push_one(L, entries, i, names);
     lua_rawseti(L, -2, (int)i + 1);
   }
@@ -176,7 +178,7 @@ static const leat_record *viewed(lua_State *L) {
   const View *view = luaL_checkudata(L, 1, "leat.view");
   const Handle *subscriber = view->subscriber;
   if (subscriber == NULL || subscriber->pointer == NULL || subscriber->open != view->number) luaL_error(L, "the batch has ended");
-  if (subscriber->pid != getpid()) luaL_error(L, "the batch belongs to the parent process");
+  if (subscriber->pid != this_process) luaL_error(L, "the batch belongs to the parent process");
   return &view->record;
 }
 

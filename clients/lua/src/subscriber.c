@@ -79,7 +79,8 @@ static int read_with(lua_State *L, uint32_t limit, int64_t timeout_ns, Attempt a
   int32_t detail = 0;
   int32_t code = LEAT_OK;
   int pushed = 0;
-  if (self->open != 0 && self->pointer != NULL)
+  // The child of a fork gets LEAT_ERR_FORKED of the library.
+  if (self->open != 0 && self->pointer != NULL && self->pid == this_process)
     return luaL_error(L, "the function of view() has not ended");
   reading.records = reading.few;
   if (limit > DEFAULT_LIMIT) reading.records = lua_newuserdatauv(L, limit * sizeof(leat_record), 0);
@@ -92,6 +93,7 @@ static int read_with(lua_State *L, uint32_t limit, int64_t timeout_ns, Attempt a
     if (entries->viewed != NULL) self->open = ++self->last_view;
     entries->records = reading.records;
     entries->count = reading.count;
+    entries->capacity = reading.capacity;
     pushed = push_entries(L, entries);
     if (pushed != 0 && entries->viewed != NULL) self->open = 0;
   }
@@ -117,7 +119,7 @@ static int receive_batch(lua_State *L) {
 
 static int read_values(lua_State *L) {
   Entries entries = {.only_values = 1};
-  const int64_t timeout_ns = lua_isnone(L, 3) ? 0 : parse_timeout(L, 3);
+  const int64_t timeout_ns = lua_isnoneornil(L, 3) ? 0 : parse_timeout(L, 3);
   return read_with(L, parse_limit(L, 2), timeout_ns, timeout_ns == 0 ? try_poll : try_receive, &entries);
 }
 

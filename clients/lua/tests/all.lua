@@ -5,7 +5,7 @@ local leat = require "leat"
 local here = arg[0]:match("^(.*/)") or "./"
 local harness = dofile(here .. "harness.lua")
 local tests, new_topic, is_jit, ffi = harness.tests, harness.new_topic, harness.is_jit, harness.ffi
-local equal, fails, raises = harness.equal, harness.fails, harness.raises
+local equal, fails, raises, raises_code = harness.equal, harness.fails, harness.raises, harness.raises_code
 local load_text = loadstring or load -- luacheck: ignore
 unpack = unpack or table.unpack -- luacheck: ignore
 
@@ -126,6 +126,7 @@ function tests.values_are_read_without_tables()
   local topic = new_topic()
   local publisher, subscriber = topic:publisher(), topic:subscriber({from = "beginning"})
   equal(0, #subscriber:read_values())
+  equal(0, #subscriber:read_values(5, nil))
   publisher:publish("a")
   publisher:claim(1):abort()
   publisher:publish("b")
@@ -161,12 +162,12 @@ function tests.a_claim_commits_what_was_written()
   equal(5, claim:size())
   equal(3, claim:offset())
   fails("busy", publisher:publish("x"))
-  fails("invalid_argument", claim:write("123456"))
-  fails("invalid_argument", claim:write("x", 5))
+  raises("invalid argument", claim.write, claim, "123456")
+  raises("invalid argument", claim.write, claim, "x", 5)
   fails("invalid_argument", claim:commit(6))
   assert(claim:abort())
   fails("not_held", claim:commit())
-  fails("not_held", claim:write("x"))
+  raises_code("not_held", claim.write, claim, "x")
   fails("not_held", claim:abort())
   equal("abcd", subscriber:receive(1).value)
   equal("\0\0\0x", subscriber:receive(1).value)
@@ -182,15 +183,36 @@ function tests.a_claim_that_is_left_is_aborted()
   local topic = new_topic()
   local publisher, subscriber = topic:publisher(), topic:subscriber({from = "beginning"})
   raises("left", function() publisher:claim(10, function() error("left") end) end)
+  raises("invalid argument", function() publisher:claim(1, function(claim) claim:write("ab") end) end)
   publisher:claim(5) -- Dropped.
   collectgarbage()
-  equal(2, publisher:publish("after"))
-  local entries = subscriber:receive_batch(3, 1)
+  equal(3, publisher:publish("after"))
+  local entries = subscriber:receive_batch(4, 1)
   equal("aborted", entries[1].reason)
   equal("after", entries[#entries].value)
-  equal(3, publisher:claim(5, function(claim) return claim:commit() and publisher:close() end))
+  equal(4, publisher:claim(5, function(claim) return claim:commit() and publisher:close() end))
   local other = topic:publisher()
   raises("the publisher is closed", other.claim, other, 5, function() other:close() end)
+end
+
+function tests.what_ends_a_claim_within_its_function()
+  local topic = new_topic()
+  local publisher, subscriber = topic:publisher(), topic:subscriber({from = "beginning"})
+  raises_code("not_held", function()
+    publisher:claim(5, function(claim)
+      assert(claim:write("ab"):commit())
+      claim:write("cd")
+    end)
+  end)
+  equal(1, select("#", publisher:claim(5, function(claim) claim:write("ab"):abort() end)))
+  equal(nil, publisher:claim(5, function(claim) claim:write("ab"):abort() end))
+  equal(3, publisher:claim(5, function(claim)
+    fails("invalid_argument", claim:commit(6))
+    claim:write("ef")
+  end))
+  local entries = subscriber:receive_batch(9, 1)
+  equal("ab", entries[1].value)
+  equal("ef", entries[#entries].value)
 end
 
 function tests.a_view_ends_with_its_function()
@@ -488,9 +510,9 @@ function tests.sizes_over_4_gib()
     for _, size in ipairs({2 ^ 32, 2 ^ 32 + 5, 2 ^ 40, 2 ^ 53}) do fails("too_large", one:claim(size)) end
   end
   local claim = publisher:claim(5)
-  fails("invalid_argument", claim:write(string))
-  fails("invalid_argument", claim:write("x", 2 ^ 32))
-  fails("invalid_argument", claim:write("x", 2 ^ 32 + 1))
+  raises("invalid argument", claim.write, claim, string)
+  raises("invalid argument", claim.write, claim, "x", 2 ^ 32)
+  raises("invalid argument", claim.write, claim, "x", 2 ^ 32 + 1)
   fails("invalid_argument", claim:commit(2 ^ 32 + 1))
   equal(0, claim:write("abc"):commit())
   assert(#reader:poll(2 ^ 32 + 1) > 1)
@@ -510,31 +532,53 @@ function tests.variables_to_be_closed()
   raises("the publisher is closed", claim.write, claim, "x")
 end
 
+if is_jit then ffi.cdef "int fork(void); int waitpid(int, int *, int); void _exit(int);" end
+
+-- Fails if `run` does in a child process.
+local function in_child(run)
+  local status = ffi.new("int[1]")
+  local child = ffi.C.fork()
+  if child == 0 then ffi.C._exit(pcall(run) and 0 or 1) end
+  equal(child, ffi.C.waitpid(child, status, 0))
+  equal(0, status[0])
+end
+
+function tests.views_and_claims_are_not_the_childs()
+  if not is_jit then return end -- Lua has no fork.
+  local topic = new_topic()
+  local publisher, subscriber = topic:publisher(), topic:subscriber({from = "beginning"})
+  publisher:publish("x")
+  subscriber:view(function(batch)
+    local claim = publisher:claim(1)
+    in_child(function()
+      raises("the batch belongs to the parent process", batch[1].byte, batch[1])
+      raises_code("forked", claim.write, claim, "y")
+      fails("forked", subscriber:read_values())
+      fails("forked", subscriber:view(function() end))
+    end)
+    equal(120, batch[1]:byte())
+    assert(claim:write("y"):commit())
+  end)
+  equal("y", subscriber:read_values()[1])
+end
+
 function tests.a_child_cannot_use_what_it_inherited()
   if not is_jit then return end -- Lua has no fork.
-  ffi.cdef "int fork(void); int waitpid(int, int *, int); void _exit(int);"
   local topic, name = new_topic()
   local publisher, subscriber = topic:publisher(), topic:subscriber({from = "beginning"})
   local member = topic:group("workers", {from = "beginning"}):join()
-  local child = ffi.C.fork()
-  if child == 0 then
-    local is_right = pcall(function()
-      fails("forked", publisher:publish("x"))
-      fails("forked", subscriber:poll())
-      fails("forked", member:receive())
-      fails("forked", topic:publisher())
-      publisher:close()
-      member:close()
-      topic:close()
-      subscriber = nil
-      collectgarbage()
-      assert(assert(leat.open(name)):publisher():publish("child"))
-    end)
-    ffi.C._exit(is_right and 0 or 1)
-  end
-  local status = ffi.new("int[1]")
-  equal(child, ffi.C.waitpid(child, status, 0))
-  equal(0, status[0])
+  in_child(function()
+    fails("forked", publisher:publish("x"))
+    fails("forked", subscriber:poll())
+    fails("forked", member:receive())
+    fails("forked", topic:publisher())
+    publisher:close()
+    member:close()
+    topic:close()
+    subscriber = nil
+    collectgarbage()
+    assert(assert(leat.open(name)):publisher():publish("child"))
+  end)
   equal(1, publisher:publish("parent"))
   equal("child", subscriber:receive(5).value)
   equal("parent", subscriber:receive(5).value)

@@ -26,6 +26,13 @@ function harness.raises(text, call, ...)
   if not tostring(failed):find(text, 1, true) then error(("wanted '%s', got '%s'"):format(text, tostring(failed)), 2) end
 end
 
+-- The same where it is one of the library's errors.
+function harness.raises_code(name, call, ...)
+  local is_done, failed = pcall(call, ...)
+  if is_done then error("nothing was raised: " .. name, 2) end
+  if type(failed) ~= "table" or failed.name ~= name then error(("wanted %s, got '%s'"):format(name, tostring(failed)), 2) end
+end
+
 -- A topic of the test's own, and its name.
 local count = 0
 function harness.new_topic(options)

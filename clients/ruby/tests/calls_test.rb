@@ -67,6 +67,23 @@ class CallsTest < Tests
     equal(1000, subscriber.receive_batch(2000, timeout: 1).size)
   end
 
+  def test_values_are_read_without_records
+    publisher = topic.publisher
+    subscriber = topic.subscriber(from: :beginning)
+    equal([], subscriber.read_values)
+    publisher.publish("\xFF", key: "k")
+    publisher.claim(1).abort
+    publisher.publish("")
+    first, gap, last = subscriber.read_values(10, timeout: 1)
+    equal(["\xFF".b, Encoding::BINARY, true], [first, first.encoding, first.frozen?])
+    equal([1, :aborted, ""], [gap.offset, gap.reason, last])
+    publisher.publish_batch((1..1000).map(&:to_s))
+    equal(%w[1 2], subscriber.read_values(2))
+    equal((3..1000).map(&:to_s), subscriber.read_values(2000))
+    raises(Leat::Timeout) { subscriber.read_values(timeout: 0.01) }
+    equal([], subscriber.read_values(timeout: 0))
+  end
+
   def test_options_of_publishers_and_subscribers
     topic(partitions: 4)
     publisher = topic.publisher(partition: 2)

@@ -28,7 +28,7 @@ class MisuseTest < Tests
       raises(Leat::ClosedError, &call)
     end
     subscriber.close
-    %i[poll receive receive_batch wait wait_fd to_io offset lossy? stop each].each do |call|
+    %i[poll receive receive_batch read_values wait wait_fd to_io offset lossy? stop each].each do |call|
       raises(Leat::ClosedError, "the subscriber is closed") { subscriber.public_send(call) { nil } }
     end
     raises(Leat::ClosedError) { Leat.wait_any([subscriber]) }
@@ -117,7 +117,7 @@ class MisuseTest < Tests
              -> { subscriber.poll }, -> { subscriber.receive(timeout: 0.001) }, -> { subscriber.view(5, timeout: 0.001, &:size) },
              -> { publisher.claim(9, timeout: 0) { |claim| Thread.pass || claim << "y" } }, -> { topic.info && topic.group("g").info },
              -> { member.receive_batch(9, timeout: 0.001).each { |one| member.acknowledge(one) } },
-             -> { topic.subscriber.close }, -> { Leat.wait_any([subscriber], timeout: 0.001) }]
+             -> { topic.subscriber.close }, -> { subscriber.read_values(5) }, -> { Leat.wait_any([subscriber], timeout: 0.001) }]
     random = Random.new(seed = Integer(ENV.fetch("LEAT_SEED", Random.new_seed % 100_000)))
     act = lambda do
       calls[random.rand(calls.size)].call
@@ -271,6 +271,26 @@ class MisuseTest < Tests
     equal(1, publisher.publish("parent"))
     equal(%w[child parent], subscriber.receive_batch(2, timeout: 5).map(&:value))
     equal("child", member.receive(timeout: 5).value)
+  end
+
+  def test_views_and_claims_are_not_the_childs
+    publisher = topic.publisher
+    subscriber = topic.subscriber(from: :beginning)
+    publisher.publish("x")
+    said = nil
+    subscriber.view do |batch|
+      publisher.claim(1) do |claim|
+        claim << "y"
+        said = in_child do
+          [-> { batch[0].value }, -> { batch[0].getbyte(0) }, -> { claim.write("z", at: 0) },
+           -> { subscriber.read_values }, -> { subscriber.receive(timeout: 0) }, -> { subscriber.view { nil } }].map do |call|
+            call.call && "none" rescue $!.class.name # rubocop:disable Style
+          end
+        end
+      end
+    end
+    equal(["Leat::Forked"] * 6, eval(said)) # rubocop:disable Security/Eval
+    equal(%w[y], subscriber.read_values)
   end
 
   CHILDREN = { fork: ->(input) { fork { input.read } }, spawn: ->(input) { spawn("cat", in: input, out: File::NULL) },

@@ -37,9 +37,11 @@ LEAT_INLINE std::string describe(Error error) {
   switch (error.code) {
     case Errc::ok: text = "no error"; break;
     case Errc::invalid_argument: text = "invalid argument"; break;
-    case Errc::not_found: text = "no such topic"; break;
+    case Errc::not_found: text = "no such topic or group"; break;
     case Errc::exists: text = "the topic exists already"; break;
-    case Errc::busy: text = "in use by another process"; break;
+    case Errc::busy:
+      text = "in use by another process or handle, or by a claim that is still open";
+      break;
     case Errc::permission: text = "permission denied"; break;
     case Errc::wrong_format: text = "not a Leat topic of this format version"; break;
     case Errc::corrupt: text = "the topic is corrupt: a check on its shared memory failed"; break;
@@ -67,7 +69,7 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::redelivery_full:
       text = "more records came back, or wait for their key, than the group has room for";
       break;
-    case Errc::not_held: text = "this member does not hold that record (any more)"; break;
+    case Errc::not_held: text = "that record or claim is not held (any more)"; break;
     case Errc::lease_lost: text = "the record was held for longer than the group's lease"; break;
     case Errc::closed: text = "the consumer group was deleted"; break;
     case Errc::buffer_too_small: text = "the buffer is too small for the record"; break;

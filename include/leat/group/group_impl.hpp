@@ -334,6 +334,7 @@ LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& nam
 LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::string& name,
                                              bool force) {
   using namespace detail;
+  if (!is_valid_topic_name(name)) return Errc::invalid_argument;
   SharedTopic& shared = *topic.topic_;
   auto locked = lock(shared);
   if (!locked) return locked.error();

@@ -180,29 +180,68 @@ inline Result<void> delete_store(int data_directory, const std::string& name) {
   }
 }
 
+// Where a topic's data directory lies: the directory that it is a name of.
+struct StorePlace {
+  Fd parent;
+  std::string name;
+
+  //   not_found   there is none, or it belongs to another window by now, or is no topic's
+  static Result<StorePlace> of(const SharedTopic& topic) {
+    const std::string& path = topic.durable()->data_path();
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos || slash == 0) return Errc::invalid_argument;
+    if (auto directory = open_directory_path(path, false, false)) {
+      auto manifest = load_manifest(Disk::system(), directory->get());
+      if (manifest && manifest->window.key != topic.geometry().key) return Errc::not_found;
+      auto names = names_in(directory->get());
+      if (names && !is_store(*names)) return Errc::not_found;
+    }
+    auto parent = open_directory_path(path.substr(0, slash), false, false);
+    if (!parent) return parent.error();
+    return StorePlace{std::move(*parent), path.substr(slash + 1)};
+  }
+};
+
+inline Result<void> unless_missing(const Result<void>& done) noexcept {
+  return done.error() == Errc::not_found ? Result<void>{} : done;
+}
+
+// Whether this process may delete the topic, its files on disk included. `permission` if not.
+inline Result<void> may_delete_topic(const Fd& directory, const std::string& name,
+                                     const SharedTopic& topic) {
+  auto may = unless_missing(may_delete_directory_at(directory.get(), name.c_str()));
+  if (may && topic.durable() != nullptr) {
+    auto place = StorePlace::of(topic);
+    may = unless_missing(place ? may_delete_directory_at(place->parent.get(), place->name.c_str())
+                               : place.error());
+  }
+  if (!may) return may;
+  // Last, because it may be made here, and then belongs to this process's user.
+  auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
+  if (!lock) return lock.error();
+  return {};
+}
+
 // Deletes the data directory of a topic, given its window; unless that belongs to another window by now.
 inline Result<void> delete_files_of(const SharedTopic& topic) {
-  const std::string& path = topic.durable()->data_path();
-  if (auto directory = open_directory_path(path, false, false)) {
-    auto manifest = load_manifest(Disk::system(), directory->get());
-    if (manifest && manifest->window.key != topic.geometry().key) return {};
-  }
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos || slash == 0) return Errc::invalid_argument;
-  auto parent = open_directory_path(path.substr(0, slash), false, false);
-  if (!parent) return parent.error();
-  auto done = delete_store(parent->get(), path.substr(slash + 1));
-  return done.error() == Errc::not_found ? Result<void>{} : done;
+  auto place = StorePlace::of(topic);
+  if (!place) return unless_missing(place.error());
+  return unless_missing(delete_store(place->parent.get(), place->name));
 }
 
 // Deletes a durable topic that no process has open.
 //   not_found
-//   busy   it is open, with another LEAT_DIR
+//   busy          it is open, with another LEAT_DIR
+//   permission    this process may not delete all of its files; none is deleted
+//   wrong_format  the directory of that name is no topic's
 inline Result<void> delete_closed(const std::string& data_directory, const std::string& name) {
   auto data = open_data_directory(data_directory, false);
   if (!data) return data.error();
   auto directory = open_directory_at(data->get(), name.c_str());
   if (!directory) return directory.error();
+  auto names = names_in(directory->get());
+  if (!names) return names.error();
+  if (!is_store(*names)) return Errc::wrong_format;
   auto lock = open_data_lock(directory->get());
   if (!lock && lock.error() != Errc::not_found) return lock.error();
   if (lock) {
@@ -210,6 +249,7 @@ inline Result<void> delete_closed(const std::string& data_directory, const std::
     if (!alone) return alone.error();
     if (!*alone) return Errc::busy;
   }
+  if (auto may = may_delete_directory_at(data->get(), name.c_str()); !may) return may;
   return delete_store(data->get(), name);
 }
 

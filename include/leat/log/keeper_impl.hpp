@@ -270,22 +270,22 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
   futex_wait(stopping_, 0, Deadline{std::chrono::nanoseconds{ns}});
 }
 
-// After a failed call of the office. A full disk, and a process without a free descriptor, may pass: the
-// same is tried again. Nothing else is, because nobody knows what the medium has.
+// After a failed call of the office. A full disk may pass, and what this process lacks, a free descriptor or the right to
+// make a file, another one may have: the same is tried again. Nothing else is, because nobody knows what the medium has.
 LEAT_INLINE void Keeper::handle(Error error) noexcept {
   constexpr std::int64_t kTryAgain = 100'000'000;  // ns
-  const bool may_pass =
-      is_short_of_room(error) || error.system_error == EMFILE || error.system_error == ENFILE;
+  const bool is_own_fault = error.system_error == EMFILE || error.system_error == ENFILE ||
+                            error == Errc::permission;  // Never that of a sync (os/disk.hpp).
   // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.
   if (error == Errc::not_held || !office_.is_own() || topic_->is_deleted()) {
     office_.leave();
-  } else if (may_pass) {
+  } else if (is_own_fault || is_short_of_room(error)) {
     tell(DiskState::no_space, error.system_error);
-    if (is_short_of_room(error)) {
-      if (office_.is_taken()) office_.expire_if_due();
-    } else {
-      office_.leave();  // Another process may have descriptors.
+    if (is_own_fault) {
+      office_.leave();  // For another process.
+    } else if (office_.is_taken()) {
+      office_.expire_if_due();
     }
     nap(kTryAgain);
   } else {

@@ -8,6 +8,8 @@
 // docs/internals/log.md, "Growing".
 #pragma once
 
+#include <optional>
+
 #include "leat/log/segments.hpp"
 
 namespace leat::inline v0::detail {
@@ -32,14 +34,17 @@ class Shrinker {
       if ((word & kNoMemory) == 0 || is_needed(i, word)) continue;
       if (auto done = punch(i); !done) return done.error();
     }
-    // Each round retires one more segment; there are no more rounds unless the words are corrupted.
-    for (std::uint32_t round = 0; round <= geometry().segment_count; ++round) {
-      // From the highest down, because publishers add the lowest first.
-      for (std::uint64_t i = geometry().segment_count; i-- != 0;) {
-        if (!has_surplus()) return {};
-        if (auto done = take(i); !done) return done.error();
-      }
-      if (!retire_oldest()) return {};
+    // Nobody else adds memory or gives it back while the records file is locked.
+    count_ = memory_.count();
+    // From the highest down, because publishers add the lowest first.
+    for (std::uint64_t i = geometry().segment_count; i-- != 0 && has_surplus();) {
+      if (auto done = take(i); !done) return done.error();
+    }
+    // There are no more rounds than segments unless the words are corrupted.
+    for (std::uint32_t round = 0; round <= geometry().segment_count && has_surplus(); ++round) {
+      const auto retired = retire_oldest();
+      if (!retired) return {};
+      if (auto done = take(*retired); !done) return done.error();
     }
     return {};
   }
@@ -51,9 +56,8 @@ class Shrinker {
   }
 
   bool has_surplus() {
-    const std::uint64_t count = memory_.count();
-    return count > geometry().first_segments &&
-           (count > memory_.maximum() || !roller_.is_low(current(), count - 1));
+    return count_ > geometry().first_segments &&
+           (count_ > memory_.maximum() || !roller_.is_low(current(), count_ - 1));
   }
 
   // Gives one segment's memory back, if nobody needs it.
@@ -66,7 +70,10 @@ class Shrinker {
     // here on sees the mark.
     if (!compare_exchange<Edge::segment_memory>(word, last, marked)) return {};
     LEAT_CRASH_POINT("shrink:marked");
-    if (!is_needed(physical, marked)) return punch(physical);
+    if (!is_needed(physical, marked)) {
+      --count_;
+      return punch(physical);
+    }
     compare_exchange<Edge::segment_memory>(word, marked, last);
     return {};
   }
@@ -140,16 +147,20 @@ class Shrinker {
     return false;
   }
 
-  // Retires the oldest segment if all gating subscribers and groups have read it.
-  bool retire_oldest() {
-    if (!has_surplus()) return false;
+  // Retires the oldest segment if all gating subscribers and groups have read it. Returns the
+  // physical segment that it was in.
+  std::optional<std::uint64_t> retire_oldest() {
     std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
     Shortage unused;
-    if (oldest >= current() || roller_.is_held(oldest, true, unused)) return false;
+    if (oldest >= current() || roller_.is_held(oldest, true, unused)) return {};
+    // [segment-map] acquire
+    const std::uint64_t physical =
+        load_acquire<Edge::segment_map>(view_.entry(oldest).map) & kPhysicalMask;
+    if (physical >= geometry().segment_count) return {};  // Corrupted.
     // [retire] seq_cst, as in Roller::find_room().
     compare_exchange<Edge::retire>(view_.control->oldest_segment, oldest, oldest + 1);
     LEAT_CRASH_POINT("shrink:retired");
-    return true;
+    return physical;
   }
 
   SharedTopic& topic_;
@@ -157,6 +168,7 @@ class Shrinker {
   Roller roller_;
   SegmentMemory memory_;
   int records_;
+  std::uint64_t count_ = 0;  // of segments that have memory
 };
 
 }  // namespace leat::inline v0::detail

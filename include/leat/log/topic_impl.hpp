@@ -433,6 +433,8 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   if (!attached) return attached.error();
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
   if (!topic->is_deleted()) {
+    // Before it is decided, because that cannot be undone.
+    if (auto may = detail::may_delete_topic(*directory, name, *topic); !may) return may;
     detail::TopicHeader& header = topic->header();
     if (options.force) {
       (void)detail::exchange<detail::Edge::topic_state>(header.deleting, detail::kDeletionDecided);

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "leat/os/file.hpp"
@@ -94,6 +95,41 @@ inline std::uint64_t disk_bytes_at(int directory, const char* name) noexcept {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
+// Whether this process may write to what a name is, or to the directory itself ("."). As the process acts, not as its real
+// user; asked without that difference where there is none, as filters of old container systems refuse to answer.
+inline Result<void> may_write_at(int directory, const char* name) noexcept {
+  const bool is_itself = ::geteuid() == ::getuid() && ::getegid() == ::getgid();
+  if (::faccessat(directory, name, W_OK | X_OK, is_itself ? 0 : AT_EACCESS) != 0)
+    return last_system_error();
+  return {};
+}
+// Whether something may not be deleted, nor what is in it, whoever wants to: it is immutable, append-only (chattr(1)), or
+// something is mounted there. Of the directory itself for "". False where the kernel does not tell.
+inline bool is_locked_in_place(int directory, const char* name) noexcept {
+  const std::uint64_t locked =
+      STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND | (*name != '\0' ? STATX_ATTR_MOUNT_ROOT : 0);
+  struct statx status {};
+  return ::statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
+         (status.stx_attributes & locked) != 0;
+}
+// Whether this process may rename and delete a name in a directory. `permission` if not.
+inline Result<void> may_delete_at(int directory, const char* name) noexcept {
+  struct stat parent {};
+  struct stat status {};
+  if (auto may = may_write_at(directory, "."); !may) return may;
+  if (::fstat(directory, &parent) != 0 ||
+      ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return last_system_error();
+  // In a directory like /tmp only its owner may, the name's, and who has CAP_FOWNER. The latter two may also set a mode:
+  // here the one that it has.
+  const bool is_sticky = (parent.st_mode & S_ISVTX) != 0 && parent.st_uid != ::geteuid();
+  if (is_sticky && ::fchmodat(directory, name, status.st_mode & 07777, 0) != 0)
+    return last_system_error();
+  if (is_locked_in_place(directory, "") || is_locked_in_place(directory, name))
+    return Errc::permission;
+  return {};
+}
+
 // Returns `exists` if the new name is taken.
 inline Result<void> rename_at(int directory, const char* from, const char* to) noexcept {
   if (::renameat2(directory, from, directory, to, RENAME_NOREPLACE) == 0) return {};
@@ -137,6 +173,7 @@ inline bool is_same_file(int one, int other) noexcept {
          first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
+// Without `.` and `..`.
 inline Result<std::vector<std::string>> names_in(int directory) {
   auto copy = open_directory_at(directory, ".");
   if (!copy) return copy.error();
@@ -144,9 +181,27 @@ inline Result<std::vector<std::string>> names_in(int directory) {
   if (stream == nullptr) return last_system_error();
   copy->release();
   std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream)) names.emplace_back(entry->d_name);
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
   ::closedir(stream);
   return names;
+}
+
+// Whether this process may delete a directory with the files in it. `permission` if not.
+inline Result<void> may_delete_directory_at(int directory, const char* name) {
+  if (auto may = may_delete_at(directory, name); !may) return may;
+  if (auto may = may_write_at(directory, name); !may) return may;
+  auto inside = open_directory_at(directory, name);
+  if (!inside) return inside.error();
+  auto files = names_in(inside->get());
+  if (!files) return files.error();
+  for (const std::string& file : *files) {
+    auto may = may_delete_at(inside->get(), file.c_str());
+    if (!may && may.error() != Errc::not_found) return may;
+  }
+  return {};
 }
 
 inline std::optional<::gid_t> find_file_group(const std::string& name) noexcept {

@@ -26,6 +26,13 @@ inline constexpr std::string_view kSparePrefix = "spare-";  // + office, partiti
 inline constexpr std::string_view kSavedGroupPrefix = "group-";
 inline constexpr std::string_view kNewGroupPrefix = "+group-";  // until it is whole
 
+// Whether a directory with these names in it is a topic's, or what is left of one.
+inline bool is_store(const std::vector<std::string>& names) {
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) {
+    return name.starts_with(kManifest) || name.starts_with(kSegmentPrefix);
+  });
+}
+
 inline constexpr std::size_t kSegmentNameSize = kSegmentPrefix.size() + 36;
 inline constexpr std::uint64_t kMaxGeneration = 9'999'999'999;  // As many digits as in the name.
 

@@ -32,7 +32,8 @@ TEST(Group, NamesAreThoseOfTopics) {
   for (const std::string& name : {std::string{}, std::string{"a/b"}, std::string{"a b"},
                                   std::string{"\xc3\xa4"}, std::string(201, 'x')}) {
     EXPECT_EQ(code(topic->group(name)), Errc::invalid_argument) << name;
-    EXPECT_FALSE(topic->find_group(name)) << name;
+    EXPECT_EQ(code(topic->find_group(name)), Errc::invalid_argument) << name;
+    EXPECT_EQ(code(topic->delete_group(name)), Errc::invalid_argument) << name;
   }
   const std::string longest(200, 'x');
   EXPECT_EQ(code(topic->group(longest)), Errc::ok);

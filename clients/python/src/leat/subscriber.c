@@ -118,8 +118,10 @@ int reading_some(Reading *reading, int64_t timeout_ns, int may_be_none) {
 // A list of what was read, from `first` on.
 static PyObject *list_of(const Reading *reading, uint32_t first) {
   PyObject *list = PyList_New((Py_ssize_t)(reading->count - first));
+  const uint64_t distance = leat_next_batch(reading->records, reading->count, reading->capacity);
   uint32_t i = first;
   for (; list != NULL && i < reading->count; ++i) {
+    leat_prefetch(&reading->records[i], distance);
     PyObject *entry = entry_new(&reading->records[i]);
     if (entry == NULL)
       Py_CLEAR(list);

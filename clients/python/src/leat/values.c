@@ -32,6 +32,7 @@ static PyObject *values_of(Reading *reading) {
   PyObject *values = NULL;
   uint32_t usable = 0;
   uint32_t i = 0;
+  const uint64_t distance = leat_next_batch(reading->records, reading->count, reading->capacity);
   while (usable < reading->count && !leat_record_is_gap(&reading->records[usable])) ++usable;
   if (!pending_keep(reading, usable)) return NULL;
   if (usable == 0 && reading->count != 0) {
@@ -40,6 +41,7 @@ static PyObject *values_of(Reading *reading) {
   }
   values = PyList_New((Py_ssize_t)usable);
   for (; values != NULL && i < usable; ++i) {
+    leat_prefetch(&reading->records[i], distance);
     PyObject *value = PyBytes_FromStringAndSize((const char *)reading->records[i].value,
                                                 (Py_ssize_t)reading->records[i].value_size);
     if (value == NULL)

@@ -3,7 +3,6 @@
 // The memory is never lent: write() copies into it, and what is committed is what was written, so nothing that was
 // there before gets out.
 #include <string.h>
-#include <unistd.h>
 
 #include "leat_ruby.h"
 
@@ -79,7 +78,7 @@ static VALUE write_bytes(int argc, VALUE *argv, VALUE object) {
   bytes = parse_bytes(given[0], "what is written");
   if (at > claim->room.size || bytes.size > claim->room.size - at)
     raise_code(LEAT_ERR_INVALID_ARGUMENT, 0);
-  if (claim->publisher->base.pid != getpid()) raise_code(LEAT_ERR_FORKED, 0);
+  if (claim->publisher->base.pid != this_process) raise_code(LEAT_ERR_FORKED, 0);
   if (at > claim->written) memset(claim->room.data + claim->written, 0, at - claim->written);
   if (bytes.size != 0) memcpy(claim->room.data + at, bytes.data, bytes.size);
   claim->at = at + bytes.size;

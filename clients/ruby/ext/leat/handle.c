@@ -1,9 +1,11 @@
 // What topics, publishers, subscribers, groups and members have in common: opened, used by one thread at a
 // time, stopped, closed.
+#include <pthread.h>
 #include <unistd.h>
 
 #include "leat_ruby.h"
 
+pid_t this_process;
 VALUE handle_class;
 VALUE stoppable_class;
 const rb_data_type_t handle_type = {"Leat::Handle", {NULL, NULL, NULL, NULL, {NULL}}, NULL, NULL, 0};
@@ -18,13 +20,15 @@ void handle_fill(VALUE object, const HandleKind *kind, void *pointer) {
   Handle *handle = RTYPEDDATA_DATA(object);
   handle->kind = kind;
   handle->pointer = pointer;
-  handle->pid = getpid();
+  handle->pid = this_process;
 }
+
+static void note_process(void) { this_process = getpid(); }
 
 // Calls that a fork interrupted: whoever made them is not in this process. What they had half done stays as
 // it is, so the handle's memory is given up.
 static int is_left_by_fork(const Handle *handle) {
-  return handle->users != 0 && handle->pid != getpid();
+  return handle->users != 0 && handle->pid != this_process;
 }
 
 void handle_refuse(Handle *handle) {
@@ -118,6 +122,8 @@ static VALUE is_stopped(VALUE object) {
 }
 
 void add_handles(void) {
+  note_process();
+  (void)pthread_atfork(NULL, NULL, note_process);
   handle_class = rb_define_class_under(leat_module, "Handle", rb_cObject);
   rb_undef_alloc_func(handle_class);
   rb_define_method(handle_class, "close", close_handle, 0);

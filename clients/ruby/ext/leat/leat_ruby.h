@@ -30,6 +30,8 @@ void add_errors(void);
 
 // ---- Handles (handle.c) -------------------------------------------------------------------------
 
+// This process, noted again in the child of a fork: getpid() would ask the kernel for each byte of a view.
+extern pid_t this_process;
 // What a handle of the library is, apart from its class.
 typedef struct HandleKind {
   const char *name;
@@ -169,6 +171,8 @@ VALUE lines_of(VALUE text);
 
 // A Record, or a Gap.
 VALUE entry_new(const leat_record *record);
+// The value of a record, or a Gap.
+VALUE value_or_gap(const leat_record *record);
 // A Delivery, or a Gap. `owner` is the member's number.
 VALUE delivery_new(const leat_delivery *delivery, uint64_t owner);
 // What the library gave; raises TypeError if the object is none, NotHeld if it is another member's.

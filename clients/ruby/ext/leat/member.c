@@ -93,14 +93,15 @@ static VALUE receive(int argc, VALUE *argv, VALUE object) {
 static VALUE receive_batch(int argc, VALUE *argv, VALUE object) {
   static const char *const names[] = {"timeout", NULL};
   Member *self = member_of(object);
-  Receiving it = {NULL, NULL, 0, 0};
+  leat_delivery few[DEFAULT_LIMIT];
+  Receiving it = {NULL, few, 0, 0};
   VALUE given[2];
-  VALUE memory = Qnil;
+  VALUE memory = 0;
   VALUE list = Qnil;
   uint32_t i = 0;
   parse_arguments(argc, argv, 0, 1, names, given);
   it.capacity = parse_limit(given[0]);
-  it.deliveries = ALLOCV_N(leat_delivery, memory, it.capacity);
+  if (it.capacity > DEFAULT_LIMIT) it.deliveries = ALLOCV_N(leat_delivery, memory, it.capacity);
   receive_some(self, &it, parse_timeout(given[1]));
   list = rb_ary_new_capa((long)it.count);
   for (; i < it.count; ++i) rb_ary_push(list, delivery_new(&it.deliveries[i], self->number));

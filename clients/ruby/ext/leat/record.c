@@ -107,6 +107,11 @@ VALUE entry_new(const leat_record *from) {
   return object;
 }
 
+VALUE value_or_gap(const leat_record *from) {
+  if ((from->flags & LEAT_RECORD_IS_GAP) != 0) return gap_new(from);
+  return bytes_of(from->value, from->value_size);
+}
+
 VALUE delivery_new(const leat_delivery *from, uint64_t owner) {
   Delivery *delivery = NULL;
   VALUE object = Qnil;

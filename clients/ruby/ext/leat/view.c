@@ -3,7 +3,6 @@
 // A String that pointed there could be kept, and so could what Ruby shares with it: so a view gives parts of the value
 // as copies, and nothing once the block has ended.
 #include <string.h>
-#include <unistd.h>
 
 #include "leat_ruby.h"
 
@@ -24,7 +23,7 @@ static const leat_record *record_of(VALUE object) {
   const RecordView *view = rb_check_typeddata(object, &view_type);
   const Subscriber *subscriber = subscriber_of(view->subscriber);
   if (subscriber->base.pointer == NULL || subscriber->view != view->view) raise_closed("the batch has ended");
-  if (subscriber->base.pid != getpid()) raise_code(LEAT_ERR_FORKED, 0);
+  if (subscriber->base.pid != this_process) raise_code(LEAT_ERR_FORKED, 0);
   return &view->record;
 }
 
@@ -94,14 +93,15 @@ VALUE subscriber_view(int argc, VALUE *argv, VALUE object) {
   static const char *const names[] = {"timeout", NULL};
   Subscriber *self = subscriber_of(object);
   VALUE given[2];
-  VALUE memory = Qnil;
+  VALUE memory = 0;
   VALUE batch = Qnil;
-  leat_record *records = NULL;
+  leat_record few[DEFAULT_LIMIT];
+  leat_record *records = few;
   uint32_t limit = 0;
   rb_need_block();
   parse_arguments(argc, argv, 0, 1, names, given);
   limit = parse_limit(given[0]);
-  records = ALLOCV_N(leat_record, memory, limit);
+  if (limit > DEFAULT_LIMIT) records = ALLOCV_N(leat_record, memory, limit);
   limit = subscriber_read(object, records, limit, parse_timeout(given[1]));
   batch = make_views(object, self->last_view + 1, records, limit);
   self->view = ++self->last_view;

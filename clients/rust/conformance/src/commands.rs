@@ -280,7 +280,7 @@ pub fn print(out: &mut String, entry: &Entry<'_>) {
     }
 }
 
-/// The same for a copy.
+/// The same for a copy of one.
 pub fn print_copy(out: &mut String, entry: &OwnedEntry) {
     match entry {
         OwnedEntry::Gap(gap) => print_gap(out, gap),
@@ -297,8 +297,8 @@ pub fn print_copy(out: &mut String, entry: &OwnedEntry) {
 fn poll(handles: &Handles, c: &mut Command<'_>) -> Result<String> {
     let limit = c.number("limit").unwrap_or(BATCH).min(BATCH);
     with!(handles, c, 1, Object::Subscriber(subscriber), {
-        for entry in subscriber.poll_owned(limit)? {
-            print_copy(&mut c.out, &entry);
+        for entry in &subscriber.poll_owned(limit)? {
+            print(&mut c.out, &entry);
             c.out.push('\n');
         }
         Ok(String::new())

@@ -3,9 +3,9 @@
 // From spec/errors.csv, by tools/errors.py: begin
 pub const LEAT_OK: i32 = 0; // no error
 pub const LEAT_ERR_INVALID_ARGUMENT: i32 = 1; // invalid argument
-pub const LEAT_ERR_NOT_FOUND: i32 = 2; // no such topic
+pub const LEAT_ERR_NOT_FOUND: i32 = 2; // no such topic or group
 pub const LEAT_ERR_EXISTS: i32 = 3; // the topic exists already
-pub const LEAT_ERR_BUSY: i32 = 4; // in use by another process
+pub const LEAT_ERR_BUSY: i32 = 4; // in use by another process or handle, or by a claim that is still open
 pub const LEAT_ERR_PERMISSION: i32 = 5; // permission denied
 pub const LEAT_ERR_WRONG_FORMAT: i32 = 6; // not a Leat topic of this format version
 pub const LEAT_ERR_CORRUPT: i32 = 7; // the topic is corrupt: a check on its shared memory failed
@@ -23,7 +23,7 @@ pub const LEAT_ERR_TOO_MANY: i32 = 18; // every participant slot of the topic is
 pub const LEAT_ERR_UNSUPPORTED: i32 = 19; // not supported by this kernel or file system
 pub const LEAT_ERR_IN_FLIGHT_FULL: i32 = 20; // this member holds as many records as its group allows: acknowledge some
 pub const LEAT_ERR_REDELIVERY_FULL: i32 = 21; // more records came back, or wait for their key, than the group has room for
-pub const LEAT_ERR_NOT_HELD: i32 = 22; // this member does not hold that record (any more)
+pub const LEAT_ERR_NOT_HELD: i32 = 22; // that record or claim is not held (any more)
 pub const LEAT_ERR_LEASE_LOST: i32 = 23; // the record was held for longer than the group's lease
 pub const LEAT_ERR_CLOSED: i32 = 24; // the consumer group was deleted
 pub const LEAT_ERR_BUFFER_TOO_SMALL: i32 = 25; // the buffer is too small for the record

@@ -50,16 +50,26 @@ pub unsafe fn leat_record_timestamp_ms(record: &leat_record) -> i64 {
     if record.flags & LEAT_RECORD_HAS_TIMESTAMP == 0 {
         return -1;
     }
-    // It lies before the sizes of key and headers, which lie before these.
-    let mut distance = record.headers_size as usize + record.key_size as usize + 8;
+    let bytes = record.value.sub(leat_record_prefix(record));
+    i64::from_le_bytes(ptr::read_volatile(bytes.cast::<[u8; 8]>()))
+}
+
+/// How many bytes before its value the functions here may read. Not in the header.
+#[inline]
+pub fn leat_record_prefix(record: &leat_record) -> usize {
+    let mut size = record.headers_size as usize + record.key_size as usize;
+    if record.flags & LEAT_RECORD_HAS_TIMESTAMP == 0 {
+        return size;
+    }
+    // A timestamp lies before the sizes of key and headers, which lie before these.
+    size += 8;
     if record.flags & LEAT_RECORD_HAS_KEY != 0 {
-        distance += 4;
+        size += 4;
     }
     if record.flags & LEAT_RECORD_HAS_HEADERS != 0 {
-        distance += 4;
+        size += 4;
     }
-    let bytes = record.value.sub(distance).cast::<[u8; 8]>();
-    i64::from_le_bytes(ptr::read_volatile(bytes))
+    size
 }
 
 /// All headers, to be read with leat_next_header().

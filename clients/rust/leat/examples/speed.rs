@@ -72,8 +72,7 @@ fn run(name: &str, size: usize, records: usize) -> leat::Result<()> {
     })?;
     let read = time_reading(&topic, records, |batch| {
         let copies = batch.to_owned();
-        let records = copies.iter().filter_map(leat::OwnedEntry::record);
-        records.map(|record| last(record.value())).sum()
+        copies.records().map(|record| last(record.value())).sum()
     })?;
     let view = time_reading(&topic, records, |batch| {
         batch.records().map(|record| last(record.value())).sum()

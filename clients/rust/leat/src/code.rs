@@ -50,9 +50,9 @@ codes! {
     // From spec/errors.csv, by tools/errors.py: begin
     // 0 is no error.
     InvalidArgument = 1, "invalid_argument", "invalid argument";
-    NotFound = 2, "not_found", "no such topic";
+    NotFound = 2, "not_found", "no such topic or group";
     Exists = 3, "exists", "the topic exists already";
-    Busy = 4, "busy", "in use by another process";
+    Busy = 4, "busy", "in use by another process or handle, or by a claim that is still open";
     Permission = 5, "permission", "permission denied";
     WrongFormat = 6, "wrong_format", "not a Leat topic of this format version";
     Corrupt = 7, "corrupt", "the topic is corrupt: a check on its shared memory failed";
@@ -70,7 +70,7 @@ codes! {
     Unsupported = 19, "unsupported", "not supported by this kernel or file system";
     InFlightFull = 20, "in_flight_full", "this member holds as many records as its group allows: acknowledge some";
     RedeliveryFull = 21, "redelivery_full", "more records came back, or wait for their key, than the group has room for";
-    NotHeld = 22, "not_held", "this member does not hold that record (any more)";
+    NotHeld = 22, "not_held", "that record or claim is not held (any more)";
     LeaseLost = 23, "lease_lost", "the record was held for longer than the group's lease";
     Closed = 24, "closed", "the consumer group was deleted";
     BufferTooSmall = 25, "buffer_too_small", "the buffer is too small for the record";

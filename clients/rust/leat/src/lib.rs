@@ -52,7 +52,7 @@ pub use options::{
     Durability, From, GroupMode, GroupOptions, MemberOptions, OnExpired, Place, Policy,
     PublisherOptions, Stage, SubscriberOptions, TopicOptions,
 };
-pub use owned::{OwnedEntry, OwnedRecord};
+pub use owned::{OwnedBatch, OwnedEntry, OwnedRecord};
 pub use publisher::Publisher;
 pub use record::{Batch, Entries, Entry, Gap, GapReason, Header, Headers, Record};
 pub use subscriber::{wait_any, Subscriber, MAX_BATCH};

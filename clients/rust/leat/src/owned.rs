@@ -1,8 +1,8 @@
 //! Copies of records, which may be kept.
 
-use crate::{Batch, Entry, Gap, Headers, Record};
-use leat_sys::{LEAT_RECORD_HAS_HEADERS, LEAT_RECORD_HAS_KEY};
-use std::slice;
+use crate::{Batch, Entries, Entry, Gap, Headers, Record};
+use leat_sys::*;
+use std::{fmt, ptr, slice};
 
 /// A copy of what was delivered.
 #[derive(Clone, Debug)]
@@ -118,9 +118,103 @@ impl Entry<'_> {
     }
 }
 
+/// Copies of records and gaps that were delivered together, in one piece of memory.
+///
+/// It reads like the [`Batch`] that it is a copy of. To keep one of many records, copy that one instead.
+pub struct OwnedBatch {
+    /// They point into `bytes`, which nobody changes.
+    records: Vec<leat_record>,
+    /// Of each record: what lies before its value, and its value.
+    bytes: Vec<u8>,
+}
+
+// SAFETY: what it points to is its own.
+unsafe impl Send for OwnedBatch {}
+unsafe impl Sync for OwnedBatch {}
+
+impl OwnedBatch {
+    /// All of it, to read it, which does not copy.
+    #[inline]
+    pub fn batch(&self) -> Batch<'_> {
+        // SAFETY: its memory lives as long as it does.
+        unsafe { Batch::new(&self.records) }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    #[inline]
+    pub fn iter(&self) -> Entries<'_> {
+        self.batch().iter()
+    }
+
+    /// The records only.
+    #[inline]
+    pub fn records(&self) -> impl Iterator<Item = Record<'_>> + '_ {
+        self.batch().records()
+    }
+}
+
+impl<'a> IntoIterator for &'a OwnedBatch {
+    type Item = Entry<'a>;
+    type IntoIter = Entries<'a>;
+    #[inline]
+    fn into_iter(self) -> Entries<'a> {
+        self.iter()
+    }
+}
+
+impl Clone for OwnedBatch {
+    fn clone(&self) -> OwnedBatch {
+        self.batch().to_owned()
+    }
+}
+
+impl fmt::Debug for OwnedBatch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.batch().fmt(out)
+    }
+}
+
+/// How many bytes before its value belong to a record, and all of its bytes. None of a gap.
+#[inline]
+fn extent(raw: &leat_record) -> (usize, usize) {
+    if leat_record_is_gap(raw) {
+        return (0, 0);
+    }
+    let before = leat_record_prefix(raw);
+    (before, before + raw.value_size as usize)
+}
+
 impl Batch<'_> {
     /// Copies, to be kept.
-    pub fn to_owned(&self) -> Vec<OwnedEntry> {
-        self.iter().map(|entry| entry.to_owned()).collect()
+    pub fn to_owned(&self) -> OwnedBatch {
+        let size = self.raw().iter().map(|raw| extent(raw).1).sum();
+        let mut copy = OwnedBatch {
+            records: self.raw().to_vec(),
+            bytes: Vec::with_capacity(size),
+        };
+        let mut to = copy.bytes.as_mut_ptr();
+        for raw in &mut copy.records {
+            let (before, all) = extent(raw);
+            // SAFETY: what lies before a value lives as long as it does, and there is room for the sum of all sizes.
+            unsafe {
+                if !leat_record_is_gap(raw) {
+                    ptr::copy_nonoverlapping(raw.value.sub(before), to, all);
+                    raw.value = to.add(before);
+                }
+                to = to.add(all);
+            }
+        }
+        // SAFETY: so many were written.
+        unsafe { copy.bytes.set_len(size) };
+        copy
     }
 }

@@ -245,6 +245,11 @@ impl<'a> Batch<'a> {
     }
 
     #[inline]
+    pub(crate) fn raw(&self) -> &'a [leat_record] {
+        self.raw
+    }
+
+    #[inline]
     pub fn len(&self) -> usize {
         self.raw.len()
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{check, Result};
 use crate::handle::{Handle, Stopper};
-use crate::{Batch, Code, OwnedEntry, Timeout};
+use crate::{Batch, Code, OwnedBatch, Timeout};
 use leat_sys::*;
 use std::os::fd::BorrowedFd;
 use std::{ptr, slice};
@@ -100,17 +100,17 @@ impl Subscriber {
         Ok(unsafe { self.batch(count) })
     }
 
-    /// As [`Subscriber::poll`], but returns copies, which may be kept.
-    pub fn poll_owned(&mut self, limit: usize) -> Result<Vec<OwnedEntry>> {
+    /// As [`Subscriber::poll`], but returns a copy, which may be kept.
+    pub fn poll_owned(&mut self, limit: usize) -> Result<OwnedBatch> {
         self.poll(limit).map(|batch| batch.to_owned())
     }
 
-    /// As [`Subscriber::receive`], but returns copies, which may be kept.
+    /// As [`Subscriber::receive`], but returns a copy, which may be kept.
     pub fn receive_owned(
         &mut self,
         limit: usize,
         timeout: impl Into<Timeout>,
-    ) -> Result<Vec<OwnedEntry>> {
+    ) -> Result<OwnedBatch> {
         self.receive(limit, timeout).map(|batch| batch.to_owned())
     }
 

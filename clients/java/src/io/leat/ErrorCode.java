@@ -9,11 +9,11 @@ public enum ErrorCode {
   OK(0),
   /** Invalid argument. */
   INVALID_ARGUMENT(1),
-  /** No such topic. */
+  /** No such topic or group. */
   NOT_FOUND(2),
   /** The topic exists already. */
   EXISTS(3),
-  /** In use by another process. */
+  /** In use by another process or handle, or by a claim that is still open. */
   BUSY(4),
   /** Permission denied. */
   PERMISSION(5),
@@ -49,7 +49,7 @@ public enum ErrorCode {
   IN_FLIGHT_FULL(20),
   /** More records came back, or wait for their key, than the group has room for. */
   REDELIVERY_FULL(21),
-  /** This member does not hold that record (any more). */
+  /** That record or claim is not held (any more). */
   NOT_HELD(22),
   /** The record was held for longer than the group's lease. */
   LEASE_LOST(23),

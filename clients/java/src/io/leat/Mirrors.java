@@ -28,6 +28,7 @@ final class Mirrors {
 
   /** The window that these addresses lie in; null if they are no shared memory, or cannot be mapped. */
   Window find(long begin, long end) {
+    if (begin == end) return null; // Nothing lies nowhere; a neighbour's memory may begin here.
     Window found = lookUp(begin, end);
     return found != null ? found : add(begin, end);
   }

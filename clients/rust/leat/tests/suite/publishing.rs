@@ -31,7 +31,7 @@ fn keys_headers_and_timestamps_arrive() {
             timestamps,
             ..here.options()
         };
-        let (_topic, mut publisher, mut subscriber) = here.trio(&options);
+        let (topic, mut publisher, mut subscriber) = here.trio(&options);
         let headers = [
             NewHeader::new("name", "value"),
             NewHeader::new("", &[0u8, 1]),
@@ -92,6 +92,24 @@ fn keys_headers_and_timestamps_arrive() {
             assert!(copy.headers().eq(record.headers()));
             assert_eq!(copy.into_value(), record.value());
         }
+        let lines = |batch: Batch<'_>| -> Vec<String> {
+            let line = |it: Record<'_>| {
+                format!(
+                    "{it:?} {:?} {:?}",
+                    it.timestamp_ms(),
+                    it.headers().collect::<Vec<_>>()
+                )
+            };
+            batch.records().map(line).collect()
+        };
+        let expected = lines(batch);
+        let copy = batch.to_owned();
+        drop((subscriber, publisher, topic));
+        // Nothing of the topic is left but the copies, which move to another thread.
+        let again = copy.clone();
+        let seen = std::thread::spawn(move || (copy.len(), lines(copy.batch())));
+        assert_eq!(seen.join().unwrap(), (6, expected.clone()));
+        assert_eq!(lines(again.batch()), expected);
     }
 }
 

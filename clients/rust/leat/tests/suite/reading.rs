@@ -85,14 +85,14 @@ fn a_lossy_subscriber_is_told_what_it_lost() {
         let mut next = start;
         let mut lost = 0;
         while next < end {
-            for entry in subscriber.receive_owned(64, SOON).unwrap() {
+            for entry in &subscriber.receive_owned(64, SOON).unwrap() {
                 match entry {
-                    OwnedEntry::Gap(gap) => {
+                    Entry::Gap(gap) => {
                         assert_eq!((gap.offset, gap.reason), (next, GapReason::Overwritten));
                         lost += gap.count;
                         next += gap.count;
                     }
-                    OwnedEntry::Record(record) => {
+                    Entry::Record(record) => {
                         assert_eq!((record.offset(), record.value()), (next, &[7; 1000][..]));
                         next += 1;
                     }

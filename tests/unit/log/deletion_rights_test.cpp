@@ -1,0 +1,211 @@
+// If this failed, a deletion that is refused would destroy the topic, or somebody else's files.
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+#include "testing.hpp"
+
+namespace leat {
+namespace {
+
+namespace fs = std::filesystem;
+
+TopicOptions small_in(const TestDirectory& directory) {
+  return {.capacity_bytes = 4 * kSegment, .segment_bytes = kSegment, .directory = directory.path()};
+}
+
+// As chattr(1) does. False where the file system cannot.
+bool set_immutable(const std::string& path, bool on) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int flags = 0;
+  bool done = fd >= 0 && ::ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0;
+  flags = on ? flags | FS_IMMUTABLE_FL : flags & ~FS_IMMUTABLE_FL;
+  done = done && ::ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+  ::close(fd);
+  return done;
+}
+
+// A deletion cannot be undone once it is decided: somebody who may write to the topic, but not delete its name, must not
+// get that far.
+TEST(DeletionRights, WithoutTheRightLeavesTheTopicAsItWas) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const auto all = fs::perms::all;
+  const auto only_owner_writes = all & ~(fs::perms::group_write | fs::perms::others_write);
+  const auto sticky = all | fs::perms::sticky_bit;
+  for (const bool durable : {false, true}) {
+    for (const fs::perms directories : {only_owner_writes, sticky}) {
+      const TestDirectory directory;
+      const TestDirectory data;
+      fs::permissions(directory.path(), durable ? all : directories);
+      fs::permissions(data.path(), directories);
+      TopicOptions options = small_in(directory);
+      options.mode = 0666;
+      if (durable) {
+        options.durable = Durability::os;
+        options.capacity_bytes = 0;
+        options.segment_bytes = 0;
+        options.data_directory = data.path();
+      }
+      const Topic topic = must(Topic::create("a", options));
+      // Other users' locks, whatever this one's umask is.
+      std::ofstream{directory / "+lock"};
+      fs::permissions(directory / "+lock", all);
+      Publisher publisher = must(topic.publisher());
+      Subscriber subscriber = must(topic.subscriber());
+      (void)must(publisher.publish("precious"));
+      const auto delete_as_nobody = [&](bool force) {
+        Child child{[&] {
+          if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+          const auto done =
+              Topic::delete_topic("a", {.force = force, .directory = directory.path()});
+          return code(done) == Errc::permission ? 0 : 2;
+        }};
+        return child.join();
+      };
+      EXPECT_EQ(delete_as_nobody(true), 0) << durable;
+      EXPECT_EQ(delete_as_nobody(false), 0) << durable;
+      (void)must(publisher.publish("more"));
+      EXPECT_EQ(read_until(subscriber, 2), (Log{"0 precious", "1 more"}));
+      EXPECT_EQ(code(Topic::open("a", 0s, directory.path())), Errc::ok);
+      EXPECT_EQ(code(Topic::delete_topic("a", {.force = true, .directory = directory.path()})),
+                Errc::ok);
+    }
+  }
+}
+
+// The same of a durable topic that nobody has open, and of what an owner has made immutable.
+TEST(DeletionRights, OfAClosedTopicWithoutTheRightLeavesItsFiles) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const auto all = fs::perms::all;
+  enum class Because { others_may_not_write, sticky, immutable };
+  for (const auto because : {Because::others_may_not_write, Because::sticky, Because::immutable}) {
+    const TestDirectory directory;
+    const TestDirectory data;
+    fs::permissions(directory.path(), all);
+    fs::permissions(data.path(), all);
+    const std::string store = data / "a";
+    const TopicOptions options{.mode = 0666,
+                               .directory = directory.path(),
+                               .durable = Durability::os,
+                               .data_directory = data.path()};
+    (void)must(must(must(Topic::create("a", options)).publisher()).publish("precious"));
+    std::string segment;
+    for (const auto& file : fs::directory_iterator{store}) {
+      if (file.path().filename().string().starts_with("segment-")) segment = file.path();
+    }
+    if (because == Because::others_may_not_write) {
+      fs::permissions(store, all & ~(fs::perms::group_write | fs::perms::others_write));
+    } else if (because == Because::sticky) {
+      fs::permissions(store, all | fs::perms::sticky_bit);
+    } else if (!set_immutable(segment, true)) {
+      continue;  // This file system has no such files.
+    }
+    for (const bool force : {false, true}) {
+      Child child{[&] {
+        if (because != Because::immutable && (::setgid(65534) != 0 || ::setuid(65534) != 0))
+          return 1;
+        const auto done = Topic::delete_topic(
+            "a", {.force = force, .directory = directory.path(), .data_directory = data.path()});
+        return code(done) == Errc::permission ? 0 : 2;
+      }};
+      EXPECT_EQ(child.join(), 0) << static_cast<int>(because);
+    }
+    (void)set_immutable(segment, false);
+    {
+      const Topic topic = must(Topic::open("a", 0s, directory.path(), {}, data.path()));
+      Subscriber subscriber = must(topic.subscriber({.from = From::beginning}));
+      EXPECT_EQ(read_until(subscriber, 1), (Log{"0 precious"}));
+    }
+    EXPECT_EQ(code(Topic::delete_topic(
+                  "a", {.directory = directory.path(), .data_directory = data.path()})),
+              Errc::ok);
+    EXPECT_TRUE(fs::is_empty(data.path()));
+  }
+}
+
+TEST(DeletionRights, LeavesDirectoriesThatAreNoTopics) {
+  const TestDirectory directory;
+  const TestDirectory data;
+  const DeleteOptions forced{
+      .force = true, .directory = directory.path(), .data_directory = data.path()};
+  const auto make_photos = [&](const char* name) {
+    fs::create_directory(data / name);
+    std::ofstream{(data / name) / "a.jpg"} << "precious";
+  };
+  make_photos("photos");
+  fs::create_directory(data / "empty");
+  EXPECT_EQ(code(Topic::delete_topic("photos", forced)), Errc::wrong_format);
+  EXPECT_EQ(code(Topic::delete_topic("empty", forced)), Errc::wrong_format);
+  EXPECT_TRUE(fs::exists(data / "photos/a.jpg"));
+  // Also in the place of an open topic's files.
+  const Topic topic = must(Topic::create(
+      "a",
+      {.directory = directory.path(), .durable = Durability::os, .data_directory = data.path()}));
+  fs::remove_all(data / "a");
+  make_photos("a");
+  EXPECT_EQ(code(Topic::delete_topic("a", forced)), Errc::ok);
+  EXPECT_TRUE(fs::exists(data / "a/a.jpg"));
+}
+
+// A lock that a stranger has made would keep the owner from deleting.
+TEST(DeletionRights, RefusedDeletionLeavesNothingBehind) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const TestDirectory directory;
+  fs::permissions(directory.path(), fs::perms::all | fs::perms::sticky_bit);
+  const auto as_user = [&](::uid_t user, const auto& work) {
+    Child child{[&] { return ::setgid(user) == 0 && ::setuid(user) == 0 ? work() : 1; }};
+    EXPECT_EQ(child.join(), 0);
+  };
+  const auto deletes = [&] {
+    return code(Topic::delete_topic("a", {.directory = directory.path()}));
+  };
+  as_user(12345, [&] {
+    TopicOptions options = small_in(directory);
+    options.mode = 0666;
+    (void)must(Topic::create("a", options));
+    return 0;
+  });
+  as_user(54321, [&] { return deletes() == Errc::permission ? 0 : 2; });
+  EXPECT_FALSE(fs::exists(directory / "+lock"));
+  as_user(12345, [&] { return deletes() == Errc::ok ? 0 : 2; });
+}
+
+TEST(DeletionRights, IsForTheOwnerInAStickyDirectory) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const TestDirectory directory;
+  fs::permissions(directory.path(), fs::perms::all | fs::perms::sticky_bit);
+  std::ofstream{directory / "+lock"};
+  fs::permissions(directory / "+lock", fs::perms::all);
+  Child owner{[&] {
+    if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+    (void)must(Topic::create("a", small_in(directory)));
+    (void)must(Topic::create("b", small_in(directory)));
+    return code(Topic::delete_topic("a", {.directory = directory.path()})) == Errc::ok ? 0 : 2;
+  }};
+  EXPECT_EQ(owner.join(), 0);
+  EXPECT_EQ(code(Topic::delete_topic("b", {.directory = directory.path()})), Errc::ok) << "as root";
+  EXPECT_EQ(must(Topic::list(directory.path())), std::vector<std::string>{});
+}
+
+// Its memory is what is left of it.
+TEST(DeletionRights, DurableOneWithoutFilesIsDeletedToo) {
+  for (const bool with_all : {false, true}) {
+    const TestDirectory directory;
+    const TestDirectory data;
+    const std::string path = data / "inner";
+    const auto topic = must(Topic::create(
+        "a", {.directory = directory.path(), .durable = Durability::os, .data_directory = path}));
+    fs::remove_all(with_all ? path : path + "/a");
+    EXPECT_EQ(code(Topic::delete_topic(
+                  "a", {.force = true, .directory = directory.path(), .data_directory = path})),
+              Errc::ok)
+        << with_all;
+    EXPECT_EQ(code(Topic::open("a", 0s, directory.path(), {}, path)), Errc::not_found);
+  }
+}
+
+}  // namespace
+}  // namespace leat
