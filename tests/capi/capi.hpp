@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "support/calm_fork.hpp"
+
 namespace leat_capi_test {
 
 constexpr std::int64_t kSecond = 1'000'000'000;
@@ -139,7 +141,7 @@ class CapiTest : public testing::Test {
   // Runs `body` in a child; returns its exit status.
   template <class Body>
   static int in_child(Body&& body) {
-    const pid_t child = ::fork();
+    const pid_t child = leat::calm_fork();
     if (child == 0) {
       int status = 1;
       try {

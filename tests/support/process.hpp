@@ -24,6 +24,8 @@
 #include <string>
 #include <utility>
 
+#include "support/calm_fork.hpp"
+
 namespace leat::testing {
 
 using namespace std::chrono_literals;
@@ -151,7 +153,7 @@ class Child {
   static ::pid_t start(const std::function<int()>& run) {
     std::fflush(nullptr);
     const ::pid_t parent = ::getpid();
-    const ::pid_t pid = ::fork();
+    const ::pid_t pid = calm_fork();
     if (pid != 0) return pid;
     is_child = true;
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
