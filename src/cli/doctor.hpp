@@ -12,6 +12,8 @@
 
 namespace leat::cli {
 
+inline constexpr std::uint64_t kMiB = 1 << 20;
+
 enum class Severity {
   ok,
   note,     // good to know

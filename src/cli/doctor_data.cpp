@@ -24,8 +24,6 @@
 namespace leat::cli {
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
-
 // What was found in the directories of topics. Lists have "name (why)".
 struct Stores {
   std::vector<std::string> names;
@@ -45,10 +43,10 @@ struct Windows {
   std::vector<std::string> stray;  // They belong to no files.
 };
 
-using Topics = std::vector<std::pair<std::string, std::unique_ptr<detail::SharedTopic>>>;
+using NamedTopics = std::vector<std::pair<std::string, std::unique_ptr<detail::SharedTopic>>>;
 
-Topics durable_topics(const std::string& directory) {
-  Topics topics;
+NamedTopics durable_topics(const std::string& directory) {
+  NamedTopics topics;
   auto opened = detail::open_directory_path(directory, false, false);
   if (!opened) return topics;
   auto names = detail::topic_names(*opened);

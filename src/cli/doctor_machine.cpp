@@ -62,7 +62,6 @@ std::string existing_part(const std::string& directory) {
 
 namespace {
 
-constexpr std::uint64_t kMiB = 1 << 20;
 
 std::string first_line(const std::string& path) {
   std::ifstream file{path};

@@ -10,10 +10,8 @@
 namespace leat::cli {
 namespace {
 
-using Json = nlohmann::json;
-
 // A text that came from the broker.
-std::string text_at(const Json& object, const char* key) {
+std::string text_at(const nlohmann::json& object, const char* key) {
   const auto found = object.is_object() ? object.find(key) : object.end();
   return found != object.end() && found->is_string() ? lightq::shown(found->get<std::string>())
                                                      : "";
@@ -37,18 +35,18 @@ void remote_create(const BrokerOptions& options, const RemoteTopic& topic) {
 
 void remote_list(const BrokerOptions& options, bool json) {
   Remote remote{options};
-  const Json answer = remote.admin.ask({{"cmd", "list_topics"},
-                                        {"admin_user_id", remote.user.user},
-                                        {"admin_password", remote.user.password}},
-                                       remote.to_answer());
-  const Json topics = answer.value("topics", Json::array());
+  const nlohmann::json answer = remote.admin.ask({{"cmd", "list_topics"},
+                                                  {"admin_user_id", remote.user.user},
+                                                  {"admin_password", remote.user.password}},
+                                                 remote.to_answer());
+  const nlohmann::json topics = answer.value("topics", nlohmann::json::array());
   if (json) {
     // ASCII, because terminals take some other characters as commands.
-    fmt::print("{}\n", topics.dump(2, ' ', true, Json::error_handler_t::replace));
+    fmt::print("{}\n", topics.dump(2, ' ', true, nlohmann::json::error_handler_t::replace));
     return;
   }
   Table table{{"NAME", Align::left}, {"TYPE", Align::left}, {"USER", Align::left}};
-  for (const Json& one : topics)
+  for (const nlohmann::json& one : topics)
     table.add({text_at(one, "topic"), text_at(one, "topic_type"), text_at(one, "user_id")});
   if (topics.empty())
     tell(fmt::format("no topics at {}", remote.uri.address.text()));

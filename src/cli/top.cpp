@@ -6,7 +6,6 @@
 #include <chrono>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,32 +21,14 @@
 namespace leat::cli {
 namespace {
 
-struct Entry {
-  TopicFacts facts;
-  std::optional<double> records_per_second = {};
-  std::vector<std::optional<double>> groups_per_second = {};  // Of its groups: records claimed.
-};
-
 // The busiest first.
-std::vector<Entry> look(RateMeter& meter) {
-  std::vector<Entry> entries;
-  meter.look(std::chrono::steady_clock::now());
-  for (TopicFacts& facts : look_at_topics()) {
-    Entry& entry = entries.emplace_back(Entry{std::move(facts)});
-    const TopicFacts& topic = entry.facts;
-    if (topic.error.code != Errc::ok) continue;
-    entry.records_per_second = meter.rise(topic.name, total_published(topic.info));
-    for (const GroupInfo& group : topic.groups) {
-      const std::uint64_t claimed =
-          std::accumulate(group.offsets.begin(), group.offsets.end(), std::uint64_t{0});
-      // No topic's name has a slash.
-      entry.groups_per_second.push_back(meter.rise(topic.name + "/" + group.name, claimed));
-    }
-  }
-  std::stable_sort(entries.begin(), entries.end(), [](const Entry& one, const Entry& other) {
-    return one.records_per_second.value_or(0) > other.records_per_second.value_or(0);
-  });
-  return entries;
+std::vector<TopicRates> look(RateMeter& meter) {
+  std::vector<TopicRates> topics = look_at_rates(meter);
+  std::stable_sort(
+      topics.begin(), topics.end(), [](const TopicRates& one, const TopicRates& other) {
+        return one.records_per_second.value_or(0) > other.records_per_second.value_or(0);
+      });
+  return topics;
 }
 
 // "2 members"
@@ -67,15 +48,15 @@ void add_group(Table& table, const GroupInfo& group, std::optional<double> rate)
     table.add({name_of_member(member), "", "", number_text(member.in_flight), "", ""});
 }
 
-void add_topic(Table& table, const Entry& entry) {
-  const TopicFacts& topic = entry.facts;
+void add_topic(Table& table, const TopicRates& rates) {
+  const TopicFacts& topic = rates.facts;
   if (topic.error.code != Errc::ok) {
     table.add({topic.name, tool::styled(tool::Style::red, error_text(topic.error))});
     return;
   }
   const auto& participants = topic.info.participants;
   const auto publishers = std::count_if(participants.begin(), participants.end(), is_publisher);
-  table.add({topic.name, rate_text(entry.records_per_second), "", "",
+  table.add({topic.name, rate_text(rates.records_per_second), "", "",
              fmt::format("{} of {}", size_text(total_used(topic.info)),
                          size_text(total_capacity(topic.info))),
              count_text(static_cast<std::size_t>(publishers), "publisher")});
@@ -88,18 +69,18 @@ void add_topic(Table& table, const Entry& entry) {
       table.add({fmt::format("  {} {}", one.role, one.pid), "", "", "", "", note});
   }
   for (std::size_t i = 0; i < topic.groups.size(); ++i)
-    add_group(table, topic.groups[i], entry.groups_per_second[i]);
+    add_group(table, topic.groups[i], rates.groups_per_second[i]);
 }
 
-std::string text_of(const std::vector<Entry>& entries) {
+std::string text_of(const std::vector<TopicRates>& topics) {
   double total = 0;
   Table table{{"TOPIC", Align::left},      {"RATE", Align::right}, {"LAG", Align::right},
               {"IN FLIGHT", Align::right}, {"USED", Align::right}, {"", Align::left}};
-  for (const Entry& entry : entries) {
-    total += entry.records_per_second.value_or(0);
-    add_topic(table, entry);
+  for (const TopicRates& one : topics) {
+    total += one.records_per_second.value_or(0);
+    add_topic(table, one);
   }
-  return fmt::format("{} in {}, {} records/s\n\n{}", count_text(entries.size(), "topic"),
+  return fmt::format("{} in {}, {} records/s\n\n{}", count_text(topics.size(), "topic"),
                      detail::directory_path({}), number_text(static_cast<std::uint64_t>(total)),
                      table.text());
 }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "cli.hpp"
@@ -15,12 +14,6 @@
 #include "leat/log/durable_topic.hpp"
 
 namespace leat::cli {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace
-
 Result<TopicFacts> look_at_topic(const std::string& name) {
   auto directory = detail::open_directory({}, false);
   const bool has_window = directory && detail::has_name(directory->get(), name.c_str());
@@ -53,6 +46,24 @@ std::vector<TopicFacts> look_at_topics() {
       all.push_back(std::move(*facts));
     else if (facts.error().code != Errc::not_found)  // Deleted since.
       all.push_back({.name = name, .error = facts.error()});
+  }
+  return all;
+}
+
+std::vector<TopicRates> look_at_rates(RateMeter& meter) {
+  std::vector<TopicRates> all;
+  meter.look(std::chrono::steady_clock::now());
+  for (TopicFacts& facts : look_at_topics()) {
+    TopicRates& one = all.emplace_back(TopicRates{std::move(facts)});
+    const TopicFacts& topic = one.facts;
+    if (topic.error.code != Errc::ok) continue;
+    one.records_per_second = meter.rise(topic.name, total_published(topic.info));
+    for (const GroupInfo& group : topic.groups) {
+      const std::uint64_t claimed =
+          std::accumulate(group.offsets.begin(), group.offsets.end(), std::uint64_t{0});
+      // No topic's name has a slash.
+      one.groups_per_second.push_back(meter.rise(topic.name + "/" + group.name, claimed));
+    }
   }
   return all;
 }

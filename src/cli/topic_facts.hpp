@@ -9,6 +9,7 @@
 
 #include "facts/topic_facts.hpp"
 #include "leat/leat.hpp"
+#include "rate_meter.hpp"
 
 namespace leat::cli {
 
@@ -28,6 +29,14 @@ using facts::total_used;
 Result<TopicFacts> look_at_topic(const std::string& name);
 // All topics of the directory, by name; also those that can't be opened.
 std::vector<TopicFacts> look_at_topics();
+
+struct TopicRates {
+  TopicFacts facts;
+  std::optional<double> records_per_second = {};
+  std::vector<std::optional<double>> groups_per_second = {};  // Of its groups: records claimed.
+};
+// The same, and how fast each was since the meter's last look. Nothing is known at its first one.
+std::vector<TopicRates> look_at_rates(RateMeter& meter);
 
 // "everything", "what fits in 1 GiB a partition", "what is not older than 7d"
 std::string what_is_kept(const DurableInfo& durable);

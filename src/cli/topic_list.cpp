@@ -25,45 +25,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Entry {
-  TopicFacts facts;
-  std::optional<double> records_per_second = {};
-};
-
-// Looks at all topics; their rates are those since the look before.
-std::vector<Entry> look(RateMeter& meter) {
-  std::vector<Entry> entries;
-  meter.look(std::chrono::steady_clock::now());
-  for (TopicFacts& facts : look_at_topics()) {
-    Entry& entry = entries.emplace_back(Entry{std::move(facts)});
-    if (entry.facts.error.code == Errc::ok)
-      entry.records_per_second = meter.rise(entry.facts.name, total_published(entry.facts.info));
-  }
-  return entries;
-}
-
-bool has_publisher(const Entry& entry) {
+bool has_publisher(const TopicRates& entry) {
   const auto& participants = entry.facts.info.participants;
   return std::any_of(participants.begin(), participants.end(), is_publisher);
 }
 
 // Waits for the rates only where there is somebody to measure.
-std::vector<Entry> look_once() {
+std::vector<TopicRates> look_once() {
   RateMeter meter;
-  std::vector<Entry> entries = look(meter);
+  std::vector<TopicRates> entries = look_at_rates(meter);
   if (std::any_of(entries.begin(), entries.end(), has_publisher)) {
     std::this_thread::sleep_for(LiveView::kFirstLook);
-    return look(meter);
+    return look_at_rates(meter);
   }
-  for (Entry& entry : entries) {
+  for (TopicRates& entry : entries) {
     if (entry.facts.error.code == Errc::ok) entry.records_per_second = 0;
   }
   return entries;
 }
 
-Json json_of(const std::vector<Entry>& entries) {
+Json json_of(const std::vector<TopicRates>& entries) {
   Json all = Json::array();
-  for (const Entry& entry : entries) {
+  for (const TopicRates& entry : entries) {
     Json& one = all.emplace_back(to_json(entry.facts));
     if (entry.facts.error.code != Errc::ok) continue;
     one["records_per_second"] = nullptr;
@@ -72,13 +55,14 @@ Json json_of(const std::vector<Entry>& entries) {
   return all;
 }
 
-std::string table_of(const std::vector<Entry>& entries) {
+std::string table_of(const std::vector<TopicRates>& entries) {
   Table table{{"NAME", Align::left},        {"POLICY", Align::left},
               {"CAPACITY", Align::right},   {"USED", Align::right},
               {"PARTITIONS", Align::right}, {"RECORDS", Align::right},
               {"RATE", Align::right},       {"AGE", Align::right},
               {"GROUPS", Align::right},     {"PARTICIPANTS", Align::right}};
-  for (const auto& [facts, rate] : entries) {
+  for (const TopicRates& entry : entries) {
+    const TopicFacts& facts = entry.facts;
     if (facts.error.code != Errc::ok) {
       table.add({facts.name, tool::styled(tool::Style::red, error_text(facts.error))});
       continue;
@@ -86,14 +70,15 @@ std::string table_of(const std::vector<Entry>& entries) {
     const TopicInfo& info = facts.info;
     table.add({facts.name, name_of(info.policy), size_text(total_capacity(info)),
                size_text(total_used(info)), number_text(info.partitions.size()),
-               number_text(total_records(info)), rate_text(rate), age_text(facts.created_ms),
-               number_text(facts.groups.size()), number_text(info.participants.size())});
+               number_text(total_records(info)), rate_text(entry.records_per_second),
+               age_text(facts.created_ms), number_text(facts.groups.size()),
+               number_text(info.participants.size())});
   }
   return table.text();
 }
 
 void list(bool json) {
-  const std::vector<Entry> entries = look_once();
+  const std::vector<TopicRates> entries = look_once();
   if (json)
     fmt::print("{}\n", json_of(entries).dump(2));
   else if (entries.empty())
@@ -106,10 +91,10 @@ void list(bool json) {
 void watch(bool json) {
   RateMeter meter;
   LiveView view{json ? LiveView::Mode::lines : LiveView::Mode::in_place};
-  look(meter);
+  look_at_rates(meter);
   if (!view.wait_for(LiveView::kFirstLook)) return;
   do {
-    const std::vector<Entry> entries = look(meter);
+    const std::vector<TopicRates> entries = look_at_rates(meter);
     view.show(json ? json_of(entries).dump() + "\n" : table_of(entries));
   } while (view.wait());
 }
