@@ -7,6 +7,7 @@
 #include <sys/vfs.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -46,8 +47,14 @@ std::string durable_sentence(Error error, const std::string& topic) {
   auto store =
       data ? detail::OpenStore::open(data->get(), topic) : Result<detail::OpenStore>{data.error()};
   if (error.code == Errc::no_space)
-    return fmt::format("topic '{}': the disk of {} is full; publishing goes on when there is room",
-                       topic, path);
+    return is_full_disk(error.system_error)
+               ? fmt::format(
+                     "topic '{}': the disk of {} is full; publishing goes on when there is room",
+                     topic, path)
+               : fmt::format(
+                     "topic '{}': its keeper cannot write to {} ({}); publishing goes on when it "
+                     "can",
+                     topic, path, std::strerror(error.system_error));
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::read_only)
@@ -79,6 +86,10 @@ std::string durable_sentence(Error error, const std::string& topic) {
 }
 
 }  // namespace
+
+bool is_full_disk(std::int32_t reason) {
+  return reason == 0 || reason == ENOSPC || reason == EDQUOT;
+}
 
 void fail_to_sync(Error error, const std::string& topic, const std::string& after) {
   if (error.code != Errc::io_error) fail(error, topic, after);

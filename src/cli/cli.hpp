@@ -44,6 +44,9 @@ using tool::usable_directory;
 // what was done before.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
 
+// Whether `reason`, the errno for which a keeper waits, is a lack of room on its disk. Else it is one of its process.
+bool is_full_disk(std::int32_t reason);
+
 // The same when records had to get to the medium: then an io_error is a failed write or sync.
 [[noreturn]] void fail_to_sync(Error error, const std::string& topic,
                                const std::string& after = {});

@@ -40,7 +40,8 @@ struct Stores {
 struct Windows {
   std::vector<std::string> read_only;
   std::vector<std::string> full;
-  std::vector<std::string> stray;  // They belong to no files.
+  std::vector<std::string> unwritable;  // For a reason of their keeper's own.
+  std::vector<std::string> stray;       // They belong to no files.
 };
 
 using NamedTopics = std::vector<std::pair<std::string, std::unique_ptr<detail::SharedTopic>>>;
@@ -75,7 +76,11 @@ void look_at_window(const std::string& name, const detail::SharedTopic& topic, W
   } else if (window.state() == detail::DiskState::read_only) {
     windows.read_only.push_back(name);
   } else if (window.state() == detail::DiskState::no_space) {
-    windows.full.push_back(fmt::format("{} ({})", name, window.data_path()));
+    if (is_full_disk(window.reason()))
+      windows.full.push_back(fmt::format("{} ({})", name, window.data_path()));
+    else
+      windows.unwritable.push_back(
+          fmt::format("{} ({}: {})", name, window.data_path(), std::strerror(window.reason())));
   }
 }
 
@@ -262,6 +267,9 @@ std::vector<Finding> examine_data(const std::string& directory) {
                "mend the disk, then: leat fsck --repair NAME");
   findings.add("full disk", Severity::warning, "their disk has no room: ", windows.full,
                "publishing goes on by itself when there is room");
+  findings.add("cannot write", Severity::warning,
+               "their keeper cannot write its files: ", windows.unwritable,
+               "raise its limit, or open the topic in another process");
   findings.add(
       "stray memory", Severity::warning,
       "of topics whose files are gone or in use with "

@@ -69,7 +69,11 @@ std::string durable_text(const DurableInfo& durable) {
   text += fmt::format(": {} in {}", size_text(durable.disk_bytes), durable.directory);
   if (durable.retention_bytes != 0 || durable.retention.count() != 0)
     text += "; kept is " + what_is_kept(durable);
-  if (durable.state == Errc::no_space) text += "; the disk is full, publishers wait or fail";
+  if (durable.state == Errc::no_space)
+    text += fmt::format("; {}, publishers wait or fail",
+                        is_full_disk(durable.reason) ? "the disk is full"
+                                                     : fmt::format("the keeper cannot write ({})",
+                                                                   std::strerror(durable.reason)));
   if (durable.state != Errc::ok && durable.state != Errc::no_space)
     text += fmt::format("; read-only: {}", std::strerror(durable.reason));
   if (durable.cut_bytes != 0)

@@ -2,6 +2,7 @@
 with the disk gets one line. If these failed, somebody who relied on `--durable` would lose records."""
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -478,6 +479,25 @@ def fill(path):
                 pass
         except OSError:
             return
+
+
+def test_a_limit_of_the_keeper_is_not_called_a_full_disk(leat, data):
+    create(leat, "orders", "--capacity", "64KiB", "--file-size", "1MiB")
+    small = 512 << 10  # Less than a file of the topic.
+    publisher = leat.start("pub", "orders", restore_signals=False,  # SIGXFSZ stays ignored.
+                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small)))
+    publisher.stdin.write("first\n")
+    publisher.stdin.flush()
+    wait_for(lambda: info(leat)["durable"]["reason"] == "File too large")
+    shown = leat("topic", "info", "orders", check=True).stdout
+    assert "the keeper cannot write (File too large), publishers wait or fail" in shown
+    assert f"orders ({data}/orders: File too large)" in leat("doctor").stdout
+    lines = "".join("x" * 1000 + "\n" for _ in range(1000))
+    _, errors = publisher.communicate(lines, timeout=60)
+    assert publisher.returncode == 6 and errors.count("\n") == 1
+    assert f"topic 'orders': its keeper cannot write to {data}/orders (File too large)" in errors
+    assert leat("pub", "orders", "again").returncode == 0  # By a process without that limit.
+    assert all_lines(leat)[0] == "first" and all_lines(leat)[-1] == "again"
 
 
 def test_full_disk_is_told_at_once_and_everything_goes_on(leat, data, small_disk):

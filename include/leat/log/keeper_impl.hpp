@@ -271,10 +271,12 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
 }
 
 // After a failed call of the office. A full disk may pass, and what this process lacks, a free descriptor or the right to
-// make a file, another one may have: the same is tried again. Nothing else is, because nobody knows what the medium has.
+// make a file of that size, another one may have: the same is tried again. Nothing else is, because nobody knows what
+// the medium has.
 LEAT_INLINE void Keeper::handle(Error error) noexcept {
   constexpr std::int64_t kTryAgain = 100'000'000;  // ns
   const bool is_own_fault = error.system_error == EMFILE || error.system_error == ENFILE ||
+                            error.system_error == EFBIG ||
                             error == Errc::permission;  // Never that of a sync (os/disk.hpp).
   // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.

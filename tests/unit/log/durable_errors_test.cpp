@@ -82,7 +82,7 @@ TEST_F(DurableSync, AReadOnlyTopicKeepsItsMemoryWhenItIsClosed) {
 
 // A process that has no descriptor left, or not the right to make a file, or a full disk: it passes, and nothing is lost.
 TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
-  for (const int number : {ENOSPC, EMFILE, ENFILE, ENOMEM, EPERM, EACCES}) {
+  for (const int number : {ENOSPC, EMFILE, ENFILE, EFBIG, ENOMEM, EPERM, EACCES}) {
     SCOPED_TRACE(number);
     const Topic topic = create(Durability::fsync);
     Publisher publisher = publisher_of(topic);

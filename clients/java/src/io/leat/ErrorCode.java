@@ -41,7 +41,7 @@ public enum ErrorCode {
   WOULD_DEADLOCK(16),
   /** The topic's options do not allow this. */
   NOT_ALLOWED(17),
-  /** Every participant slot of the topic is in use. */
+  /** Every slot for a participant. */
   TOO_MANY(18),
   /** Not supported by this kernel or file system. */
   UNSUPPORTED(19),
