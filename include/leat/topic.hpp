@@ -186,7 +186,8 @@ class Topic {
   // participants. With it, participants get `deleted`; their mappings stay valid, and so does
   // what they read in place.
   //   not_found
-  //   busy               it has participants; or another deletion does not finish within 5 s
+  //   busy               it has participants; or it is open with another LEAT_DIR; or what another process does with
+  //                      it, opening, closing or deleting, does not end within 5 s
   //   permission         to delete its names in both directories; it is as it was
   //   no_space           for the file that a deletion locks
   //   invalid_argument, wrong_format

@@ -408,7 +408,8 @@ LEAT_API int32_t leat_topic_close(leat_topic **topic);
 // Deletes a topic and frees its name. With place->force, participants get LEAT_ERR_DELETED; what they read
 // in place stays valid. `place` may be NULL.
 //   LEAT_ERR_NOT_FOUND
-//   LEAT_ERR_BUSY   it has participants; or another deletion does not finish within 5 s
+//   LEAT_ERR_BUSY   it has participants; or it is open with another LEAT_DIR; or what another process does
+//                   with it, opening, closing or deleting, does not end within 5 s
 //   LEAT_ERR_PERMISSION   it is as it was
 //   LEAT_ERR_UNSUPPORTED, LEAT_ERR_WRONG_FORMAT
 LEAT_API int32_t leat_topic_delete(const char *name, uint64_t name_size, const leat_place *place,

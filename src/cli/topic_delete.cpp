@@ -34,7 +34,7 @@ std::string who_is_attached(const std::string& name) {
 void delete_topic(const std::string& name, bool force) {
   auto deleted = Topic::delete_topic(name, {.force = force});
   if (deleted) return;
-  if (deleted.error().code == Errc::busy) {
+  if (deleted.error().code == Errc::busy && !force) {
     throw Failure{
         kExitNotThere,
         fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "

@@ -27,10 +27,10 @@ inline bool other_threads_sleep() {
   return true;
 }
 
-// As fork().
+// As fork(), when all other threads sleep, or after 0.2 s.
 inline ::pid_t calm_fork() {
 #if LEAT_TEST_SANITIZED
-  const auto late = std::chrono::steady_clock::now() + std::chrono::seconds{1};
+  const auto late = std::chrono::steady_clock::now() + std::chrono::milliseconds{200};
   while (!other_threads_sleep() && std::chrono::steady_clock::now() < late)
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
 #endif

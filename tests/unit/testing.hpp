@@ -27,7 +27,6 @@
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/shared_topic.hpp"
-#include "support/calm_fork.hpp"
 
 namespace leat::inline v0 {
 
@@ -226,7 +225,7 @@ inline std::uint64_t test_seed() {
 class Child {
  public:
   template <class Body>
-  explicit Child(Body body) : pid_{calm_fork()} {
+  explicit Child(Body body) : pid_{::fork()} {
     if (pid_ != 0) return;
     int status = 99;
     try {

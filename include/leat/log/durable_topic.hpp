@@ -229,12 +229,19 @@ inline Result<void> delete_files_of(const SharedTopic& topic) {
   return unless_missing(delete_store(place->parent.get(), place->name));
 }
 
+// Whether a topic's last window was one of another directory. Key 0: its first one is just being made, perhaps here.
+inline bool is_elsewhere(const Manifest& manifest, const std::string& own_path) noexcept {
+  return manifest.window.key != 0 && manifest.window_directory != own_path;
+}
+
 // Deletes a durable topic that no process has open.
 //   not_found
 //   busy          it is open, with another LEAT_DIR
+//   timeout       a process with this LEAT_DIR is just opening or closing it: look again
 //   permission    this process may not delete all of its files; none is deleted
 //   wrong_format  the directory of that name is no topic's
-inline Result<void> delete_closed(const std::string& data_directory, const std::string& name) {
+inline Result<void> delete_closed(const std::string& own_path, const std::string& data_directory,
+                                  const std::string& name) {
   auto data = open_data_directory(data_directory, false);
   if (!data) return data.error();
   auto directory = open_directory_at(data->get(), name.c_str());
@@ -247,10 +254,31 @@ inline Result<void> delete_closed(const std::string& data_directory, const std::
   if (lock) {
     auto alone = lock->try_lock(kAttachLock);
     if (!alone) return alone.error();
-    if (!*alone) return Errc::busy;
+    if (!*alone) {
+      auto manifest = load_manifest(Disk::system(), directory->get());
+      return !manifest || is_elsewhere(*manifest, own_path) ? Errc::busy : Errc::timeout;
+    }
   }
   if (auto may = may_delete_directory_at(data->get(), name.c_str()); !may) return may;
   return delete_store(data->get(), name);
+}
+
+// Finds the window of a topic that is to be deleted; null if the topic had none, and is deleted now.
+// Errors as for Topic::delete_topic.
+inline Result<std::shared_ptr<SharedTopic>> window_to_delete(const Fd& directory,
+                                                             const std::string& data_directory,
+                                                             const std::string& name) {
+  auto own_path = path_of(directory.get());
+  if (!own_path) return own_path.error();
+  for (const Deadline deadline{kOpeningTakes};; sleep_a_millisecond()) {
+    auto attached = attach_files(directory, name);
+    if (attached) return std::shared_ptr<SharedTopic>{std::move(*attached)};
+    if (attached.error() != Errc::not_found) return attached.error();
+    auto deleted = delete_closed(*own_path, data_directory, name);
+    if (deleted) return std::shared_ptr<SharedTopic>{};
+    if (deleted.error() != Errc::timeout) return deleted.error();
+    if (deadline.passed()) return Errc::busy;
+  }
 }
 
 // Whether a durable topic has the name.
@@ -330,10 +358,7 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   auto alone = store->attached.try_lock(kAttachLock, LockKind::exclusive);
   if (!alone) return alone.error();
   if (!*alone) {
-    // Key 0: the first window is just being made, perhaps here.
-    const bool is_elsewhere =
-        store->manifest.window.key != 0 && store->manifest.window_directory != *own_path;
-    if (is_elsewhere) return Errc::busy;
+    if (is_elsewhere(store->manifest, *own_path)) return Errc::busy;
     sleep_a_millisecond();
     return Errc::not_found;
   }

@@ -424,14 +424,15 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
                                              const DeleteOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, false);
-  if (!directory && directory.error() == Errc::not_found)
-    return detail::delete_closed(options.data_directory, name);
+  if (!directory && directory.error() == Errc::not_found) {
+    auto deleted = detail::delete_closed({}, options.data_directory, name);
+    return deleted.error() == Errc::timeout ? Errc::busy : deleted;
+  }
   if (!directory) return directory.error();
-  auto attached = detail::attach_files(*directory, name);
-  if (!attached && attached.error() == Errc::not_found)
-    return detail::delete_closed(options.data_directory, name);
-  if (!attached) return attached.error();
-  const std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
+  auto found = detail::window_to_delete(*directory, options.data_directory, name);
+  if (!found) return found.error();
+  if (*found == nullptr) return {};
+  const std::shared_ptr<detail::SharedTopic> topic{std::move(*found)};
   if (!topic->is_deleted()) {
     // Before it is decided, because that cannot be undone.
     if (auto may = detail::may_delete_topic(*directory, name, *topic); !may) return may;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "leat/store/data_lock.hpp"
 #include "support/process.hpp"
 
 namespace leat::testing {
@@ -174,13 +175,15 @@ TEST_F(Durable, ASubscriberGoesOnWhenItHasDescriptorsAgain) {
     none.rlim_cur = 3;
     std::uint64_t next = 0;
     std::uint64_t failed = 0;
-    for (int i = 0; next < kMany; ++i) {
-      if (i % 2 == 0) ::setrlimit(RLIMIT_NOFILE, &none);
+    bool may_open = false;  // After each failure, for one poll: so each file fails once.
+    while (next < kMany) {
+      if (!may_open) ::setrlimit(RLIMIT_NOFILE, &none);
       auto polled = subscriber->poll(50, [&](const Record& record) {
         if (record.offset != next) ::_exit(2);
         ++next;
       });
       ::setrlimit(RLIMIT_NOFILE, &limit);
+      may_open = !polled;
       if (polled) continue;
       if (polled.error().system_error != EMFILE) return 3;
       ++failed;
@@ -380,6 +383,21 @@ TEST_F(Durable, PublishersAreToldOfADeletionWhateverTheKeeperDoes) {
   EXPECT_TRUE(std::filesystem::is_empty(data()));
 }
 
+TEST_F(Durable, DeletingWaitsForWhoeverOpensOrCloses) {
+  (void)must_create();
+  auto directory = detail::open_directory_path(data() + "/d", false, false);
+  auto lock = detail::open_data_lock(directory->get());
+  ASSERT_TRUE(*lock->try_lock(detail::kAttachLock));
+  std::thread ends{[&] {
+    std::this_thread::sleep_for(200ms);
+    lock->close();
+  }};
+  const DeleteOptions forced{.force = true, .directory = topics(), .data_directory = data()};
+  EXPECT_EQ(Topic::delete_topic("d", forced).error(), Errc::ok);
+  ends.join();
+  EXPECT_TRUE(std::filesystem::is_empty(data()));
+}
+
 // What an earlier run left in another directory is not the topic.
 TEST_F(Durable, DeletingAnOldWindowLeavesTheFilesAlone) {
   const std::string other = temp_.path() + "/other";
@@ -411,6 +429,11 @@ TEST_F(Durable, ASecondDirectoryOfTopicsIsBusy) {
   const std::string other = temp_.path() + "/other";
   std::filesystem::create_directories(other);
   EXPECT_EQ(Topic::open("d", Deadline::immediate(), other, {}, data()).error().code, Errc::busy);
+  for (const bool force : {false, true})
+    EXPECT_EQ(
+        Topic::delete_topic("d", {.force = force, .directory = other, .data_directory = data()})
+            .error(),
+        Errc::busy);
 }
 
 TEST_F(Durable, WhatMakesNoSenseIsRefused) {
