@@ -16,7 +16,10 @@ LIST = ROOT / "spec" / "errors.csv"
 def codes():
     """(number, name, sentence) of each code, in order. The numbers never change, so none is left out."""
     with open(LIST, encoding="utf-8", newline="") as file:
-        rows = [(int(row["number"]), row["name"], row["sentence"]) for row in csv.DictReader(file)]
+        read = list(csv.DictReader(file))
+    if any(None in row for row in read):
+        raise SystemExit(f"{LIST}: a sentence with a comma must stand in quotes")
+    rows = [(int(row["number"]), row["name"], row["sentence"]) for row in read]
     if [number for number, _, _ in rows] != list(range(len(rows))):
         raise SystemExit(f"{LIST}: the numbers must be 0, 1, 2, …")
     return rows

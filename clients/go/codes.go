@@ -102,7 +102,7 @@ const CodeNotAllowed Code = 17 // the topic's options do not allow this
 // ErrNotAllowed is an error with this code.
 var ErrNotAllowed = named(CodeNotAllowed, "not_allowed")
 
-const CodeTooMany Code = 18 // every slot for a participant
+const CodeTooMany Code = 18 // no slot for another participant or group is free
 
 // ErrTooMany is an error with this code.
 var ErrTooMany = named(CodeTooMany, "too_many")

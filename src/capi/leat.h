@@ -82,7 +82,7 @@ extern "C" {
 #define LEAT_ERR_REVOKED 15          // the claim was revoked because its owner did not run for too long
 #define LEAT_ERR_WOULD_DEADLOCK 16   // the topic is full and only this very thread could make room
 #define LEAT_ERR_NOT_ALLOWED 17      // the topic's options do not allow this
-#define LEAT_ERR_TOO_MANY 18         // every slot for a participant
+#define LEAT_ERR_TOO_MANY 18         // no slot for another participant or group is free
 #define LEAT_ERR_UNSUPPORTED 19      // not supported by this kernel or file system
 #define LEAT_ERR_IN_FLIGHT_FULL 20   // this member holds as many records as its group allows: acknowledge some
 #define LEAT_ERR_REDELIVERY_FULL 21  // more records came back, or wait for their key, than the group has room for

@@ -61,7 +61,7 @@ LEAT_INLINE std::string describe(Error error) {
       text = "the topic is full and only this very thread could make room";
       break;
     case Errc::not_allowed: text = "the topic's options do not allow this"; break;
-    case Errc::too_many: text = "every slot for a participant, group or member is in use"; break;
+    case Errc::too_many: text = "no slot for another participant or group is free"; break;
     case Errc::unsupported: text = "not supported by this kernel or file system"; break;
     case Errc::in_flight_full:
       text = "this member holds as many records as its group allows: acknowledge some";

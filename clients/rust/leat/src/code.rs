@@ -66,7 +66,7 @@ codes! {
     Revoked = 15, "revoked", "the claim was revoked because its owner did not run for too long";
     WouldDeadlock = 16, "would_deadlock", "the topic is full and only this very thread could make room";
     NotAllowed = 17, "not_allowed", "the topic's options do not allow this";
-    TooMany = 18, "too_many", "every slot for a participant";
+    TooMany = 18, "too_many", "no slot for another participant or group is free";
     Unsupported = 19, "unsupported", "not supported by this kernel or file system";
     InFlightFull = 20, "in_flight_full", "this member holds as many records as its group allows: acknowledge some";
     RedeliveryFull = 21, "redelivery_full", "more records came back, or wait for their key, than the group has room for";

@@ -41,7 +41,7 @@ public enum ErrorCode {
   WOULD_DEADLOCK(16),
   /** The topic's options do not allow this. */
   NOT_ALLOWED(17),
-  /** Every slot for a participant. */
+  /** No slot for another participant or group is free. */
   TOO_MANY(18),
   /** Not supported by this kernel or file system. */
   UNSUPPORTED(19),
