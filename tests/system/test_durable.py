@@ -484,14 +484,22 @@ def fill(path):
 def test_a_limit_of_the_keeper_is_not_called_a_full_disk(leat, data):
     create(leat, "orders", "--capacity", "64KiB", "--file-size", "1MiB")
     small = 512 << 10  # Less than a file of the topic.
-    publisher = leat.start("pub", "orders", restore_signals=False,  # SIGXFSZ stays ignored.
-                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small)))
+    # SIGXFSZ stays ignored.
+    limited = {"restore_signals": False,
+               "preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (small, small))}
+
+    def looks(*arguments):
+        """With the same limit, because whoever looks may become the keeper."""
+        process = leat.start(*arguments, **limited)
+        return process.communicate(timeout=60)[0]
+
+    publisher = leat.start("pub", "orders", **limited)
     publisher.stdin.write("first\n")
     publisher.stdin.flush()
-    wait_for(lambda: info(leat)["durable"]["reason"] == "File too large")
-    shown = leat("topic", "info", "orders", check=True).stdout
+    wait_for(lambda: json.loads(looks("topic", "info", "orders", "--json"))["durable"]["reason"] == "File too large")
+    shown = looks("topic", "info", "orders")
     assert "the keeper cannot write (File too large), publishers wait or fail" in shown
-    assert f"orders ({data}/orders: File too large)" in leat("doctor").stdout
+    assert f"orders ({data}/orders: File too large)" in looks("doctor")
     lines = "".join("x" * 1000 + "\n" for _ in range(1000))
     _, errors = publisher.communicate(lines, timeout=60)
     assert publisher.returncode == 6 and errors.count("\n") == 1
