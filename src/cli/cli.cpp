@@ -39,6 +39,43 @@ std::string mount_point(const std::string& path) {
 
 namespace {
 
+// Opens a topic's memory without waiting for anybody. Null if it has none here.
+std::unique_ptr<detail::SharedTopic> window_of(const std::string& topic) {
+  auto directory = detail::open_directory({}, false);
+  auto attached = directory ? detail::attach_files(*directory, topic) : directory.error();
+  return attached ? std::move(*attached) : nullptr;
+}
+
+// Why publishing to it has no room, or cannot begin.
+std::string no_space_sentence(Error error, const std::string& topic, const std::string& path) {
+  const auto window = window_of(topic);
+  if (!window || window->durable() == nullptr ||
+      window->durable()->state() != detail::DiskState::no_space)
+    return fmt::format("topic '{}': no room in {} or for its memory in {} ({})", topic, path,
+                       detail::directory_path({}), std::strerror(error.system_error));
+  if (is_full_disk(error.system_error))
+    return fmt::format("topic '{}': the disk of {} is full; publishing goes on when there is room",
+                       topic, path);
+  return fmt::format(
+      "topic '{}': its keeper cannot write to {} ({}); publishing goes on when it can", topic, path,
+      std::strerror(error.system_error));
+}
+
+// Who has a topic that has no memory here; empty if it has.
+std::string busy_sentence(const detail::Manifest& manifest, const std::string& topic,
+                          const std::string& path) {
+  if (window_of(topic)) return {};
+  auto directory = detail::open_directory({}, false);
+  auto own_path = directory ? detail::path_of(directory->get()) : directory.error();
+  if (detail::has_other_window(manifest, topic, own_path ? *own_path : std::string{}))
+    return fmt::format("topic '{}' is in use with --dir {}, and its files with it ({})", topic,
+                       manifest.window_directory, path);
+  return fmt::format(
+      "another process opens, closes or deletes topic '{}', or has it open where this one cannot "
+      "look: try again ({})",
+      topic, path);
+}
+
 // What is wrong with a durable topic's files, or who else uses them; empty if that is not the reason.
 std::string durable_sentence(Error error, const std::string& topic) {
   if (!detail::has_store({}, topic)) return {};
@@ -46,15 +83,7 @@ std::string durable_sentence(Error error, const std::string& topic) {
   auto data = detail::open_data_directory({}, false);
   auto store =
       data ? detail::OpenStore::open(data->get(), topic) : Result<detail::OpenStore>{data.error()};
-  if (error.code == Errc::no_space)
-    return is_full_disk(error.system_error)
-               ? fmt::format(
-                     "topic '{}': the disk of {} is full; publishing goes on when there is room",
-                     topic, path)
-               : fmt::format(
-                     "topic '{}': its keeper cannot write to {} ({}); publishing goes on when it "
-                     "can",
-                     topic, path, std::strerror(error.system_error));
+  if (error.code == Errc::no_space) return no_space_sentence(error, topic, path);
   const std::string reason =
       error.system_error != 0 ? fmt::format(" ({})", std::strerror(error.system_error)) : "";
   if (error.code == Errc::read_only)
@@ -67,9 +96,7 @@ std::string durable_sentence(Error error, const std::string& topic) {
         "topic '{}' has the records, but they are not on the medium{}; they will be as "
         "soon as {} takes them",
         topic, reason, path);
-  if (error.code == Errc::busy && store)
-    return fmt::format("topic '{}' is in use with --dir {}, and its files with it ({})", topic,
-                       store->manifest.window_directory, path);
+  if (error.code == Errc::busy && store) return busy_sentence(store->manifest, topic, path);
   auto directory = detail::open_directory_path(path, false, false);
   auto names = directory ? detail::names_in(directory->get()) : directory.error();
   if (error.code == Errc::wrong_format && names && !detail::is_store(*names))

@@ -269,7 +269,7 @@ std::vector<Finding> examine_data(const std::string& directory) {
                "publishing goes on by itself when there is room");
   findings.add("cannot write", Severity::warning,
                "their keeper cannot write its files: ", windows.unwritable,
-               "raise its limit, or open the topic in another process");
+               "raise its limit or give it the right, or open the topic in another process");
   findings.add(
       "stray memory", Severity::warning,
       "of topics whose files are gone or in use with "

@@ -62,7 +62,6 @@ std::string existing_part(const std::string& directory) {
 
 namespace {
 
-
 std::string first_line(const std::string& path) {
   std::ifstream file{path};
   std::string line;

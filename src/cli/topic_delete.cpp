@@ -19,8 +19,10 @@ struct DeleteArguments {
   bool force = false;
 };
 
-// "publisher 12, subscriber 14"
+// "publisher 12, subscriber 14"; empty if nobody has it open in this directory.
 std::string who_is_attached(const std::string& name) {
+  auto directory = detail::open_directory({}, false);
+  if (!directory || !detail::attach_files(*directory, name)) return {};
   auto topic = Topic::open(name);
   if (!topic) return "somebody";
   std::string all;
@@ -34,14 +36,12 @@ std::string who_is_attached(const std::string& name) {
 void delete_topic(const std::string& name, bool force) {
   auto deleted = Topic::delete_topic(name, {.force = force});
   if (deleted) return;
-  if (deleted.error().code == Errc::busy && !force) {
-    throw Failure{
-        kExitNotThere,
-        fmt::format("topic '{}' is in use by {}: end them first, or delete it anyway with "
-                    "--force",
-                    name, who_is_attached(name))};
-  }
-  fail(deleted.error(), name);
+  const bool may_force = deleted.error().code == Errc::busy && !force;
+  const std::string who = may_force ? who_is_attached(name) : std::string{};
+  if (who.empty()) fail(deleted.error(), name);
+  throw Failure{kExitNotThere, fmt::format("topic '{}' is in use by {}: end them first, or delete "
+                                           "it anyway with --force",
+                                           name, who)};
 }
 
 // Deletes as many as it can. Prints one line for each of the others; the last of them sets the exit code.

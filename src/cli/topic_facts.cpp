@@ -14,6 +14,7 @@
 #include "leat/log/durable_topic.hpp"
 
 namespace leat::cli {
+
 Result<TopicFacts> look_at_topic(const std::string& name) {
   auto directory = detail::open_directory({}, false);
   const bool has_window = directory && detail::has_name(directory->get(), name.c_str());

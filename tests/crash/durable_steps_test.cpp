@@ -6,10 +6,13 @@
 #include <atomic>
 #include <filesystem>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenarios.hpp"
+#include "support/moment.hpp"
 
 namespace leat::testing {
 namespace {
@@ -240,7 +243,8 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
   first.wait();
   EXPECT_TRUE(first.was_killed()) << first.describe();
   Child victim{[&]() -> int {
-    std::mutex turn;  // Others get `busy` while it is stopped in the middle of opening or closing the topic.
+    std::mutex
+        turn;  // Others get `busy` while it is stopped in the middle of opening or closing the topic.
     std::unique_lock opens{turn};
     arm({GetParam().step, GetParam().nth, GetParam().signal, &turn});
     auto topic = open();
@@ -375,23 +379,59 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{kExpirySteps[2], 2, SIGSTOP}),
     name_of_durable_case);
 
-class DurableDeletion : public DurableSteps {};
+class DurableDeletion : public DurableSteps {
+ protected:
+  Result<void> delete_topic() const {
+    return Topic::delete_topic(
+        "d", {.directory = options().directory, .data_directory = options().data_directory});
+  }
+};
 INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
-                         ::testing::Values(Case{kDeleteFilesStep, 1, SIGKILL}),
+                         ::testing::Values(Case{kDeleteFilesSteps[0], 1, SIGKILL},
+                                           Case{kDeleteFilesSteps[1], 1, SIGKILL}),
                          name_of_durable_case);
 
 TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {
   { ASSERT_TRUE(open()); }
   Child victim{[&]() -> int {
-    arm({kDeleteFilesStep, 1, SIGKILL});
-    (void)Topic::delete_topic(
-        "d", {.directory = options().directory, .data_directory = options().data_directory});
+    arm({GetParam().step, 1, SIGKILL});
+    (void)delete_topic();
     return 0;
   }};
   victim.wait();
   EXPECT_TRUE(victim.was_killed()) << victim.describe();
+  EXPECT_EQ(delete_topic().error(),
+            GetParam().step == kDeleteFilesSteps[0] ? Errc::ok : Errc::not_found);
   auto topic = Topic::create("d", options());
   EXPECT_TRUE(topic) << describe(topic.error());
+}
+
+// Whoever stopped for so long that another process deleted the topic does not delete the next one of that name.
+TEST_P(DurableDeletion, OnlyTheTopicThatWasLookedAtIsDeleted) {
+  { ASSERT_TRUE(open()); }
+  std::optional<Topic> next;
+  const auto publish = [&] {
+    auto publisher = next->publisher();
+    ASSERT_TRUE(publisher) << describe(publisher.error());
+    EXPECT_TRUE(publisher->publish("kept", kPatience));
+  };
+  bool was_there = false;
+  const Moment moment{GetParam().step, [&] {
+                        if (std::exchange(was_there, true)) return;
+                        (void)delete_topic();
+                        auto made = Topic::create("d", options());
+                        ASSERT_TRUE(made) << describe(made.error());
+                        next = std::move(*made);
+                        publish();
+                      }};
+  (void)delete_topic();
+  ASSERT_TRUE(next);
+  publish();
+  next.reset();
+  auto again =
+      Topic::open("d", Deadline::immediate(), options().directory, {}, options().data_directory);
+  ASSERT_TRUE(again) << describe(again.error());
+  EXPECT_EQ(again->info().partitions[0].end, 2U);
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kSyncSteps), std::end(kSyncSteps));
   swept.insert(kFollowStep);
   swept.insert(std::begin(kExpirySteps), std::end(kExpirySteps));
-  swept.insert(kDeleteFilesStep);
+  swept.insert(std::begin(kDeleteFilesSteps), std::end(kDeleteFilesSteps));
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));
   swept.insert(std::begin(kRecoverySteps), std::end(kRecoverySteps));
   swept.insert(std::begin(kCopySteps), std::end(kCopySteps));

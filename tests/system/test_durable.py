@@ -291,22 +291,6 @@ def test_delete_takes_the_files(leat, leat_dir, data):
     assert list(data.iterdir()) == [] and not (leat_dir / "orders").exists()
 
 
-def test_another_directory_of_topics_is_refused_by_name(leat, leat_dir, data, tmp_path):
-    create(leat)
-    subscriber = leat.start("sub", "orders")
-    wait_for(lambda: info(leat)["participants"])
-    other = tmp_path / "other"
-    other.mkdir()
-    one_line(leat("pub", "orders", "x", "--dir", other), 3, f"in use with --dir {leat_dir}")
-    os.killpg(subscriber.pid, signal.SIGKILL)
-    subscriber.wait()
-    # Its memory is still there, and may have what is not on disk.
-    one_line(leat("pub", "orders", "x", "--dir", other), 3, f"in use with --dir {leat_dir}")
-    publish(leat, ["x"])
-    leat("pub", "orders", "y", "--dir", other, check=True)
-    assert all_lines(leat) == ["x", "y"]
-
-
 @pytest.mark.parametrize("arguments,words", [
     (["--durable", "interval"], ["'interval' does not say how often", "interval:20ms"]),
     (["--durable", "interval:"], ["'interval:' does not say how often"]),

@@ -27,6 +27,7 @@
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/shared_topic.hpp"
+#include "support/calm_fork.hpp"
 
 namespace leat::inline v0 {
 
@@ -221,11 +222,12 @@ inline std::uint64_t test_seed() {
   return seed;
 }
 
-// A forked child that runs `body` and exits with its result; 99 for an exception.
+// A forked child that runs `body` and exits with its result; 99 for an exception. `fork` may be ::fork, where other
+// threads must not be waited for.
 class Child {
  public:
   template <class Body>
-  explicit Child(Body body) : pid_{::fork()} {
+  explicit Child(Body body, ::pid_t (*fork)() = calm_fork) : pid_{fork()} {
     if (pid_ != 0) return;
     int status = 99;
     try {

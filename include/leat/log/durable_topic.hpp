@@ -229,15 +229,23 @@ inline Result<void> delete_files_of(const SharedTopic& topic) {
   return unless_missing(delete_store(place->parent.get(), place->name));
 }
 
-// Whether a topic's last window was one of another directory. Key 0: its first one is just being made, perhaps here.
-inline bool is_elsewhere(const Manifest& manifest, const std::string& own_path) noexcept {
-  return manifest.window.key != 0 && manifest.window_directory != own_path;
+// Whether the window that a manifest names is still there, so that only its directory may be used.
+inline bool has_other_window(const Manifest& manifest, const std::string& name,
+                             const std::string& own_path) {
+  const BootId boot = boot_id();
+  if (manifest.window.key == 0 || manifest.window_directory == own_path ||
+      std::memcmp(manifest.window.boot, boot.data(), boot.size()) != 0)
+    return false;
+  auto directory = open_directory_path(manifest.window_directory, false, false);
+  if (!directory) return false;
+  auto topic = attach_files(*directory, name);
+  return topic && !(*topic)->is_deleted() && (*topic)->geometry().key == manifest.window.key;
 }
 
 // Deletes a durable topic that no process has open.
 //   not_found
-//   busy          it is open, with another LEAT_DIR
-//   timeout       a process with this LEAT_DIR is just opening or closing it: look again
+//   busy          it is open with another LEAT_DIR
+//   timeout       another process just opens, closes or deletes it: look again
 //   permission    this process may not delete all of its files; none is deleted
 //   wrong_format  the directory of that name is no topic's
 inline Result<void> delete_closed(const std::string& own_path, const std::string& data_directory,
@@ -246,9 +254,15 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
   if (!data) return data.error();
   auto directory = open_directory_at(data->get(), name.c_str());
   if (!directory) return directory.error();
+  // A deletion takes the name first, then the files.
+  const auto has_name_still = [&] {
+    auto now = open_directory_at(data->get(), name.c_str());
+    return now && is_same_file(now->get(), directory->get());
+  };
   auto names = names_in(directory->get());
   if (!names) return names.error();
-  if (!is_store(*names)) return Errc::wrong_format;
+  if (!is_store(*names)) return has_name_still() ? Errc::wrong_format : Errc::timeout;
+  LEAT_CRASH_POINT("delete:files_opened");
   auto lock = open_data_lock(directory->get());
   if (!lock && lock.error() != Errc::not_found) return lock.error();
   if (lock) {
@@ -256,24 +270,27 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
     if (!alone) return alone.error();
     if (!*alone) {
       auto manifest = load_manifest(Disk::system(), directory->get());
-      return !manifest || is_elsewhere(*manifest, own_path) ? Errc::busy : Errc::timeout;
+      return manifest && has_other_window(*manifest, name, own_path) ? Errc::busy : Errc::timeout;
     }
   }
+  if (!has_name_still()) return Errc::timeout;  // It may be a new topic's by now.
   if (auto may = may_delete_directory_at(data->get(), name.c_str()); !may) return may;
   return delete_store(data->get(), name);
 }
 
 // Finds the window of a topic that is to be deleted; null if the topic had none, and is deleted now.
-// Errors as for Topic::delete_topic.
+// `directory` may be empty: there is no LEAT_DIR. Errors as for Topic::delete_topic.
 inline Result<std::shared_ptr<SharedTopic>> window_to_delete(const Fd& directory,
                                                              const std::string& data_directory,
                                                              const std::string& name) {
-  auto own_path = path_of(directory.get());
+  auto own_path = directory ? path_of(directory.get()) : Result<std::string>{std::string{}};
   if (!own_path) return own_path.error();
   for (const Deadline deadline{kOpeningTakes};; sleep_a_millisecond()) {
-    auto attached = attach_files(directory, name);
-    if (attached) return std::shared_ptr<SharedTopic>{std::move(*attached)};
-    if (attached.error() != Errc::not_found) return attached.error();
+    if (directory) {
+      auto attached = attach_files(directory, name);
+      if (attached) return std::shared_ptr<SharedTopic>{std::move(*attached)};
+      if (attached.error() != Errc::not_found) return attached.error();
+    }
     auto deleted = delete_closed(*own_path, data_directory, name);
     if (deleted) return std::shared_ptr<SharedTopic>{};
     if (deleted.error() != Errc::timeout) return deleted.error();
@@ -332,19 +349,6 @@ inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTo
   return keep(std::move(topic), name, std::move(*store));
 }
 
-// Whether the window that a manifest names is still there, so that only its directory may be used.
-inline bool has_other_window(const Manifest& manifest, const std::string& name,
-                             const std::string& own_path) {
-  const BootId boot = boot_id();
-  if (manifest.window.key == 0 || manifest.window_directory == own_path ||
-      std::memcmp(manifest.window.boot, boot.data(), boot.size()) != 0)
-    return false;
-  auto directory = open_directory_path(manifest.window_directory, false, false);
-  if (!directory) return false;
-  auto topic = attach_files(*directory, name);
-  return topic && !(*topic)->is_deleted() && (*topic)->geometry().key == manifest.window.key;
-}
-
 // Makes a window for a topic that has none: recovers its files first.
 //   not_found   there is no such topic, or another process has made the window: look again
 //   busy        the topic is open with another LEAT_DIR (describe_owner names it)
@@ -358,7 +362,7 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   auto alone = store->attached.try_lock(kAttachLock, LockKind::exclusive);
   if (!alone) return alone.error();
   if (!*alone) {
-    if (is_elsewhere(store->manifest, *own_path)) return Errc::busy;
+    if (has_other_window(store->manifest, name, *own_path)) return Errc::busy;
     sleep_a_millisecond();
     return Errc::not_found;
   }

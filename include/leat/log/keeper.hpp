@@ -78,7 +78,9 @@ class Keeper {
   bool was_helped_ = false;  // by sync_here(), since the thread looked last
   Office office_;
   GroupSaver groups_;
-  std::int64_t slow_disk_ns_ = 1'000'000'000;  // How long others may wait for the disk.
+  std::int64_t slow_disk_ns_ = 1'000'000'000;             // How long others may wait for the disk.
+  static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
+  std::int64_t own_fault_nap_ns_ = kTryAgain;
   std::int64_t holes_due_ns_ = 0;
   std::uint32_t stopping_ = 0;  // The thread naps on it; futex.
   std::atomic<bool> in_office_ = false;

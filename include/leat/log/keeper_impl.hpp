@@ -103,6 +103,7 @@ LEAT_INLINE void Keeper::serve() noexcept {
     return;
   }
   tell(DiskState::ok, 0);
+  own_fault_nap_ns_ = kTryAgain;
   if (groups_.next_ns() <= now_ns()) {
     if (auto saved = save_groups(false); !saved) {
       handle(saved.error());
@@ -270,25 +271,29 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
   futex_wait(stopping_, 0, Deadline{std::chrono::nanoseconds{ns}});
 }
 
-// After a failed call of the office. A full disk may pass, and what this process lacks, a free descriptor or the right to
-// make a file of that size, another one may have: the same is tried again. Nothing else is, because nobody knows what
-// the medium has.
+// What this process lacks, and another one may have: a free descriptor, the right to make a file, or to make it as large as
+// it has to be. Errors of a sync are never meant (os/disk.hpp).
+inline bool is_own_fault(Error error) noexcept {
+  return error.system_error == EMFILE || error.system_error == ENFILE ||
+         error == Errc::permission || (error == Errc::no_space && error.system_error == EFBIG);
+}
+
+// After a failed call of the office. A full disk may pass, and another process may have what this one lacks: the same is
+// tried again. Nothing else is, because nobody knows what the medium has.
 LEAT_INLINE void Keeper::handle(Error error) noexcept {
-  constexpr std::int64_t kTryAgain = 100'000'000;  // ns
-  const bool is_own_fault = error.system_error == EMFILE || error.system_error == ENFILE ||
-                            error.system_error == EFBIG ||
-                            error == Errc::permission;  // Never that of a sync (os/disk.hpp).
   // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.
   if (error == Errc::not_held || !office_.is_own() || topic_->is_deleted()) {
     office_.leave();
-  } else if (is_own_fault || is_short_of_room(error)) {
+  } else if (is_own_fault(error)) {
     tell(DiskState::no_space, error.system_error);
-    if (is_own_fault) {
-      office_.leave();  // For another process.
-    } else if (office_.is_taken()) {
-      office_.expire_if_due();
-    }
+    office_.leave();  // For another process.
+    nap(own_fault_nap_ns_);
+    // Each try is a new office, and may leave a file behind.
+    own_fault_nap_ns_ = std::min(2 * own_fault_nap_ns_, 32 * kTryAgain);
+  } else if (is_short_of_room(error)) {
+    tell(DiskState::no_space, error.system_error);
+    if (office_.is_taken()) office_.expire_if_due();
     nap(kTryAgain);
   } else {
     // No handover: what this one has written counts only if it was synced.
@@ -300,7 +305,8 @@ LEAT_INLINE void Keeper::handle(Error error) noexcept {
 
 // Tells publishers that wait, and `info`.
 LEAT_INLINE void Keeper::tell(DiskState state, std::int32_t reason) noexcept {
-  if (topic_->durable()->state() == state) return;
+  const DurableWindow& window = *topic_->durable();
+  if (window.state() == state && (state == DiskState::ok || window.reason() == reason)) return;
   office_.tell(state, reason);
   topic_->wake_everybody();
 }

@@ -67,7 +67,7 @@ class Office {
   // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
   // False if another process takes it.
   //   no_space   the disk is full; try again later
-  //   permission, or io_error with EMFILE or ENFILE: likewise; another process may have more luck
+  //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: likewise; another process may have more luck
   //   others     writing or syncing failed for good
   Result<bool> take(std::uint64_t seen) {
     number_ = (seen >> 1) + 1;

@@ -424,10 +424,7 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
                                              const DeleteOptions& options) {
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
   auto directory = detail::open_directory(options.directory, false);
-  if (!directory && directory.error() == Errc::not_found) {
-    auto deleted = detail::delete_closed({}, options.data_directory, name);
-    return deleted.error() == Errc::timeout ? Errc::busy : deleted;
-  }
+  if (!directory && directory.error() == Errc::not_found) directory = detail::Fd{};
   if (!directory) return directory.error();
   auto found = detail::window_to_delete(*directory, options.data_directory, name);
   if (!found) return found.error();

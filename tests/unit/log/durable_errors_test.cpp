@@ -6,7 +6,7 @@ namespace leat::testing {
 namespace {
 
 TEST_F(DurableSync, AFailedSyncMakesTheTopicReadOnlyForEverybodyAtOnce) {
-  for (const int number : {EIO, ENOSPC}) {  // Of a sync, a full disk is no better.
+  for (const int number : {EIO, ENOSPC, EFBIG}) {  // Of a sync, a full disk is no better.
     SCOPED_TRACE(number);
     const Topic topic = create(Durability::fsync);
     Publisher publisher = publisher_of(topic);

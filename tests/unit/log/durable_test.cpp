@@ -398,6 +398,48 @@ TEST_F(Durable, DeletingWaitsForWhoeverOpensOrCloses) {
   EXPECT_TRUE(std::filesystem::is_empty(data()));
 }
 
+TEST_F(Durable, OneOfTwoDeletionsAtOnceFindsNothing) {
+  const DeleteOptions here{.directory = topics(), .data_directory = data()};
+  for (int i = 0; i < 100; ++i) {
+    {
+      const Topic topic = must_create();
+    }
+    Errc other = Errc::ok;
+    std::thread second{[&] { other = Topic::delete_topic("d", here).error().code; }};
+    const Errc own = Topic::delete_topic("d", here).error().code;
+    second.join();
+    EXPECT_TRUE((own == Errc::ok && other == Errc::not_found) ||
+                (own == Errc::not_found && other == Errc::ok))
+        << i << ": " << describe(Error{own}) << ", " << describe(Error{other});
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(data()));
+}
+
+// A process of the same LEAT_DIR recovers it: what the manifest names is an earlier directory still.
+TEST_F(Durable, OpeningAndDeletingWaitForARecoveryAfterAMove) {
+  (void)must_create();
+  const std::string moved = temp_.path() + "/moved";
+  std::filesystem::create_directories(moved);
+  const auto open_moved = [&] {
+    return Topic::open("d", Deadline::immediate(), moved, {}, data()).error();
+  };
+  const auto delete_moved = [&] {
+    return Topic::delete_topic("d", {.directory = moved, .data_directory = data()}).error();
+  };
+  for (const auto& call :
+       {std::function<Error()>{open_moved}, std::function<Error()>{delete_moved}}) {
+    auto directory = detail::open_directory_path(data() + "/d", false, false);
+    auto lock = detail::open_data_lock(directory->get());
+    ASSERT_TRUE(*lock->try_lock(detail::kAttachLock));
+    std::thread ends{[&] {
+      std::this_thread::sleep_for(200ms);
+      lock->close();
+    }};
+    EXPECT_EQ(call(), Errc::ok);
+    ends.join();
+  }
+}
+
 // What an earlier run left in another directory is not the topic.
 TEST_F(Durable, DeletingAnOldWindowLeavesTheFilesAlone) {
   const std::string other = temp_.path() + "/other";
