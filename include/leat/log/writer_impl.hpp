@@ -46,6 +46,13 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
   return Repair{*topic_, partition_, own_slot_}.give_up_own(from).error();
 }
 
+[[gnu::noinline]] LEAT_INLINE void PartitionWriter::note_pace() noexcept {
+  const std::int64_t now = now_ns();
+  is_stream_ = now - paced_ns_ < kPace * kStreamPause;
+  paced_ns_ = now;
+  until_pace_ = kPace;
+}
+
 [[gnu::noinline]] LEAT_INLINE Result<void> PartitionWriter::enter(std::uint64_t number) noexcept {
   auto segment = find_segment(*topic_, view_, number);
   if (!segment) return segment.error();
