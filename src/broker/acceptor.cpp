@@ -36,7 +36,7 @@ Outcome<void> Acceptor::add(asio::io_context& loop, const Protocol::endpoint& en
   if (error) {
     const bool is_missing = error == asio::error::address_family_not_supported ||
                             error == boost::system::errc::address_not_available;
-    return Problem{is_missing                              ? Errc::not_found
+    return Problem{is_missing                             ? Errc::not_found
                    : error == asio::error::address_in_use ? Errc::busy
                                                           : Errc::io_error,
                    fmt::format("cannot listen at {}: {}", name, error.message())};
@@ -91,13 +91,21 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
                    fmt::format("the path of a socket has at most {} bytes: {}", kLongest, path)};
   std::error_code ignored;
   const auto there = std::filesystem::symlink_status(path, ignored).type();
+  const asio::local::stream_protocol::endpoint place{path};
   if (there == std::filesystem::file_type::socket) {
+    asio::local::stream_protocol::socket probe{loop};
+    boost::system::error_code refusal;
+    probe.open(place.protocol(), refusal);
+    if (!refusal) probe.non_blocking(true, refusal);
+    if (!refusal) probe.connect(place, refusal);
+    if (refusal != asio::error::connection_refused)  // So says one whose broker is gone.
+      return Problem{Errc::busy, "another process listens at " + path};
     std::filesystem::remove(path, ignored);
   } else if (there != std::filesystem::file_type::not_found) {
     return Problem{Errc::invalid_argument, path + " is there, and is no socket"};
   }
   std::unique_ptr<Acceptor> acceptor{new Acceptor};
-  auto added = acceptor->add(loop, asio::local::stream_protocol::endpoint{path}, path, on_socket);
+  auto added = acceptor->add(loop, place, path, on_socket);
   if (!added) return added.problem();
   accept(acceptor->listening_.front());
   return acceptor;

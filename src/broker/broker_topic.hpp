@@ -95,6 +95,8 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   std::uint64_t subscribers = 0;
   // Addresses whose admin connections have joined, with the version of the password then; once for each connection.
   std::multiset<std::pair<std::int64_t, boost::asio::ip::address>> joined;
+  // Versions of passwords that were changed, and whose they were: connections that they opened go on.
+  std::map<std::int64_t, std::string> replaced;
   // Of messages' bytes, by clients of this broker since it began.
   std::uint64_t bytes_written = 0;
   std::uint64_t bytes_read = 0;

@@ -14,6 +14,7 @@
 #include "broker/admin_password.hpp"
 #include "broker/config_file.hpp"
 #include "serve/broker.hpp"
+#include "serve/log_pipe.hpp"
 #include "tool/failure.hpp"
 #include "tool/program.hpp"
 
@@ -29,9 +30,10 @@ namespace {
 void start_log(const Config& config) {
   constexpr std::size_t kFileBytes = 100u << 20;
   constexpr std::size_t kFiles = 10;
-  auto log = config.log_file.empty()
-                 ? spdlog::stderr_color_mt("leat-serve")
-                 : spdlog::rotating_logger_mt("leat-serve", config.log_file, kFileBytes, kFiles);
+  auto log = !config.log_file.empty()
+                 ? spdlog::rotating_logger_mt("leat-serve", config.log_file, kFileBytes, kFiles)
+             : ::isatty(STDERR_FILENO) != 0 ? spdlog::stderr_color_mt("leat-serve")
+                                            : spdlog::create<LogPipe>("leat-serve");
   log->set_level(spdlog::level::from_str(config.log_level));
   log->flush_on(spdlog::level::info);
   spdlog::set_default_logger(log);
@@ -45,9 +47,11 @@ Outcome<void> show_password(std::string_view password, const std::string& direct
     std::fflush(stdout);
     return {};
   }
-  spdlog::info("the password of the administrator, {}, is in {}/{}", kAdminUser, directory,
-               kAdminPasswordFile);
-  return write_admin_password(directory, password);
+  auto written = write_admin_password(directory, password);
+  if (written)
+    spdlog::info("the password of the administrator, {}, is in {}/{}", kAdminUser, directory,
+                 kAdminPasswordFile);
+  return written;
 }
 
 struct Options {

@@ -1,9 +1,11 @@
 """If these tests failed, `leat serve` would forget topics or passwords, show them, leave clients without a
 connection after a restart, be apart from the machine's own programs, or take CPU for nothing."""
+import fcntl
 import os
 import random
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
 
@@ -479,3 +481,29 @@ def test_thousand_idle_connections_disturb_nobody(serve, many_files):
     finally:
         for each in idle:
             each.close()
+
+
+def test_log_that_nobody_reads_does_not_stop_the_broker(serve):
+    # Breaks: a supervisor that hangs takes the broker with it, and any client can fill its pipe.
+    broker = serve()
+    broker.stop()
+    reader, writer = os.pipe()
+    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 8192)
+    broker.process = subprocess.Popen(broker.command_with("--log-level", "trace"), stderr=writer,
+                                      stdout=subprocess.DEVNULL, env=broker.environment())
+    os.close(writer)
+    wait_for(lambda: b"listening on" in os.read(reader, 4096), "listening")
+    end = time.monotonic() + 6
+    while time.monotonic() < end:
+        for _ in range(20):
+            with socket.create_connection(("127.0.0.1", broker.port)) as client:
+                client.sendall(b"\xff" * 12)
+        with Bytes(broker.port) as client:
+            assert client.ask({"cmd": "ping"}) == b"pong"
+        time.sleep(0.1)
+    log = os.read(reader, 1 << 20)
+    assert broker.stop() == 0
+    while more := os.read(reader, 1 << 20):
+        log += more
+    os.close(reader)
+    assert b"lines are missing here" in log, log

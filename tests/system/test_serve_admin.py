@@ -6,7 +6,9 @@ import time
 import pytest
 import zmq
 
-from broker import ADMIN, PASSWORD, USER, Bytes, subscribed, take, take_pairs, wait_for
+from broker import (ADMIN, PASSWORD, USER, Bytes, free_ports, subscribed, take, take_pairs,
+                    wait_for)
+from test_serve_raw import connected
 
 NEW = "N3w-Pa55word"
 
@@ -134,6 +136,9 @@ def test_unix_socket_is_the_same_administration(serve):
         push, _ = broker.connect(zmq.PUSH, answer["bind_uri"], password=None)
         push.send(b"hello")  # By this join: it counts for the loopback address.
         broker.stats_become("test", messages_received=1)
+    other = broker.run("--state-dir", f"{broker.state}-2", "--lightq-socket", path,
+                       "--lightq-port", str(free_ports(1)))
+    assert other.returncode == 3 and f"another process listens at {path}" in other.stderr
     broker.stop(signal.SIGKILL)
     assert path.is_socket()
     broker.start()
@@ -215,6 +220,67 @@ def test_right_that_ends_during_a_login_does_not_open_the_port(serve):
                         b"\x00\x04late")
             assert client.is_closed()
     assert broker.stats("test")["messages_received"] == 0
+
+
+@pytest.mark.parametrize("changed_by", ["administrator", "user", "grant"])
+def test_right_that_ends_closes_what_an_earlier_password_opened(serve, changed_by):
+    # Breaks: whoever is thrown out, password first, goes on reading and writing.
+    broker = serve()
+    broker.create("test")
+    assert grant(broker, "test", "read_write", password="bobs")["status"] == "ok"
+    bob = {"password": "bobs", "user_id": "bob"}
+    clients = [connected(broker, "test", role, with_login=bob) for role in ("pub", "sub")]
+    with connected(broker, "test", "sub") as other:
+        if changed_by == "grant":
+            answer = grant(broker, "test", "read_write", password="other")
+        else:
+            login = as_admin(broker) if changed_by == "administrator" else {"password": "bobs"}
+            answer = broker.ask({"cmd": "change_password", "topic": "test", "user_id": "bob",
+                                 "new_password": "other", **login})
+        assert answer["status"] == "ok", answer
+        clients[0].send_message(b"still")
+        clients[0].counted(1)
+        assert grant(broker, "test", "read")["status"] == "ok"
+        assert clients[0].is_closed()
+        assert clients[1].read_messages(1) == [b"still"]
+        answer = broker.ask({"cmd": "revoke", "topic": "test", "user_id": "bob", **as_admin(broker)})
+        assert answer["status"] == "ok", answer
+        assert clients[1].is_closed()
+        assert other.read_messages(1) == [b"still"]
+        with connected(broker, "test", "pub") as own:
+            own.send_message(b"after")
+            own.counted(1)
+        assert other.read_messages(1) == [b"after"]
+    answer = broker.ask({"cmd": "revoke", "topic": "test", "user_id": USER, **as_admin(broker)})
+    assert answer["description"] == "the topic's user may do everything"
+
+
+def test_password_that_is_no_string_makes_no_open_topic(serve):
+    # Breaks: the topic of whoever wrote 12345 without quotes is everybody's.
+    broker = serve()
+    for wrong in (12345, None, ["x"], True):
+        answer = broker.ask({"cmd": "create_topic", "topic": "test", "user_id": USER, "password": wrong,
+                             "broker_type": "queue", **as_admin(broker)})
+        assert answer["description"] == "password is to be a string"
+    assert broker.ask(as_admin(broker, cmd="list_topics"))["topics"] == []
+
+
+def test_offset_of_a_seek_may_be_a_number(serve):
+    # Breaks: an offset is refused with a sentence that says that offsets are right.
+    broker = serve()
+    broker.create("test")
+    with connected(broker, "test", "pub") as producer, connected(broker, "test", "pull") as puller:
+        producer.send_message(b"0", b"1", b"2")
+        producer.counted(3)
+        assert puller.read_messages(3) == [b"0", b"1", b"2"]
+        for to in (1, "1"):
+            answer = broker.ask({"cmd": "seek", "topic": "test", "user_id": USER,
+                                 "password": PASSWORD, "to": to})
+            assert answer["status"] == "ok", answer
+            assert puller.read_messages(2) == [b"1", b"2"]
+        answer = broker.ask({"cmd": "seek", "topic": "test", "user_id": USER, "password": PASSWORD,
+                             "to": -1})
+        assert answer["description"] == "to is one of beginning, end, or an offset"
 
 
 def test_topic_that_overwrites_has_subscribers_and_no_pullers(serve, leat):

@@ -45,15 +45,16 @@ class Raw(Bytes):
         return counts
 
 
-def join(broker, topic, role):
+def join(broker, topic, role, with_login=None):
     """Where to connect, and the token."""
-    answer = broker.ask(broker.join_command(topic, role, connection_type="socket", leat=1))
+    answer = broker.ask({**broker.join_command(topic, role, connection_type="socket", leat=1),
+                         **(with_login or {})})
     assert answer["status"] == "ok", answer
     return int(answer["bind_uri"].rpartition(":")[2]), answer["token"]
 
 
-def connected(broker, topic, role, **fields):
-    port, token = join(broker, topic, role)
+def connected(broker, topic, role, with_login=None, **fields):
+    port, token = join(broker, topic, role, with_login)
     client = Raw(port)
     assert client.hello(type=role, token=token, **fields) == {"status": "ok", "topic": topic}
     return client

@@ -95,7 +95,8 @@ struct Admin::Request {
   std::string slow_subscribers;
   std::string right;
   std::string to;
-  bool knows_leat = false;  // May get fields that LightQ does not have.
+  bool is_password_text = true;  // It would else be an empty one, with which everybody gets in.
+  bool knows_leat = false;       // May get fields that LightQ does not have.
   Secret password;
   Secret new_password;
   Secret admin_password;
@@ -124,8 +125,12 @@ struct Admin::Request {
     slow_subscribers = take("slow_subscribers");
     right = take("right");
     to = take("to");
+    if (const auto field = json.find("to"); field != json.end() && field->is_number_unsigned())
+      to = std::to_string(field->get<std::uint64_t>());
     const auto leat = json.find("leat");
     knows_leat = leat != json.end() && *leat == 1;
+    const auto given = json.find("password");
+    is_password_text = given == json.end() || given->is_string();
     password = take_secret("password");
     new_password = take_secret("new_password");
     admin_password = take_secret("admin_password");
@@ -221,6 +226,7 @@ void Admin::store_topic(const Shared& request, const Reply& reply) {
   const auto auth = data_auth(request->data_auth);
   if (!auth) return fail("data_auth is one of password, joined, open");
   const auto slow = slow_subscriber(request->slow_subscribers);
+  if (!request->is_password_text) return fail("password is to be a string");
   if (!slow) return fail("slow_subscribers is one of overtaken, disconnect, wait");
   logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
     if (!verifier) return fail(verifier.problem().sentence);
@@ -246,19 +252,19 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
                        std::function<void(const TopicPtr&, const Credential&)> go_on) {
   const TopicPtr topic = topics_.find(request->topic);
   const auto credential = topic ? credential_of(topic->stored(), request->user) : std::nullopt;
-  logins_.check({client->address, request->user, "topic/" + request->topic,
-                 credential ? credential->verifier : std::optional<Verifier>{}},
-                std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
-                  if (verdict == Verdict::right) {
-                    const auto now = credential_of(topic->stored(), request->user);
-                    const bool is_same = now && now->version == credential->version;
-                    if (is_same && !topic->is_deleted()) return go_on(topic, *now);
-                    verdict = Verdict::wrong;  // It was changed meanwhile.
-                  }
-                  const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
-                  reply(error_reply(request->command,
-                                    is_unknown ? "topic not found" : *refusal_of(verdict)));
-                });
+  logins_.check(
+      {client->address, request->user, "topic/" + request->topic,
+       credential ? credential->verifier : std::optional<Verifier>{}},
+      std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
+        if (verdict == Verdict::right) {
+          const auto now = credential_of(topic->stored(), request->user);
+          const bool is_same = now && now->version == credential->version;
+          if (is_same && !topic->is_deleted()) return go_on(topic, *now);
+          verdict = Verdict::wrong;  // It was changed meanwhile.
+        }
+        const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
+        reply(error_reply(request->command, is_unknown ? "topic not found" : *refusal_of(verdict)));
+      });
 }
 
 void Admin::join(const Shared& request, const Client& client, const Reply& reply) {
@@ -271,10 +277,12 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
     auto uri = bind_uri(topic, *request, *client);
     if (!uri) {
       spdlog::error("topic {}: join: {}", topic->name(), uri.problem().sentence);
-      if (uri.problem().code == Errc::no_space) return reply(error_reply("join", uri.problem().sentence));
-      return reply(error_reply("join", request->type == "pub"
-                                     ? "Failed to initialize producer endpoint"
-                                     : "Failed to initialize consumer endpoint for pull stream"));
+      if (uri.problem().code == Errc::no_space || request->knows_leat)
+        return reply(error_reply("join", uri.problem().sentence));
+      return reply(
+          error_reply("join", request->type == "pub"
+                                  ? "Failed to initialize producer endpoint"
+                                  : "Failed to initialize consumer endpoint for pull stream"));
     }
     Json answer{{"cmd", "join"}, {"status", "ok"}, {"topic", topic->name()}, {"bind_uri", *uri}};
     if (is_shm) {
@@ -372,13 +380,13 @@ void Admin::change_password(const Shared& request, const Client& client, const R
   if (request->new_password.text().empty())
     return reply(error_reply(request->command, "new_password is missing"));
   if (request->admin_user.empty()) {
-    return with_topic(request, client, reply, [=, this](const TopicPtr& topic,
-                                                        const Credential& own) {
-      set_password(topic, request->user, request, reply, [=, version = own.version] {
-        const auto now = credential_of(topic->stored(), request->user);
-        return now && now->version == version;
-      });
-    });
+    return with_topic(
+        request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
+          set_password(topic, request->user, request, reply, [=, version = own.version] {
+            const auto now = credential_of(topic->stored(), request->user);
+            return now && now->version == version;
+          });
+        });
   }
   with_administrator(request, client, reply, [=, this] {
     const TopicPtr topic = topics_.find(request->topic);
@@ -392,8 +400,10 @@ void Admin::set_password(const TopicPtr& topic, const std::string& user, const S
                          const Reply& reply, const std::function<bool()>& is_still) {
   logins_.make(std::move(request->new_password), [=, this](Outcome<Verifier> verifier) {
     if (!is_still()) return reply(error_reply("change_password", "unauthorized_access"));
+    const auto before = credential_of(topic->stored(), user);
     auto changed = verifier ? topics_.set_password(*topic, user, *verifier) : verifier.problem();
     if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
+    if (before) topic->replaced[before->version] = user;
     spdlog::info("topic {}: the password of {} was changed", topic->name(), user);
     reply(ok_reply(*request));
   });
@@ -406,9 +416,8 @@ void Admin::list_topics(const Shared& request, const Client& client, const Reply
     Json list = Json::array();
     topics_.for_each([&](const TopicPtr& topic) {
       const StoredTopic& stored = topic->stored();
-      Json one{{"topic", stored.name},
-               {"topic_type", name_of(stored.type)},
-               {"user_id", stored.user}};
+      Json one{
+          {"topic", stored.name}, {"topic_type", name_of(stored.type)}, {"user_id", stored.user}};
       for (const Right& right : stored.rights)
         one["rights"].push_back({{"user_id", right.user}, {"right", name_of_right(right)}});
       list.push_back(std::move(one));
@@ -459,8 +468,8 @@ void Admin::store_right(const Shared& request, const Reply& reply,
   auto topic = topics_.find_or_adopt(request->topic);
   if (!topic) {
     const Problem& problem = topic.problem();
-    return reply(error_reply("grant", problem.code == Errc::not_found ? "topic not found"
-                                                                      : problem.sentence));
+    return reply(error_reply(
+        "grant", problem.code == Errc::not_found ? "topic not found" : problem.sentence));
   }
   const auto before = credential_of((*topic)->stored(), request->user);
   Right right = *right_of(request->right);
@@ -468,7 +477,10 @@ void Admin::store_right(const Shared& request, const Reply& reply,
   right.verifier = verifier;
   if (auto granted = topics_.grant(**topic, right); !granted)
     return reply(error_reply("grant", granted.problem().sentence));
-  if (before) close_refused(**topic, *before, request->user);
+  if (before) {
+    if (verifier) (*topic)->replaced[before->version] = request->user;
+    close_refused(**topic, *before, request->user);
+  }
   spdlog::info("topic {}: {} may {}", (*topic)->name(), request->user, request->right);
   reply(ok_reply(*request));
 }
@@ -477,10 +489,13 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
   with_administrator(request, client, reply, [=, this] {
     const TopicPtr topic = topics_.find(request->topic);
     if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
+    if (request->user == topic->stored().user)
+      return reply(error_reply(request->command, "the topic's user may do everything"));
     const auto before = credential_of(topic->stored(), request->user);
     if (auto revoked = topics_.revoke(*topic, request->user); !revoked)
       return reply(error_reply(request->command, revoked.problem().sentence));
     if (before) close_refused(*topic, *before, request->user);
+    std::erase_if(topic->replaced, [&](const auto& one) { return one.second == request->user; });
     spdlog::info("topic {}: {} has no right any more", topic->name(), request->user);
     reply(ok_reply(*request));
   });
@@ -489,7 +504,11 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
 void Admin::close_refused(BrokerTopic& topic, const Credential& before, const std::string& user) {
   const auto now = credential_of(topic.stored(), user);
   topic.close_clients("the right was taken away", [&](const DataRole& one) {
-    return one.entry().version == before.version && !(now && now->may(one.access()));
+    const std::int64_t version = one.entry().version;
+    const auto earlier = topic.replaced.find(version);
+    const bool is_the_users =
+        version == before.version || (earlier != topic.replaced.end() && earlier->second == user);
+    return is_the_users && !(now && now->may(one.access()));
   });
 }
 
