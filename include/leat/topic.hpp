@@ -171,7 +171,8 @@ class Topic {
   //   interrupted        `interruptible`: a signal handler ran during the wait. It looks 4 times a second
   //                      from the start
   //   wrong_format       the name belongs to something else, or to another format version
-  //   busy               it is being deleted, and that does not finish within 5 s
+  //   busy               it is being deleted, or (durable) opened or closed by another process, and that does not
+  //                      finish within 5 s; or it is open with another LEAT_DIR
   //   permission
   static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
                             const std::string& directory_name = {},

@@ -98,8 +98,12 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
     probe.open(place.protocol(), refusal);
     if (!refusal) probe.non_blocking(true, refusal);
     if (!refusal) probe.connect(place, refusal);
+    const bool is_full = refusal == asio::error::would_block || refusal == asio::error::try_again ||
+                         refusal == asio::error::no_buffer_space;
+    if (!refusal || is_full) return Problem{Errc::busy, "another process listens at " + path};
     if (refusal != asio::error::connection_refused)  // So says one whose broker is gone.
-      return Problem{Errc::busy, "another process listens at " + path};
+      return Problem{Errc::io_error,
+                     fmt::format("cannot tell whether {} is in use: {}", path, refusal.message())};
     std::filesystem::remove(path, ignored);
   } else if (there != std::filesystem::file_type::not_found) {
     return Problem{Errc::invalid_argument, path + " is there, and is no socket"};

@@ -49,8 +49,7 @@ Outcome<void> BrokerTopic::attach() {
   if (is_deleted_) return Problem{Errc::not_found, "the topic was deleted"};
   if (clients_.empty() && !idle_.is_running()) close_when_idle();
   if (log_) return {};
-  auto opened =
-      Topic::open(name(), Deadline::immediate(), config_.dir, {}, config_.data_dir);
+  auto opened = Topic::open(name(), Deadline::immediate(), config_.dir, {}, config_.data_dir);
   const bool is_new = !opened && opened.error() == Errc::not_found;
   if (is_new) opened = Topic::create(name(), options());
   if (!opened) return problem_of("cannot open the topic", name(), opened.error());
@@ -65,7 +64,8 @@ Outcome<void> BrokerTopic::attach() {
 
 Outcome<void> BrokerTopic::open_group(bool is_new_log) {
   auto group = log_->find_group(kLightqGroup);
-  if (!group && group.error() == Errc::not_allowed) return {};  // It overwrites: there are no groups.
+  if (!group && group.error() == Errc::not_allowed)
+    return {};  // It overwrites: there are no groups.
   if (!group && group.error() == Errc::not_found) {
     if (stored_.pullers == Pullers::absent) return {};
     // A log that is not new lacks its group if the broker died before it made one, or if somebody deleted it.
@@ -124,7 +124,8 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
   auto opened = on_living_log(open);
   if (!opened) {
     const Errc code = opened.problem().code;
-    if (is_gone(code) && is_used()) on_failure()(Error{code});  // Clients come again, and find it made anew.
+    if (is_gone(code) && is_used())
+      on_failure()(Error{code});  // Clients come again, and find it made anew.
     return opened.problem();
   }
   part = std::move(*opened);
@@ -134,11 +135,10 @@ Outcome<Part*> BrokerTopic::open(std::unique_ptr<Part>& part, const Open& open) 
 Outcome<Intake*> BrokerTopic::intake() {
   return open(intake_, [this]() -> Outcome<std::unique_ptr<Intake>> {
     if (auto attached = attach(); !attached) return attached.problem();
-    return Intake::open(
-        loop_, *log_, on_failure(),
-        [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
-          on_published(begin, end, bytes);
-        });
+    return Intake::open(loop_, *log_, on_failure(),
+                        [this](std::uint64_t begin, std::uint64_t end, std::size_t bytes) {
+                          on_published(begin, end, bytes);
+                        });
   });
 }
 
@@ -245,6 +245,20 @@ void BrokerTopic::close_clients(const std::string& why,
   }
 }
 
+void BrokerTopic::note_replaced(std::int64_t version, const std::string& user) {
+  replaced_[version] = user;
+  std::erase_if(replaced_, [&](const auto& one) {
+    return std::none_of(clients_.begin(), clients_.end(), [&](const DataRole* client) {
+      return client->entry().version == one.first;
+    });
+  });
+}
+
+std::string BrokerTopic::user_of_replaced(std::int64_t version) const {
+  const auto found = replaced_.find(version);
+  return found == replaced_.end() ? std::string{} : found->second;
+}
+
 void BrokerTopic::take_config() {
   for (const auto& [encoding, feed] : feeds_) feed->look_later();  // It may be held up no more.
 }
@@ -255,10 +269,10 @@ Outcome<void> BrokerTopic::seek(const From& to) {
   if (!moved && moved.error() == Errc::invalid_argument)
     return Problem{Errc::invalid_argument, has_one_partition_
                                                ? "there is no such offset in " + name() + " yet"
-                                               : name() + " has several partitions: an offset does "
-                                                          "not say in which"};
-  if (!moved)
-    return problem_of("cannot move the group of the pullers of", name(), moved.error());
+                                               : name() +
+                                                     " has several partitions: an offset does "
+                                                     "not say in which"};
+  if (!moved) return problem_of("cannot move the group of the pullers of", name(), moved.error());
   return {};
 }
 
@@ -266,9 +280,8 @@ Outcome<void> BrokerTopic::delete_log() {
   is_deleted_ = true;  // So that nobody opens it meanwhile.
   close_clients("the topic was deleted", [](const DataRole&) { return true; });
   close_log();
-  auto deleted = Topic::delete_topic(name(), {.force = true,
-                                              .directory = config_.dir,
-                                              .data_directory = config_.data_dir});
+  auto deleted = Topic::delete_topic(
+      name(), {.force = true, .directory = config_.dir, .data_directory = config_.data_dir});
   if (deleted || deleted.error() == Errc::not_found) return {};  // It may never have been used.
   is_deleted_ = false;
   return problem_of("cannot delete the topic", name(), deleted.error());

@@ -95,8 +95,6 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   std::uint64_t subscribers = 0;
   // Addresses whose admin connections have joined, with the version of the password then; once for each connection.
   std::multiset<std::pair<std::int64_t, boost::asio::ip::address>> joined;
-  // Versions of passwords that were changed, and whose they were: connections that they opened go on.
-  std::map<std::int64_t, std::string> replaced;
   // Of messages' bytes, by clients of this broker since it began.
   std::uint64_t bytes_written = 0;
   std::uint64_t bytes_read = 0;
@@ -107,6 +105,11 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   const std::set<DataRole*>& clients() const noexcept { return clients_; }
   // Closes the connections of those for whom it is true.
   void close_clients(const std::string& why, const std::function<bool(const DataRole&)>& is_one);
+
+  // A password was changed: connections that it opened go on, and are still this user's.
+  void note_replaced(std::int64_t version, const std::string& user);
+  // Empty if the version is not that of such a password.
+  std::string user_of_replaced(std::int64_t version) const;
 
   // Deletes the log, with everything in it; then nothing can be opened any more. After an error the topic is as before.
   Outcome<void> delete_log();
@@ -142,6 +145,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   Pace pace_;
   Timer idle_;
   std::set<DataRole*> clients_;
+  std::map<std::int64_t, std::string> replaced_;  // Versions of passwords that opened one of them.
   std::optional<Topic> log_;
   std::optional<Group> pullers_;  // The group, if there is one.
   std::unique_ptr<Intake> intake_;

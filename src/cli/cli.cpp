@@ -48,11 +48,9 @@ std::unique_ptr<detail::SharedTopic> window_of(const std::string& topic) {
 
 // Why publishing to it has no room, or cannot begin.
 std::string no_space_sentence(Error error, const std::string& topic, const std::string& path) {
-  const auto window = window_of(topic);
-  if (!window || window->durable() == nullptr ||
-      window->durable()->state() != detail::DiskState::no_space)
-    return fmt::format("topic '{}': no room in {} or for its memory in {} ({})", topic, path,
-                       detail::directory_path({}), std::strerror(error.system_error));
+  if (!window_of(topic))
+    return fmt::format("topic '{}': no room in {} or for its memory in {}", topic, path,
+                       detail::directory_path({}));
   if (is_full_disk(error.system_error))
     return fmt::format("topic '{}': the disk of {} is full; publishing goes on when there is room",
                        topic, path);

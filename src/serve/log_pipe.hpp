@@ -1,9 +1,10 @@
-// A log on a stderr that is no terminal: whoever reads it may have stopped reading, and must not stop the broker.
+// A log on a stderr that is a pipe or a socket: whoever reads it may have stopped reading, and must not stop the broker.
 #pragma once
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/sinks/base_sink.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +15,16 @@
 
 namespace leat::broker {
 
-// Drops lines as long as there is no room for one, and then says how many. Any thread.
+// Drops lines as long as there is no room for one, and then says how many. Any thread. If other processes write to the
+// same pipe, one of them may take the room before this does; then it waits.
 class LogPipe : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  static bool is_stderr() noexcept {
+    struct stat status {};
+    return ::fstat(STDERR_FILENO, &status) == 0 &&
+           (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode));
+  }
+
  protected:
   void sink_it_(const spdlog::details::log_msg& message) override {
     if (!has_room()) {

@@ -32,8 +32,8 @@ void start_log(const Config& config) {
   constexpr std::size_t kFiles = 10;
   auto log = !config.log_file.empty()
                  ? spdlog::rotating_logger_mt("leat-serve", config.log_file, kFileBytes, kFiles)
-             : ::isatty(STDERR_FILENO) != 0 ? spdlog::stderr_color_mt("leat-serve")
-                                            : spdlog::create<LogPipe>("leat-serve");
+             : LogPipe::is_stderr() ? spdlog::create<LogPipe>("leat-serve")
+                                    : spdlog::stderr_color_mt("leat-serve");
   log->set_level(spdlog::level::from_str(config.log_level));
   log->flush_on(spdlog::level::info);
   spdlog::set_default_logger(log);

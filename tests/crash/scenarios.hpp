@@ -46,7 +46,8 @@ inline constexpr const char* kSyncSteps[] = {"keeper:synced", "keeper:told_durab
 inline constexpr const char* kFollowStep = "keeper:set_back";
 inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled",
                                                "keeper:put_aside"};
-inline constexpr const char* kDeleteFilesSteps[] = {"delete:files_opened", "delete:files_renamed"};
+inline constexpr const char* kDeleteFilesSteps[] = {"delete:files_opened", "delete:files_chosen",
+                                                    "delete:files_renamed"};
 // Of the files of a durable topic: store_steps_test.cpp.
 inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",
                                               "store:frame_written", "store:file_cut",

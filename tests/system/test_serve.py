@@ -3,6 +3,7 @@ connection after a restart, be apart from the machine's own programs, or take CP
 import fcntl
 import os
 import random
+import select
 import signal
 import socket
 import subprocess
@@ -483,27 +484,46 @@ def test_thousand_idle_connections_disturb_nobody(serve, many_files):
             each.close()
 
 
+def connects(broker):
+    try:
+        socket.create_connection(("127.0.0.1", broker.port)).close()
+        return True
+    except OSError:
+        assert broker.process.poll() is None, broker.process.returncode
+        return False
+
+
 def test_log_that_nobody_reads_does_not_stop_the_broker(serve):
     # Breaks: a supervisor that hangs takes the broker with it, and any client can fill its pipe.
     broker = serve()
     broker.stop()
     reader, writer = os.pipe()
     fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, 8192)
+    os.set_blocking(reader, False)
     broker.process = subprocess.Popen(broker.command_with("--log-level", "trace"), stderr=writer,
                                       stdout=subprocess.DEVNULL, env=broker.environment())
-    os.close(writer)
-    wait_for(lambda: b"listening on" in os.read(reader, 4096), "listening")
-    end = time.monotonic() + 6
-    while time.monotonic() < end:
-        for _ in range(20):
-            with socket.create_connection(("127.0.0.1", broker.port)) as client:
-                client.sendall(b"\xff" * 12)
+
+    def is_full():
+        return not select.select([], [writer], [], 0)[1]
+
+    def knock():
+        with socket.create_connection(("127.0.0.1", broker.port)) as client:
+            client.sendall(b"\xff" * 12)
+
+    wait_for(lambda: connects(broker), "listening")
+    end = time.monotonic() + 60
+    while not is_full() and time.monotonic() < end:
+        knock()
+    assert is_full()
+    for _ in range(20):  # More than once a second, so that some of it is to be logged.
+        knock()
         with Bytes(broker.port) as client:
             assert client.ask({"cmd": "ping"}) == b"pong"
         time.sleep(0.1)
+    os.close(writer)
     log = os.read(reader, 1 << 20)
     assert broker.stop() == 0
-    while more := os.read(reader, 1 << 20):
+    while more := os.read(reader, 1 << 20):  # b"" at the end: nobody has the other one.
         log += more
     os.close(reader)
     assert b"lines are missing here" in log, log

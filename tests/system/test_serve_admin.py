@@ -262,6 +262,7 @@ def test_password_that_is_no_string_makes_no_open_topic(serve):
         answer = broker.ask({"cmd": "create_topic", "topic": "test", "user_id": USER, "password": wrong,
                              "broker_type": "queue", **as_admin(broker)})
         assert answer["description"] == "password is to be a string"
+        assert grant(broker, "test", "read", password=wrong)["description"] == "password is to be a string"
     assert broker.ask(as_admin(broker, cmd="list_topics"))["topics"] == []
 
 

@@ -161,44 +161,59 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   return info;
 }
 
+// Whether a data directory still has its name: `not_found` if not. A deletion takes the name first, then the files.
+inline Result<void> has_name_still(int data_directory, const std::string& name,
+                                   const Fd& directory) noexcept {
+  auto now = open_directory_at(data_directory, name.c_str());
+  if (!now) return now.error();
+  if (!is_same_file(now->get(), directory.get())) return Errc::not_found;
+  return {};
+}
+
 // Deletes a topic's data directory: gives it another name first, so that the name is free.
-inline Result<void> delete_store(int data_directory, const std::string& name) {
+//   not_found   the name belongs to another directory by now, which keeps it
+inline Result<void> delete_store(int data_directory, const std::string& name, const Fd& directory) {
   char aside[64];
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));
   if (auto moved = rename_at(data_directory, name.c_str(), aside); !moved) return moved;
   LEAT_CRASH_POINT("delete:files_renamed");
-  auto directory = open_directory_at(data_directory, aside);
-  if (!directory) return directory.error();
+  if (auto is_it = has_name_still(data_directory, aside, directory); !is_it) {
+    (void)rename_at(data_directory, aside, name.c_str());
+    return is_it;
+  }
   // A keeper that has not noticed yet may make one more file.
   for (const Deadline deadline{std::chrono::seconds{1}};; sleep_a_millisecond()) {
-    auto names = names_in(directory->get());
+    auto names = names_in(directory.get());
     if (!names) return names.error();
-    for (const std::string& one : *names) delete_file_at(directory->get(), one.c_str());
+    for (const std::string& one : *names) delete_file_at(directory.get(), one.c_str());
     auto deleted = delete_directory_at(data_directory, aside);
     if (deleted || deadline.passed()) return deleted;
   }
 }
 
-// Where a topic's data directory lies: the directory that it is a name of.
+// A topic's data directory, and the directory that it is a name of.
 struct StorePlace {
   Fd parent;
   std::string name;
+  Fd directory;
 
   //   not_found   there is none, or it belongs to another window by now, or is no topic's
   static Result<StorePlace> of(const SharedTopic& topic) {
     const std::string& path = topic.durable()->data_path();
     const std::size_t slash = path.rfind('/');
     if (slash == std::string::npos || slash == 0) return Errc::invalid_argument;
-    if (auto directory = open_directory_path(path, false, false)) {
-      auto manifest = load_manifest(Disk::system(), directory->get());
-      if (manifest && manifest->window.key != topic.geometry().key) return Errc::not_found;
-      auto names = names_in(directory->get());
-      if (names && !is_store(*names)) return Errc::not_found;
-    }
+    auto directory = open_directory_path(path, false, false);
+    if (!directory) return directory.error();
+    auto manifest = load_manifest(Disk::system(), directory->get());
+    if (manifest && manifest->window.key != topic.geometry().key) return Errc::not_found;
+    if (!manifest && !is_lost(manifest.error())) return manifest.error();
+    auto names = names_in(directory->get());
+    if (!names) return names.error();
+    if (!is_store(*names)) return Errc::not_found;
     auto parent = open_directory_path(path.substr(0, slash), false, false);
     if (!parent) return parent.error();
-    return StorePlace{std::move(*parent), path.substr(slash + 1)};
+    return StorePlace{std::move(*parent), path.substr(slash + 1), std::move(*directory)};
   }
 };
 
@@ -226,7 +241,8 @@ inline Result<void> may_delete_topic(const Fd& directory, const std::string& nam
 inline Result<void> delete_files_of(const SharedTopic& topic) {
   auto place = StorePlace::of(topic);
   if (!place) return unless_missing(place.error());
-  return unless_missing(delete_store(place->parent.get(), place->name));
+  LEAT_CRASH_POINT("delete:files_chosen");
+  return unless_missing(delete_store(place->parent.get(), place->name, place->directory));
 }
 
 // Whether the window that a manifest names is still there, so that only its directory may be used.
@@ -254,14 +270,16 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
   if (!data) return data.error();
   auto directory = open_directory_at(data->get(), name.c_str());
   if (!directory) return directory.error();
-  // A deletion takes the name first, then the files.
-  const auto has_name_still = [&] {
-    auto now = open_directory_at(data->get(), name.c_str());
-    return now && is_same_file(now->get(), directory->get());
+  const auto is_still_it = [&]() -> Result<void> {
+    auto has_name = has_name_still(data->get(), name, *directory);
+    return has_name.error() == Errc::not_found ? Error{Errc::timeout} : has_name;
   };
   auto names = names_in(directory->get());
   if (!names) return names.error();
-  if (!is_store(*names)) return has_name_still() ? Errc::wrong_format : Errc::timeout;
+  if (!is_store(*names)) {
+    auto is_it = is_still_it();
+    return is_it ? Error{Errc::wrong_format} : is_it.error();
+  }
   LEAT_CRASH_POINT("delete:files_opened");
   auto lock = open_data_lock(directory->get());
   if (!lock && lock.error() != Errc::not_found) return lock.error();
@@ -273,9 +291,9 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
       return manifest && has_other_window(*manifest, name, own_path) ? Errc::busy : Errc::timeout;
     }
   }
-  if (!has_name_still()) return Errc::timeout;  // It may be a new topic's by now.
+  if (auto is_it = is_still_it(); !is_it) return is_it;  // It may be a new topic's by now.
   if (auto may = may_delete_directory_at(data->get(), name.c_str()); !may) return may;
-  return delete_store(data->get(), name);
+  return delete_store(data->get(), name, *directory);
 }
 
 // Finds the window of a topic that is to be deleted; null if the topic had none, and is deleted now.
@@ -351,7 +369,7 @@ inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTo
 
 // Makes a window for a topic that has none: recovers its files first.
 //   not_found   there is no such topic, or another process has made the window: look again
-//   busy        the topic is open with another LEAT_DIR (describe_owner names it)
+//   busy        the topic is open with another LEAT_DIR
 inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
                                                         const std::string& name,
                                                         const Fd& data_directory) {
@@ -366,6 +384,9 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
     sleep_a_millisecond();
     return Errc::not_found;
   }
+  // A deletion whose process died may have taken the name.
+  if (auto is_it = has_name_still(data_directory.get(), name, store->directory); !is_it)
+    return is_it.error();
   Disk& disk = Disk::system();
   auto manifest = load_manifest(disk, store->directory.get());
   if (!manifest) return manifest.error();

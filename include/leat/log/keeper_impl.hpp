@@ -103,13 +103,13 @@ LEAT_INLINE void Keeper::serve() noexcept {
     return;
   }
   tell(DiskState::ok, 0);
-  own_fault_nap_ns_ = kTryAgain;
   if (groups_.next_ns() <= now_ns()) {
     if (auto saved = save_groups(false); !saved) {
       handle(saved.error());
       return;
     }
   }
+  own_fault_nap_ns_ = kTryAgain;
   const DurableWindow& window = *topic_->durable();
   // Also while another partition is busy.
   if (*written == 0 || now_ns() >= holes_due_ns_) {
@@ -140,6 +140,7 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
     return;
   }
   if (is_safe()) {
+    own_fault_nap_ns_ = kTryAgain;
     sleep_for_news();
     // Files get too old also while nobody publishes.
     if (office_.next_expiry_ns() > now_ns()) return;

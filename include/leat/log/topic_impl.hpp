@@ -331,7 +331,7 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
   if (!made) return made.error();
   auto topic = attach(*directory, name, options.directory, options.data_directory);
-  if (!topic) (void)detail::delete_store(data->get(), name);
+  if (!topic) (void)detail::delete_closed({}, options.data_directory, name);
   return topic;
 }
 

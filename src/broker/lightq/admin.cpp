@@ -95,8 +95,9 @@ struct Admin::Request {
   std::string slow_subscribers;
   std::string right;
   std::string to;
-  bool is_password_text = true;  // It would else be an empty one, with which everybody gets in.
-  bool knows_leat = false;       // May get fields that LightQ does not have.
+  bool is_password_text =
+      true;  // Another value would count as an empty one, with which everybody gets in.
+  bool knows_leat = false;  // May get fields that LightQ does not have.
   Secret password;
   Secret new_password;
   Secret admin_password;
@@ -403,7 +404,7 @@ void Admin::set_password(const TopicPtr& topic, const std::string& user, const S
     const auto before = credential_of(topic->stored(), user);
     auto changed = verifier ? topics_.set_password(*topic, user, *verifier) : verifier.problem();
     if (!changed) return reply(error_reply("change_password", changed.problem().sentence));
-    if (before) topic->replaced[before->version] = user;
+    if (before) topic->note_replaced(before->version, user);
     spdlog::info("topic {}: the password of {} was changed", topic->name(), user);
     reply(ok_reply(*request));
   });
@@ -446,6 +447,7 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
   const auto fail = [=](const std::string& text) { reply(error_reply("grant", text)); };
   if (!right_of(request->right)) return fail("right is one of read, write, read_write");
   if (request->user.empty()) return fail("user_id is missing");
+  if (!request->is_password_text) return fail("password is to be a string");
   if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
   with_administrator(request, client, reply, [=, this] {
     const TopicPtr known = topics_.find(request->topic);
@@ -478,7 +480,7 @@ void Admin::store_right(const Shared& request, const Reply& reply,
   if (auto granted = topics_.grant(**topic, right); !granted)
     return reply(error_reply("grant", granted.problem().sentence));
   if (before) {
-    if (verifier) (*topic)->replaced[before->version] = request->user;
+    if (verifier) (*topic)->note_replaced(before->version, request->user);
     close_refused(**topic, *before, request->user);
   }
   spdlog::info("topic {}: {} may {}", (*topic)->name(), request->user, request->right);
@@ -495,7 +497,6 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
     if (auto revoked = topics_.revoke(*topic, request->user); !revoked)
       return reply(error_reply(request->command, revoked.problem().sentence));
     if (before) close_refused(*topic, *before, request->user);
-    std::erase_if(topic->replaced, [&](const auto& one) { return one.second == request->user; });
     spdlog::info("topic {}: {} has no right any more", topic->name(), request->user);
     reply(ok_reply(*request));
   });
@@ -505,9 +506,7 @@ void Admin::close_refused(BrokerTopic& topic, const Credential& before, const st
   const auto now = credential_of(topic.stored(), user);
   topic.close_clients("the right was taken away", [&](const DataRole& one) {
     const std::int64_t version = one.entry().version;
-    const auto earlier = topic.replaced.find(version);
-    const bool is_the_users =
-        version == before.version || (earlier != topic.replaced.end() && earlier->second == user);
+    const bool is_the_users = version == before.version || topic.user_of_replaced(version) == user;
     return is_the_users && !(now && now->may(one.access()));
   });
 }

@@ -428,6 +428,7 @@ TEST_F(Durable, OpeningAndDeletingWaitForARecoveryAfterAMove) {
   };
   for (const auto& call :
        {std::function<Error()>{open_moved}, std::function<Error()>{delete_moved}}) {
+    ASSERT_TRUE(open());  // So that the manifest names the other directory.
     auto directory = detail::open_directory_path(data() + "/d", false, false);
     auto lock = detail::open_data_lock(directory->get());
     ASSERT_TRUE(*lock->try_lock(detail::kAttachLock));
