@@ -403,8 +403,8 @@ INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
 TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {
   { ASSERT_TRUE(open()); }
   Child victim{[&]() -> int {
+    arm({GetParam().step, 1, SIGKILL});  // Before the keeper's thread is there.
     const auto topic = made();
-    arm({GetParam().step, 1, SIGKILL});
     (void)delete_topic();
     return 0;
   }};
@@ -419,7 +419,7 @@ TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {
 // Whoever stopped for so long that another process deleted the topic does not delete the next one of that name while
 // that is in use.
 TEST_P(DurableDeletion, OnlyTheTopicThatWasLookedAtIsDeleted) {
-  auto first = made();
+  std::optional<Topic> first;
   std::optional<Topic> next;
   std::optional<Publisher> publisher;
   bool was_there = false;
@@ -435,6 +435,7 @@ TEST_P(DurableDeletion, OnlyTheTopicThatWasLookedAtIsDeleted) {
                         publisher = std::move(*made);
                         EXPECT_TRUE(publisher->publish("0", kPatience));
                       }};
+  first = made();
   (void)delete_topic();
   ASSERT_TRUE(publisher);
   EXPECT_TRUE(publisher->publish("1", kPatience));

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -383,18 +384,23 @@ TEST_F(Durable, PublishersAreToldOfADeletionWhateverTheKeeperDoes) {
   EXPECT_TRUE(std::filesystem::is_empty(data()));
 }
 
-TEST_F(Durable, DeletingWaitsForWhoeverOpensOrCloses) {
-  (void)must_create();
-  auto directory = detail::open_directory_path(data() + "/d", false, false);
-  auto lock = detail::open_data_lock(directory->get());
-  ASSERT_TRUE(*lock->try_lock(detail::kAttachLock));
-  std::thread ends{[&] {
+// Locks a topic for 0.2 s, as somebody who opens or closes it.
+std::jthread lock_for_a_moment(const std::string& path) {
+  auto directory = detail::open_directory_path(path, false, false);
+  auto lock =
+      std::make_shared<detail::LockFile>(std::move(*detail::open_data_lock(directory->get())));
+  EXPECT_TRUE(*lock->try_lock(detail::kAttachLock));
+  return std::jthread{[lock] {
     std::this_thread::sleep_for(200ms);
     lock->close();
   }};
+}
+
+TEST_F(Durable, DeletingWaitsForWhoeverOpensOrCloses) {
+  (void)must_create();
+  const std::jthread opener = lock_for_a_moment(data() + "/d");
   const DeleteOptions forced{.force = true, .directory = topics(), .data_directory = data()};
   EXPECT_EQ(Topic::delete_topic("d", forced).error(), Errc::ok);
-  ends.join();
   EXPECT_TRUE(std::filesystem::is_empty(data()));
 }
 
@@ -429,15 +435,8 @@ TEST_F(Durable, OpeningAndDeletingWaitForARecoveryAfterAMove) {
   for (const auto& call :
        {std::function<Error()>{open_moved}, std::function<Error()>{delete_moved}}) {
     ASSERT_TRUE(open());  // So that the manifest names the other directory.
-    auto directory = detail::open_directory_path(data() + "/d", false, false);
-    auto lock = detail::open_data_lock(directory->get());
-    ASSERT_TRUE(*lock->try_lock(detail::kAttachLock));
-    std::thread ends{[&] {
-      std::this_thread::sleep_for(200ms);
-      lock->close();
-    }};
+    const std::jthread opener = lock_for_a_moment(data() + "/d");
     EXPECT_EQ(call(), Errc::ok);
-    ends.join();
   }
 }
 
