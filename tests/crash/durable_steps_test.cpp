@@ -243,8 +243,8 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
   first.wait();
   EXPECT_TRUE(first.was_killed()) << first.describe();
   Child victim{[&]() -> int {
-    std::mutex
-        turn;  // Others get `busy` while it is stopped in the middle of opening or closing the topic.
+    // Others get `busy` while it is stopped in the middle of opening or closing the topic.
+    std::mutex turn;
     std::unique_lock opens{turn};
     arm({GetParam().step, GetParam().nth, GetParam().signal, &turn});
     auto topic = open();

@@ -72,8 +72,8 @@ TEST_F(LockFileTest, NoForkComesBetween) {
       for (int fd = 3; fd < 64; ++fd) {
         if (fd == mine.get() || ::fcntl(fd, F_GETFD) == -1) continue;
         char name[256] = {};
-        char link
-            [32];  // No allocation: another thread may have been allocating when this one forked.
+        // No allocation: another thread may have been allocating when this one forked.
+        char link[32];
         std::snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
         if (::readlink(link, name, sizeof(name) - 1) < 0) continue;
         if (std::string_view{name}.ends_with("/f")) return 1;
