@@ -275,6 +275,11 @@ class Topic {
   // A snapshot of the topic and its participants. Takes no lock and holds up nobody.
   TopicInfo info() const;
 
+  // Whether the topic is deleted: by delete_topic(), or because somebody removed its directory. In the
+  // second case nobody is told: those who have it open go on with each other, and nobody can join them. One
+  // system call.
+  bool is_deleted() const noexcept;
+
   const std::string& name() const noexcept { return name_; }
   // The directory that was given when the topic was opened; empty: the default.
   const std::string& directory() const noexcept { return directory_; }

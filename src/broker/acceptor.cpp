@@ -1,12 +1,19 @@
 #include "broker/acceptor.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/file.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+
+#include "leat/deadline.hpp"
+#include "leat/os/directory.hpp"
 
 namespace leat::broker {
 
@@ -20,6 +27,25 @@ struct Acceptor::Listening {
   asio::steady_timer pause;
   OnSocket on_socket;
 };
+
+namespace {
+
+// Until the descriptor is closed.
+Outcome<leat::detail::Fd> lock_directory_of(const std::string& path) {
+  const std::string parent = std::filesystem::path{path}.parent_path().string();
+  leat::detail::Fd directory{
+      ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  for (const Deadline deadline{std::chrono::seconds{5}};;) {
+    if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
+    const Error error = last_system_error();
+    if (!directory || error.system_error != EWOULDBLOCK || deadline.passed())
+      return Problem{error.code, fmt::format("cannot listen at {}: its directory: {}", path,
+                                             std::strerror(error.system_error))};
+    leat::detail::sleep_a_millisecond();
+  }
+}
+
+}  // namespace
 
 //   not_found   the machine does not have this address
 Outcome<void> Acceptor::add(asio::io_context& loop, const Protocol::endpoint& endpoint,
@@ -89,6 +115,9 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
   if (path.size() > kLongest)
     return Problem{Errc::invalid_argument,
                    fmt::format("the path of a socket has at most {} bytes: {}", kLongest, path)};
+  // Of those that begin at once, the second one is to find the socket of the first, and not to delete it.
+  auto lock = lock_directory_of(path);
+  if (!lock) return lock.problem();
   std::error_code ignored;
   const auto there = std::filesystem::symlink_status(path, ignored).type();
   const asio::local::stream_protocol::endpoint place{path};

@@ -27,9 +27,9 @@ class Acceptor {
   static Outcome<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& loop,
                                                    const std::vector<std::string>& addresses,
                                                    std::uint16_t port, OnSocket on_socket);
-  // At a Unix socket, which is made; one that a broker left there is replaced. The caller sees to it that no other
-  // broker uses the path.
+  // At a Unix socket, which is made; one that a broker left there is replaced. Locks the directory meanwhile.
   //   invalid_argument   the path is longer than 107 bytes, or something else is there
+  //   busy               another process listens there
   //   permission, io_error
   static Outcome<std::unique_ptr<Acceptor>> listen_at(boost::asio::io_context& loop,
                                                       const std::string& path, OnSocket on_socket);

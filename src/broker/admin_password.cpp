@@ -16,11 +16,6 @@ namespace {
 constexpr std::size_t kLength = 24;
 constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
-Problem cannot_write(const std::string& directory, Error error) {
-  return {error.code, fmt::format("cannot write '{}/{}': {}", directory, kAdminPasswordFile,
-                                  std::strerror(error.system_error))};
-}
-
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ::ssize_t written = ::write(fd, text.data(), text.size());
@@ -94,14 +89,17 @@ Outcome<void> take_admin_password(TopicStore& store, const std::string& path) {
 
 Outcome<void> write_admin_password(const std::string& directory, std::string_view password) {
   using namespace leat::detail;
-  const auto fail = [&](Error error) { return cannot_write(directory, error); };
+  const auto fail = [&](Error error, const std::string& name = kAdminPasswordFile) {
+    return Problem{error.code, fmt::format("cannot write '{}/{}': {}", directory, name,
+                                           std::strerror(error.system_error))};
+  };
   const auto opened = open_directory_path(directory, false, false);
   if (!opened) return fail(opened.error());
   const std::string name = std::string{kAdminPasswordFile} + ".new";
   delete_file_at(opened->get(), name.c_str());
   {
     const auto file = open_file_at(opened->get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600);
-    if (!file) return fail(file.error());
+    if (!file) return fail(file.error(), name);
     if (!write_all(file->get(), password) || !write_all(file->get(), "\n") ||
         ::fsync(file->get()) != 0) {
       const Error error = last_system_error();

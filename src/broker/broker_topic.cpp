@@ -276,6 +276,12 @@ Outcome<void> BrokerTopic::seek(const From& to) {
   return {};
 }
 
+void BrokerTopic::close_if_deleted() {
+  if (!log_ || !log_->is_deleted()) return;
+  has_failed_ = true;
+  fail("it was deleted");
+}
+
 Outcome<void> BrokerTopic::delete_log() {
   is_deleted_ = true;  // So that nobody opens it meanwhile.
   close_clients("the topic was deleted", [](const DataRole&) { return true; });

@@ -111,6 +111,9 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   // Empty if the version is not that of such a password.
   std::string user_of_replaced(std::int64_t version) const;
 
+  // Closes the log and its connections if somebody has removed its files, which nobody is told: local processes could
+  // not open it, and clients that come again find it made anew.
+  void close_if_deleted();
   // Deletes the log, with everything in it; then nothing can be opened any more. After an error the topic is as before.
   Outcome<void> delete_log();
   bool is_deleted() const noexcept { return is_deleted_; }

@@ -140,8 +140,9 @@ void check_content(Database& database) {
                     database.path(), version, kVersion)};
   }
   if (version < 1) database.fail_as_damaged("it has no version");
+  // The first line only names the database.
   if (const std::string found = database.text("PRAGMA integrity_check(1)"); found != "ok")
-    database.fail_as_damaged(found.substr(0, found.find('\n')));
+    database.fail_as_damaged(found.substr(found.rfind('\n') + 1));
   if (version < kVersion) bring_up_to_date(database, version);
 }
 

@@ -499,8 +499,8 @@ void add_group_command(CLI::App& app) {
   seek_command
       ->add_option(
           "PLACE", arguments->place,
-          "end, beginning, an offset, -10, 1h or @TIME, as in `leat sub`; what members hold stays "
-          "theirs")
+          "end, beginning, an offset, -10, 1h or @TIME, as in `leat sub` (with --broker: one of the "
+          "first three); what members hold stays theirs")
       ->required();
   add_number(*seek_command, "-p,--partition", arguments->partition, 0,
              detail::Geometry::kMaxPartitions - 1, "Only in this partition");

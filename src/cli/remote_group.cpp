@@ -14,10 +14,10 @@ std::string place_at_broker(const std::string& place) {
   if (is_beginning(place)) return "beginning";
   if (is_end(place)) return "end";
   if (const auto offset = parse_number(place)) return std::to_string(*offset);
-  (void)parse_place("PLACE", place);  // What is no place at all has a better reason.
-  throw Failure{kExitUsage, fmt::format("PLACE: '{}' is not possible at a broker: beginning, end "
-                                        "and an offset are",
-                                        place)};
+  throw Failure{kExitUsage,
+                fmt::format("PLACE: '{}' is not possible at a broker: write beginning, end or an "
+                            "offset like 42",
+                            place)};
 }
 
 }  // namespace

@@ -129,6 +129,10 @@ TEST_F(AdminPassword, ThatCannotBeWrittenSaysWhere) {
   const auto failed = write_admin_password(root.path() + "/none", "abc");
   EXPECT_EQ(failed.problem().sentence,
             "cannot write '" + root.path() + "/none/admin-password': No such file or directory");
+  const TopicStore store = open();
+  std::filesystem::create_directory(file + ".new");
+  EXPECT_EQ(write_admin_password(path, "abc").problem().sentence,
+            "cannot write '" + file + ".new': File exists");
 }
 
 }  // namespace

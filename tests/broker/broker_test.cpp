@@ -167,6 +167,33 @@ TEST_F(BrokerTest, WhatAPullerDidNotTakeGoesToOthers) {
   await("work", "queue_size", 0);
 }
 
+TEST_F(BrokerTest, ATopicWhoseMemoryWasRemovedIsOpenedAnewForTheNextThatJoins) {
+  start();
+  for (const std::string type : {"queue", "file"}) {
+    SCOPED_TRACE(type);
+    ASSERT_EQ(create(type, type)["status"], "ok");
+    Client producer{ZMQ_PUSH}, puller{ZMQ_PULL};
+    connect(producer, type, "pub");
+    connect(puller, type, "pull");
+    ASSERT_TRUE(producer.send("before"));
+    ASSERT_EQ(puller.receive(), "before");
+    ASSERT_GT(std::filesystem::remove_all(config_.dir + "/" + type), 0u);
+
+    ASSERT_EQ(join(type, "pub")["status"], "ok");
+    const auto log = Topic::open(type, Deadline::immediate(), config_.dir, {}, config_.data_dir);
+    ASSERT_TRUE(log) << "local processes do not find it: " << describe(log.error());
+    auto subscriber = log->subscriber();
+    ASSERT_TRUE(subscriber);
+    await(type, "publishers_count", 1);  // They come again by themselves.
+    await(type, "subscribers_count", 1);
+    ASSERT_TRUE(producer.send("after"));
+    EXPECT_EQ(puller.receive(), "after");
+    const auto record = subscriber->receive(std::chrono::seconds{20});
+    ASSERT_TRUE(record);
+    EXPECT_EQ(record->text(), "after");
+  }
+}
+
 TEST_F(BrokerTest, AFullTopicStopsItsProducersAndLosesNothing) {
   start();
   ASSERT_EQ(create("full")["status"], "ok");

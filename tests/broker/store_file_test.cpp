@@ -156,6 +156,18 @@ TEST(StoreFile, SomethingElseIsDamaged) {
   EXPECT_EQ(place.problem().code, Errc::wrong_format);
 }
 
+TEST(StoreFile, DamageInsideIsNamed) {
+  const Place place;
+  place.fill(1);
+  place.run("PRAGMA writable_schema = ON;"
+            "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = "
+            "'rights') WHERE name = 'topics'");
+  const Problem problem = place.problem();
+  EXPECT_EQ(problem.code, Errc::corrupt);
+  EXPECT_EQ(problem.sentence.find("***"), std::string::npos) << problem.sentence;
+  EXPECT_NE(problem.sentence.find("(2nd reference to page "), std::string::npos) << problem.sentence;
+}
+
 TEST(StoreFile, WrongValuesAreDamage) {
   for (const char* const sql :
        {"UPDATE topics SET name = '../../etc'", "UPDATE topics SET type = 'stack'",

@@ -17,7 +17,7 @@ namespace {
 
 using leat::testing::TemporaryDirectory;
 
-struct Place {
+struct Directory {
   TemporaryDirectory root;
   std::string path = root.path() + "/+broker";
 
@@ -45,7 +45,7 @@ NewTopic news() {
 }
 
 TEST(TopicStore, KeepsEverythingOverARestart) {
-  const Place place;
+  const Directory place;
   const Verifier administrator = decoy_verifier();
   const NewTopic given = news();
   const Verifier of_bob = decoy_verifier();
@@ -101,7 +101,7 @@ TEST(TopicStore, KeepsEverythingOverARestart) {
 }
 
 TEST(TopicStore, ANameIsTakenOnce) {
-  const Place place;
+  const Directory place;
   TopicStore store = place.open();
   ASSERT_TRUE(store.add(news()));
   EXPECT_EQ(store.add(news()).problem().code, Errc::exists);
@@ -112,7 +112,7 @@ TEST(TopicStore, ANameIsTakenOnce) {
 }
 
 TEST(TopicStore, ChecksNamesAndUsers) {
-  const Place place;
+  const Directory place;
   TopicStore store = place.open();
   for (const std::string& name :
        {std::string{}, std::string{".."}, std::string{"../news"}, std::string{"a/b"},
@@ -135,7 +135,7 @@ TEST(TopicStore, ChecksNamesAndUsers) {
 }
 
 TEST(TopicStore, AnIdIsNeverGivenTwice) {
-  const Place place;
+  const Directory place;
   std::int64_t first = 0;
   {
     TopicStore store = place.open();
@@ -152,7 +152,7 @@ TEST(TopicStore, AnIdIsNeverGivenTwice) {
 }
 
 TEST(TopicStore, AChangedPasswordHasAnotherVersion) {
-  const Place place;
+  const Directory place;
   TopicStore store = place.open();
   const auto topic = store.add(news());
   const Verifier changed = decoy_verifier();
@@ -172,7 +172,7 @@ TEST(TopicStore, AChangedPasswordHasAnotherVersion) {
 }
 
 TEST(TopicStore, SetsDataAuthAndPorts) {
-  const Place place;
+  const Directory place;
   TopicStore store = place.open();
   const auto id = store.add(news())->id;
   ASSERT_TRUE(store.set_data_auth(id, DataAuth::open));
@@ -186,7 +186,7 @@ TEST(TopicStore, SetsDataAuthAndPorts) {
 }
 
 TEST(TopicStore, RightsAreGivenChangedAndTaken) {
-  const Place place;
+  const Directory place;
   TopicStore store = place.open();
   const auto id = store.add({.name = "news"})->id;
   const Verifier password = decoy_verifier();
@@ -215,8 +215,24 @@ TEST(TopicStore, RightsAreGivenChangedAndTaken) {
   EXPECT_EQ(store.grant(17, {.user = "bob"}).problem().code, Errc::not_found);
 }
 
+TEST(TopicStore, TakesNoUserWhoLooksLikeAnotherOrCommandsATerminal) {
+  const Directory place;
+  TopicStore store = place.open();
+  const auto add = [&](const std::string& user) {
+    return store.add({.name = "news" + std::to_string(store.topics()->size()),
+                      .user = user,
+                      .verifier = decoy_verifier()});
+  };
+  for (const char* const user : {"", "anna lisa", "Ärmel", "日本 €", "\u00A0", "\u200D", "\u2010",
+                                 "\u202F", "\u2065", "\u206A", "\u061B"})
+    EXPECT_TRUE(add(user)) << user;
+  for (const char* const user : {"a\n", "a\x7f", "a\u0080b", "\u009f", "\u061C", "a\u200E", "\u200F",
+                                 "\u2028", "bob\u202Eanna", "\u2066", "€€\u2069"})
+    EXPECT_EQ(add(user).problem().code, Errc::invalid_argument) << user;
+}
+
 TEST(TopicStore, HasNoPasswordInAnyFile) {
-  const Place place;
+  const Directory place;
   const std::string password = "Tr0ub4dor-and-3-staples";
   {
     TopicStore store = place.open();
@@ -241,7 +257,7 @@ TEST(TopicStore, HasNoPasswordInAnyFile) {
 }
 
 TEST(TopicStore, FilesAreForTheOwnerOnly) {
-  const Place place;
+  const Directory place;
   const ::mode_t before = ::umask(0);
   {
     TopicStore store = place.open();
@@ -264,7 +280,7 @@ TEST(TopicStore, FilesAreForTheOwnerOnly) {
 }
 
 TEST(TopicStore, ASecondBrokerIsRefused) {
-  const Place place;
+  const Directory place;
   {
     TopicStore store = place.open();
     const auto second = TopicStore::open(place.path + "/");
@@ -286,7 +302,7 @@ TEST(TopicStore, ASecondBrokerIsRefused) {
 }
 
 TEST(TopicStore, AThousandTopicsAreThereAtOnce) {
-  const Place place;
+  const Directory place;
   {
     TopicStore store = place.open();
     for (int i = 0; i < 1000; ++i) {

@@ -381,7 +381,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 class DurableDeletion : public DurableSteps {
  protected:
-  bool has_window() const { return GetParam().step == "delete:files_chosen"; }
+  bool has_window() const {
+    return GetParam().step == "delete:files_chosen" || GetParam().step == "delete:files_looked_at";
+  }
   // A topic that is open in this process, if the step is one with memory to delete.
   std::optional<Topic> made() const {
     auto topic = open();
@@ -397,7 +399,8 @@ class DurableDeletion : public DurableSteps {
 INSTANTIATE_TEST_SUITE_P(All, DurableDeletion,
                          ::testing::Values(Case{kDeleteFilesSteps[0], 1, SIGKILL},
                                            Case{kDeleteFilesSteps[1], 1, SIGKILL},
-                                           Case{kDeleteFilesSteps[2], 1, SIGKILL}),
+                                           Case{kDeleteFilesSteps[2], 1, SIGKILL},
+                                           Case{kDeleteFilesSteps[3], 1, SIGKILL}),
                          name_of_durable_case);
 
 TEST_P(DurableDeletion, ADeathLeavesTheNameFree) {

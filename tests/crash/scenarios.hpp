@@ -47,6 +47,7 @@ inline constexpr const char* kFollowStep = "keeper:set_back";
 inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled",
                                                "keeper:put_aside"};
 inline constexpr const char* kDeleteFilesSteps[] = {"delete:files_opened", "delete:files_chosen",
+                                                    "delete:files_looked_at",
                                                     "delete:files_renamed"};
 // Of the files of a durable topic: store_steps_test.cpp.
 inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",

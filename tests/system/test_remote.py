@@ -316,7 +316,8 @@ def test_seek_that_fails_says_why(broker, at):
     (["group", "delete", "test", "lightq"], ["one group"]), (["group", "seek", "test", "a b", "end"], ["'a b'"]),
     (["group", "seek", "test", "lightq", "@2024-05-01"], ["not possible at a broker"]),
     (["group", "seek", "test", "lightq", "1h"], ["not possible at a broker"]),
-    (["group", "seek", "test", "lightq", "nowhere"], ["no place"]),
+    (["group", "seek", "test", "lightq", "nowhere"],
+     ["not possible at a broker: write beginning, end or an offset"]),
     (["group", "seek", "test", "lightq", "end", "--partition", "0"], ["--partition", "--broker"]),
 ], ids=lambda value: " ".join(value)[:40])
 def test_what_the_protocol_cannot_is_refused(leat, words, told):

@@ -173,6 +173,8 @@ inline Result<void> has_name_still(int data_directory, const std::string& name,
 // Deletes a topic's data directory: gives it another name first, so that the name is free.
 //   not_found   the name belongs to another directory by now, which keeps it
 inline Result<void> delete_store(int data_directory, const std::string& name, const Fd& directory) {
+  if (auto is_it = has_name_still(data_directory, name, directory); !is_it) return is_it;
+  LEAT_CRASH_POINT("delete:files_looked_at");
   char aside[64];
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));
@@ -270,14 +272,14 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
   if (!data) return data.error();
   auto directory = open_directory_at(data->get(), name.c_str());
   if (!directory) return directory.error();
-  const auto is_still_it = [&]() -> Result<void> {
-    auto has_name = has_name_still(data->get(), name, *directory);
-    return has_name.error() == Errc::not_found ? Error{Errc::timeout} : has_name;
+  // Of the name, which may be a new topic's by now.
+  const auto or_look_again = [](const Result<void>& done) -> Result<void> {
+    return done.error() == Errc::not_found ? Error{Errc::timeout} : done;
   };
   auto names = names_in(directory->get());
   if (!names) return names.error();
   if (!is_store(*names)) {
-    auto is_it = is_still_it();
+    auto is_it = or_look_again(has_name_still(data->get(), name, *directory));
     return is_it ? Error{Errc::wrong_format} : is_it.error();
   }
   LEAT_CRASH_POINT("delete:files_opened");
@@ -291,9 +293,9 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
       return manifest && has_other_window(*manifest, name, own_path) ? Errc::busy : Errc::timeout;
     }
   }
-  if (auto is_it = is_still_it(); !is_it) return is_it;  // It may be a new topic's by now.
-  if (auto may = may_delete_directory_at(data->get(), name.c_str()); !may) return may;
-  return delete_store(data->get(), name, *directory);
+  if (auto may = or_look_again(may_delete_directory_at(data->get(), name.c_str())); !may)
+    return may;
+  return or_look_again(delete_store(data->get(), name, *directory));
 }
 
 // Finds the window of a topic that is to be deleted; null if the topic had none, and is deleted now.

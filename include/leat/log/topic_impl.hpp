@@ -57,6 +57,9 @@ LEAT_INLINE void Topic::make_publishers_look() const noexcept { topic_->wake_eve
 LEAT_INLINE std::uint32_t Topic::partitions() const noexcept {
   return topic_->geometry().partition_count;
 }
+LEAT_INLINE bool Topic::is_deleted() const noexcept {
+  return topic_->is_deleted() || !topic_->has_files();
+}
 LEAT_INLINE Policy Topic::policy() const noexcept {
   return static_cast<Policy>(topic_->geometry().policy);
 }

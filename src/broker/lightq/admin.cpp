@@ -260,7 +260,10 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
         if (verdict == Verdict::right) {
           const auto now = credential_of(topic->stored(), request->user);
           const bool is_same = now && now->version == credential->version;
-          if (is_same && !topic->is_deleted()) return go_on(topic, *now);
+          if (is_same && !topic->is_deleted()) {
+            topic->close_if_deleted();
+            return go_on(topic, *now);
+          }
           verdict = Verdict::wrong;  // It was changed meanwhile.
         }
         const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;

@@ -227,6 +227,25 @@ TEST(Topic, RemovedByForceTellsItsParticipants) {
   EXPECT_EQ(code(subscriber.receive()), Errc::deleted);
 }
 
+TEST(Topic, TellsThatItIsDeletedHoweverThatWasDone) {
+  const TemporaryDirectory directory;
+  const TopicOptions options{.directory = directory.path()};
+  auto topic = Topic::create("t", options);
+  ASSERT_TRUE(topic);
+  EXPECT_FALSE(topic->is_deleted());
+  ASSERT_TRUE(Topic::delete_topic("t", {.force = true, .directory = directory.path()}));
+  EXPECT_TRUE(topic->is_deleted());
+
+  auto removed = Topic::create("t", options);
+  ASSERT_TRUE(removed);
+  ASSERT_GT(std::filesystem::remove_all(directory.path() + "/t"), 0U);
+  EXPECT_TRUE(removed->is_deleted());
+  auto next = Topic::create("t", options);
+  ASSERT_TRUE(next);
+  EXPECT_TRUE(removed->is_deleted()) << "the name belongs to the next one";
+  EXPECT_FALSE(next->is_deleted());
+}
+
 TEST(Topic, RemovedByForceEndsWaits) {
   const TestTopic topic{{.capacity_bytes = 2 * kSegment}};
   auto gate = from_beginning(*topic);
