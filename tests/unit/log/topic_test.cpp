@@ -228,22 +228,18 @@ TEST(Topic, RemovedByForceTellsItsParticipants) {
 }
 
 TEST(Topic, TellsThatItIsDeletedHoweverThatWasDone) {
-  const TemporaryDirectory directory;
-  const TopicOptions options{.directory = directory.path()};
-  auto topic = Topic::create("t", options);
-  ASSERT_TRUE(topic);
-  EXPECT_FALSE(topic->is_deleted());
-  ASSERT_TRUE(Topic::delete_topic("t", {.force = true, .directory = directory.path()}));
-  EXPECT_TRUE(topic->is_deleted());
+  const TestDirectory directory;
+  const Topic topic = must(Topic::create("a", small(directory)));
+  EXPECT_FALSE(topic.is_deleted());
+  must(Topic::delete_topic("a", {.force = true, .directory = directory.path()}));
+  EXPECT_TRUE(topic.is_deleted());
 
-  auto removed = Topic::create("t", options);
-  ASSERT_TRUE(removed);
-  ASSERT_GT(std::filesystem::remove_all(directory.path() + "/t"), 0U);
-  EXPECT_TRUE(removed->is_deleted());
-  auto next = Topic::create("t", options);
-  ASSERT_TRUE(next);
-  EXPECT_TRUE(removed->is_deleted()) << "the name belongs to the next one";
-  EXPECT_FALSE(next->is_deleted());
+  const Topic removed = must(Topic::create("a", small(directory)));
+  ASSERT_GT(fs::remove_all(directory.path() + "/a"), 0U);
+  EXPECT_TRUE(removed.is_deleted());
+  const Topic next = must(Topic::create("a", small(directory)));
+  EXPECT_TRUE(removed.is_deleted()) << "the name belongs to the next one";
+  EXPECT_FALSE(next.is_deleted());
 }
 
 TEST(Topic, RemovedByForceEndsWaits) {
