@@ -6,7 +6,7 @@
 //     connect_to("127.0.0.1", broker->lightq_port());
 //     broker->stop();
 //
-// Needs the library `leat-broker` (pkg-config), unlike everything else here. It logs through spdlog's default logger.
+// Needs the library `leat-broker` (pkg-config) or `leat::broker` (CMake), unlike everything else here. It logs through spdlog's default logger.
 // What its clients can do: docs/guide/broker.md.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace leat::inline v0 {
 
 struct BrokerOptions {
   // Keys of the configuration with their values, as `leat serve --help` lists them: {"lightq.port", "5600"}. They count
-  // more than the file. The port 0 is any that is free.
+  // more than the file. The port 0 is any that is free. `log.level` and `log.file` change nothing: the log is yours.
   std::vector<std::pair<std::string, std::string>> settings = {};
   // A file with the configuration, in TOML; empty: none.
   std::string file = {};

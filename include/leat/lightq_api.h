@@ -63,8 +63,8 @@ typedef struct topic_stats {
   uint64_t messages_received;
   uint64_t publishers_count;
   uint64_t subscribers_count;
-  uint64_t total_bytes_written; /* always 0: the broker does not count them */
-  uint64_t total_bytes_read;    /* the same */
+  uint64_t total_bytes_written; /* of messages, from producers since the broker began */
+  uint64_t total_bytes_read;    /* the same, to consumers */
 } topic_stats;
 
 /* May be read, not written. */

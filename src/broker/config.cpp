@@ -267,6 +267,14 @@ std::string nearest_key(std::string_view name) {
 
 }  // namespace
 
+bool is_nearly_a_key(std::string_view name) {
+  constexpr std::size_t kMost = 2;
+  const auto& keys = config_keys();
+  return std::any_of(keys.begin(), keys.end(), [&](const ConfigKey& key) {
+    return key.name.size() > 2 * kMost && distance(name, key.name) <= kMost;
+  });
+}
+
 std::string ConfigKey::variable() const {
   std::string text = "LEAT_";
   for (const char c : name)

@@ -79,6 +79,9 @@ const std::vector<ConfigKey>& config_keys();
 //   invalid_argument   not such a value; the sentence says what would be
 Outcome<void> set_key(Config& config, std::string_view name, std::string_view text);
 
+// Whether a name is a key that is misspelt by one or two letters. Too short ones are not told from other words.
+bool is_nearly_a_key(std::string_view name);
+
 // Takes those changes from `before` to `after` into `running` that count for a broker that runs. Returns the names of the
 // others, which count from its next start.
 std::vector<std::string> take_changes(Config& running, const Config& before, const Config& after);

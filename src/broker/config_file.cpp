@@ -84,7 +84,8 @@ Outcome<void> read_table(const toml::table& table, const std::string& section,
   return {};
 }
 
-// One that is empty counts as not set; one that only looks like a key's is misspelt: LEAT_LIGHTQ_PROT.
+// One that is empty counts as not set; one that only looks like a key's is misspelt: LEAT_LIGHTQ_PROT, LEAT_DATA_AUHT.
+// Others are not the broker's.
 Outcome<void> read_variable(const std::string& variable, const std::string& text, Config& config) {
   const auto& keys = config_keys();
   const auto key = std::find_if(keys.begin(), keys.end(), [&](const ConfigKey& one) {
@@ -101,8 +102,9 @@ Outcome<void> read_variable(const std::string& variable, const std::string& text
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   const std::size_t end_of_section = name.find('_');
-  if (end_of_section == name.npos || !is_section(name.substr(0, end_of_section))) return {};
-  name[end_of_section] = '.';
+  const bool has_section = end_of_section != name.npos && is_section(name.substr(0, end_of_section));
+  if (!has_section && !is_nearly_a_key(name)) return {};
+  if (has_section) name[end_of_section] = '.';
   return Problem{Errc::invalid_argument, variable + ": " + set_key(config, name, "").problem().sentence};
 }
 

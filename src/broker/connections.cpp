@@ -1,6 +1,6 @@
 #include "broker/connections.hpp"
 
-#include <spdlog/spdlog.h>
+#include <fmt/format.h>
 
 namespace leat::broker {
 
@@ -9,14 +9,14 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   const std::size_t more = kind == Kind::commands ? kForCommands : 0;
   Stream* const raw = stream.get();
   if (streams_.size() >= limits_.in_all + more && !close_abandoned(nullptr)) {
-    spdlog::warn("{} is refused: there are {} connections, the limit", raw->peer_name(),
-                 limits_.in_all);
+    warn_of_client(fmt::format("{} is refused: there are {} connections, the limit",
+                               raw->peer_name(), limits_.in_all));
     return raw->close("too many connections");
   }
   const Stream::Address address = raw->address();
   if (by_address_[address] >= limits_.per_address + more && !close_abandoned(&address)) {
-    spdlog::warn("{} is refused: its address has {} connections, the limit", raw->peer_name(),
-                 limits_.per_address);
+    warn_of_client(fmt::format("{} is refused: its address has {} connections, the limit",
+                               raw->peer_name(), limits_.per_address));
     return raw->close("too many connections from this address");
   }
   ++by_address_[address];
@@ -29,8 +29,9 @@ bool Connections::close_abandoned(const Stream::Address* of_address) {
   for (const auto& [raw, stream] : streams_) {
     if (of_address != nullptr && raw->address() != *of_address) continue;
     if (!raw->is_abandoned()) continue;
-    spdlog::warn("{} has gone; what it sent last to a full topic is lost: others need its place",
-                 raw->peer_name());
+    warn_of_client(fmt::format(
+        "{} has gone; what it sent last to a full topic is lost: others need its place",
+        raw->peer_name()));
     const auto kept = stream;  // Closing it takes it out of the list.
     kept->close("its client has gone");
     return true;

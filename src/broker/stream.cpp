@@ -25,8 +25,12 @@ asio::ip::address one_form(const asio::ip::address& address) {
   return address;
 }
 
-// Why a client was cut off, at most ten times a second: it must not be able to fill the disk.
-void log_cut_off(const std::string& peer, const std::string& why) {
+// A buffer that the last connection did not need any more.
+thread_local std::unique_ptr<std::byte[]> spare;
+
+}  // namespace
+
+void warn_of_client(const std::string& line) {
   constexpr int kMost = 10;
   thread_local std::chrono::steady_clock::time_point since;
   thread_local int lines = 0;
@@ -36,13 +40,8 @@ void log_cut_off(const std::string& peer, const std::string& why) {
     since = now;
     lines = 0;
   }
-  if (++lines <= kMost) spdlog::warn("{}: connection closed: {}", peer, why);
+  if (++lines <= kMost) spdlog::warn("{}", line);
 }
-
-// A buffer that the last connection did not need any more.
-thread_local std::unique_ptr<std::byte[]> spare;
-
-}  // namespace
 
 asio::ip::tcp::endpoint ip_end(const Stream::Socket::endpoint_type& end) {
   asio::ip::tcp::endpoint ip{asio::ip::address_v4::loopback(), 0};
@@ -86,7 +85,9 @@ void Stream::close(const std::string& why) {
   socket_.close(error);
   const auto on_end = std::exchange(on_end_, nullptr);
   try {
-    if (is_cut_off_) log_cut_off(peer_name(), finishing_.empty() ? why : finishing_);
+    if (is_cut_off_)
+      warn_of_client(fmt::format("{}: connection closed: {}", peer_name(),
+                                 finishing_.empty() ? why : finishing_));
     on_closed(why);
   } catch (const std::exception&) {  // No memory; it is taken out of the list in any case.
   }

@@ -29,6 +29,9 @@ namespace leat::broker {
 boost::asio::ip::tcp::endpoint ip_end(
     const boost::asio::generic::stream_protocol::socket::endpoint_type& end);
 
+// Logs what became of a client, at most ten times a second: strangers must not be able to fill the disk.
+void warn_of_client(const std::string& line);
+
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;  // TCP, or a Unix socket.

@@ -255,15 +255,6 @@ Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const V
   });
 }
 
-Outcome<void> TopicStore::set_data_auth(std::int64_t topic_id, DataAuth auth) {
-  return guarded([&] {
-    Database& database = parts_->file.database();
-    Transaction transaction{database};
-    change_one(database, "UPDATE topics SET data_auth = ? WHERE id = ?", name_of(auth), topic_id);
-    transaction.commit();
-  });
-}
-
 Outcome<void> TopicStore::set_pullers(std::int64_t topic_id, Pullers pullers) {
   return guarded([&] {
     Database& database = parts_->file.database();

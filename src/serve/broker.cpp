@@ -127,8 +127,8 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (!local) return local.problem();
   parts.admin_socket = std::move(*local);
   parts.ports.open_stored();
-  spdlog::info("leat-serve: listening on port {} of {}", parts.config.lightq_port,
-               fmt::join(chosen.lightq_addresses, ", "));
+  spdlog::info("leat-serve: listening on port {} of {}, data_auth {}", parts.config.lightq_port,
+               fmt::join(chosen.lightq_addresses, ", "), name_of(parts.config.data_auth));
   return broker;
 }
 
@@ -141,6 +141,7 @@ void Broker::take_signals(std::function<void()> on_hangup) {
 std::vector<std::string> Broker::reconfigure(const Config& wanted) {
   auto later = take_changes(parts_->config, parts_->given, wanted);
   parts_->given = wanted;
+  spdlog::info("read the configuration again; data_auth {}", name_of(parts_->config.data_auth));
   parts_->connections.set_limits(parts_->connection_limits());
   parts_->topics.take_config();
   return later;

@@ -13,6 +13,7 @@
 
 #include "broker/admin_password.hpp"
 #include "broker/config_file.hpp"
+#include "leat/os/signals.hpp"
 #include "serve/broker.hpp"
 #include "serve/log_pipe.hpp"
 #include "tool/failure.hpp"
@@ -78,7 +79,6 @@ void read_again(const Options& options, Broker& broker) {
   if (!config)
     return spdlog::error("the configuration stays as it was: {}", config.problem().sentence);
   spdlog::default_logger()->set_level(spdlog::level::from_str(config->log_level));
-  spdlog::info("read the configuration again");
   if (const auto later = broker.reconfigure(*config); !later.empty())
     spdlog::warn("counts from the next start: {}", fmt::join(later, ", "));
 }
@@ -102,13 +102,18 @@ void serve(const Options& options) {
   }
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
-  auto broker = Broker::start(*config, show_password);
+  auto broker = [&] {
+    // One that comes meanwhile waits until it is taken.
+    const leat::detail::SignalsBlocked blocked;
+    auto started = Broker::start(*config, show_password);
+    if (started) (*started)->take_signals([&, raw = started->get()] { read_again(options, *raw); });
+    return started;
+  }();
   if (!broker) fail(broker.problem());
   if (options.ready_fd >= 0) {
     (void)::dprintf(options.ready_fd, "%u\n", unsigned{(*broker)->lightq_port()});
     ::close(options.ready_fd);
   }
-  (*broker)->take_signals([&] { read_again(options, **broker); });
   if (auto ended = (*broker)->run(); !ended) fail(ended.problem());
 }
 

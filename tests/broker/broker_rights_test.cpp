@@ -53,6 +53,16 @@ TEST_F(BrokerRights, ADeletedTopicIsGoneWithItsMessagesPortsAndPasswords) {
   }
 }
 
+TEST_F(BrokerRights, TheAdministratorDeletesTopicsOfLocalProcesses) {
+  start();
+  ASSERT_TRUE(Topic::create("local", {.directory = config_.dir}));
+  EXPECT_EQ(ask_as("user", "secret", "delete_topic", "local")["description"],
+            "unauthorized_access");
+  EXPECT_EQ(ask_as_admin("delete_topic", "local")["status"], "ok");
+  EXPECT_EQ(Topic::open("local", Deadline::immediate(), config_.dir).error(), Errc::not_found);
+  EXPECT_EQ(ask_as_admin("delete_topic", "local")["description"], "topic not found");
+}
+
 TEST_F(BrokerRights, ADeletedTopicStaysDeletedAfterARestart) {
   start();
   ASSERT_EQ(create("news", "file")["status"], "ok");

@@ -121,6 +121,35 @@ TEST_F(BrokerTest, UnmodifiedClientsComeFromAnAddressThatJoined) {
   puller.connect(join("news", "pull")["bind_uri"]);
   ASSERT_TRUE(producer.send("hello"));
   EXPECT_EQ(puller.receive(), "hello");
+  EXPECT_EQ(stats("news")["connections"].size(), 2u);
+  for (const Json& one : stats("news")["connections"]) EXPECT_EQ(one["user_id"], "user");
+}
+
+TEST_F(BrokerTest, GreetsAClientThatWaitsForIt) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  const std::string uri = join("news", "pull")["bind_uri"];
+  boost::asio::io_context loop;
+  boost::asio::ip::tcp::socket socket{loop};
+  socket.connect({boost::asio::ip::address_v4::loopback(),
+                  static_cast<std::uint16_t>(std::stoi(uri.substr(uri.rfind(':') + 1)))});
+  std::string greeting(12, ' ');
+  boost::asio::read(socket, boost::asio::buffer(greeting));
+  EXPECT_EQ(greeting, std::string("\xff\0\0\0\0\0\0\0\0\x7f\x03\0", 12));
+}
+
+TEST_F(BrokerTest, AnOpenTopicLetsEverybodyInWhateverTheySay) {
+  start();
+  ASSERT_EQ(create("news", "queue", {{"data_auth", "open"}})["status"], "ok");
+  Client producer{ZMQ_PUSH}, puller{ZMQ_PULL};
+  producer.log_in("user", "wrong");
+  puller.log_in("stranger", "x");
+  producer.connect(join("news", "pub")["bind_uri"]);
+  puller.connect(join("news", "pull")["bind_uri"]);
+  ASSERT_TRUE(producer.send("hello"));
+  EXPECT_EQ(puller.receive(), "hello");
+  for (const Json& one : stats("news")["connections"])
+    EXPECT_EQ(one["user_id"], "") << "nobody has looked at its password";
 }
 
 TEST_F(BrokerTest, TopicsPasswordsAndPortsSurviveARestart) {

@@ -183,6 +183,16 @@ TEST(Config, WrongVariablesAndFlagsNameThemselves) {
                 .problem()
                 .sentence,
             "LEAT_LIGHTQ_PROT: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+  EXPECT_EQ(read_config({.variables = {{"LEAT_DATA_AUHT", "open"}}}).problem().sentence,
+            "LEAT_DATA_AUHT: there is no key 'data_auht' (did you mean 'data_auth'?)");
+  EXPECT_FALSE(read_config({.variables = {{"LEAT_INSECUR", "true"}}}));
+  EXPECT_FALSE(read_config({.variables = {{"LEAT_STATE_DRI", "d"}}}));
+  EXPECT_TRUE(read_config({.variables = {{"LEAT_BIN", "x"},
+                                         {"LEAT_PORT", "tcp://10.0.0.1:5500"},
+                                         {"LEAT_SERVICE_HOST", "10.0.0.1"},
+                                         {"LEAT_TOPIC_PASSWORD", "x"},
+                                         {"LEAT_SERVE_BIN", "x"},
+                                         {"LEAT_DATABASE", "x"}}}));
   EXPECT_TRUE(read_config({.variables = {{"LEAT_DIR", "d"},
                                          {"LEAT_LOG_LEVEL", "info"},
                                          {"LEAT_LOCKS_FREE", "x"},

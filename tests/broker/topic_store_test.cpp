@@ -171,15 +171,12 @@ TEST(TopicStore, AChangedPasswordHasAnotherVersion) {
   EXPECT_NE((*store.administrator())->verifier_version, before);
 }
 
-TEST(TopicStore, SetsDataAuthAndPorts) {
+TEST(TopicStore, SetsPorts) {
   const Directory place;
   TopicStore store = place.open();
   const auto id = store.add(news())->id;
-  ASSERT_TRUE(store.set_data_auth(id, DataAuth::open));
-  EXPECT_EQ(store.topic("news")->data_auth, DataAuth::open);
   ASSERT_TRUE(store.set_ports(id, {.push = 65535}, 1));
   EXPECT_EQ(store.topic("news")->ports, TopicPorts{.push = 65535});
-  EXPECT_EQ(store.set_data_auth(17, DataAuth::open).problem().code, Errc::not_found);
   EXPECT_EQ(store.set_pullers(17, Pullers::known).problem().code, Errc::not_found);
   EXPECT_EQ(store.set_ports(17, {.push = 5501}, 2).problem().code, Errc::not_found);
   EXPECT_EQ(*store.next_port(), 1) << "a change that failed changed nothing";

@@ -184,6 +184,15 @@ def test_user_builds_with_the_broker_inside(prefix, tmp_path, leat_dir):
     assert (tmp_path / "leat/+broker/admin-password").stat().st_mode & 0o777 == 0o600
 
 
+def test_user_finds_the_broker_with_find_package(prefix, user, leat_dir):
+    (user / "user.cpp").write_text(EMBEDS)
+    lists = user / "CMakeLists.txt"
+    lists.write_text(lists.read_text().replace("leat::leat", "leat::broker"))
+    run("cmake", "-S", user, "-B", user / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    run("cmake", "--build", user / "build")
+    run(user / "build" / "user", env={**os.environ, "LEAT_DIR": str(leat_dir), "XDG_DATA_HOME": str(user)})
+
+
 def pkg_config(prefix, package, *words):
     environment = {**os.environ, "PKG_CONFIG_PATH": str(prefix / "share/pkgconfig")}
     return run("pkg-config", *words, package, env=environment).split()

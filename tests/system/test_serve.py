@@ -39,6 +39,55 @@ def test_signal_ends_it_cleanly(serve, number):
     assert broker.stop(number) == 0, broker.log()
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signal_right_after_it_is_ready_is_taken(serve, number):
+    # Breaks: a service manager that stops or reloads what it just started kills it, with what clients have sent.
+    broker = serve()
+    for _ in range(10):
+        assert broker.stop() == 0, broker.log()
+        ready, told = os.pipe()
+        with open(broker.log_file, "ab") as log:
+            broker.process = subprocess.Popen(broker.command_with("--ready-fd", str(told)), stderr=log,
+                                              env=broker.environment(), pass_fds=[told])
+        os.close(told)
+        assert os.read(ready, 20) == f"{broker.port}\n".encode()
+        os.close(ready)
+        already = broker.log().count("read the configuration again")
+        broker.process.send_signal(number)
+        if number == signal.SIGHUP:
+            wait_for(lambda: broker.log().count("read the configuration again") > already, "reading it again")
+        else:
+            assert broker.process.wait(10) == 0, broker.log()
+            broker.start()
+
+
+def test_log_says_who_may_use_data_ports(serve, tmp_path):
+    # Breaks: an administrator does not see that a broker, or one of its topics, is open to everybody.
+    file = tmp_path / "leat.toml"
+    file.write_text("data_auth = 'joined'\n")
+    broker = serve("--config", str(file))
+    wait_for(lambda: ", data_auth joined\n" in broker.log(), "the server's")
+    broker.create("usual")
+    broker.create("free", data_auth="open")
+    assert "topic usual was created, type queue, data_auth joined\n" in broker.log()
+    assert "topic free was created, type queue, data_auth open\n" in broker.log()
+    file.write_text("data_auth = 'open'\n")
+    broker.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: "read the configuration again; data_auth open\n" in broker.log(), "the new one")
+
+
+def test_refused_connections_do_not_fill_the_log(serve):
+    # Breaks: a stranger fills the disk with one line for each connection that is refused.
+    broker = serve("--limits-connections", "1")
+    before = len(broker.log().splitlines())
+    sockets = [socket.create_connection(("127.0.0.1", broker.port), timeout=10) for _ in range(600)]
+    assert sockets[-1].recv(1) == b"", "it is not refused"
+    assert "there are 1 connections, the limit" in broker.log()
+    assert len(broker.log().splitlines()) - before < 100
+    for one in sockets:
+        one.close()
+
+
 def test_administrator_gets_a_password_of_its_own(serve):
     # Breaks: everybody knows the administrator's password, as LightQ's, or can read it.
     broker, other = serve(), serve()

@@ -82,6 +82,12 @@ std::string error_reply(const std::string& command, const std::string& descripti
   return text_of({{"cmd", command}, {"status", "error"}, {"description", description}});
 }
 
+// What find_or_adopt() gave.
+std::string not_found_reply(const std::string& command, const Problem& problem) {
+  return error_reply(command,
+                     problem.code == Errc::not_found ? "topic not found" : problem.sentence);
+}
+
 // A field counts only if it is a string; without it, it is empty.
 struct Admin::Request {
   std::string command;
@@ -242,7 +248,8 @@ void Admin::store_topic(const Shared& request, const Reply& reply) {
       const Problem& problem = added.problem();
       return fail(problem.code == Errc::exists ? "topic already exists" : problem.sentence);
     }
-    spdlog::info("topic {} was created, type {}", request->topic, name_of((*added)->stored().type));
+    spdlog::info("topic {} was created, type {}, data_auth {}", request->topic,
+                 name_of((*added)->stored().type), name_of(ports_.auth_of(**added)));
     reply(text_of({{"cmd", "create_topic"},
                    {"status", "ok"},
                    {"description", "topic created successfully"}}));
@@ -434,8 +441,9 @@ void Admin::list_topics(const Shared& request, const Client& client, const Reply
 
 void Admin::delete_topic(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
-    const TopicPtr topic = topics_.find(request->topic);
-    if (topic == nullptr) return reply(error_reply(request->command, "topic not found"));
+    const auto found = topics_.find_or_adopt(request->topic);
+    if (!found) return reply(not_found_reply(request->command, found.problem()));
+    const TopicPtr topic = *found;
     ports_.close(*topic);
     if (auto removed = topics_.delete_topic(topic); !removed) {
       if (const TopicPtr kept = topics_.find(request->topic)) ports_.open_stored(kept);
@@ -471,11 +479,7 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
 void Admin::store_right(const Shared& request, const Reply& reply,
                         const std::optional<Verifier>& verifier) {
   auto topic = topics_.find_or_adopt(request->topic);
-  if (!topic) {
-    const Problem& problem = topic.problem();
-    return reply(error_reply(
-        "grant", problem.code == Errc::not_found ? "topic not found" : problem.sentence));
-  }
+  if (!topic) return reply(not_found_reply(request->command, topic.problem()));
   const auto before = credential_of((*topic)->stored(), request->user);
   Right right = *right_of(request->right);
   right.user = request->user;

@@ -34,7 +34,7 @@ class AdminStream final : public ZmtpStream {
     Gate gate;
     gate.allows_null = true;
     gate.handshake_time = config.handshake_time;
-    gate.welcome = [](const Address&) { return 0; };
+    gate.welcome = [](const Address&) { return Entry{}; };
     gate.version_of = [](const std::string&) { return 0; };
     gate.check = [](const Address&, const std::string&, Secret, const Logins::Done& done) {
       done(Logins::Verdict::right);

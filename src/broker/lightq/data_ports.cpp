@@ -88,26 +88,26 @@ DataAuth DataPorts::auth_of(const BrokerTopic& topic) const {
   return own == DataAuth::unset ? config_.data_auth : own;
 }
 
-std::optional<std::int64_t> DataPorts::welcome(const BrokerTopic& topic,
-                                               const Stream::Address& address,
-                                               Access access) const {
+std::optional<Entry> DataPorts::welcome(const BrokerTopic& topic, const Stream::Address& address,
+                                        Access access) const {
   const DataAuth auth = auth_of(topic);
-  if (auth == DataAuth::open) return 0;
+  if (auth == DataAuth::open) return Entry{};
   if (auth == DataAuth::password) return std::nullopt;
   const StoredTopic& stored = topic.stored();
   const auto has_joined = [&](std::int64_t version) {
     return topic.joined.contains({version, address});
   };
-  if (has_joined(stored.verifier_version)) return stored.verifier_version;
+  if (has_joined(stored.verifier_version)) return Entry{stored.user, stored.verifier_version};
   for (const Right& right : stored.rights) {
     const bool may = access == Access::read ? right.may_read : right.may_write;
-    if (may && has_joined(right.verifier_version)) return right.verifier_version;
+    if (may && has_joined(right.verifier_version)) return Entry{right.user, right.verifier_version};
   }
   return std::nullopt;
 }
 
 std::optional<Entry> DataPorts::entry_of(const BrokerTopic& topic, const std::string& token,
                                          Access access) const {
+  if (auth_of(topic) == DataAuth::open) return Entry{};  // As without a token.
   const auto claim = tokens_.read(token);
   if (!claim || claim->topic_id != topic.stored().id || claim->role != access) return std::nullopt;
   const auto credential = credential_of(topic.stored(), claim->user);
@@ -118,10 +118,7 @@ std::optional<Entry> DataPorts::entry_of(const BrokerTopic& topic, const std::st
 
 RawGate DataPorts::raw_gate_of(const TopicPtr& topic) {
   return {.welcome = [this, topic](const Stream::Address& address,
-                                   Access access) -> std::optional<Entry> {
-            const auto version = welcome(*topic, address, access);
-            return version ? std::optional<Entry>{{{}, *version}} : std::nullopt;
-          },
+                                   Access access) { return welcome(*topic, address, access); },
           .entry_of = [this, topic](const std::string& token,
                                     Access access) { return entry_of(*topic, token, access); },
           .handshake_time = config_.handshake_time,
@@ -135,12 +132,14 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
   gate.welcome = [this, topic, access](const Stream::Address& address) {
     return welcome(*topic, address, access);
   };
-  gate.version_of = [topic, access](const std::string& user) -> std::int64_t {
+  gate.version_of = [this, topic, access](const std::string& user) -> std::int64_t {
+    if (auth_of(*topic) == DataAuth::open) return 0;
     const auto credential = credential_of(topic->stored(), user);
     return credential && credential->may(access) ? credential->version : 0;
   };
   gate.check = [this, topic, access](const Stream::Address& address, const std::string& user,
                                      Secret password, Logins::Done done) {
+    if (auth_of(*topic) == DataAuth::open) return done(Logins::Verdict::right);
     const auto credential = credential_of(topic->stored(), user);
     const bool may_come = credential && credential->may(access);
     logins_.check({address, user, "topic/" + topic->name(),

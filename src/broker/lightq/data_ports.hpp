@@ -53,8 +53,8 @@ class DataPorts {
   Outcome<void> listen(const TopicPtr& topic, DataPort which, std::uint16_t port);
   void on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket);
   // As in Gate and RawGate.
-  std::optional<std::int64_t> welcome(const BrokerTopic& topic, const Stream::Address& address,
-                                      Access access) const;
+  std::optional<Entry> welcome(const BrokerTopic& topic, const Stream::Address& address,
+                               Access access) const;
   std::optional<Entry> entry_of(const BrokerTopic& topic, const std::string& token,
                                 Access access) const;
   Gate gate_of(const TopicPtr& topic, Access access);

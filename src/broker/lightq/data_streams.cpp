@@ -30,6 +30,12 @@ class DataStream final : public ZmtpStream {
     }
   }
 
+  void begin() override {
+    ZmtpStream::begin();
+    greet();
+    flush();
+  }
+
  private:
   bool on_ready() override {
     auto opened = role_->open({user(), version()});

@@ -1,6 +1,7 @@
 #include "broker/lightq/zmtp_stream.hpp"
 
 #include <boost/asio/post.hpp>
+#include <utility>
 
 namespace leat::broker::lightq {
 
@@ -9,12 +10,13 @@ void ZmtpStream::begin() {
   Stream::begin();
 }
 
+void ZmtpStream::greet() {
+  if (!std::exchange(has_started_, true)) session_.start(out());
+}
+
 std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
   using Kind = zmtp::Event::Kind;
-  if (!has_started_) {
-    has_started_ = true;
-    session_.start(out());
-  }
+  greet();
   for (;;) {
     const zmtp::Event event = session_.next(bytes, out());
     switch (event.kind) {
@@ -77,13 +79,15 @@ bool ZmtpStream::let_in() {
       close_later("its password or right was changed meanwhile");
       return false;
     }
+    if (version_ == 0) user_.clear();  // The topic is open: nobody has looked at the password.
   } else {
-    const auto version = gate_.welcome(address());
-    if (!version) {
+    const auto entry = gate_.welcome(address());
+    if (!entry) {
       close_later("came without a password, and without having joined");
       return false;
     }
-    version_ = *version;
+    user_ = entry->user;
+    version_ = entry->version;
   }
   stop_clock();
   return on_ready();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "broker/data_role.hpp"
 #include "broker/lightq/zmtp.hpp"
 #include "broker/logins.hpp"
 #include "broker/secret.hpp"
@@ -24,10 +25,10 @@ struct Gate {
   std::function<void(const Stream::Address&, const std::string& user, Secret password,
                      Logins::Done)>
       check;
-  // Of the user's password: other ones after each change; 0 if the user may not come.
+  // Of the user's password: other ones after each change; 0 if the user may not come, or needs none.
   std::function<std::int64_t(const std::string& user)> version_of;
-  // Without one: the version of the password with which the address has joined, 0 if it needs none; none: not welcome.
-  std::function<std::optional<std::int64_t>(const Stream::Address&)> welcome;
+  // Without one: as whom the address has joined; none: not welcome.
+  std::function<std::optional<Entry>(const Stream::Address&)> welcome;
   std::chrono::milliseconds handshake_time{10'000};
 };
 
@@ -40,6 +41,8 @@ class ZmtpStream : public Stream {
   ZmtpStream(Socket socket, const zmtp::Rules& rules, const Gate& gate)
       : Stream{std::move(socket)}, session_{rules}, gate_{gate} {}
 
+  // Says the first bytes of the greeting. At a port of ZeroMQ alone this need not wait for the client's.
+  void greet();
   std::size_t on_bytes(Bytes& bytes) override;
 
   // Logged in. False: as on_message().
