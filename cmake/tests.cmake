@@ -173,7 +173,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
     list(FILTER sources EXCLUDE REGEX "/result_set.cpp$")
   endif()
   if(NOT TARGET leat_broker)
-    list(FILTER sources EXCLUDE REGEX "/(raw|zmtp).cpp$")
+    list(FILTER sources EXCLUDE REGEX "/(admin|broker_texts|raw|zmtp).cpp$")
   endif()
   if(NOT TARGET leat_lightq_client)
     list(FILTER sources EXCLUDE REGEX "/lightq_client_fuzz.cpp$")
@@ -187,6 +187,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang" AND LEAT_SANITIZE STREQUAL "address")
     target_link_options(fuzz_${stem} PRIVATE -fsanitize=fuzzer)
     target_include_directories(fuzz_${stem} PRIVATE
       ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
+    if(stem MATCHES "^(admin|broker_texts)$")  # They include the broker's sources.
+      target_link_libraries(fuzz_${stem} PRIVATE nlohmann_json::nlohmann_json fmt::fmt Boost::headers
+        spdlog::spdlog OpenSSL::Crypto ${LEAT_SODIUM} ${LEAT_ARGON2} ${LEAT_SQLITE})
+    endif()
     add_dependencies(fuzzers fuzz_${stem})
     math(EXPR timeout "${LEAT_FUZZ_SECONDS} + 120")
     add_test(NAME fuzz.${stem} COMMAND ${PROJECT_SOURCE_DIR}/tools/fuzz.sh

@@ -21,6 +21,7 @@ std::string to_base64(std::span<const unsigned char> bytes) {
 std::optional<std::size_t> from_base64(std::string_view text, std::span<unsigned char> bytes) {
   // libsodium 1.0.18 reads every character above 127 as an underscore.
   if (std::any_of(text.begin(), text.end(), [](char c) { return (c & 0x80) != 0; })) return {};
+  if (bytes.empty()) return text.empty() ? std::optional<std::size_t>{0} : std::nullopt;
   std::size_t size = 0;
   const char* end = nullptr;
   const int decoded = ::sodium_base642bin(bytes.data(), bytes.size(), text.data(), text.size(),

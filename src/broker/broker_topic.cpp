@@ -234,6 +234,7 @@ void BrokerTopic::close_when_idle() {
     if (unpublished() != 0) return close_when_idle();
     if (log_ && !is_durable_) (void)log_->shrink();  // After a burst.
     close_log();
+    on_idle_();
   });
 }
 

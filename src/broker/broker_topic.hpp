@@ -41,12 +41,14 @@ struct TopicCounts {
 
 class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
+  // `on_idle`: it has closed its log, because nobody used it.
   BrokerTopic(boost::asio::io_context& loop, const Config& config, TopicStore& store,
-              StoredTopic stored)
+              StoredTopic stored, std::function<void()> on_idle)
       : loop_{loop},
         config_{config},
         store_{store},
         stored_{std::move(stored)},
+        on_idle_{std::move(on_idle)},
         pace_{loop, [this] { return reached(); }},
         idle_{loop} {}
   BrokerTopic(const BrokerTopic&) = delete;
@@ -145,6 +147,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   const Config& config_;
   TopicStore& store_;
   StoredTopic stored_;
+  std::function<void()> on_idle_;
   Pace pace_;
   Timer idle_;
   std::set<DataRole*> clients_;

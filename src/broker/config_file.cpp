@@ -25,6 +25,7 @@
 #include <toml++/toml.h>
 // clang-format on
 
+#include "broker/control_characters.hpp"
 #include "leat/os/directory.hpp"
 
 namespace leat::broker {
@@ -36,6 +37,9 @@ constexpr std::size_t kMaxFile = 1 << 20;
 Problem at_line(const std::string& file, toml::source_index line, std::string sentence) {
   const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
   std::replace_if(sentence.begin(), sentence.end(), is_control, ' ');
+  const auto is_not_ascii = [](unsigned char c) { return c > 0x7F; };
+  if (has_control_characters(sentence))
+    std::replace_if(sentence.begin(), sentence.end(), is_not_ascii, ' ');
   return {Errc::invalid_argument, fmt::format("{}:{}: {}", file, line, sentence)};
 }
 

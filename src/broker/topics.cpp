@@ -1,6 +1,7 @@
 #include "broker/topics.hpp"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
 #include <ctime>
@@ -14,7 +15,8 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
     : loop_{loop},
       config_{config},
       store_{store},
-      ports_{config.data_ports().first, config.data_ports().last} {}
+      ports_{config.data_ports().first, config.data_ports().last},
+      trim_{loop} {}
 
 std::string Topics::directory() const {
   return leat::detail::directory_path(config_.dir);
@@ -44,7 +46,14 @@ const TopicPtr& Topics::insert(StoredTopic stored) {
     if (port != 0) ports_.take(port);
   }
   const std::string name = stored.name;
-  return topics_[name] = std::make_shared<BrokerTopic>(loop_, config_, store_, std::move(stored));
+  return topics_[name] = std::make_shared<BrokerTopic>(loop_, config_, store_, std::move(stored),
+                                                       [this] { give_memory_back_soon(); });
+}
+
+// What connections and topics had is free in the C library's heap, which keeps it. Once for all that are closed about
+// now.
+void Topics::give_memory_back_soon() {
+  if (!trim_.is_running()) trim_.start(std::chrono::seconds{1}, [] { ::malloc_trim(0); });
 }
 
 TopicPtr Topics::find(std::string_view name) const {

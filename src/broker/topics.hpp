@@ -63,11 +63,13 @@ class Topics {
  private:
   const TopicPtr& insert(StoredTopic stored);
   Outcome<void> read_rights(BrokerTopic& topic);
+  void give_memory_back_soon();
 
   boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
   Ports ports_;
+  Timer trim_;
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 

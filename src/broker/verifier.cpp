@@ -203,7 +203,8 @@ Outcome<Verifier> parse_verifier(std::string_view text) {
   fields.scram(verifier.scram256);
   are_named &= fields.next() == "scram-sha-512";
   fields.scram(verifier.scram512);
-  if (!are_named || !fields.are_right()) return wrong("is damaged");
+  if (!are_named || !fields.are_right() || print_verifier(verifier) != text)
+    return wrong("is damaged");
   return verifier;
 }
 

@@ -53,6 +53,24 @@ TEST_F(BrokerRights, ADeletedTopicIsGoneWithItsMessagesPortsAndPasswords) {
   }
 }
 
+TEST_F(BrokerRights, HalfACommandIsNotDone) {
+  start();
+  const std::string whole =
+      Json({{"admin_user_id", "lightq_admin"}, {"admin_password", password_}, {"cmd", "create_topic"},
+            {"topic", "news"}, {"user_id", "ann"}})
+          .dump();
+  std::string wrong = whole;
+  wrong.replace(wrong.find("ann\""), 3, "Jos\xE9");  // Not UTF-8.
+  for (const std::string& text : {whole.substr(0, whole.size() - 1), whole.substr(0, whole.size() - 7),
+                                  wrong, whole.substr(0, whole.size() - 1) + ", oops"}) {
+    ASSERT_TRUE(admin_->send(text));
+    EXPECT_EQ(Json::parse(*admin_->receive(), nullptr, false)["description"], "invalid_cmd") << text;
+  }
+  EXPECT_EQ(join("news", "pub")["description"], "topic not found");
+  ASSERT_TRUE(admin_->send("{\"cmd\": \"ping\""));
+  EXPECT_NE(admin_->receive(), "pong");
+}
+
 TEST_F(BrokerRights, TheAdministratorDeletesTopicsOfLocalProcesses) {
   start();
   ASSERT_TRUE(Topic::create("local", {.directory = config_.dir}));

@@ -183,6 +183,9 @@ TEST(Config, WrongVariablesAndFlagsNameThemselves) {
                 .problem()
                 .sentence,
             "LEAT_LIGHTQ_PROT: there is no key 'lightq.prot' (did you mean 'lightq.port'?)");
+  Config config;
+  EXPECT_EQ(read_config_text("\"a\u009B31m\u00FC\" = 1", "leat.toml", config).problem().sentence,
+            "leat.toml:1: there is no key 'a  31m  '");
   EXPECT_EQ(read_config({.variables = {{"LEAT_DATA_AUHT", "open"}}}).problem().sentence,
             "LEAT_DATA_AUHT: there is no key 'data_auht' (did you mean 'data_auth'?)");
   EXPECT_FALSE(read_config({.variables = {{"LEAT_INSECUR", "true"}}}));

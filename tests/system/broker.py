@@ -97,12 +97,17 @@ class Broker:
         self.options = {"--dir": self.dir, "--data-dir": self.data, "--state-dir": self.state,
                         "--lightq-port": str(self.port)}
         self.more = options
-        self.context = zmq.Context()
-        self.context.set(zmq.MAX_SOCKETS, 4096)
+        self.context = self.new_context()
         self.sockets = []  # All of them: one that is forgotten would close, and wait to send the rest.
         self.process = None
         self.request = None
         self.plain = True  # Whether data connections bring user and password.
+
+    @staticmethod
+    def new_context():
+        context = zmq.Context()
+        context.set(zmq.MAX_SOCKETS, 4096)
+        return context
 
     # --- The process ------------------------------------------------------------------------------
 
@@ -140,6 +145,13 @@ class Broker:
             self.request = None
         return code
 
+    def hang_up(self):
+        """Ends all connections of ZeroMQ that were made here."""
+        self.context.destroy(linger=0)  # With those that watch them: else libzmq may wait for these.
+        self.context = self.new_context()
+        self.sockets.clear()
+        self.request = None
+
     def close(self):
         self.context.destroy(linger=0)
         if self.process is not None and self.process.poll() is None:
@@ -154,8 +166,18 @@ class Broker:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_bytes(self):
+        """Its own memory, and what it has mapped of files: programs, and segments of durable topics."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(status.partition("RssAnon:")[2].split()[0]) * 1024
+        return sum(int(status.partition(f"{name}:")[2].split()[0]) * 1024 for name in ("RssAnon", "RssFile"))
+
+    def has_open_topics(self):
+        maps = Path(f"/proc/{self.process.pid}/maps").read_text()
+        return any(f"{directory}/" in maps for directory in (self.dir, self.data))
+
+    def is_sanitized(self):
+        """Whether it is built with a sanitizer, which takes memory of its own."""
+        program = self.executable.read_bytes()
+        return b"__asan_init" in program or b"__tsan_init" in program
 
     # --- Administration ---------------------------------------------------------------------------
 
@@ -293,14 +315,15 @@ def take_pairs(subscriber, count):
 class Bytes:
     """A connection for clients that are not pyzmq, or that misbehave."""
 
-    def __init__(self, port, data=b""):
-        """At a port, or at the path of a Unix socket."""
+    def __init__(self, port, data=b"", source=None):
+        """At a port, from an address of this machine; or at the path of a Unix socket."""
         if isinstance(port, Path):
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(WAIT_SECONDS)
             self.socket.connect(str(port))
         else:
-            self.socket = socket.create_connection(("127.0.0.1", port), WAIT_SECONDS)
+            self.socket = socket.create_connection(("127.0.0.1", port), WAIT_SECONDS,
+                                                   source and (source, 0))
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if data:
             self.send(data)

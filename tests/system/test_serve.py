@@ -459,25 +459,28 @@ def test_first_message_after_silence_and_no_cpu_meanwhile(serve):
 
 def test_hundred_topics_work_and_cost_nothing(serve):
     # Breaks: topics that nobody uses take threads, memory or CPU (each of LightQ's takes 160 MiB).
-    broker = serve(ports=340)
+    broker = serve("--limits-topic-idle-time", "300ms", ports=340)
     topics = [f"topic.{i}" for i in range(100)]
-    for topic in topics:
-        broker.create(topic)
-    broker.join(topics[0], "pull")
+    for i, topic in enumerate(topics):
+        broker.create(topic, broker_type="queue" if i % 10 else "file")
+    broker.join(topics[1], "pull")
     in_memory = sum(path.stat().st_blocks * 512 for path in broker.dir.rglob("*"))
     assert in_memory < 32 << 20, f"{in_memory >> 20} MiB for one empty topic"
     uris = {topic: (broker.join(topic, "pull"), broker.join(topic, "pub")) for topic in topics}
     assert len({uri for pair in uris.values() for uri in pair}) == 200
-    assert idle_share(broker, 1) < 0.1
-    assert broker.resident_bytes() < 100 << 20
-    clients = []
+    pulls, messages = {}, [b"x" * 10_000] * 50
     for topic in topics:
-        push, pull = (broker.connect(kind, uri)[0]
-                      for kind, uri in zip((zmq.PUSH, zmq.PULL), reversed(uris[topic])))
-        push.send(topic.encode())
-        clients.append((topic, pull))
-    for topic, pull in clients:
-        assert take(pull, 1) == [topic.encode()]
+        push, pulls[topic] = (broker.connect(kind, uri)[0]
+                              for kind, uri in zip((zmq.PUSH, zmq.PULL), reversed(uris[topic])))
+        for message in [topic.encode(), *messages]:
+            push.send(message)
+    for topic, pull in pulls.items():
+        assert take(pull, 51) == [topic.encode(), *messages]
+    assert broker.has_open_topics()
+    broker.hang_up()
+    wait_for(lambda: not broker.has_open_topics(), "the end of the last topic")
+    assert idle_share(broker, 3) <= 0.01  # A few ticks of the clock.
+    assert broker.resident_bytes() < 50_000_000 or broker.is_sanitized()
     broker.stop()
     broker.start()
     for topic in random.sample(topics, 10):

@@ -177,7 +177,7 @@ class SegmentWriter {
  private:
   static constexpr std::uint64_t kFirstFile = std::uint64_t{1} << 20;
   // The disk is kept busy in pieces of this size, so that the sync of a full file waits for little.
-  static constexpr std::uint64_t kStartWriting = std::uint64_t{8} << 20;
+  static constexpr std::uint64_t kStartWriting = std::uint64_t{2} << 20;
 
   Result<void> make_segment(std::uint64_t base_offset, std::uint64_t frame_size) {
     const SegmentName name{partition_, base_offset, generation_};

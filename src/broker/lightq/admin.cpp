@@ -172,6 +172,7 @@ void Admin::handle(std::string& text, const Client& client, const Reply& reply) 
     std::istringstream stream{text};
     stream >> json;  // Ignores what follows the object.
   } catch (const Json::exception&) {
+    json = Json::value_t::discarded;  // It has what came before the error.
   }
   if (!json.is_object()) {
     constexpr std::size_t kMostEchoed = 4096;
