@@ -25,15 +25,20 @@ class Shrinker {
         memory_{topic, partition},
         records_{records} {}
 
-  // Gives idle memory back: beyond the segments that the topic began with, read by all gating
-  // subscribers and groups, and more than publishers would add again at once.
-  Result<void> shrink() {
-    // Finish what a process left that died between the mark and the hole.
+  // Finishes what a process left that died between the mark and the hole. Needed only if the file has
+  // more memory than its segments, which costs less to find out.
+  Result<void> finish() {
     for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
       const std::uint64_t word = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);
       if ((word & kNoMemory) == 0 || is_needed(i, word)) continue;
       if (auto done = punch(i); !done) return done.error();
     }
+    return {};
+  }
+
+  // Gives idle memory back: beyond the segments that the topic began with, read by all gating
+  // subscribers and groups, and more than publishers would add again at once.
+  Result<void> shrink() {
     // Nobody else adds memory or gives it back while the records file is locked.
     count_ = memory_.count();
     // From the highest down, because publishers add the lowest first.

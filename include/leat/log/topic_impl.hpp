@@ -240,8 +240,13 @@ LEAT_INLINE Result<std::uint64_t> Topic::shrink() const {
   LEAT_CRASH_POINT("shrink:locked");
   auto before = detail::file_memory(lock->fd());
   if (!before) return before.error();
+  std::uint64_t used = 0;
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
+    used += detail::SegmentMemory{*topic_, i}.count() * geometry.segment_size;
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    auto done = detail::Shrinker{*topic_, i, me->index(), lock->fd()}.shrink();
+    detail::Shrinker shrinker{*topic_, i, me->index(), lock->fd()};
+    auto done = *before > used ? shrinker.finish() : Result<void>{};
+    if (done) done = shrinker.shrink();
     if (!done) return done.error();
   }
   auto after = detail::file_memory(lock->fd());
