@@ -9,7 +9,6 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 
 #include "leat/deadline.hpp"
@@ -30,19 +29,17 @@ struct Acceptor::Listening {
 
 namespace {
 
-// Until the descriptor is closed.
-Outcome<leat::detail::Fd> lock_directory_of(const std::string& path) {
+// Until the descriptor is closed. Goes on without a lock if it gets none: everybody who may read the directory can hold
+// one for ever.
+leat::detail::Fd lock_directory_of(const std::string& path) {
   const std::string parent = std::filesystem::path{path}.parent_path().string();
   leat::detail::Fd directory{
       ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-  for (const Deadline deadline{std::chrono::seconds{5}};;) {
-    if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) == 0) return directory;
-    const Error error = last_system_error();
-    if (!directory || error.system_error != EWOULDBLOCK || deadline.passed())
-      return Problem{error.code, fmt::format("cannot listen at {}: its directory: {}", path,
-                                             std::strerror(error.system_error))};
+  for (const Deadline deadline{std::chrono::seconds{1}}; directory && !deadline.passed();) {
+    if (::flock(directory.get(), LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) break;
     leat::detail::sleep_a_millisecond();
   }
+  return directory;
 }
 
 }  // namespace
@@ -116,8 +113,7 @@ Outcome<std::unique_ptr<Acceptor>> Acceptor::listen_at(asio::io_context& loop,
     return Problem{Errc::invalid_argument,
                    fmt::format("the path of a socket has at most {} bytes: {}", kLongest, path)};
   // Of those that begin at once, the second one is to find the socket of the first, and not to delete it.
-  auto lock = lock_directory_of(path);
-  if (!lock) return lock.problem();
+  const auto lock = lock_directory_of(path);
   std::error_code ignored;
   const auto there = std::filesystem::symlink_status(path, ignored).type();
   const asio::local::stream_protocol::endpoint place{path};

@@ -109,6 +109,11 @@ Outcome<void> read_variable(const std::string& variable, const std::string& text
   const bool has_section = end_of_section != name.npos && is_section(name.substr(0, end_of_section));
   if (!has_section && !is_nearly_a_key(name)) return {};
   if (has_section) name[end_of_section] = '.';
+  for (const ConfigKey& one : keys) {
+    if (one.name == name)
+      return Problem{Errc::invalid_argument,
+                     fmt::format("{}: write it as {}", variable, one.variable())};
+  }
   return Problem{Errc::invalid_argument, variable + ": " + set_key(config, name, "").problem().sentence};
 }
 

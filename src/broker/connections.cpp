@@ -1,6 +1,7 @@
 #include "broker/connections.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace leat::broker {
 
@@ -29,9 +30,8 @@ bool Connections::close_abandoned(const Stream::Address* of_address) {
   for (const auto& [raw, stream] : streams_) {
     if (of_address != nullptr && raw->address() != *of_address) continue;
     if (!raw->is_abandoned()) continue;
-    warn_of_client(fmt::format(
-        "{} has gone; what it sent last to a full topic is lost: others need its place",
-        raw->peer_name()));
+    spdlog::warn("{} has gone; what it sent last to a full topic is lost: others need its place",
+                 raw->peer_name());
     const auto kept = stream;  // Closing it takes it out of the list.
     kept->close("its client has gone");
     return true;

@@ -22,7 +22,7 @@ namespace leat::broker {
 
 // By what a client was let in.
 struct Entry {
-  std::string user = {};     // Empty: the topic is open.
+  std::string user = {};     // Empty: the topic is open, or has no user.
   std::int64_t version = 0;  // Of the password that opened it; 0: the topic is open.
 };
 

@@ -63,6 +63,11 @@ std::optional<Problem> problem_of_topic_name(std::string_view name) {
       "a topic's name consists of 1 to 200 letters, digits, dots, dashes and underscores"};
 }
 
+bool may_be_stored_user(std::string_view user) {
+  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
+  return user.size() <= kMaxUser && std::none_of(user.begin(), user.end(), is_control);
+}
+
 std::optional<Problem> problem_of_user(std::string_view user) {
   if (user.size() <= kMaxUser && !has_control_characters(user)) return std::nullopt;
   return Problem{Errc::invalid_argument,

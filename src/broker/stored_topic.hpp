@@ -104,5 +104,7 @@ std::optional<Pullers> pullers(std::string_view name) noexcept;
 // What is wrong with a name, if anything: `invalid_argument`, with a sentence.
 std::optional<Problem> problem_of_topic_name(std::string_view name);
 std::optional<Problem> problem_of_user(std::string_view user);
+// Less strict: what earlier versions have stored.
+bool may_be_stored_user(std::string_view user);
 
 }  // namespace leat::broker

@@ -69,7 +69,7 @@ StoredTopic topic_in(const Database& database, const Statement& row) {
   topic.id = row.number(0);
   topic.name = row.text(1);
   topic.user = row.text(3);
-  if (problem_of_topic_name(topic.name) || problem_of_user(topic.user) || !type || !auth ||
+  if (problem_of_topic_name(topic.name) || !may_be_stored_user(topic.user) || !type || !auth ||
       !known_pullers || !slow)
     database.fail_as_damaged(fmt::format(
         "topic {} has a wrong name, user, type, data_auth, pullers or slow_subscriber", topic.id));
@@ -93,7 +93,7 @@ Right right_in(const Database& database, const Statement& row) {
               .may_write = row.number(2) != 0,
               .verifier = verifier_in(database, row.text(3)),
               .verifier_version = row.number(4)};
-  if (problem_of_user(right.user)) database.fail_as_damaged("a user of a right is wrong");
+  if (!may_be_stored_user(right.user)) database.fail_as_damaged("a user of a right is wrong");
   return right;
 }
 

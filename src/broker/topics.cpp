@@ -94,6 +94,17 @@ Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
   return {};
 }
 
+Outcome<void> Topics::delete_local(const std::string& name) {
+  const Problem unknown{Errc::not_found, "topic not found"};
+  if (problem_of_topic_name(name)) return unknown;
+  auto deleted = Topic::delete_topic(
+      name, {.force = true, .directory = config_.dir, .data_directory = config_.data_dir});
+  if (deleted) return {};
+  if (deleted.error() == Errc::not_found) return unknown;
+  return Problem{deleted.error().code,
+                 fmt::format("cannot delete the topic {}: {}", name, describe(deleted.error()))};
+}
+
 std::vector<std::string> Topics::local_names() const {
   auto names = Topic::list(config_.dir, config_.data_dir);
   if (!names) return {};

@@ -41,6 +41,9 @@ class Topics {
   Outcome<TopicPtr> find_or_adopt(const std::string& name);
   // With its log. Nobody may have its ports open.
   Outcome<void> delete_topic(const TopicPtr& topic);
+  // A topic of local processes, which the broker does not have.
+  //   not_found   the sentence is "topic not found"
+  Outcome<void> delete_local(const std::string& name);
   // The names of topics that local processes made and that the broker does not have.
   std::vector<std::string> local_names() const;
   // For a topic that has none yet: the next free port that `is_usable`, which opens it.

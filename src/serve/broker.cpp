@@ -58,8 +58,8 @@ struct Broker::Parts {
         wait_for_signal();
         return on_hangup();
       }
-      spdlog::info("signal {}: stopping; a second one ends at once", signal);
       for (const int one : {SIGTERM, SIGINT}) std::signal(one, SIG_DFL);
+      spdlog::info("signal {}: stopping; a second one ends at once", signal);
       stop();
     });
   }
@@ -90,7 +90,8 @@ Broker::~Broker() {
   parts_->connections.close_all("the broker stops");
 }
 
-Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show) {
+Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowPassword& show,
+                                               std::function<void()> on_hangup) {
   Config chosen = config;
   chosen.data_dir = detail::data_directory_path(chosen.data_dir);
   if (chosen.state_dir.empty()) {
@@ -112,6 +113,7 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (!made) return made.problem();
   std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
   Parts& parts = *broker->parts_;
+  if (on_hangup) broker->take_signals(std::move(on_hangup));
   const auto on_admin = [&parts](Stream::Socket socket) {
     parts.connections.start(
         lightq::make_admin_stream(std::move(socket), parts.admin, parts.config),

@@ -24,11 +24,12 @@ class Broker {
 
   // Opens the store and all ports.
   //   busy   another broker has the state directory, or another program a port
-  static Outcome<std::unique_ptr<Broker>> start(const Config& config, const ShowPassword& show);
+  // With `on_hangup` it takes the process's signals, before its ports are open: at the first SIGTERM or SIGINT it stops,
+  // at the second the process ends, and a SIGHUP calls `on_hangup`. All of that happens in run().
+  static Outcome<std::unique_ptr<Broker>> start(const Config& config, const ShowPassword& show,
+                                                std::function<void()> on_hangup = {});
   ~Broker();
 
-  // At the first SIGTERM or SIGINT it stops, at the second the process ends. A SIGHUP calls `on_hangup`.
-  void take_signals(std::function<void()> on_hangup);
   // Takes from another configuration what can change now, and returns the names of the keys that count from the next
   // start. Only within `on_hangup`.
   std::vector<std::string> reconfigure(const Config& wanted);
@@ -41,6 +42,7 @@ class Broker {
  private:
   struct Parts;
   explicit Broker(std::unique_ptr<Parts> parts);
+  void take_signals(std::function<void()> on_hangup);
   std::unique_ptr<Parts> parts_;
 };
 

@@ -13,7 +13,6 @@
 
 #include "broker/admin_password.hpp"
 #include "broker/config_file.hpp"
-#include "leat/os/signals.hpp"
 #include "serve/broker.hpp"
 #include "serve/log_pipe.hpp"
 #include "tool/failure.hpp"
@@ -102,14 +101,10 @@ void serve(const Options& options) {
   }
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
-  auto broker = [&] {
-    // One that comes meanwhile waits until it is taken.
-    const leat::detail::SignalsBlocked blocked;
-    auto started = Broker::start(*config, show_password);
-    if (started) (*started)->take_signals([&, raw = started->get()] { read_again(options, *raw); });
-    return started;
-  }();
+  Broker* running = nullptr;
+  auto broker = Broker::start(*config, show_password, [&] { read_again(options, *running); });
   if (!broker) fail(broker.problem());
+  running = broker->get();
   if (options.ready_fd >= 0) {
     (void)::dprintf(options.ready_fd, "%u\n", unsigned{(*broker)->lightq_port()});
     ::close(options.ready_fd);

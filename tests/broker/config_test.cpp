@@ -188,6 +188,11 @@ TEST(Config, WrongVariablesAndFlagsNameThemselves) {
             "leat.toml:1: there is no key 'a  31m  '");
   EXPECT_EQ(read_config({.variables = {{"LEAT_DATA_AUHT", "open"}}}).problem().sentence,
             "LEAT_DATA_AUHT: there is no key 'data_auht' (did you mean 'data_auth'?)");
+  EXPECT_EQ(read_config({.variables = {{"LEAT_state_dir", "/x"}}}).problem().sentence,
+            "LEAT_state_dir: write it as LEAT_STATE_DIR");
+  EXPECT_EQ(read_config({.variables = {{"LEAT_log_file", "/x"}}}).problem().sentence,
+            "LEAT_log_file: write it as LEAT_LOG_FILE");
+  EXPECT_FALSE(read_config({.variables = {{"LEAT_data_auth", "open"}}}));
   EXPECT_FALSE(read_config({.variables = {{"LEAT_INSECUR", "true"}}}));
   EXPECT_FALSE(read_config({.variables = {{"LEAT_STATE_DRI", "d"}}}));
   EXPECT_TRUE(read_config({.variables = {{"LEAT_BIN", "x"},

@@ -159,12 +159,15 @@ def test_user_builds_with_find_package(prefix, user, leat_dir, target):
 
 
 EMBEDS = """\
+#include <cstdio>
+
 #include <leat/broker.hpp>
 #include <leat/leat.hpp>
 
 int main() {
   leat::BrokerProblem problem;
   auto broker = leat::Broker::start({.settings = {{"lightq.port", "0"}}}, problem);
+  if (broker == nullptr) std::fprintf(stderr, "%s\n", problem.sentence.c_str());
   if (broker == nullptr || broker->lightq_port() == 0) return 1;
   broker->stop();
   return leat::Broker::start({.settings = {{"lightq.prot", "0"}}}, problem) == nullptr &&

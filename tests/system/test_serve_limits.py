@@ -110,7 +110,7 @@ def test_connections_have_a_limit(serve, flag, reason):
 @pytest.mark.parametrize("flag", ["--limits-connections", "--limits-connections-per-address"])
 def test_administrators_get_in_beyond_the_limit_but_not_all(serve, flag):
     # Breaks: when clients have taken all places, nobody can ask the broker why; or commands have no limit.
-    broker = serve(flag, "2")
+    broker = serve(flag, "2", "--limits-handshake-time", "60s")
     opened = [Bytes(broker.port) for _ in range(2 + KEPT_FOR_COMMANDS)]
     assert opened[-1].ask({"cmd": "ping"}) == b"pong"
     with Bytes(broker.port) as refused:

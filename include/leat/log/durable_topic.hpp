@@ -170,6 +170,10 @@ inline Result<void> has_name_still(int data_directory, const std::string& name,
   return {};
 }
 
+inline Result<void> unless_missing(const Result<void>& done) noexcept {
+  return done.error() == Errc::not_found ? Result<void>{} : done;
+}
+
 // Deletes a topic's data directory: gives it another name first, so that the name is free.
 //   not_found   the name belongs to another directory by now, which keeps it
 inline Result<void> delete_store(int data_directory, const std::string& name, const Fd& directory) {
@@ -189,7 +193,8 @@ inline Result<void> delete_store(int data_directory, const std::string& name, co
     auto names = names_in(directory.get());
     if (!names) return names.error();
     for (const std::string& one : *names) delete_file_at(directory.get(), one.c_str());
-    auto deleted = delete_directory_at(data_directory, aside);
+    // `not_found`: somebody else has deleted it.
+    auto deleted = unless_missing(delete_directory_at(data_directory, aside));
     if (deleted || deadline.passed()) return deleted;
   }
 }
@@ -218,10 +223,6 @@ struct StorePlace {
     return StorePlace{std::move(*parent), path.substr(slash + 1), std::move(*directory)};
   }
 };
-
-inline Result<void> unless_missing(const Result<void>& done) noexcept {
-  return done.error() == Errc::not_found ? Result<void>{} : done;
-}
 
 // Whether this process may delete the topic, its files on disk included. `permission` if not.
 inline Result<void> may_delete_topic(const Fd& directory, const std::string& name,

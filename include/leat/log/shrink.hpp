@@ -26,7 +26,7 @@ class Shrinker {
         records_{records} {}
 
   // Finishes what a process left that died between the mark and the hole. Needed only if the file has
-  // more memory than its segments, which costs less to find out.
+  // more memory than its segments: a hole for each of them takes a millisecond or more.
   Result<void> finish() {
     for (std::uint64_t i = 0; i < geometry().segment_count; ++i) {
       const std::uint64_t word = load_acquire<Edge::segment_open>(view_.physical[i].last_segment);

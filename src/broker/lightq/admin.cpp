@@ -82,12 +82,6 @@ std::string error_reply(const std::string& command, const std::string& descripti
   return text_of({{"cmd", command}, {"status", "error"}, {"description", description}});
 }
 
-// What find_or_adopt() gave.
-std::string not_found_reply(const std::string& command, const Problem& problem) {
-  return error_reply(command,
-                     problem.code == Errc::not_found ? "topic not found" : problem.sentence);
-}
-
 // A field counts only if it is a string; without it, it is empty.
 struct Admin::Request {
   std::string command;
@@ -442,9 +436,13 @@ void Admin::list_topics(const Shared& request, const Client& client, const Reply
 
 void Admin::delete_topic(const Shared& request, const Client& client, const Reply& reply) {
   with_administrator(request, client, reply, [=, this] {
-    const auto found = topics_.find_or_adopt(request->topic);
-    if (!found) return reply(not_found_reply(request->command, found.problem()));
-    const TopicPtr topic = *found;
+    const TopicPtr topic = topics_.find(request->topic);
+    if (topic == nullptr) {
+      auto deleted = topics_.delete_local(request->topic);
+      if (deleted) spdlog::info("topic {} of local processes was deleted", request->topic);
+      return reply(deleted ? ok_reply(*request)
+                           : error_reply(request->command, deleted.problem().sentence));
+    }
     ports_.close(*topic);
     if (auto removed = topics_.delete_topic(topic); !removed) {
       if (const TopicPtr kept = topics_.find(request->topic)) ports_.open_stored(kept);
@@ -480,7 +478,11 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
 void Admin::store_right(const Shared& request, const Reply& reply,
                         const std::optional<Verifier>& verifier) {
   auto topic = topics_.find_or_adopt(request->topic);
-  if (!topic) return reply(not_found_reply(request->command, topic.problem()));
+  if (!topic) {
+    const Problem& problem = topic.problem();
+    return reply(error_reply(
+        "grant", problem.code == Errc::not_found ? "topic not found" : problem.sentence));
+  }
   const auto before = credential_of((*topic)->stored(), request->user);
   Right right = *right_of(request->right);
   right.user = request->user;

@@ -42,6 +42,7 @@ class AdminStream final : public ZmtpStream {
     return gate;
   }
 
+  // Does not greet before: docs/decisions/0029-who-speaks-first.md.
   std::size_t on_bytes(Bytes& bytes) override {
     if (framing_ == Framing::unknown)
       framing_ = zmtp::byte_at(bytes, 0) == 0 ? Framing::length : Framing::zmtp;

@@ -132,10 +132,11 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
   gate.welcome = [this, topic, access](const Stream::Address& address) {
     return welcome(*topic, address, access);
   };
-  gate.version_of = [this, topic, access](const std::string& user) -> std::int64_t {
+  gate.version_of = [this, topic, access](const std::string& user) -> std::optional<std::int64_t> {
     if (auth_of(*topic) == DataAuth::open) return 0;
     const auto credential = credential_of(topic->stored(), user);
-    return credential && credential->may(access) ? credential->version : 0;
+    if (!credential || !credential->may(access)) return std::nullopt;
+    return credential->version;
   };
   gate.check = [this, topic, access](const Stream::Address& address, const std::string& user,
                                      Secret password, Logins::Done done) {

@@ -25,8 +25,8 @@ struct Gate {
   std::function<void(const Stream::Address&, const std::string& user, Secret password,
                      Logins::Done)>
       check;
-  // Of the user's password: other ones after each change; 0 if the user may not come, or needs none.
-  std::function<std::int64_t(const std::string& user)> version_of;
+  // The version of the user's password, another one after each change; 0: none is needed; none: the user may not come.
+  std::function<std::optional<std::int64_t>(const std::string& user)> version_of;
   // Without one: as whom the address has joined; none: not welcome.
   std::function<std::optional<Entry>(const Stream::Address&)> welcome;
   std::chrono::milliseconds handshake_time{10'000};
@@ -56,9 +56,9 @@ class ZmtpStream : public Stream {
   // There is no whole message any more. False: as on_message().
   virtual bool on_idle() { return true; }
 
-  // Who logged in; empty: somebody without a password. And the version of the password.
+  // Who logged in, or has joined; empty: nobody was asked. And the version of the password.
   const std::string& user() const noexcept { return user_; }
-  std::int64_t version() const noexcept { return version_; }
+  std::int64_t version() const noexcept { return version_.value_or(0); }
   zmtp::Session& session() noexcept { return session_; }
 
  private:
@@ -71,7 +71,7 @@ class ZmtpStream : public Stream {
   bool has_started_ = false;
   bool has_password_ = false;
   std::string user_;
-  std::int64_t version_ = 0;
+  std::optional<std::int64_t> version_;
 };
 
 }  // namespace leat::broker::lightq
