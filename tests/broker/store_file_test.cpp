@@ -382,7 +382,7 @@ TEST(StoreFile, KilledInAChangeHasEachChangeWhole) {
   for (int round = 0; round < 40 / kSlow || (first <= 10 && round < 400); ++round) {
     Child child{[&] { return change_for_ever(place.path, *progress, first); }};
     // Also during the first start, and while the log of changes is recovered.
-    ::usleep(static_cast<::useconds_t>(random() % (10'000 * kSlow * (1 + round / 40))));
+    ::usleep(static_cast<::useconds_t>(random() % static_cast<unsigned>(10'000 * kSlow * (1 + round / 40))));
     child.signal(SIGKILL);
     child.wait();
     auto store = TopicStore::open(place.path);

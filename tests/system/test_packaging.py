@@ -167,7 +167,7 @@ EMBEDS = """\
 int main() {
   leat::BrokerProblem problem;
   auto broker = leat::Broker::start({.settings = {{"lightq.port", "0"}}}, problem);
-  if (broker == nullptr) std::fprintf(stderr, "%s\n", problem.sentence.c_str());
+  if (broker == nullptr) std::fprintf(stderr, "%s\\n", problem.sentence.c_str());
   if (broker == nullptr || broker->lightq_port() == 0) return 1;
   broker->stop();
   return leat::Broker::start({.settings = {{"lightq.prot", "0"}}}, problem) == nullptr &&
