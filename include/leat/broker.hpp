@@ -6,8 +6,8 @@
 //     connect_to("127.0.0.1", broker->lightq_port());
 //     broker->stop();
 //
-// Needs the library `leat-broker` (pkg-config) or `leat::broker` (CMake), unlike everything else here. It logs through spdlog's default logger.
-// What its clients can do: docs/guide/broker.md.
+// Needs the library `leat-broker` (pkg-config) or `leat::broker` (CMake), unlike everything else here. It logs through
+// spdlog's default logger. What its clients can do: docs/guide/broker.md.
 #pragma once
 
 #include <cstdint>

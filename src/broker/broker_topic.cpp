@@ -283,15 +283,21 @@ void BrokerTopic::close_if_deleted() {
   fail("it was deleted");
 }
 
+Outcome<void> delete_log_of(const std::string& name, const Config& config) {
+  auto deleted = Topic::delete_topic(
+      name, {.force = true, .directory = config.dir, .data_directory = config.data_dir});
+  if (!deleted) return problem_of("cannot delete the topic", name, deleted.error());
+  return {};
+}
+
 Outcome<void> BrokerTopic::delete_log() {
   is_deleted_ = true;  // So that nobody opens it meanwhile.
   close_clients("the topic was deleted", [](const DataRole&) { return true; });
   close_log();
-  auto deleted = Topic::delete_topic(
-      name(), {.force = true, .directory = config_.dir, .data_directory = config_.data_dir});
-  if (deleted || deleted.error() == Errc::not_found) return {};  // It may never have been used.
+  auto deleted = delete_log_of(name(), config_);
+  if (deleted || deleted.problem().code == Errc::not_found) return {};  // It may never have been used.
   is_deleted_ = false;
-  return problem_of("cannot delete the topic", name(), deleted.error());
+  return deleted;
 }
 
 }  // namespace leat::broker

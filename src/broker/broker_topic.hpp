@@ -39,6 +39,10 @@ struct TopicCounts {
   std::uint64_t waiting = 0;   // of them, those that no puller has taken
 };
 
+// Deletes the files of a topic, whoever uses it.
+//   not_found   there are none
+Outcome<void> delete_log_of(const std::string& name, const Config& config);
+
 class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
   // `on_idle`: it has closed its log, because nobody used it.

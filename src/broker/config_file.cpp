@@ -35,8 +35,7 @@ constexpr std::size_t kMaxFile = 1 << 20;
 
 // In one line, whatever the file contains.
 Problem at_line(const std::string& file, toml::source_index line, std::string sentence) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
-  std::replace_if(sentence.begin(), sentence.end(), is_control, ' ');
+  std::replace_if(sentence.begin(), sentence.end(), is_ascii_control, ' ');
   const auto is_not_ascii = [](unsigned char c) { return c > 0x7F; };
   if (has_control_characters(sentence))
     std::replace_if(sentence.begin(), sentence.end(), is_not_ascii, ' ');

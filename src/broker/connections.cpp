@@ -12,13 +12,13 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   if (streams_.size() >= limits_.in_all + more && !close_abandoned(nullptr)) {
     warn_of_client(fmt::format("{} is refused: there are {} connections, the limit",
                                raw->peer_name(), limits_.in_all));
-    return raw->close("too many connections");
+    return refuse(std::move(stream), "the broker has too many connections");
   }
   const Stream::Address address = raw->address();
   if (by_address_[address] >= limits_.per_address + more && !close_abandoned(&address)) {
     warn_of_client(fmt::format("{} is refused: its address has {} connections, the limit",
                                raw->peer_name(), limits_.per_address));
-    return raw->close("too many connections from this address");
+    return refuse(std::move(stream), "the broker has too many connections from this address");
   }
   ++by_address_[address];
   streams_[raw] = std::move(stream);
@@ -45,8 +45,18 @@ void Connections::remove(Stream* stream) {
   streams_.erase(stream);
 }
 
+void Connections::refuse(std::shared_ptr<Stream> stream, const char* why) {
+  constexpr std::size_t kMost = 64;  // The others are only closed.
+  Stream* const raw = stream.get();
+  if (refused_.size() >= kMost) return raw->close(why);
+  refused_[raw] = std::move(stream);
+  raw->on_end([this, raw] { refused_.erase(raw); });
+  raw->begin_refused(why);
+}
+
 void Connections::close_all(const std::string& why) {
-  while (!streams_.empty()) streams_.begin()->second->close(why);
+  for (auto* streams : {&streams_, &refused_})
+    while (!streams->empty()) streams->begin()->second->close(why);
 }
 
 }  // namespace leat::broker

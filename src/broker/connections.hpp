@@ -23,7 +23,7 @@ class Connections {
 
   explicit Connections(const Limits& limits) : limits_{limits} {}
 
-  // Lets a connection begin, or closes it if there are too many. Some are only for commands.
+  // Lets a connection begin, or refuses it if there are too many. Some are only for commands.
   enum class Kind { data, commands };
   void start(std::shared_ptr<Stream> stream, Kind kind);
   void close_all(const std::string& why);
@@ -34,9 +34,11 @@ class Connections {
   // Makes room by closing one whose client has gone while its topic was full, if there is one.
   bool close_abandoned(const Stream::Address* of_address);
   void remove(Stream* stream);
+  void refuse(std::shared_ptr<Stream> stream, const char* why);
 
   Limits limits_;
   std::map<Stream*, std::shared_ptr<Stream>> streams_;
+  std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Stream::Address, std::size_t> by_address_;
 };
 

@@ -5,7 +5,6 @@
 namespace leat::broker {
 
 bool has_control_characters(std::string_view text) {
-  const auto is_ascii_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
   if (std::any_of(text.begin(), text.end(), is_ascii_control)) return true;
   struct Range {
     std::string_view begin;

@@ -64,8 +64,7 @@ std::optional<Problem> problem_of_topic_name(std::string_view name) {
 }
 
 bool may_be_stored_user(std::string_view user) {
-  const auto is_control = [](unsigned char c) { return c < 0x20 || c == 0x7F; };
-  return user.size() <= kMaxUser && std::none_of(user.begin(), user.end(), is_control);
+  return user.size() <= kMaxUser && std::none_of(user.begin(), user.end(), is_ascii_control);
 }
 
 std::optional<Problem> problem_of_user(std::string_view user) {

@@ -15,7 +15,6 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr std::size_t kRead = 64 * 1024;
-constexpr std::chrono::milliseconds kLinger{1000};  // for a client to read why it is cut off
 // An IPv4 address may come as an IPv6 one, and this machine by either of its names.
 asio::ip::address one_form(const asio::ip::address& address) {
   if (!address.is_v6()) return address;

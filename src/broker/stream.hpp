@@ -44,6 +44,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Starts to read.
   virtual void begin();
+  // In its place: the client is to be told `why` it is refused, if it asks for something within a second, and is then
+  // closed. A protocol whose clients would not come again after being told closes it at once.
+  virtual void begin_refused(const char* why) { close(why); }
   // Called once, at the end of the first close().
   void on_end(std::function<void()> call) { on_end_ = std::move(call); }
   // Closes it now: what waits in out() is lost. Calls on_closed(), once.
@@ -92,6 +95,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   virtual void on_closed(const std::string& why) = 0;
 
   static constexpr std::size_t kPause = 0;
+  static constexpr std::chrono::milliseconds kLinger{1000};  // for a client to be told why it is cut off
 
   Socket::executor_type loop() { return socket_.get_executor(); }
 

@@ -97,12 +97,8 @@ Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
 Outcome<void> Topics::delete_local(const std::string& name) {
   const Problem unknown{Errc::not_found, "topic not found"};
   if (problem_of_topic_name(name)) return unknown;
-  auto deleted = Topic::delete_topic(
-      name, {.force = true, .directory = config_.dir, .data_directory = config_.data_dir});
-  if (deleted) return {};
-  if (deleted.error() == Errc::not_found) return unknown;
-  return Problem{deleted.error().code,
-                 fmt::format("cannot delete the topic {}: {}", name, describe(deleted.error()))};
+  auto deleted = delete_log_of(name, config_);
+  return !deleted && deleted.problem().code == Errc::not_found ? unknown : deleted;
 }
 
 std::vector<std::string> Topics::local_names() const {

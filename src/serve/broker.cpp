@@ -51,6 +51,11 @@ struct Broker::Parts {
   Connections::Limits connection_limits() const {
     return {config.max_connections, config.max_connections_per_address};
   }
+  void take_signals(std::function<void()> call) {
+    on_hangup = std::move(call);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) signals.add(signal);
+    wait_for_signal();
+  }
   void wait_for_signal() {
     signals.async_wait([this](const auto& error, int signal) {
       if (error) return;
@@ -113,7 +118,7 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (!made) return made.problem();
   std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
   Parts& parts = *broker->parts_;
-  if (on_hangup) broker->take_signals(std::move(on_hangup));
+  if (on_hangup) parts.take_signals(std::move(on_hangup));
   const auto on_admin = [&parts](Stream::Socket socket) {
     parts.connections.start(
         lightq::make_admin_stream(std::move(socket), parts.admin, parts.config),
@@ -132,12 +137,6 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   spdlog::info("leat-serve: listening on port {} of {}, data_auth {}", parts.config.lightq_port,
                fmt::join(chosen.lightq_addresses, ", "), name_of(parts.config.data_auth));
   return broker;
-}
-
-void Broker::take_signals(std::function<void()> on_hangup) {
-  parts_->on_hangup = std::move(on_hangup);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) parts_->signals.add(signal);
-  parts_->wait_for_signal();
 }
 
 std::vector<std::string> Broker::reconfigure(const Config& wanted) {

@@ -42,7 +42,6 @@ class Broker {
  private:
   struct Parts;
   explicit Broker(std::unique_ptr<Parts> parts);
-  void take_signals(std::function<void()> on_hangup);
   std::unique_ptr<Parts> parts_;
 };
 

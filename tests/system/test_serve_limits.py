@@ -16,6 +16,7 @@ from test_cli import one_line
 from test_serve_raw import Raw, connected, join
 
 KEPT_FOR_COMMANDS = 100  # Connections beyond the limit, so that administrators get in.
+KEPT_TO_BE_TOLD = 64  # Further ones, who are told that they do not.
 
 
 # --- Topics and connections -----------------------------------------------------------------------
@@ -48,18 +49,16 @@ def test_topics_have_a_limit(serve):
 
 
 def let_in(place, source=None):
-    """A new subscriber; None if the broker closed its connection, on which it says nothing then."""
+    """A new subscriber; None if the broker refused its connection, and said why."""
     port, token = place
     client = Raw(port, source=source)
     client.send_message(json.dumps({"type": "sub", "token": token}).encode())
-    try:
-        is_closed = not client.socket.recv(1, socket.MSG_PEEK)
-    except ConnectionError:
-        is_closed = True
-    if is_closed:
-        client.close()
+    answer = json.loads(client.read_message())
+    if answer["status"] == "error":
+        assert answer["description"].startswith("the broker has too many connections")
+        assert client.is_closed()
         return None
-    assert json.loads(client.read_message()) == {"status": "ok", "topic": "test"}
+    assert answer == {"status": "ok", "topic": "test"}
     return client
 
 
@@ -107,21 +106,54 @@ def test_connections_have_a_limit(serve, flag, reason):
     assert take_pairs(sub, 1) == [(b"test", b"three")]
 
 
+def ask_framed(port, command):
+    with Bytes(port) as client:
+        answer = client.ask(command)
+        assert answer == b"pong" or client.is_closed()
+        return answer
+
+
+def ask_with_zeromq(port, command):
+    with zmq.Context() as context, context.socket(zmq.REQ) as client:
+        client.linger, client.rcvtimeo = 0, WAIT_SECONDS * 1000
+        client.connect(f"tcp://127.0.0.1:{port}")
+        client.send_json(command)
+        return client.recv_json()
+
+
+def test_refused_clients_have_a_limit_too(serve):
+    # Breaks: those who are told that there are too many connections are too many, for ever.
+    broker = serve("--limits-connections", "1", "--limits-handshake-time", "60s")
+    with Bytes(broker.port) as inside:
+        assert inside.ask({"cmd": "ping"}) == b"pong"
+        more = [Bytes(broker.port) for _ in range(KEPT_FOR_COMMANDS)]
+        assert all(each.ask({"cmd": "ping"}) == b"pong" for each in more)
+        crowd = [Bytes(broker.port) for _ in range(KEPT_TO_BE_TOLD + 50)]
+        assert all(each.is_closed() for each in crowd)  # At once, or after a second.
+        assert ask_framed(broker.port, {"cmd": "ping"})["status"] == "error"
+        assert inside.ask({"cmd": "ping"}) == b"pong"
+        for each in more + crowd:
+            each.close()
+    wait_for(lambda: broker.log().count("is refused") >= 10, "the reason")
+
+
 @pytest.mark.parametrize("flag", ["--limits-connections", "--limits-connections-per-address"])
 def test_administrators_get_in_beyond_the_limit_but_not_all(serve, flag):
     # Breaks: when clients have taken all places, nobody can ask the broker why; or commands have no limit.
     broker = serve(flag, "2", "--limits-handshake-time", "60s")
     opened = [Bytes(broker.port) for _ in range(2 + KEPT_FOR_COMMANDS)]
     assert opened[-1].ask({"cmd": "ping"}) == b"pong"
-    with Bytes(broker.port) as refused:
-        assert refused.is_closed()
+    reason = "the broker has too many connections" + " from this address" * ("address" in flag)
+    for ask in ask_framed, ask_with_zeromq:  # Whatever they ask, they are told why, and then closed.
+        assert ask(broker.port, {"cmd": "ping"}) == {"cmd": "", "status": "error", "description": reason}
+    with Bytes(broker.port) as silent:
+        assert silent.is_closed()
     opened.pop(0).close()
 
     def answers():
         try:
-            with Bytes(broker.port) as client:
-                return client.ask({"cmd": "ping"}) == b"pong"
-        except (AssertionError, ConnectionError):  # It is still refused.
+            return ask_framed(broker.port, {"cmd": "ping"}) == b"pong"
+        except (AssertionError, ConnectionError):  # Those who were told are still there.
             return False
     wait_for(answers, "its place")
     assert all(each.ask({"cmd": "ping"}) == b"pong" for each in opened)

@@ -28,6 +28,12 @@ class AdminStream final : public ZmtpStream {
     client_->own_address = own_address();
   }
 
+  void begin_refused(const char* why) override {
+    refusal_ = why;
+    begin();
+    start_clock(kLinger, why);
+  }
+
  private:
   // Each command has its own credentials.
   static Gate open_gate(const Config& config) {
@@ -74,6 +80,7 @@ class AdminStream final : public ZmtpStream {
     return true;
   }
   void wait_for_command() {
+    if (refusal_ != nullptr) return start_clock(kLinger, refusal_);
     if (config_.idle_time.count() != 0) start_clock(config_.idle_time, "silent for too long");
   }
   // Further parts of a request are ignored.
@@ -94,12 +101,17 @@ class AdminStream final : public ZmtpStream {
   }
 
   void answer(std::string request) {
+    if (refusal_ != nullptr) return post_reply(error_reply("", refusal_));
     stop_clock();
     admin_.handle(request, client_, [weak = weak_from_this(), this](std::string reply) {
       const auto self = weak.lock();
-      if (!self || !is_open()) return;
-      // Not within on_bytes(), which may be further up.
-      boost::asio::post(loop(), [self, this, reply = std::move(reply)] { send_reply(reply); });
+      if (self && is_open()) post_reply(std::move(reply));
+    });
+  }
+  // Not within on_bytes(), which may be further up.
+  void post_reply(std::string reply) {
+    boost::asio::post(loop(), [self = shared_from_this(), this, reply = std::move(reply)] {
+      send_reply(reply);
     });
   }
 
@@ -110,6 +122,7 @@ class AdminStream final : public ZmtpStream {
     } else {
       leat::lightq::append_admin_frame(out(), reply);
     }
+    if (refusal_ != nullptr) return finish(refusal_);
     has_replied_ = true;
     flush();
   }
@@ -131,6 +144,7 @@ class AdminStream final : public ZmtpStream {
   const Config& config_;
   std::size_t most_bytes_;
   std::shared_ptr<AdminClient> client_;
+  const char* refusal_ = nullptr;  // Why no command is done, whatever it is.
   Framing framing_ = Framing::unknown;
   std::string request_;
   bool has_request_ = false;

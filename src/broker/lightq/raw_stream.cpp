@@ -26,6 +26,11 @@ class RawStream final : public Stream {
     if (gate_.welcome(address(), Access::read)) wait_for_silence();
     Stream::begin();
   }
+  void begin_refused(const char* why) override {
+    refusal_ = why;
+    start_clock(kLinger, why);
+    Stream::begin();
+  }
 
  private:
   std::size_t on_bytes(Bytes& bytes) override {
@@ -60,6 +65,7 @@ class RawStream final : public Stream {
     auto hello = raw::parse_hello(frame.payload.text());
     bytes = bytes.subspan(raw::kLengthBytes + frame.length);
     if (!hello) return refuse(hello.problem().sentence);
+    if (refusal_ != nullptr) return refuse(refusal_);
     const Access access = hello->role == raw::Role::producer ? Access::write : Access::read;
     const auto entry = hello->token.empty() ? gate_.welcome(address(), access)
                                             : gate_.entry_of(hello->token, access);
@@ -168,6 +174,7 @@ class RawStream final : public Stream {
 
   TopicPtr topic_;
   RawGate gate_;
+  const char* refusal_ = nullptr;   // Why it is not let in, whoever it is.
   std::unique_ptr<Timer> silence_;  // While it may be a client that says nothing.
   bool has_greeted_ = false;
   raw::Role kind_ = raw::Role::puller;
