@@ -19,7 +19,7 @@ inline constexpr double kWrongLoginRate = 1000;    // Per second.
 
 struct CrowdLoad {
   std::uint32_t idle = 10'000;  // Connections that have joined one of 100 topics, and wait.
-  double seconds = 2;           // How long the clients send, each time.
+  double seconds = 5;           // How long the clients send for each figure, in five turns of a second or more.
 };
 
 struct CrowdCost {
@@ -32,7 +32,8 @@ struct CrowdCost {
   ServedBroker::Memory memory;         // After them.
 };
 
-// All with one broker, one after the other. Latency is from when a message was due until its puller had it.
+// All with one broker; alone and beside wrong logins in turns. Each latency is that of the turn with the median p99, from
+// when a message was due until its puller had it.
 CrowdCost measure_crowd(const Places& places, const CrowdLoad& load, const SignalScope& signals);
 
 }  // namespace leat::bench::broker

@@ -275,6 +275,10 @@ class Topic {
   // A snapshot of the topic and its participants. Takes no lock and holds up nobody.
   TopicInfo info() const;
 
+  // The offset behind the last record that was claimed in a partition; not all before it may be committed. Takes
+  // no lock and no system call. 0 if it cannot be told, because somebody wrote over the topic's memory.
+  std::uint64_t end_offset(std::uint32_t partition) const noexcept;
+
   // Whether the topic is deleted: by delete_topic(), or because somebody removed its directory. In the
   // second case nobody is told: those who have it open go on with each other, and nobody can join them. One
   // system call.

@@ -27,7 +27,8 @@ void Puller::forget(std::size_t count) {
   places_.erase(places_.begin(), places_.begin() + end);
 }
 
-Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Group& group,
+Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, const Topic& topic,
+                                              const Group& group,
                                               std::function<void(Error)> on_failure,
                                               std::function<void()> on_progress) {
   const auto problem = [](Error error) {
@@ -36,7 +37,7 @@ Outcome<std::unique_ptr<Dealer>> Dealer::open(boost::asio::io_context& loop, con
   auto member = group.join({.name = "leat-serve", .spin = {}, .patience = {}});
   if (!member) return problem(member.error());
   const GroupInfo info = group.info();
-  std::unique_ptr<Dealer> dealer{new Dealer{loop, std::move(*member), info.in_flight_limit,
+  std::unique_ptr<Dealer> dealer{new Dealer{loop, topic, std::move(*member), info.in_flight_limit,
                                             std::move(on_failure), std::move(on_progress)}};
   dealer->has_lease_ = info.lease.count() != 0;
   auto fd = dealer->member_.wait_fd();

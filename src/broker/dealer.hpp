@@ -1,6 +1,6 @@
 // Shares the records of a topic among the pullers of a broker: each record goes to one of them.
 //
-//     auto dealer = Dealer::open(loop, group, on_failure);
+//     auto dealer = Dealer::open(loop, topic, group, on_failure);
 //     (*dealer)->add(puller);              // from now on it gets its share
 //     (*dealer)->on_sent(puller);          // the kernel has all it was given: acknowledged,
 //     (*dealer)->on_done(puller, 3);       // or only when its client says so, here of the oldest three
@@ -72,8 +72,8 @@ class Dealer {
  public:
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // pullers.
-  static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Group& group,
-                                               std::function<void(Error)> on_failure,
+  static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Topic& topic,
+                                               const Group& group, std::function<void(Error)> on_failure,
                                                std::function<void()> on_progress);
 
   // There are new records; sooner than the library's descriptor would say so.
@@ -98,10 +98,10 @@ class Dealer {
   std::uint64_t reached() const noexcept { return reached_; }
 
  private:
-  Dealer(boost::asio::io_context& loop, Member member, std::size_t limit,
+  Dealer(boost::asio::io_context& loop, const Topic& topic, Member member, std::size_t limit,
          std::function<void(Error)> on_failure, std::function<void()> on_progress)
       : stalled_{loop},
-        own_end_{loop, [this] { look(); }},
+        own_end_{loop, [&topic] { return topic.end_offset(0); }, [this] { look(); }},
         member_{std::move(member)},
         limit_{limit},
         on_failure_{std::move(on_failure)},

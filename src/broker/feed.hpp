@@ -66,7 +66,7 @@ class Feed {
        std::function<void(Error)> on_failure)
       : topic_{topic},
         timer_{loop},
-        own_end_{loop, [this] { pass_on(); }},
+        own_end_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
         subscriber_{std::move(subscriber)},
         encode_{std::move(encode)},
         on_failure_{std::move(on_failure)} {}

@@ -83,7 +83,7 @@ class DealerTest : public ::testing::Test {
     ASSERT_TRUE(group) << describe(group.error());
     group_ = std::move(*group);
     auto dealer = Dealer::open(
-        loop_, *group_,
+        loop_, *topic_, *group_,
         [this](Error error) {
           ++failures_;
           failure_ = error.code;

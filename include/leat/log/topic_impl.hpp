@@ -57,6 +57,10 @@ LEAT_INLINE void Topic::make_publishers_look() const noexcept { topic_->wake_eve
 LEAT_INLINE std::uint32_t Topic::partitions() const noexcept {
   return topic_->geometry().partition_count;
 }
+LEAT_INLINE std::uint64_t Topic::end_offset(std::uint32_t partition) const noexcept {
+  LEAT_ASSERT(partition < partitions());
+  return detail::end_of_claims(*topic_, partition);
+}
 LEAT_INLINE bool Topic::is_deleted() const noexcept {
   return topic_->is_deleted() || !topic_->has_files();
 }

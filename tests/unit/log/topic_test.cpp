@@ -227,6 +227,22 @@ TEST(Topic, RemovedByForceTellsItsParticipants) {
   EXPECT_EQ(code(subscriber.receive()), Errc::deleted);
 }
 
+TEST(Topic, TellsWhereAPartitionEnds) {
+  const TestDirectory directory;
+  TopicOptions options = small(directory);
+  options.partitions = 2;
+  const Topic topic = must(Topic::create("a", options));
+  Publisher publisher = must(topic.publisher({.partition = 1}));
+  EXPECT_EQ(topic.end_offset(1), 0u);
+  for (std::uint64_t i = 1; i <= 1000; ++i) {  // More than a segment has.
+    must(publisher.publish("record"));
+    ASSERT_EQ(topic.end_offset(1), i);
+  }
+  EXPECT_EQ(topic.end_offset(0), 0u);
+  const auto claimed = must(publisher.claim(8));
+  EXPECT_EQ(topic.end_offset(1), 1001u);
+}
+
 TEST(Topic, TellsThatItIsDeletedHoweverThatWasDone) {
   const TestDirectory directory;
   const Topic topic = must(Topic::create("a", small(directory)));
