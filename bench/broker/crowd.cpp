@@ -253,7 +253,7 @@ class Measurement {
  private:
   // A hypervisor that takes the CPUs away for a few milliseconds makes the p99 of one turn, but not of most.
   static Latency median_turn(std::vector<Latency> turns) {
-    const auto middle = turns.begin() + turns.size() / 2;
+    const auto middle = turns.begin() + kTurns / 2;
     std::ranges::nth_element(turns, middle, {}, &Latency::p99);
     return *middle;
   }
