@@ -26,7 +26,7 @@ constexpr std::size_t kSize = 100;
 constexpr std::chrono::seconds kTopicIdleTime{10};  // Of the broker's defaults.
 constexpr std::uint64_t kWarmUp = kCrowdRate / 10;  // Messages.
 constexpr int kTurns = 5;
-constexpr double kShortestTurn = 1;  // Seconds.
+constexpr double kShortestTurn = 1;      // Seconds.
 constexpr std::size_t kAtOnce = 1;       // Byte after which a client sends what it collects.
 constexpr std::size_t kSmallRead = 256;  // Thousands of clients have a buffer.
 constexpr std::uint64_t kDescriptorsForOthers = 1000;  // Ports, topics, clients.

@@ -19,7 +19,8 @@ inline constexpr double kWrongLoginRate = 1000;    // Per second.
 
 struct CrowdLoad {
   std::uint32_t idle = 10'000;  // Connections that have joined one of 100 topics, and wait.
-  double seconds = 5;           // How long the clients send for each figure, in five turns of a second or more.
+  // How long the clients send for each figure, in five turns of a second or more.
+  double seconds = 5;
 };
 
 struct CrowdCost {

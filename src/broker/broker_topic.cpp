@@ -295,7 +295,8 @@ Outcome<void> BrokerTopic::delete_log() {
   close_clients("the topic was deleted", [](const DataRole&) { return true; });
   close_log();
   auto deleted = delete_log_of(name(), config_);
-  if (deleted || deleted.problem().code == Errc::not_found) return {};  // It may never have been used.
+  // It may never have been used.
+  if (deleted || deleted.problem().code == Errc::not_found) return {};
   is_deleted_ = false;
   return deleted;
 }

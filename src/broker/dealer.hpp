@@ -73,7 +73,8 @@ class Dealer {
   // `on_failure` is called once, when nothing can be dealt any more; `on_progress` whenever records were received for
   // pullers.
   static Outcome<std::unique_ptr<Dealer>> open(boost::asio::io_context& loop, const Topic& topic,
-                                               const Group& group, std::function<void(Error)> on_failure,
+                                               const Group& group,
+                                               std::function<void(Error)> on_failure,
                                                std::function<void()> on_progress);
 
   // There are new records; sooner than the library's descriptor would say so.

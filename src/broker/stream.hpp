@@ -95,7 +95,8 @@ class Stream : public std::enable_shared_from_this<Stream> {
   virtual void on_closed(const std::string& why) = 0;
 
   static constexpr std::size_t kPause = 0;
-  static constexpr std::chrono::milliseconds kLinger{1000};  // for a client to be told why it is cut off
+  // For a client to be told why it is cut off.
+  static constexpr std::chrono::milliseconds kLinger{1000};
 
   Socket::executor_type loop() { return socket_.get_executor(); }
 

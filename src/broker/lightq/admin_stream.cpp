@@ -110,9 +110,8 @@ class AdminStream final : public ZmtpStream {
   }
   // Not within on_bytes(), which may be further up.
   void post_reply(std::string reply) {
-    boost::asio::post(loop(), [self = shared_from_this(), this, reply = std::move(reply)] {
-      send_reply(reply);
-    });
+    boost::asio::post(
+        loop(), [self = shared_from_this(), this, reply = std::move(reply)] { send_reply(reply); });
   }
 
   void send_reply(const std::string& reply) {
