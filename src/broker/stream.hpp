@@ -45,7 +45,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Starts to read.
   virtual void begin();
   // In its place: the client is to be told `why` it is refused, if it asks for something within a second, and is then
-  // closed. A protocol whose clients would not come again after being told closes it at once.
+  // closed. Clients that come again by themselves, and would not after being told, are closed at once.
   virtual void begin_refused(const char* why) { close(why); }
   // Called once, at the end of the first close().
   void on_end(std::function<void()> call) { on_end_ = std::move(call); }

@@ -52,7 +52,10 @@ class AdminStream final : public ZmtpStream {
   std::size_t on_bytes(Bytes& bytes) override {
     if (framing_ == Framing::unknown)
       framing_ = zmtp::byte_at(bytes, 0) == 0 ? Framing::length : Framing::zmtp;
-    return framing_ == Framing::zmtp ? ZmtpStream::on_bytes(bytes) : on_length(bytes);
+    if (framing_ == Framing::length) return on_length(bytes);
+    if (refusal_ == nullptr) return ZmtpStream::on_bytes(bytes);
+    close_later(refusal_);  // Its request waits in libzmq, which comes again.
+    return kPause;
   }
 
   std::size_t on_length(Bytes& bytes) {
@@ -80,7 +83,6 @@ class AdminStream final : public ZmtpStream {
     return true;
   }
   void wait_for_command() {
-    if (refusal_ != nullptr) return start_clock(kLinger, refusal_);
     if (config_.idle_time.count() != 0) start_clock(config_.idle_time, "silent for too long");
   }
   // Further parts of a request are ignored.
