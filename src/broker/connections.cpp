@@ -12,13 +12,13 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   if (streams_.size() >= limits_.in_all + more && !close_abandoned(nullptr)) {
     warn_of_client(fmt::format("{} is refused: there are {} connections, the limit",
                                raw->peer_name(), limits_.in_all));
-    return refuse(std::move(stream), "the broker has too many connections");
+    return refuse(std::move(stream), "too many connections");
   }
   const Stream::Address address = raw->address();
   if (by_address_[address] >= limits_.per_address + more && !close_abandoned(&address)) {
     warn_of_client(fmt::format("{} is refused: its address has {} connections, the limit",
                                raw->peer_name(), limits_.per_address));
-    return refuse(std::move(stream), "the broker has too many connections from this address");
+    return refuse(std::move(stream), "too many connections from this address");
   }
   ++by_address_[address];
   streams_[raw] = std::move(stream);

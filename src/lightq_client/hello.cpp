@@ -32,7 +32,9 @@ void introduce(Connection& connection, Inbox& inbox, const Joined& joined, bool 
     throw Problem{Errc::corrupt,
                   connection.name() + " answers '" + shown(frame->text()) + "' to a hello"};
   }
-  throw Problem{Errc::permission, connection.name() + " refuses: " + shown(why.get<std::string>())};
+  const auto reason = why.get<std::string>();
+  throw Problem{reason.starts_with("too many") ? Errc::busy : Errc::permission,
+                connection.name() + " refuses: " + shown(reason)};
 }
 
 }  // namespace leat::lightq
