@@ -27,8 +27,8 @@ class Acceptor {
   static Outcome<std::unique_ptr<Acceptor>> listen(boost::asio::io_context& loop,
                                                    const std::vector<std::string>& addresses,
                                                    std::uint16_t port, OnSocket on_socket);
-  // At a Unix socket, which is made; one that a broker left there is replaced. The directory is locked meanwhile, if that takes no longer than
-  // a second.
+  // At a Unix socket, which is made; one that a broker left there is replaced. The directory is
+  // locked meanwhile, if that takes no longer than a second.
   //   invalid_argument   the path is longer than 107 bytes, or something else is there
   //   busy               another process listens there
   //   permission, io_error

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "leat/os/disk.hpp"
 
@@ -69,6 +70,12 @@ class FailingDisk : public detail::Disk {
   Result<void> sync(int file) noexcept override {
     if (fails()) return sync_error();
     return Disk::sync(file);
+  }
+  std::optional<Result<void>> end_sync(detail::BackgroundSync& sync, int file,
+                                       bool waits) noexcept override {
+    auto ended = Disk::end_sync(sync, file, waits);
+    if (ended && fails()) return Result<void>{sync_error()};
+    return ended;
   }
   Result<void> sync_directory(int directory) noexcept override {
     if (fails()) return sync_error();

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -62,6 +63,9 @@ class RecordedDisk : public detail::Disk {
   Result<void> allocate(int file, std::uint64_t size) noexcept override;
   Result<void> truncate(int file, std::uint64_t size) noexcept override;
   Result<void> sync(int file) noexcept override;
+  bool start_sync(detail::BackgroundSync& sync, int file) noexcept override;
+  std::optional<Result<void>> end_sync(detail::BackgroundSync& sync, int file,
+                                       bool waits) noexcept override;
   Result<void> sync_directory(int directory) noexcept override;
   Result<void> rename(int directory, const char* from, const char* to) noexcept override;
   Result<void> link(int from_directory, const char* from, int to_directory,
@@ -124,6 +128,8 @@ class RecordedDisk : public detail::Disk {
   std::map<Id, Names> names_;  // as a process sees them
   std::vector<Call> calls_;
   std::size_t dies_at_ = ~std::size_t{0};
+  static constexpr int kLooks = 40;
+  int looks_left_ = 0;  // until the sync in the background is over
 };
 
 // ---- Recording ---------------------------------------------------------------------------------
@@ -216,6 +222,21 @@ inline Result<void> RecordedDisk::sync(int file) noexcept {
   if (is_dead()) return dead();
   if (!lies_.sync) calls_.push_back({.what = What::sync, .where = id_of(file)});
   return {};
+}
+
+// One in the background is over after a few looks, or when somebody waits for it.
+inline bool RecordedDisk::start_sync(detail::BackgroundSync& /*sync*/, int /*file*/) noexcept {
+  const std::lock_guard guard{mutex_};
+  looks_left_ = kLooks;
+  return true;
+}
+inline std::optional<Result<void>> RecordedDisk::end_sync(detail::BackgroundSync& /*sync*/,
+                                                          int file, bool waits) noexcept {
+  {
+    const std::lock_guard guard{mutex_};
+    if (!waits && looks_left_-- > 0) return std::nullopt;
+  }
+  return sync(file);
 }
 
 inline Result<void> RecordedDisk::sync_directory(int directory) noexcept {

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <thread>
 
 #include "leat/os/disk.hpp"
@@ -58,6 +59,23 @@ class SwitchDisk : public detail::Disk {
     if (const int number = sync_error_; number != 0) return Error{Errc::io_error, number};
     return Disk::sync(file);
   }
+  // Goes on while syncs are held, and fails as they do.
+  std::optional<Result<void>> end_sync(detail::BackgroundSync& sync, int file,
+                                       bool waits) noexcept override {
+    if (holds_syncs_ && !waits) return std::nullopt;
+    wait_while(holds_syncs_);
+    auto ended = Disk::end_sync(sync, file, waits);
+    if (ended) ++background_syncs_;
+    if (const int number = sync_error_; ended && number != 0)
+      return Result<void>{Error{Errc::io_error, number}};
+    return ended;
+  }
+  // False: this system has none.
+  bool start_sync(detail::BackgroundSync& sync, int file) noexcept override {
+    return can_sync_in_background_ && Disk::start_sync(sync, file);
+  }
+  void can_sync_in_background(bool can) noexcept { can_sync_in_background_ = can; }
+  std::uint64_t background_syncs() const noexcept { return background_syncs_; }
 
  private:
   const std::thread::id owner_ = std::this_thread::get_id();
@@ -77,6 +95,8 @@ class SwitchDisk : public detail::Disk {
   std::atomic<bool> holds_syncs_ = false;
   std::atomic<bool> holds_allocations_ = false;
   std::atomic<std::uint64_t> syncs_ = 0;
+  std::atomic<bool> can_sync_in_background_ = true;
+  std::atomic<std::uint64_t> background_syncs_ = 0;
   std::atomic<int> held_ = 0;
 };
 

@@ -248,22 +248,25 @@ LEAT_INLINE bool Keeper::is_due() noexcept {
   return next_due_ns() <= now_ns();
 }
 
-// Sleeps until a publisher commits something, or a sync is due; for 10 ms while a claim is open, whose
-// owner may be dead.
+// Sleeps until a publisher commits something, or a sync is due; for 10 ms while a full file is being synced,
+// or a claim is open, whose owner may be dead.
 LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   bool capped = false;
   const SharedTopic::Sleep sleep{topic_.get(), topic_->announce_sleep(&capped)};
   if (is_stopping()) return;
   std::int64_t next = Office::kNever;
+  bool looks_often = false;
   {
     const std::lock_guard guard{work_};
+    looks_often = office_.is_finishing();
     if (office_.is_taken() ? office_.has_work() || groups_.next_ns() <= now_ns() : !is_safe())
       return;
     next = std::min(office_.is_taken() ? next_due_ns() : Office::kNever, office_.next_expiry_ns());
   }
-  Deadline deadline = capped            ? Deadline{std::chrono::milliseconds{1}}
-                      : has_unwritten() ? Deadline{std::chrono::milliseconds{10}}
-                                        : Deadline::never();
+  looks_often = looks_often || has_unwritten();
+  Deadline deadline = capped        ? Deadline{std::chrono::milliseconds{1}}
+                      : looks_often ? Deadline{std::chrono::milliseconds{10}}
+                                    : Deadline::never();
   if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
 }
@@ -351,11 +354,12 @@ LEAT_INLINE void Keeper::drain() noexcept {
     // Others may publish for ever: between two frames is a good moment for a handover.
     if (*written != 0 && (is_last || !deadline.passed())) continue;
     // The next keeper is to find nothing that it would have to trust.
-    if (topic_->durable()->durability() != StoredDurability::os) {
-      if (auto synced = office_.sync_all(); !synced) {
-        handle(synced.error());
-        break;
-      }
+    auto synced = topic_->durable()->durability() == StoredDurability::os
+                      ? office_.finish_full_files()
+                      : office_.sync_all();
+    if (!synced) {
+      handle(synced.error());
+      break;
     }
     // Who is last may fill all holes; others leave what is behind an open claim to the next keeper.
     if (!is_last || !has_unwritten() || deadline.passed()) break;

@@ -9,9 +9,12 @@
 // was stopped changes nothing: docs/internals/durable.md, "Offices".
 #pragma once
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,7 @@
 #include "leat/os/disk.hpp"
 #include "leat/store/data_lock.hpp"
 #include "leat/store/recovery.hpp"
+#include "leat/store/retention.hpp"
 #include "leat/store/segment_writer.hpp"
 
 namespace leat::inline v0::detail {
@@ -34,7 +38,8 @@ class Office {
         window_{*topic_.durable()},
         disk_{disk},
         directory_{directory},
-        manifest_{manifest} {}
+        manifest_{manifest},
+        retention_{disk, directory, manifest.topic} {}
 
   // The word that take() needs. Bit 0: the office is vacant; its last keeper handed over in order.
   std::uint64_t word() const noexcept {
@@ -120,6 +125,11 @@ class Office {
   Result<std::uint64_t> write() {
     // Where this one reads, there may be nothing to write any more, which would tell it.
     if (!is_own()) return Errc::not_held;
+    for (bool is_over = true; is_over && is_finishing();) {
+      auto finished = finish_first(false);
+      if (!finished) return finished.error();
+      is_over = *finished;
+    }
     std::uint64_t bytes = 0;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       auto written = write_partition(i);
@@ -135,6 +145,7 @@ class Office {
   // Syncs everything that was written. Errors as for write().
   Result<void> sync_all() {
     synced_ns_ = now_ns();
+    if (auto finished = finish_full_files(); !finished) return finished;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       if (!is_unsynced(i)) continue;
       if (auto synced = wait_for_disk([&] { return parts_[i].writer.sync(); }); !synced)
@@ -145,8 +156,18 @@ class Office {
     return {};
   }
 
+  // Whether full files are being synced while this thread goes on. write() looks whether that is over.
+  bool is_finishing() const noexcept { return !ended_.empty(); }
+  // Waits until it is. Errors as for write().
+  Result<void> finish_full_files() {
+    while (is_finishing()) {
+      if (auto finished = finish_first(true); !finished) return finished.error();
+    }
+    return {};
+  }
+
   // When a sync is due, in ns on the monotonic clock; kNever as long as nobody waits for one.
-  static constexpr std::int64_t kNever = INT64_MAX;
+  static constexpr std::int64_t kNever = Retention::kNever;
   std::int64_t next_sync_ns() const noexcept {
     std::int64_t next = kNever;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) next = std::min(next, next_sync_ns(i));
@@ -172,20 +193,13 @@ class Office {
     if (now_ns() >= next_expiry_ns()) expire(false);
   }
   // Does as if that were done: another keeper does it.
-  void put_expiry_off() noexcept { expired_ns_ = now_ns(); }
+  void put_expiry_off() noexcept { retention_.put_off(); }
   // In ns on the monotonic clock; kNever if nothing gets too old.
-  std::int64_t next_expiry_ns() const noexcept {
-    constexpr std::int64_t kMinute = 60'000'000'000;
-    constexpr std::int64_t kShortest = 10'000'000;
-    const std::int64_t ms = manifest_.topic.retention_ms;
-    if (ms == 0) return kNever;
-    const std::int64_t pause = ms < kMinute / 250'000 ? ms * 250'000 : kMinute;  // a quarter
-    return expired_ns_ + std::max(pause, kShortest);
-  }
+  std::int64_t next_expiry_ns() const noexcept { return retention_.next_ns(); }
 
   // Calls `work`, which waits for the disk, and tells others that this may take long.
   template <class Work>
-  Result<void> wait_for_disk(const Work& work) {
+  std::invoke_result_t<Work> wait_for_disk(const Work& work) {
     std::uint32_t& syncing = window_.header().syncing;
     const auto own = static_cast<std::uint32_t>(number_);
     store_relaxed<Why::hint>(syncing, own);
@@ -201,10 +215,11 @@ class Office {
     return next_sync_ns() <= now_ns();
   }
 
-  // Lets another process go on in the same file. Nothing must be in the middle of being written.
+  // Lets another process go on in the same file. Nothing must be in the middle of being written. If full
+  // files are not synced yet, the other one begins new ones, as after a death.
   void hand_over() noexcept {
     if (!is_taken_) return;
-    bool is_own = true;
+    bool is_own = !is_finishing();
     for (std::uint32_t i = 0; i < parts_.size() && is_own; ++i) {
       const SegmentWriter& writer = parts_[i].writer;
       DurablePartition& to = window_.partition(i);
@@ -226,6 +241,7 @@ class Office {
   // written everything.
   Result<void> close_files() {
     delete_spares(disk_, directory_);
+    if (auto finished = finish_full_files(); !finished) return finished;
     bool has_all_files = true;
     for (Part& part : parts_) {
       if (auto done = part.writer.finish_file(); !done) return done;
@@ -242,6 +258,9 @@ class Office {
   // Forgets everything, and lets the lock go.
   void leave() noexcept {
     is_taken_ = false;
+    ended_.clear();
+    background_ = {};
+    is_first_started_ = false;
     parts_.clear();
     repairer_ = {};
     lock_ = {};
@@ -255,6 +274,11 @@ class Office {
     SegmentName checkpointed;            // The file that the checkpoint names.
     std::uint64_t unsynced = 0;          // bytes written since the last sync, or more,
     std::int64_t unsynced_since_ns = 0;  // and since when
+  };
+
+  struct FullFile {
+    std::uint32_t partition;
+    SegmentWriter::Ended file;
   };
 
   static std::int64_t number_of(std::uint64_t word) noexcept {
@@ -351,79 +375,16 @@ class Office {
 
   // `was_full`: the directory was synced since the last call.
   void expire(bool was_full) {
-    const ManifestTopic& topic = manifest_.topic;
-    expired_ns_ = now_ns();
-    if (topic.retention_bytes == 0 && topic.retention_ms == 0) return;
-    auto lists = list_segments(directory_, topic.partition_count);
+    if (!retention_.begin()) return;
+    auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
-      if (!expire(i, (*lists)[i], was_full)) return;
+      if (!retention_.expire((*lists)[i], parts_[i].writer, spare_name(i), was_full)) return;
     }
   }
-  // The oldest first, each for good before the next: a hole between files would look like damage. The
-  // last one is for good before this is called again for a file that is full: ending that syncs the
-  // directory.
-  Result<void> expire(std::uint32_t index, const SegmentList& files, bool was_full) {
-    // Of the file in use only what is written: its blocks are there before.
-    const SegmentWriter& writer = parts_[index].writer;
-    std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
-    for (std::size_t i = 0; i + 1 < files.live.size(); ++i)
-      bytes += disk_bytes_at(directory_, files.live[i].text().c_str());
-    for (std::size_t i = 0; i + 1 < files.live.size(); ++i) {
-      const std::string name = files.live[i].text();
-      const std::uint64_t size = disk_bytes_at(directory_, name.c_str());
-      auto is_too_old = is_full_for_too_long(files.live[i + 1]);
-      if (!is_too_old) return is_too_old.error();
-      const std::uint64_t most = manifest_.topic.retention_bytes;
-      if (!*is_too_old && (most == 0 || bytes - size < most)) break;
-      // First those in which nothing counts: with what they lose to gone, they would count again.
-      bool has_deleted = false;
-      for (const SegmentName& one : files.abandoned) {
-        if (one.base_offset >= files.live[i + 1].base_offset) continue;
-        has_deleted = disk_.delete_file(directory_, one.text().c_str()) || has_deleted;
-      }
-      if (i != 0 || !was_full || has_deleted) {
-        if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
-      }
-      // Only a file that the same keeper has ended: one that was followed may still write to its last.
-      const bool is_ended = files.live[i].generation == files.live[i + 1].generation;
-      if (!is_ended || !put_aside(index, name)) {
-        if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
-      }
-      LEAT_CRASH_POINT("keeper:expired");
-      bytes -= size;
-    }
-    return {};
-  }
-  // Keeps a file for the next one that is made: its blocks are there. Its name says whose it is, because a
-  // keeper that was followed may still have one. False if there is one already. A file with other names
-  // (a backup's) only loses this one. Its links are counted under its new name: whoever adds one by the
-  // old name has done so before, or fails.
-  bool put_aside(std::uint32_t index, const std::string& name) {
-    SegmentWriter& writer = parts_[index].writer;
-    if (writer.has_spare()) return false;
-    std::string spare =
-        std::string{kSparePrefix} + std::to_string(number_) + '-' + std::to_string(index);
-    if (!disk_.rename(directory_, name.c_str(), spare.c_str())) return false;
-    LEAT_CRASH_POINT("keeper:put_aside");
-    auto file = disk_.open(directory_, spare.c_str(), O_RDONLY, 0);
-    if (file && link_count(file->get()) == 1) {
-      writer.take_spare(std::move(spare));
-    } else {
-      (void)disk_.delete_file(directory_, spare.c_str());
-    }
-    return true;
-  }
-
-  // A file was full when the next one was made.
-  Result<bool> is_full_for_too_long(const SegmentName& next) {
-    const std::int64_t most_ms = manifest_.topic.retention_ms;
-    if (most_ms == 0) return false;
-    auto reader = SegmentReader::open(disk_, directory_, next, manifest_.topic.salt);
-    if (!reader) return reader.error();
-    auto header = reader->header();
-    if (!header) return header.error();
-    return *header && wall_clock_ms() - (*header)->created_ms > most_ms;
+  // Its name says whose it is, because a keeper that was followed may still have one.
+  std::string spare_name(std::uint32_t partition) const {
+    return std::string{kSparePrefix} + std::to_string(number_) + '-' + std::to_string(partition);
   }
 
   bool is_unsynced(std::uint32_t index) const noexcept {
@@ -464,12 +425,15 @@ class Office {
 
   Part& add_part(std::uint32_t partition) {
     if (partition == 0) parts_.clear();
-    return parts_.emplace_back(Part{SegmentWriter{disk_, directory_, manifest_.topic, partition},
-                                    CommittedPrefix{topic_, partition, records_},
-                                    {},
-                                    {},
-                                    0,
-                                    0});
+    Part& part =
+        parts_.emplace_back(Part{SegmentWriter{disk_, directory_, manifest_.topic, partition},
+                                 CommittedPrefix{topic_, partition, records_},
+                                 {},
+                                 {},
+                                 0,
+                                 0});
+    part.writer.write_early(!is_lazy());
+    return part;
   }
 
   Result<void> begin_reading() {
@@ -489,7 +453,10 @@ class Office {
       if (!piece) return piece.error();
       if (piece->bytes.empty()) break;
       const auto append = [&] { return part.writer.append(piece->facts, piece->bytes); };
-      auto appended = part.writer.ends_file(piece->bytes.size()) ? wait_for_disk(append) : append();
+      const bool ends_file = part.writer.ends_file(piece->bytes.size());
+      Result<void> appended;
+      if (ends_file && is_lazy()) appended = end_file(index);
+      if (appended) appended = ends_file ? wait_for_disk(append) : append();
       if (!appended) {
         part.prefix.take_back(*piece);
         return appended.error();
@@ -505,6 +472,55 @@ class Office {
       if (auto noted = note_progress(index); !noted) return noted.error();
     }
     return bytes;
+  }
+
+  // `os`: nobody waits for the disk, so a full file is synced while the keeper goes on.
+  bool is_lazy() const noexcept { return window_.durability() == StoredDurability::os; }
+
+  // Only files that are synced are deleted, so with --retention-bytes they are at most a quarter more.
+  std::size_t most_unsynced_files() const noexcept {
+    constexpr std::uint64_t kMost = 4;
+    const ManifestTopic& topic = manifest_.topic;
+    if (topic.retention_bytes == 0) return kMost;
+    return std::clamp<std::uint64_t>(topic.retention_bytes / topic.file_bytes / 4, 1, kMost);
+  }
+
+  // Ends a partition's file. Waits only if the disk is far behind. The next write() starts the sync, because
+  // beside one it takes long to make a file.
+  Result<void> end_file(std::uint32_t index) {
+    while (ended_.size() >= most_unsynced_files()) {
+      if (auto finished = finish_first(true); !finished) return finished.error();
+    }
+    SegmentWriter& writer = parts_[index].writer;
+    ended_.push_back({index, writer.end_file()});
+    writer.write_early(ended_.size() >= most_unsynced_files());
+    return {};
+  }
+
+  // Goes on with the first of the full files. False if its sync is not over; `waits`: until it is, if it was
+  // started. Beside a sync also cutting takes long, so no file is cut before it is the first.
+  Result<bool> finish_first(bool waits) {
+    const FullFile& first = ended_.front();
+    SegmentWriter& writer = parts_[first.partition].writer;
+    const int file = first.file.file.get();
+    std::optional<Result<void>> synced;
+    if (is_first_started_) {
+      synced = waits ? wait_for_disk([&] { return disk_.end_sync(background_, file, true); })
+                     : disk_.end_sync(background_, file, false);
+    } else {
+      if (auto cut = wait_for_disk([&] { return writer.cut(first.file); }); !cut)
+        return cut.error();
+      is_first_started_ = disk_.start_sync(background_, file);
+      if (!is_first_started_) synced = wait_for_disk([&] { return disk_.sync(file); });
+    }
+    if (!synced) return false;
+    is_first_started_ = false;
+    auto noted = wait_for_disk([&] { return writer.note_end(first.file, *synced); });
+    const std::uint32_t index = first.partition;
+    ended_.pop_front();
+    if (noted) noted = note_progress(index);
+    if (!noted) return noted.error();
+    return true;
   }
 
   // Stores a checkpoint when a file was ended, or before reserved offsets run out.
@@ -567,8 +583,11 @@ class Office {
   bool is_taken_ = false;
   std::int64_t synced_ns_ =
       -kMaxSyncInterval;                // When the last sync began; the first is due at once.
-  std::int64_t expired_ns_ = now_ns();  // When files were looked at last.
+  Retention retention_;
   std::vector<Part> parts_;
+  std::deque<FullFile> ended_;     // Not on the medium yet.
+  BackgroundSync background_;      // of the first one,
+  bool is_first_started_ = false;  // if it was started
   Participant repairer_;
   std::optional<CheckpointFile> checkpoint_;
 };

@@ -20,9 +20,11 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "leat/os/background_sync.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
 #include "leat/result.hpp"
@@ -137,7 +139,15 @@ class Disk {
     return {};
   }
 
-  // The same for the names in a directory.
+  // Starts what sync() does, without waiting. False if the system cannot: then sync() is needed.
+  virtual bool start_sync(BackgroundSync& sync, int file) noexcept { return sync.start(file); }
+  // How that ended; nothing if it goes on. `waits`: until it is over. Errors as for sync().
+  virtual std::optional<Result<void>> end_sync(BackgroundSync& sync, int /*file*/,
+                                               bool waits) noexcept {
+    return sync.result(waits);
+  }
+
+  // sync() for the names in a directory.
   virtual Result<void> sync_directory(int directory) noexcept {
     if (::fsync(directory) != 0) return Error{Errc::io_error, errno};
     return {};

@@ -136,7 +136,10 @@ class StoreCopy {
       if (options_.stop.stop_requested()) return Errc::stopped;
       // The last one must be the copy's own.
       const bool is_linked = linked_.contains(live[i].text());
-      if (is_linked && has_last && is_ended(live[i], live[i + 1])) continue;
+      if (is_linked && has_last && is_ended(live[i], live[i + 1])) {
+        if (auto synced = sync_linked(live[i]); !synced) return synced.error();
+        continue;
+      }
       linked_.erase(live[i].text());
       auto taken = copy_file(live[i], files.limit(i), checkpoint, !has_last, is_linked);
       if (!taken) return taken.error();
@@ -144,6 +147,13 @@ class StoreCopy {
       has_last = has_last || *taken == Taken::yes;
     }
     return has_last || begin == 0;
+  }
+
+  // The keeper may not have synced it yet.
+  Result<void> sync_linked(const SegmentName& name) {
+    auto file = disk_.open(to_, name.text().c_str(), O_RDONLY, 0);
+    if (!file) return file.error();
+    return disk_.sync(file->get());
   }
 
   // Gives files a second name, also those that are copied later: so they are not used again, however

@@ -53,6 +53,7 @@ class SegmentWriter {
     name_ = {};
     synced_ = {};
     failed_ = {};
+    unsynced_files_ = 0;
     generation_ = generation;
     end_offset_ = durable_offset_ = base_offset;
     previous_end_ = previous_end;
@@ -108,52 +109,18 @@ class SegmentWriter {
     at_ += size;
     end_offset_ = facts.first_offset + facts.offsets;
     newest_ms_ = header.newest_ms;
-    if (at_ - started_ >= kStartWriting) {
+    if (writes_early_ && at_ - started_ >= kStartWriting) {
       disk_->start_writing(file_.get(), started_, at_ - started_);
       started_ = at_;
     }
     return {};
   }
 
-  // Whether a frame of so many log bytes ends the file, which waits for the disk.
+  // Whether a frame of so many log bytes ends the file. Then append() waits for the disk, unless end_file()
+  // is called before.
   bool ends_file(std::uint64_t bytes) const noexcept {
     return file_ && at_ > sizeof(SegmentHeader) && at_ + padded_frame(bytes) > file_bytes_;
   }
-
-  // Returns once everything appended is on the medium.
-  //   io_error   whatever failed; then nothing may be appended any more, and this returns it again
-  Result<void> sync() {
-    if (failed_.code != Errc::ok) return failed_;
-    if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
-    const Synced now{name_, at_, end_offset_, newest_ms_};
-    if (auto synced = disk_->sync(file_.get()); !synced) return failed_ = synced.error();
-    LEAT_CRASH_POINT("store:file_synced");
-    if (has_new_name_) {
-      if (auto synced = disk_->sync_directory(directory_); !synced) return failed_ = synced.error();
-      has_new_name_ = false;
-    }
-    synced_ = now;
-    durable_offset_ = now.end_offset;
-    return {};
-  }
-
-  // Ends the file: cuts off what was allocated and not used, and syncs. Before a clean close; and
-  // when a file is full. The next frame begins a new file.
-  Result<void> finish_file() {
-    if (!file_) return {};
-    if (auto cut = disk_->truncate(file_.get(), at_); !cut) return cut;
-    LEAT_CRASH_POINT("store:file_cut");
-    has_new_name_ = true;  // So that sync() does its work even if all frames are synced.
-    if (auto synced = sync(); !synced) return synced;
-    previous_end_ = end_offset_;
-    is_first_ = false;
-    file_ = {};
-    return {};
-  }
-
-  // Lets the next file be made of one that is not needed any more. Nobody else may write to it.
-  void take_spare(std::string name) { spare_ = std::move(name); }
-  bool has_spare() const noexcept { return !spare_.empty(); }
 
   // Up to where everything is on the medium: a place for the checkpoint. Generation 0: unknown.
   struct Synced {
@@ -163,6 +130,62 @@ class SegmentWriter {
     std::int64_t newest_ms = kNoTimestamp;
   };
   const Synced& synced() const noexcept { return synced_; }
+
+  // Returns once everything appended is on the medium. What end_file() returned is finished before.
+  //   io_error   whatever failed; then nothing may be appended any more, and this returns it again
+  Result<void> sync() {
+    if (failed_.code != Errc::ok) return failed_;
+    LEAT_ASSERT(unsynced_files_ == 0);
+    if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
+    if (auto synced = disk_->sync(file_.get()); !synced) return failed_ = synced.error();
+    LEAT_CRASH_POINT("store:file_synced");
+    return note_synced(place(), std::exchange(has_new_name_, false));
+  }
+
+  // Ends the file: cuts off what was allocated and not used, and syncs. Before a clean close; and
+  // when a file is full. The next frame begins a new file.
+  Result<void> finish_file() {
+    if (failed_.code != Errc::ok) return failed_;
+    if (!file_) return {};
+    LEAT_ASSERT(unsynced_files_ == 0);
+    if (auto cut = cut_to(file_, at_); !cut) return cut;
+    const Ended ended = end_file();
+    return note_end(ended, disk_->sync(ended.file.get()));
+  }
+
+  // A full file that is not on the medium yet.
+  struct Ended {
+    Fd file;
+    Synced place;  // of its end
+  };
+  // Ends the file, but leaves the rest of finish_file() to the caller: cut() and a sync, which note_end() is told
+  // of. If several files wait for that, the first one comes first.
+  Ended end_file() noexcept {
+    LEAT_ASSERT(file_);
+    previous_end_ = end_offset_;
+    is_first_ = false;
+    ++unsynced_files_;
+    return {std::exchange(file_, {}), place()};
+  }
+  Result<void> cut(const Ended& ended) { return cut_to(ended.file, ended.place.bytes); }
+  // Syncs the file's name, too. Errors as for sync().
+  Result<void> note_end(const Ended& ended, const Result<void>& synced) {
+    if (failed_.code != Errc::ok) return failed_;
+    if (!synced) return failed_ = synced.error();
+    LEAT_CRASH_POINT("store:file_synced");
+    --unsynced_files_;
+    return note_synced(ended.place, true);
+  }
+
+  // Whether the disk begins with frames before a sync, which then takes less time; this costs CPU time.
+  void write_early(bool on) noexcept { writes_early_ = on; }
+
+  // Lets the next file be made of one that is not needed any more. Nobody else may write to it.
+  void take_spare(std::string name) {
+    spare_ = std::move(name);
+    is_spare_synced_ = false;
+  }
+  bool has_spare() const noexcept { return !spare_.empty(); }
 
   bool has_file() const noexcept { return static_cast<bool>(file_); }
   std::uint64_t generation() const noexcept { return generation_; }
@@ -175,8 +198,31 @@ class SegmentWriter {
   std::uint64_t file_position() const noexcept { return at_; }
 
  private:
+  Synced place() const noexcept { return {name_, at_, end_offset_, newest_ms_}; }
+
+  Result<void> cut_to(const Fd& file, std::uint64_t size) {
+    if (auto cut = disk_->truncate(file.get(), size); !cut) return cut;
+    LEAT_CRASH_POINT("store:file_cut");
+    return {};
+  }
+
+  Result<void> note_synced(const Synced& now, bool has_new_name) {
+    if (has_new_name) {
+      if (auto synced = sync_names(); !synced) return synced;
+    }
+    synced_ = now;
+    durable_offset_ = now.end_offset;
+    return {};
+  }
+
+  Result<void> sync_names() {
+    if (auto synced = disk_->sync_directory(directory_); !synced) return failed_ = synced.error();
+    is_spare_synced_ = true;
+    return {};
+  }
+
   static constexpr std::uint64_t kFirstFile = std::uint64_t{1} << 20;
-  // The disk is kept busy in pieces of this size, so that the sync of a full file waits for little.
+  // The disk is kept busy in pieces of this size, so that the next sync waits for little.
   static constexpr std::uint64_t kStartWriting = std::uint64_t{2} << 20;
 
   Result<void> make_segment(std::uint64_t base_offset, std::uint64_t frame_size) {
@@ -195,6 +241,10 @@ class SegmentWriter {
     header.flags = has_spare() ? static_cast<std::uint32_t>(kRecycled) : 0U;
     header.crc = crc32c(0, &header, sizeof(header));
     const std::uint64_t size = std::max(wanted, sizeof(header) + frame_size);
+    // Else a failure of the machine could bring back its old name with new content.
+    if (has_spare() && !is_spare_synced_) {
+      if (auto synced = sync_names(); !synced) return synced;
+    }
     auto file = has_spare() ? recycle(text, header, size) : make_anew(text, header, size);
     // The spare is gone: a later keeper has deleted it, or a person.
     if (!file && file.error() == Errc::not_found) file = make_anew(text, header, size);
@@ -262,8 +312,11 @@ class SegmentWriter {
   std::int64_t newest_ms_ = kNoTimestamp;
   Synced synced_;
   bool has_new_name_ = false;  // The file's name is not on the medium yet.
+  std::uint32_t unsynced_files_ = 0;  // of end_file()
   Error failed_;               // of a sync
   std::string spare_;          // for the next file
+  bool is_spare_synced_ = false;  // under its new name
+  bool writes_early_ = true;
 };
 
 }  // namespace leat::inline v0::detail

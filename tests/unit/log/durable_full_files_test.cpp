@@ -1,0 +1,219 @@
+// Durability `os`: a full file is synced while the keeper goes on. If these failed, publishers would wait for the disk
+// although nobody asked for it, or records would be lost, or called durable, that are not on the medium.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "durable_testing.hpp"
+#include "leat/store/backup.hpp"
+
+namespace leat::testing {
+namespace {
+
+class DurableFullFiles : public DurableSync {
+ protected:
+  static constexpr std::uint64_t kMost = 4;  // full files that are not synced
+  static constexpr std::uint64_t kPerFile =
+      240;  // records of 1000 bytes fit in a file, and a few more
+
+  // With a keeper in office, and so many records.
+  Topic create_os(std::uint64_t records = 1, std::uint64_t retention_bytes = 0) const {
+    TopicOptions wanted = options(Durability::os);
+    wanted.retention_bytes = retention_bytes;
+    Topic topic = create(wanted);
+    publish(topic, records);
+    EXPECT_TRUE(is_written(topic, records));
+    return topic;
+  }
+  // While syncs are held.
+  void publish_held(const Topic& topic, std::uint64_t count) {
+    const std::uint64_t before = written_of(topic);
+    disk_.hold_syncs(true);
+    publish(topic, count);
+    ASSERT_TRUE(is_written(topic, before + count));
+    EXPECT_EQ(durable_of(topic), 0U);
+  }
+  static void publish(const Topic& topic, std::uint64_t count) {
+    Publisher publisher = publisher_of(topic);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      auto offset = publisher.publish(std::string(1000, 'x'), kPatience);
+      ASSERT_TRUE(offset) << describe(offset.error());
+    }
+  }
+  static std::uint64_t written_of(const Topic& topic) { return topic.info().partitions[0].written; }
+  static bool is_written(const Topic& topic, std::uint64_t count) {
+    return wait_until([&] { return written_of(topic) == count; });
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> found;
+    for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"}) {
+      const std::string name = one.path().filename();
+      if (name.starts_with("segment-")) found.push_back(name);
+    }
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+};
+
+TEST_F(DurableFullFiles, NobodyWaitsForTheirSync) {
+  const Topic topic = create_os();
+  publish_held(topic, (kMost - 1) * kPerFile + 100);
+  EXPECT_EQ(files().size(), kMost);
+  disk_.hold_syncs(false);
+  // All full files, without anybody publishing, and nothing of the last one.
+  EXPECT_TRUE(wait_until([&] { return durable_of(topic) >= (kMost - 1) * kPerFile; }));
+  EXPECT_LT(durable_of(topic), written_of(topic));
+  EXPECT_EQ(disk_.background_syncs(), kMost - 1);
+}
+
+TEST_F(DurableFullFiles, TheKeeperWaitsWhenTheDiskIsFarBehind) {
+  const Topic topic = create_os();
+  disk_.hold_syncs(true);
+  std::jthread busy{[&] { publish(topic, 12 * kPerFile); }};
+  ASSERT_TRUE(wait_until([&] { return files().size() == kMost + 1; }));
+  ASSERT_TRUE(wait_until([&] { return disk_.is_holding(); }));
+  const std::uint64_t written = written_of(topic);
+  std::this_thread::sleep_for(50ms);
+  EXPECT_EQ(written_of(topic), written);
+  EXPECT_EQ(files().size(), kMost + 1);
+  disk_.hold_syncs(false);
+  busy.join();
+  ASSERT_TRUE(is_written(topic, 12 * kPerFile + 1));
+  EXPECT_EQ(read(topic, 12 * kPerFile + 1).size(), 12 * kPerFile + 1);
+}
+
+TEST_F(DurableFullFiles, WhoAsksForASyncWaitsForAllOfThem) {
+  const Topic topic = create_os();
+  publish_held(topic, 2 * kPerFile + 100);
+  Publisher publisher = publisher_of(topic);
+  ASSERT_TRUE(publisher.publish("x"));
+  EXPECT_EQ(publisher.flush(Deadline{20ms}).error(), Errc::not_durable);
+  EXPECT_EQ(durable_of(topic), 0U);
+  disk_.hold_syncs(false);
+  ASSERT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(durable_of(topic), 2 * kPerFile + 102);
+}
+
+TEST_F(DurableFullFiles, AFailedSyncMakesTheTopicReadOnly) {
+  const Topic topic = create_os();
+  publish_held(topic, 2 * kPerFile);
+  disk_.fail_syncs(EIO);
+  disk_.hold_syncs(false);
+  EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+  EXPECT_EQ(topic.info().durable->reason, EIO);
+  EXPECT_EQ(durable_of(topic), 0U);
+  Publisher publisher = publisher_of(topic);
+  EXPECT_EQ(publisher.publish("x", kPatience).error(), Errc::read_only);
+  // Memory has no more than what was not written; the files are read as far as they are whole.
+  disk_.mend();
+  ASSERT_TRUE(topic.repair(kPatience));
+  ASSERT_TRUE(publisher.publish("x", kPatience));
+  EXPECT_EQ(read(topic, 2 * kPerFile + 2).size(), 2 * kPerFile + 2);
+}
+
+TEST_F(DurableFullFiles, ASystemThatCannotDoThatWaitsForEachFile) {
+  disk_.can_sync_in_background(false);
+  {
+    const Topic topic = create_os(3 * kPerFile);
+    EXPECT_TRUE(wait_until([&] { return durable_of(topic) > kPerFile; }));
+    EXPECT_EQ(disk_.background_syncs(), 0U);
+  }
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  EXPECT_EQ(read(*topic, 3 * kPerFile).size(), 3 * kPerFile);
+}
+
+TEST_F(DurableFullFiles, TheLastProcessFinishesThem) {
+  {
+    const Topic topic = create_os();
+    publish_held(topic, 3 * kPerFile);
+    disk_.hold_syncs(false);
+  }
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  const TopicInfo info = topic->info();
+  EXPECT_EQ(info.partitions[0].durable, 3 * kPerFile + 1);  // Closed in order, so all of it.
+  EXPECT_EQ(info.partitions[0].end, 3 * kPerFile + 1);
+  EXPECT_EQ(info.durable->cut_bytes, 0U);
+  EXPECT_EQ(read(*topic, 3 * kPerFile + 1).size(), 3 * kPerFile + 1);
+}
+
+TEST_F(DurableFullFiles, AnotherProcessGoesOnWhenTheKeeperLeaves) {
+  auto topic = std::optional{create_os()};
+  auto other = open();
+  ASSERT_TRUE(other);
+  publish_held(*topic, 2 * kPerFile);
+  const auto before = files();
+  std::jthread lets_go{[&] {
+    std::this_thread::sleep_for(20ms);
+    disk_.hold_syncs(false);
+  }};
+  topic.reset();
+  publish(*other, 1);
+  ASSERT_TRUE(is_written(*other, 2 * kPerFile + 2));
+  EXPECT_EQ(files(), before);  // It went on in the same file, so nothing was left to it.
+  EXPECT_EQ(read(*other, 2 * kPerFile + 2).size(), 2 * kPerFile + 2);
+}
+
+TEST_F(DurableFullFiles, AFollowerSyncsThoseOfADeadKeeper) {
+  Child keeper{[&]() -> int {
+    const Topic topic = create_os();
+    publish_held(topic, 3 * kPerFile);
+    for (;;) ::pause();
+  }};
+  ASSERT_TRUE(wait_until([&] {
+    auto topic = open();
+    return topic && written_of(*topic) == 3 * kPerFile + 1;
+  }));
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  EXPECT_EQ(durable_of(*topic), 0U);
+  keeper.signal(SIGKILL);
+  keeper.wait();
+  const std::uint64_t syncs = disk_.syncs();
+  publish(*topic, 1);
+  EXPECT_TRUE(wait_until([&] { return durable_of(*topic) == 3 * kPerFile + 1; }));
+  EXPECT_GE(disk_.syncs(), syncs + 3);
+  EXPECT_EQ(read(*topic, 3 * kPerFile + 2).size(), 3 * kPerFile + 2);
+}
+
+TEST_F(DurableFullFiles, RetentionDeletesNoneThatIsNotSynced) {
+  const Topic topic = create_os(1, 256 << 10);
+  disk_.hold_syncs(true);
+  std::jthread busy{[&] { publish(topic, 8 * kPerFile); }};
+  ASSERT_TRUE(wait_until([&] { return disk_.is_holding(); }));
+  EXPECT_EQ(topic.info().partitions[0].start, 0U);
+  // One that is kept, one that is synced, one in use.
+  EXPECT_LE(files().size(), 3U);
+  disk_.hold_syncs(false);
+  busy.join();
+  ASSERT_TRUE(is_written(topic, 8 * kPerFile + 1));
+  EXPECT_GT(topic.info().partitions[0].start, 4 * kPerFile);
+  EXPECT_TRUE(wait_until([&] { return files().size() <= 3; }));
+}
+
+TEST_F(DurableFullFiles, ABackupSyncsWhatItLinks) {
+  const Topic topic = create_os();
+  publish_held(topic, 3 * kPerFile + 100);
+  disk_.hold_syncs(false);
+  auto from = detail::open_directory_path(temp_.path() + "/data/d", false, false);
+  auto parent = detail::open_directory_path(temp_.path(), false, false);
+  ASSERT_TRUE(from);
+  ASSERT_TRUE(parent);
+  auto manifest = detail::load_manifest(disk_, from->get());
+  ASSERT_TRUE(manifest);
+  const std::uint64_t syncs = disk_.syncs();
+  auto copied = detail::copy_store(disk_, from->get(), *manifest,
+                                   {.may_link = true, .is_open = true}, parent->get(), "copy");
+  ASSERT_TRUE(copied) << describe(copied.error());
+  EXPECT_EQ(copied->linked, 3U);
+  EXPECT_GE(disk_.syncs(), syncs + 4);
+}
+
+}  // namespace
+}  // namespace leat::testing
