@@ -62,6 +62,7 @@ class Keeper {
   bool is_safe() const noexcept;
   bool has_group_news() const noexcept;
   std::int64_t next_due_ns() const noexcept;
+  Result<std::uint64_t> write() noexcept;
   void handle(Error error) noexcept;
   void tell(DiskState state, std::int32_t reason) noexcept;
   void drain() noexcept;
@@ -76,6 +77,7 @@ class Keeper {
   // Whoever has it does the office's work. Not held while the keeper's thread sleeps.
   std::mutex work_;
   bool was_helped_ = false;  // by sync_here(), since the thread looked last
+  Error failed_here_;        // of sync_here(), for the thread to handle
   Office office_;
   GroupSaver groups_;
   std::int64_t slow_disk_ns_ = 1'000'000'000;             // How long others may wait for the disk.

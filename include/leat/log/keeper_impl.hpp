@@ -97,7 +97,7 @@ LEAT_INLINE void Keeper::serve() noexcept {
   constexpr std::int64_t kLookAfterHoles = 10'000'000;
   std::unique_lock lock{work_};
   office_.beat();
-  auto written = office_.write();
+  auto written = write();
   if (!written) {
     handle(written.error());
     return;
@@ -183,18 +183,24 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   }
 }
 
+// What failed in another thread comes first: a sync that failed is not tried again.
+LEAT_INLINE Result<std::uint64_t> Keeper::write() noexcept {
+  if (failed_here_.code != Errc::ok) return std::exchange(failed_here_, {});
+  return office_.write();
+}
+
 LEAT_INLINE void Keeper::sync_here() noexcept {
   if (!is_in_office()) return;
   const std::unique_lock lock{work_, std::try_to_lock};
-  // What fails here fails again in the keeper's thread, which handles it.
-  if (lock && office_.is_taken() && !topic_->is_deleted()) {
-    (void)office_.write();
+  if (lock && office_.is_taken() && !topic_->is_deleted() && failed_here_.code == Errc::ok) {
+    if (auto written = office_.write(); !written) failed_here_ = written.error();
     was_helped_ = true;
   }
 }
 
 LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
   const std::lock_guard guard{work_};
+  failed_here_ = {};
   auto taken = office_.take(seen);
   if (!taken) {
     handle(taken.error());
@@ -340,13 +346,13 @@ LEAT_INLINE void Keeper::drain() noexcept {
   LEAT_CRASH_POINT("keeper:leaving");
   auto last =
       alone ? place_.attached.try_lock(kAttachLock, LockKind::exclusive) : Result<bool>{false};
-  const bool is_last = last && *last;
+  bool is_last = last && *last;
   // Of a read-only topic nobody takes it: memory may have the only copy, and stays.
   if (is_last && !office_.is_taken() && !topic_->is_deleted()) (void)try_to_take(office_.word());
   const std::lock_guard guard{work_};  // Other threads may still publish while a process exits.
   const Deadline deadline{std::chrono::seconds{1}};
   while (office_.is_taken()) {
-    auto written = office_.write();
+    auto written = write();
     if (!written) {
       handle(written.error());
       break;
@@ -360,6 +366,11 @@ LEAT_INLINE void Keeper::drain() noexcept {
     if (!synced) {
       handle(synced.error());
       break;
+    }
+    // That may have taken long, and others did not wait for it to leave.
+    if (alone && !is_last) {
+      auto now = place_.attached.try_lock(kAttachLock, LockKind::exclusive);
+      if (is_last = now && *now; is_last) continue;
     }
     // Who is last may fill all holes; others leave what is behind an open claim to the next keeper.
     if (!is_last || !has_unwritten() || deadline.passed()) break;

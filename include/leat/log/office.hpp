@@ -257,6 +257,7 @@ class Office {
 
   // Forgets everything, and lets the lock go.
   void leave() noexcept {
+    take_last_result();
     is_taken_ = false;
     ended_.clear();
     background_ = {};
@@ -339,7 +340,7 @@ class Office {
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
       const std::uint64_t from = window_.kept_from(i);
       if (is_os) {
-        auto synced = sync_before(from, window_.durable(i), (*lists)[i]);
+        auto synced = sync_files(disk_, directory_, (*lists)[i], window_.durable(i), from);
         if (!synced) return synced;
       } else if (!set(window_.partition(i).written, from)) {
         return Errc::not_held;
@@ -360,17 +361,6 @@ class Office {
     return written == load_relaxed<Why::constant>(part.begin_offset)
                ? load_relaxed<Why::constant>(part.frames_end)
                : written;
-  }
-
-  // The last keeper may not have synced what it wrote; this one's frames say that it is durable.
-  Result<void> sync_before(std::uint64_t written, std::uint64_t durable, const SegmentList& files) {
-    for (std::size_t i = 0; i < files.live.size(); ++i) {
-      if (files.limit(i) <= durable || files.live[i].base_offset >= written) continue;
-      auto file = disk_.open(directory_, files.live[i].text().c_str(), O_RDONLY, 0);
-      if (!file) return file.error();
-      if (auto synced = disk_.sync(file->get()); !synced) return synced;
-    }
-    return {};
   }
 
   // `was_full`: the directory was synced since the last call.
@@ -456,7 +446,9 @@ class Office {
       const bool ends_file = part.writer.ends_file(piece->bytes.size());
       Result<void> appended;
       if (ends_file && is_lazy()) appended = end_file(index);
-      if (appended) appended = ends_file ? wait_for_disk(append) : append();
+      // Beside a sync everything may take long.
+      const bool may_wait = ends_file || !part.writer.has_file() || is_finishing();
+      if (appended) appended = may_wait ? wait_for_disk(append) : append();
       if (!appended) {
         part.prefix.take_back(*piece);
         return appended.error();
@@ -497,6 +489,16 @@ class Office {
     return {};
   }
 
+  // If the sync that goes on fails, the next keeper's might wrongly succeed.
+  void take_last_result() noexcept {
+    if (!is_taken_ || !is_first_started_) return;
+    const int file = ended_.front().file.file.get();
+    const auto synced = wait_for_disk([&] { return disk_.end_sync(background_, file, true); });
+    if (!synced || *synced) return;
+    tell(DiskState::read_only, synced->error().system_error);
+    topic_.wake_everybody();
+  }
+
   // Goes on with the first of the full files. False if its sync is not over; `waits`: until it is, if it was
   // started. Beside a sync also cutting takes long, so no file is cut before it is the first.
   Result<bool> finish_first(bool waits) {
@@ -516,10 +518,10 @@ class Office {
     if (!synced) return false;
     is_first_started_ = false;
     auto noted = wait_for_disk([&] { return writer.note_end(first.file, *synced); });
+    if (!noted) return noted.error();
     const std::uint32_t index = first.partition;
     ended_.pop_front();
-    if (noted) noted = note_progress(index);
-    if (!noted) return noted.error();
+    if (noted = note_progress(index); !noted) return noted.error();
     return true;
   }
 
@@ -552,14 +554,16 @@ class Office {
         entry = {synced.end_offset,      entry.reserved_offset, synced.file.base_offset,
                  synced.file.generation, synced.bytes,          synced.end_offset,
                  synced.newest_ms};
-        part.checkpointed = synced.file;
       }
       // Without a file of this office nothing was written since, but offsets may be lost.
       if (is_closed) entry.durable_offset = part.writer.end_offset();
       const std::uint64_t reserve = std::max(kReservedOffsets, 4 * window_offsets());
       entry.reserved_offset = std::max(entry.reserved_offset, part.writer.end_offset() + reserve);
     }
-    return checkpoint_->store(disk_, directory_, std::move(next));
+    auto stored = checkpoint_->store(disk_, directory_, std::move(next));
+    for (Part& part : parts_)
+      if (stored) part.checkpointed = part.writer.synced().file;
+    return stored;
   }
 
   static constexpr std::uint64_t kTurn = std::uint64_t{4} << 20;

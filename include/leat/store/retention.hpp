@@ -71,9 +71,9 @@ class Retention {
       if (i != 0 || !was_full || has_deleted) {
         if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
       }
-      // Only a file that the same keeper has ended: one that was followed may still write to its last.
-      const bool is_ended = files.live[i].generation == files.live[i + 1].generation;
-      if (!is_ended || !put_aside(name, writer, spare)) {
+      // Only a file of this keeper: one that was followed may still write to its last, and cut the others.
+      const bool is_own = files.live[i].generation == writer.generation();
+      if (!is_own || !put_aside(name, writer, spare)) {
         if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
       }
       LEAT_CRASH_POINT("keeper:expired");

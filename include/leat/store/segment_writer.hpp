@@ -18,6 +18,7 @@
 #include "leat/base/clock.hpp"
 #include "leat/base/crash_point.hpp"
 #include "leat/os/disk.hpp"
+#include "leat/store/file_names.hpp"
 #include "leat/store/frame.hpp"
 #include "leat/store/sections.hpp"
 
@@ -318,5 +319,18 @@ class SegmentWriter {
   bool is_spare_synced_ = false;  // under its new name
   bool writes_early_ = true;
 };
+
+// Syncs the files that have offsets from `begin` to `end`: their keeper may not have done it, and
+// whoever follows it calls them durable.
+inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& files,
+                               std::uint64_t begin, std::uint64_t end) {
+  for (std::size_t i = 0; i < files.live.size(); ++i) {
+    if (files.limit(i) <= begin || files.live[i].base_offset >= end) continue;
+    auto file = disk.open(directory, files.live[i].text().c_str(), O_RDONLY, 0);
+    if (!file) return file.error();
+    if (auto synced = disk.sync(file->get()); !synced) return synced;
+  }
+  return {};
+}
 
 }  // namespace leat::inline v0::detail

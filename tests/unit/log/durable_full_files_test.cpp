@@ -197,6 +197,70 @@ TEST_F(DurableFullFiles, RetentionDeletesNoneThatIsNotSynced) {
   EXPECT_TRUE(wait_until([&] { return files().size() <= 3; }));
 }
 
+// ---- What a review found --------------------------------------------------------------------------
+
+// The next keeper's sync might succeed.
+TEST_F(DurableFullFiles, AnErrorIsToldAlthoughTheKeeperHasToLeave) {
+  const Topic topic = create_os();
+  publish_held(topic, kPerFile + 100);
+  disk_.fail_opens(EMFILE);
+  disk_.fail_syncs(EIO);
+  std::jthread busy{[&] {
+    Publisher publisher = publisher_of(topic);
+    while (publisher.publish(std::string(1000, 'x'), kPatience)) {
+    }
+  }};
+  EXPECT_TRUE(wait_until([&] { return disk_.is_holding(); }));
+  disk_.hold_syncs(false);
+  EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+  EXPECT_EQ(topic.info().durable->reason, EIO);
+  busy.join();
+  disk_.mend();
+}
+
+TEST_F(DurableFullFiles, AnErrorIsToldWhoeverMeetsIt) {
+  TopicOptions wanted = options(Durability::os);
+  wanted.partitions = 2;
+  for (int round = 0; round < 5; ++round) {
+    const Topic topic = create(wanted);
+    Publisher first = publisher_of(topic, {.partition = 0});
+    Publisher other = publisher_of(topic, {.partition = 1});
+    ASSERT_TRUE(first.publish("x", kPatience));
+    ASSERT_TRUE(is_written(topic, 1));
+    disk_.hold_syncs(true);
+    for (std::uint64_t i = 0; i < kPerFile + 100; ++i)
+      ASSERT_TRUE(first.publish(std::string(1000, 'x'), kPatience));
+    ASSERT_TRUE(is_written(topic, kPerFile + 101));
+    ASSERT_TRUE(other.publish("x", kPatience));
+    disk_.fail_syncs(EIO);
+    disk_.hold_syncs(false);
+    EXPECT_EQ(other.flush().error(), Errc::io_error);  // Does the keeper's work.
+    EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+    disk_.mend();
+    delete_topic();
+  }
+}
+
+// The keeper waits for the disk while it leaves, and another process does not wait so long for it.
+TEST_F(DurableFullFiles, NothingStaysInMemoryWhenAllLeaveAtOnce) {
+  auto topic = std::optional{create_os()};
+  auto other = open();
+  ASSERT_TRUE(other);
+  publish_held(*topic, 2 * kPerFile);
+  std::jthread leaves{[&] { topic.reset(); }};
+  EXPECT_TRUE(wait_until([&] { return disk_.is_holding(); }));
+  ASSERT_TRUE(publisher_of(*other).publish("last", kPatience));
+  other = Errc::closed;  // Gives up after a second.
+  disk_.hold_syncs(false);
+  leaves.join();
+  std::filesystem::remove_all(temp_.path() + "/topics");
+  std::filesystem::create_directories(temp_.path() + "/topics");
+  other = open();
+  ASSERT_TRUE(other) << describe(other.error());
+  EXPECT_EQ(other->info().partitions[0].end, 2 * kPerFile + 2);
+  EXPECT_EQ(read(*other, 2 * kPerFile + 2).back(), "last");
+}
+
 TEST_F(DurableFullFiles, ABackupSyncsWhatItLinks) {
   const Topic topic = create_os();
   publish_held(topic, 3 * kPerFile + 100);

@@ -235,6 +235,45 @@ TEST_F(DurableRetention, FullFilesAreUsedAgain) {
   EXPECT_EQ(tiles.gaps, 0U);
 }
 
+// A keeper that is stopped while it ends its files cuts them when it goes on: one that another keeper had used again
+// would lose its records.
+TEST_F(DurableRetention, FilesOfAnotherKeeperAreNotUsedAgain) {
+  TopicOptions wanted = options();
+  wanted.retention_bytes = 128 << 10;
+  const std::string directory = temp_.path() + "/data/d";
+  const auto inodes = [&] {
+    std::set<::ino_t> found;
+    for (const auto& one : std::filesystem::directory_iterator{directory}) {
+      struct stat status {};
+      if (one.path().filename().string().starts_with("segment-") &&
+          ::stat(one.path().c_str(), &status) == 0)
+        found.insert(status.st_ino);
+    }
+    return found;
+  };
+  Child dies{[&]() -> int {
+    const Topic topic = create(wanted);
+    publish(topic, 300);
+    if (!wait_until([&] { return topic.info().partitions[0].written == 300; })) return 1;
+    ::kill(::getpid(), SIGKILL);
+    return 0;
+  }};
+  dies.wait();
+  EXPECT_TRUE(dies.was_killed()) << dies.describe();
+  const Topic topic = create(wanted);
+  // A file that is deleted while it is open keeps its number: nobody else gets it.
+  std::vector<detail::Fd> open_files;
+  for (const auto& one : std::filesystem::directory_iterator{directory}) {
+    if (one.path().filename().string().starts_with("segment-"))
+      open_files.emplace_back(::open(one.path().c_str(), O_RDONLY | O_CLOEXEC));
+  }
+  const std::set<::ino_t> before = inodes();
+  EXPECT_GE(before.size(), 3U);
+  for (int i = 0; i < 40; ++i) publish(topic, 50);
+  EXPECT_TRUE(wait_until([&] { return start(topic) > 1000; }));
+  for (const ::ino_t one : inodes()) EXPECT_FALSE(before.contains(one));
+}
+
 // A backup, for example.
 TEST_F(DurableRetention, FilesWithASecondNameAreLeftAlone) {
   TopicOptions wanted = options();
