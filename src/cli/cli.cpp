@@ -102,6 +102,10 @@ std::string durable_sentence(Error error, const std::string& topic) {
   if (error.code == Errc::wrong_format || error.code == Errc::corrupt)
     return fmt::format("the files of topic '{}' cannot be used: `leat fsck {}` says why ({})",
                        topic, topic, path);
+  if (error.system_error == EROFS)
+    return fmt::format(
+        "topic '{}' cannot be opened: the file system of {} is read-only; mount it writable first",
+        topic, path);
   if (error.code == Errc::permission)
     return fmt::format(
         "no permission for topic '{}' or its files: their owner, mode or group do not "

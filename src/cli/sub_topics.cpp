@@ -39,13 +39,15 @@ void tell_where_it_begins(const Topic& topic, const std::vector<std::uint64_t>& 
   for (std::size_t i = 0; i < std::min(offsets.size(), kShown); ++i)
     texts.push_back(number_text(offsets[i]));
   const bool is_one = offsets.size() == 1;
+  const auto durable = topic.info().durable;
   const char* why =
-      topic.info().durable
-          ? "deleted, as --retention-bytes or --retention-time say"
-          : "overwritten, because no subscriber or group that had still to read them was there "
-            "(`leat topic create --retain all` keeps all)";
-  tell(fmt::format("topic '{}' begins at offset{} {}{}{}: older records were {}", topic.name(),
-                   is_one ? "" : "s", fmt::join(texts, " "), offsets.size() > kShown ? " …" : "",
+      !durable ? "older records were overwritten, because no subscriber or group that had still to "
+                 "read them was there (`leat topic create --retain all` keeps all)"
+      : durable->retention_bytes != 0 || durable->retention.count() != 0
+          ? "older records were deleted, as --retention-bytes or --retention-time say"
+          : "there are no older records, because numbering went on there after a failure";
+  tell(fmt::format("topic '{}' begins at offset{} {}{}{}: {}", topic.name(), is_one ? "" : "s",
+                   fmt::join(texts, " "), offsets.size() > kShown ? " …" : "",
                    is_one ? "" : " of its partitions", why));
 }
 

@@ -234,6 +234,19 @@ def test_create_says_where_everything_is_kept(leat, data):
     one_line(leat("topic", "create", "orders", "--durable", "os"), 3, "exists already")
 
 
+def test_numbers_that_a_failure_skipped_are_not_called_deleted(leat):
+    leat("topic", "create", "orders", "--durable", "os", "--capacity", "64KiB", check=True)
+    # Fails while it opens the topic, which counts as a failure.
+    done = subprocess.run(["bash", "-c", 'ulimit -n 10; exec "$0" pub orders x', leat.executable],
+                          env=leat.environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "Too many open files" in done.stderr
+    leat("pub", "orders", "y", check=True)
+    done = leat("sub", "orders", "--from", "beginning", "--exit", check=True)
+    assert done.stdout == "y\n"
+    assert done.stderr == ("leat: topic 'orders' begins at offset 16,777,216: there are no older records, because "
+                           "numbering went on there after a failure\n")
+
+
 def test_retention_is_told_and_done(leat, data):
     done = leat("topic", "create", "orders", "--durable", "os", "--capacity", "64KiB", "--file-size", "64KiB",
                 "--retention-bytes", "256KiB", "--retention-time", "24h", check=True)
@@ -520,7 +533,9 @@ def test_read_only_disk_gets_one_line(leat, leat_dir, data, as_root):
     subprocess.run(["mount", "--bind", data, data], check=True)
     try:
         subprocess.run(["mount", "-o", "remount,ro,bind", data], check=True)
-        one_line(leat("pub", "orders", "x"), 4, f"ls -l {data}/orders")
+        for command in (("pub", "orders", "x"), ("sub", "orders", "--exit")):
+            one_line(leat(*command), 4,
+                     f"topic 'orders' cannot be opened: the file system of {data}/orders is read-only; mount it writable")
         one_line(leat("topic", "create", "more", "--durable", "os"), 4)
         assert info(leat)["partitions"][0]["end"] == 10
     finally:
