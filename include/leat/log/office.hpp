@@ -489,9 +489,10 @@ class Office {
     return {};
   }
 
-  // If the sync that goes on fails, the next keeper's might wrongly succeed.
+  // If the sync that goes on fails, the next keeper's might wrongly succeed. Not of a keeper that was followed:
+  // nobody would hear it.
   void take_last_result() noexcept {
-    if (!is_taken_ || !is_first_started_) return;
+    if (!is_taken_ || !is_first_started_ || !is_own()) return;
     const int file = ended_.front().file.file.get();
     const auto synced = wait_for_disk([&] { return disk_.end_sync(background_, file, true); });
     if (!synced || *synced) return;
