@@ -3,28 +3,21 @@
 find_package(nlohmann_json REQUIRED)
 file(GLOB capi_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/capi/*.cpp)
 set(exports ${PROJECT_SOURCE_DIR}/src/capi/exports.map)
-# Not leat_compiled, which is compiled with other flags.
-add_library(leat_c_inside OBJECT src/facts/topic_facts.cpp src/lib/leat.cpp)
 add_library(leat_c_functions OBJECT ${capi_sources})
-foreach(part leat_c_inside leat_c_functions)
-  leat_own_target(${part} HEADER_ONLY OPTIMIZED)
-  target_include_directories(${part} PRIVATE ${PROJECT_SOURCE_DIR}/src)
-  target_compile_definitions(${part} PRIVATE LEAT_COMPILED)
-  # A poll reads a thread-local variable: with initial-exec that needs no call. Guards of static variables
-  # are visible whatever they guard, and unique in the process: another Leat would find ours done.
-  target_compile_options(${part} PRIVATE -ftls-model=initial-exec
-    $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
-  set_target_properties(${part} PROPERTIES POSITION_INDEPENDENT_CODE ON
-    CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-endforeach()
-target_link_libraries(leat_c_inside PRIVATE nlohmann_json::nlohmann_json)
-leat_unity(leat_c_functions)
+leat_own_target(leat_c_functions HEADER_ONLY OPTIMIZED)
+target_include_directories(leat_c_functions PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_compile_definitions(leat_c_functions PRIVATE LEAT_COMPILED LEAT_CAPI_VERSION="${PROJECT_VERSION}")
+# A poll reads a thread-local variable: with initial-exec that needs no call. See leat_objects for the guards.
+target_compile_options(leat_c_functions PRIVATE -ftls-model=initial-exec
+  $<$<CXX_COMPILER_ID:GNU>:-fno-gnu-unique>)
+set_target_properties(leat_c_functions PROPERTIES POSITION_INDEPENDENT_CODE ON
+  CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
 target_link_libraries(leat_c_functions PRIVATE nlohmann_json::nlohmann_json)
-target_compile_definitions(leat_c_functions PRIVATE LEAT_CAPI_VERSION="${PROJECT_VERSION}")
+leat_unity(leat_c_functions)
 if(LEAT_TESTS AND NOT LEAT_SANITIZE)  # The types too, for tools/abi.sh.
   target_compile_options(leat_c_functions PRIVATE -g)
 endif()
-set(objects $<TARGET_OBJECTS:leat_c_functions> $<TARGET_OBJECTS:leat_c_inside>)
+set(objects $<TARGET_OBJECTS:leat_c_functions> $<TARGET_OBJECTS:leat_facts> $<TARGET_OBJECTS:leat_objects>)
 
 # Programs and the other clients include it as <leat/leat.h>.
 configure_file(${PROJECT_SOURCE_DIR}/src/capi/leat.h ${PROJECT_BINARY_DIR}/capi/leat/leat.h COPYONLY)
