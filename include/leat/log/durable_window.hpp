@@ -127,6 +127,14 @@ class DurableWindow {
   std::uint64_t kept_from(std::uint32_t index) const noexcept {
     return durability_ == StoredDurability::os ? written(index) : durable(index);
   }
+  // Where the frames before `written` end: there, unless the window began behind lost offsets and
+  // nothing was written since.
+  std::uint64_t end_before(std::uint32_t index, std::uint64_t written) const noexcept {
+    const DurablePartition& part = partition(index);
+    return written == load_relaxed<Why::constant>(part.begin_offset)
+               ? load_relaxed<Why::constant>(part.frames_end)
+               : written;
+  }
   // How far a reader may read from disk that is shown records at this stage.
   std::uint64_t readable(std::uint32_t index, Stage stage) const noexcept {
     return stage == Stage::durable ? durable(index) : written(index);

@@ -10,6 +10,7 @@
 #include "leat/base/config.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/keeper.hpp"
+#include "leat/os/fork_state.hpp"
 #include "leat/os/signals.hpp"
 
 namespace leat::inline v0::detail {
@@ -25,6 +26,7 @@ struct KeeperList {
   std::vector<std::unique_ptr<std::thread>> threads_of_parent;
 };
 inline KeeperList& keepers_of_process() {
+  const ForkHeld held;  // Two threads may open their first topics at once.
   static KeeperList* list = nullptr;
   if (list == nullptr || list->fork_generation != fork_generation()) {
     auto* const of_parent = list;

@@ -71,6 +71,7 @@ class Office {
 
   // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
   // False if another process takes it.
+  // After an error, leave() lets the lock go.
   //   no_space   the disk is full; try again later
   //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: likewise; another process may have more luck
   //   others     writing or syncing failed for good
@@ -96,18 +97,20 @@ class Office {
     if (!records) return records.error();
     records_ = *records;
     checkpoint_.reset();
+    lock_ = std::move(*lock);  // Until leave(): what fails is told before anybody may follow.
     auto begun = wait_for_disk([&]() -> Result<void> {
       delete_spares(disk_, directory_);  // of earlier keepers
       auto ready = (seen & 1) != 0 ? continue_files() : follow();
       if (ready) ready = begin_reading();
-      return ready ? store_checkpoint(false) : ready;
+      if (ready) ready = store_checkpoint(false);
+      if (ready) expire(false);  // Keepers that died may never have ended a file.
+      return ready;
     });
     if (!begun) return begun.error();
     // Without a slot, subscribers fill the holes that dead publishers left.
     if (auto me = Participant::join(shared_, ParticipantRole::repairer, [](std::uint32_t) {}))
       repairer_ = std::move(*me);
     LEAT_CRASH_POINT("keeper:in_office");
-    lock_ = std::move(*lock);
     is_taken_ = true;
     store_relaxed<Why::hint>(window_.header().keeper_pid, static_cast<std::uint32_t>(::getpid()));
     return true;
@@ -202,10 +205,12 @@ class Office {
   std::invoke_result_t<Work> wait_for_disk(const Work& work) {
     std::uint32_t& syncing = window_.header().syncing;
     const auto own = static_cast<std::uint32_t>(number_);
-    store_relaxed<Why::hint>(syncing, own);
+    // [keeper] Swapped, so that it never replaces the number of one that has followed.
+    std::uint32_t seen = load_relaxed<Why::hint>(syncing);
+    while (seen < own && !compare_exchange<Edge::keeper>(syncing, seen, own)) {
+    }
     auto done = work();
-    // Not if another one waits by now.
-    if (load_relaxed<Why::hint>(syncing) == own) store_relaxed<Why::hint>(syncing, 0U);
+    compare_exchange<Edge::keeper>(syncing, seen = own, 0U);
     return done;
   }
 
@@ -259,6 +264,7 @@ class Office {
   void leave() noexcept {
     take_last_result();
     is_taken_ = false;
+    for (Part& part : parts_) part.writer.delete_spare();
     ended_.clear();
     background_ = {};
     is_first_started_ = false;
@@ -315,7 +321,7 @@ class Office {
       const std::uint64_t generation = read(facts.file_generation).value;
       Part& part = add_part(i);
       if (generation == 0) {
-        part.writer.begin(number_, written, end_before(i, written), written == 0);
+        part.writer.begin(number_, written, window_.end_before(i, written), written == 0);
         continue;
       }
       const SegmentName name{i, read(facts.file_base).value, generation};
@@ -336,31 +342,22 @@ class Office {
   Result<void> follow() {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return lists.error();
-    const bool is_os = window_.durability() == StoredDurability::os;
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
       const std::uint64_t from = window_.kept_from(i);
-      if (is_os) {
+      cut_reserved(disk_, directory_, manifest_.topic.salt, (*lists)[i], i, from);
+      if (is_lazy()) {
         auto synced = sync_files(disk_, directory_, (*lists)[i], window_.durable(i), from);
         if (!synced) return synced;
       } else if (!set(window_.partition(i).written, from)) {
         return Errc::not_held;
       }
       LEAT_CRASH_POINT("keeper:set_back");
-      add_part(i).writer.begin(number_, from, end_before(i, from), from == 0);
+      add_part(i).writer.begin(number_, from, window_.end_before(i, from), from == 0);
     }
     if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
     for (std::uint32_t i = 0; i < parts_.size(); ++i)
       if (auto told = tell_durable(i); !told) return told;
     return {};
-  }
-
-  // Where the frames before `written` end: there, unless the window began behind lost offsets and
-  // nothing was written since.
-  std::uint64_t end_before(std::uint32_t partition, std::uint64_t written) const noexcept {
-    const DurablePartition& part = window_.partition(partition);
-    return written == load_relaxed<Why::constant>(part.begin_offset)
-               ? load_relaxed<Why::constant>(part.frames_end)
-               : written;
   }
 
   // `was_full`: the directory was synced since the last call.
@@ -369,12 +366,8 @@ class Office {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
-      if (!retention_.expire((*lists)[i], parts_[i].writer, spare_name(i), was_full)) return;
+      if (!retention_.expire((*lists)[i], parts_[i].writer, was_full)) return;
     }
-  }
-  // Its name says whose it is, because a keeper that was followed may still have one.
-  std::string spare_name(std::uint32_t partition) const {
-    return std::string{kSparePrefix} + std::to_string(number_) + '-' + std::to_string(partition);
   }
 
   bool is_unsynced(std::uint32_t index) const noexcept {
@@ -444,17 +437,24 @@ class Office {
       if (piece->bytes.empty()) break;
       const auto append = [&] { return part.writer.append(piece->facts, piece->bytes); };
       const bool ends_file = part.writer.ends_file(piece->bytes.size());
+      const bool begins_file = ends_file || !part.writer.has_file();
+      if (begins_file && !is_own()) return Errc::not_held;
       Result<void> appended;
       if (ends_file && is_lazy()) appended = end_file(index);
       // Beside a sync everything may take long.
-      const bool may_wait = ends_file || !part.writer.has_file() || is_finishing();
+      const bool may_wait = begins_file || is_finishing();
       if (appended) appended = may_wait ? wait_for_disk(append) : append();
       if (!appended) {
         part.prefix.take_back(*piece);
         return appended.error();
       }
       LEAT_CRASH_POINT("keeper:written");
-      if (!move(window_.partition(index).written, part.prefix.offset())) return Errc::not_held;
+      if (!move(window_.partition(index).written, part.prefix.offset())) {
+        // If the follower has deleted its own first files meanwhile, this one would seem to count.
+        if (begins_file)
+          (void)disk_.delete_file(directory_, part.writer.file_name().text().c_str());
+        return Errc::not_held;
+      }
       LEAT_CRASH_POINT("keeper:told");
       if (window_.durability() == StoredDurability::os)
         SharedTopic::wake(topic_.header().space_wake);

@@ -281,6 +281,37 @@ class Cutter {
   StoredFrames& frames_;
 };
 
+// Syncs the files that have offsets from `begin` to `end`: their keeper may not have done it, and
+// whoever follows it calls them durable.
+inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& files,
+                               std::uint64_t begin, std::uint64_t end) {
+  for (std::size_t i = 0; i < files.live.size(); ++i) {
+    if (files.limit(i) <= begin || files.live[i].base_offset >= end) continue;
+    auto file = disk.open(directory, files.live[i].text().c_str(), O_RDONLY, 0);
+    if (!file) return file.error();
+    if (auto synced = disk.sync(file->get()); !synced) return synced;
+  }
+  return {};
+}
+
+// Gives back what a keeper that died had reserved behind its last frame. The records before `kept` must be
+// there, else nothing is cut. Errors do not matter: nothing needs the room.
+inline void cut_reserved(Disk& disk, int directory, std::uint64_t salt, const SegmentList& files,
+                         std::uint32_t partition, std::uint64_t kept) {
+  StoredFrames frames{disk, directory, salt, partition, files};
+  if (frames.files().live.empty() || !frames.seek(kept - std::min<std::uint64_t>(kept, 1))) return;
+  auto step = frames.next();
+  while (step && step->kind != FrameStep::end) step = frames.next();
+  if (!step) return;
+  const FramePlace& end = step->place;
+  if (end.file + 1 != frames.files().live.size() || end.offset < kept) return;
+  auto file = disk.open(directory, frames.files().live.back().text().c_str(), O_RDWR, 0);
+  if (!file) return;
+  const auto size = disk.size(file->get());
+  if (size && *size > end.at) (void)disk.truncate(file->get(), end.at);
+  LEAT_CRASH_POINT("keeper:room_given_back");
+}
+
 // Deletes files that would have been used again. Errors do not matter: the next one tries again.
 inline void delete_spares(Disk& disk, int directory) {
   auto names = names_in(directory);
@@ -344,6 +375,10 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
     PartitionEnd& end = recovered->partitions[i];
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
     if (!end.is_clean && !frames.files().live.empty()) {
+      // If the machine went on, what was read may be in the page cache only.
+      auto synced = sync_files(disk, directory, frames.files(), checkpoint.partitions[i].frames_end,
+                               end.frames_end);
+      if (!synced) return synced.error();
       auto cut = Cutter{disk, directory, manifest, frames}.cut(end);
       if (!cut) return cut.error();
     }

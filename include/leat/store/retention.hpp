@@ -1,7 +1,7 @@
 // Deletes segment files that a topic does not keep any longer, or keeps one to be used again.
 //
 //     Retention retention{disk, directory, manifest.topic};
-//     if (retention.begin()) retention.expire(files, writer, "spare-7-0", false);
+//     if (retention.begin()) retention.expire(files, writer, false);
 //
 // Used by one thread at a time, the keeper's. docs/internals/durable.md, "Retention", says in which order files go.
 #pragma once
@@ -47,9 +47,8 @@ class Retention {
   // Deletes what a partition does not keep: the oldest first, each for good before the next, because a hole
   // between files would look like damage. The last one is for good before this is called again with `was_full`,
   // which says that the directory was synced since the last call. What is not synced yet stays. One file
-  // becomes `spare`, and `writer` makes its next one of it.
-  Result<void> expire(const SegmentList& files, SegmentWriter& writer, const std::string& spare,
-                      bool was_full) {
+  // becomes a spare, and `writer` makes its next one of it.
+  Result<void> expire(const SegmentList& files, SegmentWriter& writer, bool was_full) {
     // Of the file in use only what is written: its blocks are there before.
     std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
     for (std::size_t i = 0; i + 1 < files.live.size(); ++i)
@@ -73,7 +72,7 @@ class Retention {
       }
       // Only a file of this keeper: one that was followed may still write to its last, and cut the others.
       const bool is_own = files.live[i].generation == writer.generation();
-      if (!is_own || !put_aside(name, writer, spare)) {
+      if (!is_own || !put_aside(name, writer)) {
         if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
       }
       LEAT_CRASH_POINT("keeper:expired");
@@ -86,13 +85,14 @@ class Retention {
   // Keeps a file for the next one that is made: its blocks are there. False if there is one already. A file
   // with other names (a backup's) only loses this one. Its links are counted under its new name: whoever adds
   // one by the old name has done so before, or fails.
-  bool put_aside(const std::string& name, SegmentWriter& writer, const std::string& spare) {
+  bool put_aside(const std::string& name, SegmentWriter& writer) {
     if (writer.has_spare()) return false;
+    const std::string spare = writer.spare_name();
     if (!disk_.rename(directory_, name.c_str(), spare.c_str())) return false;
     LEAT_CRASH_POINT("keeper:put_aside");
     auto file = disk_.open(directory_, spare.c_str(), O_RDONLY, 0);
     if (file && link_count(file->get()) == 1) {
-      writer.take_spare(spare);
+      writer.take_spare();
     } else {
       (void)disk_.delete_file(directory_, spare.c_str());
     }

@@ -181,12 +181,21 @@ class SegmentWriter {
   // Whether the disk begins with frames before a sync, which then takes less time; this costs CPU time.
   void write_early(bool on) noexcept { writes_early_ = on; }
 
-  // Lets the next file be made of one that is not needed any more. Nobody else may write to it.
-  void take_spare(std::string name) {
-    spare_ = std::move(name);
+  // Lets the next file be made of one that is not needed any more, and has this name now. Nobody else may
+  // write to it. The name says whose it is, because a keeper that was followed may still have one.
+  std::string spare_name() const {
+    return std::string{kSparePrefix} + std::to_string(generation_) + '-' +
+           std::to_string(partition_);
+  }
+  void take_spare() noexcept {
+    has_spare_ = true;
     is_spare_synced_ = false;
   }
-  bool has_spare() const noexcept { return !spare_.empty(); }
+  bool has_spare() const noexcept { return has_spare_; }
+  void delete_spare() noexcept {
+    if (std::exchange(has_spare_, false))
+      (void)disk_->delete_file(directory_, spare_name().c_str());
+  }
 
   bool has_file() const noexcept { return static_cast<bool>(file_); }
   std::uint64_t generation() const noexcept { return generation_; }
@@ -274,7 +283,8 @@ class SegmentWriter {
 
   // If the power fails before the header is on the medium, its name and the old header tell what it is.
   Result<Fd> recycle(const std::string& name, const SegmentHeader& header, std::uint64_t size) {
-    const std::string spare = std::exchange(spare_, {});
+    has_spare_ = false;
+    const std::string spare = spare_name();
     auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
     if (!file) return file;
     auto done = disk_->allocate(file->get(), size);
@@ -315,22 +325,9 @@ class SegmentWriter {
   bool has_new_name_ = false;  // The file's name is not on the medium yet.
   std::uint32_t unsynced_files_ = 0;  // of end_file()
   Error failed_;               // of a sync
-  std::string spare_;          // for the next file
+  bool has_spare_ = false;     // for the next file
   bool is_spare_synced_ = false;  // under its new name
   bool writes_early_ = true;
 };
-
-// Syncs the files that have offsets from `begin` to `end`: their keeper may not have done it, and
-// whoever follows it calls them durable.
-inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& files,
-                               std::uint64_t begin, std::uint64_t end) {
-  for (std::size_t i = 0; i < files.live.size(); ++i) {
-    if (files.limit(i) <= begin || files.live[i].base_offset >= end) continue;
-    auto file = disk.open(directory, files.live[i].text().c_str(), O_RDONLY, 0);
-    if (!file) return file.error();
-    if (auto synced = disk.sync(file->get()); !synced) return synced;
-  }
-  return {};
-}
 
 }  // namespace leat::inline v0::detail
