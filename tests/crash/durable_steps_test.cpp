@@ -269,7 +269,8 @@ TEST_P(DurableFollowing, TheNextOneFollowsIt) {
 std::vector<Case> following_cases() {
   std::vector<Case> cases;
   for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync})
-    for (const int signal : {SIGKILL, SIGSTOP}) cases.push_back({kFollowStep, 1, signal, durable});
+    for (const int signal : {SIGKILL, SIGSTOP})
+      for (const char* step : kFollowSteps) cases.push_back({step, 1, signal, durable});
   return cases;
 }
 INSTANTIATE_TEST_SUITE_P(All, DurableFollowing, ::testing::ValuesIn(following_cases()),

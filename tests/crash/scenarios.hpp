@@ -43,7 +43,7 @@ inline constexpr const char* kDurableSteps[] = {
     "keeper:files_ended", "keeper:closed"};
 // Likewise, but only where records are synced.
 inline constexpr const char* kSyncSteps[] = {"keeper:synced", "keeper:told_durable"};
-inline constexpr const char* kFollowStep = "keeper:set_back";
+inline constexpr const char* kFollowSteps[] = {"keeper:room_given_back", "keeper:set_back"};
 inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled",
                                                "keeper:put_aside"};
 inline constexpr const char* kDeleteFilesSteps[] = {"delete:files_opened", "delete:files_chosen",

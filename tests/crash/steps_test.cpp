@@ -43,7 +43,7 @@ TEST(Steps, EveryLabelOfTheSourcesIsSwept) {
   swept.insert(std::begin(kUnusedSteps), std::end(kUnusedSteps));
   swept.insert(std::begin(kDurableSteps), std::end(kDurableSteps));
   swept.insert(std::begin(kSyncSteps), std::end(kSyncSteps));
-  swept.insert(kFollowStep);
+  swept.insert(std::begin(kFollowSteps), std::end(kFollowSteps));
   swept.insert(std::begin(kExpirySteps), std::end(kExpirySteps));
   swept.insert(std::begin(kDeleteFilesSteps), std::end(kDeleteFilesSteps));
   swept.insert(std::begin(kStoreSteps), std::end(kStoreSteps));

@@ -128,6 +128,34 @@ TEST(Keeper, OneThatWasFollowedChangesNothing) {
             {.keepers = 3, .may_die = true, .may_stop = true, .hand_over = true, .depose = true}));
 }
 
+// Others wait longer for one that says that it waits for the disk. One that was followed must not hide that.
+TEST(Keeper, OneThatWasFollowedDoesNotHideThatAnotherWaits) {
+  EXPECT_TRUE(model::holds(
+      model::explore({.name = "syncing", .executions = 300}, [](model::Execution& run) {
+        KeptTopic topic;
+        auto first = topic.office();
+        auto other = topic.office();
+        const std::uint32_t& syncing = topic.shared->durable()->header().syncing;
+        run.thread("followed", [&] {
+          model::check(must(first->take(first->word()), "take"), "taken");
+          for (int i = 0; i < 3; ++i) first->wait_for_disk([] { return Result<void>{}; });
+        });
+        run.thread("follower", [&] {
+          while (!first->is_taken()) model::yield();
+          if (!must(other->take(first->number() << 1), "take")) return;
+          other->wait_for_disk([&]() -> Result<void> {
+            for (int i = 0; i < 5; ++i) {
+              model::check(detail::load_relaxed<detail::Why::test>(syncing) == other->number(),
+                           "hidden");
+              model::yield();
+            }
+            return {};
+          });
+        });
+        (void)run.run();
+      })));
+}
+
 // What the last keeper has not synced is written again.
 TEST(Keeper, FollowersBeginWhereTheMediumEnds) {
   for (const auto durability :

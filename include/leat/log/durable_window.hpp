@@ -16,6 +16,7 @@
 #include "leat/format/store_layout.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/file.hpp"
+#include "leat/os/fork.hpp"
 #include "leat/record.hpp"
 
 namespace leat::inline v0::detail {
@@ -157,9 +158,17 @@ class DurableWindow {
       if (is_wanted(i)) return true;
     return false;
   }
-  // This process's share in keeping the topic; null until it has one. It lives as long as the topic is open.
-  Keeper* keeper() const noexcept { return keeper_; }
-  void set_keeper(Keeper* keeper) noexcept { keeper_ = keeper; }
+  // This process's share in keeping the topic; null until it has one, and in a forked child. It lives as long as
+  // the topic is open.
+  Keeper* keeper() const noexcept { return is_inherited() ? nullptr : keeper_; }
+  void set_keeper(Keeper* keeper) noexcept {
+    keeper_ = keeper;
+    fork_generation_ = fork_generation();
+  }
+  // A forked child has neither the locks nor the thread that keep the topic.
+  bool is_inherited() const noexcept {
+    return keeper_ != nullptr && fork_generation_ != fork_generation();
+  }
 
   // What the disk is like, and the errno of what failed.
   DiskState state() const noexcept { return disk_state(header()); }
@@ -177,6 +186,7 @@ class DurableWindow {
  private:
   Mapping mapping_;
   Keeper* keeper_ = nullptr;
+  std::uint32_t fork_generation_ = 0;  // when that was set
   std::string data_path_;
   std::uint32_t partition_count_ = 0;
   StoredDurability durability_ = StoredDurability::os;  // A copy, as the next.

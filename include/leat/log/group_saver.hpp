@@ -34,8 +34,8 @@ class GroupSaver {
   void begin(std::uint64_t office) {
     office_ = office;
     known_.clear();
-    is_restless_ = true;  // The last keeper may have died before it saved something.
-    saved_ns_ = now_ns();
+    is_restless_ = true;  // The last keeper may have died before it saved something: at once.
+    saved_ns_ = now_ns() - kSaveEvery;
   }
 
   static constexpr std::int64_t kSaveEvery = 1'000'000'000;  // ns

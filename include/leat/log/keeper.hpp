@@ -66,7 +66,8 @@ class Keeper {
   void handle(Error error) noexcept;
   void tell(DiskState state, std::int32_t reason) noexcept;
   void drain() noexcept;
-  void delete_window() noexcept;
+  bool delete_window() noexcept;
+  bool has_users() const noexcept;
   void sleep_for_news() noexcept;
   bool is_due() noexcept;
   void nap(std::int64_t ns) noexcept;

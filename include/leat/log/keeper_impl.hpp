@@ -287,7 +287,8 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
 // it has to be. Errors of a sync are never meant (os/disk.hpp).
 inline bool is_own_fault(Error error) noexcept {
   return error.system_error == EMFILE || error.system_error == ENFILE ||
-         error == Errc::permission || (error == Errc::no_space && error.system_error == EFBIG);
+         (error == Errc::permission && error.system_error != EROFS) ||
+         (error == Errc::no_space && error.system_error == EFBIG);
 }
 
 // After a failed call of the office. A full disk may pass, and another process may have what this one lacks: the same is
@@ -360,7 +361,7 @@ LEAT_INLINE void Keeper::drain() noexcept {
       break;
     }
     // Others may publish for ever: between two frames is a good moment for a handover.
-    if (*written != 0 && (is_last || !deadline.passed())) continue;
+    if (*written != 0 && (!deadline.passed() || (is_last && !has_users()))) continue;
     // The next keeper is to find nothing that it would have to trust.
     auto synced = topic_->durable()->durability() == StoredDurability::os
                       ? office_.finish_full_files()
@@ -383,8 +384,7 @@ LEAT_INLINE void Keeper::drain() noexcept {
     if (closed) closed = office_.close_files();
     if (closed) {
       LEAT_CRASH_POINT("keeper:closed");
-      delete_window();
-      office_.leave();
+      if (delete_window()) office_.leave();
     } else {
       handle(closed.error());
     }
@@ -393,12 +393,40 @@ LEAT_INLINE void Keeper::drain() noexcept {
   place_.attached.close();
 }
 
-// The records are on disk: what is in memory is not needed any more.
-LEAT_INLINE void Keeper::delete_window() noexcept {
-  (void)exchange<Edge::topic_state>(topic_->header().deleting, kDeletionDecided);
+// The records are on disk: what is in memory is not needed any more. False if other threads still publish or
+// acknowledge, while the process exits: the window stays, and whoever opens the topic next goes on with it.
+LEAT_INLINE bool Keeper::delete_window() noexcept {
+  const std::uint64_t attempt = topic_->new_deletion_attempt();
+  std::uint64_t& deleting = topic_->header().deleting;
+  std::uint64_t other = load_relaxed<Why::swap_checks>(deleting);
+  // [topic-state] seq_cst: announced before slots are read.
+  while (other != kDeletionDecided &&
+         !compare_exchange<Edge::topic_state>(deleting, other, attempt)) {
+  }
+  if (other != kDeletionDecided) {
+    std::uint64_t expected = attempt;
+    const bool is_used = has_users();
+    // Fails if a thread joined meanwhile.
+    if (!compare_exchange<Edge::topic_state>(deleting, expected, is_used ? 0 : kDeletionDecided) ||
+        is_used)
+      return false;
+  }
   topic_->announce_deletion();
   if (auto directory = open_directory_at(topic_->directory_fd(), ".."))
     (void)finish_deletion(*directory, place_.name);
+  return true;
+}
+
+// Whether this process has publishers or members: of a process that exits, other threads may still use them.
+LEAT_INLINE bool Keeper::has_users() const noexcept {
+  for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
+    const ParticipantSlot& slot = topic_->participant(i);
+    // [topic-state] seq_cst: whoever is seen too late sees the attempt.
+    const std::uint64_t state = load_seq_cst<Edge::topic_state>(slot.state);
+    const bool is_own = load_relaxed<Why::stored_before>(slot.process) == process_token();
+    if (is_own && (is_publisher(state) || role_of(state) == ParticipantRole::member)) return true;
+  }
+  return false;
 }
 
 }  // namespace leat::inline v0::detail

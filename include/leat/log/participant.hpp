@@ -31,6 +31,7 @@ class Participant {
   // can see the slot.
   //   too_many  every slot is taken, perhaps by dead participants: reap, then try again
   //   deleted   the topic is deleted
+  //   forked    it is durable, and was opened by the parent process
   static Result<Participant> join(std::shared_ptr<SharedTopic> topic, ParticipantRole role,
                                   const Callback<void(std::uint32_t)>& fill);
 

@@ -46,6 +46,7 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
                                                   ParticipantRole role,
                                                   const Callback<void(std::uint32_t)>& fill) {
   Participant me;
+  if (topic->durable() != nullptr && topic->durable()->is_inherited()) return Errc::forked;
   auto opened = topic->open_control_to_lock();
   if (!opened) return opened.error();
   me.lock_ = std::make_unique<LockFile>(std::move(*opened));

@@ -51,7 +51,7 @@ class Retention {
   Result<void> expire(const SegmentList& files, SegmentWriter& writer, bool was_full) {
     // Of the file in use only what is written: its blocks are there before.
     std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
-    for (std::size_t i = 0; i + 1 < files.live.size(); ++i)
+    for (std::size_t i = 0; i + (writer.has_file() ? 1 : 0) < files.live.size(); ++i)
       bytes += disk_bytes_at(directory_, files.live[i].text().c_str());
     for (std::size_t i = 0; i + 1 < files.live.size(); ++i) {
       if (files.limit(i) > writer.durable_offset()) break;

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -262,6 +265,125 @@ TEST_F(DurableFullFiles, NothingStaysInMemoryWhenAllLeaveAtOnce) {
   ASSERT_TRUE(other) << describe(other.error());
   EXPECT_EQ(other->info().partitions[0].end, 2 * kPerFile + 2);
   EXPECT_EQ(read(*other, 2 * kPerFile + 2).back(), "last");
+}
+
+// Remembers which files were synced.
+class NotingDisk : public detail::Disk {
+ public:
+  NotingDisk() { Disk::replace_system(this); }
+  ~NotingDisk() override { Disk::replace_system(nullptr); }
+  NotingDisk(const NotingDisk&) = delete;
+  NotingDisk& operator=(const NotingDisk&) = delete;
+
+  Result<void> sync(int file) noexcept override {
+    auto done = Disk::sync(file);
+    const std::lock_guard guard{mutex_};
+    if (done)
+      synced_.insert(
+          std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(file)).filename());
+    return done;
+  }
+  bool has_synced(const std::string& name) {
+    const std::lock_guard guard{mutex_};
+    return synced_.contains(name);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> synced_;
+};
+
+// All processes die, and their memory is lost with them, but the machine goes on: a container whose /dev/shm is
+// its own. What recovery reads is in the page cache, and nobody has synced it.
+TEST_F(DurableFullFiles, RecoverySyncsWhatItCallsDurable) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const detail::Fd from{ends[0]};
+  const detail::Fd to{ends[1]};
+  Child keeper{[&]() -> int {
+    const Topic topic = create_os();
+    publish_held(topic, 3 * kPerFile);
+    if (::write(to.get(), "x", 1) != 1) return 1;
+    for (;;) ::pause();
+  }};
+  char ready = 0;
+  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
+  keeper.signal(SIGKILL);
+  keeper.wait();
+  std::filesystem::remove_all(temp_.path() + "/topics/d");
+  const std::vector<std::string> left = files();
+  ASSERT_GE(left.size(), 3U);
+  NotingDisk disk;
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_GE(durable_of(*topic), 3 * kPerFile + 1);
+  for (const std::string& name : left) EXPECT_TRUE(disk.has_synced(name)) << name;
+}
+
+// The first sync fails, while a process that was stopped goes on, and while this one can't close descriptors at
+// once, as beside a fork() of much memory.
+class FollowersDisk : public detail::Disk {
+ public:
+  explicit FollowersDisk(Child& other) : other_{other} { Disk::replace_system(this); }
+  ~FollowersDisk() override {
+    Disk::replace_system(nullptr);
+    if (forks_.joinable()) forks_.join();
+  }
+  FollowersDisk(const FollowersDisk&) = delete;
+  FollowersDisk& operator=(const FollowersDisk&) = delete;
+
+  Result<void> sync(int file) noexcept override {
+    if (syncs_++ != 0) return Disk::sync(file);
+    other_.signal(SIGCONT);
+    std::this_thread::sleep_for(50ms);
+    std::atomic<bool> is_held = false;
+    forks_ = std::jthread{[&] {
+      const std::lock_guard guard{detail::fork_state().mutex};
+      is_held = true;
+      std::this_thread::sleep_for(300ms);
+    }};
+    while (!is_held) std::this_thread::yield();
+    return Error{Errc::io_error, EIO};
+  }
+
+ private:
+  Child& other_;
+  std::atomic<int> syncs_ = 0;
+  std::jthread forks_;
+};
+
+// The sync of a third process would succeed.
+TEST_F(DurableFullFiles, AFollowersErrorIsToldBeforeAnybodyFollowsIt) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const detail::Fd from{ends[0]};
+  const detail::Fd to{ends[1]};
+  char ready = 0;
+  Child keeper{[&]() -> int {
+    const Topic topic = create_os();
+    publish_held(topic, 3 * kPerFile);
+    if (::write(to.get(), "x", 1) != 1) return 1;
+    for (;;) ::pause();
+  }};
+  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
+  Child third{[&]() -> int {
+    disk_.mend();
+    auto topic = open();
+    if (!topic || ::write(to.get(), "x", 1) != 1) return 1;
+    for (;;) ::pause();
+  }};
+  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
+  third.signal(SIGSTOP);
+  FollowersDisk disk{third};
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  keeper.signal(SIGKILL);
+  keeper.wait();
+  Publisher publisher = publisher_of(*topic);
+  (void)publisher.publish("x");
+  EXPECT_TRUE(wait_until([&] { return topic->info().durable->state == Errc::read_only; }));
+  EXPECT_EQ(topic->info().durable->reason, EIO);
+  EXPECT_EQ(durable_of(*topic), 0U);
 }
 
 TEST_F(DurableFullFiles, ABackupSyncsWhatItLinks) {

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
@@ -62,11 +63,16 @@ class DurableRetention : public ::testing::Test {
     std::ifstream file{path, std::ios::binary};
     return {std::istreambuf_iterator<char>{file}, {}};
   }
-  std::size_t files() const {
-    std::size_t count = 0;
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
     for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
-      count += one.path().filename().string().starts_with("segment-") ? 1U : 0U;
-    return count;
+      found.push_back(one.path().filename());
+    return found;
+  }
+  std::size_t files() const {
+    const auto found = names();
+    return static_cast<std::size_t>(std::count_if(
+        found.begin(), found.end(), [](const auto& name) { return name.starts_with("segment-"); }));
   }
 
   // Reads up to an offset. Records and gaps must tile the offsets, and all gaps be `overwritten`.
@@ -272,6 +278,118 @@ TEST_F(DurableRetention, FilesOfAnotherKeeperAreNotUsedAgain) {
   for (int i = 0; i < 40; ++i) publish(topic, 50);
   EXPECT_TRUE(wait_until([&] { return start(topic) > 1000; }));
   for (const ::ino_t one : inodes()) EXPECT_FALSE(before.contains(one));
+}
+
+// Most of them never fill a file, and the room that they reserved is not theirs any more.
+TEST_F(DurableRetention, KeepersThatDieOneAfterTheOtherLeaveLittle) {
+  for (const auto durable : {Durability::os, Durability::fsync}) {
+    TopicOptions wanted = options();
+    wanted.durable = durable;
+    wanted.retention_bytes = 128 << 10;
+    const auto die = [&](std::uint64_t records, int times) {
+      for (int i = 0; i < times; ++i) {
+        Child dies{[&]() -> int {
+          const Topic topic = create(wanted);
+          publish(topic, records);
+          const std::uint64_t end = topic.info().partitions[0].end;
+          if (!wait_until([&] { return topic.info().partitions[0].written >= end; })) return 1;
+          ::kill(::getpid(), SIGKILL);
+          return 0;
+        }};
+        dies.wait();
+        ASSERT_TRUE(dies.was_killed()) << dies.describe();
+      }
+    };
+    die(1, 20);
+    {
+      const Topic topic = create(wanted);
+      EXPECT_EQ(start(topic), 0U);  // 10 KB in all.
+      // The dead ones' files have a block or two, only the last one is as it was.
+      EXPECT_TRUE(
+          wait_until([&] { return topic.info().durable->disk_bytes <= (20U * 8 + 64) << 10; }));
+    }
+    die(100, 12);
+    const Topic topic = create(wanted);
+    EXPECT_TRUE(wait_until([&] {
+      return topic.info().durable->disk_bytes <= (128U + 2 * 64) << 10;
+    })) << topic.info().durable->disk_bytes;
+    auto subscriber = topic.subscriber({.from = From::beginning});
+    const std::uint64_t first = subscriber->offset();
+    EXPECT_EQ(read(*subscriber, first, topic.info().partitions[0].end).complaint, "");
+    EXPECT_GE(topic.info().partitions[0].end - first, 100U);
+    subscriber = Errc::closed;
+    EXPECT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
+}
+
+// Stops its process once, at a call that a test chooses.
+class StoppingDisk : public detail::Disk {
+ public:
+  enum At { making_a_file, putting_aside };
+  StoppingDisk(At at, int call) : at_{at}, call_{call} { Disk::replace_system(this); }
+  ~StoppingDisk() override { Disk::replace_system(nullptr); }
+  StoppingDisk(const StoppingDisk&) = delete;
+  StoppingDisk& operator=(const StoppingDisk&) = delete;
+
+  Result<detail::Fd> open(int directory, const char* name, int flags,
+                          ::mode_t mode) noexcept override {
+    const bool makes = (flags & O_CREAT) != 0 && std::string_view{name}.starts_with("segment-");
+    if (at_ == making_a_file && makes && ++calls_ == call_) ::raise(SIGSTOP);
+    return Disk::open(directory, name, flags, mode);
+  }
+  Result<void> rename(int directory, const char* from, const char* to) noexcept override {
+    const bool puts = std::string_view{to}.starts_with(detail::kSparePrefix);
+    if (at_ == putting_aside && puts && ++calls_ == call_) ::raise(SIGSTOP);
+    return Disk::rename(directory, from, to);
+  }
+
+ private:
+  At at_;
+  int call_;
+  std::atomic<int> calls_ = 0;
+};
+
+// A keeper is stopped, followed, and goes on when its follower's first files are deleted.
+TEST_F(DurableRetention, AKeeperThatGoesOnLeavesNoFile) {
+  for (const auto at : {StoppingDisk::making_a_file, StoppingDisk::putting_aside}) {
+    TopicOptions wanted = options();
+    wanted.retention_bytes = 128 << 10;
+    Child stops{[&]() -> int {
+      const StoppingDisk disk{at, at == StoppingDisk::making_a_file ? 3 : 1};
+      const Topic topic = create(wanted);
+      publish(topic, 800);
+      return 0;
+    }};
+    stops.wait();
+    ASSERT_EQ(stops.look(), Child::State::stopped);
+    {
+      const Topic topic = create(wanted);
+      publish(topic, 1500);
+      ASSERT_TRUE(wait_until([&] { return start(topic) > 1000; }));
+      stops.go_on();
+      stops.wait();
+      EXPECT_TRUE(stops.succeeded()) << stops.describe();
+      auto subscriber = topic.subscriber({.from = From::beginning});
+      const std::uint64_t first = subscriber->offset();
+      EXPECT_GT(first, 1000U);
+      const Tiles tiles = read(*subscriber, first, topic.info().partitions[0].end);
+      EXPECT_EQ(tiles.complaint, "");
+      EXPECT_EQ(tiles.gaps, 0U);
+      // The follower may have a spare, too.
+      std::uint64_t follower = 0;
+      for (const std::string& name : names())
+        if (const auto segment = detail::SegmentName::parse(name)) follower = segment->generation;
+      for (const std::string& name : names())
+        EXPECT_TRUE(!name.starts_with(detail::kSparePrefix) ||
+                    name == std::string{detail::kSparePrefix} + std::to_string(follower) + "-0")
+            << name;
+    }
+    EXPECT_TRUE(Topic::delete_topic("d", {.force = true,
+                                          .directory = temp_.path() + "/topics",
+                                          .data_directory = temp_.path() + "/data"}));
+  }
 }
 
 // A backup, for example.
