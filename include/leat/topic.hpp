@@ -206,6 +206,7 @@ class Topic {
   //   invalid_argument   no such partition
   //   too_many           every participant slot is in use by a living process
   //   permission, deleted
+  //   forked             the topic is durable, and was opened by the parent process: open it again
   Result<Publisher> publisher(const PublisherOptions& options = {}) const;
 
   // Makes a subscriber, for use by one thread at a time.
@@ -214,6 +215,7 @@ class Topic {
   //   invalid_argument   no such partition; an offset in several partitions; gating with in_place
   //   too_many           every participant slot is in use by a living process
   //   permission, deleted
+  //   forked             the topic is durable, and was opened by the parent process: open it again
   Result<Subscriber> subscriber(const SubscriberOptions& options = {}) const;
 
   // Policy grow: sets how far each partition may grow from now on, in bytes, rounded up to whole

@@ -264,7 +264,6 @@ class Office {
   void leave() noexcept {
     take_last_result();
     is_taken_ = false;
-    for (Part& part : parts_) part.writer.delete_spare();
     ended_.clear();
     background_ = {};
     is_first_started_ = false;

@@ -192,10 +192,6 @@ class SegmentWriter {
     is_spare_synced_ = false;
   }
   bool has_spare() const noexcept { return has_spare_; }
-  void delete_spare() noexcept {
-    if (std::exchange(has_spare_, false))
-      (void)disk_->delete_file(directory_, spare_name().c_str());
-  }
 
   bool has_file() const noexcept { return static_cast<bool>(file_); }
   std::uint64_t generation() const noexcept { return generation_; }

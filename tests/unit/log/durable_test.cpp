@@ -1,12 +1,10 @@
 // Durable topics: records come back from disk, whoever dies, and whoever falls behind reads them there.
 // If these failed, a restart would lose records, or a slow subscriber would stop the publishers.
 #include <gtest/gtest.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -300,135 +298,6 @@ TEST_F(Durable, SurvivesTheLossOfItsWindow) {
   EXPECT_TRUE(gap.starts_with("gap 1000+") && gap.ends_with(" lost")) << gap;
   lines.pop_back();
   EXPECT_EQ(lines, numbers(0, 1000));
-}
-
-TEST_F(Durable, ExitOfAProcessWritesTheRest) {
-  Child child{[&]() -> int {
-    auto* const leaked = new Topic{must_create()};
-    publish(*leaked, 0, 5000);
-    std::exit(0);
-  }};
-  child.wait();
-  ASSERT_TRUE(child.succeeded()) << child.describe();
-  EXPECT_FALSE(has_window());
-  auto topic = open();
-  ASSERT_TRUE(topic);
-  EXPECT_EQ(read(*topic), numbers(0, 5000));
-}
-
-// Both threads would make the list of topics that the exit closes.
-TEST_F(Durable, TwoThreadsOpenTheirFirstTopicsAtOnce) {
-  Child child{[&]() -> int {
-    std::atomic<int> ready = 0;
-    const auto open_one = [&](const std::string& name) {
-      ++ready;
-      while (ready != 2) {
-      }
-      auto topic = Topic::create(name, options());
-      if (topic) (void)new Topic{std::move(*topic)};
-    };
-    std::thread other{open_one, "other"};
-    open_one("one");
-    other.join();
-    std::exit(0);
-  }};
-  child.wait();
-  ASSERT_TRUE(child.succeeded()) << child.describe();
-  EXPECT_FALSE(std::filesystem::exists(topics() + "/one"));
-  EXPECT_FALSE(std::filesystem::exists(topics() + "/other"));
-}
-
-// They are acknowledged, so whoever opens the topic next finds them: the window stays.
-TEST_F(Durable, OtherThreadsMayPublishWhileAProcessExits) {
-  auto* const acknowledged = static_cast<std::atomic<std::uint64_t>*>(
-      ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
-  ASSERT_NE(static_cast<void*>(acknowledged), MAP_FAILED);
-  for (const auto durable : {Durability::os, Durability::interval}) {
-    for (int round = 0; round < 5; ++round) {
-      *acknowledged = 0;
-      Child child{[&]() -> int {
-        TopicOptions wanted = options();
-        wanted.durable = durable;
-        if (durable == Durability::interval) wanted.sync_interval = 5ms;
-        auto* const leaked = new Topic{must_create(wanted)};
-        auto* const publisher = new Publisher{std::move(*leaked->publisher())};
-        auto* const busy = new std::thread{[&] {
-          while (auto offset = publisher->publish("0 x")) {
-            *acknowledged = *offset + 1;
-            if (*offset % 8 == 0) ::usleep(50);
-          }
-        }};
-        ::usleep(30'000);
-        (void)busy;
-        std::exit(0);
-      }};
-      child.wait();
-      ASSERT_TRUE(child.succeeded()) << child.describe();
-      {
-        auto topic = open();
-        ASSERT_TRUE(topic) << describe(topic.error());
-        EXPECT_GE(topic->info().partitions[0].end, *acknowledged);
-        const auto lines = read(*topic);
-        EXPECT_GE(lines.size(), *acknowledged);
-        EXPECT_TRUE(std::all_of(lines.begin(),
-                                lines.begin() + static_cast<std::ptrdiff_t>(*acknowledged),
-                                [](const std::string& line) { return line == "0"; }));
-      }
-      EXPECT_FALSE(has_window());
-      EXPECT_TRUE(Topic::delete_topic("d", {.directory = topics(), .data_directory = data()}));
-    }
-  }
-  ::munmap(acknowledged, 4096);
-}
-
-// It would have neither the keeper's thread nor the lock that keeps the window: its records would stay in
-// memory, or its frames would overwrite the parent's.
-TEST_F(Durable, AChildOfAForkOpensItAgain) {
-  for (const auto durable : {Durability::os, Durability::interval, Durability::fsync}) {
-    TopicOptions wanted = options();
-    wanted.durable = durable;
-    if (durable == Durability::interval) wanted.sync_interval = 5ms;
-    {
-      const Topic topic = must_create(wanted);
-      publish(topic, 0, 10);
-      Child child{[&]() -> int {
-        CHILD_CHECK(topic.publisher().error() == Errc::forked);
-        CHILD_CHECK(topic.subscriber().error() == Errc::forked);
-        auto own = open();
-        CHILD_CHECK_OK(own);
-        publish(*own, 10, 20);
-        auto publisher = own->publisher();
-        CHILD_CHECK_OK(publisher->flush());
-        return 0;
-      }};
-      child.wait();
-      EXPECT_TRUE(child.succeeded()) << child.describe();
-      publish(topic, 20, 30);
-    }
-    auto again = open();
-    ASSERT_TRUE(again);
-    EXPECT_EQ(read(*again), numbers(0, 30));
-    again = Errc::closed;
-    EXPECT_TRUE(Topic::delete_topic("d", {.directory = topics(), .data_directory = data()}));
-  }
-}
-
-TEST_F(Durable, AChildOfAForkLeavesItAlone) {
-  auto topic = must_create();
-  publish(topic, 0, 10);
-  Child child{[&]() -> int {
-    { Topic inherited = std::move(topic); }
-    std::exit(0);
-  }};
-  child.wait();
-  EXPECT_TRUE(child.succeeded()) << child.describe();
-  EXPECT_TRUE(has_window());
-  publish(topic, 10, 20);
-  { Topic closed = std::move(topic); }
-  EXPECT_FALSE(has_window());
-  auto again = open();
-  ASSERT_TRUE(again);
-  EXPECT_EQ(read(*again), numbers(0, 20));
 }
 
 TEST_F(Durable, ANameIsTakenByEitherDirectory) {
