@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -49,6 +50,30 @@ class DurableFullFiles : public DurableSync {
       auto offset = publisher.publish(std::string(1000, 'x'), kPatience);
       ASSERT_TRUE(offset) << describe(offset.error());
     }
+  }
+  // Returns when the process has called ready().
+  static Child start(const std::function<void(const std::function<void()>& ready)>& run) {
+    int ends[2];
+    EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+    const detail::Fd from{ends[0]};
+    detail::Fd to{ends[1]};
+    Child child{[&]() -> int {
+      run([&] { (void)!::write(to.get(), "x", 1); });
+      return 1;
+    }};
+    to = {};
+    char ready = 0;
+    EXPECT_EQ(::read(from.get(), &ready, 1), 1);
+    return child;
+  }
+  // A process that is the keeper, and whose syncs take for ever.
+  Child keep_three_full_files() {
+    return start([&](const std::function<void()>& ready) {
+      const Topic topic = create_os();
+      publish_held(topic, 3 * kPerFile);
+      ready();
+      for (;;) ::pause();
+    });
   }
   static std::uint64_t written_of(const Topic& topic) { return topic.info().partitions[0].written; }
   static bool is_written(const Topic& topic, std::uint64_t count) {
@@ -165,18 +190,7 @@ TEST_F(DurableFullFiles, AnotherProcessGoesOnWhenTheKeeperLeaves) {
 }
 
 TEST_F(DurableFullFiles, AFollowerSyncsThoseOfADeadKeeper) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const detail::Fd from{ends[0]};
-  const detail::Fd to{ends[1]};
-  Child keeper{[&]() -> int {
-    const Topic topic = create_os();
-    publish_held(topic, 3 * kPerFile);
-    if (::write(to.get(), "x", 1) != 1) return 1;
-    for (;;) ::pause();
-  }};
-  char ready = 0;
-  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
+  Child keeper = keep_three_full_files();
   keeper.signal(SIGKILL);  // Before anybody could take it for stopped.
   keeper.wait();
   const std::uint64_t syncs = disk_.syncs();
@@ -296,18 +310,7 @@ class NotingDisk : public detail::Disk {
 // All processes die, and their memory is lost with them, but the machine goes on: a container whose /dev/shm is
 // its own. What recovery reads is in the page cache, and nobody has synced it.
 TEST_F(DurableFullFiles, RecoverySyncsWhatItCallsDurable) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const detail::Fd from{ends[0]};
-  const detail::Fd to{ends[1]};
-  Child keeper{[&]() -> int {
-    const Topic topic = create_os();
-    publish_held(topic, 3 * kPerFile);
-    if (::write(to.get(), "x", 1) != 1) return 1;
-    for (;;) ::pause();
-  }};
-  char ready = 0;
-  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
+  Child keeper = keep_three_full_files();
   keeper.signal(SIGKILL);
   keeper.wait();
   std::filesystem::remove_all(temp_.path() + "/topics/d");
@@ -354,25 +357,14 @@ class FollowersDisk : public detail::Disk {
 
 // The sync of a third process would succeed.
 TEST_F(DurableFullFiles, AFollowersErrorIsToldBeforeAnybodyFollowsIt) {
-  int ends[2];
-  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-  const detail::Fd from{ends[0]};
-  const detail::Fd to{ends[1]};
-  char ready = 0;
-  Child keeper{[&]() -> int {
-    const Topic topic = create_os();
-    publish_held(topic, 3 * kPerFile);
-    if (::write(to.get(), "x", 1) != 1) return 1;
-    for (;;) ::pause();
-  }};
-  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
-  Child third{[&]() -> int {
+  Child keeper = keep_three_full_files();
+  Child third = start([&](const std::function<void()>& ready) {
     disk_.mend();
     auto topic = open();
-    if (!topic || ::write(to.get(), "x", 1) != 1) return 1;
+    if (!topic) return;
+    ready();
     for (;;) ::pause();
-  }};
-  ASSERT_EQ(::read(from.get(), &ready, 1), 1);
+  });
   third.signal(SIGSTOP);
   FollowersDisk disk{third};
   auto topic = open();
