@@ -138,12 +138,12 @@ TEST(Keeper, OneThatWasFollowedDoesNotHideThatAnotherWaits) {
         const std::uint32_t& syncing = topic.shared->durable()->header().syncing;
         run.thread("followed", [&] {
           model::check(must(first->take(first->word()), "take"), "taken");
-          for (int i = 0; i < 3; ++i) first->wait_for_disk([] { return Result<void>{}; });
+          for (int i = 0; i < 3; ++i) (void)first->wait_for_disk([] { return Result<void>{}; });
         });
         run.thread("follower", [&] {
           while (!first->is_taken()) model::yield();
           if (!must(other->take(first->number() << 1), "take")) return;
-          other->wait_for_disk([&]() -> Result<void> {
+          (void)other->wait_for_disk([&]() -> Result<void> {
             for (int i = 0; i < 5; ++i) {
               model::check(detail::load_relaxed<detail::Why::test>(syncing) == other->number(),
                            "hidden");

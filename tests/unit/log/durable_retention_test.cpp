@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "leat/os/disk.hpp"
+#include "leat/store/segment_reader.hpp"
 #include "support/process.hpp"
 
 namespace leat::testing {
