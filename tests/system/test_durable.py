@@ -513,9 +513,9 @@ def test_full_disk_is_told_at_once_and_everything_goes_on(leat, data, small_disk
     done = leat("pub", "orders", input=text)
     assert done.returncode == 6 and done.stderr.count("\n") == 1
     assert f"the disk of {data}/orders is full" in done.stderr
+    assert "the disk is full" in leat("topic", "info", "orders", check=True).stdout
     count = len(all_lines(leat))
     assert 2000 < count < 3200
-    assert "the disk is full" in leat("topic", "info", "orders", check=True).stdout
     fill(data / "+rest")
     holder = leat.start("sub", "orders", "--group", "workers", "--count", str(count))
     assert len(holder.stdout.read().splitlines()) == count  # Although it cannot be saved.

@@ -161,14 +161,9 @@ class DurableWindow {
   // This process's share in keeping the topic; null until it has one, and in a forked child. It lives as long as
   // the topic is open.
   Keeper* keeper() const noexcept { return is_inherited() ? nullptr : keeper_; }
-  void set_keeper(Keeper* keeper) noexcept {
-    keeper_ = keeper;
-    fork_generation_ = fork_generation();
-  }
+  void set_keeper(Keeper* keeper) noexcept { keeper_ = keeper; }
   // A forked child has neither the locks nor the thread that keep the topic.
-  bool is_inherited() const noexcept {
-    return keeper_ != nullptr && fork_generation_ != fork_generation();
-  }
+  bool is_inherited() const noexcept { return fork_generation_ != fork_generation(); }
 
   // What the disk is like, and the errno of what failed.
   DiskState state() const noexcept { return disk_state(header()); }
@@ -186,7 +181,7 @@ class DurableWindow {
  private:
   Mapping mapping_;
   Keeper* keeper_ = nullptr;
-  std::uint32_t fork_generation_ = 0;  // when that was set
+  std::uint32_t fork_generation_ = fork_generation();
   std::string data_path_;
   std::uint32_t partition_count_ = 0;
   StoredDurability durability_ = StoredDurability::os;  // A copy, as the next.

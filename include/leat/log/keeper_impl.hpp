@@ -47,7 +47,7 @@ inline void close_keepers_at_exit() {
     for (auto& one : list.keepers)
       if (auto keeper = one.lock()) open.push_back(std::move(keeper));
   }
-  for (auto& keeper : open) keeper->close();
+  for (auto& keeper : open) keeper->close_at_exit();
 }
 
 LEAT_INLINE Keeper::Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept
@@ -339,6 +339,19 @@ LEAT_INLINE void Keeper::close() noexcept {
   in_office_ = false;
 }
 
+// Other threads may still use the process's publishers and members, and be waited for: then this goes on until the
+// process ends, which is like a kill. What is there by now is written.
+LEAT_INLINE void Keeper::close_at_exit() noexcept {
+  if (!has_users()) return close();
+  const std::lock_guard guard{work_};
+  for (const Deadline deadline{std::chrono::seconds{1}};
+       office_.is_taken() && !deadline.passed();) {
+    auto written = write();
+    if (!written) return handle(written.error());
+    if (*written == 0) return;
+  }
+}
+
 // The last to leave writes what is left. One after the other, so that one of two that leave at once
 // sees that it is the last.
 LEAT_INLINE void Keeper::drain() noexcept {
@@ -361,7 +374,7 @@ LEAT_INLINE void Keeper::drain() noexcept {
       break;
     }
     // Others may publish for ever: between two frames is a good moment for a handover.
-    if (*written != 0 && (!deadline.passed() || (is_last && !has_users()))) continue;
+    if (*written != 0 && (is_last || !deadline.passed())) continue;
     // The next keeper is to find nothing that it would have to trust.
     auto synced = topic_->durable()->durability() == StoredDurability::os
                       ? office_.finish_full_files()
@@ -384,7 +397,11 @@ LEAT_INLINE void Keeper::drain() noexcept {
     if (closed) closed = office_.close_files();
     if (closed) {
       LEAT_CRASH_POINT("keeper:closed");
-      if (delete_window()) office_.leave();
+      if (delete_window()) {
+        office_.leave();
+      } else if (auto open = office_.reopen(); !open) {
+        handle(open.error());
+      }
     } else {
       handle(closed.error());
     }
@@ -393,8 +410,8 @@ LEAT_INLINE void Keeper::drain() noexcept {
   place_.attached.close();
 }
 
-// The records are on disk: what is in memory is not needed any more. False if other threads still publish or
-// acknowledge, while the process exits: the window stays, and whoever opens the topic next goes on with it.
+// The records are on disk: what is in memory is not needed any more. False if a thread joins while the process
+// exits: the window stays, and whoever opens the topic next goes on with it.
 LEAT_INLINE bool Keeper::delete_window() noexcept {
   const std::uint64_t attempt = topic_->new_deletion_attempt();
   std::uint64_t& deleting = topic_->header().deleting;
@@ -417,7 +434,7 @@ LEAT_INLINE bool Keeper::delete_window() noexcept {
   return true;
 }
 
-// Whether this process has publishers or members: of a process that exits, other threads may still use them.
+// Whether this process has publishers or members.
 LEAT_INLINE bool Keeper::has_users() const noexcept {
   for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
     const ParticipantSlot& slot = topic_->participant(i);

@@ -56,6 +56,7 @@ class Office {
   bool is_own() const noexcept { return word() == number_ << 1; }
   // Tells everybody what the disk is like, unless this process was followed.
   void tell(DiskState state, std::int32_t reason) noexcept {
+    if (!take_owned(window_.header().trouble, number_)) return;  // take() may have failed before.
     (void)set(window_.header().trouble,
               static_cast<std::uint64_t>(state) | std::uint64_t{static_cast<std::uint32_t>(reason)}
                                                       << 32);
@@ -259,6 +260,7 @@ class Office {
     }
     return store_checkpoint(true);
   }
+  Result<void> reopen() { return store_checkpoint(false); }  // if the topic stays open after that
 
   // Forgets everything, and lets the lock go.
   void leave() noexcept {
@@ -304,7 +306,6 @@ class Office {
     return true;
   }
 
-  static OwnedWord read(const OwnedWord& word) noexcept { return read_owned(word); }
   bool set(OwnedWord& word, std::uint64_t to) noexcept { return set_owned(word, number_, to); }
   // For an offset that only grows.
   bool move(OwnedWord& word, std::uint64_t to) noexcept {
@@ -317,16 +318,16 @@ class Office {
     for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
       const DurablePartition& facts = window_.partition(i);
       const std::uint64_t written = window_.written(i);
-      const std::uint64_t generation = read(facts.file_generation).value;
+      const std::uint64_t generation = read_owned(facts.file_generation).value;
       Part& part = add_part(i);
       if (generation == 0) {
         part.writer.begin(number_, written, window_.end_before(i, written), written == 0);
         continue;
       }
-      const SegmentName name{i, read(facts.file_base).value, generation};
-      auto resumed = part.writer.resume(name, number_, read(facts.file_bytes).value, written,
-                                        window_.durable(i),
-                                        static_cast<std::int64_t>(read(facts.newest_ms).value));
+      const SegmentName name{i, read_owned(facts.file_base).value, generation};
+      auto resumed = part.writer.resume(
+          name, number_, read_owned(facts.file_bytes).value, written, window_.durable(i),
+          static_cast<std::int64_t>(read_owned(facts.newest_ms).value));
       if (!resumed) return resumed;
     }
     return {};
@@ -376,13 +377,12 @@ class Office {
   // When somebody wants it. Else, fsync: a moment after something was written, so that one sync is for
   // many records. interval: as long after the last sync began. Both: before the window is full.
   std::int64_t next_sync_ns(std::uint32_t index) const noexcept {
-    constexpr std::int64_t kNow = 0;
     constexpr std::int64_t kMoment = 1'000'000;  // ns
     if (!is_unsynced(index)) return kNever;
-    if (window_.is_wanted(index)) return kNow;
+    if (window_.is_wanted(index)) return 0;
     if (window_.durability() == StoredDurability::os) return kNever;
     const Part& part = parts_[index];
-    if (part.unsynced >= topic_.geometry().partition_size() / 4) return kNow;
+    if (part.unsynced >= topic_.geometry().partition_size() / 4) return 0;
     return window_.durability() == StoredDurability::fsync
                ? part.unsynced_since_ns + kMoment
                : synced_ns_ + window_.sync_interval_ns();
@@ -436,7 +436,7 @@ class Office {
       if (piece->bytes.empty()) break;
       const auto append = [&] { return part.writer.append(piece->facts, piece->bytes); };
       const bool ends_file = part.writer.ends_file(piece->bytes.size());
-      const bool begins_file = ends_file || !part.writer.has_file();
+      const bool begins_file = ends_file || !part.writer.has_frames();
       if (begins_file && !is_own()) return Errc::not_held;
       Result<void> appended;
       if (ends_file && is_lazy()) appended = end_file(index);

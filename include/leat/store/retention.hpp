@@ -49,11 +49,16 @@ class Retention {
   // which says that the directory was synced since the last call. What is not synced yet stays. One file
   // becomes a spare, and `writer` makes its next one of it.
   Result<void> expire(const SegmentList& files, SegmentWriter& writer, bool was_full) {
+    std::size_t count = files.live.size();
+    // Before the first file of a follower is made, those that it will replace seem to count.
+    while (!writer.has_file() && count != 0 &&
+           files.live[count - 1].base_offset >= writer.end_offset())
+      --count;
     // Of the file in use only what is written: its blocks are there before.
     std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
-    for (std::size_t i = 0; i + (writer.has_file() ? 1 : 0) < files.live.size(); ++i)
+    for (std::size_t i = 0; i + (writer.has_file() ? 1 : 0) < count; ++i)
       bytes += disk_bytes_at(directory_, files.live[i].text().c_str());
-    for (std::size_t i = 0; i + 1 < files.live.size(); ++i) {
+    for (std::size_t i = 0; i + 1 < count; ++i) {
       if (files.limit(i) > writer.durable_offset()) break;
       const std::string name = files.live[i].text();
       const std::uint64_t size = disk_bytes_at(directory_, name.c_str());

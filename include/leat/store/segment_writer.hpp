@@ -194,6 +194,8 @@ class SegmentWriter {
   bool has_spare() const noexcept { return has_spare_; }
 
   bool has_file() const noexcept { return static_cast<bool>(file_); }
+  // Whether the file has any.
+  bool has_frames() const noexcept { return has_file() && at_ > sizeof(SegmentHeader); }
   std::uint64_t generation() const noexcept { return generation_; }
   std::uint64_t end_offset() const noexcept { return end_offset_; }
   std::uint64_t durable_offset() const noexcept { return durable_offset_; }
