@@ -146,6 +146,8 @@ TEST_F(DurableExit, AChildOfAForkOpensItAgain) {
       Child child{[&]() -> int {
         CHILD_CHECK(topic.publisher().error() == Errc::forked);
         CHILD_CHECK(topic.subscriber().error() == Errc::forked);
+        if (LEAT_THREAD_SANITIZER)
+          return 0;  // It knows no child with threads of a process with threads.
         auto own = open();
         CHILD_CHECK_OK(own);
         publish(*own, 10, 20);
@@ -155,7 +157,7 @@ TEST_F(DurableExit, AChildOfAForkOpensItAgain) {
       }};
       child.wait();
       EXPECT_TRUE(child.succeeded()) << child.describe();
-      publish(topic, 20, 30);
+      publish(topic, LEAT_THREAD_SANITIZER ? 10 : 20, 30);
     }
     auto again = open();
     ASSERT_TRUE(again);
