@@ -312,7 +312,6 @@ class Topic {
       std::shared_ptr<detail::SharedTopic> topic, const std::string& name);
   static void delete_if_unused(detail::SharedTopic& topic, const std::string& name);
   static std::uint64_t look_at_attempt(detail::SharedTopic& topic) noexcept;
-  static std::uint64_t announce_attempt(detail::SharedTopic& topic) noexcept;
   static bool has_living_participants(const detail::SharedTopic& topic);
   Result<detail::Participant> join(detail::ParticipantRole role,
                                    const Callback<void(std::uint32_t)>& fill) const;

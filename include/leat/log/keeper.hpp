@@ -39,7 +39,8 @@ class Keeper {
   // Drains the log and leaves the topic; called once, by the destructor or when the process exits.
   // In a forked child it does nothing.
   void close() noexcept;
-  // The same when the process exits, unless it still has publishers or members.
+  // The same when the process exits. If it still has publishers or members, this writes what is there, and the
+  // keeper goes on until the process ends.
   void close_at_exit() noexcept;
 
   // For a thread that waits for a sync: does in it what the keeper's thread would do, if this process is

@@ -413,18 +413,12 @@ LEAT_INLINE void Keeper::drain() noexcept {
 // The records are on disk: what is in memory is not needed any more. False if a thread joins while the process
 // exits: the window stays, and whoever opens the topic next goes on with it.
 LEAT_INLINE bool Keeper::delete_window() noexcept {
-  const std::uint64_t attempt = topic_->new_deletion_attempt();
-  std::uint64_t& deleting = topic_->header().deleting;
-  std::uint64_t other = load_relaxed<Why::swap_checks>(deleting);
-  // [topic-state] seq_cst: announced before slots are read.
-  while (other != kDeletionDecided &&
-         !compare_exchange<Edge::topic_state>(deleting, other, attempt)) {
-  }
-  if (other != kDeletionDecided) {
-    std::uint64_t expected = attempt;
+  std::uint64_t attempt = topic_->announce_attempt();
+  if (attempt != kDeletionDecided) {
     const bool is_used = has_users();
     // Fails if a thread joined meanwhile.
-    if (!compare_exchange<Edge::topic_state>(deleting, expected, is_used ? 0 : kDeletionDecided) ||
+    if (!compare_exchange<Edge::topic_state>(topic_->header().deleting, attempt,
+                                             is_used ? 0 : kDeletionDecided) ||
         is_used)
       return false;
   }

@@ -197,6 +197,19 @@ class SharedTopic {
     return 1 + fetch_add<Edge::slot>(header_->next_identity, 1);
   }
 
+  // Stores the number of a new deletion attempt and returns it; or returns kDeletionDecided.
+  std::uint64_t announce_attempt() noexcept {
+    // A unique number, so that the final swap decides this attempt and no other.
+    const std::uint64_t attempt = new_deletion_attempt();
+    std::uint64_t other = load_relaxed<Why::swap_checks>(header_->deleting);
+    // [topic-state] seq_cst: announced before slots are read.
+    while (other != kDeletionDecided &&
+           !compare_exchange<Edge::topic_state>(header_->deleting, other, attempt)) {
+    }
+    LEAT_CRASH_POINT("delete:attempted");
+    return other == kDeletionDecided ? other : attempt;
+  }
+
   // Whether the topic is deleted: nobody may join any more.
   bool is_deleted() const noexcept {
     // [topic-state] seq_cst: a joiner's slot is visible before it reads this word.

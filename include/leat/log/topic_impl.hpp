@@ -381,7 +381,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
 // Acts on exactly this topic; its name may belong to another one by now.
 LEAT_INLINE void Topic::delete_if_unused(detail::SharedTopic& topic, const std::string& name) {
   using namespace detail;
-  std::uint64_t attempt = topic.was_used() ? announce_attempt(topic) : look_at_attempt(topic);
+  std::uint64_t attempt = topic.was_used() ? topic.announce_attempt() : look_at_attempt(topic);
   if (attempt == 0) return;
   if (attempt != kDeletionDecided) {
     // [topic-state] seq_cst: the lock was released and the attempt announced before this check.
@@ -406,20 +406,6 @@ LEAT_INLINE std::uint64_t Topic::look_at_attempt(detail::SharedTopic& topic) noe
   // [topic-state] seq_cst: a read-modify-write, so that the read is not ahead of the system call
   // that changed the lock.
   return detail::fetch_or<detail::Edge::topic_state>(topic.header().deleting, 0);
-}
-
-// Stores the number of a new deletion attempt and returns it; or returns kDeletionDecided.
-LEAT_INLINE std::uint64_t Topic::announce_attempt(detail::SharedTopic& topic) noexcept {
-  using namespace detail;
-  // A unique number, so that the final swap decides this attempt and no other.
-  const std::uint64_t attempt = topic.new_deletion_attempt();
-  std::uint64_t other = load_relaxed<Why::swap_checks>(topic.header().deleting);
-  // [topic-state] seq_cst: announced before slots are read.
-  while (other != kDeletionDecided &&
-         !compare_exchange<Edge::topic_state>(topic.header().deleting, other, attempt)) {
-  }
-  LEAT_CRASH_POINT("delete:attempted");
-  return other == kDeletionDecided ? other : attempt;
 }
 
 LEAT_INLINE bool Topic::has_living_participants(const detail::SharedTopic& topic) {
@@ -449,7 +435,7 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
     if (options.force) {
       (void)detail::exchange<detail::Edge::topic_state>(header.deleting, detail::kDeletionDecided);
     } else {
-      const std::uint64_t attempt = announce_attempt(*topic);
+      const std::uint64_t attempt = topic->announce_attempt();
       if (attempt != detail::kDeletionDecided) {
         const bool in_use = has_living_participants(*topic);
         std::uint64_t expected = attempt;
