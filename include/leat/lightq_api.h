@@ -62,7 +62,7 @@ typedef struct topic_stats {
   uint64_t messages_sent;
   uint64_t messages_received;
   uint64_t publishers_count;
-  uint64_t subscribers_count;
+  uint64_t subscribers_count;   /* pullers, and subscribers that have subscribed */
   uint64_t total_bytes_written; /* of messages, from producers since the broker began */
   uint64_t total_bytes_read;    /* the same, to consumers */
 } topic_stats;

@@ -13,16 +13,20 @@ constexpr std::size_t kMostWaiting = 8u << 20;  // bytes for one subscriber
 Outcome<void> DataRole::open(Entry entry) {
   is_open_ = true;
   entry_ = std::move(entry);
-  ++count_;
   topic_.add(*this);
   return on_open();
 }
 
 void DataRole::leave() {
   if (!std::exchange(is_open_, false)) return;
-  --count_;
+  be_counted(false);
   on_leave();
   topic_.remove(*this);
+}
+
+void DataRole::be_counted(bool is_one) {
+  if (std::exchange(is_counted_, is_one) == is_one) return;
+  is_one ? ++count_ : --count_;
 }
 
 void DataRole::count(std::uint64_t messages, std::size_t bytes) {
@@ -51,6 +55,7 @@ ClientStats DataRole::stats() {
 // --- Producers -----------------------------------------------------------------------------------
 
 Outcome<void> ProducerRole::on_open() {
+  be_counted(true);
   auto intake = topic_.intake();
   if (!intake) return intake.problem();
   intake_ = *intake;
@@ -115,6 +120,7 @@ std::function<void()> ProducerRole::go_on() {
 // --- Pullers -------------------------------------------------------------------------------------
 
 Outcome<void> PullerRole::on_open() {
+  be_counted(true);
   auto dealer = topic_.dealer();
   if (!dealer) return dealer.problem();
   if (!(*dealer)->has_room())
@@ -172,6 +178,7 @@ void ListenerRole::on_leave() {
 
 void ListenerRole::listen(bool wants) {
   if (feed_ == nullptr) return;
+  be_counted(wants);
   if (wants) {
     feed_->add(*this);
   } else {

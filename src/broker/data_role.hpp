@@ -73,6 +73,8 @@ class DataRole {
   // Adds what only this role knows.
   virtual void add_stats(ClientStats& stats) const = 0;
   void count(std::uint64_t messages, std::size_t bytes);
+  // Whether it is one of the publishers or subscribers that the topic counts; at first not.
+  void be_counted(bool is_one);
 
   Stream& stream_;
   BrokerTopic& topic_;
@@ -85,6 +87,7 @@ class DataRole {
   std::chrono::steady_clock::time_point looked_at_ = std::chrono::steady_clock::now();
   std::uint64_t messages_then_ = 0;
   bool is_open_ = false;
+  bool is_counted_ = false;
 };
 
 class ProducerRole final : public DataRole {
@@ -148,7 +151,8 @@ class ListenerRole final : public DataRole, public Listener {
   ListenerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
       : DataRole{stream, topic, topic.subscribers}, encoding_{encoding} {}
   void on_sent() override { send_next(); }
-  // Whether it wants messages; at first not.
+  // Whether it wants messages; at first not. The topic counts it while it does: who waits for subscribers
+  // reaches all it has counted.
   void listen(bool wants);
 
  private:

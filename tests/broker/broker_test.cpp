@@ -59,6 +59,27 @@ TEST_F(BrokerTest, PullersShareAndSubscribersGetEverything) {
   EXPECT_EQ(stats("news")["messages_received"], 2 * kMessages);
 }
 
+// Who waits for its subscribers and publishes then reaches them all.
+TEST_F(BrokerTest, CountsASubscriberOnceItGetsMessages) {
+  start();
+  ASSERT_EQ(create("news")["status"], "ok");
+  Client subscriber{ZMQ_SUB};
+  connect(subscriber, "news", "sub");
+  await_connections("news", 1);
+  EXPECT_EQ(stats("news")["subscribers_count"], 0);
+  subscriber.set(ZMQ_SUBSCRIBE, "new");
+  await("news", "subscribers_count", 1);
+  Client producer{ZMQ_PUSH};
+  connect(producer, "news", "pub");
+  ASSERT_TRUE(producer.send("hello"));
+  EXPECT_EQ(subscriber.receive(), "news");
+  EXPECT_EQ(subscriber.receive(), "hello");
+  subscriber.set(ZMQ_UNSUBSCRIBE, "new");
+  await("news", "subscribers_count", 0);
+  subscriber.set(ZMQ_SUBSCRIBE, "");
+  await("news", "subscribers_count", 1);
+}
+
 // It joins, but connects only later.
 TEST_F(BrokerTest, ASubscriberTakesNothingFromAPullerThatJoinedBefore) {
   start();

@@ -177,11 +177,19 @@ class RunningBroker : public ::testing::Test {
     puller.connect(joined["bind_uri"]);
     EXPECT_EQ(puller.receive(), "kept");
   }
-  // Until so many connections are logged in.
+  // Until the topic's stats say so.
   void await(const std::string& topic, const char* what, std::uint64_t count) {
     for (const Deadline deadline{std::chrono::milliseconds{kPatienceMs}};
          stats(topic)[what] != count;) {
       ASSERT_FALSE(deadline.passed()) << what << " of " << topic << " is not " << count;
+      std::this_thread::sleep_for(std::chrono::milliseconds{5});
+    }
+  }
+  // Until so many are logged in.
+  void await_connections(const std::string& topic, std::size_t count) {
+    for (const Deadline deadline{std::chrono::milliseconds{kPatienceMs}};
+         stats(topic)["connections"].size() != count;) {
+      ASSERT_FALSE(deadline.passed()) << topic << " has not " << count << " connections";
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
   }
