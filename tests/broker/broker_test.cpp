@@ -65,7 +65,7 @@ TEST_F(BrokerTest, CountsASubscriberOnceItGetsMessages) {
   ASSERT_EQ(create("news")["status"], "ok");
   Client subscriber{ZMQ_SUB};
   connect(subscriber, "news", "sub");
-  await_connections("news", 1);
+  ASSERT_TRUE(testing::eventually([&] { return stats("news")["connections"].size() == 1; }));
   EXPECT_EQ(stats("news")["subscribers_count"], 0);
   subscriber.set(ZMQ_SUBSCRIBE, "new");
   await("news", "subscribers_count", 1);

@@ -185,14 +185,6 @@ class RunningBroker : public ::testing::Test {
       std::this_thread::sleep_for(std::chrono::milliseconds{5});
     }
   }
-  // Until so many are logged in.
-  void await_connections(const std::string& topic, std::size_t count) {
-    for (const Deadline deadline{std::chrono::milliseconds{kPatienceMs}};
-         stats(topic)["connections"].size() != count;) {
-      ASSERT_FALSE(deadline.passed()) << topic << " has not " << count << " connections";
-      std::this_thread::sleep_for(std::chrono::milliseconds{5});
-    }
-  }
 
   TemporaryDirectory temp_;
   Config config_;
