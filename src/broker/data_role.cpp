@@ -178,8 +178,8 @@ void ListenerRole::on_leave() {
 
 void ListenerRole::listen(bool wants) {
   if (feed_ == nullptr) return;
-  be_counted(wants);
   if (wants) {
+    be_counted(true);
     feed_->add(*this);
   } else {
     feed_->remove(*this);

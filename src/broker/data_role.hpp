@@ -151,8 +151,8 @@ class ListenerRole final : public DataRole, public Listener {
   ListenerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
       : DataRole{stream, topic, topic.subscribers}, encoding_{encoding} {}
   void on_sent() override { send_next(); }
-  // Whether it wants messages; at first not. The topic counts it while it does: who waits for subscribers
-  // reaches all it has counted.
+  // Whether it wants messages; at first not. The topic counts it from then on until it leaves, as LightQ does: who
+  // waits for subscribers reaches all it has counted.
   void listen(bool wants);
 
  private:
