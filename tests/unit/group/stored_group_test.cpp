@@ -345,6 +345,7 @@ class ExpiredGroup : public GroupOnDisk {
     auto publisher = must(topic.publisher());
     const std::string large(1000, 'x');
     while (topic.info().partitions[0].start == 0) must(publisher.publish(large));
+    must(publisher.flush());  // Else the keeper still has full files to end, and deletes more then.
     return topic.info().partitions[0].start;
   }
   Topic open_small() const {
