@@ -28,6 +28,9 @@ class SwitchDisk : public detail::Disk {
   SwitchDisk& operator=(const SwitchDisk&) = delete;
 
   void fail_syncs(int error) noexcept { sync_error_ = error; }
+  // The next sync by the thread that made this object, and no other.
+  void fail_an_own_sync(int error) noexcept { own_sync_error_ = error; }
+  bool has_failed_an_own_sync() const noexcept { return own_sync_error_ == 0; }
   void fail_writes(int error) noexcept { write_error_ = error; }
   void fail_opens(int error) noexcept { open_error_ = error; }
   void mend() noexcept { sync_error_ = write_error_ = open_error_ = 0; }
@@ -54,8 +57,11 @@ class SwitchDisk : public detail::Disk {
   }
   Result<void> sync(int file) noexcept override {
     ++syncs_;
-    if (std::this_thread::get_id() == owner_) ++own_syncs_;
+    const bool is_own = std::this_thread::get_id() == owner_;
+    if (is_own) ++own_syncs_;
     wait_while(holds_syncs_);
+    if (const int number = is_own ? own_sync_error_.exchange(0) : 0; number != 0)
+      return Error{Errc::io_error, number};
     if (const int number = sync_error_; number != 0) return Error{Errc::io_error, number};
     return Disk::sync(file);
   }
@@ -90,6 +96,7 @@ class SwitchDisk : public detail::Disk {
     return last_system_error();
   }
   std::atomic<int> sync_error_ = 0;
+  std::atomic<int> own_sync_error_ = 0;
   std::atomic<int> write_error_ = 0;
   std::atomic<int> open_error_ = 0;
   std::atomic<bool> holds_syncs_ = false;

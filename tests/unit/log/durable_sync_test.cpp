@@ -94,6 +94,19 @@ TEST_F(DurableSync, APublisherThatSyncsItselfIsToldOfAFullDisk) {
   EXPECT_EQ(publisher.durable_offset(), topic.info().partitions[0].end);
 }
 
+// The keeper's thread does not sync again what a publisher's sync did not bring to the medium.
+TEST_F(DurableSync, AFailedSyncOfAPublisherIsNotTriedAgain) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic);
+  disk_.fail_an_own_sync(EIO);
+  Result<std::uint64_t> published = publisher.publish("x");
+  while (!disk_.has_failed_an_own_sync()) published = publisher.publish("x");
+  EXPECT_EQ(published.error(), Errc::io_error);
+  EXPECT_EQ(published.error().system_error, EIO);
+  EXPECT_EQ(publisher.publish("y").error(), Errc::read_only);
+  EXPECT_EQ(durable_of(topic), publisher.last_offset());
+}
+
 // All who wait are acknowledged by the next sync.
 TEST_F(DurableSync, OneSyncIsForManyPublishers) {
   const Topic topic = create(Durability::fsync);
