@@ -86,14 +86,14 @@ void look_at_window(const std::string& name, const detail::SharedTopic& topic, W
 
 // Adds the copies of a pair that are missing or damaged. False if the topic can't be looked at further.
 bool look_at_pair(int directory, const std::string& topic, const std::string& name,
-                  std::uint64_t magic, Stores& stores) {
+                  const detail::SectionsKind& kind, Stores& stores) {
   detail::Disk& disk = detail::Disk::system();
-  auto pair = detail::SectionsPair::load(disk, directory, name, magic);
+  auto pair = detail::SectionsPair::load(disk, directory, name, kind);
   // One that is just being written is whole a moment later.
   for (int i = 0; i < 10 && (!pair || pair->error(0) != Errc::ok || pair->error(1) != Errc::ok);
        ++i) {
     detail::sleep_a_millisecond();
-    pair = detail::SectionsPair::load(disk, directory, name, magic);
+    pair = detail::SectionsPair::load(disk, directory, name, kind);
   }
   if (pair) {
     for (std::size_t i = 0; i < 2; ++i) {
@@ -141,7 +141,8 @@ void look_at_store(const std::string& data, const std::string& name, Stores& sto
     (manifest.error() == Errc::wrong_format ? stores.newer : stores.lost).push_back(name);
     return;
   }
-  if (!look_at_pair(fd, name, detail::kCheckpoint, detail::kCheckpointMagic, stores)) return;
+  const detail::SectionsKind of_topic{detail::kCheckpointMagic, manifest->topic.salt};
+  if (!look_at_pair(fd, name, detail::kCheckpoint, of_topic, stores)) return;
   auto checkpoint = detail::CheckpointFile::load(detail::Disk::system(), fd, *manifest);
   auto lock = detail::open_data_lock(fd);
   const bool is_open = lock && detail::byte_is_locked(lock->get(), detail::kAttachLock);

@@ -288,12 +288,15 @@ bool has_lost_group(const Topic& topic) {
   if (!durable) return false;
   auto directory = detail::open_directory_path(durable->directory, false, false);
   if (!directory) return false;
-  auto groups = detail::load_groups(detail::Disk::system(), directory->get(), topic.partitions());
+  auto manifest = detail::load_manifest(detail::Disk::system(), directory->get());
+  if (!manifest) return false;
+  auto groups = detail::load_groups(detail::Disk::system(), directory->get(), manifest->topic);
   return groups && std::any_of(groups->begin(), groups->end(),
                                [](const detail::StoredGroup& one) { return !one.saved; });
 }
 
-void print_list(const Arguments& arguments, const Topic& topic) {
+// `is_lost`: there is another one, which cannot be read.
+void print_list(const Arguments& arguments, const Topic& topic, bool is_lost) {
   auto names = topic.group_names();
   if (!names) fail(names.error(), arguments.topic);
   std::sort(names->begin(), names->end());
@@ -313,7 +316,10 @@ void print_list(const Arguments& arguments, const Topic& topic) {
     fmt::print("{}\n", all.dump(2));
     return;
   }
-  if (groups.empty()) return tell(fmt::format("topic '{}' has no groups", arguments.topic));
+  if (groups.empty()) {
+    if (!is_lost) tell(fmt::format("topic '{}' has no groups", arguments.topic));
+    return;
+  }
   fmt::print("{:<{}}  {:>15}  {:>9}  {:>9}  {:>11}\n", "NAME", width, "LAG", "IN FLIGHT", "MEMBERS",
              "REDELIVERED");
   for (const GroupInfo& info : groups) {
@@ -324,8 +330,9 @@ void print_list(const Arguments& arguments, const Topic& topic) {
 
 void list(const Arguments& arguments) {
   const Topic topic = open_topic(arguments.topic);
-  print_list(arguments, topic);
-  if (!has_lost_group(topic)) return;
+  const bool is_lost = has_lost_group(topic);
+  print_list(arguments, topic, is_lost);
+  if (!is_lost) return;
   std::fflush(stdout);
   throw Failure{kExitFormat,
                 fmt::format("what is saved of a group of topic '{}' is damaged: `leat fsck {}` "

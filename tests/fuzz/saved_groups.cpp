@@ -25,6 +25,8 @@ void require(bool condition) {
   if (!condition) std::abort();
 }
 
+constexpr std::uint64_t kSalt = 0x5a17;  // of the topic
+
 std::vector<std::byte> whole() {
   SavedGroup group;
   group.facts = {7, 3, 1'700'000'000'000, kByKey, 4, 8, 5, 1'000'000'000, 1, 2};
@@ -32,7 +34,7 @@ std::vector<std::byte> whole() {
   group.offsets = {40, 50};
   for (std::uint64_t i = 0; i < 6; ++i)
     group.holds.push_back({i * 5, i << 62 | i, static_cast<std::int64_t>(i), i < 3 ? 0U : 1U, 1});
-  return group.format(9);
+  return group.format(9, kSalt);
 }
 
 void change(Input& input, std::vector<std::byte>& file) {
@@ -65,7 +67,7 @@ void check(const SavedGroup& group) {
     require(last == nullptr || last->partition < one.partition || last->offset < one.offset);
   }
   // What is written of it is read as it was.
-  auto file = SectionsFile::parse(group.format(1), kSavedGroupMagic);
+  auto file = SectionsFile::parse(group.format(1, 0), kSavedGroupMagic);
   auto again = file ? SavedGroup::read(*file, kPartitions) : file.error();
   require(again && again->name == group.name && again->offsets == group.offsets &&
           again->holds.size() == group.holds.size());
@@ -84,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   std::vector<std::byte> bytes = whole();
   change(input, bytes);
   reseal_sections(bytes);
-  auto file = SectionsFile::parse(std::move(bytes), kSavedGroupMagic);
+  auto file = SectionsFile::parse(std::move(bytes), {kSavedGroupMagic, kSalt});
   if (!file) return 0;
   auto group = SavedGroup::read(*file, kPartitions);
   if (group) check(*group);

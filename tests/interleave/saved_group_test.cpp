@@ -72,8 +72,9 @@ class SavedOnce {
   }
   // What is saved does not deliver what was handed out.
   void check() {
-    auto groups =
-        must(detail::load_groups(detail::Disk::system(), topic_.directory.get(), 1), "load");
+    auto groups = must(
+        detail::load_groups(detail::Disk::system(), topic_.directory.get(), topic_.manifest.topic),
+        "load");
     model::check(groups.size() == 1 && groups[0].saved.has_value(), "not saved");
     const detail::SavedGroup& saved = *groups[0].saved;
     for (const std::uint64_t offset : handed_) {

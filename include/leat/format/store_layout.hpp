@@ -89,6 +89,8 @@ inline constexpr std::uint64_t padded_frame(std::uint64_t bytes) noexcept {
 // ---- Manifest and checkpoint: named sections ---------------------------------------------------
 //
 //   | SectionsHeader | SectionName | data | zeros to 8 | SectionName | data | …
+//
+// Section "salt", the last one of a checkpoint and of a saved group, has ManifestTopic::salt: u64.
 
 inline constexpr std::uint64_t kManifestMagic = 0x0031'4e41'4d54'4145ULL;    // "EATMAN1\0"
 inline constexpr std::uint64_t kCheckpointMagic = 0x0031'4b48'4354'4145ULL;  // "EATCHK1\0"

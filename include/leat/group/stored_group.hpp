@@ -15,24 +15,25 @@ namespace leat::inline v0::detail {
 
 class StoredGroups {
  public:
+  //   deleted   the path belongs to another topic by now
   static Result<StoredGroups> open(const SharedTopic& topic) {
     auto directory = open_directory_path(topic.durable()->data_path(), false, false);
     if (!directory) return directory.error();
     auto manifest = load_manifest(Disk::system(), directory->get());
     if (!manifest) return manifest.error();
+    if (manifest->window.key != topic.geometry().key) return Errc::deleted;
     return StoredGroups{std::move(*directory), std::move(*manifest)};
   }
 
   // All of them, without the group lock.
   Result<std::vector<StoredGroup>> load_only() {
-    return load_groups(Disk::system(), directory_.get(), manifest_.topic.partition_count);
+    return load_groups(Disk::system(), directory_.get(), manifest_.topic);
   }
 
   // All of them. Deletes what dead processes left of others.
   Result<std::vector<StoredGroup>> load() {
     std::vector<std::string> left_over;
-    auto groups =
-        load_groups(Disk::system(), directory_.get(), manifest_.topic.partition_count, &left_over);
+    auto groups = load_groups(Disk::system(), directory_.get(), manifest_.topic, &left_over);
     if (!groups) return groups;
     for (const std::string& name : left_over)
       (void)Disk::system().delete_file(directory_.get(), name.c_str());
@@ -58,7 +59,7 @@ class StoredGroups {
     auto groups = load();
     if (!groups) return groups.error();
     if (groups->size() >= kMaxGroups) return Errc::too_many;
-    return store_new_group(Disk::system(), directory_.get(), group, manifest_.access());
+    return store_new_group(Disk::system(), directory_.get(), group, manifest_);
   }
 
   Result<void> delete_group(std::uint64_t id) {

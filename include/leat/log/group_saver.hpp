@@ -222,9 +222,10 @@ class GroupSaver {
     const std::uint64_t id = group.facts.id;
     const std::string name = saved_group_name(id, office_);
     const auto sections = group.sections();
+    const SectionsKind kind{kSavedGroupMagic, manifest_.topic.salt};
     for (int copy = 0; copy < (known.is_saved ? copies : 2); ++copy) {
-      auto done = known.files.replace_older(disk_, directory_, name, kSavedGroupMagic, sections,
-                                            manifest_.access());
+      auto done =
+          known.files.replace_older(disk_, directory_, name, kind, sections, manifest_.access());
       if (!done) return done;
       LEAT_CRASH_POINT("group:saved");
     }

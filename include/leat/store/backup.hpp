@@ -100,7 +100,7 @@ class StoreCopy {
     }
   }
   Result<bool> has_whole_groups(int directory) {
-    auto groups = load_groups(disk_, directory, manifest_.topic.partition_count);
+    auto groups = load_groups(disk_, directory, manifest_.topic);
     if (!groups) return groups.error();
     return std::all_of(groups->begin(), groups->end(),
                        [](const StoredGroup& one) { return one.damaged.empty(); });

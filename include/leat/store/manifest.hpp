@@ -92,8 +92,9 @@ class CheckpointFile {
   static Result<CheckpointFile> load(Disk& disk, int directory, const Manifest& manifest) {
     CheckpointFile file;
     file.access_ = manifest.access();
+    file.kind_.salt = manifest.topic.salt;
     file.value_.partitions.resize(manifest.topic.partition_count);
-    auto pair = SectionsPair::load(disk, directory, kCheckpoint, kCheckpointMagic);
+    auto pair = SectionsPair::load(disk, directory, kCheckpoint, file.kind_);
     if (!pair) {
       const Errc code = pair.error().code;
       if (code == Errc::not_found || code == Errc::corrupt) return file;
@@ -120,8 +121,7 @@ class CheckpointFile {
     const std::array<Section, 2> sections{
         {{"state", bytes_of(value.state)},
          {"partitions", std::as_bytes(std::span{value.partitions})}}};
-    auto done =
-        files_.replace_older(disk, directory, kCheckpoint, kCheckpointMagic, sections, access_);
+    auto done = files_.replace_older(disk, directory, kCheckpoint, kind_, sections, access_);
     if (!done) return done;
     value_ = std::move(value);
     is_known_ = true;
@@ -131,6 +131,7 @@ class CheckpointFile {
  private:
   Checkpoint value_;
   FileAccess access_;
+  SectionsKind kind_{kCheckpointMagic};
   SectionsPair files_;
   bool is_known_ = false;
 };

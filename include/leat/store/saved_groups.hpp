@@ -1,6 +1,6 @@
 // The groups of a durable topic, as its data directory has them.
 //
-//     auto groups = load_groups(disk, directory);
+//     auto groups = load_groups(disk, directory, manifest.topic);
 //     for (const StoredGroup& one : *groups) if (one.saved) …
 //
 // Of each group there is one file "group-ID", which is made with the group and says by its name that the
@@ -55,9 +55,9 @@ struct SavedGroup {
   std::vector<std::uint64_t> offsets;  // of the next record to be claimed, by partition
   std::vector<SavedHold> holds;        // records before that are not acknowledged, in order
 
-  std::vector<std::byte> format(std::uint64_t sequence) const {
+  std::vector<std::byte> format(std::uint64_t sequence, std::uint64_t salt) const {
     const auto list = sections();
-    return SectionsFile::format(kSavedGroupMagic, sequence, list);
+    return SectionsFile::format({kSavedGroupMagic, salt}, sequence, list);
   }
   // They point into this object.
   std::array<Section, 4> sections() const {
@@ -125,17 +125,18 @@ struct Files {
 
 // What the last keeper saved. One that died while it saved for the first time has left one file that is
 // not whole; what the one before saved is still there then.
-inline Result<void> read_newest(Disk& disk, int directory, std::uint32_t partitions,
+inline Result<void> read_newest(Disk& disk, int directory, const ManifestTopic& topic,
                                 const Files& files, StoredGroup& group) {
+  const SectionsKind kind{kSavedGroupMagic, topic.salt};
   const auto read = [&](const SectionsFile& file) {
-    auto saved = SavedGroup::read(file, partitions);
+    auto saved = SavedGroup::read(file, topic.partition_count);
     if (saved && saved->facts.id == group.id) group.saved = std::move(*saved);
     return group.saved.has_value();
   };
   bool is_lost_for_good = false;
   for (const auto& [office, count] : files.offices) {
     const std::string name = saved_group_name(group.id, office);
-    auto pair = SectionsPair::load(disk, directory, name, kSavedGroupMagic);
+    auto pair = SectionsPair::load(disk, directory, name, kind);
     if (!pair && !is_lost(pair.error())) return pair.error();
     for (std::size_t i = 0; i < 2; ++i) {
       const bool is_bad = !pair || is_lost(pair->error(i));
@@ -149,7 +150,7 @@ inline Result<void> read_newest(Disk& disk, int directory, std::uint32_t partiti
     is_lost_for_good = is_lost_for_good || (!group.saved && count == 2);
   }
   const std::string first = saved_group_name(group.id);
-  auto file = SectionsFile::load(disk, directory, first.c_str(), kSavedGroupMagic);
+  auto file = SectionsFile::load(disk, directory, first.c_str(), kind);
   if (!file && !is_lost(file.error())) return file.error();
   const bool is_needed = !group.saved && !is_lost_for_good;
   if (!file || (is_needed && !read(*file))) group.damaged.push_back(first);
@@ -161,7 +162,7 @@ inline Result<void> read_newest(Disk& disk, int directory, std::uint32_t partiti
 namespace saved_groups {
 
 inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
-                                                    std::uint32_t partitions,
+                                                    const ManifestTopic& topic,
                                                     const std::vector<std::string>& names,
                                                     std::vector<std::string>* left_over) {
   std::map<std::uint64_t, Files> all;
@@ -185,7 +186,7 @@ inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
     }
     StoredGroup group;
     group.id = id;
-    auto read = read_newest(disk, directory, partitions, files, group);
+    auto read = read_newest(disk, directory, topic, files, group);
     if (!read) return read.error();
     group.files = std::move(files.names);
     groups.push_back(std::move(group));
@@ -198,14 +199,14 @@ inline Result<std::vector<StoredGroup>> read_listed(Disk& disk, int directory,
 // All groups in a topic's data directory, damaged ones included. What a keeper left of a group that was
 // deleted is not one; its files are in `left_over`, if given.
 inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
-                                                    std::uint32_t partitions,
+                                                    const ManifestTopic& topic,
                                                     std::vector<std::string>* left_over = nullptr) {
   constexpr int kMostChanges = 100;
   auto names = names_in(directory);
   for (int changes = 0;; ++changes) {
     if (!names) return names.error();
     if (left_over != nullptr) left_over->clear();
-    auto groups = saved_groups::read_listed(disk, directory, partitions, *names, left_over);
+    auto groups = saved_groups::read_listed(disk, directory, topic, *names, left_over);
     if (!groups || changes == kMostChanges) return groups;
     const bool is_damaged =
         std::ranges::any_of(*groups, [](const StoredGroup& one) { return !one.damaged.empty(); });
@@ -219,13 +220,14 @@ inline Result<std::vector<StoredGroup>> load_groups(Disk& disk, int directory,
 
 // Makes the file of a new group. It is whole and on the medium when it has its name.
 inline Result<void> store_new_group(Disk& disk, int directory, const SavedGroup& group,
-                                    const FileAccess& access) {
+                                    const Manifest& manifest) {
   const std::string name = saved_group_name(group.facts.id);
   const std::string temporary = std::string{kNewGroupPrefix} + sixteen_digits(group.facts.id);
   const auto make = [&]() -> Result<void> {
-    auto file = make_file(disk, directory, temporary.c_str(), O_EXCL, access);
+    auto file = make_file(disk, directory, temporary.c_str(), O_EXCL, manifest.access());
     if (!file) return file.error();
-    if (auto written = disk.write(file->get(), group.format(1), 0); !written) return written;
+    auto written = disk.write(file->get(), group.format(1, manifest.topic.salt), 0);
+    if (!written) return written;
     if (auto synced = disk.sync(file->get()); !synced) return synced;
     LEAT_CRASH_POINT("group:file_written");
     if (auto named = disk.rename(directory, temporary.c_str(), name.c_str()); !named) return named;
@@ -270,19 +272,20 @@ inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manife
   SavedGroup& saved = *group.saved;
   saved.facts.office = office;
   const std::string pair_name = saved_group_name(group.id, office);
-  auto pair = SectionsPair::load(disk, directory, pair_name, kSavedGroupMagic);
+  const SectionsKind kind{kSavedGroupMagic, manifest.topic.salt};
+  auto pair = SectionsPair::load(disk, directory, pair_name, kind);
   if (!pair && !is_lost(pair.error())) return pair.error();
   SectionsPair files = pair ? std::move(*pair) : SectionsPair{};
   for (int copy = 0; copy < 2; ++copy) {
-    auto done = files.replace_older(disk, directory, pair_name, kSavedGroupMagic, saved.sections(),
-                                    manifest.access());
+    auto done =
+        files.replace_older(disk, directory, pair_name, kind, saved.sections(), manifest.access());
     if (!done) return done;
   }
   // In place: only its name counts now.
   const std::string name = saved_group_name(group.id);
   auto file = make_file(disk, directory, name.c_str(), 0, manifest.access());
   if (!file) return file.error();
-  const auto bytes = saved.format(1);
+  const auto bytes = saved.format(1, kind.salt);
   if (auto written = disk.write(file->get(), bytes, 0); !written) return written;
   if (auto cut = disk.truncate(file->get(), bytes.size()); !cut) return cut;
   if (auto synced = disk.sync(file->get()); !synced) return synced;
@@ -302,7 +305,7 @@ inline Result<void> write_anew(Disk& disk, int directory, const Manifest& manife
 inline Result<std::vector<std::string>> repair_groups(Disk& disk, int directory,
                                                       const Manifest& manifest) {
   std::vector<std::string> left_over;
-  auto groups = load_groups(disk, directory, manifest.topic.partition_count, &left_over);
+  auto groups = load_groups(disk, directory, manifest.topic, &left_over);
   if (!groups) return groups.error();
   for (const std::string& name : left_over) {
     if (auto deleted = disk.delete_file(directory, name.c_str()); !deleted) return deleted.error();

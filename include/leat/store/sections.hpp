@@ -1,8 +1,9 @@
 // Files of named sections with a checksum, kept twice: the manifest and the checkpoint.
 //
-//     auto pair = SectionsPair::load(disk, directory, kCheckpoint, kCheckpointMagic);
-//     pair->newest()->find("partitions");
-//     pair->replace_older(disk, directory, kCheckpoint, kCheckpointMagic, sections, access);
+//     const SectionsKind kind{kCheckpointMagic, manifest.topic.salt};
+//     auto pair = SectionsPair::load(disk, directory, kCheckpoint, kind);
+//     pair->newest().find("partitions");
+//     pair->replace_older(disk, directory, kCheckpoint, kind, sections, access);
 //
 // Each file is written in place. A crash meanwhile may spoil it, but not the other one.
 #pragma once
@@ -32,6 +33,17 @@ struct Section {
   std::span<const std::byte> data;
 };
 
+// What a file is, and of which topic: its last section, "salt", says it. A file of another topic counts as
+// damaged. One without that section was written before there was one, and is taken for the topic's own.
+struct SectionsKind {
+  SectionsKind(std::uint64_t wanted_magic, std::uint64_t topic_salt = 0) noexcept
+      : magic{wanted_magic}, salt{topic_salt} {}
+
+  std::uint64_t magic;
+  std::uint64_t
+      salt;  // ManifestTopic::salt. 0: not looked at and not written; so for the manifest.
+};
+
 // Access rights of a new file.
 struct FileAccess {
   ::mode_t mode = 0600;
@@ -59,9 +71,9 @@ class SectionsFile {
  public:
   //   not_found     there is no such file
   //   wrong_format  it is whole, but of another version
-  //   corrupt       it is not whole
+  //   corrupt       it is not whole, or another topic's
   static Result<SectionsFile> load(Disk& disk, int directory, const char* name,
-                                   std::uint64_t magic) {
+                                   const SectionsKind& kind) {
     auto file = disk.open(directory, name, O_RDONLY, 0);
     if (!file) return file.error();
     auto size = disk.size(file->get());
@@ -71,15 +83,15 @@ class SectionsFile {
     auto read = disk.read(file->get(), bytes.data(), bytes.size(), 0);
     if (!read) return read.error();
     bytes.resize(*read);
-    return parse(std::move(bytes), magic);
+    return parse(std::move(bytes), kind);
   }
 
-  static Result<SectionsFile> parse(std::vector<std::byte> bytes, std::uint64_t magic) {
+  static Result<SectionsFile> parse(std::vector<std::byte> bytes, const SectionsKind& kind) {
     SectionsFile file;
     if (bytes.size() < sizeof(SectionsHeader)) return Errc::corrupt;
     std::memcpy(&file.header_, bytes.data(), sizeof(SectionsHeader));
     const SectionsHeader& header = file.header_;
-    if (header.magic != magic || header.size < sizeof(header) || header.size > bytes.size())
+    if (header.magic != kind.magic || header.size < sizeof(header) || header.size > bytes.size())
       return Errc::corrupt;
     bytes.resize(header.size);  // A longer one may have been here before.
     if (checksum(bytes) != header.crc) return Errc::corrupt;
@@ -93,15 +105,19 @@ class SectionsFile {
       at = next_section(at, section->data.size());
     }
     if (at != file.bytes_.size()) return Errc::corrupt;
+    std::uint64_t salt = 0;
+    if (kind.salt != 0 && file.get(kSalt, salt) && salt != kind.salt) return Errc::corrupt;
     return file;
   }
 
-  static std::vector<std::byte> format(std::uint64_t magic, std::uint64_t sequence,
+  static std::vector<std::byte> format(const SectionsKind& kind, std::uint64_t sequence,
                                        std::span<const Section> sections) {
+    std::vector<Section> all{sections.begin(), sections.end()};
+    if (kind.salt != 0) all.push_back({kSalt, bytes_of(kind.salt)});
     SectionsHeader header{
-        magic, kStoreVersion, 0, sequence, 0, static_cast<std::uint32_t>(sections.size())};
+        kind.magic, kStoreVersion, 0, sequence, 0, static_cast<std::uint32_t>(all.size())};
     std::vector<std::byte> bytes(sizeof(header));
-    for (const Section& section : sections) {
+    for (const Section& section : all) {
       SectionName name{};
       std::memcpy(name.name, section.name.data(), std::min(section.name.size(), sizeof name.name));
       name.size = static_cast<std::uint32_t>(section.data.size());
@@ -141,6 +157,8 @@ class SectionsFile {
   }
 
  private:
+  static constexpr std::string_view kSalt = "salt";
+
   SectionsFile() noexcept = default;
 
   static std::size_t next_section(std::size_t at, std::size_t size) noexcept {
@@ -177,10 +195,10 @@ class SectionsPair {
   //   permission, … one of them can't be read now
   //   corrupt       none is whole
   static Result<SectionsPair> load(Disk& disk, int directory, const std::string& name,
-                                   std::uint64_t magic) {
+                                   const SectionsKind& kind) {
     SectionsPair pair;
     for (std::size_t i = 0; i < 2; ++i) {
-      auto file = SectionsFile::load(disk, directory, file_name(name, i).c_str(), magic);
+      auto file = SectionsFile::load(disk, directory, file_name(name, i).c_str(), kind);
       if (!file) {
         pair.errors_[i] = file.error();
         if (!is_lost(file.error())) return file.error();
@@ -209,11 +227,11 @@ class SectionsPair {
 
   // Writes the sections over the older file, and waits until they are on the medium.
   Result<void> replace_older(Disk& disk, int directory, const std::string& name,
-                             std::uint64_t magic, std::span<const Section> sections,
+                             const SectionsKind& kind, std::span<const Section> sections,
                              const FileAccess& access) {
     const std::size_t target = newest_ ? 1 - index_ : 0;
     const std::uint64_t sequence = newest_ ? newest_->sequence() + 1 : 1;
-    auto bytes = SectionsFile::format(magic, sequence, sections);
+    auto bytes = SectionsFile::format(kind, sequence, sections);
     // Who wrote the newest may have been killed before it was on the medium. If then the power failed
     // while the older one is overwritten, neither would be whole.
     if (newest_ && !is_durable_) {
@@ -231,7 +249,7 @@ class SectionsPair {
     if (!has_name) {
       if (auto synced = disk.sync_directory(directory); !synced) return synced;
     }
-    auto parsed = SectionsFile::parse(std::move(bytes), magic);
+    auto parsed = SectionsFile::parse(std::move(bytes), kind);
     if (!parsed) return parsed.error();
     newest_ = std::move(*parsed);
     errors_[target] = {};

@@ -113,7 +113,8 @@ class StoreCheck {
     if (!checkpoint) return checkpoint.error();
     if (!checkpoint->is_known()) {
       damage(kCheckpoint, "neither copy can be read: recovery has to read all files");
-    } else if (auto checked = check_copies(kCheckpoint, kCheckpointMagic); !checked) {
+    } else if (auto checked = check_copies(kCheckpoint, {kCheckpointMagic, manifest_.topic.salt});
+               !checked) {
       return checked.error();
     }
     auto ends = find_ends(disk_, directory_, manifest_, *checkpoint);
@@ -139,10 +140,10 @@ class StoreCheck {
     report_.findings.push_back({std::move(file), std::move(text), false});
   }
 
-  Result<void> check_copies(const std::string& name, std::uint64_t magic) {
+  Result<void> check_copies(const std::string& name, const SectionsKind& kind) {
     for (std::size_t i = 0; i < 2; ++i) {
       const std::string file = SectionsPair::file_name(name, i);
-      auto loaded = SectionsFile::load(disk_, directory_, file.c_str(), magic);
+      auto loaded = SectionsFile::load(disk_, directory_, file.c_str(), kind);
       if (!loaded && !is_lost(loaded.error())) return loaded.error();
       if (!loaded)
         damage(file, loaded.error() == Errc::not_found ? "it is missing; the other copy is used"
@@ -170,7 +171,7 @@ class StoreCheck {
   }
 
   Result<void> check_groups() {
-    auto groups = load_groups(disk_, directory_, manifest_.topic.partition_count);
+    auto groups = load_groups(disk_, directory_, manifest_.topic);
     if (!groups) return groups.error();
     for (const StoredGroup& one : *groups) {
       for (const std::string& file : one.damaged)

@@ -30,8 +30,7 @@ std::string to_text(const SavedGroup& saved) {
   return text;
 }
 std::optional<StoredGroup> find(int directory, const detail::Manifest& manifest, std::uint64_t id) {
-  auto groups =
-      must(detail::load_groups(detail::Disk::system(), directory, manifest.topic.partition_count));
+  auto groups = must(detail::load_groups(detail::Disk::system(), directory, manifest.topic));
   for (StoredGroup& one : groups)
     if (one.id == id) return std::move(one);
   return {};
@@ -127,7 +126,8 @@ TEST_F(SavedFiles, AnyBitThatFlipsIsNoticed) {
         bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ flip);
         placed.put(name, bytes);
         // Another version, or another file's magic number, is told, too.
-        auto loaded = detail::load_groups(detail::Disk::system(), placed.directory(), 1);
+        auto loaded = detail::load_groups(detail::Disk::system(), placed.directory(),
+                                          topic_.manifest().topic);
         if (loaded) expect_right(placed.directory(), id, name);
         if (!loaded) {
           EXPECT_EQ(loaded.error().code, Errc::wrong_format);
@@ -172,10 +172,33 @@ TEST_F(SavedFiles, TwoDamagedCopiesDoNotBeginAGroupAnew) {
   }
 }
 
-TEST_F(SavedFiles, AGroupOfAnotherTopicIsDamage) {
-  auto groups = detail::load_groups(detail::Disk::system(), topic_.directory(), 2);
+TEST_F(SavedFiles, AGroupOfATopicWithOtherPartitionsIsDamage) {
+  detail::ManifestTopic other = topic_.manifest().topic;
+  other.partition_count = 2;
+  auto groups = detail::load_groups(detail::Disk::system(), topic_.directory(), other);
   ASSERT_TRUE(groups);
   for (const StoredGroup& one : *groups) EXPECT_FALSE(one.saved);
+}
+
+TEST_F(SavedFiles, FilesOfAnotherTopicAreDamage) {
+  detail::Disk& disk = detail::Disk::system();
+  PlacedFiles placed{files_};
+  EXPECT_FALSE(placed.is_damaged());
+  detail::Manifest other = topic_.manifest();
+  ++other.topic.salt;
+  must(detail::store_manifest(disk, placed.directory(), other));
+  for (const std::uint64_t id : {least_, most_}) {
+    const auto found = find(placed.directory(), other, id);
+    ASSERT_TRUE(found);
+    EXPECT_FALSE(found->saved);
+    EXPECT_EQ(sorted(found->damaged), files_of(id));
+  }
+  std::vector<std::string> reported;
+  for (const auto& one : must(detail::check_store(disk, placed.directory())).findings)
+    if (one.is_damage && one.file.starts_with("group-")) reported.push_back(one.file);
+  EXPECT_EQ(reported.size(), 6U);
+  EXPECT_EQ(must(detail::repair_groups(disk, placed.directory(), other)).size(), 2U);
+  EXPECT_EQ(must(detail::load_groups(disk, placed.directory(), other.topic)).size(), 0U);
 }
 
 // What no group can be like is refused, even if the checksum is right.
@@ -183,7 +206,7 @@ TEST_F(SavedFiles, WhatMakesNoSenseIsDamage) {
   const SavedGroup right = *find(topic_.directory(), topic_.manifest(), least_)->saved;
   ASSERT_FALSE(right.holds.empty());
   const auto is_read = [](const SavedGroup& saved) {
-    auto file = must(detail::SectionsFile::parse(saved.format(1), detail::kSavedGroupMagic));
+    auto file = must(detail::SectionsFile::parse(saved.format(1, 0), detail::kSavedGroupMagic));
     return SavedGroup::read(file, 1).has_value();
   };
   EXPECT_TRUE(is_read(right));
@@ -313,7 +336,7 @@ TEST_P(SavedErrors, OfAnyReadTellNothingWrong) {
   const std::string newest = to_text(*topic.load()[0].saved);
   for (std::uint64_t call = 0;; ++call) {
     FailingDisk disk{{.call = call, .error = GetParam()}};
-    auto groups = detail::load_groups(disk, topic.directory(), 1);
+    auto groups = detail::load_groups(disk, topic.directory(), topic.manifest().topic);
     if (!disk.has_failed()) break;
     if (!groups) continue;
     EXPECT_EQ(GetParam(), EIO);  // The others say nothing about a file.
@@ -360,7 +383,8 @@ TEST_F(SavedFiles, RepairDeletesWhatNothingCanBeReadOf) {
   EXPECT_EQ(
       must(detail::repair_groups(detail::Disk::system(), placed.directory(), topic_.manifest())),
       (std::vector<std::string>{names[0]}));
-  auto groups = detail::load_groups(detail::Disk::system(), placed.directory(), 1);
+  auto groups =
+      detail::load_groups(detail::Disk::system(), placed.directory(), topic_.manifest().topic);
   ASSERT_EQ(groups->size(), 1U);
   EXPECT_EQ(groups->front().id, most_);
   std::vector<std::string> left;
@@ -393,8 +417,7 @@ TEST_F(SavedFiles, AreReadAnewIfAKeeperDeletesEarlierOnesMeanwhile) {
     must(third->save());
     must(third->save());
   }};
-  auto groups =
-      must(detail::load_groups(disk, topic_.directory(), topic_.manifest().topic.partition_count));
+  auto groups = must(detail::load_groups(disk, topic_.directory(), topic_.manifest().topic));
   ASSERT_EQ(groups.size(), 2U);
   for (const StoredGroup& one : groups) {
     ASSERT_TRUE(one.saved);

@@ -41,6 +41,8 @@ class UnkeptTopic {
     start.office = recovered.generation;
     for (const auto& end : recovered.partitions) start.partitions.push_back(detail::start_at(end));
     window.window = &start;
+    manifest_.window.key = window.geometry.key;
+    must(detail::store_manifest(disk, directory_.get(), manifest_));
     auto topics = must(detail::open_directory_path((place_ / "topics").string(), false, false));
     must(detail::create_topic(topics, kTopicName, window));
     shared_ = must(detail::attach_files(topics, kTopicName));
@@ -63,7 +65,7 @@ class UnkeptTopic {
   std::vector<detail::StoredGroup> load() const { return load(directory()); }
   std::vector<detail::StoredGroup> load(int directory) const {
     detail::Disk disk;  // Not the one that a test has put in its place.
-    return must(detail::load_groups(disk, directory, manifest_.topic.partition_count));
+    return must(detail::load_groups(disk, directory, manifest_.topic));
   }
   // Of the group in memory that has the name.
   std::uint64_t saved_id(const std::string& name) const {

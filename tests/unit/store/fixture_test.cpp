@@ -91,6 +91,26 @@ TEST(Fixture, OfVersion1CanBeRead) {
   EXPECT_TRUE(report->was_closed);
 }
 
+// Its checkpoint does not say whose it is. Nothing is lost when it is opened, and then it does.
+TEST(Fixture, OfVersion1CanBeOpened) {
+  PlacedFiles placed{read_files(std::string{LEAT_SOURCE_DIR} + "/tests/fixtures/store-1/orders")};
+  detail::Disk& disk = detail::Disk::system();
+  const auto is_signed = [&] {
+    auto file = detail::SectionsPair::load(disk, placed.directory(), detail::kCheckpoint,
+                                           detail::kCheckpointMagic);
+    return file && file->newest().find("salt").has_value();
+  };
+  EXPECT_FALSE(is_signed());
+  auto checkpoint = detail::CheckpointFile::load(disk, placed.directory(), fixture_manifest());
+  EXPECT_TRUE(checkpoint && checkpoint->is_known());
+  auto recovered = detail::recover_and_close(disk, placed.directory(), fixture_manifest());
+  ASSERT_TRUE(recovered) << describe(recovered.error());
+  EXPECT_EQ(recovered->cut_bytes(), 0U);
+  EXPECT_EQ(placed.read(fixture_manifest()), first_partition());
+  EXPECT_FALSE(placed.is_damaged());
+  EXPECT_TRUE(is_signed());
+}
+
 // What this version writes is what the fixture was written as.
 TEST(Fixture, IsWhatIsWrittenToday) {
   TestStore store{fixture_manifest()};
@@ -116,9 +136,12 @@ detail::SavedGroup group_fixture(std::uint64_t office) {
   }
   return group;
 }
+// Without the section that says whose files they are: there was none yet.
 void write_group_fixture(int directory) {
   detail::Disk& disk = detail::Disk::system();
-  ASSERT_TRUE(detail::store_new_group(disk, directory, group_fixture(0), {}));
+  detail::Manifest manifest = fixture_manifest();
+  manifest.topic.salt = 0;
+  ASSERT_TRUE(detail::store_new_group(disk, directory, group_fixture(0), manifest));
   for (const std::uint64_t office : {2U, 5U}) {
     detail::SectionsPair pair;
     const std::string name = detail::saved_group_name(group_fixture(0).facts.id, office);
@@ -139,17 +162,19 @@ TEST(Fixture, GroupsOfVersion1CanBeRead) {
   const std::string fixture = std::string{LEAT_SOURCE_DIR} + "/tests/fixtures/groups-1";
   auto directory = detail::open_directory_path(fixture, false, false);
   ASSERT_TRUE(directory) << fixture;
-  auto groups = detail::load_groups(detail::Disk::system(), directory->get(), 2);
+  auto groups =
+      detail::load_groups(detail::Disk::system(), directory->get(), fixture_manifest().topic);
   ASSERT_TRUE(groups) << describe(groups.error());
   ASSERT_EQ(groups->size(), 1U);
   ASSERT_TRUE(groups->front().saved);
   EXPECT_TRUE(groups->front().damaged.empty());
   const detail::SavedGroup& group = *groups->front().saved;
-  EXPECT_EQ(group.format(1), group_fixture(5).format(1));
+  EXPECT_EQ(group.format(1, 0), group_fixture(5).format(1, 0));
   EXPECT_EQ(group.name, "workers");
   EXPECT_EQ(group.offsets, (std::vector<std::uint64_t>{50, 7}));
 }
 
+// Except for the section `salt`.
 TEST(Fixture, OfGroupsIsWhatIsWrittenToday) {
   const TemporaryDirectory temp;
   write_group_fixture(detail::open_directory_path(temp.path(), false, false)->get());

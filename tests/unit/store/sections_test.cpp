@@ -91,6 +91,23 @@ TEST(Sections, AnotherVersionIsNotDamage) {
   EXPECT_EQ(SectionsFile::parse(sample(), detail::kCheckpointMagic).error().code, Errc::corrupt);
 }
 
+// The last section says whose a file is: 24 bytes, as docs/format.md has them.
+TEST(Sections, OfAnotherTopicAreDamage) {
+  const std::string one = "first";
+  const std::vector<Section> sections{{"one", bytes(one)}};
+  const detail::SectionsKind kind{kMagic, 0x1122'3344'5566'7788};
+  const std::vector<std::byte> of_nobody = SectionsFile::format(kMagic, 1, sections);
+  const std::vector<std::byte> of_one = SectionsFile::format(kind, 1, sections);
+  EXPECT_EQ(text_of(std::span{of_one}.last(24)),
+            (std::string{"salt\0\0\0\0\0\0\0\0\x08\0\0\0\x88\x77\x66\x55\x44\x33\x22\x11", 24}));
+  EXPECT_TRUE(SectionsFile::parse(of_one, kind));
+  EXPECT_EQ(SectionsFile::parse(of_one, {kMagic, kind.salt + 1}).error().code, Errc::corrupt);
+  // An earlier version neither writes it nor looks at it.
+  EXPECT_TRUE(SectionsFile::parse(of_nobody, kind));
+  EXPECT_TRUE(SectionsFile::parse(of_one, kMagic));
+  EXPECT_EQ(of_one.size(), of_nobody.size() + 24);
+}
+
 TEST(Sections, SizesThatLieAreFoundBehindARightChecksum) {
   for (const std::uint32_t count : {0U, 2U, 4U, 255U}) {
     std::vector<std::byte> file = sample();

@@ -2,6 +2,7 @@
 // If these failed, records on disk could be lost, read twice, or read wrong.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,44 @@ TEST(Store, RecordsBatchesAndGapsComeBack) {
   EXPECT_TRUE(report.findings.empty()) << report.findings.front().text;
   EXPECT_EQ(report.records, 5U);
   EXPECT_EQ(report.frames, 2U);
+}
+
+// Somebody has copied the checkpoint of a topic with fewer, larger records into this one's directory. Where those
+// end, there is no such offset here.
+TEST(Store, ACheckpointOfAnotherTopicIsDamageAndCutsNothing) {
+  const auto fill = [](TestStore& store, std::uint64_t count, std::size_t size) {
+    auto writer = store.writer();
+    for (std::uint64_t i = 0; i < count; ++i) {
+      LogBytes log{kStoreKey, 100 + 1000 * i, i};
+      store.append(writer, log.record(std::string(size, 'x')));
+    }
+    store.checkpoint(writer, true);
+  };
+  detail::Manifest manifest = small_manifest();
+  ++manifest.topic.salt;
+  TestStore other{manifest};
+  fill(other, 2, 3000);
+  for (const int copies : {1, 2}) {
+    TestStore store;
+    fill(store, 100, 10);
+    const Lines expected = store.read();
+    ASSERT_EQ(expected.size(), 100U);
+    for (int i = 0; i < copies; ++i) {
+      const std::string name = "/checkpoint-" + std::to_string(i);
+      std::filesystem::copy_file(other.topic_path() + name, store.topic_path() + name,
+                                 std::filesystem::copy_options::overwrite_existing);
+    }
+    const auto report = store.check();
+    ASSERT_FALSE(report.findings.empty());
+    EXPECT_EQ(report.findings.front().file, copies == 1 ? "checkpoint-0" : "checkpoint");
+    EXPECT_TRUE(report.findings.front().is_damage);
+    EXPECT_EQ(report.records, 100U);
+    EXPECT_EQ(store.read(), expected);
+    const detail::Recovered recovered = store.recover();
+    EXPECT_EQ(recovered.cut_bytes(), 0U);
+    EXPECT_EQ(store.read(), expected);
+    EXPECT_FALSE(store.check().is_damaged());
+  }
 }
 
 // Many frames in many files: every offset can be sought.
