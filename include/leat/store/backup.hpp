@@ -130,9 +130,10 @@ class StoreCopy {
   // False if not even the last one is there any more.
   Result<bool> copy_files(const SegmentList& files, const CheckpointPartition& checkpoint) {
     const auto& live = files.live;
-    const std::size_t begin = link_all(live);
+    auto begin = link_all(live);
+    if (!begin) return begin.error();
     bool has_last = false;
-    for (std::size_t i = live.size(); i-- > begin;) {
+    for (std::size_t i = live.size(); i-- > *begin;) {
       if (options_.stop.stop_requested()) return Errc::stopped;
       // The last one must be the copy's own.
       const bool is_linked = linked_.contains(live[i].text());
@@ -146,7 +147,7 @@ class StoreCopy {
       if (*taken == Taken::is_gone) return has_last;
       has_last = has_last || *taken == Taken::yes;
     }
-    return has_last || begin == 0;
+    return has_last || *begin == 0;
   }
 
   // The keeper may not have synced it yet.
@@ -158,17 +159,32 @@ class StoreCopy {
 
   // Gives files a second name, also those that are copied later: so they are not used again, however
   // long that takes. Returns which is the oldest that was not deleted yet.
-  std::size_t link_all(const std::vector<SegmentName>& live) {
+  Result<std::size_t> link_all(const std::vector<SegmentName>& live) {
     for (std::size_t i = options_.may_link ? live.size() : 0; i-- > 0;) {
       const std::string text = live[i].text();
       if (auto linked = disk_.link(from_, text.c_str(), to_, text.c_str())) {
         LEAT_CRASH_POINT("copy:file_linked");
+        auto is_there = has_old_name(text);
+        if (!is_there) return is_there.error();
+        if (!*is_there) return i + 1;
         linked_.insert(text);
       } else if (linked.error() == Errc::not_found) {
         return i + 1;
       }
     }
     return 0;
+  }
+  // Whether a file that was linked still has its old name. If so, whoever renames it from now on sees two
+  // names. If not, it may be in use again, and the link is deleted: link(2) looks the old name up before it
+  // makes the new one, and retention may have counted the names in between.
+  Result<bool> has_old_name(const std::string& name) {
+    auto linked = disk_.open(to_, name.c_str(), O_RDONLY, 0);
+    if (!linked) return linked.error();
+    auto is_there = is_still_there(name, linked->get());
+    if (is_there && !*is_there) {
+      if (auto gone = disk_.delete_file(to_, name.c_str()); !gone) return gone.error();
+    }
+    return is_there;
   }
 
   // Whether nobody writes to a file any more: the keeper that made the next one has ended it, or none

@@ -88,8 +88,9 @@ class Retention {
 
  private:
   // Keeps a file for the next one that is made: its blocks are there. False if there is one already. A file
-  // with other names (a backup's) only loses this one. Its links are counted under its new name: whoever adds
-  // one by the old name has done so before, or fails.
+  // with other names (a backup's) only loses this one. Its names are counted after it was renamed. A link that
+  // was begun before may be made later, and is not counted: whoever links a file must look afterwards whether
+  // it still has its old name (StoreCopy::has_old_name).
   bool put_aside(const std::string& name, SegmentWriter& writer) {
     if (writer.has_spare()) return false;
     const std::string spare = writer.spare_name();

@@ -254,7 +254,7 @@ class SegmentWriter {
       if (auto synced = sync_names(); !synced) return synced;
     }
     auto file = has_spare() ? recycle(text, header, size) : make_anew(text, header, size);
-    // The spare is gone: a later keeper has deleted it, or a person.
+    // The spare is gone: a later keeper has deleted it, or a person; or it has a second name.
     if (!file && file.error() == Errc::not_found) file = make_anew(text, header, size);
     if (!file) return file.error();
     LEAT_CRASH_POINT("store:file_begun");
@@ -285,6 +285,11 @@ class SegmentWriter {
     const std::string spare = spare_name();
     auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
     if (!file) return file;
+    // Somebody may have linked it just when it was put aside, and not look whether that came in time.
+    if (link_count(file->get()) != 1) {
+      (void)disk_->delete_file(directory_, spare.c_str());
+      return Errc::not_found;
+    }
     auto done = disk_->allocate(file->get(), size);
     if (done) done = disk_->write(file->get(), bytes_of(header), 0);
     LEAT_CRASH_POINT("store:file_recycled");

@@ -394,11 +394,15 @@ TEST_F(DurableRetention, FilesWithASecondNameAreLeftAlone) {
   EXPECT_TRUE(content_of(kept) == before);
 }
 
-// The first file that is renamed to be used again gets a second name just before: a keeper that had
-// counted the names before it renames would overwrite what the second one leads to.
+// The first file that is renamed to be used again gets a second name: just before, so that a keeper that had
+// counted the names before it renames would overwrite what the second one leads to; or after they were counted,
+// as by a link(2) that had looked up the old name before.
 class LinkingDisk : public detail::Disk {
  public:
-  explicit LinkingDisk(std::string second_name) : second_name_{std::move(second_name)} {
+  enum class Moment { before_it_is_renamed, after_the_count };
+
+  LinkingDisk(std::string second_name, Moment moment)
+      : second_name_{std::move(second_name)}, moment_{moment} {
     Disk::replace_system(this);
   }
   ~LinkingDisk() override { Disk::replace_system(nullptr); }
@@ -406,33 +410,52 @@ class LinkingDisk : public detail::Disk {
   LinkingDisk& operator=(const LinkingDisk&) = delete;
 
   Result<void> rename(int directory, const char* from, const char* to) noexcept override {
-    if (!has_linked && std::string_view{to}.starts_with(detail::kSparePrefix))
-      has_linked = ::linkat(directory, from, AT_FDCWD, second_name_.c_str(), 0) == 0;
+    if (std::string_view{to}.starts_with(detail::kSparePrefix)) {
+      if (moment_ == Moment::before_it_is_renamed) link_now(directory, from);
+      spare_ = to;
+    }
     return Disk::rename(directory, from, to);
+  }
+  // The keeper does that before it uses the spare.
+  Result<void> sync_directory(int directory) noexcept override {
+    if (!spare_.empty()) link_now(directory, spare_.c_str());
+    return Disk::sync_directory(directory);
   }
 
   std::atomic<bool> has_linked = false;
 
  private:
+  void link_now(int directory, const char* name) noexcept {
+    if (!has_linked) has_linked = ::linkat(directory, name, AT_FDCWD, second_name_.c_str(), 0) == 0;
+  }
+
   std::string second_name_;
+  Moment moment_;
+  std::string spare_;  // Keeper only.
 };
 
 TEST_F(DurableRetention, AFileThatGetsASecondNameAtTheLastMomentIsNotUsedAgain) {
-  const std::string kept = temp_.path() + "/kept";
-  LinkingDisk disk{kept};
-  TopicOptions wanted = options();
-  wanted.retention_bytes = 128 << 10;
-  const Topic topic = create(wanted);
-  publish(topic, 4000);
-  ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 4000; }));
-  ASSERT_TRUE(disk.has_linked);
-  // The first file: its header says so, and nothing of a later one is in it.
-  const std::string content = content_of(kept);
-  detail::SegmentHeader header{};
-  ASSERT_GT(content.size(), 50'000U);
-  std::memcpy(&header, content.data(), sizeof(header));
-  EXPECT_EQ(header.base_offset, 0U);
-  EXPECT_EQ(header.flags, 0U);
+  using Moment = LinkingDisk::Moment;
+  for (const auto moment : {Moment::before_it_is_renamed, Moment::after_the_count}) {
+    const TemporaryDirectory temp;
+    const std::string kept = temp.path() + "/kept";
+    LinkingDisk disk{kept, moment};
+    TopicOptions wanted = options();
+    wanted.directory = temp.path() + "/topics";
+    wanted.data_directory = temp.path() + "/data";
+    wanted.retention_bytes = 128 << 10;
+    const Topic topic = create(wanted);
+    publish(topic, 4000);
+    ASSERT_TRUE(wait_until([&] { return topic.info().partitions[0].written == 4000; }));
+    ASSERT_TRUE(disk.has_linked);
+    // The first file: its header says so, and nothing of a later one is in it.
+    const std::string content = content_of(kept);
+    detail::SegmentHeader header{};
+    ASSERT_GT(content.size(), 50'000U);
+    std::memcpy(&header, content.data(), sizeof(header));
+    EXPECT_EQ(header.base_offset, 0U);
+    EXPECT_EQ(header.flags, 0U);
+  }
 }
 
 TEST_F(DurableRetention, MakesNoSenseInMemory) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "leat/store/backup.hpp"
+#include "leat/store/retention.hpp"
 #include "support/failing_disk.hpp"
 #include "support/store_files.hpp"
 #include "support/store_world.hpp"
@@ -371,11 +372,65 @@ TEST_F(Backup, WhileRetentionTakesFilesHasAllBehindSomeOffset) {
   }
 }
 
+// Calls a function in the middle of each link: the old name was looked up, and the new one is not made yet.
+class SlowlyLinkingDisk : public detail::Disk {
+ public:
+  std::function<void(int link)> meanwhile;
+
+  Result<void> link(int from_directory, const char* from, int to_directory,
+                    const char* to) noexcept override {
+    auto file = Disk::open(from_directory, from, O_RDONLY, 0);
+    if (!file) return file.error();
+    meanwhile(links_++);
+    const std::string path = "/proc/self/fd/" + std::to_string(file->get());
+    if (::linkat(AT_FDCWD, path.c_str(), to_directory, to, AT_SYMLINK_FOLLOW) != 0)
+      return last_system_error();
+    return {};
+  }
+
+ private:
+  int links_ = 0;
+};
+
+// Retention puts a file aside while it is linked, and a keeper writes other records into it: the link would
+// lead to those.
+TEST_F(Backup, AFileThatIsUsedAgainWhileItIsLinkedIsLeftOut) {
+  for (int moment = 0; moment < 3; ++moment) {
+    detail::Manifest manifest = small_manifest();
+    manifest.topic.retention_bytes = 1;
+    TestStore store{manifest};
+    auto writer = store.writer();
+    for (std::uint64_t i = 0; i < 8; ++i) store.append(writer, record_at(i));
+    ASSERT_TRUE(writer.sync());
+    SlowlyLinkingDisk disk;
+    disk.meanwhile = [&](int link) {
+      if (link != moment) return;
+      detail::Retention retention{store.disk, store.directory(), store.manifest.topic};
+      auto files = detail::list_segments(store.directory(), 1);
+      ASSERT_TRUE(files && files->front().live.size() == 3);
+      ASSERT_TRUE(retention.expire(files->front(), writer, false));
+      // Into a second file.
+      for (std::uint64_t i = 8; i < 10; ++i) store.append(writer, record_at(i));
+    };
+    auto copied = detail::copy_store(disk, store.directory(), store.manifest, kLinked,
+                                     store.data.get(), "copy");
+    ASSERT_TRUE(copied) << describe(copied.error());
+    auto directory = detail::open_directory_at(store.data.get(), "copy");
+    const Lines lines =
+        shortened(read_store(detail::Disk::system(), directory->get(), store.manifest));
+    const std::uint64_t first = moment == 2 ? 3 : 6;
+    ASSERT_FALSE(lines.empty());
+    EXPECT_EQ(lines, numbers(first, first + lines.size())) << moment;
+    auto report = detail::check_store(detail::Disk::system(), directory->get());
+    EXPECT_TRUE(report && !report->is_damaged()) << moment;
+  }
+}
+
 // A keeper is stopped and followed while its file is copied, and goes on writing. What it writes then does
 // not count, and is not in the copy, whenever that happens.
 TEST_F(Backup, HasNothingOfAKeeperThatIsFollowedMeanwhile) {
   for (const auto& options : {kLinked, kCopied}) {
-    for (int moment = 0; moment < 6; ++moment) {
+    for (int moment = 0; moment < 10; ++moment) {
       TestStore store;
       auto stopped = store.writer();
       auto lock = detail::open_data_lock(store.directory());
