@@ -89,7 +89,8 @@ class Subscriber final : private detail::Waiter {
 
   // Calls on_record(const Record&) for up to `limit` available records, oldest first within a
   // partition, and returns how many. Never sleeps. The record is valid during the call.
-  //   deleted   the topic was deleted, and everything before that was delivered
+  //   deleted   the topic was deleted, and everything before that was delivered, except what a durable
+  //             topic had on disk only
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
   //   io_error, permission, not_found, wrong_format
   //             durable topics: a file cannot be read now. The next call tries it again
@@ -118,6 +119,7 @@ class Subscriber final : private detail::Waiter {
                          const std::stop_token& stop = {}) {
     let_go();
     Record received;
+    bool was_ready = false;
     while (true) {
       auto count = poll_and_keep<false>(
           1, [&](const Record& record) { received = record; },
@@ -125,7 +127,11 @@ class Subscriber final : private detail::Waiter {
       if (!count) return count.error();
       if (*count == 1) return received;
       if (had_event_) continue;
+      // It may be ready and get nothing, while a durable topic's keeper writes records again.
+      if (was_ready && deadline.passed()) return Errc::timeout;
+      if (was_ready && (stop.stop_requested() || waits_are_stopped())) return Errc::stopped;
       if (auto ready = wait(deadline, stop); !ready) return ready.error();
+      was_ready = true;
     }
   }
 

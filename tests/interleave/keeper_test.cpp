@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "kept_topic.hpp"
+#include "leat/log/disk_reader.hpp"
 
 namespace leat {
 namespace {
@@ -50,6 +51,24 @@ void keep(KeptTopic& topic, const KeeperCase& c) {
   office->hand_over();
 }
 
+// What a subscriber behind the window does. What a follower writes again was never missing.
+void read_from_disk(const KeptTopic& topic) {
+  auto reader = must(detail::DiskReader::open(*topic.shared->durable(), 0), "open");
+  std::uint64_t next = must(reader->seek(0), "seek");
+  detail::StoredEntry entry;
+  for (int turn = 0; turn < 60 && next < kRecords; ++turn) {
+    const bool is_there = must(reader->next(entry, topic.written()), "next");
+    model::check(!reader->misses_records(), "missing");
+    if (!is_there) {
+      model::yield();
+      continue;
+    }
+    model::check(entry.is_record || entry.gap.reason == GapReason::died, "damaged");
+    model::check((entry.is_record ? entry.record.offset : entry.gap.first) == next, "another");
+    next = reader->offset();
+  }
+}
+
 void go(model::Execution& run, const KeeperCase& c) {
   KeptTopic topic{c.durability};
   std::map<std::uint64_t, Mark> published;
@@ -79,6 +98,7 @@ void go(model::Execution& run, const KeeperCase& c) {
       for (int i = 0; i < 10; ++i) model::yield();
     }
   });
+  run.thread("subscriber", [&] { read_from_disk(topic); });
   if (!run.run()) return;
   // Whoever comes next finds everything that was published, or writes it.
   run.thread("next", [&] {

@@ -41,6 +41,8 @@ class KeptTopic {
     start.office = recovered.generation;
     start.partitions.push_back(detail::start_at(recovered.partitions[0]));
     window.window = &start;
+    manifest.window.key = window.geometry.key;
+    model::check(detail::store_manifest(disk, directory.get(), manifest).has_value(), "manifest");
     auto topics = must(detail::open_directory_path(path + "/topics", false, false), "topics");
     model::check(detail::create_topic(topics, "t", window).has_value(), "window");
     shared = must(detail::attach_files(topics, "t"), "attach");

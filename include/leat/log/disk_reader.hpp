@@ -14,12 +14,15 @@ namespace leat::inline v0::detail {
 
 class DiskReader {
  public:
+  //   deleted   the path belongs to another topic by now
   static Result<std::unique_ptr<DiskReader>> open(const DurableWindow& window,
                                                   std::uint32_t partition) {
     auto directory = open_directory_path(window.data_path(), false, false);
     if (!directory) return directory.error();
     auto manifest = load_manifest(Disk::system(), directory->get());
     if (!manifest) return manifest.error();
+    if (manifest->window.key != load_relaxed<Why::constant>(window.header().key))
+      return Errc::deleted;
     auto reader = std::make_unique<DiskReader>();
     reader->window_ = &window;
     reader->directory_ = std::move(*directory);
@@ -54,14 +57,16 @@ class DiskReader {
   std::uint64_t offset() const noexcept { return offset_; }
 
   // The next record or gap before `until`, which is not above what `written` was. False if there is
-  // nothing more: then offset() is `until`, or `written` was set back. A record's views are valid until
-  // the next call.
+  // nothing more: then offset() is `until`, or `written` was set back, or misses_records(). A record's
+  // views are valid until the next call.
   Result<bool> next(StoredEntry& entry, std::uint64_t until) {
     until_ = until;
+    misses_records_ = false;
     // A list of files holds for what was written when it was made. Behind that, a keeper that was
     // followed meanwhile may complete frames that do not count.
     bool must_list = listed_office_ != window_->office();
     std::uint64_t oldest_at_damage = kNone;
+    std::uint64_t office_at_end = kNone;
     for (int lists = 0;;) {
       if (std::exchange(must_list, false)) {
         const std::uint64_t from = offset_;
@@ -85,22 +90,35 @@ class DiskReader {
           continue;
         }
         if (*more && first < end) {
-          if (!entry.is_record) entry.gap.count = std::min(entry.gap.count, end - first);
+          if (!entry.is_record) cut_gap(entry.gap, end);
           pass(entry);
           return true;
         }
-        // No file has these offsets: the window begins behind lost ones. Others will be there soon: a
-        // follower is writing them again.
-        const std::uint64_t lost_until = std::min(end, window_->begin_offset(partition_));
-        if (is_fresh && offset_ < lost_until)
-          return gap(entry, offset_, lost_until, GapReason::lost);
+        // No file has these offsets. A follower may be writing them again: it took office, and `written` was
+        // read just before it set that back. So this looks a second time.
+        if (is_fresh && listed_office_ == window_->office()) {
+          misses_records_ = office_at_end == listed_office_;
+          office_at_end = listed_office_;
+          must_list = !misses_records_ && lists != kTries;
+          if (must_list) continue;
+        }
       }
       if (offset_ >= until || is_fresh) return false;
       must_list = true;
     }
   }
 
-  // The same for the rest of a frame that lies before `until` of the last call. False at its end.
+  // Whether next() found nothing because the files have lost what was written.
+  bool misses_records() const noexcept { return misses_records_; }
+  // Then: goes on at a later offset, or at `until` of the last call. Returns the gap.
+  Event pass_missing(std::uint64_t end) noexcept {
+    StoredEntry entry;
+    gap(entry, offset_, std::min(end, until_), GapReason::damaged);
+    listed_office_ = kNone;
+    return entry.gap;
+  }
+
+  // As next() for the rest of a frame that lies before `until` of the last call. False at its end.
   bool next_in_frame(StoredEntry& entry) noexcept {
     if (!records_ || records_->frame_end() > until_ || !records_->next_in_frame(entry))
       return false;
@@ -123,9 +141,11 @@ class DiskReader {
     oldest_ = start;
     StoredFrames frames{Disk::system(), directory_.get(), topic_.salt, partition_,
                         std::move((*lists)[partition_])};
-    // The keeper may be making the window's first file, which has no header yet to tell what is lost.
-    frames.expect_lost(load_relaxed<Why::constant>(window_->partition(partition_).frames_end),
-                       window_->begin_offset(partition_));
+    // The keeper may be making the window's first file, or begin it later. Until that has a header, only the
+    // window tells what is damaged before its first record, and what is lost.
+    const auto frames_end = load_relaxed<Why::constant>(window_->partition(partition_).frames_end);
+    frames.expect_lost(frames_end, window_->begin_offset(partition_));
+    frames.expect_end(frames_end, window_->begin_offset(partition_));
     records_.emplace(std::move(frames));
     if (auto found = records_->seek(std::max(offset, start)); !found) return found.error();
     offset_ = std::max(offset, start);
@@ -139,6 +159,13 @@ class DiskReader {
     return true;
   }
 
+  // What lies behind is for later: then this goes there again.
+  void cut_gap(Event& gap, std::uint64_t end) noexcept {
+    if (gap.count <= end - gap.first) return;
+    gap.count = end - gap.first;
+    listed_office_ = kNone;
+  }
+
   void pass(const StoredEntry& entry) noexcept {
     offset_ = entry.is_record ? entry.record.offset + 1 : entry.gap.first + entry.gap.count;
   }
@@ -150,6 +177,7 @@ class DiskReader {
   std::optional<StoredRecords> records_;
   std::uint64_t offset_ = 0;
   std::uint64_t until_ = 0;              // Everything before could be read when next() was called.
+  bool misses_records_ = false;          // the last next()
   std::uint64_t listed_until_ = 0;       // The list of files holds for offsets before,
   std::uint64_t oldest_ = 0;             // Where the oldest file of the list begins.
   std::uint64_t listed_office_ = kNone;  // and while this keeper is in office.

@@ -175,6 +175,9 @@ class PartitionReader {
   }
   // Reads the next entry. False if there is none now, or if it left the files for the log.
   Result<bool> next_on_disk(StoredEntry& entry);
+  Result<bool> next_in_memory(StoredEntry& entry);
+  // What an error of the files means.
+  Error disk_error(Error error) const noexcept;
   // `is_exact`: what is gone before the oldest record is a gap.
   Result<void> enter_disk(std::uint64_t offset, bool is_exact);
   bool has_more_on_disk() const noexcept;

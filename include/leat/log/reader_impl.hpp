@@ -122,8 +122,9 @@ LEAT_INLINE Result<void> PartitionReader::skip_until_time(std::int64_t time_ms) 
   skip_until_ = ~0ULL;
   if (disk_ == nullptr) return {};
   auto found = disk_->seek_time(time_ms);
-  if (found) offset_ = *found;
-  return found.error();
+  if (!found) return disk_error(found.error());
+  offset_ = *found;
+  return {};
 }
 
 LEAT_INLINE bool PartitionReader::is_ready() const noexcept {
@@ -312,9 +313,10 @@ LEAT_INLINE void PartitionReader::leave_batch() noexcept {
 
 LEAT_INLINE Result<void> PartitionReader::enter_disk(std::uint64_t offset, bool is_exact) {
   auto disk = DiskReader::open(*topic_->durable(), partition_);
-  if (!disk) return disk.error();
+  if (!disk) return disk_error(disk.error());
   auto start = (*disk)->seek(offset);
-  if (!start) return start.error();
+  if (!start) return disk_error(start.error());
+  if (*start > offset && topic_->is_deleted()) return Errc::deleted;
   offset_ = *start;
   if (offset_ > offset && is_exact)
     pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
@@ -360,8 +362,34 @@ LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
     }
   }
   auto more = disk_->next(entry, topic_->durable()->readable(partition_, read_));
-  if (more) offset_ = disk_->offset();
+  if (!more) return disk_error(more.error());
+  if (!*more && disk_->misses_records()) {
+    auto there = next_in_memory(entry);
+    if (!there || disk_ == nullptr) return there;
+    more = std::move(there);
+  }
+  // A deletion takes the files one by one, which looks like damage.
+  if (*more && !entry.is_record && topic_->is_deleted()) return Errc::deleted;
+  offset_ = disk_->offset();
   return more;
+}
+
+// Goes on where memory has what the files have lost. Returns as next_on_disk().
+LEAT_INLINE Result<bool> PartitionReader::next_in_memory(StoredEntry& entry) {
+  const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+  auto segment = find_segment(*topic_, view_, oldest);
+  if (!segment) return false;  // It was retired meanwhile.
+  if (segment->base_offset > disk_->offset()) {
+    entry.is_record = false;
+    entry.gap = disk_->pass_missing(segment->base_offset);
+    return true;
+  }
+  if (!try_to_enter_log() && failed_.code != Errc::ok) return std::exchange(failed_, Error{});
+  return false;
+}
+
+LEAT_INLINE Error PartitionReader::disk_error(Error error) const noexcept {
+  return topic_->is_deleted() ? Error{Errc::deleted} : error;
 }
 
 LEAT_INLINE bool PartitionReader::has_more_on_disk() const noexcept {

@@ -117,6 +117,8 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   auto directory = open_directory_path(window.data_path(), false, false);
   if (!directory) return;
   auto manifest = load_manifest(Disk::system(), directory->get());
+  // By now the path may belong to a new topic of that name.
+  if (manifest && manifest->window.key != load_relaxed<Why::constant>(header.key)) return;
   if (manifest) copy_facts(manifest->topic, durable);
   auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()));
   if (!facts) return;
