@@ -189,9 +189,10 @@ class Topic {
   //   not_found
   //   busy               it has participants; or it is open with another LEAT_DIR; or what another process does with
   //                      it, opening, closing or deleting, does not end within 5 s
-  //   permission         to delete its names in both directories; it is as it was
+  //   permission         to delete its names in both directories, or to lock LEAT_DIR/+lock; it is as it was
   //   no_space           for the file that a deletion locks
-  //   invalid_argument, wrong_format
+  //   wrong_format       the name belongs to something else, or a directory is in its data directory; it is as it was
+  //   invalid_argument
   static Result<void> delete_topic(const std::string& name, const DeleteOptions& options = {});
 
   // The names of all topics in a directory (empty: as in TopicOptions), and of all durable ones in

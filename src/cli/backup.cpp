@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -78,6 +79,9 @@ Target target_of(const std::string& path) {
                                            "left of it",
                                            topic, target.parent)};
     case Errc::permission:
+      if (error.system_error == EROFS)
+        throw Failure{kExitPermission,
+                      fmt::format("cannot make {}: its file system is read-only", path)};
       throw Failure{
           kExitPermission,
           fmt::format("no permission to make {}, or to read a file of topic '{}'", path, topic)};

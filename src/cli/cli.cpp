@@ -114,7 +114,47 @@ std::string durable_sentence(Error error, const std::string& topic) {
   return {};
 }
 
+// Why a topic that is here cannot be opened, if this process does not get to its files; else empty.
+std::string missing_files_sentence(const std::string& topic) {
+  const auto window = window_of(topic);
+  if (!window || window->durable() == nullptr) return {};
+  const std::string& path = window->durable()->data_path();
+  auto directory = detail::open_directory_path(path, false, false);
+  if (directory.error() == Errc::permission)
+    return fmt::format(
+        "no permission for the files of topic '{}' in {}: it, or a directory above it, does not "
+        "let you in",
+        topic, path);
+  if (directory.error() == Errc::not_found)
+    return fmt::format(
+        "the files of topic '{0}' in {1} are gone: bring that directory back, or delete the topic "
+        "(leat topic delete {0})",
+        topic, path);
+  return {};
+}
+
+// What is wrong if this process may not do something with a topic; empty if nothing special is.
+std::string permission_sentence(const std::string& topic) {
+  const auto window = window_of(topic);
+  const std::string sentence =
+      window && window->is_deleted() ? lock_sentence(topic) : std::string{};
+  return sentence.empty() ? missing_files_sentence(topic) : sentence;
+}
+
 }  // namespace
+
+std::string lock_sentence(const std::string& topic) {
+  auto directory = detail::open_directory({}, false);
+  if (!directory || !detail::may_delete_directory_at(directory->get(), topic.c_str())) return {};
+  auto lock = detail::LockFile::open(directory->get(), detail::kDirectoryLock, O_RDWR);
+  if (lock || lock.error() != Errc::permission) return {};
+  const std::string path = detail::directory_path({});
+  return fmt::format(
+      "what topic '{0}' has in {1} cannot be removed: you may not write to {1}/{2}, which that "
+      "locks; its owner or root can delete that file, and the next deletion makes it for all who "
+      "may write to the directory",
+      topic, path, detail::kDirectoryLock);
+}
 
 bool is_full_disk(std::int32_t reason) {
   return reason == 0 || reason == ENOSPC || reason == EDQUOT;
@@ -131,7 +171,10 @@ void fail_to_sync(Error error, const std::string& topic, const std::string& afte
 
 void fail(Error error, const std::string& topic, const std::string& after) {
   const std::string directory = detail::directory_path({});
-  std::string sentence = durable_sentence(error, topic);
+  std::string sentence;
+  if (error.code == Errc::permission) sentence = permission_sentence(topic);
+  if (error.code == Errc::wrong_format) sentence = missing_files_sentence(topic);
+  if (sentence.empty()) sentence = durable_sentence(error, topic);
   if (!sentence.empty()) throw Failure{exit_code_for(error.code), sentence + after};
   switch (error.code) {
     case Errc::not_found:

@@ -51,6 +51,10 @@ bool is_full_disk(std::int32_t reason);
 [[noreturn]] void fail_to_sync(Error error, const std::string& topic,
                                const std::string& after = {});
 
+// Why a topic cannot be taken out of its directory, if that is because this process may not take the directory's lock; else
+// empty.
+std::string lock_sentence(const std::string& topic);
+
 void check_topic_name(const std::string& name);
 // `kind` is "topic" or "group": the same rule applies to both.
 void check_name(const std::string& kind, const std::string& name);

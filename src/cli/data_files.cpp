@@ -4,6 +4,8 @@
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "cli.hpp"
@@ -11,18 +13,46 @@
 
 namespace leat::cli {
 
+namespace {
+
+[[noreturn]] void fail_data_directory(Error error) {
+  const std::string path = detail::data_directory_path({});
+  if (error.system_error == ENOTDIR)
+    throw Failure{kExitUsage,
+                  fmt::format("{} is not a directory: --data-dir and LEAT_DATA_DIR name one, where "
+                              "durable topics keep their files",
+                              path)};
+  if (error.system_error == EROFS)
+    throw Failure{kExitPermission,
+                  fmt::format("the file system of {}, where durable topics keep their files, is "
+                              "read-only; mount it writable first, or choose another place with "
+                              "--data-dir or LEAT_DATA_DIR",
+                              path)};
+  throw Failure{exit_code_for(error.code),
+                fmt::format("cannot use the directory {} for durable topics' files: {}; --data-dir "
+                            "or LEAT_DATA_DIR choose another one",
+                            path, std::strerror(error.system_error))};
+}
+
+}  // namespace
+
+std::string writable_data_directory() {
+  auto data = detail::open_data_directory({}, true);
+  if (!data) fail_data_directory(data.error());
+  if (auto may = detail::may_write_at(data->get(), "."); !may) fail_data_directory(may.error());
+  return detail::data_directory_path({});
+}
+
 DataFiles open_data_files(const std::string& topic) {
   check_topic_name(topic);
   const std::string path = detail::data_directory_path({});
   auto data = detail::open_data_directory({}, false);
-  if (!data && data.error() == Errc::not_found)
+  if (!data && data.error().system_error == ENOENT)
     throw Failure{kExitNotThere,
                   fmt::format("there is no directory {}, where durable topics keep their files; "
                               "--data-dir or LEAT_DATA_DIR names another one",
                               path)};
-  if (!data)
-    throw Failure{exit_code_for(data.error().code),
-                  fmt::format("cannot open {}: {}", path, describe(data.error()))};
+  if (!data) fail_data_directory(data.error());
   DataFiles files{topic, path + '/' + topic, {}};
   auto directory = detail::open_directory_at(data->get(), topic.c_str());
   if (!directory && directory.error() == Errc::not_found)
@@ -47,6 +77,10 @@ detail::Manifest manifest_of(const DataFiles& files) {
 }
 
 void fail(Error error, const DataFiles& files) {
+  if (error.system_error == EROFS)
+    throw Failure{
+        kExitPermission,
+        fmt::format("the file system of {} is read-only; mount it writable first", files.path)};
   switch (error.code) {
     case Errc::permission:
       throw Failure{kExitPermission,

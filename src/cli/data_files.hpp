@@ -15,6 +15,9 @@ struct DataFiles {
   detail::Fd directory;
 };
 
+// The path of the data directory, which is made if it is missing. Fails with one sentence if no topic can be made there.
+std::string writable_data_directory();
+
 // Opens the directory of a topic's files. Fails with one sentence if there is none.
 DataFiles open_data_files(const std::string& topic);
 

@@ -102,10 +102,9 @@ void restore(const RestoreArguments& arguments) {
       (topics && detail::has_name(topics->get(), from.topic.c_str())))
     fail_to_restore({Errc::exists, 0}, from, data_path);
   check(from);
-  auto data = detail::open_data_directory({}, true);
-  if (!data)
-    throw Failure{exit_code_for(data.error().code),
-                  fmt::format("cannot open {}: {}", data_path, describe(data.error()))};
+  (void)writable_data_directory();
+  auto data = detail::open_data_directory({}, false);
+  if (!data) fail_to_restore(data.error(), from, data_path);
   // Copies all of it: the topic goes on in its last file, and recovery may cut others.
   const StopOnSignal signals;
   auto copied = detail::copy_store(detail::Disk::system(), from.directory.get(), manifest,

@@ -297,6 +297,7 @@ void create(CreateArguments& arguments) {
   const std::string directory = usable_directory(Missing::is_made);
   if (detail::has_store({}, arguments.name) || Topic::open(arguments.name))
     fail({Errc::exists, 0}, arguments.name);
+  if (options.durable != Durability::none) (void)writable_data_directory();
   const std::uint64_t needed = options.capacity_bytes * options.partitions;
   check_room(directory, needed);
   auto topic = Topic::create(arguments.name, options);

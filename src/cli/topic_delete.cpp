@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,9 +34,30 @@ std::string who_is_attached(const std::string& name) {
   return all.empty() ? "somebody who is just leaving" : all;
 }
 
+// Ends the command if what is not the topic's is in the way of its deletion.
+void fail_if_in_the_way(Error error, const std::string& name) {
+  if (error.code == Errc::permission) {
+    const std::string sentence = lock_sentence(name);
+    if (!sentence.empty()) throw Failure{kExitPermission, sentence};
+  }
+  if (error.code != Errc::wrong_format || error.system_error != ENOTEMPTY) return;
+  std::string path = detail::data_directory_path({}) + '/' + name;
+  auto directory = detail::open_directory({}, false);
+  auto window = directory ? detail::attach_files(*directory, name) : directory.error();
+  if (window && (*window)->durable() != nullptr) path = (*window)->durable()->data_path();
+  auto files = detail::open_directory_path(path, false, false);
+  auto inner = files ? detail::find_directory_in(files->get()) : files.error();
+  if (!inner || inner->empty()) return;
+  throw Failure{kExitFormat,
+                fmt::format("topic '{}' was not deleted: the directory {}/{} is in the way, which "
+                            "is not the topic's; move it, or remove it if it is yours",
+                            name, path, *inner)};
+}
+
 void delete_topic(const std::string& name, bool force) {
   auto deleted = Topic::delete_topic(name, {.force = force});
   if (deleted) return;
+  fail_if_in_the_way(deleted.error(), name);
   const bool may_force = deleted.error().code == Errc::busy && !force;
   const std::string who = may_force ? who_is_attached(name) : std::string{};
   if (who.empty()) fail(deleted.error(), name);

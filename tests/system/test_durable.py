@@ -563,6 +563,19 @@ def test_newer_version_and_half_deleted_files_get_one_line(leat, data):
     assert all_lines(leat) == LINES[:10]
 
 
+def test_files_that_are_gone_get_one_line(leat, leat_dir, data):
+    create(leat)
+    publish(leat, LINES[:10])
+    with subprocess.Popen([leat.executable, "sub", "orders"], env=leat.environment) as subscriber:
+        while not (leat_dir / "orders").exists():
+            time.sleep(0.01)
+        subscriber.kill()
+    (data / "orders").rename(data / "away")
+    one_line(leat("pub", "orders", "x"), 5, "are gone: bring that directory back, or delete the topic")
+    (data / "away").rename(data / "orders")
+    assert all_lines(leat) == LINES[:10]
+
+
 def test_another_users_topic_gets_one_line(leat, leat_dir, data, as_root):
     create(leat)
     publish(leat, LINES[:10])

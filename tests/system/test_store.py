@@ -257,7 +257,7 @@ def test_read_only_file_system(leat, data, as_root):
         subprocess.run(["mount", "-o", "remount,ro,bind", data], check=True)
         leat("fsck", TOPIC, check=True)
         assert leat("dump", TOPIC, check=True).stdout
-        one_line(leat("fsck", TOPIC, "--repair"), 4, "no permission")
+        one_line(leat("fsck", TOPIC, "--repair"), 4, f"the file system of {data / TOPIC} is read-only")
     finally:
         subprocess.run(["umount", data], check=True)
 

@@ -186,27 +186,70 @@ inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   return set_access(directory, topic.mode | ((topic.mode & 0444) >> 2), topic.file_group);
 }
 
+// Of something that gets its name when it is whole.
+inline std::string new_name() {
+  char name[64];
+  std::snprintf(name, sizeof(name), "%s%ld-%016llx", kNewPrefix, static_cast<long>(::getpid()),
+                static_cast<unsigned long long>(make_random()));
+  return name;
+}
+
 // Creates the topic's directory under a temporary name and renames it. `exists` if the
 // name is taken.
 inline Result<void> create_topic(const Fd& directory, const std::string& name,
                                  const NewTopic& topic) {
-  char temporary[64];
-  std::snprintf(temporary, sizeof(temporary), "%s%ld-%016llx", kNewPrefix,
-                static_cast<long>(::getpid()), static_cast<unsigned long long>(make_random()));
-  if (auto made = make_directory_at(directory.get(), temporary); !made) return made.error();
-  auto made = open_directory_at(directory.get(), temporary);
+  const std::string temporary = new_name();
+  if (auto made = make_directory_at(directory.get(), temporary.c_str()); !made) return made.error();
+  auto made = open_directory_at(directory.get(), temporary.c_str());
   auto result = made ? fill_topic_directory(made->get(), topic) : Result<void>{made.error()};
   LEAT_CRASH_POINT("create:filled");
-  if (result) result = rename_at(directory.get(), temporary, name.c_str());
-  if (!result) delete_topic_files(directory, temporary);
+  if (result) result = rename_at(directory.get(), temporary.c_str(), name.c_str());
+  if (!result) delete_topic_files(directory, temporary.c_str());
   return result;
+}
+
+// Makes the file that deletions lock. Whoever may write to the directory may lock it, whatever this process's umask is, and
+// nobody else. It has its mode before it has its name, so that nobody is refused meanwhile.
+inline Result<void> make_directory_lock(int directory) {
+  struct stat place {};
+  if (::fstat(directory, &place) != 0) return last_system_error();
+  const std::string temporary = new_name();
+  auto file = open_file_at(directory, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  if (!file) return file.error();
+  const ::mode_t writers = (place.st_mode & 0022) | 0200;
+  const ::mode_t mode = writers | (writers << 1);
+  auto done = set_access(file->get(), mode, place.st_gid);
+  // Not a member of the directory's group: another group gets no more than everybody.
+  if (!done) done = set_access(file->get(), (mode & 0606) | ((mode & 0006) << 3), -1);
+  if (done) done = rename_at(directory, temporary.c_str(), kDirectoryLock);
+  if (!done) delete_file_at(directory, temporary.c_str());
+  return done.error() == Errc::exists ? Result<void>{} : done;
+}
+
+// Opens the file that deletions lock, and makes it if there is none.
+//   permission   also because of a file that an earlier version has made with another mode
+inline Result<LockFile> open_directory_lock(const Fd& directory) {
+  auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR);
+  if (lock || lock.error() != Errc::not_found) return lock;
+  if (auto made = make_directory_lock(directory.get()); !made) return made.error();
+  return LockFile::open(directory.get(), kDirectoryLock, O_RDWR);
+}
+
+// Whether this process may take a topic out of the directory: finish_deletion(). `permission` if not.
+inline Result<void> may_finish_deletion(const Fd& directory, const std::string& name) {
+  auto may = may_delete_directory_at(directory.get(), name.c_str());
+  if (!may && may.error() != Errc::not_found) return may;
+  // Last, because it may be made here, and then belongs to this process's user.
+  auto lock = open_directory_lock(directory);
+  if (!lock) return lock.error();
+  return {};
 }
 
 // Removes a topic that is marked as deleted from the directory, so that its name is free. Any
 // process that finds such a topic may do it.
 //   busy   another process holds the directory's lock for 5 s
 inline Result<void> finish_deletion(const Fd& directory, const std::string& name) {
-  auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
+  auto lock = open_directory_lock(directory);
   if (!lock) return lock.error();
   for (const Deadline deadline{std::chrono::seconds{5}};; sleep_a_millisecond()) {
     auto locked = lock->try_lock(0);

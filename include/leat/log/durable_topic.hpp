@@ -224,20 +224,30 @@ struct StorePlace {
   }
 };
 
-// Whether this process may delete the topic, its files on disk included. `permission` if not.
+// Whether this process may delete a topic's data directory.
+//   permission
+//   wrong_format   a directory is in it, which is not the topic's
+inline Result<void> may_delete_store(int data_directory, const std::string& name,
+                                     const Fd& directory) {
+  auto may = may_delete_directory_at(data_directory, name.c_str());
+  if (!may) return may;
+  auto inner = find_directory_in(directory.get());
+  if (!inner) return inner.error();
+  if (!inner->empty()) return Error{Errc::wrong_format, ENOTEMPTY};
+  return {};
+}
+
+// Whether this process may delete the topic, its files on disk included. Errors as for may_delete_store().
 inline Result<void> may_delete_topic(const Fd& directory, const std::string& name,
                                      const SharedTopic& topic) {
-  auto may = unless_missing(may_delete_directory_at(directory.get(), name.c_str()));
-  if (may && topic.durable() != nullptr) {
+  if (topic.durable() != nullptr) {
     auto place = StorePlace::of(topic);
-    may = unless_missing(place ? may_delete_directory_at(place->parent.get(), place->name.c_str())
-                               : place.error());
+    auto may =
+        unless_missing(place ? may_delete_store(place->parent.get(), place->name, place->directory)
+                             : place.error());
+    if (!may) return may;
   }
-  if (!may) return may;
-  // Last, because it may be made here, and then belongs to this process's user.
-  auto lock = LockFile::open(directory.get(), kDirectoryLock, O_RDWR | O_CREAT, 0666);
-  if (!lock) return lock.error();
-  return {};
+  return may_finish_deletion(directory, name);
 }
 
 // Deletes the data directory of a topic, given its window; unless that belongs to another window by now.
@@ -266,7 +276,7 @@ inline bool has_other_window(const Manifest& manifest, const std::string& name,
 //   busy          it is open with another LEAT_DIR
 //   timeout       another process just opens, closes or deletes it: look again
 //   permission    this process may not delete all of its files; none is deleted
-//   wrong_format  the directory of that name is no topic's
+//   wrong_format  the directory of that name is no topic's, or has another directory in it
 inline Result<void> delete_closed(const std::string& own_path, const std::string& data_directory,
                                   const std::string& name) {
   auto data = open_data_directory(data_directory, false);
@@ -294,8 +304,7 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
       return manifest && has_other_window(*manifest, name, own_path) ? Errc::busy : Errc::timeout;
     }
   }
-  if (auto may = or_look_again(may_delete_directory_at(data->get(), name.c_str())); !may)
-    return may;
+  if (auto may = or_look_again(may_delete_store(data->get(), name, *directory)); !may) return may;
   return or_look_again(delete_store(data->get(), name, *directory));
 }
 
@@ -355,10 +364,15 @@ inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> to
   return std::shared_ptr<SharedTopic>{whole, [keeper = std::move(*keeper)](SharedTopic*) {}};
 }
 
+// Errors as keep(), and:
+//   wrong_format  somebody has removed the data directory
 inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTopic> topic,
                                                         const std::string& name) {
   auto directory = open_directory_path(topic->durable()->data_path(), false, false);
-  if (!directory) return directory.error();
+  if (!directory) {
+    const bool is_removed = directory.error() == Errc::not_found && !topic->is_deleted();
+    return is_removed ? Error{Errc::wrong_format} : directory.error();
+  }
   auto store = OpenStore::open(std::move(*directory));
   if (!store) return store.error();
   auto locked = lock_until(store->attached, kAttachLock, LockKind::shared, Deadline{kOpeningTakes});

@@ -411,8 +411,12 @@ LEAT_INLINE void Keeper::drain() noexcept {
 }
 
 // The records are on disk: what is in memory is not needed any more. False if a thread joins while the process
-// exits: the window stays, and whoever opens the topic next goes on with it.
+// exits, or if this process may not delete names there: the window stays, and whoever opens the topic next goes on with it.
 LEAT_INLINE bool Keeper::delete_window() noexcept {
+  auto directory = open_directory_at(topic_->directory_fd(), "..");
+  // Other errors, as too few descriptors, are not everybody's: the next process finishes the deletion.
+  if (directory && may_finish_deletion(*directory, place_.name).error() == Errc::permission)
+    return false;
   std::uint64_t attempt = topic_->announce_attempt();
   if (attempt != kDeletionDecided) {
     const bool is_used = has_users();
@@ -423,8 +427,7 @@ LEAT_INLINE bool Keeper::delete_window() noexcept {
       return false;
   }
   topic_->announce_deletion();
-  if (auto directory = open_directory_at(topic_->directory_fd(), ".."))
-    (void)finish_deletion(*directory, place_.name);
+  if (directory) (void)finish_deletion(*directory, place_.name);
   return true;
 }
 

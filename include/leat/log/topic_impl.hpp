@@ -302,6 +302,7 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
       if (joined) return Topic{name, std::move(*joined), directory_name};
       if (joined.error() != Errc::not_found) return joined.error();
       if (deadline.passed()) return Errc::busy;
+      detail::sleep_a_millisecond();
       continue;
     }
     if ((topic->geometry().flags & detail::kDeleteWhenUnused) != 0 && !topic->is_deleted()) {
@@ -428,9 +429,10 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   if (!found) return found.error();
   if (*found == nullptr) return {};
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*found)};
+  // Before it is decided, because that cannot be undone. Also of a window that is deleted already, as by a process that
+  // closed the topic: its files are there.
+  if (auto may = detail::may_delete_topic(*directory, name, *topic); !may) return may;
   if (!topic->is_deleted()) {
-    // Before it is decided, because that cannot be undone.
-    if (auto may = detail::may_delete_topic(*directory, name, *topic); !may) return may;
     detail::TopicHeader& header = topic->header();
     if (options.force) {
       (void)detail::exchange<detail::Edge::topic_state>(header.deleting, detail::kDeletionDecided);

@@ -156,13 +156,16 @@ inline Result<void> delete_directory_at(int directory, const char* name) noexcep
   return {};
 }
 
-// Sets the mode regardless of the umask, and the group unless it is -1.
+// Sets the mode regardless of the umask, and the group unless it is -1. What another user's file has already is
+// not set again, because only its owner may.
 inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexcept {
-  const auto same_user = static_cast<::uid_t>(-1);
-  if (group >= 0 && ::fchown(fd, same_user, static_cast<::gid_t>(group)) != 0) {
+  struct stat file {};
+  if (::fstat(fd, &file) != 0) return last_system_error();
+  const bool has_group = group < 0 || file.st_gid == static_cast<::gid_t>(group);
+  if (!has_group && ::fchown(fd, static_cast<::uid_t>(-1), static_cast<::gid_t>(group)) != 0)
     return last_system_error();
-  }
-  if (::fchmod(fd, mode) != 0) return last_system_error();
+  constexpr ::mode_t kAll = 07777;
+  if ((file.st_mode & kAll) != mode && ::fchmod(fd, mode) != 0) return last_system_error();
   return {};
 }
 
@@ -187,6 +190,19 @@ inline Result<std::vector<std::string>> names_in(int directory) {
   }
   ::closedir(stream);
   return names;
+}
+
+// The name of a directory in a directory; empty if there is none.
+inline Result<std::string> find_directory_in(int directory) {
+  auto names = names_in(directory);
+  if (!names) return names.error();
+  for (std::string& name : *names) {
+    struct stat status {};
+    if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISDIR(status.st_mode))
+      return std::move(name);
+  }
+  return std::string{};
 }
 
 // Whether this process may delete a directory with the files in it. `permission` if not.

@@ -1,10 +1,12 @@
 // If this failed, a deletion that is refused would destroy the topic, or somebody else's files.
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include <fstream>
+#include <optional>
 
 #include "testing.hpp"
 
@@ -204,6 +206,125 @@ TEST(DeletionRights, DurableOneWithoutFilesIsDeletedToo) {
               Errc::ok)
         << with_all;
     EXPECT_EQ(code(Topic::open("a", 0s, directory.path(), {}, path)), Errc::not_found);
+  }
+}
+
+// A lock that only its maker could take would keep the others from deleting, and from closing durable topics.
+TEST(DeletionRights, WhoeverMayWriteToTheDirectoryMayLockIt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const struct {
+    ::mode_t directory;
+    ::mode_t lock;
+    ::gid_t group;  // of the directory, and of the lock
+  } cases[] = {{0777, 0666, 0}, {01777, 0666, 0}, {02770, 0660, 65534}, {0755, 0600, 0}};
+  for (const auto& one : cases) {
+    const TestDirectory directory;
+    ASSERT_EQ(::chown(directory.path().c_str(), 0, one.group), 0);
+    ASSERT_EQ(::chmod(directory.path().c_str(), one.directory), 0);
+    const ::mode_t umask = ::umask(0077);
+    (void)must(Topic::create("a", small_in(directory)));
+    EXPECT_EQ(code(Topic::delete_topic("a", {.directory = directory.path()})), Errc::ok);
+    ::umask(umask);
+    struct stat status {};
+    ASSERT_EQ(::stat((directory / "+lock").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, one.lock) << std::oct << one.directory;
+    EXPECT_EQ(status.st_gid, one.group);
+    if ((one.directory & 0022) == 0) continue;
+    Child other{[&] {
+      if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+      (void)must(Topic::create("b", small_in(directory)));
+      return code(Topic::delete_topic("b", {.directory = directory.path()})) == Errc::ok ? 0 : 2;
+    }};
+    EXPECT_EQ(other.join(), 0) << std::oct << one.directory;
+  }
+}
+
+// Somebody who may not give files to the directory's group gives them to no other one.
+TEST(DeletionRights, LockOfAForeignGroupIsForNoOtherGroup) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const TestDirectory directory;
+  ASSERT_EQ(::chown(directory.path().c_str(), 65534, 12345), 0);
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0770), 0);
+  Child owner{[&] {
+    if (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+    (void)must(Topic::create("a", small_in(directory)));
+    return code(Topic::delete_topic("a", {.directory = directory.path()})) == Errc::ok ? 0 : 2;
+  }};
+  EXPECT_EQ(owner.join(), 0);
+  struct stat status {};
+  ASSERT_EQ(::stat((directory / "+lock").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);
+}
+
+// Somebody has the lock for himself, as earlier versions made it. Whoever cannot take it still has his topic when he closes
+// it, and when he tried to delete it; also if its window is deleted already.
+TEST(DeletionRights, LockOfSomebodyElseCostsNobodyATopic) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  const auto all = fs::perms::all;
+  for (const bool window_is_deleted : {false, true}) {
+    const TestDirectory directory;
+    const TestDirectory data;
+    fs::permissions(directory.path(), all);
+    fs::permissions(data.path(), all);
+    std::ofstream{directory / "+lock"};
+    fs::permissions(directory / "+lock", fs::perms::owner_read | fs::perms::owner_write);
+    const TopicOptions options{
+        .directory = directory.path(), .durable = Durability::os, .data_directory = data.path()};
+    Child owner{[&] {
+      if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+      (void)must(must(must(Topic::create("a", options)).publisher()).publish("precious"));
+      const Topic again = must(Topic::open("a", 0s, directory.path(), {}, data.path()));
+      return must(again.publisher()).publish("more") ? 0 : 2;
+    }};
+    EXPECT_EQ(owner.join(), 0);
+    EXPECT_TRUE(fs::exists(directory / "a")) << "the window stays";
+    if (window_is_deleted) {  // As an earlier version left it.
+      const detail::Fd place = must(detail::open_directory(directory.path(), false));
+      const auto window = must(detail::attach_files(place, "a"));
+      window->header().deleting = detail::kDeletionDecided;
+      window->announce_deletion();
+    }
+    for (const bool force : {false, true}) {
+      Child deletes{[&] {
+        if (::setgid(65534) != 0 || ::setuid(65534) != 0) return 1;
+        const auto done = Topic::delete_topic(
+            "a", {.force = force, .directory = directory.path(), .data_directory = data.path()});
+        return code(done) == Errc::permission ? 0 : 2;
+      }};
+      EXPECT_EQ(deletes.join(), 0) << window_is_deleted;
+    }
+    fs::permissions(directory / "+lock", all);
+    const Topic topic = must(Topic::open("a", 0s, directory.path(), {}, data.path()));
+    Subscriber subscriber = must(topic.subscriber({.from = From::beginning}));
+    Log log = read_until(subscriber, 2);
+    log.resize(2);  // What follows is a gap if the window was lost before it was closed.
+    EXPECT_EQ(log, (Log{"0 precious", "1 more"})) << window_is_deleted;
+  }
+}
+
+// What somebody has put there is not the topic's, so it cannot be deleted with it.
+TEST(DeletionRights, ADirectoryInTheDataDirectoryIsInTheWay) {
+  for (const bool is_open : {false, true}) {
+    const TestDirectory directory;
+    const TestDirectory data;
+    const TopicOptions options{
+        .directory = directory.path(), .durable = Durability::os, .data_directory = data.path()};
+    std::optional<Topic> topic = must(Topic::create("a", options));
+    (void)must(must(topic->publisher()).publish("precious"));
+    fs::create_directory(data / "a/mine");
+    if (!is_open) topic.reset();
+    const DeleteOptions forced{
+        .force = true, .directory = directory.path(), .data_directory = data.path()};
+    EXPECT_EQ(code(Topic::delete_topic("a", forced)), Errc::wrong_format);
+    topic.reset();
+    topic = must(Topic::open("a", 0s, directory.path(), {}, data.path()));
+    {
+      Subscriber subscriber = must(topic->subscriber({.from = From::beginning}));
+      EXPECT_EQ(read_until(subscriber, 1), (Log{"0 precious"}));
+    }
+    fs::remove(data / "a/mine");
+    EXPECT_EQ(code(Topic::delete_topic("a", forced)), Errc::ok);
+    EXPECT_TRUE(fs::is_empty(data.path()));
   }
 }
 

@@ -1,13 +1,16 @@
 // Durable topics: records come back from disk, whoever dies, and whoever falls behind reads them there.
 // If these failed, a restart would lose records, or a slow subscriber would stop the publishers.
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -502,6 +505,42 @@ TEST_F(Durable, AFullDiskIsToldAtOnceAndPublishingGoesOn) {
   }
   { EXPECT_TRUE(open()); }
   ::umount2(data().c_str(), MNT_DETACH);
+}
+
+// Whoever may publish to a topic also keeps it, in files that another user has made.
+TEST_F(Durable, AnotherUserKeepsATopicThatIsForAll) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  for (const char* group : {"", "nogroup"}) {
+    for (const std::string& path : {temp_.path(), topics(), data()})
+      std::filesystem::permissions(path, std::filesystem::perms::all);
+    TopicOptions wanted = options();
+    wanted.mode = 0666;
+    wanted.file_group = group;
+    wanted.durable = Durability::fsync;
+    wanted.file_bytes = 64 << 10;
+    std::optional<Topic> topic{must_create(wanted)};
+    publish(*topic, 0, 100, 500);
+    Shared<std::atomic<int>> stage;
+    Child other{[&]() -> int {
+      if (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) return 2;
+      auto mine = open();
+      CHILD_CHECK_OK(mine);
+      *stage = 1;
+      while (*stage != 2) ::usleep(1000);
+      publish(*mine, 100, 1000, 500);
+      return HasFailure() ? 3 : 0;
+    }};
+    while (*stage != 1 && other.look() == Child::State::running) ::usleep(1000);
+    topic.reset();
+    *stage = 2;
+    other.wait();
+    EXPECT_TRUE(other.succeeded()) << group << ' ' << other.describe();
+    auto again = open();
+    ASSERT_TRUE(again) << describe(again.error());
+    EXPECT_EQ(read(*again), numbers(0, 1000));
+    again = Errc::not_found;
+    EXPECT_TRUE(Topic::delete_topic("d", {.directory = topics(), .data_directory = data()}));
+  }
 }
 
 }  // namespace
