@@ -89,8 +89,8 @@ class Subscriber final : private detail::Waiter {
 
   // Calls on_record(const Record&) for up to `limit` available records, oldest first within a
   // partition, and returns how many. Never sleeps. The record is valid during the call.
-  //   deleted   the topic was deleted, and everything before that was delivered, except what a durable
-  //             topic had on disk only
+  //   deleted   the topic was deleted, and everything before that was delivered; of a durable topic not if
+  //             some of it had to be read from disk
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
   //   io_error, permission, not_found, wrong_format
   //             durable topics: a file cannot be read now. The next call tries it again

@@ -170,7 +170,8 @@ class Topic {
   //   stopped            the stop token, which is checked as often
   //   interrupted        `interruptible`: a signal handler ran during the wait. It looks 4 times a second
   //                      from the start
-  //   wrong_format       the name belongs to something else, or to another format version
+  //   wrong_format       the name belongs to something else, or to another format version; or somebody has
+  //                      removed the data directory
   //   busy               it is being deleted, or (durable) opened or closed by another process, and that does not
   //                      finish within 5 s; or it is open with another LEAT_DIR
   //   permission

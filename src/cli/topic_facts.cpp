@@ -32,6 +32,7 @@ std::vector<GroupInfo> saved_groups_of(const TopicInfo& info) {
     if (!one.saved) continue;
     GroupInfo& group = groups.emplace_back();
     group.name = std::move(one.saved->name);
+    group.in_flight = one.saved->holds.size();
     for (std::size_t i = 0; i < info.partitions.size(); ++i) {
       const std::uint64_t end = info.partitions[i].end;
       group.offsets.push_back(std::min(one.saved->offsets[i], end));

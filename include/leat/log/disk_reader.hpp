@@ -137,13 +137,16 @@ class DiskReader {
     auto lists = list_segments(directory_.get(), topic_.partition_count);
     if (!lists) return lists.error();
     const SegmentList& files = (*lists)[partition_];
-    const std::uint64_t start = files.live.empty() ? listed_until_ : files.live.front().base_offset;
+    const auto frames_end = load_relaxed<Why::constant>(window_->partition(partition_).frames_end);
+    // Retention leaves the last file. Without any, nothing was ever written, or all is lost.
+    const bool is_new = frames_end == 0 && listed_until_ == window_->begin_offset(partition_);
+    const std::uint64_t without_files = is_new ? listed_until_ : 0;
+    const std::uint64_t start = files.live.empty() ? without_files : files.live.front().base_offset;
     oldest_ = start;
     StoredFrames frames{Disk::system(), directory_.get(), topic_.salt, partition_,
                         std::move((*lists)[partition_])};
     // The keeper may be making the window's first file, or begin it later. Until that has a header, only the
     // window tells what is damaged before its first record, and what is lost.
-    const auto frames_end = load_relaxed<Why::constant>(window_->partition(partition_).frames_end);
     frames.expect_lost(frames_end, window_->begin_offset(partition_));
     frames.expect_end(frames_end, window_->begin_offset(partition_));
     records_.emplace(std::move(frames));

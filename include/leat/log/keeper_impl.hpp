@@ -414,9 +414,10 @@ LEAT_INLINE void Keeper::drain() noexcept {
 // exits, or if this process may not delete names there: the window stays, and whoever opens the topic next goes on with it.
 LEAT_INLINE bool Keeper::delete_window() noexcept {
   auto directory = open_directory_at(topic_->directory_fd(), "..");
+  const Error refused =
+      directory ? may_finish_deletion(*directory, place_.name).error() : directory.error();
   // Other errors, as too few descriptors, are not everybody's: the next process finishes the deletion.
-  if (directory && may_finish_deletion(*directory, place_.name).error() == Errc::permission)
-    return false;
+  if (refused == Errc::permission) return false;
   std::uint64_t attempt = topic_->announce_attempt();
   if (attempt != kDeletionDecided) {
     const bool is_used = has_users();

@@ -204,10 +204,11 @@ class PartitionReader {
     return ReadOutcome::failed;
   }
   ReadOutcome fail(Errc code) noexcept { return fail(Error{code}); }
-  // A partition that is corrupt stays so: where it would go on is unknown. What a call for a file has
-  // failed with may have passed the next time.
+  // A partition that is corrupt stays so: where it would go on is unknown. One that is deleted does, too: what
+  // it had next may be gone without a word. What a call for a file has failed with may have passed the next time.
   Error what_failed() noexcept {
-    return failed_ == Errc::corrupt ? failed_ : std::exchange(failed_, Error{});
+    const bool stays = failed_ == Errc::corrupt || failed_ == Errc::deleted;
+    return stays ? failed_ : std::exchange(failed_, Error{});
   }
 
   [[gnu::always_inline]] bool examine(const RecordHeader& header,

@@ -379,6 +379,7 @@ LEAT_INLINE Result<bool> PartitionReader::next_in_memory(StoredEntry& entry) {
   const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
   auto segment = find_segment(*topic_, view_, oldest);
   if (!segment) return false;  // It was retired meanwhile.
+  if (load_seq_cst<Edge::retire>(view_.control->oldest_segment) != oldest) return false;
   if (segment->base_offset > disk_->offset()) {
     entry.is_record = false;
     entry.gap = disk_->pass_missing(segment->base_offset);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -112,6 +113,20 @@ inline bool is_locked_in_place(int directory, const char* name) noexcept {
   return ::statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
          (status.stx_attributes & locked) != 0;
 }
+// Whether this process owns what a name is, or has CAP_FOWNER. Whoever does may set a mode: here the one that it has.
+// Never that of another file, to which a link leads.
+inline Result<void> may_act_as_owner(int directory, const char* name) noexcept {
+  const Fd file =
+      above_standard_streams(Fd{::openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)});
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return last_system_error();
+  if (status.st_uid == ::geteuid()) return {};
+  if (S_ISLNK(status.st_mode)) return ::geteuid() == 0 ? Result<void>{} : Error{Errc::permission};
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file.get());
+  if (::chmod(path, status.st_mode & 07777) != 0) return last_system_error();
+  return {};
+}
 // Whether this process may rename and delete a name in a directory. `permission` if not.
 inline Result<void> may_delete_at(int directory, const char* name) noexcept {
   struct stat parent {};
@@ -120,11 +135,10 @@ inline Result<void> may_delete_at(int directory, const char* name) noexcept {
   if (::fstat(directory, &parent) != 0 ||
       ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
     return last_system_error();
-  // In a directory like /tmp only its owner may, the name's, and who has CAP_FOWNER. The latter two may also set a mode:
-  // here the one that it has.
-  const bool is_sticky = (parent.st_mode & S_ISVTX) != 0 && parent.st_uid != ::geteuid();
-  if (is_sticky && ::fchmodat(directory, name, status.st_mode & 07777, 0) != 0)
-    return last_system_error();
+  // In a directory like /tmp only its owner may, and the name's.
+  if ((parent.st_mode & S_ISVTX) != 0 && parent.st_uid != ::geteuid()) {
+    if (auto may = may_act_as_owner(directory, name); !may) return may;
+  }
   if (is_locked_in_place(directory, "") || is_locked_in_place(directory, name))
     return Errc::permission;
   return {};

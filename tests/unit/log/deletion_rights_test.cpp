@@ -328,5 +328,34 @@ TEST(DeletionRights, ADirectoryInTheDataDirectoryIsInTheWay) {
   }
 }
 
+// Whoever asks for the right to delete a name changes nothing, least of all a file of his own to which somebody
+// else's link leads.
+TEST(DeletionRights, AskingForThemDoesNotFollowLinks) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  constexpr ::uid_t kVictim = 65533;
+  constexpr ::uid_t kOther = 65534;
+  const TestDirectory directory;
+  fs::permissions(directory.path(), fs::perms::all);
+  const std::string secret = directory / "secret";
+  std::ofstream{secret};
+  fs::permissions(secret, fs::perms::owner_read | fs::perms::owner_write);
+  fs::create_directory(directory / "shared");
+  fs::permissions(directory / "shared", fs::perms::all | fs::perms::sticky_bit);
+  fs::create_symlink(secret, directory / "shared/link");
+  ASSERT_EQ(::chown(secret.c_str(), kVictim, kVictim), 0);
+  for (const char* name : {"shared", "shared/link"})
+    ASSERT_EQ(::lchown((directory / name).c_str(), kOther, kOther), 0);
+  const auto ask = [&] {
+    const detail::Fd place = must(detail::open_directory_path(directory.path(), false, false));
+    return code(detail::may_delete_directory_at(place.get(), "shared"));
+  };
+  EXPECT_EQ(ask(), Errc::ok);
+  Child victim{[&] { return ::setuid(kVictim) == 0 && ask() == Errc::permission ? 0 : 1; }};
+  EXPECT_EQ(victim.join(), 0);
+  Child other{[&] { return ::setuid(kOther) == 0 && ask() == Errc::ok ? 0 : 1; }};
+  EXPECT_EQ(other.join(), 0);
+  EXPECT_EQ(fs::status(secret).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+}
+
 }  // namespace
 }  // namespace leat

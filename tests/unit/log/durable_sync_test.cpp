@@ -100,7 +100,8 @@ TEST_F(DurableSync, AFailedSyncOfAPublisherIsNotTriedAgain) {
   Publisher publisher = publisher_of(topic);
   disk_.fail_an_own_sync(EIO);
   Result<std::uint64_t> published = publisher.publish("x");
-  while (!disk_.has_failed_an_own_sync()) published = publisher.publish("x");
+  for (const Deadline deadline{kPatience}; !disk_.has_failed_an_own_sync() && !deadline.passed();)
+    published = publisher.publish("x");
   EXPECT_EQ(published.error(), Errc::io_error);
   EXPECT_EQ(published.error().system_error, EIO);
   EXPECT_EQ(publisher.publish("y").error(), Errc::read_only);

@@ -10,7 +10,6 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -518,21 +517,28 @@ TEST_F(Durable, AnotherUserKeepsATopicThatIsForAll) {
     wanted.file_group = group;
     wanted.durable = Durability::fsync;
     wanted.file_bytes = 64 << 10;
-    std::optional<Topic> topic{must_create(wanted)};
-    publish(*topic, 0, 100, 500);
     Shared<std::atomic<int>> stage;
+    const auto wait_for = [&](int wanted_stage) {
+      for (const Deadline deadline{kPatience}; *stage != wanted_stage && !deadline.passed();)
+        ::usleep(1000);
+    };
     Child other{[&]() -> int {
       if (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0) return 2;
+      wait_for(1);
       auto mine = open();
       CHILD_CHECK_OK(mine);
-      *stage = 1;
-      while (*stage != 2) ::usleep(1000);
+      *stage = 2;
+      wait_for(3);
       publish(*mine, 100, 1000, 500);
       return HasFailure() ? 3 : 0;
     }};
-    while (*stage != 1 && other.look() == Child::State::running) ::usleep(1000);
-    topic.reset();
-    *stage = 2;
+    {
+      const Topic topic = must_create(wanted);
+      publish(topic, 0, 100, 500);
+      *stage = 1;
+      wait_for(2);
+    }
+    *stage = 3;
     other.wait();
     EXPECT_TRUE(other.succeeded()) << group << ' ' << other.describe();
     auto again = open();
