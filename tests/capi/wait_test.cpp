@@ -47,9 +47,16 @@ struct Waiters {
   MemberHandle members[4];
 };
 
-std::int32_t poll_for_ever(std::int32_t fd) {
-  pollfd readable{fd, POLLIN, 0};
-  return ::poll(&readable, 1, -1) == 1 ? LEAT_ERR_STOPPED : LEAT_ERR_IO_ERROR;
+// A descriptor says that there may be something to do. So `wait` looks, which also makes it unreadable.
+template <class Handle>
+std::int32_t poll_until_stopped(Handle* one, std::int32_t fd,
+                                std::int32_t (*wait)(Handle*, std::int64_t)) {
+  for (;;) {
+    const std::int32_t code = wait(one, 1);
+    if (code != LEAT_ERR_TIMEOUT) return code;
+    pollfd readable{fd, POLLIN, 0};
+    if (::poll(&readable, 1, -1) != 1) return LEAT_ERR_IO_ERROR;
+  }
 }
 
 // Each function that waits and can be stopped, and how. Without leat_publisher_flush(), which waits for the medium:
@@ -89,8 +96,7 @@ std::vector<Wait> idle_waits(Waiters& of) {
   add_subscriber("poll() of leat_subscriber_wait_fd", 4, [](leat_subscriber* one) {
     std::int32_t fd = -1;
     must(leat_subscriber_wait_fd(one, &fd, nullptr));
-    if (leat_subscriber_wait(one, 0) != LEAT_ERR_TIMEOUT) return LEAT_ERR_STOPPED;
-    return poll_for_ever(fd);
+    return poll_until_stopped(one, fd, leat_subscriber_wait);
   });
   add_member("leat_member_wait", 0, [](leat_member* one) {
     leat_delivery delivery;  // It returns at once unless there was nothing to receive.
@@ -114,7 +120,7 @@ std::vector<Wait> idle_waits(Waiters& of) {
     std::uint32_t count = 0;
     must(leat_member_wait_fd(one, &fd, nullptr));
     const std::int32_t code = leat_member_receive(one, &delivery, 1, &count, 0, nullptr);
-    return code == LEAT_ERR_TIMEOUT ? poll_for_ever(fd) : LEAT_ERR_STOPPED;
+    return code == LEAT_ERR_TIMEOUT ? poll_until_stopped(one, fd, leat_member_wait) : code;
   });
   return all;
 }
