@@ -40,8 +40,8 @@ struct SectionsKind {
       : magic{wanted_magic}, salt{topic_salt} {}
 
   std::uint64_t magic;
-  std::uint64_t
-      salt;  // ManifestTopic::salt. 0: not looked at and not written; so for the manifest.
+  // ManifestTopic::salt. 0: not looked at and not written; so for the manifest.
+  std::uint64_t salt;
 };
 
 // Access rights of a new file.
