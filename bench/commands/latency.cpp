@@ -8,6 +8,7 @@
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "bench/floors/floors.hpp"
 #include "bench/leat/log.hpp"
@@ -48,6 +49,16 @@ Json floor_of(const Load& load, const Placement& placement) {
   return to_json(slot_round_trip(load, placement));
 }
 
+// With too few samples a percentile is nothing but the slowest of them.
+Json without_uncertain(Json trip, std::uint64_t count) {
+  constexpr std::array<std::pair<const char*, double>, 3> kPercentiles{
+      {{"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}}};
+  for (const auto& [name, part] : kPercentiles) {
+    if (trip.contains(name) && count < samples_needed(part)) trip[name] = nullptr;
+  }
+  return trip;
+}
+
 // runs, median, floor, ratio for one size.
 Json measure_size(const LatencyArguments& options, const Load& load, const Progress& progress) {
   const Placement placement{options.cpus};
@@ -58,8 +69,8 @@ Json measure_size(const LatencyArguments& options, const Load& load, const Progr
     progress.show(fmt::format("{} B, run {} of {}", load.size, run, options.runs));
     // On a virtual machine, the distance between the two CPUs changes from second to second.
     cache_lines_ns.push_back(cache_line_round_trip_ns(kCacheLineTrips, placement));
-    floors.push_back(floor_of(load, placement));
-    runs.push_back(to_json(log_round_trip(load, placement)));
+    floors.push_back(without_uncertain(floor_of(load, placement), load.count));
+    runs.push_back(without_uncertain(to_json(log_round_trip(load, placement)), load.count));
   }
   progress.clear();
   Json middle = median_of(runs);
@@ -92,17 +103,19 @@ void print_latency_head(const Json& report, int runs) {
 
 void print_row(const LatencyArguments& options, std::size_t size, const Json& results) {
   const Json& middle = results["median"];
-  const auto value = [&](const char* key) { return middle[key].get<double>(); };
+  const auto whole = [&](const char* key) {
+    return middle[key].is_null() ? "-" : fmt::format("{:.0f}", middle[key].get<double>());
+  };
   const auto known = std::find(kLatencySizes.begin(), kLatencySizes.end(), size);
   std::string target;
   if (known != kLatencySizes.end() && !options.block) {
     target = fmt::format("{:.2f}", kLatencyTargets[static_cast<std::size_t>(known - kLatencySizes.begin())]);
   }
   fmt::print(
-      "{:>7} {:>10.1f} {:>8.0f} {:>8.0f} {:>8.0f} {:>8.0f} {:>9.0f} {:>9.1f} {:>6.2f} {:>7} "
+      "{:>7} {:>10.1f} {:>8} {:>8} {:>8} {:>8} {:>9} {:>9.1f} {:>6.2f} {:>7} "
       "{:>10}\n",
-      size, value("round_trip_ns"), value("p50_ns"), value("p90_ns"), value("p99_ns"),
-      value("p999_ns"), value("max_ns"), results["floor"].get<double>(),
+      size, middle["round_trip_ns"].get<double>(), whole("p50_ns"), whole("p90_ns"),
+      whole("p99_ns"), whole("p999_ns"), whole("max_ns"), results["floor"].get<double>(),
       results["ratio"].get<double>(), target, distance_text(results));
   std::fflush(stdout);
 }

@@ -56,7 +56,8 @@ void JsonOption::check() const {
 
 void JsonOption::write(const Json& report) const {
   if (!asked_for()) return;
-  write_text(takes_stdout() ? "-" : file_, report.dump(2) + "\n");
+  write_text(takes_stdout() ? "-" : file_,
+             report.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Json new_report(Json parameters) {

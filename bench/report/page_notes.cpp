@@ -33,9 +33,9 @@ std::string runs_words(const ResultSet& set) {
   if (most == 0) return "none";
   if (most == 1)
     return "one run of each: the figures are no medians, and nothing is known about noise";
-  const std::string how_many =
-      fewest == most ? fmt::format("{}", most) : fmt::format("{} to {}", fewest, most);
-  return how_many + " of each; the figures are their medians";
+  if (fewest == most) return fmt::format("{} of each; the figures are their medians", most);
+  return fmt::format("{} to {} of each; the figures are their medians{}", fewest, most,
+                     fewest == 1 ? ", or the one run" : "");
 }
 
 // "2026-11-23", or from the first day to the last.
@@ -125,14 +125,22 @@ std::string about_measurement(const ResultSet& set) {
   item("Runs", runs_words(set));
   items("Machine", machines);
   items("Command", commands);
-  return out + "</dl>\n";
+  out += "</dl>\n";
+  if (machines.size() > 1) {
+    out +=
+        "<p>These results come from more than one machine or version. Compare them with "
+        "care.</p>\n";
+  }
+  return out;
 }
 
 std::string notes_on_figures(const ResultSet& set) {
   std::string out = "<h2>What the figures mean</h2>\n<ul>\n";
   const auto item = [&](const std::string& text) { out += "<li>" + text + "</li>\n"; };
-  item((run_counts(set).most > 1 ? "Each figure is the median of its runs. "
-                                 : "Each figure is of one run. ") +
+  const auto [fewest, most] = run_counts(set);
+  item((fewest > 1 ? "Each figure is the median of its runs. "
+        : most > 1 ? "Each figure is the median of its runs, or of one run. "
+                   : "Each figure is of one run. ") +
        std::string(
            "p99 means: 99 of 100 messages were at least this fast. The slowest ones are mostly "
            "the operating system's doing and change from run to run."));
@@ -195,11 +203,6 @@ std::string provenance(const ResultSet& set) {
     place->files.push_back(source.file);
   }
   std::string out = "<h2>Where and how</h2>\n";
-  if (places.size() > 1) {
-    out +=
-        "<p>These results come from more than one machine or version. Compare them with "
-        "care.</p>\n";
-  }
   for (const Place& place : places) {
     out += fmt::format("<details><summary>{}, leat {}, commit {}</summary>\n",
                        escaped(machine_words(*place.source)), escaped(place.source->version),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/ipc/methods.hpp"
 #include "bench/output/units.hpp"
 #include "charts.hpp"
 #include "page_parts.hpp"
@@ -24,6 +25,11 @@ std::string named(const Measurement& result, Figure figure, const InWords& in_wo
                      say_variant ? name_of(result.key.variant) : "");
 }
 
+bool is_queue(const Measurement& result) {
+  const auto facts = ipc::facts_of(result.key.method);
+  return !facts || facts->queue;  // Those that we do not know are of bench/peers.
+}
+
 // "leat (151 ns), tied with pipe (160 ns), then tcp (9 µs); the best baseline is shm (80 ns)". Only
 // queues between processes compete, each method with its better variant.
 std::string ranking(const Results& best_first, Figure figure, const InWords& in_words) {
@@ -31,7 +37,7 @@ std::string ranking(const Results& best_first, Figure figure, const InWords& in_
   std::size_t rank = 0;
   std::set<std::string> seen;
   bool leat_is_named = false;
-  bool last_was_tied = false;
+  bool all_are_tied = true;  // So far, with the first.
   const Measurement* first = nullptr;
   const Measurement* baseline = nullptr;
   const Measurement* in_process = nullptr;
@@ -41,7 +47,7 @@ std::string ranking(const Results& best_first, Figure figure, const InWords& in_
       if (best == nullptr) best = result;
       continue;
     }
-    if (!seen.insert(result->key.method).second) continue;
+    if (!is_queue(*result) || !seen.insert(result->key.method).second) continue;
     ++rank;
     if (first == nullptr) first = result;
     const std::string name = named(*result, figure, in_words);
@@ -49,13 +55,16 @@ std::string ranking(const Results& best_first, Figure figure, const InWords& in_
     if (rank == 1) {
       text = "<strong>" + name + "</strong>";
     } else if (rank <= 3) {
-      text += (!is_tied ? ", then " : last_was_tied ? " and " : ", tied with ") + name;
-      last_was_tied = is_tied;
+      // A noisy third can be tied with the first although the second is not.
+      const bool is_apart = is_tied && !all_are_tied;
+      text += (!is_tied || is_apart ? ", then " : rank == 3 ? " and " : ", tied with ") + name;
+      if (is_apart) text += ", which is tied with the first";
+      all_are_tied = all_are_tied && is_tied;
     }
     if (!is_leat(result->key.method) || leat_is_named) continue;
     leat_is_named = true;
     if (rank <= 3) continue;
-    text += is_tied ? "; Leat is tied with them: " + name
+    text += is_tied ? "; Leat is tied with the first: " + name
                     : fmt::format("; Leat is number {}: {}", rank, name);
   }
   const auto add_apart = [&](const char* what, const Measurement* best) {

@@ -21,12 +21,13 @@ using Value = nlohmann::json;
 
 // Far above anything ever measured, far below what would make a page or a chart unusable.
 constexpr std::uintmax_t kMaxFileBytes = 64u << 20;
-constexpr std::size_t kMaxResults = 100'000;
+constexpr std::size_t kMaxResults = 5000;
 constexpr std::size_t kMaxRuns = 1000;
 constexpr std::size_t kMaxNameLength = 64;
 constexpr std::size_t kMaxTextLength = 2000;
 constexpr std::size_t kMaxFacts = 100;
 constexpr std::uint64_t kMaxInteger = std::uint64_t{1} << 40;
+constexpr double kMinFigure = 1e-9;  // But for 0.
 constexpr double kMaxFigure = 1e18;
 
 // Text for a page or a terminal: no control characters, limited length.
@@ -124,6 +125,15 @@ class Reader {
     return static_cast<std::uint64_t>(number);
   }
 
+  // What only `pattern` has; with any other it is `none`.
+  std::uint64_t integer_of(Pattern pattern, const ResultKey& key, const Value& object,
+                           const char* name, std::uint64_t none) const {
+    const std::uint64_t number = integer(object, name, key.pattern == pattern ? 1 : none);
+    if (key.pattern != pattern && number != none)
+      wrong(fmt::format("{} is {}; with {} it is {}", name, number, name_of(key.pattern), none));
+    return number;
+  }
+
   Figures figures(const Value& object, const std::string& name) const {
     if (!object.is_object()) wrong(fmt::format("{} is {}, not an object", name, shown(object)));
     Figures figures;
@@ -131,9 +141,9 @@ class Reader {
       const auto found = object.find(named.name);
       if (found == object.end() || found->is_null()) continue;
       const double number = found->is_number() ? found->get<double>() : -1;
-      if (!(number >= 0 && number <= kMaxFigure)) {
-        wrong(fmt::format("{}.{} is {}, not a number from 0 to {:g}", name, named.name,
-                          shown(*found), kMaxFigure));
+      if (number != 0 && !(number >= kMinFigure && number <= kMaxFigure)) {
+        wrong(fmt::format("{}.{} is {}, not a number from {:g} to {:g}, or 0", name, named.name,
+                          shown(*found), kMinFigure, kMaxFigure));
       }
       figures.*named.figure = number;
     }
@@ -173,8 +183,8 @@ ResultKey read_key(const Reader& reader, const Value& value) {
   key.pattern = one_of(reader, "pattern", reader.text(value, "pattern"),
                        {Pattern::pingpong, Pattern::oneway, Pattern::rate});
   key.size = reader.integer(value, "size", 1);
-  key.batch = reader.integer(value, "batch", 1);
-  key.rate = reader.integer(value, "rate", key.pattern == Pattern::rate ? 1 : 0);
+  key.batch = reader.integer_of(Pattern::oneway, key, value, "batch", 1);
+  key.rate = reader.integer_of(Pattern::rate, key, value, "rate", 0);
   return key;
 }
 
@@ -205,7 +215,8 @@ Measurement read_result(const Value& value, const std::string& place) {
   result.key = read_key(at_place, value);
 
   const Reader reader(fmt::format("{} ({})", place, to_string(result.key)));
-  result.baseline = reader.flag(value, "baseline");
+  // Older files mark blocking variants, too; they don't spin on the slot.
+  result.baseline = reader.flag(value, "baseline") && result.key.variant == Variant::spinning;
   result.in_process = reader.flag(value, "in_process");
   result.verified = reader.flag(value, "verified");
   result.count = reader.integer(value, "count", 0);
@@ -360,6 +371,23 @@ const Measurement* ResultSet::find(const ResultKey& key) const {
   return found != results.end() && found->key == key ? &*found : nullptr;
 }
 
+namespace {
+
+// A file of which later ones replaced every result says nothing about the rest.
+void delete_unused_sources(ResultSet& set) {
+  std::map<std::size_t, std::size_t> new_index;
+  for (const Measurement& result : set.results) new_index.emplace(result.source, 0);
+  std::vector<Source> used;
+  for (auto& [index, moved] : new_index) {
+    moved = used.size();
+    used.push_back(std::move(set.sources[index]));
+  }
+  for (Measurement& result : set.results) result.source = new_index.at(result.source);
+  set.sources = std::move(used);
+}
+
+}  // namespace
+
 void merge(ResultSet& set, ResultSet later) {
   std::map<ResultKey, Measurement> by_key;
   for (Measurement& result : set.results) by_key.insert_or_assign(result.key, std::move(result));
@@ -371,6 +399,7 @@ void merge(ResultSet& set, ResultSet later) {
   for (auto& [key, result] : by_key) set.results.push_back(std::move(result));
   std::move(later.sources.begin(), later.sources.end(), std::back_inserter(set.sources));
   std::move(later.skipped.begin(), later.skipped.end(), std::back_inserter(set.skipped));
+  delete_unused_sources(set);
 }
 
 ResultSet parse_results(std::string_view text, const std::string& name) {

@@ -131,7 +131,7 @@ ResultSet read_results(const std::vector<std::string>& paths);
 // The text of one file; `name` is for messages.
 ResultSet parse_results(std::string_view text, const std::string& name);
 
-// Adds the results of `later`, which replace those with the same key.
+// Adds the results of `later`, which replace those with the same key. Sources without results are left out.
 void merge(ResultSet& set, ResultSet later);
 
 }  // namespace leat::bench

@@ -43,5 +43,18 @@ TEST(RunsLine, CallsOneRunNoMedian) {
   EXPECT_EQ(runs_line(5), "median of 5");
 }
 
+TEST(Distance, IsMixedIfItChangedBetweenTheRuns) {
+  EXPECT_EQ(distance_of({46, 149}), "near");
+  EXPECT_EQ(distance_of({150, 500}), "far");
+  EXPECT_EQ(distance_of({46, 500, 46}), "mixed");
+}
+
+TEST(Distance, StandsBesideTheMedianRoundTripOfALine) {
+  Json results;
+  add_distance(results, {46, 300, 52.4});
+  EXPECT_EQ(results["cpus"], "mixed");
+  EXPECT_EQ(distance_text(results), "52 mixed");
+}
+
 }  // namespace
 }  // namespace leat::bench

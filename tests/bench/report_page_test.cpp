@@ -123,15 +123,38 @@ TEST(ReportPage, CompetesOnlyAmongQueuesBetweenProcesses) {
   Json baseline = sample_result("shm", 80), thread = sample_result("disruptor", 100);
   baseline["baseline"] = true;
   thread["in_process"] = true;
-  const std::string page = report_page(sample_set(
-      {baseline, thread, sample_result("pipe", 300), sample_result("fifo", 400),
-       sample_result("tcp", 500), sample_result("leat", 600), sample_result("leat-group", 700)}));
+  std::vector<Json> results = {baseline,
+                               thread,
+                               sample_result("eventfd", 200),  // It passes one slot on.
+                               sample_result("pipe", 300),
+                               sample_result("fifo", 400),
+                               sample_result("tcp", 500),
+                               sample_result("leat", 600),
+                               sample_result("leat-group", 700)};
+  for (Json& result : results) result["variant"] = "spinning";
   EXPECT_TRUE(
-      has(page,
-          "Fastest round trip of 100 B, blocking: <strong>pipe (300&nbsp;ns)</strong>, then "
+      has(report_page(sample_set(results)),
+          "Fastest round trip of 100 B, spinning: <strong>pipe (300&nbsp;ns)</strong>, then "
           "fifo (400&nbsp;ns), then tcp (500&nbsp;ns); Leat is number 4: leat (600&nbsp;ns); "
           "the best baseline is shm (80&nbsp;ns); the best within one process is disruptor "
           "(100&nbsp;ns)."));
+}
+
+TEST(ReportPage, SaysWithWhomANoisyThirdIsTied) {
+  Json noisy = sample_result("tcp", 1200);
+  noisy["runs"][0]["p50_ns"] = 1000;
+  EXPECT_TRUE(has(report_page(sample_set({sample_result("pipe", 1000), sample_result("fifo", 1100),
+                                          noisy, sample_result("leat", 2000)})),
+                  "<strong>pipe (1&nbsp;µs)</strong>, then fifo (1.1&nbsp;µs), then tcp "
+                  "(1.2&nbsp;µs), which is tied with the first; Leat is number 4"));
+}
+
+TEST(ReportPage, CallsOneRunNoMedianBesideOthers) {
+  Json once = sample_result("fifo");
+  once["runs"] = Json::array({once["median"]});
+  const std::string page = report_page(sample_set({sample_result("pipe"), once}));
+  EXPECT_TRUE(has(page, "<dd>1 to 5 of each; the figures are their medians, or the one run</dd>"));
+  EXPECT_TRUE(has(page, "Each figure is the median of its runs, or of one run."));
 }
 
 TEST(ReportPage, NamesAMethodOnceAmongTheBestOneWay) {
@@ -170,7 +193,18 @@ TEST(ReportPage, WarnsOfSeveralMachines) {
   Json other = sample_report({sample_result("tcp")});
   other["machine"]["cpu"] = "Another CPU";
   merge(set, parse_results(other.dump(), "other.json"));
-  EXPECT_TRUE(has(report_page(set), "more than one machine"));
+  const std::string page = report_page(set);
+  const std::size_t at = page.find("more than one machine");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_LT(at, page.find("Which should I use?"));
+}
+
+TEST(ReportPage, SaysNothingOfFilesThatLaterOnesReplaced) {
+  Json old = sample_report({sample_result("pipe", 200)});
+  old["machine"]["cpu"] = "Another CPU";
+  ResultSet set = parse_results(old.dump(), "a.json");
+  merge(set, parse_results(sample_report({sample_result("pipe", 100)}).dump(), "b.json"));
+  EXPECT_FALSE(has(report_page(set), "Another CPU"));
 }
 
 TEST(ReportPage, IsAPageWithoutAnyFigures) {

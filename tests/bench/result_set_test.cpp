@@ -74,6 +74,16 @@ TEST(ResultSet, HasWhatTheFileSays) {
   EXPECT_EQ(set.find({"pipe", Variant::spinning, Pattern::pingpong, 100, 1, 0}), nullptr);
 }
 
+TEST(ResultSet, TakesOnlyWhatSpinsForABaseline) {
+  Json blocking = sample_result("shm"), spinning = blocking;
+  blocking["baseline"] = spinning["baseline"] = true;
+  spinning["variant"] = "spinning";
+  const ResultSet set = sample_set({blocking, spinning});
+  ASSERT_EQ(set.results.size(), 2u);
+  for (const Measurement& result : set.results)
+    EXPECT_EQ(result.baseline, result.key.variant == Variant::spinning);
+}
+
 TEST(ResultSet, KeepsTheReasonWhyThereAreNoFigures) {
   Json result = sample_result("mq-sysv");
   result["median"] = nullptr;
@@ -119,11 +129,17 @@ TEST(ResultSet, KnowsTheDayIfTheFileSaysIt) {
 TEST(ResultSet, SaysWhatIsWrongAndWhere) {
   const std::string place = "5: a.json: results[0] (pipe, blocking, pingpong, 100 B): ";
   EXPECT_EQ(failure_with("/results/0/median/p50_ns", -5),
-            place + "median.p50_ns is -5, not a number from 0 to 1e+18");
+            place + "median.p50_ns is -5, not a number from 1e-09 to 1e+18, or 0");
   EXPECT_EQ(failure_with("/results/0/runs/2/p99_ns", "fast"),
-            place + "runs[2].p99_ns is 'fast', not a number from 0 to 1e+18");
+            place + "runs[2].p99_ns is 'fast', not a number from 1e-09 to 1e+18, or 0");
   EXPECT_EQ(failure_with("/results/0/median/max_ns", 1e300),
-            place + "median.max_ns is 1e+300, not a number from 0 to 1e+18");
+            place + "median.max_ns is 1e+300, not a number from 1e-09 to 1e+18, or 0");
+  EXPECT_EQ(failure_with("/results/0/median/p50_ns", 1e-300),
+            place + "median.p50_ns is 1e-300, not a number from 1e-09 to 1e+18, or 0");
+  EXPECT_EQ(failure_with("/results/0/batch", 2),
+            "5: a.json: results[0]: batch is 2; with pingpong it is 1");
+  EXPECT_EQ(failure_with("/results/0/rate", 5),
+            "5: a.json: results[0]: rate is 5; with pingpong it is 0");
   EXPECT_EQ(failure_with("/results/0/size", 1.5),
             "5: a.json: results[0]: size is 1.5, not a whole number from 1 to 1099511627776");
   EXPECT_EQ(failure_with("/results/0/size", 0),
@@ -152,7 +168,7 @@ TEST(ResultSet, TakesNothingElseForResults) {
   EXPECT_EQ(failure_of_text(R"({"results": 1e999})"),
             "5: a.json: holds a number that is too large");
   EXPECT_EQ(failure_of_text("\xff\xfe"), "5: a.json: not JSON (wrong at byte 1)" + what_is_right);
-  EXPECT_EQ(failure_with("/results", 5), "5: a.json: results is not a list of at most 100000");
+  EXPECT_EQ(failure_with("/results", 5), "5: a.json: results is not a list of at most 5000");
   EXPECT_EQ(failure_with("/results/0", 5), "5: a.json: results[0]: not an object");
   EXPECT_EQ(failure_with("/machine", 5),
             "5: a.json: machine is not an object of at most 100 facts");
@@ -189,6 +205,7 @@ TEST(ResultSet, ReadsADirectoryAndLetsTheLaterNameWin) {
   EXPECT_EQ(set.results[0].median->p50_ns, 200);
   EXPECT_EQ(set.sources[set.results[0].source].file, (directory / "b.json").string());
   EXPECT_EQ(set.sources[set.results[1].source].file, (directory / "a.json").string());
+  EXPECT_EQ(set.sources.size(), 2u);
   EXPECT_EQ(set.skipped, (std::vector<std::string>{(directory / "log.json").string()}));
   // The order on the command line does not matter.
   EXPECT_EQ(read_results({directory / "b.json", directory / "a.json"}).results[0].median->p50_ns,
