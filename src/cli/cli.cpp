@@ -133,6 +133,12 @@ std::string missing_files_sentence(const std::string& topic) {
   return {};
 }
 
+// False only if nothing has the topic's name.
+bool has_entry(const std::string& directory, const std::string& topic) {
+  struct stat status {};
+  return ::lstat((directory + '/' + topic).c_str(), &status) == 0 || errno != ENOENT;
+}
+
 // What is wrong if this process may not do something with a topic; empty if nothing special is.
 std::string permission_sentence(const std::string& topic) {
   const auto window = window_of(topic);
@@ -186,9 +192,15 @@ void fail(Error error, const std::string& topic, const std::string& after) {
       sentence = fmt::format("topic '{}' exists already in {}", topic, directory);
       break;
     case Errc::permission:
-      sentence = fmt::format(
-          "no permission for topic '{}': its owner, mode or group do not let you (ls -l {}/{})",
-          topic, directory, topic);
+      sentence = has_entry(directory, topic)
+                     ? fmt::format(
+                           "no permission for topic '{}': its owner, mode or group do not "
+                           "let you (ls -l {}/{})",
+                           topic, directory, topic)
+                     : fmt::format(
+                           "topic '{0}' is not in {1}, and you may not create one there "
+                           "(ls -ld {1})",
+                           topic, directory);
       break;
     case Errc::wrong_format:
       sentence = fmt::format(

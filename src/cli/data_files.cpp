@@ -37,6 +37,9 @@ namespace {
 }  // namespace
 
 std::string writable_data_directory() {
+  refuse_system_directory(detail::data_directory_path({}),
+                          "durable topics need a directory of their own for their files; name one "
+                          "with --data-dir or LEAT_DATA_DIR, for example ~/leat");
   auto data = detail::open_data_directory({}, true);
   if (!data) fail_data_directory(data.error());
   if (auto may = detail::may_write_at(data->get(), "."); !may) fail_data_directory(may.error());

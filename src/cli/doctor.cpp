@@ -14,6 +14,7 @@
 
 #include "cli.hpp"
 #include "leat/log/directory.hpp"
+#include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 
 namespace leat::cli {
@@ -58,7 +59,7 @@ std::string to_json(const std::string& directory, const std::vector<Finding>& fi
                       {"advice", finding.advice},
                       {"facts", finding.facts}});
   }
-  return Json{{"directory", directory}, {"ok", is_fine}, {"checks", checks}}.dump(2);
+  return tool::json_text(Json{{"directory", directory}, {"ok", is_fine}, {"checks", checks}}, 2);
 }
 
 // Removes what belongs to nobody. Returns how much of it could not be removed.

@@ -122,7 +122,8 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
     if (!detail::is_dead(topic, state))
       ++living;
     else
-      dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ", detail::load_relaxed(slot.pid));
+      dead += fmt::format("{}pid {}", dead.empty() ? "" : ", ",
+                          detail::load_relaxed<detail::Why::stored_before>(slot.pid));
   }
   topics.usable.push_back(name);
   topics.bytes += bytes;

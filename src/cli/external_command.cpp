@@ -60,7 +60,10 @@ int command_index(int argc, char** argv) {
 }
 
 void add_external_commands(CLI::App& app) {
-  for (const External& one : kExternals) app.add_subcommand(one.name, one.description);
+  for (const External& one : kExternals) {
+    app.add_subcommand(one.name, one.description)
+        ->footer(fmt::format("Example:\n  leat {} --help", one.name));
+  }
 }
 
 std::optional<int> run_external_command(const CLI::App& app, int argc, char** argv) {

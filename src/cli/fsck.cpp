@@ -14,6 +14,7 @@
 #include "leat/log/directory.hpp"
 #include "leat/store/data_lock.hpp"
 #include "leat/store/store.hpp"
+#include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 
 namespace leat::cli {
@@ -125,7 +126,7 @@ void fsck(const FsckArguments& arguments) {
   }
   const detail::StoreReport report = check(files);
   if (arguments.json) {
-    fmt::print("{}\n", to_json(report).dump(2));
+    fmt::print("{}\n", tool::json_text(to_json(report), 2));
   } else {
     print(report);
   }

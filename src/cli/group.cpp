@@ -20,6 +20,8 @@
 #include "leat/log/durable_topic.hpp"
 #include "remote.hpp"
 #include "tool/did_you_mean.hpp"
+#include "tool/json_text.hpp"
+#include "tool/terminal.hpp"
 
 namespace leat::cli {
 
@@ -313,7 +315,7 @@ void print_list(const Arguments& arguments, const Topic& topic, bool is_lost) {
   if (arguments.json) {
     Json all = Json::array();
     for (const GroupInfo& info : groups) all.push_back(to_json(info));
-    fmt::print("{}\n", all.dump(2));
+    fmt::print("{}\n", tool::json_text(all, 2));
     return;
   }
   if (groups.empty()) {
@@ -372,7 +374,7 @@ void print_info(const std::string& topic, const GroupInfo& info) {
   fmt::print("\n{:>9}  {:>9}  {}\n", "PID", "IN FLIGHT", "MEMBER");
   for (const MemberInfo& one : info.members) {
     fmt::print("{:>9}  {:>9}  {}\n", one.pid, number_text(one.in_flight),
-               one.name.empty() ? "-" : one.name);
+               one.name.empty() ? "-" : tool::without_controls(one.name));
   }
 }
 
@@ -381,7 +383,7 @@ void info(const Arguments& arguments) {
   const Topic topic = open_topic(arguments.topic);
   const GroupInfo facts = find_group(topic, arguments.name).info();
   if (arguments.json)
-    fmt::print("{}\n", to_json(facts).dump(2));
+    fmt::print("{}\n", tool::json_text(to_json(facts), 2));
   else
     print_info(arguments.topic, facts);
 }

@@ -35,14 +35,14 @@ std::string in_place(std::string_view text) {
 }  // namespace
 
 LiveView::LiveView(Mode mode)
-    : is_in_place_{mode != Mode::lines && ::isatty(STDOUT_FILENO) != 0},
+    : is_in_place_{mode != Mode::lines && tool::has_cursor()},
       separator_{mode == Mode::lines ? "" : "\n"},
       next_{Clock::now() + kInterval} {
   if (!is_in_place_) return;
   fmt::print("\033[2J");  // An empty screen.
   termios terminal{};
   if (mode != Mode::with_keys || ::tcgetattr(STDIN_FILENO, &terminal) != 0) return;
-  terminal_before_ = terminal;
+  signals_.set_terminal_at_end(terminal_before_.emplace(terminal));
   terminal.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Keys come at once, and unseen.
   ::tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
   reads_keys_ = true;

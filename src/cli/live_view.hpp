@@ -42,12 +42,12 @@ class LiveView {
   // Whether the key that was pressed ends it.
   bool is_ended_by_key();
 
+  std::optional<termios> terminal_before_;  // Before `signals_`, which knows its address.
   StopOnSignal signals_;
   const bool is_in_place_;
   const char* const separator_;  // Between texts that are not shown in place.
   bool is_first_ = true;
   bool reads_keys_ = false;
-  std::optional<termios> terminal_before_;
   std::chrono::steady_clock::time_point next_;
 };
 

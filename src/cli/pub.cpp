@@ -39,12 +39,31 @@ Framing framing_of(const PubArguments& arguments) {
   return {.delimiter = unescape(arguments.delimiter, "--delimiter")};
 }
 
-Topic open_or_create_topic(const std::string& name, const StopOnSignal& signals) {
+// Refuses what the topic could not do if it is created now, so that an error leaves no new topic behind.
+void check_new_topic(const PubArguments& arguments) {
+  const std::string& name = arguments.topic;
+  if (arguments.partition.value_or(0) != 0)
+    throw Failure{
+        kExitUsage,
+        fmt::format("--partition: topic '{0}' does not exist yet, and would have only partition "
+                    "0; `leat topic create {0} --partitions N` makes it with more",
+                    name)};
+  if (arguments.sync)
+    throw Failure{
+        kExitUsage,
+        fmt::format("--sync: topic '{0}' does not exist yet, and would not be durable; `leat "
+                    "topic create {0} --durable os` makes one that is",
+                    name)};
+}
+
+Topic open_or_create_topic(const PubArguments& arguments, const StopOnSignal& signals) {
+  const std::string& name = arguments.topic;
   // Tries again if another process creates or deletes it in between, but not for ever.
   for (const Deadline deadline{std::chrono::seconds{5}};;) {
     auto opened = Topic::open(name);
     if (opened) return std::move(*opened);
     if (opened.error().code != Errc::not_found) fail(opened.error(), name);
+    check_new_topic(arguments);
     auto created = Topic::create(name);
     if (created) {
       tell(fmt::format("created topic '{}' ({}, policy block)", name,
@@ -189,7 +208,7 @@ void publish(const PubArguments& arguments, const BrokerOptions& broker) {
         [&] { send(*remote_sender(broker, arguments, signals), arguments, input.get(), signals); });
     return;
   }
-  const Topic topic = open_or_create_topic(arguments.topic, signals);
+  const Topic topic = open_or_create_topic(arguments, signals);
   TopicSender sender{topic, arguments, signals};
   send(sender, arguments, input.get(), signals);
 }
@@ -252,7 +271,7 @@ void add_pub_command(CLI::App& app) {
       "  leat sub news --from beginning --exit --json | leat pub copy --json\n"
       "  leat pub news --generate 100 --count 1000000");
   command->callback([arguments, command, broker] {
-    for (const char* option : {"--key-separator", "--delimiter"}) {
+    for (const char* option : {"--file", "--key-separator", "--delimiter"}) {
       const bool is_given = command->count(option) != 0;
       if (is_given && command->get_option(option)->as<std::string>().empty())
         throw Failure{kExitUsage, fmt::format("{}: one character or more is needed", option)};

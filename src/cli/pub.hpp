@@ -55,7 +55,7 @@ class Sender {
   // send: one wait for many records.
   virtual void settle() = 0;
 
-  // What ends the command if the next record is too large: with all its parts it has `size` bytes, or more.
+  // What ends the command if the next record is too large: it has `size` bytes, as limit() counts, or more.
   virtual Failure too_large(std::uint64_t size, bool or_more) const = 0;
 
   std::uint64_t sent() const noexcept { return sent_; }
@@ -63,7 +63,7 @@ class Sender {
   std::string what_was_sent() const;
   // "3 lines were published"
   std::string what_was_published() const;
-  // The size limit of a record with all its parts.
+  // The size limit of a record with all its parts but its time.
   virtual std::size_t limit() const noexcept = 0;
 
  protected:
@@ -81,7 +81,7 @@ class TopicSender final : public Sender {
   // With --sync, and on topics of durability fsync: waits until everything sent is on the medium.
   void settle() override;
   Failure too_large(std::uint64_t size, bool or_more) const override;
-  std::size_t limit() const noexcept override { return publisher_.max_record_size(); }
+  std::size_t limit() const noexcept override { return publisher_.max_record_size() - time_size_; }
 
  private:
   bool send_json(std::string_view text);
@@ -93,6 +93,7 @@ class TopicSender final : public Sender {
   std::optional<std::uint32_t> partition_;
   Publisher publisher_;
   std::stop_token stop_;
+  std::size_t time_size_ = 0;  // Of what the topic adds to each record.
   bool syncs_ = false;
 };
 

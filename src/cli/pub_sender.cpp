@@ -81,7 +81,9 @@ TopicSender::TopicSender(const Topic& topic, const PubArguments& arguments,
       publisher_{open_publisher(topic, arguments)},
       stop_{signals.token()} {
   if (arguments.partition) partition_ = static_cast<std::uint32_t>(*arguments.partition);
-  const std::optional<DurableInfo> durable = topic.info().durable;
+  const TopicInfo info = topic.info();
+  if (info.timestamps) time_size_ = detail::extension_sizes(NewRecord{}, true).total;
+  const std::optional<DurableInfo>& durable = info.durable;
   if (arguments.sync && !durable)
     throw Failure{kExitUsage,
                   fmt::format("--sync: topic '{}' is not durable, so nothing of it is on a medium",
@@ -136,9 +138,8 @@ bool TopicSender::publish(const NewRecord& record) {
       // This process was suspended for too long: the record was given up, and is published anew.
       case Errc::revoked: break;
       case Errc::too_large: {
-        const bool has_time = topic_.info().timestamps;
-        throw too_large(detail::extension_sizes(record, has_time).total + record.value.size(),
-                        false);
+        const std::size_t extension = detail::extension_sizes(record, time_size_ != 0).total;
+        throw too_large(extension + record.value.size() - time_size_, false);
       }
       case Errc::full:
         throw Failure{

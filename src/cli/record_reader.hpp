@@ -8,6 +8,7 @@
 // Reads what is there, as much as there is, and never waits for a full buffer.
 #pragma once
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -151,6 +152,11 @@ class RecordReader {
     while (!stopped()) {
       const ssize_t got = ::read(fd_, buffer_.data() + filled_, buffer_.size() - filled_);
       if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) {  // Whoever shares it may have made it non-blocking.
+        pollfd input{fd_, POLLIN, 0};
+        ::poll(&input, 1, -1);
+        continue;
+      }
       if (got < 0) {
         ended_ = Ended::error;
         error_number_ = errno;

@@ -6,6 +6,7 @@
 
 #include "remote.hpp"
 #include "table.hpp"
+#include "tool/json_text.hpp"
 
 namespace leat::cli {
 namespace {
@@ -66,7 +67,7 @@ void remote_info(const BrokerOptions& options, const std::string& topic, bool js
                                        {"sent", stats.messages_sent},
                                        {"publishers", stats.publishers_count},
                                        {"subscribers", stats.subscribers_count}};
-    fmt::print("{}\n", facts.dump(2));
+    fmt::print("{}\n", tool::json_text(facts, 2));
     return;
   }
   fmt::print(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <ctime>
 
@@ -14,6 +15,10 @@ constexpr int kInterrupt = SIGUSR1;
 // Makes the watching thread check whether it is done.
 constexpr int kDone = SIGUSR2;
 constexpr long kInterruptEveryNs = 20'000'000;
+
+using Clock = std::chrono::steady_clock;
+// Signals that come sooner after the first are the same request.
+constexpr std::chrono::milliseconds kOneRequest{500};
 
 }  // namespace
 
@@ -47,15 +52,22 @@ tool::Failure StopOnSignal::failure(const std::string& what) const {
 }
 
 void StopOnSignal::watch() {
+  Clock::time_point stopped_at;
   while (true) {
     const timespec interval{.tv_sec = 0, .tv_nsec = kInterruptEveryNs};
     const int signal = stopped() ? ::sigtimedwait(&watched_, nullptr, &interval)
                                  : ::sigwaitinfo(&watched_, nullptr);
     if (done_) return;
     if (signal > 0 && signal != kDone) {
-      if (stopped()) ::_exit(128 + signal);
-      signal_ = signal;
-      stop_.request_stop();
+      if (!stopped()) {
+        stopped_at = Clock::now();
+        signal_ = signal;
+        stop_.request_stop();
+      } else if (Clock::now() - stopped_at >= kOneRequest) {
+        if (const termios* terminal = terminal_at_end_)
+          ::tcsetattr(STDIN_FILENO, TCSANOW, terminal);
+        ::_exit(128 + signal);
+      }
     }
     // Repeatedly: the owner may be about to enter a blocking call.
     if (stopped()) ::pthread_kill(owner_, kInterrupt);

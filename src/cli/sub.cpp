@@ -13,6 +13,7 @@
 #include "leat/leat.hpp"
 #include "record_reader.hpp"
 #include "remote.hpp"
+#include "tool/terminal.hpp"
 
 namespace leat::cli {
 
@@ -98,6 +99,8 @@ void check_group(const SubArguments& arguments) {
                     fmt::format("--member: the name has {} bytes, at most {} are possible",
                                 arguments.member.size(), kMaxMemberName)};
     }
+    if (tool::without_controls(arguments.member) != arguments.member)
+      throw Failure{kExitUsage, "--member: the name has a control character"};
     return;
   }
   std::string useless = arguments.given_group_options;

@@ -29,8 +29,8 @@ Group open_group(const Topic& topic, const SubArguments& arguments, bool was_mis
   Group group = open_or_create_group(topic, *arguments.group, options);
   if (!group.was_created() && !arguments.given_group_options.empty()) {
     tell(
-        fmt::format("group '{}' of topic '{}' is there already and stays as it is: {} would count "
-                    "only for whoever creates it",
+        fmt::format("group '{}' of topic '{}' exists already and stays as it is: only the command "
+                    "that creates it can set {}",
                     group.name(), topic.name(), arguments.given_group_options));
   }
   if (group.was_created() && is_beginning(arguments.from))

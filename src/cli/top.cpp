@@ -37,8 +37,9 @@ std::string count_text(std::size_t count, const char* what) {
 }
 
 std::string name_of_member(const MemberInfo& member) {
-  return member.name.empty() ? fmt::format("    member {}", member.pid)
-                             : fmt::format("    member {} ({})", member.pid, member.name);
+  return member.name.empty()
+             ? fmt::format("    member {}", member.pid)
+             : fmt::format("    member {} ({})", member.pid, tool::without_controls(member.name));
 }
 
 void add_group(Table& table, const GroupInfo& group, std::optional<double> rate) {

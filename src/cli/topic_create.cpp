@@ -1,7 +1,9 @@
 // `leat topic create`.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -282,7 +284,8 @@ void settle_options(CreateArguments& arguments) {
                               size_text(options.max_capacity_bytes), options.partitions,
                               size_text(sizes_of(options).segment))};
   }
-  if (error.code == Errc::permission && !options.file_group.empty()) {
+  const bool may_create = ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
+  if (error.code == Errc::permission && !options.file_group.empty() && may_create) {
     throw Failure{kExitPermission,
                   fmt::format("--group: you may not give files to '{}': it must be one of your "
                               "own groups (`id`), unless you are root",

@@ -1,5 +1,7 @@
 // `leat topic delete`, which is also `leat rm`.
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
@@ -34,11 +36,27 @@ std::string who_is_attached(const std::string& name) {
   return all.empty() ? "somebody who is just leaving" : all;
 }
 
-// Ends the command if what is not the topic's is in the way of its deletion.
+// Whether the topic belongs to another user, in a directory where only owners may delete.
+bool is_protected_by_sticky_bit(const std::string& directory, const std::string& name) {
+  struct stat status {};
+  struct stat topic {};
+  const ::uid_t user = ::geteuid();
+  return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_ISVTX) != 0 &&
+         ::lstat((directory + '/' + name).c_str(), &topic) == 0 && user != 0 &&
+         user != topic.st_uid && user != status.st_uid;
+}
+
+// Ends the command if it may not take the topic out of its directory, or if what is not the topic's is in the way.
 void fail_if_in_the_way(Error error, const std::string& name) {
   if (error.code == Errc::permission) {
     const std::string sentence = lock_sentence(name);
     if (!sentence.empty()) throw Failure{kExitPermission, sentence};
+    const std::string directory = detail::directory_path({});
+    if (is_protected_by_sticky_bit(directory, name))
+      throw Failure{kExitPermission,
+                    fmt::format("topic '{0}' belongs to another user, and in {1} only owners and "
+                                "root may delete (its sticky bit: ls -ld {1})",
+                                name, directory)};
   }
   if (error.code != Errc::wrong_format || error.system_error != ENOTEMPTY) return;
   std::string path = detail::data_directory_path({}) + '/' + name;

@@ -11,6 +11,7 @@
 #include "cli.hpp"
 #include "remote.hpp"
 #include "table.hpp"
+#include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 #include "topic_facts.hpp"
 
@@ -122,7 +123,7 @@ void info(const std::string& name, bool json) {
   if (!found) fail(found.error(), name);
   const TopicFacts& facts = *found;
   if (json) {
-    fmt::print("{}\n", to_json(facts).dump(2));
+    fmt::print("{}\n", tool::json_text(to_json(facts), 2));
     return;
   }
   fmt::print("topic     {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\ngroups    {}\n",

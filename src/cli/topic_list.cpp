@@ -17,6 +17,7 @@
 #include "rate_meter.hpp"
 #include "remote.hpp"
 #include "table.hpp"
+#include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 #include "topic_facts.hpp"
 
@@ -80,7 +81,7 @@ std::string table_of(const std::vector<TopicRates>& entries) {
 void list(bool json) {
   const std::vector<TopicRates> entries = look_once();
   if (json)
-    fmt::print("{}\n", json_of(entries).dump(2));
+    fmt::print("{}\n", tool::json_text(json_of(entries), 2));
   else if (entries.empty())
     tell(fmt::format("no topics in {}", detail::directory_path({})));
   else
@@ -95,7 +96,7 @@ void watch(bool json) {
   if (!view.wait_for(LiveView::kFirstLook)) return;
   do {
     const std::vector<TopicRates> entries = look_at_rates(meter);
-    view.show(json ? json_of(entries).dump() + "\n" : table_of(entries));
+    view.show(json ? tool::json_text(json_of(entries)) + "\n" : table_of(entries));
   } while (view.wait());
 }
 

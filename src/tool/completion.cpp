@@ -79,12 +79,14 @@ std::vector<Candidate> groups(const std::string& topic_name) {
   return all;
 }
 
-// "block|fail|overwrite"
+// "block|fail|overwrite", but not the TIME of "os|interval:TIME|fsync": only the user knows that.
 std::vector<Candidate> choices(std::string_view text) {
+  const auto is_capital = [](char c) { return c >= 'A' && c <= 'Z'; };
   std::vector<Candidate> all;
   while (!text.empty()) {
     const std::string_view choice = text.substr(0, text.find('|'));
-    all.push_back({std::string{choice}, {}});
+    if (std::none_of(choice.begin(), choice.end(), is_capital))
+      all.push_back({std::string{choice}, {}});
     text.remove_prefix(std::min(choice.size() + 1, text.size()));
   }
   return all;
@@ -99,6 +101,7 @@ std::vector<Candidate> values(const CLI::Option& option, const Line& line) {
   if (kind == "FILE") return {{kFiles, {}}};
   if (kind == "DIRECTORY") return {{kDirectories, {}}};
   if (kind == "TOPIC") return topics();
+  if (kind == "PLACE") return choices("beginning|end");
   if (kind != "NAME" || line.command->get_name() == "create") return {};
   const CLI::App* parent = line.command->get_parent();
   const bool is_group = is_positional ? parent != nullptr && parent->get_name() == "group"
@@ -179,8 +182,8 @@ _PROGRAM() {
   lines=("${(@f)$("${words[1]}" complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
   for line in $lines; do
     case $line in
-      :files) _files; return ;;
-      :directories) _files -/; return ;;
+      :files) compset -P '--*='; _files; return ;;
+      :directories) compset -P '--*='; _files -/; return ;;
     esac
     word=${line%%$'\t'*}
     candidates+=("${word//:/\\:}:${line#*$'\t'}")
@@ -197,7 +200,10 @@ function __PROGRAM_complete
     for line in (command $words[1] complete $words[2..-1] 2>/dev/null)
         switch $line
             case ':files'
-                __fish_complete_path (commandline -ct)
+                set -l option (string match -r -- '^--[^=]*=' (commandline -ct))
+                for file in (__fish_complete_path (string replace -r -- '^--[^=]*=' '' (commandline -ct)))
+                    echo "$option$file"
+                end
             case ':directories'
                 __fish_complete_directories (commandline -ct)
             case '*'

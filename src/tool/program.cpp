@@ -19,6 +19,7 @@
 #include "help_formatter.hpp"
 #include "hidden_commands.hpp"
 #include "leat_version.hpp"
+#include "topic_directory.hpp"
 #include "usage_error.hpp"
 
 namespace leat::tool {
@@ -69,6 +70,7 @@ void add_common_options(CLI::App& app) {
            if (path.empty())
              throw CLI::ValidationError("--data-dir", "the name of a directory is needed");
            ::setenv("LEAT_DATA_DIR", path.c_str(), 1);
+           note_named_data_directory();
          },
          "Where files of durable topics live; else $LEAT_DATA_DIR, else ~/.local/share/leat")
       ->type_name("DIRECTORY");

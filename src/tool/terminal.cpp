@@ -62,17 +62,33 @@ std::size_t terminal_width() {
 
 std::size_t terminal_height() { return size_of_terminal().ws_row; }
 
+bool has_cursor() {
+  const char* const terminal = std::getenv("TERM");
+  const std::string_view kind = terminal == nullptr ? "" : terminal;
+  return ::isatty(STDOUT_FILENO) != 0 && !kind.empty() && kind != "dumb";
+}
+
 bool shows_colours() {
   const char* const no_colour = std::getenv("NO_COLOR");
-  if (no_colour != nullptr && *no_colour != '\0') return false;
-  const char* const kind = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) != 0 && kind != nullptr && std::string_view{kind} != "dumb";
+  return (no_colour == nullptr || *no_colour == '\0') && has_cursor();
 }
 
 std::string styled(Style style, std::string_view text) {
   if (!shows_colours()) return std::string{text};
   constexpr int kCodes[] = {1, 31, 32, 33};  // In the order of Style.
   return fmt::format("\033[{}m{}\033[0m", kCodes[static_cast<int>(style)], text);
+}
+
+std::string without_controls(std::string text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    // U+0080 to U+009F are control characters, too: 0xC2 and one of these.
+    const bool is_wide =
+        byte == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    if (is_wide) text.erase(i + 1, 1);
+    if (is_wide || byte < 0x20 || byte == 0x7F) text[i] = '?';
+  }
+  return text;
 }
 
 std::size_t columns_of(std::string_view text) {

@@ -15,12 +15,17 @@ std::size_t terminal_width();
 // Rows of that terminal; 0 if there is none.
 std::size_t terminal_height();
 
+// Whether stdout is a terminal on which text can be written over.
+bool has_cursor();
 // Whether stdout is a terminal with colours, and $NO_COLOR is not set (no-color.org).
 bool shows_colours();
 
 enum class Style { bold, red, green, yellow };
 // For stdout: unchanged unless it shows colours.
 std::string styled(Style style, std::string_view text);
+
+// A name that somebody else chose: control characters, which terminals take as commands, become '?'.
+std::string without_controls(std::string text);
 
 // How many columns `text` takes: one for each character of UTF-8, none for what sets a colour.
 std::size_t columns_of(std::string_view text);

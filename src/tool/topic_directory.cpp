@@ -17,7 +17,7 @@
 
 namespace leat::tool {
 
-void refuse_system_directory(const std::string& path) {
+void refuse_system_directory(const std::string& path, const char* advice) {
   struct statfs status {};
   if (::statfs(path.c_str(), &status) != 0) return;
   std::error_code ignored;
@@ -31,13 +31,29 @@ void refuse_system_directory(const std::string& path) {
     default: break;
   }
   if (!is_refused) return;
-  throw Failure{kExitPermission,
-                fmt::format("{} is refused: topics need a directory of their own; name one with "
-                            "--dir or LEAT_DIR, for example /dev/shm/NAME",
+  throw Failure{kExitPermission, fmt::format("{} is refused: {}", path, advice)};
+}
+
+namespace {
+
+bool is_data_directory_named = false;
+
+// One that LEAT_DATA_DIR names may be missing: it is made with the first durable topic.
+void check_named_data_directory() {
+  const std::string path = detail::data_directory_path({});
+  if (!is_data_directory_named || ::access(path.c_str(), F_OK) == 0 || errno != ENOENT) return;
+  throw Failure{kExitNotThere,
+                fmt::format("there is no directory {}, which --data-dir names; `leat topic create "
+                            "--durable` makes it",
                             path)};
 }
 
+}  // namespace
+
+void note_named_data_directory() noexcept { is_data_directory_named = true; }
+
 std::string usable_directory(Missing missing) {
+  if (missing == Missing::fails_if_named) check_named_data_directory();
   std::string path = detail::directory_path({});
   refuse_system_directory(path);
   const bool is_named = path != detail::default_directory_path();

@@ -7,11 +7,19 @@ namespace leat::tool {
 
 // Its path; fails if it is not usable. If it is missing:
 //   is_made          creates it, and says so unless it is the default
-//   fails_if_named   fails, unless it is the default
+//   fails_if_named   fails, unless it is the default; and if a data directory that --data-dir names is missing
 enum class Missing { is_made, fails_if_named };
 std::string usable_directory(Missing missing);
 
-// Fails if it is "/" or in a file system of the kernel's own, such as /proc: no place for topics.
-void refuse_system_directory(const std::string& path);
+// That --data-dir was given.
+void note_named_data_directory() noexcept;
+
+// Fails if it is "/" or in a file system of the kernel's own, such as /proc: no place for topics, nor for their files.
+// `advice` ends the sentence.
+void refuse_system_directory(
+    const std::string& path,
+    const char* advice =
+        "topics need a directory of their own; name one with --dir or LEAT_DIR, for example "
+        "/dev/shm/NAME");
 
 }  // namespace leat::tool

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "did_you_mean.hpp"
+#include "help_formatter.hpp"
 
 namespace leat::tool {
 namespace {
@@ -68,6 +69,31 @@ std::string explain_unknown_option(const CLI::App& command, const std::string& o
   return sentence + fmt::format("; see `{} --help`", full_name(command));
 }
 
+bool is_flag(const CLI::App& command, const std::string& name) {
+  const CLI::Option* option = command.get_option_no_throw(name);
+  return option != nullptr && !takes_value(*option);
+}
+
+// An option that was given too few values, or too many.
+std::optional<std::string> explain_values(const CLI::App& app, const CLI::ParseError& error) {
+  const std::string words = error.what();
+  // CLI11 says "--count: 1 required N missing", "--from: At Most 1 required but received 2", and of a flag
+  // "Could not convert: --json = x".
+  constexpr std::string_view kFlag = "Could not convert: ";
+  std::string sentence;
+  if (const std::size_t at = words.find(": 1 required "); at != std::string::npos)
+    sentence = words.substr(0, at) + " needs a value";
+  else if (const std::size_t most = words.find(": At Most 1 required "); most != std::string::npos)
+    sentence = words.substr(0, most) + " may be given only once";
+  else if (const std::size_t equals = words.find(" = ");
+           words.starts_with(kFlag) && equals != std::string::npos)
+    if (const std::string name = words.substr(kFlag.size(), equals - kFlag.size());
+        is_flag(chosen_command(app), name))
+      sentence = name + " takes no value";
+  if (sentence.empty()) return std::nullopt;
+  return fmt::format("{}; see `{} --help`", sentence, full_name(chosen_command(app)));
+}
+
 }  // namespace
 
 std::optional<std::string> explain_unknown_command(const CLI::App& app) {
@@ -80,6 +106,7 @@ std::optional<std::string> explain_unknown_command(const CLI::App& app) {
 }
 
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
+  if (const auto sentence = explain_values(app, error)) return *sentence;
   if (const auto sentence = explain_unknown_command(app)) return *sentence;
   const CLI::App& command = chosen_command(app);
   const std::vector<std::string> words = unexpected(app);
@@ -90,11 +117,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
     return fmt::format("'{}' is one argument too many; see `{} --help`", words.front(), name);
   if (const auto known = command_names(command); !known.empty())
     return fmt::format("`{}` needs a command: {}", name, fmt::join(known, ", "));
-  std::string sentence = lower_first(error.what());
-  // CLI11's "--count: 1 required N missing".
-  if (const std::size_t at = sentence.find(": 1 required "); at != std::string::npos)
-    sentence = sentence.substr(0, at) + " needs a value";
-  return fmt::format("{}; see `{} --help`", sentence, name);
+  return fmt::format("{}; see `{} --help`", lower_first(error.what()), name);
 }
 
 }  // namespace leat::tool

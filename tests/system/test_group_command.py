@@ -282,7 +282,7 @@ def test_sub_makes_the_group_with_its_options_and_later_ones_are_told(leat):
                 check=True)
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    for word in ("'g'", "--from, --in-flight", "whoever creates it"):
+    for word in ("'g'", "--from, --in-flight", "only the command that creates it can set"):
         assert word in done.stderr
     assert group_info(leat)["in_flight_limit"] == 9
     assert leat("sub", "t", "--group", "g", "--exit", check=True).stderr == ""

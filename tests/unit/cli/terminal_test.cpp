@@ -39,5 +39,15 @@ TEST(Clipped, KeepsColoursAndWholeCharacters) {
   EXPECT_EQ(clipped("abc", 0), "");
 }
 
+TEST(WithoutControls, LeavesNothingThatATerminalObeys) {
+  EXPECT_EQ(without_controls("name ä€"), "name ä€");
+  EXPECT_EQ(without_controls("a\033[31mb\nc\177"), "a?[31mb?c?");
+  EXPECT_EQ(without_controls("a\xc2\x9b"
+                             "31m\xc2\x80\xc2\xa0"),
+            "a?31m?\xc2\xa0");
+  EXPECT_EQ(without_controls("\xc2"), "\xc2");
+  EXPECT_EQ(without_controls(""), "");
+}
+
 }  // namespace
 }  // namespace leat::tool

@@ -1,0 +1,163 @@
+"""If these tests failed, what others chose (names, signals, rights, streams) would break a command's output, lose
+what it has to say, or be blamed on the wrong thing."""
+import grp
+import json
+import os
+import signal
+import subprocess
+import time
+
+import pytest
+
+from terminal import Terminal
+from test_cli import NOBODY, info, one_line, run_as, wait_until
+from test_pub_sub import read_all, send
+
+
+# --- Names ----------------------------------------------------------------------------------------
+
+def test_member_whose_name_is_not_utf8_spoils_no_json(leat):
+    leat("pub", "t", "x", check=True)
+    subprocess.run([leat.executable, "group", "create", "t", "g"], env=leat.environment, check=True)
+    member = leat.start("sub", "t", "--group", "g", "--member", b"a\xffb".decode(errors="surrogateescape"))
+    wait_until(lambda: json.loads(leat("group", "info", "t", "g", "--json", check=True).stdout)["members"])
+    for command in (["group", "info", "t", "g"], ["group", "list", "t"]):
+        assert "a\ufffdb" in leat(*command, "--json", check=True).stdout
+    assert member.poll() is None
+
+
+def test_path_that_is_not_utf8_spoils_no_json(leat, tmp_path):
+    data = os.fsencode(tmp_path) + b"/data\xff"
+    leat.environment["LEAT_DATA_DIR"] = os.fsdecode(data)
+    leat("topic", "create", "t", "--durable", "os", check=True, text=False)
+    publisher = leat.start("pub", "t")
+    wait_until(lambda: info(leat, "t")["participants"])
+    assert json.loads(leat("ls", "--json", check=True).stdout)[0]["name"] == "t"
+    assert "/data\ufffd" in leat("topic", "info", "t", "--json", check=True).stdout
+    json.loads(leat("doctor", "--json").stdout)
+    publisher.communicate(timeout=60)
+    json.loads(leat("fsck", "t", "--json", check=True).stdout)
+
+
+@pytest.mark.parametrize("name", ["a\x1b[31m", "a\nb", "\x7f", "\x9b31m"])
+def test_member_has_no_name_that_a_terminal_obeys(leat, name):
+    leat("pub", "t", "x", check=True)
+    one_line(leat("sub", "t", "--group", "g", "--member", name), 2, "--member", "control character")
+
+
+# --- Signals --------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("apart", [0, 0.0002, 0.05])
+def test_signal_that_comes_twice_loses_no_message(leat, apart):
+    leat("topic", "create", "t", check=True)
+    for turn in range(1, 6):
+        publisher = leat.start("pub", "t")
+        send(publisher, "one\ntwo\n")
+        wait_until(lambda end=2 * turn: info(leat, "t")["partitions"][0]["end"] == end)
+        publisher.send_signal(signal.SIGINT)
+        time.sleep(apart)
+        publisher.send_signal(signal.SIGINT)
+        assert (publisher.wait(20), publisher.stderr.read()) == (130, "leat: stopped by SIGINT; 2 lines were published\n")
+
+
+@pytest.mark.parametrize("apart", [0, 0.0002])
+def test_signal_that_comes_twice_leaves_the_terminal_as_it_was(leat, apart):
+    for _ in range(5):
+        with Terminal(leat, "top") as terminal:
+            terminal.until("0 topics")
+            wait_until(lambda it=terminal: not it.is_echoing())
+            terminal.process.send_signal(signal.SIGINT)
+            time.sleep(apart)
+            terminal.process.send_signal(signal.SIGINT)
+            assert terminal.process.wait(20) == 0
+            assert terminal.is_echoing()
+
+
+# --- Streams --------------------------------------------------------------------------------------
+
+def test_input_that_does_not_block_is_waited_for(leat):
+    read, write = os.pipe()
+    os.set_blocking(read, False)
+    publisher = leat.start("pub", "t", stdin=read)
+    os.close(read)
+    with os.fdopen(write, "w") as pipe:
+        pipe.write("one\n")
+        pipe.flush()
+        wait_until(lambda: leat("topic", "info", "t").returncode == 0 and read_all(leat, "t") == "one\n")
+        time.sleep(0.1)
+        pipe.write("two\n")
+    assert (publisher.wait(20), publisher.stderr.read()) == (0, "leat: created topic 't' (8 MiB, policy block)\n")
+    assert read_all(leat, "t") == "one\ntwo\n"
+
+
+@pytest.mark.parametrize("kind", ["dumb", ""])
+def test_terminal_without_a_cursor_gets_lines(leat, kind):
+    with Terminal(leat, "top", environment={"TERM": kind}) as terminal:
+        text = terminal.until("0 topics")
+        terminal.process.send_signal(signal.SIGINT)
+        assert terminal.process.wait(20) == 0
+    assert "\x1b" not in text
+
+
+# --- Rights ---------------------------------------------------------------------------------------
+
+@pytest.fixture
+def shared(leat, as_root):
+    """A directory in which all may make topics, and only owners may delete them."""
+    leat.directory.chmod(0o1777)
+    return leat.directory
+
+
+def test_directory_and_not_the_topic_is_blamed(leat, as_root):
+    leat.directory.chmod(0o755)
+    for command in (["pub", "t", "x"], ["topic", "create", "t"],
+                    ["topic", "create", "t", "--mode", "0660", "--group", grp.getgrgid(NOBODY).gr_name]):
+        one_line(run_as(leat, NOBODY, *command, directory=leat.directory), 4, "topic 't' is not in",
+                 "you may not create one there", f"ls -ld {leat.directory}")
+
+
+def test_sticky_bit_and_not_the_mode_is_blamed(leat, shared):
+    leat("topic", "create", "t", "--mode", "0666", check=True)
+    one_line(run_as(leat, NOBODY, "rm", "t", directory=shared), 4, "belongs to another user", "sticky bit")
+    assert info(leat, "t")
+
+
+def test_group_can_be_made_by_all_who_may_write(leat, shared):
+    leat("topic", "create", "t", "--mode", "0666", check=True)
+    assert run_as(leat, NOBODY, "pub", "t", "x", directory=shared).returncode == 0
+    made = run_as(leat, NOBODY, "group", "create", "t", "g", "--from", "beginning", directory=shared)
+    assert (made.returncode, made.stderr) == (0, "")
+    assert leat("sub", "t", "--group", "g", "--exit", check=True).stdout == "x\n"
+
+
+@pytest.mark.parametrize("directory", ["/", "/proc", "/sys"])
+def test_data_directory_of_the_system_is_refused(leat, directory):
+    one_line(leat("--data-dir", directory, "topic", "create", "t", "--durable", "os"), 4,
+             f"{directory} is refused", "--data-dir or LEAT_DATA_DIR")
+    assert not os.path.lexists("/t")
+
+
+@pytest.mark.parametrize("command", [["ls"], ["topic", "info", "t"], ["top", "-n", "1"], ["rm", "t"]], ids=" ".join)
+def test_mistyped_data_directory_hides_no_topics(leat, tmp_path, command):
+    leat("topic", "create", "t", "--durable", "os", check=True)
+    one_line(leat("--data-dir", tmp_path / "typo", *command), 3, f"there is no directory {tmp_path}/typo", "--data-dir")
+    assert leat("ls", check=True).stdout.count("\nt ") == 1
+
+
+# --- Errors ---------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("options, words", [
+    (["x", "-p", "3"], ["--partition", "does not exist yet", "leat topic create t --partitions"]),
+    (["x", "--sync"], ["--sync", "does not exist yet", "leat topic create t --durable os"]),
+    (["-l", ""], ["--file", "one character or more"]),
+], ids=lambda value: " ".join(value))
+def test_error_leaves_no_new_topic(leat, options, words):
+    one_line(leat("pub", "t", *options), 2, *words)
+    assert leat("topic", "info", "t").returncode == 3
+
+
+def test_limit_of_a_topic_with_timestamps_is_without_them(leat):
+    leat("topic", "create", "t", "--capacity", "8KiB", "--timestamps", check=True)
+    leat("pub", "t", "x" * 2_024, check=True)
+    for arguments, text in (["x" * 2_025], None), ([], "x" * 2_025), (["--generate", "2025", "--count", "1"], None):
+        one_line(leat("pub", "t", *arguments, input=text), 2, "2,025 bytes", "at most 2,024 bytes")
