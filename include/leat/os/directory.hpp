@@ -96,16 +96,16 @@ inline std::uint64_t disk_bytes_at(int directory, const char* name) noexcept {
   return static_cast<std::uint64_t>(status.st_blocks) * 512;
 }
 
-// Whether this process may write to what a name is, or to the directory itself ("."). As the process acts, not as its real
-// user; asked without that difference where there is none, as filters of old container systems refuse to answer.
+// Whether this process may write to what has this name, or to the directory itself ("."). Asks for the effective user.
+// If that is also the real user, without AT_EACCESS, because filters of old container systems refuse calls with it.
 inline Result<void> may_write_at(int directory, const char* name) noexcept {
   const bool is_itself = ::geteuid() == ::getuid() && ::getegid() == ::getgid();
   if (::faccessat(directory, name, W_OK | X_OK, is_itself ? 0 : AT_EACCESS) != 0)
     return last_system_error();
   return {};
 }
-// Whether something may not be deleted, nor what is in it, whoever wants to: it is immutable, append-only (chattr(1)), or
-// something is mounted there. Of the directory itself for "". False where the kernel does not tell.
+// Whether no user may delete something, nor what is in it, because it is immutable or append-only (chattr(1)), or
+// something is mounted there. "" is the directory itself. False where the kernel does not report it.
 inline bool is_locked_in_place(int directory, const char* name) noexcept {
   const std::uint64_t locked =
       STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND | (*name != '\0' ? STATX_ATTR_MOUNT_ROOT : 0);
@@ -113,8 +113,8 @@ inline bool is_locked_in_place(int directory, const char* name) noexcept {
   return ::statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, STATX_TYPE, &status) == 0 &&
          (status.stx_attributes & locked) != 0;
 }
-// Whether this process owns what a name is, or has CAP_FOWNER. Whoever does may set a mode: here the one that it has.
-// Never that of another file, to which a link leads.
+// Whether this process owns what has this name, or has CAP_FOWNER. The latter shows by setting the mode that the file
+// has already. Never sets that of another file, to which a link leads.
 inline Result<void> may_act_as_owner(int directory, const char* name) noexcept {
   const Fd file =
       above_standard_streams(Fd{::openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)});
@@ -135,7 +135,7 @@ inline Result<void> may_delete_at(int directory, const char* name) noexcept {
   if (::fstat(directory, &parent) != 0 ||
       ::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
     return last_system_error();
-  // In a directory like /tmp only its owner may, and the name's.
+  // In a sticky directory, such as /tmp, only its owner and the owner of the name may.
   if ((parent.st_mode & S_ISVTX) != 0 && parent.st_uid != ::geteuid()) {
     if (auto may = may_act_as_owner(directory, name); !may) return may;
   }
@@ -171,13 +171,16 @@ inline Result<void> delete_directory_at(int directory, const char* name) noexcep
 }
 
 // Sets the mode regardless of the umask, and the group unless it is -1. What another user's file has already is
-// not set again, because only its owner may.
+// not set again, because only its owner may. Where all others may read and write, the group need not be right: it
+// gives nobody a right, and whoever is not in it may not set it.
 inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexcept {
   struct stat file {};
   if (::fstat(fd, &file) != 0) return last_system_error();
   const bool has_group = group < 0 || file.st_gid == static_cast<::gid_t>(group);
-  if (!has_group && ::fchown(fd, static_cast<::uid_t>(-1), static_cast<::gid_t>(group)) != 0)
-    return last_system_error();
+  if (!has_group && ::fchown(fd, static_cast<::uid_t>(-1), static_cast<::gid_t>(group)) != 0) {
+    const bool is_for_all = (mode & S_IROTH) != 0 && (mode & S_IWOTH) != 0;
+    if (errno != EPERM || !is_for_all) return last_system_error();
+  }
   constexpr ::mode_t kAll = 07777;
   if ((file.st_mode & kAll) != mode && ::fchmod(fd, mode) != 0) return last_system_error();
   return {};
