@@ -6,6 +6,7 @@ exist, and that every named pair of atomic operations (Edge) has two ends, an ex
 interleaving test.
 tests/system/test_tidy.py has an example of every problem it must catch.
 """
+import ast
 import os
 import re
 import subprocess
@@ -95,7 +96,11 @@ class Tidy:
             if path.suffix in (".hpp", ".cpp"):
                 self.check_includes(path, lines)
                 self.check_docs_in_code(path, lines)
+                self.check_relaxed(path, text)
+            if path.suffix in (".hpp", ".cpp", ".rs"):
                 self.check_functions(path, lines)
+            if path.suffix == ".py":
+                self.check_python_functions(path, text)
             if path.suffix == ".hpp":
                 self.check_head(path, lines)
             if path.parts[0] == "tests" and path.suffix == ".cpp" and not lines[0].startswith("//"):
@@ -135,14 +140,27 @@ class Tidy:
     def check_functions(self, path, lines):
         """A function begins at the last line before its end that is not indented further."""
         for end, line in enumerate(lines):
-            if line not in ("}", "  }"):
+            if line not in ("}", "    }" if path.suffix == ".rs" else "  }"):
                 continue
             inside = ("#", line[:-1] + " ")
             begin = end - 1
             while begin > 0 and (not lines[begin] or lines[begin].startswith(inside)):
                 begin -= 1
-            if end - begin + 1 > MAX_FUNCTION_LINES:
+            is_function = path.suffix != ".rs" or re.search(r"\bfn ", lines[begin])  # There, all of an `impl` is within.
+            if is_function and end - begin + 1 > MAX_FUNCTION_LINES:
                 self.problem(path, begin + 1, f"over {MAX_FUNCTION_LINES} lines: make it several functions")
+
+    def check_python_functions(self, path, text):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES:
+                self.problem(path, node.lineno, f"over {MAX_FUNCTION_LINES} lines: make it several functions")
+
+    def check_relaxed(self, path, text):
+        if path.name == "atomic.hpp" or path.parts[0] not in ("include", "src", "bench"):
+            return
+        for number, line in enumerate(without_comments_and_strings(text).split("\n"), 1):
+            if re.search(r"\b(load|store)_relaxed\(", line):
+                self.problem(path, number, "say why it needs no order: …_relaxed<Why::…>(…)")
 
     def check_head(self, path, lines):
         if not lines[0].startswith("//"):
@@ -177,8 +195,6 @@ class Tidy:
             # In any other file, a program of several sources would define it several times.
             if "LEAT_INLINE" in line and "#define" not in line and not path.stem.endswith("_impl"):
                 self.problem(path, number, "LEAT_INLINE belongs into a file named ..._impl.hpp")
-            if re.search(r"\b(load|store)_relaxed\(", line) and path.name != "atomic.hpp":
-                self.problem(path, number, "say why it needs no order: …_relaxed<Why::…>(…)")
             if path.parts[2] == "compat":
                 continue  # May throw, as the original interfaces do.
             if re.search(r"\bthrow\b", line):

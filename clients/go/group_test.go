@@ -1,3 +1,6 @@
+// If these failed, a record that nobody finished would be lost instead of going to another member,
+// or a goroutine that waits for records would keep others from acknowledging theirs.
+
 package leat
 
 import (

@@ -1,3 +1,5 @@
+// If this failed, a Go program that only waits for records would keep a CPU busy.
+
 package leat
 
 import (

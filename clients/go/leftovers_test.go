@@ -1,3 +1,6 @@
+// If these failed, a Go program that runs for long would run out of memory or descriptors, or a
+// handle that was dropped would hold up others for ever.
+
 package leat
 
 import (

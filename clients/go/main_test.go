@@ -1,3 +1,5 @@
+// If this failed, the tests would touch topics of other programs, and leave their own in memory.
+
 package leat
 
 import (

@@ -1,3 +1,6 @@
+// If these failed, a mistake in a Go program, such as using a handle that another goroutine closes,
+// would crash it or harm a claim or record of somebody else, instead of being an error.
+
 package leat
 
 import (

@@ -1,3 +1,6 @@
+// If these failed, a record would arrive without its key or headers, half written or twice, or a
+// publish that failed would have published something.
+
 package leat
 
 import (

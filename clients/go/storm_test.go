@@ -1,3 +1,6 @@
+// If these failed, goroutines that share a handle would lose records whenever Go moves them to
+// another thread, or a process that is killed would block those that go on.
+
 package leat
 
 import (
@@ -22,8 +25,7 @@ import (
 //
 // That threads change is counted: how often a goroutine found itself on another one than at its last call.
 func TestAMillionRecordsWithThreadChanges(t *testing.T) {
-	const count, hands = 1000000, 8
-	previous := runtime.GOMAXPROCS(hands)
+	previous := runtime.GOMAXPROCS(stormHands)
 	defer runtime.GOMAXPROCS(previous)
 	topic := newTestTopic(t, TopicOptions{CapacityBytes: 1 << 20})
 	subscriber := subscriberOf(t, topic)
@@ -32,64 +34,23 @@ func TestAMillionRecordsWithThreadChanges(t *testing.T) {
 	defer member.Close()
 	publishers := []*Publisher{publisherOf(t, topic), publisherOf(t, topic)}
 
-	var all sync.WaitGroup
-	var lock sync.Mutex
-	sums := map[string]uint64{}
-	counts := map[string]int{}
-	var threadChanges atomic.Int64
-	run := func(work func(changeThread func(), hand int)) {
-		for hand := 0; hand < hands; hand++ {
-			all.Add(1)
-			go func(hand int) {
-				defer all.Done()
-				last := syscall.Gettid()
-				work(func() {
-					runtime.Gosched()
-					if now := syscall.Gettid(); now != last {
-						threadChanges.Add(1)
-						last = now
-					}
-				}, hand)
-			}(hand)
-		}
-	}
-	run(func(changeThread func(), hand int) {
-		publisher := publishers[hand%2]
-		for i := hand; i < count; {
-			var batch [][]byte
-			for ; i < count && len(batch) < 1+i%16; i += hands {
-				batch = append(batch, number64(uint64(i)))
-			}
-			if len(batch) == 1 {
-				must(publisher.Publish(batch[0]))
-			} else {
-				must(publisher.PublishBatch(background, batch))
-			}
-			changeThread()
-		}
+	it := storm{sums: map[string]uint64{}, counts: map[string]int{}}
+	it.run(func(changeThread func(), hand int) {
+		publishEach(publishers[hand%2], hand, changeThread)
 	})
-	note := func(who string, records []Record) bool {
-		lock.Lock()
-		defer lock.Unlock()
-		for i := range records {
-			sums[who] += binary.LittleEndian.Uint64(records[i].Value)
-			counts[who]++
-		}
-		return counts[who] < count
-	}
-	run(func(changeThread func(), _ int) {
+	it.run(func(changeThread func(), _ int) {
 		for {
 			records, err := subscriber.ReceiveBatch(background, 61)
 			if errors.Is(err, ErrStopped) {
 				return
 			}
-			if !note("subscriber", must(records, err)) {
+			if !it.note("subscriber", must(records, err)) {
 				must(0, subscriber.Stop())
 			}
 			changeThread()
 		}
 	})
-	run(func(changeThread func(), _ int) {
+	it.run(func(changeThread func(), _ int) {
 		for {
 			deliveries, err := member.ReceiveBatch(background, 61)
 			if errors.Is(err, ErrStopped) {
@@ -100,19 +61,75 @@ func TestAMillionRecordsWithThreadChanges(t *testing.T) {
 				records[i] = deliveries[i].Record
 			}
 			expect(t, must(member.Acknowledge(deliveries...)), len(deliveries))
-			if !note("member", records) {
+			if !it.note("member", records) {
 				must(0, member.Stop())
 			}
 			changeThread()
 		}
 	})
-	all.Wait()
+	it.all.Wait()
 	for _, who := range []string{"subscriber", "member"} {
-		expect(t, counts[who], count)
-		expect(t, sums[who], uint64(count)*(count-1)/2)
+		expect(t, it.counts[who], stormRecords)
+		expect(t, it.sums[who], uint64(stormRecords)*(stormRecords-1)/2)
 	}
-	t.Log(threadChanges.Load(), "thread changes")
-	expect(t, threadChanges.Load() > 1000, true)
+	t.Log(it.threadChanges.Load(), "thread changes")
+	expect(t, it.threadChanges.Load() > 1000, true)
+}
+
+const stormRecords, stormHands = 1000000, 8
+
+// The goroutines of a storm, and what those that read have got.
+type storm struct {
+	all           sync.WaitGroup
+	threadChanges atomic.Int64
+	lock          sync.Mutex
+	sums          map[string]uint64
+	counts        map[string]int
+}
+
+// Starts a goroutine for each hand.
+func (s *storm) run(work func(changeThread func(), hand int)) {
+	for hand := 0; hand < stormHands; hand++ {
+		s.all.Add(1)
+		go func(hand int) {
+			defer s.all.Done()
+			last := syscall.Gettid()
+			work(func() {
+				runtime.Gosched()
+				if now := syscall.Gettid(); now != last {
+					s.threadChanges.Add(1)
+					last = now
+				}
+			}, hand)
+		}(hand)
+	}
+}
+
+// Adds up what somebody has got, and tells whether more is to come.
+func (s *storm) note(who string, records []Record) bool {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	for i := range records {
+		s.sums[who] += binary.LittleEndian.Uint64(records[i].Value)
+		s.counts[who]++
+	}
+	return s.counts[who] < stormRecords
+}
+
+// Publishes every number of this hand, alone and in batches.
+func publishEach(publisher *Publisher, hand int, changeThread func()) {
+	for i := hand; i < stormRecords; {
+		var batch [][]byte
+		for ; i < stormRecords && len(batch) < 1+i%16; i += stormHands {
+			batch = append(batch, number64(uint64(i)))
+		}
+		if len(batch) == 1 {
+			must(publisher.Publish(batch[0]))
+		} else {
+			must(publisher.PublishBatch(background, batch))
+		}
+		changeThread()
+	}
 }
 
 func init() {

@@ -1,3 +1,6 @@
+// If these failed, a cancelled context would cost a record or not end its wait, or bytes kept from
+// a batch would crash the program later.
+
 package leat
 
 import (

@@ -1,3 +1,6 @@
+// If these failed, a Go program could not find, make or describe topics, or would take one error
+// for another.
+
 package leat
 
 import (

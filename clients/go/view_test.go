@@ -1,3 +1,6 @@
+// If these failed, reading in place would crash the program at a value without bytes, or where
+// addresses are limited and Go's heap needs them.
+
 package leat
 
 import (

@@ -1,5 +1,6 @@
 """If these tests failed, `leat serve` would run out of topics or connections and not say so, could not be stopped while it waits,
 its clients would hang when it hangs, or LightQ's programs would read other bytes than LightQ sent."""
+import functools
 import json
 import re
 import select
@@ -337,23 +338,25 @@ def test_bytes_are_those_of_libzmq(kind):
         own.close(linger=0)
 
 
+def ask_as_lightq(end, admin, answer, **fields):
+    """Sends a command as picojson lays it out, one field a line, and checks the answer to the byte."""
+    text = json.dumps(fields, indent=2, sort_keys=True) + "\n"
+    admin.send(frame(b"", 1) + frame(text.encode() + end))
+    wanted = frame(b"", 1) + frame(answer.encode())
+    assert admin.read(len(wanted)) == wanted
+
+
 @pytest.mark.parametrize("end", [b"", b"\0"], ids=["text", "text and NUL"])
 def test_lightqs_own_clients_byte_for_byte(serve, end):
     # Breaks: LightQ's programs, which were never told of this broker, read something else than LightQ sent.
     broker = serve("--data-auth", "joined")
     user = {"topic": "test", "user_id": USER, "password": PASSWORD}
+    ask = functools.partial(ask_as_lightq, end)
     opened = []
 
     def client(port, kind):
         opened.append(as_libzmq(port, kind))
         return opened[-1]
-
-    def ask(admin, answer, **fields):
-        """Sends a command as picojson lays it out, one field a line, and checks the answer to the byte."""
-        text = json.dumps(fields, indent=2, sort_keys=True) + "\n"
-        admin.send(frame(b"", 1) + frame(text.encode() + end))
-        wanted = frame(b"", 1) + frame(answer.encode())
-        assert admin.read(len(wanted)) == wanted
 
     def joined(role, port):
         """A client's own connection for commands, which it keeps."""

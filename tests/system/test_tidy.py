@@ -94,6 +94,8 @@ BAD = {
         "tests/unit/log/x_test.cpp", "#include <vector>\n", "a test starts with what"),
     "relaxed without a reason": (
         "include/leat/log/x.hpp", HEAD + "int f() { return load_relaxed(word); }\n", "say why"),
+    "relaxed without a reason in a tool": (
+        "src/cli/x.cpp", "int f() { return load_relaxed(word); }\n", "say why"),
     "std::atomic, relaxed without a reason": (
         "include/leat/compat/x.hpp", HEAD + "int f() { return x.load(std::memory_order_relaxed); }\n",
         "say in a comment why"),
@@ -121,6 +123,9 @@ BAD = {
         "src/cli/x.cpp", "int f(int a,\n      int b) {\n" + "  f();\n" * 69 + "}\n", "over 70 lines"),
     "too long a function of a class": (
         "src/cli/x.cpp", "class X {\n  int f() {\n" + "    f();\n" * 69 + "  }\n};\n", "over 70 lines"),
+    "too long a function of Rust": (
+        "clients/rust/x.rs", "mod x {\n    fn f() {\n" + "        f();\n" * 69 + "    }\n}\n", "over 70 lines"),
+    "too long a function of Python": ("tools/x.py", "def f():\n" + "    f()\n" * 70, "over 70 lines"),
     "tab": ("src/cli/x.cpp", "\tint x;\n", "tab"),
     "trailing space": ("src/cli/x.cpp", "int x; \n", "space at the end"),
     "no last newline": ("src/cli/x.cpp", "int x;", "exactly one newline"),

@@ -1,3 +1,6 @@
+-- If these failed, a Lua program would read something else than was published, lose what a group shares, hang in a wait
+-- that a hook should end, or crash by a mistake.
+--
 -- The tests of the Lua client, with plain asserts. For Lua 5.4 and LuaJIT, in an empty directory LEAT_DIR:
 --
 --     LEAT_DIR=$(mktemp -d -p /dev/shm) LUA_CPATH="build/clients/lua/5.4/?.so" lua5.4 clients/lua/tests/all.lua [NAME…]

@@ -1,3 +1,4 @@
+-- If these failed, a finalizer that closes or changes what a call is using would crash the program.
 -- Finalizers are any code, and run whenever something is made: also within calls of the client.
 local harness = ...
 local leat = require "leat"

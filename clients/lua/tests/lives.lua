@@ -1,3 +1,4 @@
+-- If these failed, a Lua program that runs for long would run out of memory or descriptors, or keep a CPU busy.
 -- A process that runs for long: what it opens and closes, drops, or waits for, costs it nothing that stays.
 local harness = ...
 local leat = require "leat"

@@ -1,3 +1,5 @@
+// If this failed, a program with a Lua state for each thread would lose records, or crash.
+//
 // A state of Lua belongs to one thread at a time: two threads that work at once have a state each, and a state may move.
 //
 //     threads      with LEAT_DIR empty; LUA_CPATH as for all.lua

@@ -1,4 +1,5 @@
-"""asyncio: tasks wait without blocking the loop, and a cancelled one loses no record."""
+"""asyncio: tasks wait without blocking the loop, and a cancelled one loses no record.
+If these failed, one waiting task would stop all others, or a timeout would cost the record that came just then."""
 import asyncio
 import gc
 import random

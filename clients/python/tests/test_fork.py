@@ -1,4 +1,5 @@
-"""After fork: what the child inherited raises leat.Forked, closing it harms nobody, and new handles work."""
+"""After fork: what the child inherited raises leat.Forked, closing it harms nobody, and new handles work.
+If these failed, a program that uses multiprocessing would end its parent's waits or claims, or hang in its child."""
 import os
 import select
 import signal

@@ -1,4 +1,6 @@
-"""Consumer groups."""
+"""Consumer groups.
+If these failed, a record that nobody finished would be lost instead of going to another member, or a member of a
+deleted group would wait for ever."""
 import time
 
 import pytest

@@ -1,4 +1,5 @@
-"""Nothing grows: memory, threads, descriptors."""
+"""Nothing grows: memory, threads, descriptors.
+If these failed, a service in Python would be killed for its memory, or could open no more files, after some days."""
 import ctypes
 import gc
 import os

@@ -1,4 +1,5 @@
-"""What a program may do wrong gives an exception, never a crash."""
+"""What a program may do wrong gives an exception, never a crash.
+If these failed, a mistake would end the interpreter without a traceback, or stop its other threads."""
 import gc
 import threading
 import time

@@ -1,4 +1,6 @@
-"""Arguments that run Python code, or that are not what they seem."""
+"""Arguments that run Python code, or that are not what they seem.
+If these failed, an object whose methods close or change a handle in the middle of a call, or a finalizer that does,
+would crash the interpreter."""
 import ctypes
 import gc
 import operator

@@ -1,4 +1,6 @@
-"""The package: what the type checker says of it, what it exports, and who may import it."""
+"""The package: what the type checker says of it, what it exports, and who may import it.
+If these failed, a type checker would refuse correct programs or pass wrong ones, or the module would crash what
+imports it: a subinterpreter, or another version of Python."""
 import os
 import shutil
 import subprocess

@@ -1,4 +1,6 @@
-"""What is published is what is read: values, keys, headers, batches, gaps; one by one, in lists, into arrays."""
+"""What is published is what is read: values, keys, headers, batches, gaps; one by one, in lists, into arrays.
+If these failed, a program would read other bytes than were published, miss a record or a gap, or publish a part of
+what it was to publish as a whole."""
 import array
 import mmap
 import threading

@@ -1,4 +1,5 @@
-"""Signals end waits, whenever they come; other waits go on, use no CPU, and let other threads run."""
+"""Signals end waits, whenever they come; other waits go on, use no CPU, and let other threads run.
+If these failed, Ctrl-C would not end a program that waits, or a signal would end a wait that should go on."""
 import asyncio
 import contextlib
 import os

@@ -1,4 +1,5 @@
 """Threads that call anything on the same handles, close and replace them meanwhile: only exceptions come of it.
+If this failed, a program that shares handles between its threads would crash the interpreter.
 
 Run it with AddressSanitizer too: it has found a claim that was freed while its publisher was being closed.
 """

@@ -1,4 +1,5 @@
-"""Topics: create, open, delete, list, what they tell; and the errors' names."""
+"""Topics: create, open, delete, list, what they tell; and the errors' names.
+If these failed, a program could not find, make or describe topics, or would catch an error of another name."""
 import csv
 import pathlib
 import threading

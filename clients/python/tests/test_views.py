@@ -1,4 +1,5 @@
-"""Memory that is lent: claims to write in place, batches to read in place. None outlives what it belongs to."""
+"""Memory that is lent: claims to write in place, batches to read in place. None outlives what it belongs to.
+If these failed, an array kept too long would read freed memory, or a claim left by an exception would be published."""
 import gc
 import threading
 import time

@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+# If these failed, a Ruby program would read something else than was published, lose what a group shares, miss topics or
+# errors by their names, or grow while it runs.
+
 require "fiddle"
 
 # Each call does what C++ does.

@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+# If these failed, a mistake in Ruby would crash the interpreter, publish bytes that change meanwhile, or let a forked
+# child harm its parent.
+
 require "fiddle"
 
 # What a program may do wrong gives an exception, never a crash.

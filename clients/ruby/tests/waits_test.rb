@@ -1,5 +1,8 @@
 # frozen_string_literal: true
 
+# If these failed, Ctrl-C, Timeout or Thread#kill would not end a wait, or one waiting thread would stop all others or
+# keep a CPU busy.
+
 require "open3"
 
 # Waits end when they should, and other threads run meanwhile.

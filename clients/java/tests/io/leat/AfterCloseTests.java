@@ -1,3 +1,4 @@
+// If this failed, a Java program that calls a closed handle would crash the virtual machine.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+// If this failed, a Java program would take one error for another, or show a sentence that is not
+// its own.
 package io.leat;
 
 import static io.leat.Tests.check;

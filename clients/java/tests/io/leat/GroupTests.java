@@ -1,3 +1,5 @@
+// If these failed, a record that nobody finished would be lost instead of going to another member,
+// or members of a deleted group would wait for ever.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+// If these failed, a Java program that runs for long would run out of memory, threads or
+// descriptors.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,4 @@
+// If this failed, a Java program with limited addresses (ulimit -v) could neither publish nor read.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+// If these failed, a mistake in a Java program would end the virtual machine, publish half a
+// record, or leave a thread waiting for a handle that is closed.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+// If this failed, a Java program that runs out of heap while it receives a batch would lose its
+// records.
 package io.leat;
 
 import static io.leat.Tests.equal;

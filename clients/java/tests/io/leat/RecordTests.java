@@ -1,3 +1,5 @@
+// If these failed, a record would arrive without its key or headers, cut, in the wrong partition,
+// or not be on disk when it was said to be.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+// If this failed, tests of the Java client would not be run, or one that fails or hangs would go
+// unnoticed.
 package io.leat;
 
 import java.lang.reflect.InvocationTargetException;

@@ -1,3 +1,5 @@
+// If these failed, a Java program could not find topics, would make them with other options than it
+// gave, or could not share them with a second copy of the library.
 package io.leat;
 
 import static io.leat.Tests.check;

@@ -1,3 +1,5 @@
+// If these failed, a buffer that outlives its batch would crash the virtual machine, or its topic's
+// memory would stay mapped for ever.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+// If these failed, a wait would end late or not at all, lose a record when its thread is
+// interrupted, keep a CPU busy, or hold up virtual threads.
 package io.leat;
 
 import static io.leat.Tests.bytes;

@@ -1,3 +1,5 @@
+//! If these failed, a record that was not finished would be published, or an open claim would block other publishers.
+
 use crate::place::*;
 use leat::*;
 

@@ -1,3 +1,5 @@
+//! If these failed, a Rust program would take one error for another, or panic at one of a newer library.
+
 use leat::{Code, Error};
 use std::collections::HashSet;
 

@@ -1,3 +1,6 @@
+//! If these failed, a record that nobody finished would be lost instead of going to another member, or would be
+//! acknowledged by somebody who does not hold it.
+
 use crate::place::*;
 use leat::*;
 use std::time::Duration;

@@ -1,3 +1,6 @@
+//! If these failed, safe Rust could crash: by the order in which handles are dropped, by sizes beyond 32 bits, or by a
+//! view that outlives its topic; or a program that waits for itself would hang.
+
 use crate::place::*;
 use leat::*;
 

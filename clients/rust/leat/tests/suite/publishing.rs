@@ -1,3 +1,6 @@
+//! If these failed, a record would arrive without its key or headers or in the wrong partition, or a publish that finds
+//! no room would hang.
+
 use crate::place::*;
 use leat::*;
 use std::time::Duration;
@@ -32,76 +35,10 @@ fn keys_headers_and_timestamps_arrive() {
             ..here.options()
         };
         let (topic, mut publisher, mut subscriber) = here.trio(&options);
-        let headers = [
-            NewHeader::new("name", "value"),
-            NewHeader::new("", &[0u8, 1]),
-        ];
-        let records = [
-            NewRecord::new("plain"),
-            NewRecord::new("key").key("k"),
-            NewRecord::new("empty key").key(""),
-            NewRecord::new("headers").headers(&headers),
-            NewRecord::new("both").key("key").headers(&headers),
-            NewRecord::new("").key("key").headers(&headers[1..]),
-        ];
-        for record in &records[..3] {
-            publisher.publish_record(record, None).unwrap();
-        }
-        let offset = publisher
-            .publish_record_batch(&records[3..], None, None)
-            .unwrap();
-        assert_eq!(offset, 3);
+        publish_each_combination(&mut publisher);
         let batch = subscriber.receive(64, SOON).unwrap();
-        let keys: Vec<_> = batch.records().map(|record| record.key()).collect();
-        let expected = [
-            None,
-            Some(&b"k"[..]),
-            Some(b""),
-            None,
-            Some(b"key"),
-            Some(b"key"),
-        ];
-        assert_eq!(keys, expected);
-        let counts: Vec<_> = batch
-            .records()
-            .map(|record| record.headers().count())
-            .collect();
-        assert_eq!(counts, [0, 0, 0, 2, 2, 1]);
-        let both = batch.records().nth(4).unwrap();
-        let first = Header {
-            name: b"name",
-            value: b"value",
-        };
-        let second = Header {
-            name: b"",
-            value: &[0, 1],
-        };
-        assert_eq!(both.headers().collect::<Vec<_>>(), [first, second]);
-        assert_eq!(both.value(), b"both");
-        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
-        for record in batch.records() {
-            assert_eq!(record.timestamp_ms().is_some(), timestamps);
-            assert!(record.timestamp_ms().unwrap_or(now).abs_diff(now) < 10000);
-            let copy = record.to_owned();
-            assert_eq!(
-                (copy.offset(), copy.partition()),
-                (record.offset(), record.partition())
-            );
-            assert_eq!((copy.key(), copy.value()), (record.key(), record.value()));
-            assert_eq!(copy.timestamp_ms(), record.timestamp_ms());
-            assert!(copy.headers().eq(record.headers()));
-            assert_eq!(copy.into_value(), record.value());
-        }
-        let lines = |batch: Batch<'_>| -> Vec<String> {
-            let line = |it: Record<'_>| {
-                format!(
-                    "{it:?} {:?} {:?}",
-                    it.timestamp_ms(),
-                    it.headers().collect::<Vec<_>>()
-                )
-            };
-            batch.records().map(line).collect()
-        };
+        check_keys_and_headers(batch);
+        check_timestamps_and_copies(batch, timestamps);
         let expected = lines(batch);
         let copy = batch.to_owned();
         drop((subscriber, publisher, topic));
@@ -111,6 +48,85 @@ fn keys_headers_and_timestamps_arrive() {
         assert_eq!(seen.join().unwrap(), (6, expected.clone()));
         assert_eq!(lines(again.batch()), expected);
     }
+}
+
+fn publish_each_combination(publisher: &mut Publisher) {
+    let headers = [
+        NewHeader::new("name", "value"),
+        NewHeader::new("", &[0u8, 1]),
+    ];
+    let records = [
+        NewRecord::new("plain"),
+        NewRecord::new("key").key("k"),
+        NewRecord::new("empty key").key(""),
+        NewRecord::new("headers").headers(&headers),
+        NewRecord::new("both").key("key").headers(&headers),
+        NewRecord::new("").key("key").headers(&headers[1..]),
+    ];
+    for record in &records[..3] {
+        publisher.publish_record(record, None).unwrap();
+    }
+    let offset = publisher
+        .publish_record_batch(&records[3..], None, None)
+        .unwrap();
+    assert_eq!(offset, 3);
+}
+
+fn check_keys_and_headers(batch: Batch<'_>) {
+    let keys: Vec<_> = batch.records().map(|record| record.key()).collect();
+    let expected = [
+        None,
+        Some(&b"k"[..]),
+        Some(b""),
+        None,
+        Some(b"key"),
+        Some(b"key"),
+    ];
+    assert_eq!(keys, expected);
+    let counts: Vec<_> = batch
+        .records()
+        .map(|record| record.headers().count())
+        .collect();
+    assert_eq!(counts, [0, 0, 0, 2, 2, 1]);
+    let both = batch.records().nth(4).unwrap();
+    let first = Header {
+        name: b"name",
+        value: b"value",
+    };
+    let second = Header {
+        name: b"",
+        value: &[0, 1],
+    };
+    assert_eq!(both.headers().collect::<Vec<_>>(), [first, second]);
+    assert_eq!(both.value(), b"both");
+}
+
+fn check_timestamps_and_copies(batch: Batch<'_>, timestamps: bool) {
+    let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_millis() as u64;
+    for record in batch.records() {
+        assert_eq!(record.timestamp_ms().is_some(), timestamps);
+        assert!(record.timestamp_ms().unwrap_or(now).abs_diff(now) < 10000);
+        let copy = record.to_owned();
+        assert_eq!(
+            (copy.offset(), copy.partition()),
+            (record.offset(), record.partition())
+        );
+        assert_eq!((copy.key(), copy.value()), (record.key(), record.value()));
+        assert_eq!(copy.timestamp_ms(), record.timestamp_ms());
+        assert!(copy.headers().eq(record.headers()));
+        assert_eq!(copy.into_value(), record.value());
+    }
+}
+
+fn lines(batch: Batch<'_>) -> Vec<String> {
+    let line = |it: Record<'_>| {
+        format!(
+            "{it:?} {:?} {:?}",
+            it.timestamp_ms(),
+            it.headers().collect::<Vec<_>>()
+        )
+    };
+    batch.records().map(line).collect()
 }
 
 #[test]

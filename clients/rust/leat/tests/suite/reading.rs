@@ -1,3 +1,6 @@
+//! If these failed, bytes of a batch would change while they are read, a subscriber would begin at another record than
+//! it asked for, or it would not be told what it lost.
+
 use crate::place::*;
 use leat::*;
 use std::os::fd::AsRawFd;

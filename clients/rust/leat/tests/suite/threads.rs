@@ -1,3 +1,6 @@
+//! If these failed, the compiler would let handles go to threads that C forbids them, or a program that passes them
+//! from thread to thread would lose records or crash.
+
 use crate::place::*;
 use leat::*;
 use std::thread;

@@ -1,3 +1,6 @@
+//! If these failed, a Rust program could not find, make or describe topics, or would miss durable records after a
+//! restart.
+
 use crate::place::*;
 use leat::*;
 use std::time::{Duration, Instant};
