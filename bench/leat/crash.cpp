@@ -41,9 +41,10 @@ class LifeProbe {
     topic_ = value_of(detail::attach_files(parent, kTopic), "attach to the topic");
     for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
       const detail::ParticipantSlot& slot = topic_->participant(i);
-      // acquire, then relaxed: the victim joined before it said that it is ready.
+      // The victim joined before it said that it is ready.
       const std::uint64_t state = detail::load_acquire<detail::Edge::slot>(slot.state);
-      if (detail::load_relaxed(slot.pid) == static_cast<std::uint32_t>(pid)) state_ = state;
+      const std::uint32_t owner = detail::load_relaxed<detail::Why::stored_before>(slot.pid);
+      if (owner == static_cast<std::uint32_t>(pid)) state_ = state;
     }
     if (state_ == 0) throw Failure("the victim does not take part in the topic");
   }

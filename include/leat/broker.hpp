@@ -23,14 +23,13 @@
 namespace leat::inline v0 {
 
 struct BrokerOptions {
-  // Keys of the configuration with their values, as `leat serve --help` lists them: {"lightq.port", "5600"}. They count
-  // more than the file. The port 0 is any that is free. `log.level` and `log.file` change nothing: the log is yours.
+  // Keys of the configuration with their values, as `leat serve --help` lists them: {"lightq.port", "5600"}. They
+  // override the file. Port 0 means any free port. `log.level` and `log.file` have no effect: the log is yours.
   std::vector<std::pair<std::string, std::string>> settings = {};
   // A file with the configuration, in TOML; empty: none.
   std::string file = {};
-  // Called by start() if the state directory has no administrator yet, with the user and the password that was made.
-  // Without it, the password is written to the file `admin-password` in the state directory, which only the owner may
-  // read.
+  // Called by start() if the state directory has no administrator yet, with the new user and password. Without it, the
+  // password is written to the file `admin-password` in the state directory, which only its owner may read.
   std::function<void(std::string_view user, std::string_view password)> on_first_start = {};
 };
 
@@ -58,7 +57,7 @@ class Broker {
   std::uint16_t lightq_port() const noexcept;
   // Closes all connections, publishes what clients sent to a full topic if room comes within 2 s, and ends the thread.
   void stop() noexcept;
-  // False once it has stopped, also by itself because there is no memory.
+  // False once it has stopped, even by itself for lack of memory.
   bool is_running() const noexcept;
 
  private:

@@ -34,11 +34,11 @@ enum class GroupMode : std::uint32_t {
   at_most_once = 1,   // records that a dead member had in its hands are not delivered again
 };
 
-// Durable topics: where a group goes on whose next record was deleted, because nobody read it for longer
-// than the topic's retention. Its members are told of the gap (Member::on_event).
+// Durable topics: where a group continues if retention has deleted its next record. Its members are told
+// of the gap (Member::on_event).
 enum class OnExpired : std::uint8_t {
   start,  // at the oldest record
-  end,    // behind everything that is there now
+  end,    // after everything that is there now
   stop,   // nowhere: members get `expired` until somebody moves the group (Group::seek)
 };
 

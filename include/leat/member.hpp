@@ -37,13 +37,13 @@ struct MemberOptions {
   std::string name = {};                                              // informational; max 63 bytes
   std::chrono::nanoseconds spin = std::chrono::microseconds{20};      // before a wait sleeps
   std::chrono::nanoseconds patience = std::chrono::microseconds{20};  // as in SubscriberOptions
-  bool any_thread = false;                                            // as is this
-  bool interruptible = false;                                         // and this
+  bool any_thread = false;                                            // the same
+  bool interruptible = false;                                         // the same
 };
 
 // A record that a member holds. `record` is read in place, and stays valid until the record is
-// acknowledged or given back. Of a durable topic, it is a private copy, which stays valid as long. In a
-// group with a lease, it is a private copy that stays valid until the member's next receive or poll.
+// acknowledged or given back. On a durable topic, it is a private copy that stays valid just as long. In
+// a group with a lease, it is a private copy that stays valid until the member's next receive or poll.
 struct Delivery {
   Record record;
   std::uint32_t deliveries = 1;  // 1: the first delivery. Saturates at 65,535.
@@ -92,7 +92,7 @@ class Member {
   // is acknowledged or given back.
   //   in_flight_full   it holds as many records as the group allows
   //   no_memory        no memory for a copy (groups with a lease, and of durable topics)
-  //   expired          durable topics: retention has deleted the next record, and the group stops then
+  //   expired          durable topics: retention deleted the next record, and on_expired is `stop`
   //   timeout, stopped, interrupted, closed, deleted, corrupt, forked
   Result<Delivery> receive(const Deadline& deadline = Deadline::never(),
                            const std::stop_token& stop = {});
@@ -130,9 +130,9 @@ class Member {
   //   lease_lost   held for longer than the group's lease: another member has it, or will
   //   closed, forked
   Result<void> acknowledge(const Delivery& delivery);
-  // Acknowledges those of these records that the member holds, whatever their order, and returns how
-  // many. The others change nothing: there is an error only if none was acknowledged, of some that were
-  // named. As repeated acknowledge(), but publishers that wait for room are woken once.
+  // Acknowledges those of these records that the member holds, in any order, and returns how many. The
+  // others change nothing: it is an error only if there are some and none of them was acknowledged. Like
+  // repeated acknowledge(), but publishers that wait for room are woken once.
   //   lease_lost   the lease of at least one was lost
   //   not_held     each was acknowledged or given back already, or is another member's
   //   closed, forked
@@ -163,7 +163,7 @@ class Member {
   bool waits_are_stopped() const noexcept;
 
   // Durable topics: sets the callback for gaps. receive() and poll() call it for offsets that this member
-  // came upon and that no member will get.
+  // came across and that no member will get.
   void on_event(Callback<void(const Event&)> on_event);
 
   // Number of records that it holds or has claimed for its next calls.

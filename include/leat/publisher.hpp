@@ -36,7 +36,7 @@ struct PublisherOptions {
   // partitions in turn.
   std::optional<std::uint32_t> partition = {};
   // Durable topics: how far a record has come when publish() returns. Default: durable if the topic's
-  // durability is fsync, else committed. Claim::commit() never waits: call flush() behind it.
+  // durability is fsync, else committed. Claim::commit() never waits: call flush() after it.
   std::optional<Stage> acknowledge = {};
   // Only offsets below the returned value are published. Called by the publishing thread when
   // that value is reached, and after Topic::make_publishers_look(). At the limit the
@@ -127,8 +127,8 @@ class [[nodiscard]] Claim {
 // the room and publishes them; until then nobody sees them. Dropping a batch drops its records.
 //
 // They are collected in memory of this process and copied into the log by commit(). A batch of an
-// exclusive publisher collects them in the log itself, in the room that it will claim; if the publisher
-// claims that room for something else first, or if it does not suffice, it moves to memory.
+// exclusive publisher collects them in the log itself, in the room that it will claim. If the publisher
+// claims that room for something else first, or if the room is too small, the batch moves to memory.
 //
 // Belongs to the publisher's thread. The publisher must outlive its batches.
 class Batch {
@@ -196,7 +196,7 @@ class Publisher {
   //   revoked          not delivered: this thread did not run for longer than revoke_after
   //   deleted          the topic was deleted; subscribers still attached may get the record
   //   corrupt          a check on shared memory failed; whether it was published is unknown
-  //   no_memory        exclusive: no memory for an open batch, which has to leave the log first
+  //   no_memory        exclusive: no memory to move an open batch out of the log first
   //   no_space         durable topics: full, because the disk is. Nothing was published
   //   read_only        durable topics: writing to disk has failed. Nothing was published
   // acknowledge = durable; last_offset() names the record, which subscribers may get:
@@ -281,10 +281,11 @@ class Publisher {
   Result<int> durable_fd();
   // A descriptor that becomes readable when there may be room in a full partition (by default,
   // partition()), with any policy, or the topic was deleted. It is readable at first. Each publish(),
-  // claim() or commit() there that fails for want of room makes it unreadable until then: wait for it
-  // after `full`, then try again. A success leaves it as it is. If whoever keeps the room is dead, or is to be
-  // evicted, only a publisher's look shows that: so it is readable after 2 ms in any case, unless
-  // the topic retains all, and thus stays full. Owned by the publisher, whose thread calls this.
+  // claim() or commit() there that fails for lack of room makes it unreadable until then: wait for it
+  // after `full`, then try again. A success leaves it as it is. Whether the participant that keeps the
+  // room is dead, or due to be evicted, shows only when a publisher checks. So it becomes readable after
+  // 2 ms in any case, unless the topic retains everything, and thus stays full. Owned by the publisher,
+  // whose thread calls this.
   //   invalid_argument   no such partition
   //   forked, io_error
   Result<int> room_fd(std::optional<std::uint32_t> partition = {});
@@ -294,8 +295,8 @@ class Publisher {
   void resume_waits() noexcept { wait_end_->stopped = false; }
   bool waits_are_stopped() const noexcept { return wait_end_->stopped; }
 
-  // The record, or the last one of the batch, whose publish() or commit() returned last, with or without
-  // an error of the disk. Only with acknowledge = durable.
+  // Offset of the record, or of the last one of the batch, whose publish() or commit() returned last,
+  // with or without a disk error. Only with acknowledge = durable.
   std::optional<std::uint64_t> last_offset() const noexcept { return last_offset_; }
 
   // Largest record in bytes: key, headers, timestamp and value together, encoded.

@@ -57,7 +57,7 @@ inline constexpr From From::end{detail::StartAt::end, 0, -1};
 // Options of Topic::subscriber().
 struct SubscriberOptions {
   From from = From::end;
-  // False: lossy. Never holds up publishers, and may be overtaken.
+  // If false, it is lossy: it never holds up publishers, and they may overtake it.
   bool gating = true;
   // Lossy only: pins the segment that it reads instead of copying records.
   bool in_place = false;
@@ -74,9 +74,9 @@ struct SubscriberOptions {
   // Different threads use it, one at a time (as goroutines do): publishers then cannot tell that
   // they wait for their own thread, and never return `would_deadlock` because of this subscriber.
   bool any_thread = false;
-  // A wait ends with `interrupted` when a signal handler ran while it slept; one that was installed
-  // with SA_RESTART need not end it. A signal that comes just before is not noticed: who must not
-  // miss any waits for 50 ms at a time, and looks for itself in between.
+  // A wait ends with `interrupted` when a signal handler ran while it slept; a handler that was
+  // installed with SA_RESTART need not end it. A signal that arrives just before goes unnoticed: to
+  // miss none, wait for 50 ms at a time, and check in between.
   bool interruptible = false;
 };
 
@@ -89,8 +89,8 @@ class Subscriber final : private detail::Waiter {
 
   // Calls on_record(const Record&) for up to `limit` available records, oldest first within a
   // partition, and returns how many. Never sleeps. The record is valid during the call.
-  //   deleted   the topic was deleted, and everything before that was delivered; of a durable topic not if
-  //             some of it had to be read from disk
+  //   deleted   the topic was deleted, and everything before that was delivered, except what a durable
+  //             topic's subscriber would have had to read from disk, and what follows that
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
   //   io_error, permission, not_found, wrong_format
   //             durable topics: a file cannot be read now. The next call tries it again

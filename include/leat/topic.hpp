@@ -61,7 +61,7 @@ struct TopicOptions {
   std::uint64_t segment_bytes = 0;  // 0: an eighth of the capacity; at most 1 GiB
   Policy policy = Policy::block;
   std::uint64_t max_capacity_bytes = 0;  // policy grow, per partition; 0: 8 times the capacity
-  std::uint64_t grow_below_bytes = 0;    // policy grow: adds memory at so little free; 0: a segment
+  std::uint64_t grow_below_bytes = 0;    // policy grow: adds memory at this much free; 0: a segment
   bool retain_all = false;               // never reuse room: publish() returns `full` at the end
   std::uint32_t partitions = 1;
   bool single_writer = false;  // every publisher is exclusive
@@ -70,7 +70,7 @@ struct TopicOptions {
   bool delete_when_unused = false;
   // Revoke a claim that was not committed for this long while a subscriber waits at it; 0 = never.
   std::chrono::nanoseconds revoke_after{0};
-  // Make a gating subscriber lossy that has kept the topic full for this long; 0 = never.
+  // Make a gating subscriber lossy once it has kept the topic full for this long; 0 = never.
   std::chrono::nanoseconds evict_after{0};
   std::uint32_t participants = 256;  // publishers, subscribers and members at a time; at most 4096
   std::uint32_t mode = 0600;         // permission bits of the files; 0600 is required
@@ -83,8 +83,8 @@ struct TopicOptions {
   std::uint64_t file_bytes = 64 << 20;
   std::string data_directory = {};
   // Durable topics: what is kept on disk, in whole files. By default everything. The keeper deletes the
-  // oldest files of a partition as long as the others have so many bytes, and those that were full for
-  // longer than this. 0: no limit.
+  // oldest files of a partition while the others have at least `retention_bytes`, and files that have
+  // been full for longer than `retention`. 0: no limit.
   std::uint64_t retention_bytes = 0;
   std::chrono::milliseconds retention{0};
 };
@@ -170,10 +170,10 @@ class Topic {
   //   stopped            the stop token, which is checked as often
   //   interrupted        `interruptible`: a signal handler ran during the wait. It looks 4 times a second
   //                      from the start
-  //   wrong_format       the name belongs to something else, or to another format version; or somebody has
-  //                      removed the data directory
-  //   busy               it is being deleted, or (durable) opened or closed by another process, and that does not
-  //                      finish within 5 s; or it is open with another LEAT_DIR
+  //   wrong_format       the name belongs to something else, or to another format version; or the data
+  //                      directory was deleted
+  //   busy               another process is deleting it, or (durable) opening or closing it, and does not finish
+  //                      within 5 s; or it is open with another LEAT_DIR
   //   permission
   static Result<Topic> open(const std::string& name, Deadline deadline = Deadline::immediate(),
                             const std::string& directory_name = {},
@@ -188,8 +188,8 @@ class Topic {
   // participants. With it, participants get `deleted`; their mappings stay valid, and so does
   // what they read in place.
   //   not_found
-  //   busy               it has participants; or it is open with another LEAT_DIR; or what another process does with
-  //                      it, opening, closing or deleting, does not end within 5 s
+  //   busy               it has participants; or it is open with another LEAT_DIR; or another process that opens,
+  //                      closes or deletes it does not finish within 5 s
   //   permission         to delete its names in both directories, or to lock LEAT_DIR/+lock; it is as it was
   //   no_space           for the file that a deletion locks
   //   wrong_format       the name belongs to something else, or a directory is in its data directory; it is as it was
@@ -246,8 +246,8 @@ class Topic {
 
   // Opens the consumer group of that name, or creates it; the options apply only to a new group.
   //   invalid_argument   the name (1 to 200 of A-Z a-z 0-9 . _ -) or the options
-  //   not_allowed        the topic is durable, or has policy overwrite; or it has no timestamps, and
-  //                      `from` is a time
+  //   not_allowed        the topic has policy overwrite; or it has no timestamps, and `from` is a time;
+  //                      or it is not durable, and `on_expired` is not the default
   //   too_many           the topic has 64 groups, or every participant slot is in use
   //   busy               another process that creates, opens or deletes a group blocks it for 5 s
   //   no_space, permission, deleted
@@ -267,7 +267,7 @@ class Topic {
   Result<void> delete_group(const std::string& name, bool force = false) const;
 
   // A durable topic that is read_only: writes everything that memory has and the medium may not have, and
-  // makes it writable again. To be called when the cause is mended. Waits until the deadline.
+  // makes it writable again. Call it when the cause has been fixed. Waits until the deadline.
   //   io_error      the disk still fails; the topic stays read-only
   //   not_durable   the deadline passed, the disk is full, or (`interruptible`, with EINTR) a signal
   //                 handler ran during the wait: the topic is writable, and the keeper goes on
@@ -280,12 +280,12 @@ class Topic {
   TopicInfo info() const;
 
   // The offset behind the last record that was claimed in a partition; not all before it may be committed. Takes
-  // no lock and no system call. 0 if it cannot be told, because somebody wrote over the topic's memory.
+  // no lock and makes no system call. 0 if it is unknown because the topic's memory was overwritten.
   std::uint64_t end_offset(std::uint32_t partition) const noexcept;
 
-  // Whether the topic is deleted: by delete_topic(), or because somebody removed its directory. In the
-  // second case nobody is told: those who have it open go on with each other, and nobody can join them. One
-  // system call.
+  // Whether the topic was deleted: by delete_topic(), or by deleting its directory. In the second case no
+  // process is notified: those that have it open continue with each other, and no others can join them.
+  // Makes one system call.
   bool is_deleted() const noexcept;
 
   const std::string& name() const noexcept { return name_; }

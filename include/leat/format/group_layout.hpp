@@ -25,8 +25,8 @@ inline constexpr std::uint64_t kGroupMagic = 0x0032'5052'4754'4145ULL;  // "EATG
 inline constexpr char kGroupPrefix[] = "group-";  // and the number in 16 hexadecimal digits
 inline constexpr std::size_t kMaxGroupName = 200;
 
-// The last two are for durable topics: what becomes of a group whose next record retention has deleted.
-// With neither of them it goes on at the oldest record.
+// The last two are for durable topics: what a group does if retention has deleted its next record. With
+// neither of them it continues at the oldest record.
 enum GroupFlags : std::uint32_t {
   kAtMostOnce = 1,
   kByKey = 2,
@@ -38,7 +38,7 @@ enum GroupFlags : std::uint32_t {
 // In GroupHeader::closed. A deletion that was announced and not decided is called off by the next
 // process that takes the topic's group lock. A deleted group holds no room, except for records in
 // the hands of members that have not noticed the deletion yet. Once there are no such members, the
-// group is removed from the topic.
+// group is taken out of the topic.
 enum GroupClosing : std::uint64_t { kGroupOpen = 0, kGroupClosing = 1, kGroupClosed = 2 };
 
 struct GroupHeader {

@@ -180,7 +180,7 @@ static_assert(sizeof(CheckpointPartition) == 56);
 // next record to be claimed), then "holds".
 struct SavedGroupFacts {
   std::uint64_t id;      // random; in the names of its files
-  std::uint64_t office;  // of the keeper that saved it; 0: saved by whoever made the group
+  std::uint64_t office;  // of the keeper that saved it; 0: saved by the process that made the group
   std::int64_t created_ms;
   std::uint32_t flags;  // GroupFlags
   std::uint32_t seat_count;

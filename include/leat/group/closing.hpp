@@ -1,8 +1,8 @@
-// Removing a deleted consumer group from its topic.
+// Taking a deleted consumer group out of its topic.
 //
 // A group that is deleted by force is closed while members are alive. From then on it holds only
 // the room of records in their hands, so that what they read in place stays valid, until they
-// notice with their next call, or die. The last member to let go removes the group; if it dies
+// notice with their next call, or die. The last member to let go takes the group out; if it dies
 // before that is done, the next process that creates, opens or deletes a group of the topic does
 // it. docs/internals/groups.md, "Groups come and go".
 #pragma once
@@ -24,7 +24,7 @@ inline bool has_living_members(const SharedTopic& topic, const GroupView& group)
   return false;
 }
 
-// Removes the group from the topic's header, where publishers find it, and deletes its file. The
+// Takes the group out of the topic's header, where publishers find it, and deletes its file. The
 // caller holds the topic's group lock.
 inline void take_group_out(SharedTopic& topic, std::uint32_t slot) {
   const std::uint64_t number = exchange<Edge::group>(topic.header().groups[slot], 0);
@@ -54,7 +54,7 @@ inline bool has_group_to_take_out(SharedTopic& topic) {
   return false;
 }
 
-// Removes closed groups without living members. Called by each member that has left a closed group,
+// Takes out closed groups without living members. Called by each member that left a closed group,
 // and after each release of the group lock, on behalf of members that could not get it.
 inline void finish_closing(SharedTopic& topic) noexcept {
   try {

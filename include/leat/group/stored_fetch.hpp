@@ -87,7 +87,7 @@ class StoredFetch {
             });
         if (!polled) return polled.error();
         if (is_there || is_gone) return is_there;
-        if (*polled != 0) break;  // Behind it, and nothing says what became of it.
+        if (*polled != 0) break;  // Already past it, and nothing says what happened to it.
       } while (reader.is_ready());
       reader.forget();
       return Errc::corrupt;

@@ -15,7 +15,7 @@ namespace leat::inline v0::detail {
 
 // How far the claims in a segment go.
 struct ClaimsEnd {
-  bool is_open = false;  // False: nothing was ever claimed in it, or nobody can read it any more.
+  bool is_open = false;  // If not: nothing was ever claimed in it, or nobody can read it any more.
   std::uint64_t records = 0;
   std::uint64_t granules = 0;
 };

@@ -208,8 +208,8 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
   return result;
 }
 
-// Makes the file that deletions lock. Whoever may write to the directory may lock it, whatever this process's umask is, and
-// nobody else. It has its mode before it has its name, so that nobody is refused meanwhile.
+// Makes the file that deletions lock. Exactly the users who may write to the directory may lock it, whatever this
+// process's umask is. The file gets its mode before its name, so that no user is refused meanwhile.
 inline Result<void> make_directory_lock(int directory) {
   struct stat place {};
   if (::fstat(directory, &place) != 0) return last_system_error();
@@ -245,7 +245,7 @@ inline Result<void> may_finish_deletion(const Fd& directory, const std::string& 
   return {};
 }
 
-// Removes a topic that is marked as deleted from the directory, so that its name is free. Any
+// Deletes a topic that is marked as deleted from its directory, so that its name is free. Any
 // process that finds such a topic may do it.
 //   busy   another process holds the directory's lock for 5 s
 inline Result<void> finish_deletion(const Fd& directory, const std::string& name) {
@@ -257,7 +257,7 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
     if (*locked) break;
     if (deadline.passed()) return Errc::busy;
   }
-  // Under the lock nobody else removes the name; check that it is still the deleted topic's.
+  // Under the lock nobody else deletes the name; check that it is still the deleted topic's.
   auto found = open_topic_directory(directory, name);
   if (!found) return found.error() == Errc::not_found ? Result<void>{} : found.error();
   auto topic = SharedTopic::attach(*found);

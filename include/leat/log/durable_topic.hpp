@@ -365,7 +365,7 @@ inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> to
 }
 
 // Errors as keep(), and:
-//   wrong_format  somebody has removed the data directory
+//   wrong_format  the data directory was deleted
 inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTopic> topic,
                                                         const std::string& name) {
   auto directory = open_directory_path(topic->durable()->data_path(), false, false);

@@ -1,7 +1,7 @@
 // Waiting until records are on the medium: publishers with acknowledge = durable, and flush().
 //
-// Only the keeper's process syncs (log/office.hpp). Who waits there does it at once; others ask, and sleep
-// until `durable` has moved. All that was written before a sync began is acknowledged by that one sync.
+// Only the keeper's process syncs (log/office.hpp). A thread that waits there syncs at once; threads of other
+// processes ask, and sleep until `durable` has moved. One sync acknowledges everything written before it began.
 #pragma once
 
 #include <cerrno>

@@ -1,14 +1,13 @@
 // A process's share in keeping a durable topic: a helper thread that is the keeper, or stands by.
 //
 // Every process that has the topic open has one. The thread in office copies committed records to
-// disk, and syncs them when the topic's durability or somebody wants it. The others sleep until there is
-// something to copy, then look whether the keeper does: one that died, or does not move for 100 ms, is
-// followed. Closing the topic drains it in the calling thread; the last process to close it also ends
+// disk, and syncs them when the topic's durability or a caller requires it. The others sleep until there
+// is something to copy, then check that the keeper copies it: a keeper that died, or makes no progress for
+// 100 ms, is followed. Closing the topic drains it in the calling thread; the last process to close it also ends
 // the files and deletes the window.
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>

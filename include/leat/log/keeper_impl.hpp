@@ -283,16 +283,16 @@ LEAT_INLINE void Keeper::nap(std::int64_t ns) noexcept {
   futex_wait(stopping_, 0, Deadline{std::chrono::nanoseconds{ns}});
 }
 
-// What this process lacks, and another one may have: a free descriptor, the right to make a file, or to make it as large as
-// it has to be. Errors of a sync are never meant (os/disk.hpp).
+// Whether this process lacks what another one may have: a free descriptor, or the right to make a file, or one that is
+// large enough. Never true for the error of a sync (os/disk.hpp).
 inline bool is_own_fault(Error error) noexcept {
   return error.system_error == EMFILE || error.system_error == ENFILE ||
          (error == Errc::permission && error.system_error != EROFS) ||
          (error == Errc::no_space && error.system_error == EFBIG);
 }
 
-// After a failed call of the office. A full disk may pass, and another process may have what this one lacks: the same is
-// tried again. Nothing else is, because nobody knows what the medium has.
+// After a failed call of the office. It is tried again if the disk is full, which may pass, or if this process lacks
+// something that another one may have. After other errors it is not, because it is unknown what the medium has.
 LEAT_INLINE void Keeper::handle(Error error) noexcept {
   // A keeper that was followed reads memory that is being reused, and one of a deleted topic finds no files:
   // their errors mean nothing.
@@ -388,7 +388,7 @@ LEAT_INLINE void Keeper::drain() noexcept {
       auto now = place_.attached.try_lock(kAttachLock, LockKind::exclusive);
       if (is_last = now && *now; is_last) continue;
     }
-    // Who is last may fill all holes; others leave what is behind an open claim to the next keeper.
+    // The last one may fill all holes; others leave what follows an open claim to the next keeper.
     if (!is_last || !has_unwritten() || deadline.passed()) break;
     office_.look_after_holes();
   }
@@ -410,8 +410,8 @@ LEAT_INLINE void Keeper::drain() noexcept {
   place_.attached.close();
 }
 
-// The records are on disk: what is in memory is not needed any more. False if a thread joins while the process
-// exits, or if this process may not delete names there: the window stays, and whoever opens the topic next goes on with it.
+// The records are on disk: what is in memory is no longer needed. False if a thread joins while the process exits, or
+// if this process may not delete names there: then the window stays, and the next process that opens the topic uses it.
 LEAT_INLINE bool Keeper::delete_window() noexcept {
   auto directory = open_directory_at(topic_->directory_fd(), "..");
   const Error refused =
@@ -436,7 +436,7 @@ LEAT_INLINE bool Keeper::delete_window() noexcept {
 LEAT_INLINE bool Keeper::has_users() const noexcept {
   for (std::uint32_t i = 0; i < topic_->participant_high(); ++i) {
     const ParticipantSlot& slot = topic_->participant(i);
-    // [topic-state] seq_cst: whoever is seen too late sees the attempt.
+    // [topic-state] seq_cst: a participant that this check misses sees the attempt.
     const std::uint64_t state = load_seq_cst<Edge::topic_state>(slot.state);
     const bool is_own = load_relaxed<Why::stored_before>(slot.process) == process_token();
     if (is_own && (is_publisher(state) || role_of(state) == ParticipantRole::member)) return true;

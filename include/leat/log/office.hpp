@@ -4,9 +4,9 @@
 //     if (office.take(seen)) while (office.write()) …
 //     office.hand_over();
 //
-// Used by one thread at a time. An office has a number, and whoever takes it counts it up. Everything
-// that a keeper tells others goes through words that carry its number, so one that was followed while it
-// was stopped changes nothing: docs/internals/durable.md, "Offices".
+// Used by one thread at a time. An office has a number, which each new keeper increments. Everything
+// that a keeper tells others goes through words that carry its number. So a keeper that was followed
+// (replaced) while it was stopped changes nothing: docs/internals/durable.md, "Offices".
 #pragma once
 
 #include <algorithm>
@@ -54,7 +54,7 @@ class Office {
   std::uint64_t number() const noexcept { return number_; }
   // Whether no other process has followed the one that tried last to take it.
   bool is_own() const noexcept { return word() == number_ << 1; }
-  // Tells everybody what the disk is like, unless this process was followed.
+  // Publishes the state of the disk, unless this process was followed.
   void tell(DiskState state, std::int32_t reason) noexcept {
     if (!take_owned(window_.header().trouble, number_)) return;  // take() may have failed before.
     (void)set(window_.header().trouble,
@@ -72,9 +72,9 @@ class Office {
 
   // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
   // False if another process takes it.
-  // After an error, leave() lets the lock go.
+  // After an error, leave() releases the lock.
   //   no_space   the disk is full; try again later
-  //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: likewise; another process may have more luck
+  //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: the same; another process may succeed
   //   others     writing or syncing failed for good
   Result<bool> take(std::uint64_t seen) {
     number_ = (seen >> 1) + 1;
@@ -117,7 +117,7 @@ class Office {
     return true;
   }
 
-  // Tells those who stand by that this keeper is not stopped.
+  // Shows the processes that stand by that this keeper is not stopped.
   void beat() noexcept {
     std::uint32_t& beats = window_.header().beats;
     store_relaxed<Why::hint>(beats, load_relaxed<Why::hint>(beats) + 1);
@@ -127,7 +127,7 @@ class Office {
   //   not_held   another process has followed this one: the office is gone
   //   others     as for take()
   Result<std::uint64_t> write() {
-    // Where this one reads, there may be nothing to write any more, which would tell it.
+    // A keeper that was followed may find nothing to write, and would then not notice.
     if (!is_own()) return Errc::not_held;
     for (bool is_over = true; is_over && is_finishing();) {
       auto finished = finish_first(false);
@@ -160,9 +160,9 @@ class Office {
     return {};
   }
 
-  // Whether full files are being synced while this thread goes on. write() looks whether that is over.
+  // Whether full files are being synced in the background. write() checks whether that has finished.
   bool is_finishing() const noexcept { return !ended_.empty(); }
-  // Waits until it is. Errors as for write().
+  // Waits until it has finished. Errors as for write().
   Result<void> finish_full_files() {
     while (is_finishing()) {
       if (auto finished = finish_first(true); !finished) return finished.error();
@@ -196,7 +196,7 @@ class Office {
   void expire_if_due() {
     if (now_ns() >= next_expiry_ns()) expire(false);
   }
-  // Does as if that were done: another keeper does it.
+  // Acts as if that had been done, because another keeper does it.
   void put_expiry_off() noexcept { retention_.put_off(); }
   // In ns on the monotonic clock; kNever if nothing gets too old.
   std::int64_t next_expiry_ns() const noexcept { return retention_.next_ns(); }
@@ -221,8 +221,8 @@ class Office {
     return next_sync_ns() <= now_ns();
   }
 
-  // Lets another process go on in the same file. Nothing must be in the middle of being written. If full
-  // files are not synced yet, the other one begins new ones, as after a death.
+  // Lets another process continue in the same file. No write may be in progress. If full files are not
+  // synced yet, the other process begins new ones, as after a death.
   void hand_over() noexcept {
     if (!is_taken_) return;
     bool is_own = !is_finishing();
@@ -262,7 +262,7 @@ class Office {
   }
   Result<void> reopen() { return store_checkpoint(false); }  // if the topic stays open after that
 
-  // Forgets everything, and lets the lock go.
+  // Forgets everything, and releases the lock.
   void leave() noexcept {
     take_last_result();
     is_taken_ = false;
@@ -374,8 +374,8 @@ class Office {
     return window_.durable(index) < parts_[index].writer.end_offset();
   }
 
-  // When somebody wants it. Else, fsync: a moment after something was written, so that one sync is for
-  // many records. interval: as long after the last sync began. Both: before the window is full.
+  // When requested. Otherwise, fsync: a moment after something was written, so that one sync covers many
+  // records. interval: one interval after the last sync began. Both: before the window is full.
   std::int64_t next_sync_ns(std::uint32_t index) const noexcept {
     constexpr std::int64_t kMoment = 1'000'000;  // ns
     if (!is_unsynced(index)) return kNever;
@@ -388,7 +388,7 @@ class Office {
                : synced_ns_ + window_.sync_interval_ns();
   }
 
-  // Tells those who wait how much is on the medium.
+  // Tells waiting threads how much is on the medium.
   Result<void> tell_durable(std::uint32_t index) noexcept {
     Part& part = parts_[index];
     const std::uint64_t durable = part.writer.durable_offset();
@@ -440,7 +440,7 @@ class Office {
       if (begins_file && !is_own()) return Errc::not_held;
       Result<void> appended;
       if (ends_file && is_lazy()) appended = end_file(index);
-      // Beside a sync everything may take long.
+      // During a sync everything may take long.
       const bool may_wait = begins_file || is_finishing();
       if (appended) appended = may_wait ? wait_for_disk(append) : append();
       if (!appended) {
@@ -477,7 +477,7 @@ class Office {
   }
 
   // Ends a partition's file. Waits only if the disk is far behind. The next write() starts the sync, because
-  // beside one it takes long to make a file.
+  // making a file takes long during a sync.
   Result<void> end_file(std::uint32_t index) {
     while (ended_.size() >= most_unsynced_files()) {
       if (auto finished = finish_first(true); !finished) return finished.error();
@@ -488,8 +488,8 @@ class Office {
     return {};
   }
 
-  // If the sync that goes on fails, the next keeper's might wrongly succeed. Not of a keeper that was followed:
-  // nobody would hear it.
+  // If the sync in progress fails, the next keeper's might wrongly succeed. Does not wait if this keeper was
+  // followed: no process would learn the result.
   void take_last_result() noexcept {
     if (!is_taken_ || !is_first_started_ || !is_own()) return;
     const int file = ended_.front().file.file.get();
@@ -499,8 +499,8 @@ class Office {
     topic_.wake_everybody();
   }
 
-  // Goes on with the first of the full files. False if its sync is not over; `waits`: until it is, if it was
-  // started. Beside a sync also cutting takes long, so no file is cut before it is the first.
+  // Continues with the first of the full files. False if its sync has not finished; with `waits`, waits for
+  // a sync that was started. During a sync cutting takes long, too, so only the first file is cut.
   Result<bool> finish_first(bool waits) {
     const FullFile& first = ended_.front();
     SegmentWriter& writer = parts_[first.partition].writer;

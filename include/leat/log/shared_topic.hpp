@@ -215,7 +215,7 @@ class SharedTopic {
     // [topic-state] seq_cst: a joiner's slot is visible before it reads this word.
     return load_seq_cst<Edge::topic_state>(header_->deleting) == kDeletionDecided;
   }
-  // Whether somebody removed its files instead, so that no process can open it any more.
+  // Whether its files still exist: without them, no process can open it any more.
   bool has_files() const noexcept {
     struct stat file {};
     return ::fstat(control_fd_.get(), &file) != 0 || file.st_nlink != 0;

@@ -89,12 +89,12 @@ LEAT_INLINE Result<Topic> Topic::open(const std::string& name, Deadline deadline
   constexpr std::int64_t kLongestNap = 125'000'000;  // docs/decisions/0026-opening-naps.md
   constexpr std::int64_t kInterruptibleNap = 250'000'000;
   if (!detail::is_valid_topic_name(name)) return Errc::invalid_argument;
-  // Waiting for a topic requires a directory to look into.
-  // A restart of the machine has taken the directory from its durable topics.
+  // Waiting for a topic requires a directory to look into. A durable topic may have lost its own
+  // in a restart of the machine.
   const bool make = !deadline.is_immediate() || detail::has_store(data_directory, name);
   auto directory = detail::open_directory(directory_name, make);
   if (!directory) return directory.error();
-  // Who wants signals opens again and again, for longer each time: short naps would add up.
+  // A caller that wants signals calls open() again and again, so short first naps would add up.
   for (std::int64_t nap = kFirstNap;; nap = std::min(2 * nap, kLongestNap)) {
     if (interruptible) nap = kInterruptibleNap;
     auto topic = attach(*directory, name, directory_name, data_directory);
@@ -121,7 +121,7 @@ LEAT_INLINE Result<std::vector<std::string>> Topic::list(const std::string& dire
   std::vector<std::string> all;
   auto directory = detail::open_directory(directory_name, false);
   if (!directory && directory.error() != Errc::not_found) return directory.error();
-  // Whoever may not enter the data directory has no durable topics.
+  // A user who may not enter the data directory has no durable topics.
   auto data = detail::open_data_directory(data_directory, false);
   for (const auto* place : {&directory, &data}) {
     if (!*place) continue;
@@ -286,7 +286,7 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
     if (!attached && attached.error() != Errc::not_found) return attached.error();
     if (!attached) {
       auto data = detail::open_data_directory(data_directory, false);
-      if (!data) return Errc::not_found;  // Whoever may not enter it has no durable topics.
+      if (!data) return Errc::not_found;  // A user who may not enter it has no durable topics.
       auto made = detail::make_window(directory, name, *data);
       if (made) return Topic{name, std::move(*made), directory_name};
       // Another process makes or deletes the window.
