@@ -131,8 +131,8 @@ class Member {
   //   closed, forked
   Result<void> acknowledge(const Delivery& delivery);
   // Acknowledges those of these records that the member holds, in any order, and returns how many. The
-  // others change nothing: it is an error only if there are some and none of them was acknowledged. Like
-  // repeated acknowledge(), but publishers that wait for room are woken once.
+  // others change nothing. It is an error only if records were given and none of them was acknowledged.
+  // Like repeated acknowledge(), but publishers that wait for room are woken once.
   //   lease_lost   the lease of at least one was lost
   //   not_held     each was acknowledged or given back already, or is another member's
   //   closed, forked

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "leat/log/group_view.hpp"
+#include "leat/log/shared_topic.hpp"
+#include "leat/os/directory.hpp"
 #include "leat/publisher.hpp"
 #include "leat/topic.hpp"
 
@@ -24,14 +26,21 @@ inline std::string dead_letter_topic_name(std::string_view topic, std::string_vi
   return dots == 0 ? name : name + std::to_string(dots);
 }
 
-// The dead-letter topic has the initial size of its source, grows if the source grows, and is as durable.
-inline TopicOptions dead_letter_topic_options(const Topic& source) {
+// The dead-letter topic has the initial size of its source, grows if the source grows, and is as durable. The users
+// who may use the source, which has this control file, may use it, too.
+inline Result<TopicOptions> dead_letter_topic_options(const Topic& source, int control_fd) {
+  struct stat file {};
+  if (::fstat(control_fd, &file) != 0) return last_system_error();
   const TopicInfo info = source.info();
   TopicOptions options;
   // Larger segments, so that every record fits with its additional headers.
   options.segment_bytes = std::min(2 * info.segment_bytes, Geometry::kMaxSegmentSize);
   options.capacity_bytes = std::max(source.min_capacity(), 2 * options.segment_bytes);
   options.directory = source.directory();
+  options.mode = 0600 | (file.st_mode & 0666);
+  const bool needs_group = (options.mode & 0060) != 0 && (options.mode & 0066) != 0066;
+  if (needs_group && file.st_gid != ::getegid())
+    options.file_group = name_of_file_group(file.st_gid);
   if (info.durable) {
     options.durable = info.durable->durability;
     options.sync_interval = info.durable->sync_interval;
@@ -86,8 +95,8 @@ class DeadLetter {
 // A group's dead-letter topic. Opened, and created if missing, for the first dead letter.
 class DeadLetterTopic {
  public:
-  DeadLetterTopic(const Topic& source, const GroupView& group) noexcept
-      : source_{source}, group_{group} {}
+  DeadLetterTopic(const Topic& source, const SharedTopic& shared, const GroupView& group) noexcept
+      : source_{source}, shared_{shared}, group_{group} {}
 
   // False if the topic cannot be opened or has no room now, or if there is no memory.
   bool publish(const Record& record, std::uint32_t deliveries) noexcept {
@@ -105,8 +114,10 @@ class DeadLetterTopic {
 
  private:
   bool open() {
-    auto topic = Topic::open_or_create(dead_letter_topic_name(source_.name(), group_.name()),
-                                       dead_letter_topic_options(source_));
+    const std::string name = dead_letter_topic_name(source_.name(), group_.name());
+    const auto options = dead_letter_topic_options(source_, shared_.control_fd());
+    if (!options) return false;
+    auto topic = Topic::open_or_create(name, *options);
     if (!topic) return false;
     auto publisher = topic->publisher();
     if (publisher) publisher_.emplace(std::move(*publisher));
@@ -114,6 +125,7 @@ class DeadLetterTopic {
   }
 
   const Topic& source_;
+  const SharedTopic& shared_;
   const GroupView& group_;
   std::optional<Publisher> publisher_;
 };

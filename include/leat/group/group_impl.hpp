@@ -151,8 +151,8 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
     made = Errc::permission;  // The topic's owner could not use it.
   if (made) {
     const bool other_group = status.st_gid != ::getegid();
-    made = set_access(fd->get(), status.st_mode & 0666,
-                      other_group ? std::int64_t{status.st_gid} : -1);
+    made = set_access_like_others(fd->get(), status.st_mode & 0666,
+                                  other_group ? std::int64_t{status.st_gid} : -1);
   }
   if (made) made = fill_group_file(fd->get(), geometry, name, cursors, saved);
   LEAT_CRASH_POINT("group:filled");

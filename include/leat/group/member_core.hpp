@@ -128,7 +128,7 @@ class MemberCore final : public Waiter {
   Redelivery redelivery_{place_, holds_, keys_, lease_, ready_};
   Claimer claimer_{place_, pins_, holds_, keys_, lease_, ready_, redelivery_};
   OtherMembers others_{place_, holds_, keys_, redelivery_};
-  DeadLetterTopic dead_letters_{topic_, group()};
+  DeadLetterTopic dead_letters_{topic_, place_.topic, group()};
   StoredFetch stored_{place_};
   Callback<void(const Event&)> on_event_;
 

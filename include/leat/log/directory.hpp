@@ -208,8 +208,9 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
   return result;
 }
 
-// Makes the file that deletions lock. Exactly the users who may write to the directory may lock it, whatever this
-// process's umask is. The file gets its mode before its name, so that no user is refused meanwhile.
+// Makes the file that deletions lock, for the users who may write to the directory, whatever this process's umask is.
+// Made by a user who is not in the directory's group, it is for its owner and, if all may write there, for all. The
+// file gets its mode before its name, so that no user is refused meanwhile.
 inline Result<void> make_directory_lock(int directory) {
   struct stat place {};
   if (::fstat(directory, &place) != 0) return last_system_error();

@@ -171,19 +171,25 @@ inline Result<void> delete_directory_at(int directory, const char* name) noexcep
 }
 
 // Sets the mode regardless of the umask, and the group unless it is -1. What another user's file has already is
-// not set again, because only its owner may. Where all others may read and write, the group need not be right: it
-// gives nobody a right, and whoever is not in it may not set it.
+// not set again, because only its owner may.
 inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexcept {
   struct stat file {};
   if (::fstat(fd, &file) != 0) return last_system_error();
   const bool has_group = group < 0 || file.st_gid == static_cast<::gid_t>(group);
-  if (!has_group && ::fchown(fd, static_cast<::uid_t>(-1), static_cast<::gid_t>(group)) != 0) {
-    const bool is_for_all = (mode & S_IROTH) != 0 && (mode & S_IWOTH) != 0;
-    if (errno != EPERM || !is_for_all) return last_system_error();
-  }
+  if (!has_group && ::fchown(fd, static_cast<::uid_t>(-1), static_cast<::gid_t>(group)) != 0)
+    return last_system_error();
   constexpr ::mode_t kAll = 07777;
   if ((file.st_mode & kAll) != mode && ::fchmod(fd, mode) != 0) return last_system_error();
   return {};
+}
+
+// Gives another file of a topic what the topic's files have. If all users may read and write them, it need not have
+// their group, which gives and takes no right then: a user who is not in it cannot set it.
+inline Result<void> set_access_like_others(int fd, ::mode_t mode, std::int64_t group) noexcept {
+  auto set = set_access(fd, mode, group);
+  const int error = set.error().system_error;
+  const bool is_no_member = error == EPERM || error == EINVAL;  // EINVAL: not mapped to here.
+  return is_no_member && (mode & 0066) == 0066 ? set_access(fd, mode, -1) : set;
 }
 
 inline bool is_same_file(int one, int other) noexcept {
@@ -241,6 +247,16 @@ inline std::optional<::gid_t> find_file_group(const std::string& name) noexcept 
   const ::group* found = ::getgrnam(name.c_str());
   if (found == nullptr) return std::nullopt;
   return found->gr_gid;
+}
+
+// Empty if it has none.
+inline std::string name_of_file_group(::gid_t group) {
+  std::array<char, 4096> buffer{};
+  ::group entry{};
+  ::group* found = nullptr;
+  if (::getgrgid_r(group, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
+    return {};
+  return found->gr_name;
 }
 
 inline void sleep_a_millisecond() noexcept { ::usleep(1000); }

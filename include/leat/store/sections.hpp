@@ -55,7 +55,8 @@ inline Result<Fd> make_file(Disk& disk, int directory, const char* name, int fla
                             const FileAccess& access) noexcept {
   auto file = disk.open(directory, name, O_RDWR | O_CREAT | flags, 0600);
   if (!file || (access.mode == 0600 && access.group < 0)) return file;
-  if (auto set = set_access(file->get(), access.mode, access.group); !set) return set.error();
+  if (auto set = set_access_like_others(file->get(), access.mode, access.group); !set)
+    return set.error();
   return file;
 }
 

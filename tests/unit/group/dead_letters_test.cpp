@@ -2,6 +2,10 @@
 // wrongly. acknowledge_test.cpp tests that they are moved there at all.
 #include "leat/group/dead_letters.hpp"
 
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <map>
 
 #include "group_testing.hpp"
@@ -54,6 +58,28 @@ TEST(DeadLetters, OfAGroupWithDotsHaveATopicOfTheirOwn) {
   fail_once(second);
   EXPECT_EQ(dead_values(dead_letters_of(topic, one)), (std::vector<std::string>{"one"}));
   EXPECT_EQ(dead_values(dead_letters_of(topic, two)), (std::vector<std::string>{"two"}));
+}
+
+TEST(DeadLetters, MayBeUsedByThoseWhoMayUseTheTopic) {
+  const ::group* const file_group = ::getgrnam("daemon");
+  ASSERT_NE(file_group, nullptr);
+  const bool is_root = ::geteuid() == 0;
+  for (const unsigned mode : {0600U, 0640U, 0664U, 0666U}) {
+    const TestTopic topic{{.mode = mode, .file_group = is_root ? "daemon" : ""}};
+    const Group group = group_of(*topic, {.max_deliveries = 1}, "g");
+    must(must(topic->publisher()).publish("one"));
+    Member member = join(group);
+    fail_once(member);
+    struct stat source {};
+    struct stat letters {};
+    const std::string file = '/' + std::string{detail::kControlFile};
+    ASSERT_EQ(::stat((topic.directory() + "/topic" + file).c_str(), &source), 0);
+    ASSERT_EQ(::stat((topic.directory() + "/topic.g.dead" + file).c_str(), &letters), 0);
+    EXPECT_EQ(letters.st_mode & 0777, mode);
+    if (mode == 0640 || mode == 0664) {
+      EXPECT_EQ(letters.st_gid, source.st_gid);
+    }
+  }
 }
 
 TEST(DeadLetters, TheNameMustBeATopicsName) {
