@@ -146,13 +146,18 @@ class Tidy:
             begin = end - 1
             while begin > 0 and (not lines[begin] or lines[begin].startswith(inside)):
                 begin -= 1
+            if path.suffix == ".rs" and lines[begin].lstrip().startswith(")"):  # The end of a signature of many lines.
+                begin -= 1
+                while begin > 0 and lines[begin].startswith(inside):
+                    begin -= 1
             is_function = path.suffix != ".rs" or re.search(r"\bfn ", lines[begin])  # There, all of an `impl` is within.
             if is_function and end - begin + 1 > MAX_FUNCTION_LINES:
                 self.problem(path, begin + 1, f"over {MAX_FUNCTION_LINES} lines: make it several functions")
 
     def check_python_functions(self, path, text):
         for node in ast.walk(ast.parse(text)):
-            if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES:
+            is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            if is_function and node.end_lineno - node.lineno + 1 > MAX_FUNCTION_LINES:
                 self.problem(path, node.lineno, f"over {MAX_FUNCTION_LINES} lines: make it several functions")
 
     def check_relaxed(self, path, text):

@@ -125,6 +125,9 @@ BAD = {
         "src/cli/x.cpp", "class X {\n  int f() {\n" + "    f();\n" * 69 + "  }\n};\n", "over 70 lines"),
     "too long a function of Rust": (
         "clients/rust/x.rs", "mod x {\n    fn f() {\n" + "        f();\n" * 69 + "    }\n}\n", "over 70 lines"),
+    "too long a function of Rust with a long signature": (
+        "clients/rust/x.rs", "fn f(\n    a: u8,\n) -> u8 {\n" + "    f();\n" * 69 + "}\n", "over 70 lines"),
+    "too long a coroutine of Python": ("tools/x.py", "async def f():\n" + "    f()\n" * 70, "over 70 lines"),
     "too long a function of Python": ("tools/x.py", "def f():\n" + "    f()\n" * 70, "over 70 lines"),
     "tab": ("src/cli/x.cpp", "\tint x;\n", "tab"),
     "trailing space": ("src/cli/x.cpp", "int x; \n", "space at the end"),
