@@ -56,8 +56,9 @@ class Case:
         if self.pattern == "group":
             return scenarios.group(self.rival, self.variant, self.batch, counts, setup)
         if self.pattern == "pingpong":
-            return scenarios.round_trip(self.rival, self.variant, self.size, counts, setup)
-        run = scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
+            run = scenarios.round_trip(self.rival, self.variant, self.size, counts, setup)
+        else:
+            run = scenarios.one_way(self.rival, self.variant, self.size, self.batch, counts, setup)
         return {**run, "line_ns": scenarios.line_ns(setup)}
 
     def probe(self, setup, quick, seconds):
