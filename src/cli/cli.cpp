@@ -1,5 +1,6 @@
 #include "cli.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
@@ -59,6 +60,12 @@ std::string no_space_sentence(Error error, const std::string& topic, const std::
       std::strerror(error.system_error));
 }
 
+// False only if nothing has the topic's name.
+bool has_entry(const std::string& directory, const std::string& topic) {
+  struct stat status {};
+  return ::lstat((directory + '/' + topic).c_str(), &status) == 0 || errno != ENOENT;
+}
+
 // Who has a topic that has no memory here; empty if it has.
 std::string busy_sentence(const detail::Manifest& manifest, const std::string& topic,
                           const std::string& path) {
@@ -106,6 +113,10 @@ std::string durable_sentence(Error error, const std::string& topic) {
     return fmt::format(
         "topic '{}' cannot be opened: the file system of {} is read-only; mount it writable first",
         topic, path);
+  const std::string window = detail::directory_path({});
+  if (error.code == Errc::permission && !has_entry(window, topic) && !may_create_in(window))
+    return fmt::format("topic '{0}' is not open, and you may not open it in {1} (ls -ld {1})",
+                       topic, window);
   if (error.code == Errc::permission)
     return fmt::format(
         "no permission for topic '{}' or its files: their owner, mode or group do not "
@@ -131,12 +142,6 @@ std::string missing_files_sentence(const std::string& topic) {
         "(leat topic delete {0})",
         topic, path);
   return {};
-}
-
-// False only if nothing has the topic's name.
-bool has_entry(const std::string& directory, const std::string& topic) {
-  struct stat status {};
-  return ::lstat((directory + '/' + topic).c_str(), &status) == 0 || errno != ENOENT;
 }
 
 // What is wrong if this process may not do something with a topic; empty if nothing special is.
@@ -192,7 +197,7 @@ void fail(Error error, const std::string& topic, const std::string& after) {
       sentence = fmt::format("topic '{}' exists already in {}", topic, directory);
       break;
     case Errc::permission:
-      sentence = has_entry(directory, topic)
+      sentence = has_entry(directory, topic) || may_create_in(directory)
                      ? fmt::format(
                            "no permission for topic '{}': its owner, mode or group do not "
                            "let you (ls -l {}/{})",
@@ -225,6 +230,10 @@ void fail(Error error, const std::string& topic, const std::string& after) {
     default: sentence = fmt::format("topic '{}': {}", topic, describe(error)); break;
   }
   throw Failure{exit_code_for(error.code), sentence + after};
+}
+
+bool may_create_in(const std::string& directory) {
+  return detail::may_write_at(AT_FDCWD, directory.c_str()).has_value();
 }
 
 void check_topic_name(const std::string& name) { check_name("topic", name); }

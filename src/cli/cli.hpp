@@ -55,6 +55,9 @@ bool is_full_disk(std::int32_t reason);
 // empty.
 std::string lock_sentence(const std::string& topic);
 
+// Whether this process may make something in a directory.
+bool may_create_in(const std::string& directory);
+
 void check_topic_name(const std::string& name);
 // `kind` is "topic" or "group": the same rule applies to both.
 void check_name(const std::string& kind, const std::string& name);

@@ -43,7 +43,8 @@ std::string coloured(Severity severity, const std::string& text) {
 void print_findings(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const std::string status = fmt::format("{:<8}", name_of(finding.severity));
-    fmt::print("{} {:<14} {}\n", coloured(finding.severity, status), finding.name, finding.found);
+    fmt::print("{} {:<14} {}\n", coloured(finding.severity, status), finding.name,
+               tool::without_controls(finding.found));
     if (!finding.advice.empty()) fmt::print("{:<23} -> {}\n", "", finding.advice);
   }
 }

@@ -167,7 +167,13 @@ Finding check_data_directory(const std::string& path) {
   finding.facts = {{"path", path}, {"kind", kind.name}, {"size_bytes", size}, {"free_bytes", free}};
   finding.found = fmt::format("{}: {}, {}, {} free{}", path, kind.name, size_text(size),
                               size_text(free), existing == path ? "" : " (made when first used)");
-  if (existing != path) return finding;
+  if (existing != path) {
+    if (::access(existing.c_str(), W_OK | X_OK) == 0) return finding;
+    finding.severity = Severity::note;
+    finding.found = fmt::format("{} cannot be made: {}: {}", path, existing, std::strerror(errno));
+    finding.advice = "for durable topics choose another one with --data-dir or LEAT_DATA_DIR";
+    return finding;
+  }
   const auto warn = [&](const char* advice) {
     finding.severity = Severity::warning;
     finding.advice += (finding.advice.empty() ? "" : "; ") + std::string{advice};

@@ -30,6 +30,11 @@ struct DumpArguments {
   bool json = false;
 };
 
+// U+0080 to U+009F, which terminals take as commands, too.
+bool is_control(std::string_view text) {
+  return text.size() > 1 && text[0] == '\xc2' && static_cast<unsigned char>(text[1]) < 0xa0;
+}
+
 // What cannot be printed as it is becomes \n, \t or \xNN, so that each record is one line of UTF-8.
 void append_escaped(std::string_view text, std::string& to) {
   while (!text.empty()) {
@@ -41,7 +46,7 @@ void append_escaped(std::string_view text, std::string& to) {
       to += "\\n";
     } else if (byte == '\t') {
       to += "\\t";
-    } else if (length == 0 || byte < 0x20 || byte == 0x7f) {
+    } else if (length == 0 || byte < 0x20 || byte == 0x7f || is_control(text)) {
       to += fmt::format("\\x{:02x}", byte);
       length = 1;
     } else {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <stdio_ext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -43,22 +44,34 @@ LiveView::LiveView(Mode mode)
   termios terminal{};
   if (mode != Mode::with_keys || ::tcgetattr(STDIN_FILENO, &terminal) != 0) return;
   signals_.set_terminal_at_end(terminal_before_.emplace(terminal));
-  terminal.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);  // Keys come at once, and unseen.
-  ::tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
   reads_keys_ = true;
+  take_keys();
 }
 
 LiveView::~LiveView() {
-  if (terminal_before_) ::tcsetattr(STDIN_FILENO, TCSANOW, &*terminal_before_);
+  if (terminal_before_) set_terminal(*terminal_before_);
+}
+
+void LiveView::take_keys() {
+  constexpr tcflag_t kLines = ICANON | ECHO;
+  termios terminal{};
+  if (!reads_keys_ || ::tcgetattr(STDIN_FILENO, &terminal) != 0) return;
+  if ((terminal.c_lflag & kLines) == 0) return;
+  terminal.c_lflag &= ~kLines;
+  set_terminal(terminal);
 }
 
 void LiveView::show(const std::string& text) {
+  take_keys();
   if (is_in_place_)
     std::fputs(in_place(text).c_str(), stdout);
   else
     fmt::print("{}{}", is_first_ ? "" : separator_, text);
   is_first_ = false;
-  if (std::fflush(stdout) != 0) throw tool::system_failure("cannot write to standard output");
+  if (std::fflush(stdout) == 0) return;
+  if (!signals_.stopped()) throw tool::system_failure("cannot write to standard output");
+  ::__fpurge(stdout);  // Nobody reads it: that is no reason to stay.
+  std::clearerr(stdout);
 }
 
 bool LiveView::wait() {

@@ -39,6 +39,8 @@ class LiveView {
 
  private:
   bool wait_until(std::chrono::steady_clock::time_point time);
+  // Has keys come at once, and unseen; again after a shell had the terminal (fg).
+  void take_keys();
   // Whether the key that was pressed ends it.
   bool is_ended_by_key();
 

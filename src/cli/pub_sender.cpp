@@ -161,7 +161,7 @@ Failure TopicSender::too_large(std::uint64_t size, bool or_more) const {
           "{}{}, the {}s after it were not",
           arguments_.unit(), sent_ + 1, number_text(size), or_more ? " or more" : "",
           is_plain ? "" : " with key and headers", topic_.name(), number_text(limit()),
-          topic_for(size), what_was_sent(), arguments_.unit())};
+          topic_for(size + time_size_), what_was_sent(), arguments_.unit())};
 }
 
 std::string Sender::what_was_sent() const {

@@ -22,6 +22,11 @@ constexpr std::chrono::milliseconds kOneRequest{500};
 
 }  // namespace
 
+void set_terminal(const termios& terminal) noexcept {
+  const ::pid_t foreground = ::tcgetpgrp(STDIN_FILENO);  // -1: a terminal without jobs.
+  if (foreground < 0 || foreground == ::getpgrp()) ::tcsetattr(STDIN_FILENO, TCSANOW, &terminal);
+}
+
 StopOnSignal::StopOnSignal() : owner_{::pthread_self()} {
   sigemptyset(&watched_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
@@ -34,6 +39,10 @@ StopOnSignal::StopOnSignal() : owner_{::pthread_self()} {
   struct sigaction interrupt {};
   interrupt.sa_handler = [](int) {};
   ::sigaction(kInterrupt, &interrupt, nullptr);
+  sigset_t interrupts;
+  sigemptyset(&interrupts);
+  sigaddset(&interrupts, kInterrupt);
+  ::pthread_sigmask(SIG_UNBLOCK, &interrupts, nullptr);
   // Blocked in every thread; watch() takes them one at a time.
   ::pthread_sigmask(SIG_BLOCK, &watched_, nullptr);
   thread_ = std::thread{[this] { watch(); }};
@@ -64,8 +73,7 @@ void StopOnSignal::watch() {
         signal_ = signal;
         stop_.request_stop();
       } else if (Clock::now() - stopped_at >= kOneRequest) {
-        if (const termios* terminal = terminal_at_end_)
-          ::tcsetattr(STDIN_FILENO, TCSANOW, terminal);
+        if (const termios* terminal = terminal_at_end_) set_terminal(*terminal);
         ::_exit(128 + signal);
       }
     }

@@ -21,6 +21,9 @@
 
 namespace leat::cli {
 
+// Sets stdin's terminal, unless another job of the shell has it: that would stop the process (SIGTTOU).
+void set_terminal(const termios& terminal) noexcept;
+
 class StopOnSignal {
  public:
   StopOnSignal();

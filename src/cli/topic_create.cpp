@@ -1,9 +1,7 @@
 // `leat topic create`.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <grp.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -284,8 +282,7 @@ void settle_options(CreateArguments& arguments) {
                               size_text(options.max_capacity_bytes), options.partitions,
                               size_text(sizes_of(options).segment))};
   }
-  const bool may_create = ::faccessat(AT_FDCWD, directory.c_str(), W_OK | X_OK, AT_EACCESS) == 0;
-  if (error.code == Errc::permission && !options.file_group.empty() && may_create) {
+  if (error.code == Errc::permission && !options.file_group.empty() && may_create_in(directory)) {
     throw Failure{kExitPermission,
                   fmt::format("--group: you may not give files to '{}': it must be one of your "
                               "own groups (`id`), unless you are root",
@@ -297,10 +294,10 @@ void settle_options(CreateArguments& arguments) {
 void create(CreateArguments& arguments) {
   settle_options(arguments);
   const TopicOptions& options = arguments.options;
+  if (options.durable != Durability::none) (void)writable_data_directory();
   const std::string directory = usable_directory(Missing::is_made);
   if (detail::has_store({}, arguments.name) || Topic::open(arguments.name))
     fail({Errc::exists, 0}, arguments.name);
-  if (options.durable != Durability::none) (void)writable_data_directory();
   const std::uint64_t needed = options.capacity_bytes * options.partitions;
   check_room(directory, needed);
   auto topic = Topic::create(arguments.name, options);

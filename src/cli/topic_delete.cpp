@@ -1,4 +1,5 @@
 // `leat topic delete`, which is also `leat rm`.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,10 +41,10 @@ std::string who_is_attached(const std::string& name) {
 bool is_protected_by_sticky_bit(const std::string& directory, const std::string& name) {
   struct stat status {};
   struct stat topic {};
-  const ::uid_t user = ::geteuid();
+  const std::string path = directory + '/' + name;
   return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_ISVTX) != 0 &&
-         ::lstat((directory + '/' + name).c_str(), &topic) == 0 && user != 0 &&
-         user != topic.st_uid && user != status.st_uid;
+         status.st_uid != ::geteuid() && ::lstat(path.c_str(), &topic) == 0 &&
+         !detail::may_act_as_owner(AT_FDCWD, path.c_str());
 }
 
 // Ends the command if it may not take the topic out of its directory, or if what is not the topic's is in the way.
@@ -51,12 +52,14 @@ void fail_if_in_the_way(Error error, const std::string& name) {
   if (error.code == Errc::permission) {
     const std::string sentence = lock_sentence(name);
     if (!sentence.empty()) throw Failure{kExitPermission, sentence};
-    const std::string directory = detail::directory_path({});
-    if (is_protected_by_sticky_bit(directory, name))
+    for (const std::string& directory :
+         {detail::directory_path({}), detail::data_directory_path({})}) {
+      if (!is_protected_by_sticky_bit(directory, name)) continue;
       throw Failure{kExitPermission,
                     fmt::format("topic '{0}' belongs to another user, and in {1} only owners and "
                                 "root may delete (its sticky bit: ls -ld {1})",
                                 name, directory)};
+    }
   }
   if (error.code != Errc::wrong_format || error.system_error != ENOTEMPTY) return;
   std::string path = detail::data_directory_path({}) + '/' + name;

@@ -11,7 +11,6 @@
 #include "cli.hpp"
 #include "remote.hpp"
 #include "table.hpp"
-#include "tool/json_text.hpp"
 #include "tool/terminal.hpp"
 #include "topic_facts.hpp"
 
@@ -67,7 +66,8 @@ std::string durable_text(const DurableInfo& durable) {
   std::string text = name_of(durable.durability);
   if (durable.durability == Durability::interval)
     text += ' ' + duration_text(durable.sync_interval);
-  text += fmt::format(": {} in {}", size_text(durable.disk_bytes), durable.directory);
+  text += fmt::format(": {} in {}", size_text(durable.disk_bytes),
+                      tool::without_controls(durable.directory));
   if (durable.retention_bytes != 0 || durable.retention.count() != 0)
     text += "; kept is " + what_is_kept(durable);
   if (durable.state == Errc::no_space)
@@ -123,7 +123,7 @@ void info(const std::string& name, bool json) {
   if (!found) fail(found.error(), name);
   const TopicFacts& facts = *found;
   if (json) {
-    fmt::print("{}\n", tool::json_text(to_json(facts), 2));
+    fmt::print("{}\n", json_text(facts));
     return;
   }
   fmt::print("topic     {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\ngroups    {}\n",

@@ -36,6 +36,7 @@ const CLI::App* find_command(const CLI::App& command, const std::string& name) {
 
 void take_value(const CLI::Option& option, const std::string& value) {
   if (option.check_name("--dir")) ::setenv("LEAT_DIR", value.c_str(), 1);
+  if (option.check_name("--data-dir")) ::setenv("LEAT_DATA_DIR", value.c_str(), 1);
 }
 
 Line read_line(const CLI::App& app, const Words& words) {
@@ -182,8 +183,8 @@ _PROGRAM() {
   lines=("${(@f)$("${words[1]}" complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
   for line in $lines; do
     case $line in
-      :files) compset -P '--*='; _files; return ;;
-      :directories) compset -P '--*='; _files -/; return ;;
+      :files) compset -P 1 '--*='; _files; return ;;
+      :directories) compset -P 1 '--*='; _files -/; return ;;
     esac
     word=${line%%$'\t'*}
     candidates+=("${word//:/\\:}:${line#*$'\t'}")

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
+
+#include "terminal.hpp"
 
 namespace leat::tool {
 
@@ -48,6 +51,7 @@ int exit_code_for(Errc code) noexcept {
 
 void tell(std::string sentence) {
   std::replace(sentence.begin(), sentence.end(), '\n', ' ');
+  sentence = without_controls(std::move(sentence));
   std::fputs(("leat: " + sentence + "\n").c_str(), stderr);  // fmt::print would throw.
 }
 

@@ -5,15 +5,19 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "failure.hpp"
 #include "help_formatter.hpp"
@@ -24,6 +28,29 @@
 
 namespace leat::tool {
 namespace {
+
+// Whether an option that takes a value has this name, in any command.
+bool has_valued_option(const CLI::App& app, const std::string& name) {
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option != nullptr && takes_value(*option)) return true;
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
+  return std::any_of(commands.begin(), commands.end(),
+                     [&](const CLI::App* command) { return has_valued_option(*command, name); });
+}
+
+// "--dir=" becomes "--dir" and "": CLI11 would take the next word for the value.
+std::vector<char*> with_empty_values(const CLI::App& app, int argc, char** argv) {
+  static char nothing[] = "";
+  std::vector<char*> arguments{argv, argv + argc};
+  for (std::size_t i = 1; i < arguments.size() && std::string_view{arguments[i]} != "--"; ++i) {
+    const std::string_view word = arguments[i];
+    if (!word.starts_with("--") || word.find('=') != word.size() - 1) continue;
+    if (!has_valued_option(app, std::string{word.substr(0, word.size() - 1)})) continue;
+    arguments[i][word.size() - 1] = '\0';
+    arguments.insert(arguments.begin() + static_cast<std::ptrdiff_t>(++i), nothing);
+  }
+  return arguments;
+}
 
 int complain(int exit_code, std::string sentence) {
   tell(std::move(sentence));
@@ -89,7 +116,8 @@ int run(CLI::App& app, int argc, char** argv) {
   if (const auto exit_code = run_hidden_command(app, argc, argv)) return *exit_code;
   try {
     refuse_lone_plus_signs(argc, argv);
-    app.parse(argc, argv);
+    std::vector<char*> arguments = with_empty_values(app, argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& asked) {  // --help, --version
     if (const auto sentence = explain_unknown_command(app)) return complain(kExitUsage, *sentence);
     app.exit(asked);
@@ -111,9 +139,21 @@ std::string directory_of_executable() {
 }
 
 int become_companion(const std::string& name, char* const* arguments) {
-  ::execv((directory_of_executable() + name).c_str(), arguments);
-  if (errno == ENOENT) ::execvp(name.c_str(), arguments);
-  return errno;
+  // Not execvp(): a directory in $PATH that may not be searched says nothing about the program.
+  const char* const variable = std::getenv("PATH");
+  std::string_view path = variable == nullptr ? "" : variable;
+  std::string candidate = directory_of_executable() + name;
+  while (true) {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(candidate, ignored)) {
+      ::execv(candidate.c_str(), arguments);
+      return errno;
+    }
+    if (path.empty()) return ENOENT;
+    const std::string_view directory = path.substr(0, path.find(':'));
+    candidate = fmt::format("{}/{}", directory.empty() ? "." : directory, name);
+    path.remove_prefix(std::min(directory.size() + 1, path.size()));
+  }
 }
 
 int finish_output() {

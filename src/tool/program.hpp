@@ -37,8 +37,8 @@ int run(CLI::App& app, int argc, char** argv);
 // Where this executable lies, with a slash at the end; its companions lie beside it.
 std::string directory_of_executable();
 
-// Becomes the program `name`: the one beside this executable, else one in $PATH. `arguments` begin with its name and
-// end with a null pointer. Returns only if it cannot: the errno, ENOENT if there is none.
+// Becomes the program `name`: the file beside this executable, else the first one in $PATH. `arguments` begin with its
+// name and end with a null pointer. Returns only if it cannot: the errno, ENOENT if there is none.
 int become_companion(const std::string& name, char* const* arguments);
 
 // At the end of a command: the exit code, which is not 0 if what it printed could not be written.

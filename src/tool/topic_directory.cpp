@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <linux/magic.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -40,12 +41,22 @@ bool is_data_directory_named = false;
 
 // One that LEAT_DATA_DIR names may be missing: it is made with the first durable topic.
 void check_named_data_directory() {
+  if (!is_data_directory_named) return;
+  const auto directory = detail::open_data_directory({}, false);
+  if (directory) return;
   const std::string path = detail::data_directory_path({});
-  if (!is_data_directory_named || ::access(path.c_str(), F_OK) == 0 || errno != ENOENT) return;
-  throw Failure{kExitNotThere,
-                fmt::format("there is no directory {}, which --data-dir names; `leat topic create "
-                            "--durable` makes it",
-                            path)};
+  const int error = directory.error().system_error;
+  struct stat link {};
+  const bool is_missing = error == ENOENT && ::lstat(path.c_str(), &link) != 0;
+  if (is_missing)
+    throw Failure{
+        kExitNotThere,
+        fmt::format("there is no directory {}, which --data-dir names; `leat topic create "
+                    "--durable` makes it",
+                    path)};
+  throw Failure{error == ENOTDIR ? kExitUsage : exit_code_for(directory.error().code),
+                fmt::format("cannot use {}, which --data-dir names: {}", path,
+                            error == ENOENT ? "it is a link to nothing" : std::strerror(error))};
 }
 
 }  // namespace
@@ -53,7 +64,7 @@ void check_named_data_directory() {
 void note_named_data_directory() noexcept { is_data_directory_named = true; }
 
 std::string usable_directory(Missing missing) {
-  if (missing == Missing::fails_if_named) check_named_data_directory();
+  check_named_data_directory();
   std::string path = detail::directory_path({});
   refuse_system_directory(path);
   const bool is_named = path != detail::default_directory_path();

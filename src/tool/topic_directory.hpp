@@ -7,7 +7,8 @@ namespace leat::tool {
 
 // Its path; fails if it is not usable. If it is missing:
 //   is_made          creates it, and says so unless it is the default
-//   fails_if_named   fails, unless it is the default; and if a data directory that --data-dir names is missing
+//   fails_if_named   fails, unless it is the default
+// Fails also if --data-dir names a directory that cannot be opened: without it, durable topics would seem to be missing.
 enum class Missing { is_made, fails_if_named };
 std::string usable_directory(Missing missing);
 

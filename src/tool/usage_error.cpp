@@ -64,6 +64,9 @@ std::string explain_unknown_option(const CLI::App& command, const std::string& o
   }
   std::string sentence = fmt::format("`{}` has no option '{}'", full_name(command), option);
   const std::string meant = closest(bare_name(option), names);
+  if (meant == bare_name(option))  // It stands in front of the command.
+    return fmt::format("write '{}' behind `{}`; see `{} --help`", option, full_name(command),
+                       full_name(command));
   if (!meant.empty()) sentence += fmt::format(" (did you mean '--{}'?)", meant);
   if (takes_text) sentence += "; write -- before a message that begins with a dash";
   return sentence + fmt::format("; see `{} --help`", full_name(command));
@@ -77,6 +80,8 @@ bool is_flag(const CLI::App& command, const std::string& name) {
 // An option that was given too few values, or too many.
 std::optional<std::string> explain_values(const CLI::App& app, const CLI::ParseError& error) {
   const std::string words = error.what();
+  const std::string kind = error.get_name();
+  if (kind != "ArgumentMismatch" && kind != "ConversionError") return std::nullopt;
   // CLI11 says "--count: 1 required N missing", "--from: At Most 1 required but received 2", and of a flag
   // "Could not convert: --json = x".
   constexpr std::string_view kFlag = "Could not convert: ";

@@ -3,7 +3,7 @@ import shutil
 
 import pytest
 
-from test_cli import one_line
+from test_cli import NOBODY, one_line, run_as
 
 
 @pytest.fixture
@@ -37,6 +37,16 @@ def test_any_executable_is_a_command(alone, tmp_path, place):
     hello = script(tmp_path / place / "leat-hello")
     done = alone("hello", "-x", "two words")
     assert (done.returncode, done.stdout, done.stderr) == (7, f"{hello} -x two words\n", "")
+
+
+def test_what_is_in_the_way_in_path_is_no_command(alone, tmp_path, as_root):
+    """After `su`, $PATH often has directories that the user may not search."""
+    (tmp_path / "path" / "leat-sbu").mkdir()
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o700)
+    alone.environment["PATH"] = f"{locked}:/etc/passwd::{tmp_path}/path"
+    tmp_path.chmod(0o755)
+    one_line(run_as(alone, NOBODY, "sbu"), 2, "no command 'sbu'", "did you mean 'sub'?")
 
 
 def test_own_commands_come_first(alone, tmp_path):

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -99,6 +100,21 @@ def test_terminal_without_a_cursor_gets_lines(leat, kind):
     assert "\x1b" not in text
 
 
+def test_signal_ends_what_nobody_reads(leat):
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with pytest.raises(BlockingIOError):
+        while os.write(write, b"x" * 4096):
+            pass
+    os.set_blocking(write, True)
+    watch = leat.start("top", stdout=write)
+    wait_until(lambda: "pipe_write" in Path(f"/proc/{watch.pid}/wchan").read_text() or watch.poll() is not None)
+    watch.terminate()
+    assert (watch.wait(20), watch.stderr.read()) == (0, "")
+    os.close(read)
+    os.close(write)
+
+
 # --- Rights ---------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -130,6 +146,40 @@ def test_group_can_be_made_by_all_who_may_write(leat, shared):
     assert leat("sub", "t", "--group", "g", "--exit", check=True).stdout == "x\n"
 
 
+def test_sticky_bit_of_the_data_directory_is_blamed(leat, shared):
+    data = shared / "+data"
+    data.mkdir()
+    data.chmod(0o1777)
+    shared.chmod(0o777)
+    leat("topic", "create", "t", "--durable", "os", "--mode", "0666", check=True)
+    one_line(run_as(leat, NOBODY, "rm", "t", directory=shared), 4, "belongs to another user", "sticky bit", str(data))
+
+
+def test_group_of_files_that_cannot_be_set_is_no_success(leat, shared):
+    for name, durable in ("t", []), ("d", ["--durable", "os"]):
+        (shared / "+data").mkdir(exist_ok=True)
+        (shared / "+data").chmod(0o777)
+        one_line(run_as(leat, NOBODY, "topic", "create", name, "--mode", "0666", "--group", "root", *durable,
+                        directory=shared), 4, "--group", "must be one of your own groups")
+    assert leat("ls", check=True).stdout == ""
+
+
+def test_dead_letters_are_for_all_who_may_use_the_topic(leat, shared):
+    leat("topic", "create", "t", "--mode", "0666", check=True)
+    leat("group", "create", "t", "g", "--max-deliveries", "1", check=True)
+    for user, value in (None, "a"), (NOBODY, "b"):
+        leat("pub", "t", value, check=True)
+        command = ["sub", "t", "--group", "g", "-n", "1", "--format", "%s"]
+        read, write = os.pipe()
+        os.close(read)  # It cannot write the record out, and gives it back.
+        subprocess.run([leat.executable, *command], env=leat.environment, stdout=write, stderr=subprocess.PIPE,
+                       user=user, group=user, extra_groups=None if user is None else [], timeout=60, check=False)
+        os.close(write)
+        done = run_as(leat, user or 0, "sub", "t", "--group", "g", "--exit", directory=shared)
+        assert (done.returncode, done.stdout) == (0, "")
+    assert sorted(read_all(leat, "t.g.dead").split()) == ["a", "b"]
+
+
 @pytest.mark.parametrize("directory", ["/", "/proc", "/sys"])
 def test_data_directory_of_the_system_is_refused(leat, directory):
     one_line(leat("--data-dir", directory, "topic", "create", "t", "--durable", "os"), 4,
@@ -137,11 +187,22 @@ def test_data_directory_of_the_system_is_refused(leat, directory):
     assert not os.path.lexists("/t")
 
 
-@pytest.mark.parametrize("command", [["ls"], ["topic", "info", "t"], ["top", "-n", "1"], ["rm", "t"]], ids=" ".join)
+@pytest.mark.parametrize("command", [["ls"], ["topic", "info", "t"], ["top", "-n", "1"], ["rm", "t"], ["pub", "t", "x"],
+                                     ["sub", "t"]], ids=" ".join)
 def test_mistyped_data_directory_hides_no_topics(leat, tmp_path, command):
     leat("topic", "create", "t", "--durable", "os", check=True)
-    one_line(leat("--data-dir", tmp_path / "typo", *command), 3, f"there is no directory {tmp_path}/typo", "--data-dir")
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "nothing")
+    for name, code, words in (("typo", 3, "there is no directory"), ("file", 2, "Not a directory"),
+                              ("file/below", 2, "Not a directory"), ("link", 3, "a link to nothing")):
+        one_line(leat("--data-dir", tmp_path / name, *command), code, words, f"{tmp_path}/{name}", "--data-dir")
     assert leat("ls", check=True).stdout.count("\nt ") == 1
+
+
+def test_doctor_says_if_the_data_directory_cannot_be_made(leat, tmp_path):
+    (tmp_path / "file").touch()
+    done = leat("--data-dir", tmp_path / "file" / "below", "doctor")
+    assert f"{tmp_path}/file/below cannot be made" in done.stdout
 
 
 # --- Errors ---------------------------------------------------------------------------------------

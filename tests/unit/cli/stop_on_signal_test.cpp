@@ -23,6 +23,8 @@ bool is_echoing(int terminal) {
 
 // A command that looks at no token, on a terminal whose echo it has turned off.
 [[noreturn]] void run_command(int terminal, int ready) {
+  for (const int number : {SIGINT, SIGTERM})
+    ::signal(number, SIG_DFL);  // A shell may have ignored them.
   ::dup2(terminal, STDIN_FILENO);
   termios before{};
   ::tcgetattr(STDIN_FILENO, &before);
@@ -44,10 +46,11 @@ class StopOnSignalTest : public testing::Test {
     child_ = ::fork();
     ASSERT_GE(child_, 0);
     if (child_ == 0) run_command(theirs_, ready[1]);
+    ::close(ready[1]);
     char byte = 0;
     ASSERT_EQ(::read(ready[0], &byte, 1), 1);
     ASSERT_FALSE(is_echoing(theirs_));
-    for (const int end : ready) ::close(end);
+    ::close(ready[0]);
   }
   void TearDown() override {
     if (child_ > 0) {
