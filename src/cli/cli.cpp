@@ -182,6 +182,9 @@ void fail_to_sync(Error error, const std::string& topic, const std::string& afte
 
 void fail(Error error, const std::string& topic, const std::string& after) {
   const std::string directory = detail::directory_path({});
+  const bool is_missing = !has_entry(directory, topic);
+  if (error.code == Errc::not_found || (error.code == Errc::permission && is_missing))
+    check_named_data_directory();
   std::string sentence;
   if (error.code == Errc::permission) sentence = permission_sentence(topic);
   if (error.code == Errc::wrong_format) sentence = missing_files_sentence(topic);
@@ -197,7 +200,7 @@ void fail(Error error, const std::string& topic, const std::string& after) {
       sentence = fmt::format("topic '{}' exists already in {}", topic, directory);
       break;
     case Errc::permission:
-      sentence = has_entry(directory, topic) || may_create_in(directory)
+      sentence = !is_missing || may_create_in(directory)
                      ? fmt::format(
                            "no permission for topic '{}': its owner, mode or group do not "
                            "let you (ls -l {}/{})",

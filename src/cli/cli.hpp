@@ -26,6 +26,7 @@ class Option;
 
 namespace leat::cli {
 
+using tool::check_named_data_directory;
 using tool::exit_code_for;
 using tool::Failure;
 using tool::kExitFailed;

@@ -41,6 +41,7 @@ Framing framing_of(const PubArguments& arguments) {
 
 // Refuses what the topic could not do if it is created now, so that an error leaves no new topic behind.
 void check_new_topic(const PubArguments& arguments) {
+  check_named_data_directory();
   const std::string& name = arguments.topic;
   if (arguments.partition.value_or(0) != 0)
     throw Failure{

@@ -18,6 +18,7 @@ std::optional<Topic> find_topic(const std::string& name, const SubArguments& arg
   auto topic = Topic::open(name);
   if (topic) return std::move(*topic);
   if (topic.error().code != Errc::not_found || arguments.exit_at_end) fail(topic.error(), name);
+  check_named_data_directory();
   tell(
       fmt::format("waiting for topic '{}', which does not exist yet{}", name, similar_topic(name)));
   return std::nullopt;

@@ -294,7 +294,10 @@ void settle_options(CreateArguments& arguments) {
 void create(CreateArguments& arguments) {
   settle_options(arguments);
   const TopicOptions& options = arguments.options;
-  if (options.durable != Durability::none) (void)writable_data_directory();
+  if (options.durable != Durability::none)
+    (void)writable_data_directory();
+  else
+    check_named_data_directory();
   const std::string directory = usable_directory(Missing::is_made);
   if (detail::has_store({}, arguments.name) || Topic::open(arguments.name))
     fail({Errc::exists, 0}, arguments.name);

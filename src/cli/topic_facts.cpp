@@ -69,6 +69,7 @@ Result<TopicFacts> look_at_topic(const std::string& name) {
 
 std::vector<TopicFacts> look_at_topics() {
   const std::string directory = usable_directory(Missing::fails_if_named);
+  check_named_data_directory();
   auto names = Topic::list();
   if (!names) throw system_failure("cannot list " + directory, names.error().system_error);
   std::sort(names->begin(), names->end());

@@ -39,6 +39,8 @@ namespace {
 
 bool is_data_directory_named = false;
 
+}  // namespace
+
 // One that LEAT_DATA_DIR names may be missing: it is made with the first durable topic.
 void check_named_data_directory() {
   if (!is_data_directory_named) return;
@@ -59,12 +61,9 @@ void check_named_data_directory() {
                             error == ENOENT ? "it is a link to nothing" : std::strerror(error))};
 }
 
-}  // namespace
-
 void note_named_data_directory() noexcept { is_data_directory_named = true; }
 
 std::string usable_directory(Missing missing) {
-  check_named_data_directory();
   std::string path = detail::directory_path({});
   refuse_system_directory(path);
   const bool is_named = path != detail::default_directory_path();

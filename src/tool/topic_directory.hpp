@@ -8,10 +8,12 @@ namespace leat::tool {
 // Its path; fails if it is not usable. If it is missing:
 //   is_made          creates it, and says so unless it is the default
 //   fails_if_named   fails, unless it is the default
-// Fails also if --data-dir names a directory that cannot be opened: without it, durable topics would seem to be missing.
 enum class Missing { is_made, fails_if_named };
 std::string usable_directory(Missing missing);
 
+// For where topics are listed, and where one was not found: fails if --data-dir names a directory that cannot be opened,
+// because durable topics would seem to be missing. Otherwise it need not be there.
+void check_named_data_directory();
 // That --data-dir was given.
 void note_named_data_directory() noexcept;
 

@@ -57,7 +57,7 @@ def processes_in(directory):
 
 
 def check_run(run, pattern):
-    assert set(run) == RUN_KEYS | ({"line_ns"} if pattern == "oneway" else set())
+    assert set(run) == RUN_KEYS | ({"line_ns"} if pattern in ("oneway", "pingpong") else set())
     assert run.get("line_ns", 1) > 0  # It is null only if the run failed.
     assert run["messages_per_second"] > 0
     latencies = [run[key] for key in ("min_ns", "p50_ns", "p90_ns", "p99_ns", "p999_ns", "p9999_ns",

@@ -199,6 +199,14 @@ def test_mistyped_data_directory_hides_no_topics(leat, tmp_path, command):
     assert leat("ls", check=True).stdout.count("\nt ") == 1
 
 
+def test_data_directory_may_be_missing_where_it_is_not_needed(leat, tmp_path):
+    """A broker names it to its clients, whether or not it has durable topics."""
+    leat("pub", "t", "x", check=True)
+    assert leat("--data-dir", tmp_path / "none", "sub", "t", "-o", "beginning", "-e", check=True).stdout == "x\n"
+    leat("--data-dir", tmp_path / "none", "topic", "info", "t", check=True)
+    one_line(leat("--data-dir", tmp_path / "none", "topic", "create", "u"), 3, "there is no directory", "--data-dir")
+
+
 def test_doctor_says_if_the_data_directory_cannot_be_made(leat, tmp_path):
     (tmp_path / "file").touch()
     done = leat("--data-dir", tmp_path / "file" / "below", "doctor")
