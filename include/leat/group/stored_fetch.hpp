@@ -57,7 +57,7 @@ class StoredFetch {
     if (ref.row() != place_.seat) {
       other_copies_.erase(ref.word());
     } else if (copies_[ref.index()].capacity() > kKept) {
-      copies_[ref.index()] = {};
+      copies_[ref.index()] = std::vector<std::byte>{};  // `= {}` would keep the memory.
     }
   }
 

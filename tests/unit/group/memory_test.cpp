@@ -2,17 +2,31 @@
 // it as delivered, or crash.
 //
 // This file replaces operator new: on the thread of a test it fails after a
-// given number of allocations.
+// given number of allocations. It also counts the bytes in use.
+#include <malloc.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 #include <new>
 
 #include "group/group_testing.hpp"
+#include "support/process.hpp"
 
 namespace leat {
 namespace {
 
 thread_local int allocations_left = -1;  // -1: no limit.
+std::atomic<std::size_t> bytes_in_use = 0;
+
+void* counted(void* memory) {
+  if (memory != nullptr) bytes_in_use += ::malloc_usable_size(memory);
+  return memory;
+}
+void free_counted(void* memory) {
+  if (memory != nullptr) bytes_in_use -= ::malloc_usable_size(memory);
+  std::free(memory);
+}
 
 struct Allocations {
   explicit Allocations(int count) { allocations_left = count; }
@@ -26,16 +40,16 @@ struct Allocations {
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (leat::allocations_left == 0) throw std::bad_alloc{};
   if (leat::allocations_left > 0) --leat::allocations_left;
-  if (void* memory = std::malloc(size != 0 ? size : 1)) return memory;
+  if (void* memory = leat::counted(std::malloc(size != 0 ? size : 1))) return memory;
   throw std::bad_alloc{};
 }
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return std::malloc(size != 0 ? size : 1);
+  return leat::counted(std::malloc(size != 0 ? size : 1));
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { leat::free_counted(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { leat::free_counted(memory); }
 [[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  std::free(memory);
+  leat::free_counted(memory);
 }
 
 namespace leat {
@@ -61,6 +75,27 @@ TEST(MemberMemory, JoiningWithoutSaysSoAndTakesNoSeat) {
     ASSERT_LT(count, 1000);
     EXPECT_TRUE(group.info().members.empty());
   }
+}
+
+// A member of a durable topic's group copies what it hands out.
+TEST(MemberMemory, OfLargeCopiesIsFreedWhenTheyAreSettled) {
+  constexpr std::size_t kLarge = 500'000;  // bytes
+  constexpr std::size_t kCount = 8;
+  const testing::TemporaryDirectory topics;
+  const testing::TemporaryDirectory data;
+  const Topic topic = must(Topic::create("t", {.directory = topics.path(),
+                                               .durable = Durability::os,
+                                               .data_directory = data.path()}));
+  const Group group = group_of(topic, {.from = From::beginning, .in_flight = kCount});
+  auto publisher = must(topic.publisher());
+  for (std::size_t i = 0; i < kCount; ++i) must(publisher.publish(std::string(kLarge, 'x')));
+  Member member = join(group);
+  const std::size_t before = bytes_in_use;
+  std::vector<Delivery> held;
+  for (std::size_t i = 0; i < kCount; ++i) held.push_back(take(member));
+  EXPECT_GE(bytes_in_use - before, kCount * kLarge);
+  for (const Delivery& one : held) must(member.acknowledge(one));
+  EXPECT_LE(bytes_in_use, before + kLarge + (1 << 20));  // The reader may hold one record.
 }
 
 TEST(MemberMemory, WorkingNeedsNone) {
