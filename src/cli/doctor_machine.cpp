@@ -23,6 +23,7 @@
 #include "doctor.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/os/fd.hpp"
+#include "leat/os/futex.hpp"
 #include "leat/os/lock.hpp"
 #include "leat/topic.hpp"
 
@@ -250,9 +251,7 @@ Finding check_kernel() {
   Finding finding{.name = "kernel"};
   const long commands = ::syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
   const bool membarrier = commands > 0 && (commands & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0;
-  errno = 0;
-  ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0);
-  const bool waitv = errno != ENOSYS && errno != EPERM;
+  const bool waitv = detail::has_futex_waitv();
   void* page = ::mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const bool populate = page != MAP_FAILED && ::madvise(page, 4096, MADV_POPULATE_WRITE) == 0;
   if (page != MAP_FAILED) ::munmap(page, 4096);

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <climits>
 #include <cstddef>
@@ -60,12 +61,24 @@ struct FutexWait {
 };
 inline constexpr std::size_t kMaxFutexWaits = 128;  // The kernel's own limit (FUTEX_WAITV_MAX).
 
-// Whether the kernel can sleep on several words at once (Linux 5.16).
+#if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
+// Asks the kernel whether it has futex_waitv, which refuses to wait for no words with EINVAL. Any other error is of a
+// kernel without it (ENOSYS), or of a seccomp filter that does not know the call (ENOSYS, EPERM, or what it likes).
+inline bool look_for_futex_waitv() noexcept {
+  return ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno == EINVAL;
+}
+// Cleared if the call is refused later: a process may install a filter at any time.
+inline std::atomic<bool>& futex_waitv_works() noexcept {
+  static std::atomic<bool> works{look_for_futex_waitv()};
+  return works;
+}
+#endif
+
+// Whether this process can sleep on several words at once (Linux 5.16).
 inline bool has_futex_waitv() noexcept {
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
-  static const bool has =
-      ::syscall(SYS_futex_waitv, nullptr, 0, 0, nullptr, 0) < 0 && errno != ENOSYS;
-  return has;
+  // relaxed: a flag of its own; a late look costs one more refused call.
+  return futex_waitv_works().load(std::memory_order_relaxed);
 #else
   return false;
 #endif
@@ -74,8 +87,8 @@ inline bool has_futex_waitv() noexcept {
 inline constexpr long kInterrupted = -2;
 
 // Sleeps until one of the words is woken or differs from its expected value. Returns the index of
-// the last word that was woken, kInterrupted as futex_wait() does, or -1 if it is unknown. On kernels without futex_waitv, sleeps on
-// the first word for at most 1 ms, so that callers check the others in turn.
+// the last word that was woken, kInterrupted as futex_wait() does, or -1 if it is unknown. Without
+// futex_waitv, sleeps on the first word for at most 1 ms, so that callers check the others in turn.
 inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) noexcept {
   if (deadline.is_immediate() || waits.empty()) return -1;
 #if defined(SYS_futex_waitv) && !defined(LEAT_MODEL)
@@ -89,7 +102,11 @@ inline long futex_wait_any(std::span<const FutexWait> waits, Deadline deadline) 
     const timespec at = deadline.is_never() ? timespec{} : to_timespec(deadline.at_ns());
     const long woken = ::syscall(SYS_futex_waitv, entries, waits.size(), 0,
                                  deadline.is_never() ? nullptr : &at, CLOCK_MONOTONIC);
-    return woken < 0 && errno == EINTR ? kInterrupted : woken;
+    if (woken >= 0 || errno == EAGAIN || errno == ETIMEDOUT) return woken;
+    if (errno == EINTR) return kInterrupted;
+    // Returning without a sleep would make the caller spin.
+    // relaxed: as in has_futex_waitv().
+    if (!look_for_futex_waitv()) futex_waitv_works().store(false, std::memory_order_relaxed);
   }
 #endif
   return futex_wait(*waits[0].word, waits[0].expected, deadline.at_most_ns(1'000'000))
