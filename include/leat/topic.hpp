@@ -38,6 +38,7 @@ struct GroupOptions;
 //   overwrite   reuses the room of the oldest records
 //   grow        as block, but adds memory up to a maximum before anybody waits
 enum class Policy : std::uint32_t { block = 0, fail = 1, overwrite = 2, grow = 3 };
+static_assert(static_cast<std::uint32_t>(Policy::fail) == detail::kFailPolicy);
 static_assert(static_cast<std::uint32_t>(Policy::grow) == detail::kGrowPolicy);
 
 // What survives what.

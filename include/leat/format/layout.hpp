@@ -321,7 +321,8 @@ static_assert(sizeof(PartitionSlot) == kLine);
 
 // ---- Geometry ----------------------------------------------------------------------------------
 
-inline constexpr std::uint32_t kGrowPolicy = 3;  // leat::Policy::grow, for lower layers.
+inline constexpr std::uint32_t kFailPolicy = 1;  // leat::Policy::fail, for lower layers.
+inline constexpr std::uint32_t kGrowPolicy = 3;  // leat::Policy::grow
 
 // The topic's constants, copied from the header and checked once at attach. Never read from
 // shared memory again.

@@ -351,10 +351,12 @@ inline WindowStart start_at(const PartitionEnd& end) noexcept {
 // Joins the processes that keep a durable topic, given its window.
 //   not_found   the window was just closed, or belongs to no topic any more: look again
 //   busy        another process opens or closes the topic, for more than 5 s
+//   corrupt     the window does not belong to a durable topic
 inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> topic,
                                                  const std::string& name, OpenStore store) {
   if (topic->is_deleted() || store.manifest.window.key != topic->geometry().key)
     return Errc::not_found;
+  if (topic->durable() == nullptr) return Errc::corrupt;
   SharedTopic* const whole = topic.get();
   auto keeper =
       Keeper::start(std::move(topic), {std::move(store.directory), std::move(store.attached),

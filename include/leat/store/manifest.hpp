@@ -31,10 +31,17 @@ struct Manifest {
     geometry.flags = topic.flags;
     geometry.policy = topic.policy;
     geometry.revoke_after_ns = topic.revoke_after_ns;
-    return geometry.is_valid() &&
+    return geometry.is_valid() && can_be_durable() &&
            is_durability(StoredDurability{topic.durability}, topic.sync_interval_ns) &&
            topic.file_bytes >= kMinFileSize && topic.file_bytes <= kMaxFileSize &&
            topic.retention_ms >= 0 && (topic.mode & ~07777U) == 0 && topic.file_group >= -1;
+  }
+
+ private:
+  // Its window cannot overwrite, grow or keep records, nor end with its last user.
+  bool can_be_durable() const noexcept {
+    constexpr std::uint32_t kPossible = kSingleWriter | kTimestamps | kDurable;
+    return (topic.flags & ~kPossible) == 0 && topic.policy <= kFailPolicy;
   }
 };
 
@@ -51,6 +58,7 @@ inline Result<Manifest> load_manifest(Disk& disk, int directory) {
   }
   Manifest manifest;
   if (!file.get("topic", manifest.topic) || !manifest.is_valid()) return Errc::corrupt;
+  manifest.topic.flags |= kDurable;  // The first manifests do not have it.
   if (file.get("window", manifest.window)) {
     const auto path = file.find("window")->subspan(sizeof(ManifestWindow));
     manifest.window_directory.assign(reinterpret_cast<const char*>(path.data()), path.size());

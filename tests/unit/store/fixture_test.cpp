@@ -82,7 +82,7 @@ TEST(Fixture, OfVersion1CanBeRead) {
   auto manifest = detail::load_manifest(disk, directory->get());
   ASSERT_TRUE(manifest) << describe(manifest.error());
   EXPECT_EQ(manifest->topic.salt, fixture_manifest().topic.salt);
-  EXPECT_EQ(manifest->topic.flags, std::uint32_t{detail::kTimestamps});
+  EXPECT_EQ(manifest->topic.flags, std::uint32_t{detail::kTimestamps | detail::kDurable});
   EXPECT_EQ(read_store(disk, directory->get(), *manifest, 0), first_partition());
   EXPECT_EQ(read_store(disk, directory->get(), *manifest, 1), (Lines{"0 hello"}));
   auto report = detail::check_store(disk, directory->get());
