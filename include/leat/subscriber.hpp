@@ -88,7 +88,8 @@ class Subscriber final : private detail::Waiter {
   ~Subscriber();
 
   // Calls on_record(const Record&) for up to `limit` available records, oldest first within a
-  // partition, and returns how many. Never sleeps. The record is valid during the call.
+  // partition, and returns how many. Never sleeps. The record is valid during the call. Gaps are not
+  // counted: after some, it may return 0 although there are records behind them.
   //   deleted   the topic was deleted, and everything before that was delivered, except what a durable
   //             topic's subscriber would have had to read from disk, and what follows that
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
@@ -119,19 +120,20 @@ class Subscriber final : private detail::Waiter {
                          const std::stop_token& stop = {}) {
     let_go();
     Record received;
-    bool was_ready = false;
+    bool had_chance = false;
     while (true) {
       auto count = poll_and_keep<false>(
           1, [&](const Record& record) { received = record; },
           [this](const Event& event) { tell(event); });
       if (!count) return count.error();
       if (*count == 1) return received;
+      // It may be ready and get nothing, again and again: while publishers overtake a slow on_event(), or
+      // while a durable topic's keeper writes records again.
+      if (had_chance && deadline.passed()) return Errc::timeout;
+      if (had_chance && (stop.stop_requested() || waits_are_stopped())) return Errc::stopped;
+      had_chance = true;
       if (had_event_) continue;
-      // It may be ready and get nothing, while a durable topic's keeper writes records again.
-      if (was_ready && deadline.passed()) return Errc::timeout;
-      if (was_ready && (stop.stop_requested() || waits_are_stopped())) return Errc::stopped;
       if (auto ready = wait(deadline, stop); !ready) return ready.error();
-      was_ready = true;
     }
   }
 
@@ -201,11 +203,11 @@ class Subscriber final : private detail::Waiter {
       }
       count += *polled;
     }
-    if (count != 0 || had_event_) {
+    if (count != 0) {
       patience_.note(count);
       return count;
     }
-    return after_empty_poll();
+    return had_event_ ? after_gaps() : after_empty_poll();
   }
 
   void let_go() noexcept {
@@ -214,6 +216,8 @@ class Subscriber final : private detail::Waiter {
     for (auto& reader : readers_) reader.unpin();
   }
 
+  // Only gaps were there.
+  Result<std::size_t> after_gaps();
   // Nothing was there: calls look_around(), at each tick of the kernel's cheap clock.
   Result<std::size_t> after_empty_poll();
 

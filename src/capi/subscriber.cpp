@@ -95,6 +95,7 @@ std::int32_t leat_subscriber_receive(leat_subscriber* subscriber, leat_record* r
     while (true) {
       auto filled = fill(subscriber->subscriber, records, capacity);
       if (!filled || *filled != 0) return code_of(filled, count, detail);
+      if (deadline && deadline->passed()) return LEAT_ERR_TIMEOUT;  // It was ready and got nothing.
       if (!deadline) deadline = deadline_of(timeout_ns);
       if (auto ready = subscriber->subscriber.wait(*deadline); !ready)
         return failed(ready.error(), detail);

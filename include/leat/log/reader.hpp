@@ -65,7 +65,8 @@ class PartitionReader {
   void skip_to(std::uint64_t offset) noexcept { skip_until_ = std::max(skip_until_, offset); }
 
   // Delivers up to `limit` records, oldest first, and gaps on the way. Returns the
-  // number of records.
+  // number of records. Returns also after many gaps, and when publishers overtake the reader for the
+  // second time: a callback that is slower than they are must not keep the call from returning.
   //
   // With kKeeps, gaps count as records do, and all that was delivered stays valid until the next call: once
   // something was delivered, it leaves neither the segment nor the frame on disk, and copies lie one behind
@@ -75,13 +76,21 @@ class PartitionReader {
     if (failed_.code != Errc::ok) [[unlikely]]
       return what_failed();
     std::size_t count = 0;
+    std::size_t gaps = 0;
+    // Returns whether this call may go on.
     const auto on_event = [&](const Event& event) {
       if constexpr (kKeeps) ++count;
       on_gap(event);
+      return ++gaps < kGapsAtOnce;
+    };
+    bool was_overtaken = false;
+    const auto tell_pending_gap = [&] {
+      const bool goes_on = on_event(*std::exchange(pending_gap_, std::nullopt));
+      return !std::exchange(was_overtaken, true) && goes_on;
     };
     if (kKeeps && batch_left_ == 0) copied_ = 0;
     if (pending_gap_) [[unlikely]]
-      on_event(*std::exchange(pending_gap_, std::nullopt));
+      (void)tell_pending_gap();
     if (may_be_evicted_ && is_evicted()) [[unlikely]]
       notice_eviction();
     ReadOutcome outcome = ReadOutcome::go_on;
@@ -108,7 +117,8 @@ class PartitionReader {
           continue;
         }
         outcome = advance_segment();
-        if (pending_gap_) on_event(*std::exchange(pending_gap_, std::nullopt));
+        if (pending_gap_ && !tell_pending_gap() && outcome == ReadOutcome::go_on)
+          outcome = ReadOutcome::stop;
       }
     }
     // relaxed: informational. What gates is cursor_segment.
@@ -144,6 +154,8 @@ class PartitionReader {
   std::uint32_t partition() const noexcept { return partition_; }
 
  private:
+  static constexpr std::size_t kGapsAtOnce = 256;  // in one poll()
+
   const Geometry& geometry() const noexcept;
 
   // What poll_disk() calls. It is no template, because it is long.
@@ -151,7 +163,7 @@ class PartitionReader {
     bool keeps;  // as in poll()
     void* context;
     void (*on_record)(void* context, const Record&);
-    void (*on_event)(void* context, const Event&);
+    bool (*on_event)(void* context, const Event&);  // Returns whether to go on.
   };
   // Durable topics: reads what is no longer in memory. `go_on` once it has reached the log.
   ReadOutcome poll_disk(std::size_t limit, std::size_t& count, const DiskCalls& calls);
@@ -164,13 +176,12 @@ class PartitionReader {
       OnEvent& on_event;
     } both{on_record, on_event};
     return poll_disk(limit, count,
-                     {keeps,
-                      &both,
+                     {keeps, &both,
                       [](void* context, const Record& record) {
                         static_cast<Both*>(context)->on_record(record);
                       },
                       [](void* context, const Event& event) {
-                        static_cast<Both*>(context)->on_event(event);
+                        return static_cast<Both*>(context)->on_event(event);
                       }});
   }
   // Reads the next entry. False if there is none now, or if it left the files for the log.
@@ -282,7 +293,7 @@ class PartitionReader {
     if (offset_ > skip_until_) {
       const std::uint64_t from = first > skip_until_ ? first : skip_until_;
       const GapReason reason = gap_reason(static_cast<RecordKind>(found.kind));
-      on_event(Event{from, offset_ - from, reason, partition_});
+      if (!on_event(Event{from, offset_ - from, reason, partition_})) return ReadOutcome::stop;
     }
     return ReadOutcome::go_on;
   }
@@ -401,13 +412,14 @@ class PartitionReader {
   std::uint64_t batch_granule_ = 0;
   std::uint64_t batch_offset_ = 0;
   std::optional<Event> pending_gap_;
-  Error failed_;                      // The next poll returns it.
+  Error failed_;                                       // The next poll returns it.
   std::unique_ptr<DiskReader, CloseDiskReader> disk_;  // Durable topics, while behind the window.
   Stage read_;
   std::uint64_t visible_until_;  // Only what is before is shown.
   std::uint64_t pinned_ = 0;     // The value of slot_->pin.
-  std::vector<std::byte> copy_;  // Lossy: the record or batch being delivered, and those that are kept.
-  std::uint64_t copied_ = 0;     // How much of copy_ is kept, in bytes.
+  std::vector<std::byte>
+      copy_;  // Lossy: the record or batch being delivered, and those that are kept.
+  std::uint64_t copied_ = 0;  // How much of copy_ is kept, in bytes.
   HoleWatch hole_;
   std::uint64_t key_;  // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;

@@ -336,13 +336,15 @@ LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_
       auto is_there = next_on_disk(entry);
       if (!is_there) return fail(is_there.error());
       if (disk_ == nullptr) {
-        if (pending_gap_) calls.on_event(calls.context, *std::exchange(pending_gap_, std::nullopt));
+        if (pending_gap_ &&
+            !calls.on_event(calls.context, *std::exchange(pending_gap_, std::nullopt)))
+          return ReadOutcome::stop;
         return ReadOutcome::go_on;
       }
       if (!*is_there) return ReadOutcome::stop;
     }
     if (!entry.is_record) {
-      calls.on_event(calls.context, entry.gap);
+      if (!calls.on_event(calls.context, entry.gap)) return ReadOutcome::stop;
     } else if (is_wanted(entry.record)) {
       ++count;
       calls.on_record(calls.context, entry.record);

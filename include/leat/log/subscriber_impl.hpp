@@ -84,6 +84,11 @@ LEAT_INLINE bool Subscriber::is_lossy() const noexcept {
   return false;
 }
 
+[[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_gaps() {
+  note_gaps();
+  return std::size_t{0};
+}
+
 [[gnu::noinline]] LEAT_INLINE Result<std::size_t> Subscriber::after_empty_poll() {
   if (auto noted = note_nothing(); !noted) return noted.error();
   return std::size_t{0};

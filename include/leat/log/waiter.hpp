@@ -87,6 +87,11 @@ class Waiter {
   // Called after an empty poll: calls look_around() once per tick of the kernel's coarse clock.
   //   deleted, corrupt
   Result<void> note_nothing();
+  // Called after a poll that had no records and is to be repeated: prepares the descriptor, because the
+  // caller may wait for that now.
+  void note_gaps() {
+    if (wait_fd_ != nullptr) arm_wait_fd();
+  }
   // Stores the joined participant and its options. On a single core there is neither
   // spin nor patience.
   void begin(Participant participant, const WaitOptions& options);

@@ -1,5 +1,7 @@
 // If this failed, a lossy subscriber could deliver a damaged record, report a wrong number of lost
 // ones, or have a record overwritten that it reads in place.
+#include <poll.h>
+
 #include "testing.hpp"
 
 namespace leat {
@@ -146,6 +148,80 @@ TEST(LossySubscriber, PinCostsOneSegmentAndNoMore) {
 TEST(LossySubscriber, InPlaceIsForLossyOnesOnly) {
   const TestTopic topic;
   EXPECT_EQ(code(topic->subscriber({.in_place = true})), Errc::invalid_argument);
+}
+
+// A callback for gaps that is slower than the publisher: while it runs, everything is overwritten. A limit, so that
+// the test ends even if the calls do not.
+class SlowCallback {
+ public:
+  SlowCallback(const Topic& topic, Subscriber& subscriber) : publisher_{must(topic.publisher())} {
+    overwrite();
+    subscriber.on_event([this](const Event&) {
+      if (++gaps < kMost) overwrite();
+    });
+  }
+  void overwrite() {
+    for (int i = 0; i < 20; ++i) must(publisher_.publish(kHalfText));
+  }
+
+  static constexpr int kMost = 1000;
+  int gaps = 0;
+
+ private:
+  Publisher publisher_;
+};
+
+TEST(LossySubscriber, CallbackForGapsSlowerThanALapDoesNotKeepThePollFromReturning) {
+  for (const bool in_place : {false, true}) {
+    const TestTopic topic{{.policy = Policy::overwrite}};
+    auto subscriber = lossy(*topic, in_place);
+    SlowCallback slow{*topic, subscriber};
+    EXPECT_EQ(must(subscriber.poll(1, kIgnore)), 0u);
+    EXPECT_LT(slow.gaps, 4);
+    EXPECT_EQ(must(subscriber.poll(10, kIgnore)), 0u);
+    EXPECT_LT(slow.gaps, 8);
+  }
+}
+
+TEST(LossySubscriber, CallbackForGapsSlowerThanALapDoesNotKeepReceiveFromReturning) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto subscriber = lossy(*topic);
+  SlowCallback slow{*topic, subscriber};
+  EXPECT_EQ(code(subscriber.receive(0s)), Errc::timeout);
+  subscriber.stop_waits();
+  EXPECT_EQ(code(subscriber.receive()), Errc::stopped);
+  subscriber.resume_waits();
+  EXPECT_LT(slow.gaps, SlowCallback::kMost);
+  slow.gaps =
+      SlowCallback::kMost;  // Not slow any more: the record behind the gap comes in the same call.
+  EXPECT_TRUE(subscriber.receive(0s));
+}
+
+TEST(LossySubscriber, DescriptorIsReadableAfterAPollThatFoundOnlyGaps) {
+  const TestTopic topic{{.policy = Policy::overwrite}};
+  auto subscriber = lossy(*topic);
+  const int fd = must(subscriber.wait_fd());
+  SlowCallback slow{*topic, subscriber};
+  EXPECT_EQ(must(subscriber.poll(1, kIgnore)), 0u);
+  // Also for a program that is told of changes only (EPOLLET): it was made readable anew.
+  pollfd readable{fd, POLLIN, 0};
+  EXPECT_EQ(::poll(&readable, 1, 0), 1);
+}
+
+TEST(Subscriber, CallbackForGapsThatCausesTheNextOneDoesNotKeepThePollFromReturning) {
+  const TestTopic topic{{.capacity_bytes = 16 * kSegment}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = must(topic->subscriber());
+  const auto abort_one = [&] { (void)must(publisher.try_claim(8)); };
+  abort_one();
+  int gaps = 0;
+  subscriber.on_event([&](const Event&) {
+    if (++gaps < 5000) abort_one();
+  });
+  EXPECT_EQ(must(subscriber.poll(1, kIgnore)), 0u);
+  EXPECT_LT(gaps, 5000);
+  EXPECT_EQ(code(subscriber.receive(0s)), Errc::timeout);
+  EXPECT_LT(gaps, 5000);
 }
 
 // A publisher overtakes the reader all the time. Every record it gets must be complete, and records
