@@ -41,7 +41,8 @@ struct PublisherOptions {
   // Only offsets below the returned value are published. Called by the publishing thread when
   // that value is reached, and after Topic::make_publishers_look(). At the limit the
   // publisher acts as if the topic were full. The limit is exact for any number of
-  // publishers, if all of them have it.
+  // publishers, if all of them have it. A call that publishes or claims through this publisher gets
+  // `busy` for the partition that is being claimed. It must not move or destroy the publisher.
   Callback<std::uint64_t()> offset_limit = {};
   // As SubscriberOptions::interruptible. A wait for the disk then ends with `not_durable` and EINTR.
   bool interruptible = false;
@@ -190,7 +191,7 @@ class Publisher {
   // Appends one record and returns its offset. If the topic is full, waits until the deadline
   // (policies block and grow; others return `full` at once). With acknowledge = durable it then waits,
   // until the same deadline, for the record to be on the medium.
-  //   busy             a claim in this partition is still open
+  //   busy             a claim in this partition is still open, or offset_limit runs within one
   //   full, timeout, stopped, interrupted, would_deadlock, too_large, forked
   //                    nothing was published
   //   revoked          not delivered: this thread did not run for longer than revoke_after

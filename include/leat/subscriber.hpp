@@ -88,8 +88,9 @@ class Subscriber final : private detail::Waiter {
   ~Subscriber();
 
   // Calls on_record(const Record&) for up to `limit` available records, oldest first within a
-  // partition, and returns how many. Never sleeps. The record is valid during the call. Gaps are not
-  // counted: after some, it may return 0 although there are records behind them.
+  // partition, and returns how many. Never sleeps. The record is valid during the call, or until the
+  // call polls or receives through this subscriber. A call must not move or destroy the subscriber.
+  // Gaps are not counted: after some, it may return 0 although there are records behind them.
   //   deleted   the topic was deleted, and everything before that was delivered, except what a durable
   //             topic's subscriber would have had to read from disk, and what follows that
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
@@ -151,7 +152,7 @@ class Subscriber final : private detail::Waiter {
   using Waiter::waits_are_stopped;
 
   // Sets the callback for gaps: poll() and receive() call it for offsets that will
-  // not be delivered.
+  // not be delivered. What holds for poll()'s calls holds for it; it may also set another callback.
   void on_event(Callback<void(const Event&)> on_event) { on_event_ = std::move(on_event); }
 
   // A descriptor that becomes readable when poll() may have something to do; then poll until it

@@ -3,7 +3,7 @@
 //     Callback<void(int)> on_number = [&](int number) { … };
 //     if (on_number) on_number(7);
 //
-// Copies share one function object.
+// Copies share one function object. A call may assign to the callback that it was made through.
 #pragma once
 
 #include <memory>
@@ -38,7 +38,8 @@ class Callback<R(Arguments...)> {
   explicit operator bool() const noexcept { return call_ != nullptr; }
   // The callback must not be empty.
   R operator()(Arguments... arguments) const {
-    return call_(object_.get(), std::forward<Arguments>(arguments)...);
+    const std::shared_ptr<void> kept = object_;
+    return call_(kept.get(), std::forward<Arguments>(arguments)...);
   }
 
  private:

@@ -328,6 +328,7 @@ LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_
                                                    const DiskCalls& calls) {
   StoredEntry entry;
   while (count < limit) {
+    if (disk_ == nullptr) return ReadOutcome::go_on;  // A callback polled, and entered the log.
     // Looking at the log takes longer than reading a record: once for each frame is often enough.
     if (disk_->next_in_frame(entry)) [[likely]] {
       offset_ = disk_->offset();

@@ -48,7 +48,7 @@ class PartitionWriter {
   // Claims `records` offsets and `granules` of room in one step, and writes the header's claim
   // field. If there is no room and the policy is block or grow, waits until the deadline.
   //   full, timeout, stopped, deleted, would_deadlock   nothing was claimed
-  //   busy      a Claim of this partition is still open
+  //   busy      a Claim of this partition is still open, or offset_limit runs within a claim
   //   read_only durable topics: writing to disk has failed
   //   corrupt   the partition's words contradict each other
   [[gnu::always_inline]] Error claim(ClaimedRoom& room, std::uint64_t records,
@@ -145,7 +145,7 @@ class PartitionWriter {
   // Why nothing may be claimed. Not called unless looks_first_ says so, which costs other topics
   // nothing.
   [[gnu::always_inline]] Error look_first() const noexcept {
-    if (is_claim_open()) return {Errc::busy};
+    if ((looks_first_ & (kClaimIsOpen | kAsksLimit)) != 0) return {Errc::busy};
     return disk_state(*durable_) == DiskState::read_only
                ? Error{Errc::read_only, disk_reason(*durable_)}
                : Error{};
@@ -403,6 +403,7 @@ class PartitionWriter {
   bool is_stream_ = false;
   static constexpr std::uint8_t kClaimIsOpen = 1;  // A Claim of this partition is unfinished.
   static constexpr std::uint8_t kIsDurable = 2;
+  static constexpr std::uint8_t kAsksLimit = 4;  // offset_limit runs, within a claim.
   std::uint8_t looks_first_ = 0;  // These bits.
   bool fences_ = false;
   const DurableHeader* durable_;  // Null unless the topic is durable.

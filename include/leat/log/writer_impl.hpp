@@ -161,6 +161,12 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
   const std::uint32_t moved = load_acquire<Edge::sleeping>(topic_->header().space_wake);
   if (end > below_ || moved != limit_asked_at_) {
     limit_asked_at_ = moved;
+    // A claim is under way, so the callback cannot claim here. It may throw.
+    struct Asking {
+      ~Asking() { looks_first = static_cast<std::uint8_t>(looks_first & ~kAsksLimit); }
+      std::uint8_t& looks_first;
+    } const asking{looks_first_};
+    looks_first_ |= kAsksLimit;
     below_ = (*limit_)();
   }
   return end <= below_;
@@ -184,6 +190,7 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
 
 LEAT_INLINE std::span<std::byte> PartitionWriter::lend(Batch& batch) noexcept {
   if (!exclusive_ || borrower_ != nullptr || (claim_ & ClaimLayout::kClosed) != 0) return {};
+  if ((looks_first_ & kAsksLimit) != 0) return {};  // The room is about to be claimed.
   constexpr std::size_t kHeaders = sizeof(RecordHeader) + sizeof(BatchHeader);
   const std::uint64_t granule = layout_.granules(claim_);
   const std::uint64_t bytes = (segment_granules_ - granule) * kGranule;
