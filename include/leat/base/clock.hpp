@@ -45,6 +45,9 @@ inline std::int64_t tick_ns() noexcept {
 #endif
 }
 
+// Milliseconds since the system began, the time during which it slept included: what a wrong wall clock is checked with.
+inline std::int64_t boot_clock_ms() noexcept { return read_clock_ns(CLOCK_BOOTTIME) / 1'000'000; }
+
 // Milliseconds since the epoch (1970), for record timestamps.
 inline std::int64_t wall_clock_ms() noexcept { return read_clock_ns(CLOCK_REALTIME) / 1'000'000; }
 

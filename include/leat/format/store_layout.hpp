@@ -176,6 +176,17 @@ struct CheckpointPartition {
 };
 static_assert(sizeof(CheckpointPartition) == 56);
 
+// Section "ahead" of a checkpoint, if there is one: files that were dated in the future when a keeper looked.
+struct CheckpointAhead {
+  std::uint32_t partition;
+  std::uint32_t zero;
+  std::uint64_t last_base;  // Base offset of the last file that was there.
+  std::int64_t
+      seen_ms;  // Those up to it count as made then, as long as they are dated later than now.
+};
+static_assert(sizeof(CheckpointAhead) == 24);
+inline constexpr std::size_t kMostAhead = 16;  // for each partition
+
 // Section "group" of a saved group. Sections "name" and "offsets" follow (u64 for each partition: of the
 // next record to be claimed), then "holds".
 struct SavedGroupFacts {

@@ -98,6 +98,7 @@ class Office {
     if (!records) return records.error();
     records_ = *records;
     checkpoint_.reset();
+    retention_.begin_term();
     lock_ = std::move(*lock);  // Until leave(): what fails is told before anybody may follow.
     auto begun = wait_for_disk([&]() -> Result<void> {
       delete_spares(disk_, directory_);  // of earlier keepers
@@ -191,8 +192,7 @@ class Office {
     }
   }
 
-  // Deletes the files that retention does not keep; now and then, and when a file is full. What fails is
-  // tried again the next time.
+  // Deletes what retention does not keep: now and then, and when a file is full. What fails is tried again.
   void expire_if_due() {
     if (now_ns() >= next_expiry_ns()) expire(false);
   }
@@ -243,8 +243,7 @@ class Office {
     leave();
   }
 
-  // Ends all files, and stores that the topic is closed. Only for the last process, which has
-  // written everything.
+  // Ends all files, and stores that the topic is closed. Only for the last process, which has written everything.
   Result<void> close_files() {
     delete_spares(disk_, directory_);
     if (auto finished = finish_full_files(); !finished) return finished;
@@ -366,8 +365,9 @@ class Office {
     auto lists = list_segments(directory_, manifest_.topic.partition_count);
     if (!lists) return;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
-      if (!retention_.expire((*lists)[i], parts_[i].writer, was_full)) return;
+      if (!retention_.expire((*lists)[i], parts_[i].writer, was_full)) break;
     }
+    if (retention_.has_news()) (void)wait_for_disk([&] { return store_checkpoint(false); });
   }
 
   bool is_unsynced(std::uint32_t index) const noexcept {
@@ -447,6 +447,7 @@ class Office {
         part.prefix.take_back(*piece);
         return appended.error();
       }
+      if (begins_file) retention_.note_made(part.writer.file_name());
       LEAT_CRASH_POINT("keeper:written");
       if (!move(window_.partition(index).written, part.prefix.offset())) {
         // If the follower has deleted its own first files meanwhile, this one would seem to count.
@@ -545,6 +546,7 @@ class Office {
     if (!is_closed && loaded->value().state.generation > number_) return Errc::not_held;
     checkpoint_ = std::move(*loaded);
     Checkpoint next = checkpoint_->value();
+    retention_.share_ages(next.ahead);
     next.state = {number_, 0, is_closed ? 1U : 0U, 0};
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       Part& part = parts_[i];
@@ -585,8 +587,7 @@ class Office {
   LockFile lock_;  // The keeper's byte, while in office.
   std::uint64_t number_ = 0;
   bool is_taken_ = false;
-  std::int64_t synced_ns_ =
-      -kMaxSyncInterval;                // When the last sync began; the first is due at once.
+  std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due now.
   Retention retention_;
   std::vector<Part> parts_;
   std::deque<FullFile> ended_;     // Not on the medium yet.

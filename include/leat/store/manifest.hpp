@@ -89,6 +89,7 @@ inline Result<void> store_manifest(Disk& disk, int directory, const Manifest& ma
 struct Checkpoint {
   CheckpointState state{};
   std::vector<CheckpointPartition> partitions;
+  std::vector<CheckpointAhead> ahead;
 };
 
 // The checkpoint of a topic, as it was loaded or stored last.
@@ -115,6 +116,13 @@ class CheckpointFile {
       return Errc::wrong_format;
     file.value_.state = state;
     std::memcpy(file.value_.partitions.data(), partitions->data(), partitions->size());
+    // Only retention needs it: what makes no sense is noted anew.
+    if (const auto ahead = pair->newest().find("ahead");
+        ahead && !ahead->empty() && ahead->size() % sizeof(CheckpointAhead) == 0 &&
+        ahead->size() / sizeof(CheckpointAhead) <= kMostAhead * file.value_.partitions.size()) {
+      file.value_.ahead.resize(ahead->size() / sizeof(CheckpointAhead));
+      std::memcpy(file.value_.ahead.data(), ahead->data(), ahead->size());
+    }
     file.files_ = std::move(*pair);
     file.is_known_ = true;
     return file;
@@ -126,9 +134,9 @@ class CheckpointFile {
   // Stores a checkpoint over the older file, and waits until it is on the medium.
   Result<void> store(Disk& disk, int directory, Checkpoint value) {
     value.state.written_ms = wall_clock_ms();
-    const std::array<Section, 2> sections{
-        {{"state", bytes_of(value.state)},
-         {"partitions", std::as_bytes(std::span{value.partitions})}}};
+    std::vector<Section> sections{{"state", bytes_of(value.state)},
+                                  {"partitions", std::as_bytes(std::span{value.partitions})}};
+    if (!value.ahead.empty()) sections.push_back({"ahead", std::as_bytes(std::span{value.ahead})});
     auto done = files_.replace_older(disk, directory, kCheckpoint, kind_, sections, access_);
     if (!done) return done;
     value_ = std::move(value);

@@ -1,0 +1,125 @@
+// How old the segment files of a topic are, although the wall clock may be wrong for a while: for retention.
+//
+//     ages.begin(ClockReadings::now());                        // a keeper takes office
+//     ages.know(checkpoint.ahead);                             // what earlier ones have noted
+//     ages.note_made(partition, base, ClockReadings::now());   // it has begun a file
+//     ages.note_dated(partition, base, header.created_ms, last_base, now);  // another keeper had
+//     ages.age_ms(partition, base, now)
+//
+// A keeper reads the wall clock once. From there on its time is what CLOCK_BOOTTIME adds, so that a clock that is set
+// while it works makes no file older or younger. docs/internals/durable.md, "Retention".
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "leat/base/clock.hpp"
+#include "leat/format/store_layout.hpp"
+
+namespace leat::inline v0::detail {
+
+struct ClockReadings {
+  std::int64_t wall_ms;
+  std::int64_t boot_ms;  // CLOCK_BOOTTIME
+  static ClockReadings now() noexcept { return {wall_clock_ms(), boot_clock_ms()}; }
+};
+
+class FileAges {
+ public:
+  void begin(const ClockReadings& now) {
+    began_ = now;
+    ahead_.clear();
+    born_.clear();
+    has_news_ = false;
+  }
+  void know(const std::vector<CheckpointAhead>& ahead) { ahead_ = ahead; }
+
+  void note_made(std::uint32_t partition, std::uint64_t base, const ClockReadings& now) {
+    born_[{partition, base}] = now.boot_ms;
+  }
+  // What a file's header says, or nothing if that is damaged. A file that is dated later than now counts as made when
+  // a keeper noticed that. This one notes it for all files up to `last_base`, the last that is there.
+  void note_dated(std::uint32_t partition, std::uint64_t base,
+                  std::optional<std::int64_t> created_ms, std::uint64_t last_base,
+                  const ClockReadings& now) {
+    const std::int64_t now_ms = time_ms(now);
+    const bool is_past = created_ms && *created_ms <= now_ms;
+    const std::int64_t since_ms =
+        is_past ? *created_ms : noticed_ms(partition, base, last_base, now_ms);
+    born_[{partition, base}] = now.boot_ms - time_between(since_ms, now_ms);
+  }
+
+  // How long ago a file was made; nothing if that was not noted yet.
+  std::optional<std::int64_t> age_ms(std::uint32_t partition, std::uint64_t base,
+                                     const ClockReadings& now) const {
+    const auto found = born_.find({partition, base});
+    if (found == born_.end()) return std::nullopt;
+    return now.boot_ms - found->second;
+  }
+
+  // The same for the topic. One that is dated later than now is as old as anything.
+  std::int64_t age_of_topic_ms(std::int64_t created_ms, const ClockReadings& now) const noexcept {
+    return created_ms <= time_ms(now) ? time_between(created_ms, time_ms(now)) : kForEver;
+  }
+
+  // Forgets the files that are gone: those before `base`.
+  void forget_before(std::uint32_t partition, std::uint64_t base) {
+    born_.erase(born_.lower_bound({partition, 0}), born_.lower_bound({partition, base}));
+    std::erase_if(ahead_, [&](const CheckpointAhead& one) {
+      return one.partition == partition && one.last_base < base;
+    });
+  }
+
+  // What is to be stored, and whether there is more of it than take_ahead() has returned.
+  const std::vector<CheckpointAhead>& take_ahead() noexcept {
+    has_news_ = false;
+    return ahead_;
+  }
+  bool has_news() const noexcept { return has_news_; }
+
+ private:
+  static constexpr std::int64_t kForEver = INT64_MAX / 4;
+
+  std::int64_t time_ms(const ClockReadings& now) const noexcept {
+    return began_.wall_ms + (now.boot_ms - began_.boot_ms);
+  }
+  static std::int64_t time_between(std::int64_t from_ms, std::int64_t to_ms) noexcept {
+    std::int64_t time = 0;
+    return __builtin_sub_overflow(to_ms, from_ms, &time) ? kForEver : std::min(time, kForEver);
+  }
+
+  std::int64_t noticed_ms(std::uint32_t partition, std::uint64_t base, std::uint64_t last_base,
+                          std::int64_t now_ms) {
+    const auto is_of_partition = [&](const CheckpointAhead& one) {
+      return one.partition == partition;
+    };
+    std::size_t count = 0;
+    for (const CheckpointAhead& one : ahead_) {
+      if (!is_of_partition(one)) continue;
+      if (base <= one.last_base) return std::min(one.seen_ms, now_ms);
+      ++count;
+    }
+    if (count >= kMostAhead) {  // The oldest two become one: its files stay longer.
+      const auto oldest = std::ranges::find_if(ahead_, is_of_partition);
+      const auto next = std::find_if(oldest + 1, ahead_.end(), is_of_partition);
+      next->seen_ms = std::max(next->seen_ms, oldest->seen_ms);
+      ahead_.erase(oldest);
+    }
+    ahead_.push_back({partition, 0, last_base, now_ms});
+    has_news_ = true;
+    return now_ms;
+  }
+
+  ClockReadings began_ = ClockReadings::now();
+  // By partition and base offset: when a file was made, in ms of CLOCK_BOOTTIME.
+  std::map<std::pair<std::uint32_t, std::uint64_t>, std::int64_t> born_;
+  std::vector<CheckpointAhead> ahead_;  // Of each partition in the order of offsets.
+  bool has_news_ = false;
+};
+
+}  // namespace leat::inline v0::detail
