@@ -5,12 +5,15 @@
 #include <spdlog/spdlog.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <cerrno>
+#include <cstring>
 #include <filesystem>
 
+#include "broker/stream.hpp"
 #include "leat/deadline.hpp"
 #include "leat/os/directory.hpp"
 
@@ -24,7 +27,9 @@ struct Acceptor::Listening {
   explicit Listening(asio::io_context& loop) : acceptor{loop}, pause{loop} {}
   asio::basic_socket_acceptor<Protocol> acceptor;
   asio::steady_timer pause;
+  Protocol::endpoint client;  // Of the connection that is accepted next.
   OnSocket on_socket;
+  bool is_without = false;  // No descriptor is left for another connection.
 };
 
 namespace {
@@ -43,6 +48,14 @@ leat::detail::Fd lock_directory_of(const std::string& path) {
 }
 
 }  // namespace
+
+void Acceptor::hand_over(const Listening& one, Protocol::socket socket) {
+  boost::system::error_code error;
+  const auto own = socket.local_endpoint(error);
+  const auto peer = error ? std::nullopt : peer_of(one.client, own);
+  if (!peer) return warn_of_client("a connection was closed: the kernel does not name its client");
+  one.on_socket(Accepted{std::move(socket), *peer});
+}
 
 //   not_found   the machine does not have this address
 Outcome<void> Acceptor::add(asio::io_context& loop, const Protocol::endpoint& endpoint,
@@ -64,7 +77,12 @@ Outcome<void> Acceptor::add(asio::io_context& loop, const Protocol::endpoint& en
                                                           : Errc::io_error,
                    fmt::format("cannot listen at {}: {}", name, error.message())};
   }
-  port_ = ip_end(acceptor.local_endpoint(error)).port();
+  if (family != AF_UNIX) {
+    const auto own = acceptor.local_endpoint(error);
+    tcp::endpoint bound;
+    std::memcpy(bound.data(), own.data(), std::min(own.size(), bound.capacity()));
+    port_ = bound.port();
+  }
   one->on_socket = on_socket;
   listening_.push_back(one);
   return {};
@@ -150,16 +168,19 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::accept(const std::shared_ptr<Listening>& one) {
-  one->acceptor.async_accept([one](const auto& error, Stream::Socket socket) {
+  one->client = {};
+  one->acceptor.async_accept(one->client, [one](const auto& error, Protocol::socket socket) {
     if (!one->on_socket) return;
     if (!error) {
-      one->on_socket(std::move(socket));
+      if (std::exchange(one->is_without, false)) spdlog::info("connections are accepted again");
+      hand_over(*one, std::move(socket));
       return accept(one);
     }
     const bool is_of_the_client =
         error == asio::error::connection_aborted || error == asio::error::interrupted;
     if (is_of_the_client) return accept(one);
-    spdlog::warn("cannot accept a connection: {}", error.message());
+    if (!std::exchange(one->is_without, true))
+      spdlog::warn("cannot accept connections: {}", error.message());
     one->pause.expires_after(std::chrono::milliseconds{100});
     one->pause.async_wait([one](const auto&) {
       if (one->on_socket) accept(one);

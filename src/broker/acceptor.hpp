@@ -1,9 +1,10 @@
 // Listens at one port, on one or several addresses, or at a Unix socket.
 //
-//     auto acceptor = Acceptor::listen(loop, {"127.0.0.1", "::1"}, 5500, [&](Stream::Socket socket) { … });
+//     auto acceptor = Acceptor::listen(loop, {"127.0.0.1", "::1"}, 5500, [&](Accepted accepted) { … });
 //
 // An address family that the machine does not have is left out, unless none is left. When the process has no
-// descriptor for another connection, it tries again every 100 ms. Belongs to the thread of its event loop.
+// descriptor for another connection, it tries again every 100 ms. A connection whose client the kernel does not name
+// is closed unread. Belongs to the thread of its event loop.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -13,13 +14,13 @@
 #include <vector>
 
 #include "broker/outcome.hpp"
-#include "broker/stream.hpp"
+#include "broker/peer.hpp"
 
 namespace leat::broker {
 
 class Acceptor {
  public:
-  using OnSocket = std::function<void(Stream::Socket)>;
+  using OnSocket = std::function<void(Accepted)>;
 
   // The port 0 is any that is free.
   //   busy         another program has the port
@@ -44,9 +45,11 @@ class Acceptor {
                                                         const std::vector<std::string>& addresses,
                                                         std::uint16_t port,
                                                         const OnSocket& on_socket);
-  Outcome<void> add(boost::asio::io_context& loop, const Stream::Socket::endpoint_type& endpoint,
+  Outcome<void> add(boost::asio::io_context& loop,
+                    const boost::asio::generic::stream_protocol::endpoint& endpoint,
                     const std::string& name, const OnSocket& on_socket);
   static void accept(const std::shared_ptr<Listening>& one);
+  static void hand_over(const Listening& one, boost::asio::generic::stream_protocol::socket socket);
 
   std::vector<std::shared_ptr<Listening>> listening_;
   std::uint16_t port_ = 0;

@@ -14,21 +14,21 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
                                raw->peer_name(), limits_.in_all));
     return refuse(std::move(stream), "too many connections");
   }
-  const Stream::Address address = raw->address();
-  if (by_address_[address] >= limits_.per_address + more && !close_abandoned(&address)) {
+  const Origin origin{raw->peer()};
+  if (by_origin_[origin] >= limits_.per_address + more && !close_abandoned(&origin)) {
     warn_of_client(fmt::format("{} is refused: its address has {} connections, the limit",
                                raw->peer_name(), limits_.per_address));
     return refuse(std::move(stream), "too many connections from this address");
   }
-  ++by_address_[address];
+  ++by_origin_[origin];
   streams_[raw] = std::move(stream);
   raw->on_end([this, raw] { remove(raw); });
   raw->begin();
 }
 
-bool Connections::close_abandoned(const Stream::Address* of_address) {
+bool Connections::close_abandoned(const Origin* of_origin) {
   for (const auto& [raw, stream] : streams_) {
-    if (of_address != nullptr && raw->address() != *of_address) continue;
+    if (of_origin != nullptr && Origin{raw->peer()} != *of_origin) continue;
     if (!raw->is_abandoned()) continue;
     spdlog::warn("{} has gone; what it sent last to a full topic is lost: others need its place",
                  raw->peer_name());
@@ -40,8 +40,8 @@ bool Connections::close_abandoned(const Stream::Address* of_address) {
 }
 
 void Connections::remove(Stream* stream) {
-  const auto of_address = by_address_.find(stream->address());
-  if (--of_address->second == 0) by_address_.erase(of_address);
+  const auto of_origin = by_origin_.find(Origin{stream->peer()});
+  if (--of_origin->second == 0) by_origin_.erase(of_origin);
   streams_.erase(stream);
 }
 

@@ -1,6 +1,6 @@
 // All connections of a broker: it owns them until they are closed, and there are not too many.
 //
-//     connections.start(std::make_shared<Echo>(std::move(socket)));
+//     connections.start(std::make_shared<Echo>(std::move(accepted)));
 //     connections.close_all("the broker stops");
 //
 // Belongs to the thread of its event loop.
@@ -32,14 +32,14 @@ class Connections {
 
  private:
   // Makes room by closing one whose client has gone while its topic was full, if there is one.
-  bool close_abandoned(const Stream::Address* of_address);
+  bool close_abandoned(const Origin* of_origin);
   void remove(Stream* stream);
   void refuse(std::shared_ptr<Stream> stream, const char* why);
 
   Limits limits_;
   std::map<Stream*, std::shared_ptr<Stream>> streams_;
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
-  std::map<Stream::Address, std::size_t> by_address_;
+  std::map<Origin, std::size_t> by_origin_;
 };
 
 }  // namespace leat::broker

@@ -7,11 +7,11 @@ namespace leat::broker {
 
 void Logins::check(const Question& question, Secret password, Done done) {
   Waiting one{question, std::move(password), std::move(done)};
-  auto& queue = waiting_[question.address];
+  auto& queue = waiting_[question.origin];
   if (queue.empty() && begin(one)) {
-    waiting_.erase(question.address);
+    waiting_.erase(question.origin);
   } else if (waiting_count_ >= kMostWaiting) {
-    if (queue.empty()) waiting_.erase(question.address);
+    if (queue.empty()) waiting_.erase(question.origin);
     one.done(Verdict::busy);
   } else {
     queue.push_back(std::move(one));
@@ -34,8 +34,8 @@ bool Logins::begin(Waiting& one) {
     same->second.push_back(std::move(one.done));
     return true;
   }
-  if (!limits_.take(question.address, std::chrono::steady_clock::now())) {
-    if (hashing_.contains(question.address)) return false;
+  if (!limits_.take(question.origin, std::chrono::steady_clock::now())) {
+    if (hashing_.contains(question.origin)) return false;
     one.done(Verdict::too_many);
     return true;
   }
@@ -46,12 +46,12 @@ bool Logins::begin(Waiting& one) {
         });
       });
   if (!asked) {
-    limits_.give_back(question.address);
+    limits_.give_back(question.origin);
     one.done(Verdict::busy);
     return true;
   }
   pending_[digest].push_back(std::move(one.done));
-  ++hashing_[question.address];
+  ++hashing_[question.origin];
   return true;
 }
 
@@ -60,26 +60,26 @@ void Logins::finish(const KnownCredentials::CredentialDigest& digest, const Ques
   const bool has_answer = is_right.has_value();
   const bool right = has_answer && *is_right && question.verifier;
   if (right) known_.add(question.user, digest);
-  if (right || !has_answer) limits_.give_back(question.address);
-  if (--hashing_[question.address] == 0) hashing_.erase(question.address);
+  if (right || !has_answer) limits_.give_back(question.origin);
+  if (--hashing_[question.origin] == 0) hashing_.erase(question.origin);
   auto answered = pending_.extract(digest);
   if (!answered.empty()) {
     for (const Done& done : answered.mapped())
       done(right ? Verdict::right : has_answer ? Verdict::wrong : Verdict::busy);
   }
   // Answers may have brought new ones, so it is looked up each time.
-  for (auto queue = waiting_.find(question.address); queue != waiting_.end();
-       queue = waiting_.find(question.address)) {
+  for (auto queue = waiting_.find(question.origin); queue != waiting_.end();
+       queue = waiting_.find(question.origin)) {
     Waiting one = std::move(queue->second.front());
     queue->second.pop_front();
     --waiting_count_;
     const bool has_begun = begin(one);
     if (!has_begun) {
-      waiting_[question.address].push_front(std::move(one));
+      waiting_[question.origin].push_front(std::move(one));
       ++waiting_count_;
       return;
     }
-    queue = waiting_.find(question.address);
+    queue = waiting_.find(question.origin);
     if (queue != waiting_.end() && queue->second.empty()) waiting_.erase(queue);
   }
 }

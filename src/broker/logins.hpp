@@ -1,6 +1,6 @@
 // Checks the credentials of the broker's clients: known ones at once, others with a hash on another thread.
 //
-//     logins.check({address, user, "topic/news", topic.verifier}, Secret{password}, [=](Verdict verdict) { … });
+//     logins.check({Origin{peer}, user, "topic/news", topic.verifier}, Secret{password}, [=](Verdict verdict) { … });
 //
 // A wrong password takes as long as a right one, an unknown topic as long as a known one, and each address may be wrong
 // five times a second (login_limits.hpp). Right ones do not count: when hundreds of clients of one address reconnect at
@@ -9,7 +9,6 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <deque>
 #include <functional>
 #include <map>
@@ -34,7 +33,7 @@ class Logins {
   using Done = std::function<void(Verdict)>;
 
   struct Question {
-    boost::asio::ip::address address;
+    Origin origin;
     std::string user;
     std::string scope;  // What the password is for.
     // None: there is nothing that the password could be right for.
@@ -68,9 +67,9 @@ class Logins {
   LoginLimits limits_;
   KnownCredentials known_;
   std::map<KnownCredentials::CredentialDigest, std::vector<Done>> pending_;
-  // Of an address: how many hashes are under way, and who waits for them to end.
-  std::map<boost::asio::ip::address, int> hashing_;
-  std::map<boost::asio::ip::address, std::deque<Waiting>> waiting_;
+  // Of an origin: how many hashes are under way, and who waits for them to end.
+  std::map<Origin, int> hashing_;
+  std::map<Origin, std::deque<Waiting>> waiting_;
   std::size_t waiting_count_ = 0;
   PasswordWorker worker_;  // Last: its callbacks use the others.
 };

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <cstring>
 
@@ -15,15 +16,6 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr std::size_t kRead = 64 * 1024;
-// An IPv4 address may come as an IPv6 one, and this machine by either of its names.
-asio::ip::address one_form(const asio::ip::address& address) {
-  if (!address.is_v6()) return address;
-  const asio::ip::address_v6 v6 = address.to_v6();
-  if (v6.is_loopback()) return asio::ip::address_v4::loopback();
-  if (v6.is_v4_mapped()) return asio::ip::make_address_v4(asio::ip::v4_mapped, v6);
-  return address;
-}
-
 // A buffer that the last connection did not need any more.
 thread_local std::unique_ptr<std::byte[]> spare;
 
@@ -42,16 +34,8 @@ void warn_of_client(const std::string& line) {
   if (++lines <= kMost) spdlog::warn("{}", line);
 }
 
-asio::ip::tcp::endpoint ip_end(const Stream::Socket::endpoint_type& end) {
-  asio::ip::tcp::endpoint ip{asio::ip::address_v4::loopback(), 0};
-  const int family = end.protocol().family();
-  if ((family != AF_INET && family != AF_INET6) || end.size() > ip.capacity()) return ip;
-  std::memcpy(ip.data(), end.data(), end.size());
-  ip.resize(end.size());
-  return ip;
-}
-
-Stream::Stream(Socket socket) : socket_{std::move(socket)} {
+Stream::Stream(Accepted accepted)
+    : socket_{std::move(accepted.socket)}, peer_{std::move(accepted.peer)} {
   boost::system::error_code error;
   socket_.non_blocking(true, error);
   socket_.set_option(asio::ip::tcp::no_delay{true}, error);
@@ -59,19 +43,9 @@ Stream::Stream(Socket socket) : socket_{std::move(socket)} {
   // What a client that reads nothing can have in the kernel, beside what its own buffer takes.
   using UnsentLimit = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
   socket_.set_option(UnsentLimit{64 * 1024}, error);
-  const auto peer = ip_end(socket_.remote_endpoint(error));
-  address_ = one_form(peer.address());
-  port_ = peer.port();
-  own_address_ = ip_end(socket_.local_endpoint(error)).address();
 }
 
 Stream::~Stream() = default;
-
-std::string Stream::peer_name() const {
-  if (port_ == 0) return "unix";
-  const std::string host = address_.to_string();
-  return fmt::format("{}:{}", address_.is_v6() ? "[" + host + "]" : host, port_);
-}
 
 void Stream::begin() { read(); }
 

@@ -4,7 +4,7 @@
 //       std::size_t on_bytes(Bytes& bytes) override { out().append(bytes.text()); bytes = {}; flush(); return 0; }
 //       void on_closed(const std::string& why) override { … }
 //     };
-//     connections.start(std::make_shared<Echo>(std::move(socket)));
+//     connections.start(std::make_shared<Echo>(std::move(accepted)));
 //
 // What was received lies in one piece, so that protocols hand out views of it. What is to be sent is collected in
 // out(), and flush() gives the kernel what it takes. Belongs to the thread of its event loop, and to whoever started
@@ -12,22 +12,17 @@
 #pragma once
 
 #include <boost/asio/generic/stream_protocol.hpp>
-#include <boost/asio/ip/address.hpp>
-#include <boost/asio/ip/tcp.hpp>
 #include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "broker/peer.hpp"
 #include "broker/timer.hpp"
 #include "leat/record.hpp"
 
 namespace leat::broker {
-
-// The address and port of a socket's end; those of a Unix socket are this machine and 0.
-boost::asio::ip::tcp::endpoint ip_end(
-    const boost::asio::generic::stream_protocol::socket::endpoint_type& end);
 
 // Logs what became of a client, at most ten times a second: strangers must not be able to fill the disk.
 void warn_of_client(const std::string& line);
@@ -35,9 +30,9 @@ void warn_of_client(const std::string& line);
 class Stream : public std::enable_shared_from_this<Stream> {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;  // TCP, or a Unix socket.
-  using Address = boost::asio::ip::address;
+  using Address = Peer::Address;
 
-  explicit Stream(Socket socket);
+  explicit Stream(Accepted accepted);
   virtual ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
@@ -55,12 +50,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void close_later(const std::string& why);
   bool is_open() const noexcept { return is_open_; }
 
-  // That of a client at a Unix socket is 127.0.0.1.
-  const Address& address() const noexcept { return address_; }
-  // The address by which the client reached this machine.
-  const Address& own_address() const noexcept { return own_address_; }
-  // "127.0.0.1:41234" or "unix", for logs.
-  std::string peer_name() const;
+  const Peer& peer() const noexcept { return peer_; }
+  const Address& address() const noexcept { return peer_.address; }
+  // For logs.
+  std::string peer_name() const { return peer_.name(); }
 
   // What is to be sent.
   std::string& out() noexcept { return out_; }
@@ -116,19 +109,17 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void write();
 
   Socket socket_;
-  Address address_;
-  Address own_address_;
-  std::uint16_t port_ = 0;
+  const Peer peer_;
   std::unique_ptr<std::byte[]> received_;  // Null while nothing is there.
   std::size_t capacity_ = 0;
   std::size_t begin_ = 0;  // of what was not taken, in received_
   std::size_t end_ = 0;
   std::size_t needed_ = 1;
   std::string out_;
-  std::size_t sent_ = 0;  // of out_
+  std::size_t sent_ = 0;           // of out_
   std::uint64_t sent_before_ = 0;  // Bytes that were in out_ before.
-  std::unique_ptr<Timer> clock_;  // Null while it does not run: most connections need none.
-  std::string finishing_;  // Why, after finish().
+  std::unique_ptr<Timer> clock_;   // Null while it does not run: most connections need none.
+  std::string finishing_;          // Why, after finish().
   std::function<void()> on_end_;
   std::chrono::steady_clock::time_point stuck_since_;  // While is_writing_.
   bool is_open_ = true;

@@ -116,12 +116,13 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   auto made = ensure_administrator(
       *store, [&](std::string_view password) { return show(password, chosen.state_dir); });
   if (!made) return made.problem();
-  std::unique_ptr<Broker> broker{new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
+  std::unique_ptr<Broker> broker{
+      new Broker{std::make_unique<Parts>(config, chosen, std::move(*store))}};
   Parts& parts = *broker->parts_;
   if (on_hangup) parts.take_signals(std::move(on_hangup));
-  const auto on_admin = [&parts](Stream::Socket socket) {
+  const auto on_admin = [&parts](Accepted accepted) {
     parts.connections.start(
-        lightq::make_admin_stream(std::move(socket), parts.admin, parts.config),
+        lightq::make_admin_stream(std::move(accepted), parts.admin, parts.config),
         Connections::Kind::commands);
   };
   auto port = Acceptor::listen(parts.loop, chosen.lightq_addresses,

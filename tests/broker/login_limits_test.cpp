@@ -12,15 +12,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-LoginLimits::Address address(const std::string& text) {
-  return boost::asio::ip::make_address(text);
-}
+Origin origin(const std::string& text) { return Origin{boost::asio::ip::make_address(text)}; }
 
 constexpr LoginLimits::Time kStart{1000s};
 
 int takes(LoginLimits& limits, const std::string& from, LoginLimits::Time now) {
   int count = 0;
-  while (count < 1000 && limits.take(address(from), now)) ++count;
+  while (count < 1000 && limits.take(origin(from), now)) ++count;
   return count;
 }
 
@@ -37,24 +35,24 @@ TEST(LoginLimits, AThousandASecondForAMinuteGetFiveASecond) {
   LoginLimits limits;
   int hashes = 0;
   for (int i = 0; i < 60'000; ++i)
-    hashes += limits.take(address("192.0.2.1"), kStart + i * 1ms) ? 1 : 0;
+    hashes += limits.take(origin("192.0.2.1"), kStart + i * 1ms) ? 1 : 0;
   EXPECT_EQ(hashes, 5 + 299);
 }
 
 TEST(LoginLimits, RightOnesDoNotCount) {
   LoginLimits limits;
   for (int i = 0; i < 100; ++i) {
-    EXPECT_TRUE(limits.take(address("192.0.2.1"), kStart));
-    limits.give_back(address("192.0.2.1"));
+    EXPECT_TRUE(limits.take(origin("192.0.2.1"), kStart));
+    limits.give_back(origin("192.0.2.1"));
   }
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart), 5);
 }
 
 TEST(LoginLimits, AGivenBackOneIsNotMoreThanThereWas) {
   LoginLimits limits;
-  limits.give_back(address("192.0.2.1"));  // Never seen.
-  EXPECT_TRUE(limits.take(address("192.0.2.1"), kStart));
-  for (int i = 0; i < 100; ++i) limits.give_back(address("192.0.2.1"));
+  limits.give_back(origin("192.0.2.1"));  // Never seen.
+  EXPECT_TRUE(limits.take(origin("192.0.2.1"), kStart));
+  for (int i = 0; i < 100; ++i) limits.give_back(origin("192.0.2.1"));
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart + 1s), 5);
 }
 
@@ -63,7 +61,23 @@ TEST(LoginLimits, EachAddressHasItsOwn) {
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart), 5);
   EXPECT_EQ(takes(limits, "192.0.2.2", kStart), 5);
   EXPECT_EQ(takes(limits, "127.0.0.1", kStart), 5);
-  EXPECT_EQ(takes(limits, "::1", kStart), 5);
+}
+
+// A local process can send from each of 16 million addresses.
+TEST(LoginLimits, ThisMachineIsOneAddress) {
+  LoginLimits limits;
+  EXPECT_EQ(takes(limits, "127.0.0.1", kStart), 5);
+  EXPECT_EQ(takes(limits, "127.3.2.1", kStart), 0);
+  EXPECT_EQ(takes(limits, "::1", kStart), 0);
+  EXPECT_EQ(takes(limits, "::ffff:127.0.0.9", kStart), 0);
+}
+
+TEST(LoginLimits, TheUnixSocketHasItsOwn) {
+  LoginLimits limits;
+  const auto here = boost::asio::ip::make_address("127.0.0.1");
+  EXPECT_EQ(takes(limits, "127.0.0.1", kStart), 5);
+  const Peer local{.address = here, .port = 0, .own_address = here, .is_unix = true};
+  EXPECT_TRUE(limits.take(Origin{local}, kStart));
 }
 
 TEST(LoginLimits, AnIpv6NetworkIsOneAddress) {
@@ -71,7 +85,7 @@ TEST(LoginLimits, AnIpv6NetworkIsOneAddress) {
   EXPECT_EQ(takes(limits, "2001:db8:1:2::1", kStart), 5);
   EXPECT_EQ(takes(limits, "2001:db8:1:2:ffff:ffff:ffff:ffff", kStart), 0);
   EXPECT_EQ(takes(limits, "2001:db8:1:3::1", kStart), 5);
-  EXPECT_EQ(takes(limits, "::0.0.0.1", kStart), 5);
+  EXPECT_EQ(takes(limits, "::0.0.0.2", kStart), 5);
 }
 
 TEST(LoginLimits, AMappedIpv4AddressIsThatAddress) {
@@ -82,10 +96,10 @@ TEST(LoginLimits, AMappedIpv4AddressIsThatAddress) {
 }
 
 TEST(LoginLimits, TheTableIsBoundedAndTheOldestMakesRoom) {
-  LoginLimits limits{{.addresses = 3}};
+  LoginLimits limits{{.origins = 3}};
   for (const char* from : {"192.0.2.1", "192.0.2.2", "192.0.2.3"}) takes(limits, from, kStart);
   EXPECT_FALSE(
-      limits.take(address("192.0.2.1"), kStart + 1ms));  // Refused, but no longer the oldest.
+      limits.take(origin("192.0.2.1"), kStart + 1ms));  // Refused, but no longer the oldest.
   EXPECT_EQ(takes(limits, "192.0.2.4", kStart + 2ms), 5);
   EXPECT_EQ(limits.size(), 3u);
   EXPECT_EQ(takes(limits, "192.0.2.1", kStart + 3ms), 0);
@@ -94,9 +108,9 @@ TEST(LoginLimits, TheTableIsBoundedAndTheOldestMakesRoom) {
 }
 
 TEST(LoginLimits, AMillionAddressesNeedNoMoreRoom) {
-  LoginLimits limits{{.addresses = 1000}};
+  LoginLimits limits{{.origins = 1000}};
   for (std::uint32_t i = 0; i < 1'000'000 / testing::kOneOf; ++i)
-    limits.take(boost::asio::ip::address_v4{i}, kStart + i * 1us);
+    limits.take(Origin{boost::asio::ip::address_v4{i}}, kStart + i * 1us);
   EXPECT_EQ(limits.size(), 1000u);
 }
 

@@ -19,7 +19,7 @@ class LoginsTest : public ::testing::Test {
 
   void ask(const std::string& scope, const std::optional<Verifier>& verifier,
            const std::string& password, const char* address = "192.0.2.1") {
-    logins_.check({boost::asio::ip::make_address(address), "user", scope, verifier},
+    logins_.check({Origin{boost::asio::ip::make_address(address)}, "user", scope, verifier},
                   Secret{password}, [this](Verdict verdict) { verdicts_.push_back(verdict); });
   }
   void run_until(std::size_t count) {

@@ -253,8 +253,10 @@ class Client {
     const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
     require(::socketpair(AF_UNIX, type, 0, both) == 0, "a socket pair");
     socket_ = both[0];
+    const Peer::Address here = boost::asio::ip::address_v4::loopback();
     auto stream = make_admin_stream(
-        Stream::Socket{world.loop, boost::asio::generic::stream_protocol{AF_UNIX, 0}, both[1]},
+        Accepted{{world.loop, boost::asio::generic::stream_protocol{AF_UNIX, 0}, both[1]},
+                 {.address = here, .port = 0, .own_address = here, .is_unix = true}},
         world.admin, world.config);
     stream_ = stream;
     world.connections.start(std::move(stream), Connections::Kind::commands);

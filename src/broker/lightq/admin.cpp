@@ -145,11 +145,11 @@ std::string Admin::ok_reply(const Request& request) {
 void AdminClient::join(const TopicPtr& topic, std::int64_t version) {
   std::erase_if(joined, [](const auto& one) { return one.first->is_deleted(); });
   if (!is_open || !joined.emplace(topic, version).second) return;
-  topic->joined.insert({version, address});
+  topic->joined.insert({version, peer.address});
 }
 
 void AdminClient::leave(const TopicPtr& topic, std::int64_t version) {
-  if (joined.erase({topic, version}) != 0) topic->joined.extract({version, address});
+  if (joined.erase({topic, version}) != 0) topic->joined.extract({version, peer.address});
 }
 
 void AdminClient::close() {
@@ -211,7 +211,7 @@ void Admin::with_administrator(const Shared& request, const Client& client, cons
     return reply(error_reply(request->command, "internal server error"));
   }
   const bool is_admin = request->admin_user == kAdminUser;
-  logins_.check({client->address, request->admin_user, "admin",
+  logins_.check({Origin{client->peer}, request->admin_user, "admin",
                  is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
                 std::move(request->admin_password), [=, go_on = std::move(go_on)](Verdict verdict) {
                   if (const auto refusal = refusal_of(verdict))
@@ -256,7 +256,7 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
   const TopicPtr topic = topics_.find(request->topic);
   const auto credential = topic ? credential_of(topic->stored(), request->user) : std::nullopt;
   logins_.check(
-      {client->address, request->user, "topic/" + request->topic,
+      {Origin{client->peer}, request->user, "topic/" + request->topic,
        credential ? credential->verifier : std::optional<Verifier>{}},
       std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
         if (verdict == Verdict::right) {
@@ -278,7 +278,7 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
     const Access access = request->type == "pub" ? Access::write : Access::read;
     if (!own.may(access)) return reply(error_reply("join", "unauthorized_access"));
     const bool is_shm = request->connection_type == "shm";
-    if (is_shm && !client->address.is_loopback())
+    if (is_shm && !client->peer.address.is_loopback())
       return reply(error_reply("join", "shm is for clients on the broker's machine"));
     auto uri = bind_uri(topic, *request, *client);
     if (!uri) {
@@ -317,7 +317,7 @@ Outcome<std::string> Admin::bind_uri(const TopicPtr& topic, const Request& reque
   if (request.connection_type == "shm") return "shm:" + topics_.directory() + "/" + topic->name();
   auto port = open_ports(topic, request);
   if (!port) return port.problem();
-  return fmt::format("tcp://{}:{}", host_for(client.own_address), *port);
+  return fmt::format("tcp://{}:{}", host_for(client.peer.own_address), *port);
 }
 
 // Where a client reaches the data ports, which listen where the administration does.

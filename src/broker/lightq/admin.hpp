@@ -22,8 +22,7 @@ namespace leat::broker::lightq {
 
 // One admin connection.
 struct AdminClient {
-  Stream::Address address;
-  Stream::Address own_address;  // by which it reached this machine
+  Peer peer;
   bool is_open = true;
   std::set<std::pair<TopicPtr, std::int64_t>> joined;  // With the version of the password then.
 

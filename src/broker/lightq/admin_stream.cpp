@@ -14,8 +14,8 @@ using leat::lightq::kAdminLengthBytes;
 
 class AdminStream final : public ZmtpStream {
  public:
-  AdminStream(Socket socket, Admin& admin, const Config& config)
-      : ZmtpStream{std::move(socket),
+  AdminStream(Accepted accepted, Admin& admin, const Config& config)
+      : ZmtpStream{std::move(accepted),
                    {.role = zmtp::Role::rep,
                     .allows_null = true,
                     .max_message_bytes = config.max_command_bytes},
@@ -24,8 +24,7 @@ class AdminStream final : public ZmtpStream {
         config_{config},
         most_bytes_{config.max_command_bytes},
         client_{std::make_shared<AdminClient>()} {
-    client_->address = address();
-    client_->own_address = own_address();
+    client_->peer = peer();
   }
 
   void begin_refused(const char* why) override {
@@ -42,7 +41,7 @@ class AdminStream final : public ZmtpStream {
     gate.handshake_time = config.handshake_time;
     gate.welcome = [](const Address&) { return Entry{}; };
     gate.version_of = [](const std::string&) { return 0; };
-    gate.check = [](const Address&, const std::string&, Secret, const Logins::Done& done) {
+    gate.check = [](const Origin&, const std::string&, Secret, const Logins::Done& done) {
       done(Logins::Verdict::right);
     };
     return gate;
@@ -154,9 +153,8 @@ class AdminStream final : public ZmtpStream {
 
 }  // namespace
 
-std::shared_ptr<Stream> make_admin_stream(Stream::Socket socket, Admin& admin,
-                                          const Config& config) {
-  return std::make_shared<AdminStream>(std::move(socket), admin, config);
+std::shared_ptr<Stream> make_admin_stream(Accepted accepted, Admin& admin, const Config& config) {
+  return std::make_shared<AdminStream>(std::move(accepted), admin, config);
 }
 
 }  // namespace leat::broker::lightq

@@ -64,22 +64,22 @@ void DataPorts::close(const BrokerTopic& topic) {
 Outcome<void> DataPorts::listen(const TopicPtr& topic, DataPort which, std::uint16_t port) {
   auto acceptor = Acceptor::listen(
       loop_, config_.lightq_addresses, port,
-      [this, topic, which](Stream::Socket socket) { on_socket(topic, which, std::move(socket)); });
+      [this, topic, which](Accepted accepted) { on_socket(topic, which, std::move(accepted)); });
   if (!acceptor) return acceptor.problem();
   acceptors_[{topic.get(), which}] = std::move(*acceptor);
   return {};
 }
 
-void DataPorts::on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket) {
+void DataPorts::on_socket(const TopicPtr& topic, DataPort which, Accepted accepted) {
   if (which == DataPort::raw) {
-    connections_.start(make_raw_stream(std::move(socket), topic, raw_gate_of(topic)),
+    connections_.start(make_raw_stream(std::move(accepted), topic, raw_gate_of(topic)),
                        Connections::Kind::data);
     return;
   }
   const DataLimits limits{.message_bytes = config_.max_message_bytes};
   const Access access = which == DataPort::producers ? Access::write : Access::read;
   connections_.start(
-      make_data_stream(role_of(which), std::move(socket), topic, gate_of(topic, access), limits),
+      make_data_stream(role_of(which), std::move(accepted), topic, gate_of(topic, access), limits),
       Connections::Kind::data);
 }
 
@@ -138,12 +138,12 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
     if (!credential || !credential->may(access)) return std::nullopt;
     return credential->version;
   };
-  gate.check = [this, topic, access](const Stream::Address& address, const std::string& user,
-                                     Secret password, Logins::Done done) {
+  gate.check = [this, topic, access](const Origin& origin, const std::string& user, Secret password,
+                                     Logins::Done done) {
     if (auth_of(*topic) == DataAuth::open) return done(Logins::Verdict::right);
     const auto credential = credential_of(topic->stored(), user);
     const bool may_come = credential && credential->may(access);
-    logins_.check({address, user, "topic/" + topic->name(),
+    logins_.check({origin, user, "topic/" + topic->name(),
                    may_come ? credential->verifier : std::optional<Verifier>{}},
                   std::move(password), std::move(done));
   };

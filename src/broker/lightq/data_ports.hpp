@@ -51,7 +51,7 @@ class DataPorts {
 
  private:
   Outcome<void> listen(const TopicPtr& topic, DataPort which, std::uint16_t port);
-  void on_socket(const TopicPtr& topic, DataPort which, Stream::Socket socket);
+  void on_socket(const TopicPtr& topic, DataPort which, Accepted accepted);
   // As in Gate and RawGate.
   std::optional<Entry> welcome(const BrokerTopic& topic, const Stream::Address& address,
                                Access access) const;

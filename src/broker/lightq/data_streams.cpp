@@ -6,8 +6,8 @@ namespace leat::broker::lightq {
 namespace {
 
 constexpr Encoding kZmtp{
-    .for_puller =
-        [](std::string& out, const Record& record) { zmtp::append_frame(out, record.value, 0); },
+    .for_puller = [](std::string& out,
+                     const Record& record) { zmtp::append_frame(out, record.value, 0); },
     .for_listener =
         [](std::string& out, const std::string& topic, const Record& record) {
           zmtp::append_message(out, Bytes{topic}, record.value);
@@ -15,8 +15,8 @@ constexpr Encoding kZmtp{
 
 class DataStream final : public ZmtpStream {
  public:
-  DataStream(Socket socket, const zmtp::Rules& rules, const TopicPtr& shared, const Gate& gate)
-      : ZmtpStream{std::move(socket), rules, gate}, topic_{shared} {
+  DataStream(Accepted accepted, const zmtp::Rules& rules, const TopicPtr& shared, const Gate& gate)
+      : ZmtpStream{std::move(accepted), rules, gate}, topic_{shared} {
     BrokerTopic& topic = *topic_;
     switch (rules.role) {
       case zmtp::Role::pull: role_ = std::make_unique<ProducerRole>(*this, topic); break;
@@ -71,12 +71,11 @@ class DataStream final : public ZmtpStream {
 
 }  // namespace
 
-std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Stream::Socket socket,
-                                         const TopicPtr& topic, const Gate& gate,
-                                         const DataLimits& limits) {
+std::shared_ptr<Stream> make_data_stream(zmtp::Role role, Accepted accepted, const TopicPtr& topic,
+                                         const Gate& gate, const DataLimits& limits) {
   const zmtp::Rules rules{
       .role = role, .allows_null = gate.allows_null, .max_message_bytes = limits.message_bytes};
-  return std::make_shared<DataStream>(std::move(socket), rules, topic, gate);
+  return std::make_shared<DataStream>(std::move(accepted), rules, topic, gate);
 }
 
 }  // namespace leat::broker::lightq

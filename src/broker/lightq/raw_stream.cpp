@@ -18,8 +18,8 @@ constexpr Encoding kRaw{
 
 class RawStream final : public Stream {
  public:
-  RawStream(Socket socket, TopicPtr topic, RawGate gate)
-      : Stream{std::move(socket)}, topic_{std::move(topic)}, gate_{std::move(gate)} {}
+  RawStream(Accepted accepted, TopicPtr topic, RawGate gate)
+      : Stream{std::move(accepted)}, topic_{std::move(topic)}, gate_{std::move(gate)} {}
 
   void begin() override {
     start_clock(gate_.handshake_time, "no hello in time");
@@ -187,8 +187,8 @@ class RawStream final : public Stream {
 
 }  // namespace
 
-std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, TopicPtr topic, RawGate gate) {
-  return std::make_shared<RawStream>(std::move(socket), std::move(topic), std::move(gate));
+std::shared_ptr<Stream> make_raw_stream(Accepted accepted, TopicPtr topic, RawGate gate) {
+  return std::make_shared<RawStream>(std::move(accepted), std::move(topic), std::move(gate));
 }
 
 }  // namespace leat::broker::lightq

@@ -1,6 +1,6 @@
 // A connection at a topic's raw port: producers, pullers and subscribers with raw framing (raw_frame.hpp).
 //
-//     connections.start(make_raw_stream(std::move(socket), topic, gate, limits));
+//     connections.start(make_raw_stream(std::move(accepted), topic, gate, limits));
 //
 // A client that says nothing for a moment is a puller of LightQ, which sends nothing; it gets messages if it needs no token.
 // A producer is told, as 8 bytes in little-endian order, how many of its messages are in the topic, whenever that
@@ -27,6 +27,6 @@ struct RawGate {
   std::size_t max_message_bytes = 1u << 20;
 };
 
-std::shared_ptr<Stream> make_raw_stream(Stream::Socket socket, TopicPtr topic, RawGate gate);
+std::shared_ptr<Stream> make_raw_stream(Accepted accepted, TopicPtr topic, RawGate gate);
 
 }  // namespace leat::broker::lightq

@@ -50,7 +50,7 @@ void ZmtpStream::check_credentials() {
   Secret password{credentials.password};
   // It must not stay in the buffer, nor in what is moved about there.
   sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
-  gate_.check(address(), user_, std::move(password),
+  gate_.check(Origin{peer()}, user_, std::move(password),
               [weak = weak_from_this(), this](Logins::Verdict verdict) {
                 if (const auto self = weak.lock()) on_verdict(verdict);
               });

@@ -22,9 +22,7 @@ struct Gate {
   // Whether clients without password may try to come.
   bool allows_null = false;
   // With a password.
-  std::function<void(const Stream::Address&, const std::string& user, Secret password,
-                     Logins::Done)>
-      check;
+  std::function<void(const Origin&, const std::string& user, Secret password, Logins::Done)> check;
   // The version of the user's password, another one after each change; 0: none is needed; none: the user may not come.
   std::function<std::optional<std::int64_t>(const std::string& user)> version_of;
   // Without one: as whom the address has joined; none: not welcome.
@@ -38,8 +36,8 @@ class ZmtpStream : public Stream {
   void begin() override;
 
  protected:
-  ZmtpStream(Socket socket, const zmtp::Rules& rules, const Gate& gate)
-      : Stream{std::move(socket)}, session_{rules}, gate_{gate} {}
+  ZmtpStream(Accepted accepted, const zmtp::Rules& rules, const Gate& gate)
+      : Stream{std::move(accepted)}, session_{rules}, gate_{gate} {}
 
   // Says the first bytes of the greeting. At a port of ZeroMQ alone this need not wait for the client's.
   void greet();
