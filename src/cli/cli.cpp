@@ -173,11 +173,12 @@ bool is_full_disk(std::int32_t reason) {
 
 void fail_to_sync(Error error, const std::string& topic, const std::string& after) {
   if (error.code != Errc::io_error) fail(error, topic, after);
+  const std::string reason =
+      error.system_error == 0 ? "" : fmt::format(" ({})", std::strerror(error.system_error));
   throw Failure{kExitFailed,
-                fmt::format("writing to {}/{} failed ({}): the topic is read-only now, and whether "
+                fmt::format("writing to {}/{} failed{}: the topic is read-only now, and whether "
                             "its last records survive a failure of the machine is unknown{}",
-                            detail::data_directory_path({}), topic,
-                            std::strerror(error.system_error), after)};
+                            detail::data_directory_path({}), topic, reason, after)};
 }
 
 void fail(Error error, const std::string& topic, const std::string& after) {

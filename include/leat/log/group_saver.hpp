@@ -62,8 +62,9 @@ class GroupSaver {
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) == 0) continue;
       auto group = topic_.group(slot);
-      // Without a descriptor, say. When the topic is closed, this is the last chance.
-      if (!group && is_closing) return group.error();
+      // Without a descriptor, say. When the topic is closed, this is the last chance, unless somebody removed
+      // LEAT_DIR: then what was saved before counts.
+      if (!group && is_closing && topic_.has_files()) return group.error();
       is_restless_ = is_restless_ || !group;
       if (!group || *group == nullptr || (*group)->is_closed()) continue;
       if (auto saved = save_one(**group, is_closing); !saved) {

@@ -127,6 +127,10 @@ LEAT_INLINE void Keeper::serve() noexcept {
                        [&] { return is_stopping() || window.is_any_wanted() || is_due(); });
     return;
   }
+  if (auto there = office_.check_names(); !there) {
+    handle(there.error());
+    return;
+  }
   office_.expire_if_due();
   lock.unlock();
   sleep_for_news();

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "leat/log/committed_prefix.hpp"
+#include "leat/log/office_right.hpp"
 #include "leat/log/participant.hpp"
 #include "leat/os/disk.hpp"
-#include "leat/store/data_lock.hpp"
 #include "leat/store/recovery.hpp"
 #include "leat/store/retention.hpp"
 #include "leat/store/segment_writer.hpp"
@@ -36,38 +36,25 @@ class Office {
       : shared_{std::move(topic)},
         topic_{*shared_},
         window_{*topic_.durable()},
+        right_{window_},
         disk_{disk},
         directory_{directory},
         manifest_{manifest},
         retention_{disk, directory, manifest.topic} {}
 
-  // The word that take() needs. Bit 0: the office is vacant; its last keeper handed over in order.
-  std::uint64_t word() const noexcept {
-    // [keeper] acquire: the facts of a handover were stored before.
-    return load_acquire<Edge::keeper>(window_.header().office);
-  }
-  // Whether the keeper that the word names is alive. Takes a system call.
-  bool is_held(std::uint64_t word) const noexcept {
-    return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), kKeeperLock + number_of(word));
-  }
+  // The word that take() needs, and whether the keeper that it names is alive; see OfficeRight.
+  std::uint64_t word() const noexcept { return right_.word(); }
+  bool is_held(std::uint64_t word) const noexcept { return right_.is_held(word); }
   bool is_taken() const noexcept { return is_taken_; }
-  std::uint64_t number() const noexcept { return number_; }
+  std::uint64_t number() const noexcept { return right_.number(); }
   // Whether no other process has followed the one that tried last to take it.
-  bool is_own() const noexcept { return word() == number_ << 1; }
-  // Publishes the state of the disk, unless this process was followed.
-  void tell(DiskState state, std::int32_t reason) noexcept {
-    if (!take_owned(window_.header().trouble, number_)) return;  // take() may have failed before.
-    (void)set(window_.header().trouble,
-              static_cast<std::uint64_t>(state) | std::uint64_t{static_cast<std::uint32_t>(reason)}
-                                                      << 32);
-  }
-
-  // Opens the file whose locks tell who is in office.
-  Result<void> open_probe() {
-    auto file = open_data_lock(directory_);
-    if (!file) return file.error();
-    probe_ = std::move(*file);
-    return {};
+  bool is_own() const noexcept { return right_.is_own(); }
+  void tell(DiskState state, std::int32_t reason) noexcept { right_.tell(state, reason); }
+  void beat() noexcept { right_.beat(); }
+  Result<void> open_probe() { return right_.open_probe(directory_); }
+  template <class Work>
+  std::invoke_result_t<Work> wait_for_disk(const Work& work) {
+    return right_.wait_for_disk(work);
   }
 
   // Takes the office from the keeper that `seen` names, which handed over, is dead, or has not moved.
@@ -77,29 +64,19 @@ class Office {
   //   permission, io_error with EMFILE or ENFILE, no_space with EFBIG: the same; another process may succeed
   //   others     writing or syncing failed for good
   Result<bool> take(std::uint64_t seen) {
-    number_ = (seen >> 1) + 1;
-    if (number_ > kMaxGeneration) return Errc::corrupt;
-    std::uint64_t expected = seen;
-    if (!compare_exchange<Edge::keeper>(window_.header().office, expected, number_ << 1))
-      return false;
-    LEAT_CRASH_POINT("keeper:counted");
-    auto lock = open_data_lock(directory_);
-    if (!lock) return lock.error();
-    auto locked = lock->try_lock(kKeeperLock + static_cast<std::int64_t>(number_));
-    if (!locked) return locked.error();
-    // Others may have found the byte unlocked and counted on.
-    if (!*locked || word() != number_ << 1) return false;
-    LEAT_CRASH_POINT("keeper:locked");
-    if (!take_words()) return false;
+    auto counted = right_.take(directory_, seen, manifest_.topic.partition_count);
+    if (!counted || !*counted) return counted;
     LEAT_CRASH_POINT("keeper:fenced");
     // Told just before by the last keeper: nobody writes any more.
-    if (window_.state() == DiskState::read_only) return false;
+    if (window_.state() == DiskState::read_only) {
+      right_.release();
+      return false;
+    }
     auto records = topic_.records_for_reading();
     if (!records) return records.error();
     records_ = *records;
     checkpoint_.reset();
     retention_.begin_term();
-    lock_ = std::move(*lock);  // Until leave(): what fails is told before anybody may follow.
     auto begun = wait_for_disk([&]() -> Result<void> {
       delete_spares(disk_, directory_);  // of earlier keepers
       auto ready = (seen & 1) != 0 ? continue_files() : follow();
@@ -116,12 +93,6 @@ class Office {
     is_taken_ = true;
     store_relaxed<Why::hint>(window_.header().keeper_pid, static_cast<std::uint32_t>(::getpid()));
     return true;
-  }
-
-  // Shows the processes that stand by that this keeper is not stopped.
-  void beat() noexcept {
-    std::uint32_t& beats = window_.header().beats;
-    store_relaxed<Why::hint>(beats, load_relaxed<Why::hint>(beats) + 1);
   }
 
   // Writes what is committed, and syncs what is due. Returns how many bytes it wrote.
@@ -201,18 +172,11 @@ class Office {
   // In ns on the monotonic clock; kNever if nothing gets too old.
   std::int64_t next_expiry_ns() const noexcept { return retention_.next_ns(); }
 
-  // Calls `work`, which waits for the disk, and tells others that this may take long.
-  template <class Work>
-  std::invoke_result_t<Work> wait_for_disk(const Work& work) {
-    std::uint32_t& syncing = window_.header().syncing;
-    const auto own = static_cast<std::uint32_t>(number_);
-    // [keeper] Swapped, so that it never replaces the number of one that has followed.
-    std::uint32_t seen = load_relaxed<Why::hint>(syncing);
-    while (seen < own && !compare_exchange<Edge::keeper>(syncing, seen, own)) {
-    }
-    auto done = work();
-    compare_exchange<Edge::keeper>(syncing, seen = own, 0U);
-    return done;
+  // `os` has no syncs that would notice that somebody deleted the files. Errors as for write().
+  Result<void> check_names() {
+    for (std::size_t i = 0; is_lazy() && i < parts_.size(); ++i)
+      if (auto there = parts_[i].writer.check_name(); !there) return there;
+    return {};
   }
 
   bool has_work() const noexcept {
@@ -236,9 +200,7 @@ class Office {
                set(to.newest_ms, static_cast<std::uint64_t>(writer.newest_ms()));
     }
     LEAT_CRASH_POINT("keeper:facts_stored");
-    // [keeper] release: behind the facts. Fails if this process was followed.
-    std::uint64_t own = number_ << 1;
-    if (is_own) compare_exchange<Edge::keeper>(window_.header().office, own, own | 1);
+    if (is_own) right_.hand_over();
     LEAT_CRASH_POINT("keeper:handed_over");
     leave();
   }
@@ -270,7 +232,7 @@ class Office {
     is_first_started_ = false;
     parts_.clear();
     repairer_ = {};
-    lock_ = {};
+    right_.release();
   }
 
  private:
@@ -288,29 +250,7 @@ class Office {
     SegmentWriter::Ended file;
   };
 
-  static std::int64_t number_of(std::uint64_t word) noexcept {
-    return static_cast<std::int64_t>(word >> 1);
-  }
-
-  // Puts this office's number on all words. False if a later keeper has done so already.
-  bool take_words() noexcept {
-    if (!take_owned(window_.header().trouble, number_)) return false;
-    for (std::uint32_t i = 0; i < manifest_.topic.partition_count; ++i) {
-      DurablePartition& part = window_.partition(i);
-      for (OwnedWord* word : {&part.written, &part.durable, &part.file_base, &part.file_generation,
-                              &part.file_bytes, &part.newest_ms}) {
-        if (!take_owned(*word, number_)) return false;
-      }
-    }
-    return true;
-  }
-
-  bool set(OwnedWord& word, std::uint64_t to) noexcept { return set_owned(word, number_, to); }
-  // For an offset that only grows.
-  bool move(OwnedWord& word, std::uint64_t to) noexcept {
-    const OwnedWord seen = read_owned(word);
-    return seen.office == number_ && (seen.value >= to || set(word, to));
-  }
+  bool set(OwnedWord& word, std::uint64_t to) noexcept { return right_.set(word, to); }
 
   // After an orderly handover: goes on in the same files.
   Result<void> continue_files() {
@@ -320,12 +260,12 @@ class Office {
       const std::uint64_t generation = read_owned(facts.file_generation).value;
       Part& part = add_part(i);
       if (generation == 0) {
-        part.writer.begin(number_, written, window_.end_before(i, written), written == 0);
+        part.writer.begin(number(), written, window_.end_before(i, written), written == 0);
         continue;
       }
       const SegmentName name{i, read_owned(facts.file_base).value, generation};
       auto resumed = part.writer.resume(
-          name, number_, read_owned(facts.file_bytes).value, written, window_.durable(i),
+          name, number(), read_owned(facts.file_bytes).value, written, window_.durable(i),
           static_cast<std::int64_t>(read_owned(facts.newest_ms).value));
       if (!resumed) return resumed;
     }
@@ -351,7 +291,7 @@ class Office {
         return Errc::not_held;
       }
       LEAT_CRASH_POINT("keeper:set_back");
-      add_part(i).writer.begin(number_, from, window_.end_before(i, from), from == 0);
+      add_part(i).writer.begin(number(), from, window_.end_before(i, from), from == 0);
     }
     if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
     for (std::uint32_t i = 0; i < parts_.size(); ++i)
@@ -396,7 +336,7 @@ class Office {
     // If this thread is killed before it has woken all, the kernel wakes a sleeper, which does that.
     const DeathBellGuard guard{topic_.header().death_bell};
     // [sync] seq_cst: before the sleepers' bits are read.
-    if (!move(window_.partition(index).durable, durable)) return Errc::not_held;
+    if (!right_.move(window_.partition(index).durable, durable)) return Errc::not_held;
     LEAT_CRASH_POINT("keeper:told_durable");
     part.unsynced = 0;
     SharedTopic::wake(window_.header().durable_wake);
@@ -449,7 +389,7 @@ class Office {
       }
       if (begins_file) retention_.note_made(part.writer.file_name());
       LEAT_CRASH_POINT("keeper:written");
-      if (!move(window_.partition(index).written, part.prefix.offset())) {
+      if (!right_.move(window_.partition(index).written, part.prefix.offset())) {
         // If the follower has deleted its own first files meanwhile, this one would seem to count.
         if (begins_file)
           (void)disk_.delete_file(directory_, part.writer.file_name().text().c_str());
@@ -543,11 +483,11 @@ class Office {
     // Another keeper may have stored one since: then this one was followed.
     auto loaded = CheckpointFile::load(disk_, directory_, manifest_);
     if (!loaded) return loaded.error();
-    if (!is_closed && loaded->value().state.generation > number_) return Errc::not_held;
+    if (!is_closed && loaded->value().state.generation > number()) return Errc::not_held;
     checkpoint_ = std::move(*loaded);
     Checkpoint next = checkpoint_->value();
     retention_.share_ages(next.ahead);
-    next.state = {number_, 0, is_closed ? 1U : 0U, 0};
+    next.state = {number(), 0, is_closed ? 1U : 0U, 0};
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       Part& part = parts_[i];
       CheckpointPartition& entry = next.partitions[i];
@@ -579,13 +519,11 @@ class Office {
   std::shared_ptr<SharedTopic> shared_;
   SharedTopic& topic_;
   DurableWindow& window_;
+  OfficeRight right_;
   Disk& disk_;
   int directory_;
   const Manifest& manifest_;
   const std::byte* records_ = nullptr;
-  LockFile probe_;
-  LockFile lock_;  // The keeper's byte, while in office.
-  std::uint64_t number_ = 0;
   bool is_taken_ = false;
   std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due now.
   Retention retention_;

@@ -48,6 +48,10 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
   Participant me;
   if (topic->durable() != nullptr && topic->durable()->is_inherited()) return Errc::forked;
   auto opened = topic->open_control_to_lock();
+  // Somebody removed LEAT_DIR: whoever has a durable topic open still writes what is in memory.
+  if (opened.error() == Errc::deleted && role == ParticipantRole::repairer &&
+      topic->durable() != nullptr)
+    opened = topic->open_control_again();
   if (!opened) return opened.error();
   me.lock_ = std::make_unique<LockFile>(std::move(*opened));
   me.fork_generation_ = fork_generation();

@@ -65,6 +65,10 @@ class SharedTopic {
       auto durable = DurableWindow::attach(directory.get(), *geometry);
       if (!durable) return durable.error();
       topic->durable_ = std::move(*durable);
+      // A keeper that takes office later maps it, even if the topic's directory was removed.
+      auto records = open_file_at(directory.get(), kRecordsFile, O_RDWR);
+      if (!records && records.error() != Errc::not_found) return records.error();
+      if (records) topic->records_fd_ = std::move(*records);
     }
     topic->directory_ = std::move(directory);
     topic->participants_ =
@@ -183,6 +187,8 @@ class SharedTopic {
     if (!is_same_file(control_fd_.get(), file->get())) return Errc::deleted;
     return file;
   }
+  // The same, whether or not the file still has its name.
+  Result<LockFile> open_control_again() const { return LockFile::open_again(control_fd_.get()); }
 
   // Whether this process participated in the topic, or created it and others have participated.
   // False if it only inspected the topic.
@@ -329,12 +335,17 @@ class SharedTopic {
   }
 
   Result<void> map_records(Mapping& mapping, bool writable) noexcept {
-    auto fd = open_records(writable ? O_RDWR : O_RDONLY);
-    if (!fd) return fd.error();
-    auto size = file_size(fd->get());
+    Fd opened;
+    if (!records_fd_) {
+      auto fd = open_records(writable ? O_RDWR : O_RDONLY);
+      if (!fd) return fd.error();
+      opened = std::move(*fd);
+    }
+    const int file = records_fd_ ? records_fd_.get() : opened.get();
+    auto size = file_size(file);
     if (!size) return size.error();
     if (*size != geometry_.records_size()) return Errc::wrong_format;
-    auto mapped = Mapping::map(fd->get(), *size, writable, !geometry_.grows());
+    auto mapped = Mapping::map(file, *size, writable, !geometry_.grows());
     if (!mapped) return mapped.error();
     mapping = std::move(*mapped);
     if (geometry_.grows()) populate_segments_with_memory(mapping, writable);
@@ -391,6 +402,7 @@ class SharedTopic {
   ParticipantSlot* participants_ = nullptr;  // In control_mapping_.
   Fd directory_;
   Fd control_fd_;
+  Fd records_fd_;  // Durable topics only. Constant after attach.
   Mapping control_mapping_;
   std::unique_ptr<DurableWindow> durable_;  // Constant after attach.
   std::atomic<bool> used_ = false;

@@ -42,6 +42,14 @@ inline Result<Fd> open_file_at(int directory, const char* name, int flags,
   if (!S_ISREG(status.st_mode)) return Errc::wrong_format;
   return file;
 }
+// Opens an open file once more, for reading and writing, whether or not it still has a name. Needs /proc.
+inline Result<Fd> open_file_again(int file) noexcept {
+  char path[32];
+  std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+  Fd again = above_standard_streams(Fd{::open(path, O_RDWR | O_CLOEXEC)});
+  if (!again) return last_system_error();
+  return again;
+}
 inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
   return open_at(directory, name, O_RDONLY | O_DIRECTORY);
 }

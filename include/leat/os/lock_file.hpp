@@ -31,16 +31,11 @@ class LockFile {
 
   // Opens a file like open_file_at().
   static Result<LockFile> open(int directory, const char* name, int flags, ::mode_t mode = 0) {
-    const ForkHeld held;
-    std::vector<int>& list = fork_state().locks;
-    list.push_back(-1);  // First: it may throw bad_alloc.
-    auto fd = open_file_at(directory, name, flags, mode);
-    if (!fd) {
-      list.pop_back();
-      return fd.error();
-    }
-    list.back() = fd->get();
-    return LockFile{std::move(*fd)};
+    return open_with([=] { return open_file_at(directory, name, flags, mode); });
+  }
+  // Opens an open file once more, for reading and writing: a lock of its own. It need not have a name any more.
+  static Result<LockFile> open_again(int file) {
+    return open_with([file] { return open_file_again(file); });
   }
 
   // Like try_lock_byte(). A LockFile locks at most one byte.
@@ -70,6 +65,20 @@ class LockFile {
 
  private:
   explicit LockFile(Fd fd) noexcept : fd_{std::move(fd)} {}
+
+  template <class Open>
+  static Result<LockFile> open_with(const Open& open_file) {
+    const ForkHeld held;
+    std::vector<int>& list = fork_state().locks;
+    list.push_back(-1);  // First: it may throw bad_alloc.
+    auto fd = open_file();
+    if (!fd) {
+      list.pop_back();
+      return fd.error();
+    }
+    list.back() = fd->get();
+    return LockFile{std::move(*fd)};
+  }
 
   Fd fd_;
   std::int64_t locked_ = -1;  // Offset of the locked byte; -1 for none.

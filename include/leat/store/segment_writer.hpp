@@ -10,6 +10,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -133,13 +134,15 @@ class SegmentWriter {
   const Synced& synced() const noexcept { return synced_; }
 
   // Returns once everything appended is on the medium. What end_file() returned is finished before.
-  //   io_error   whatever failed; then nothing may be appended any more, and this returns it again
+  //   io_error   whatever failed, also ENOENT: somebody deleted the file. Then nothing may be appended any more,
+  //              and this returns it again
   Result<void> sync() {
     if (failed_.code != Errc::ok) return failed_;
     LEAT_ASSERT(unsynced_files_ == 0);
     if (!file_ || (durable_offset_ == end_offset_ && !has_new_name_)) return {};
     if (auto synced = disk_->sync(file_.get()); !synced) return failed_ = synced.error();
     LEAT_CRASH_POINT("store:file_synced");
+    if (auto there = check_name(file_, name_); !there) return there;
     return note_synced(place(), std::exchange(has_new_name_, false));
   }
 
@@ -174,9 +177,13 @@ class SegmentWriter {
     if (failed_.code != Errc::ok) return failed_;
     if (!synced) return failed_ = synced.error();
     LEAT_CRASH_POINT("store:file_synced");
+    if (auto there = check_name(ended.file, ended.place.file); !there) return there;
     --unsynced_files_;
     return note_synced(ended.place, true);
   }
+
+  // Fails as sync() does if somebody deleted the file: nobody will read what is in it.
+  Result<void> check_name() { return file_ ? check_name(file_, name_) : Result<void>{}; }
 
   // Whether the disk begins with frames before a sync, which then takes less time; this costs CPU time.
   void write_early(bool on) noexcept { writes_early_ = on; }
@@ -212,6 +219,12 @@ class SegmentWriter {
     if (auto cut = disk_->truncate(file.get(), size); !cut) return cut;
     LEAT_CRASH_POINT("store:file_cut");
     return {};
+  }
+
+  // Some file systems do not count links: then the name decides.
+  Result<void> check_name(const Fd& file, const SegmentName& name) {
+    if (link_count(file.get()) != 0 || has_name(directory_, name.text().c_str())) return {};
+    return failed_ = Error{Errc::io_error, ENOENT};
   }
 
   Result<void> note_synced(const Synced& now, bool has_new_name) {
@@ -325,11 +338,11 @@ class SegmentWriter {
   std::uint64_t started_ = 0;  // the kernel was asked to write everything before
   std::int64_t newest_ms_ = kNoTimestamp;
   Synced synced_;
-  bool has_new_name_ = false;  // The file's name is not on the medium yet.
+  bool has_new_name_ = false;         // The file's name is not on the medium yet.
   std::uint32_t unsynced_files_ = 0;  // of end_file()
-  Error failed_;               // of a sync
-  bool has_spare_ = false;     // for the next file
-  bool is_spare_synced_ = false;  // under its new name
+  Error failed_;                      // of a sync
+  bool has_spare_ = false;            // for the next file
+  bool is_spare_synced_ = false;      // under its new name
   bool writes_early_ = true;
 };
 

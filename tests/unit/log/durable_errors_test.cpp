@@ -67,6 +67,35 @@ TEST_F(DurableSync, AFailedWriteMakesItReadOnlyAtEveryDurability) {
 }
 
 // What memory has and the medium may not stays there when everybody leaves.
+// rm -rf of the data directory: what is written goes into a file without a name.
+TEST_F(DurableSync, FilesThatSomebodyDeletedMakeItReadOnly) {
+  for (const Durability durable : {Durability::os, Durability::interval, Durability::fsync}) {
+    SCOPED_TRACE(static_cast<int>(durable));
+    {
+      const Topic topic = create(durable);
+      Publisher publisher = publisher_of(topic);
+      for (const char* text : {"0", "1"}) {  // Behind the checkpoint that the first one needs.
+        ASSERT_TRUE(publisher.publish(text, kPatience));
+        ASSERT_TRUE(publisher.flush(kPatience));
+      }
+      std::filesystem::remove_all(temp_.path() + "/data/d");
+      auto next = publisher.publish("2", kPatience);
+      if (durable == Durability::fsync) {
+        EXPECT_EQ(next.error(), Errc::io_error);
+        EXPECT_EQ(next.error().system_error, ENOENT);
+      } else {
+        EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+      }
+      EXPECT_EQ(publisher.publish("3", kPatience).error(), Errc::read_only);
+      EXPECT_EQ(topic.info().durable->reason, ENOENT);
+      EXPECT_EQ(durable_of(topic), 2U);
+      EXPECT_FALSE(topic.repair(kPatience));
+      EXPECT_EQ(publisher.publish("4", kPatience).error(), Errc::read_only);
+    }
+    delete_topic();
+  }
+}
+
 TEST_F(DurableSync, AReadOnlyTopicKeepsItsMemoryWhenItIsClosed) {
   {
     const Topic topic = create(Durability::fsync);

@@ -260,7 +260,7 @@ TEST_F(DurableSync, AnotherProcessSyncs) {
     CHILD_CHECK_OK(topic);
     auto publisher = topic->publisher();
     CHILD_CHECK_OK(publisher->publish("x"));
-    std::atomic_ref{*is_keeper} = 1;
+    std::atomic_ref{* is_keeper} = 1;
     for (;;) ::pause();
   }};
   ASSERT_TRUE(wait_until([&] { return std::atomic_ref{*is_keeper} == 1; }));
@@ -315,6 +315,44 @@ TEST_F(DurableSync, AFollowerSyncsWhatADeadKeeperDidNot) {
     ASSERT_TRUE(Topic::delete_topic(
         "d", {.directory = wanted.directory, .data_directory = wanted.data_directory}));
   }
+}
+
+// Somebody removes LEAT_DIR, as systemd's RemoveIPC does at logout; then the keeper is killed in the middle of a claim.
+TEST_F(DurableSync, AFollowerGoesOnWithoutTheDirectoryOfTopics) {
+  const Shared<std::uint32_t> claimed;
+  const Shared<std::uint32_t> go;
+  Child keeper{[&]() -> int {
+    auto topic = Topic::create("d", options(Durability::os));
+    CHILD_CHECK_OK(topic);
+    auto publisher = topic->publisher();
+    CHILD_CHECK_OK(publisher->publish("0"));
+    CHILD_CHECK_OK(publisher->flush());
+    std::atomic_ref{* claimed} = 1;
+    while (std::atomic_ref{*go} == 0) std::this_thread::sleep_for(1ms);
+    auto claim = publisher->try_claim(10);
+    CHILD_CHECK_OK(claim);
+    std::atomic_ref{* claimed} = 2;
+    for (;;) ::pause();
+  }};
+  ASSERT_TRUE(wait_until([&] { return std::atomic_ref{*claimed} == 1; }));
+  auto topic = open();
+  ASSERT_TRUE(topic);
+  std::optional<Publisher> publisher = publisher_of(*topic);
+  std::atomic_ref{* go} = 1;
+  ASSERT_TRUE(wait_until([&] { return std::atomic_ref{*claimed} == 2; }));
+  for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/topics"})
+    std::filesystem::remove_all(one.path());
+  ASSERT_TRUE(publisher->publish("2"));
+  keeper.signal(SIGKILL);
+  keeper.wait();
+  ASSERT_TRUE(publisher->publish("3"));
+  auto flushed = publisher->flush(kPatience);
+  EXPECT_TRUE(flushed) << describe(flushed.error());
+  publisher.reset();
+  topic = Errc::closed;
+  topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(read(*topic, 4), (std::vector<std::string>{"0", "gap died", "2", "3"}));
 }
 
 // ---- What a review found --------------------------------------------------------------------------

@@ -1,0 +1,133 @@
+// The right to be a durable topic's keeper: a number, the lock that shows that its owner is alive, and the words that
+// only the owner of the latest number can change.
+//
+//     OfficeRight right{window};
+//     if (*right.take(directory, right.word(), partition_count)) right.move(word, offset);
+//     right.release();
+//
+// Used by one thread at a time. docs/internals/durable.md, "Offices", says why a keeper that was followed changes
+// nothing.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "leat/base/crash_point.hpp"
+#include "leat/log/durable_window.hpp"
+#include "leat/store/data_lock.hpp"
+#include "leat/store/file_names.hpp"
+
+namespace leat::inline v0::detail {
+
+class OfficeRight {
+ public:
+  explicit OfficeRight(DurableWindow& window) noexcept : window_{window} {}
+
+  // Opens the file whose locks tell who is in office.
+  Result<void> open_probe(int directory) {
+    auto file = open_data_lock(directory);
+    if (!file) return file.error();
+    probe_ = std::move(*file);
+    return {};
+  }
+
+  // The word that take() needs. Bit 0: the office is vacant; its last keeper handed over in order.
+  std::uint64_t word() const noexcept {
+    // [keeper] acquire: the facts of a handover were stored before.
+    return load_acquire<Edge::keeper>(window_.header().office);
+  }
+  // Whether the keeper that the word names is alive. Takes a system call.
+  bool is_held(std::uint64_t word) const noexcept {
+    return lock_.get() >= 0 ? true : byte_is_locked(probe_.get(), lock_of(word >> 1));
+  }
+  std::uint64_t number() const noexcept { return number_; }
+  // Whether no other process has followed the one that tried last to take it.
+  bool is_own() const noexcept { return word() == number_ << 1; }
+
+  // Counts the word up from `seen`, locks the byte of the new number, and puts the number on all words. False if
+  // another process does that.
+  Result<bool> take(int directory, std::uint64_t seen, std::uint32_t partitions) {
+    number_ = (seen >> 1) + 1;
+    if (number_ > kMaxGeneration) return Errc::corrupt;
+    std::uint64_t expected = seen;
+    if (!compare_exchange<Edge::keeper>(window_.header().office, expected, number_ << 1))
+      return false;
+    LEAT_CRASH_POINT("keeper:counted");
+    auto lock = open_data_lock(directory);
+    if (!lock) return lock.error();
+    auto locked = lock->try_lock(lock_of(number_));
+    if (!locked) return locked.error();
+    // Others may have found the byte unlocked and counted on.
+    if (!*locked || !is_own()) return false;
+    LEAT_CRASH_POINT("keeper:locked");
+    if (!take_words(partitions)) return false;
+    lock_ = std::move(*lock);
+    return true;
+  }
+  // Marks the office as vacant. Fails if this process was followed.
+  void hand_over() noexcept {
+    // [keeper] release: behind the facts.
+    std::uint64_t own = number_ << 1;
+    compare_exchange<Edge::keeper>(window_.header().office, own, own | 1);
+  }
+  void release() noexcept { lock_ = {}; }
+
+  bool set(OwnedWord& word, std::uint64_t to) noexcept { return set_owned(word, number_, to); }
+  // For an offset that only grows.
+  bool move(OwnedWord& word, std::uint64_t to) noexcept {
+    const OwnedWord seen = read_owned(word);
+    return seen.office == number_ && (seen.value >= to || set(word, to));
+  }
+
+  // Publishes the state of the disk, unless this process was followed.
+  void tell(DiskState state, std::int32_t reason) noexcept {
+    if (!take_owned(window_.header().trouble, number_)) return;  // take() may have failed before.
+    (void)set(window_.header().trouble,
+              static_cast<std::uint64_t>(state) | std::uint64_t{static_cast<std::uint32_t>(reason)}
+                                                      << 32);
+  }
+  // Shows the processes that stand by that this keeper is not stopped.
+  void beat() noexcept {
+    std::uint32_t& beats = window_.header().beats;
+    store_relaxed<Why::hint>(beats, load_relaxed<Why::hint>(beats) + 1);
+  }
+  // Calls `work`, which waits for the disk, and tells others that this may take long.
+  template <class Work>
+  std::invoke_result_t<Work> wait_for_disk(const Work& work) {
+    std::uint32_t& syncing = window_.header().syncing;
+    const auto own = static_cast<std::uint32_t>(number_);
+    // [keeper] Swapped, so that it never replaces the number of one that has followed.
+    std::uint32_t seen = load_relaxed<Why::hint>(syncing);
+    while (seen < own && !compare_exchange<Edge::keeper>(syncing, seen, own)) {
+    }
+    auto done = work();
+    compare_exchange<Edge::keeper>(syncing, seen = own, 0U);
+    return done;
+  }
+
+ private:
+  static std::int64_t lock_of(std::uint64_t number) noexcept {
+    return kKeeperLock + static_cast<std::int64_t>(number);
+  }
+
+  // False if a later keeper has done so already.
+  bool take_words(std::uint32_t partitions) noexcept {
+    if (!take_owned(window_.header().trouble, number_)) return false;
+    for (std::uint32_t i = 0; i < partitions; ++i) {
+      DurablePartition& part = window_.partition(i);
+      for (OwnedWord* word : {&part.written, &part.durable, &part.file_base, &part.file_generation,
+                              &part.file_bytes, &part.newest_ms}) {
+        if (!take_owned(*word, number_)) return false;
+      }
+    }
+    return true;
+  }
+
+  DurableWindow& window_;
+  std::uint64_t number_ = 0;
+  LockFile probe_;
+  LockFile lock_;  // The byte of the number, while in office.
+};
+
+}  // namespace leat::inline v0::detail
