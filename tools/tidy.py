@@ -16,7 +16,7 @@ from pathlib import Path
 # The rooms of include/leat, lowest first: each may include itself and those before it.
 LAYERS = ["base", "os", "format", "store", "log", "group", "compat"]
 # Public headers are at the top of include/leat, above the rooms, but each belongs to a room.
-PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format",
+PUBLIC = {"fwd.hpp": "base", "result.hpp": "base", "deadline.hpp": "base", "record.hpp": "format", "topic_id.hpp": "base",
           "publisher.hpp": "log", "subscriber.hpp": "log", "topic.hpp": "log",
           "member.hpp": "group", "group.hpp": "group", "leat.hpp": "group", "broker.hpp": "group"}
 # Folder of the executables' sources -> the other folders that it may include.

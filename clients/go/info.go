@@ -10,6 +10,9 @@ import (
 
 // TopicInfo is a snapshot of a topic. Sizes in bytes.
 type TopicInfo struct {
+	// ID is a UUID, which tells the topic from earlier and later ones of its name; save it with an offset that
+	// you save. All 0: the topic was made by a version of Leat without ids.
+	ID               [16]byte
 	Policy           Policy
 	CapacityBytes    uint64 // per partition, now
 	MaxCapacityBytes uint64
@@ -104,6 +107,7 @@ func (t *Topic) Info() (TopicInfo, error) {
 
 func topicInfo(c *C.leat_topic_info, partitions []C.leat_partition_info, participants []C.leat_participant_info) TopicInfo {
 	info := TopicInfo{
+		ID:               *(*[16]byte)(unsafe.Pointer(&c.id)),
 		Policy:           Policy(c.policy),
 		CapacityBytes:    uint64(c.capacity_bytes),
 		MaxCapacityBytes: uint64(c.max_capacity_bytes),

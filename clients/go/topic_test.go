@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
@@ -50,8 +51,9 @@ func TestTopicsAreCreatedOpenedListedAndDeleted(t *testing.T) {
 	expect(t, len(info.Partitions), 3)
 	expect(t, info.Timestamps, true)
 	expect(t, info.MaxRecordBytes, must(topic.MaxRecordSize()))
-	if json := must(topic.JSON()); !strings.Contains(string(json), `"life"`) {
-		t.Fatal(string(json))
+	id := fmt.Sprintf("%x-%x-%x-%x-%x", info.ID[:4], info.ID[4:6], info.ID[6:8], info.ID[8:10], info.ID[10:])
+	if json := must(topic.JSON()); !strings.Contains(string(json), `"life"`) || !strings.Contains(string(json), id) {
+		t.Fatal(string(json), id)
 	}
 	for _, one := range []*Topic{topic, again, other} {
 		ok(t, one.Close())

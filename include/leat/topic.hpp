@@ -20,6 +20,7 @@
 
 #include "leat/publisher.hpp"
 #include "leat/subscriber.hpp"
+#include "leat/topic_id.hpp"
 
 namespace leat::inline v0 {
 
@@ -133,6 +134,7 @@ struct ParticipantInfo {
 };
 struct TopicInfo {
   std::string name;
+  TopicId id{};
   Policy policy = Policy::block;
   std::uint64_t capacity_bytes = 0;      // per partition, now; policy grow: of the largest one
   std::uint64_t max_capacity_bytes = 0;  // equal to capacity_bytes unless the policy is grow
@@ -290,6 +292,8 @@ class Topic {
   bool is_deleted() const noexcept;
 
   const std::string& name() const noexcept { return name_; }
+  // Tells this topic from earlier and later ones of its name. Save it with an offset that you save.
+  TopicId id() const noexcept;
   // The directory that was given when the topic was opened; empty: the default.
   const std::string& directory() const noexcept { return directory_; }
   std::uint32_t partitions() const noexcept;

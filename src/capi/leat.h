@@ -464,6 +464,9 @@ typedef struct leat_topic_info {
   uint64_t cut_bytes;    // what recovery found: bytes and records that were never written whole,
   uint64_t cut_records;
   uint64_t damaged;      // and offsets whose records cannot be read
+  // A UUID, which tells the topic from earlier and later ones of its name; save it with an offset that you save. All 0:
+  // made by a version without ids.
+  uint8_t id[16];
 } leat_topic_info;
 
 // The structs of arrays never change. More about the same things comes as JSON.

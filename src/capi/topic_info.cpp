@@ -58,6 +58,7 @@ leat_topic_info to_info(const Topic& topic, const TopicInfo& from) {
   to.partition_count = static_cast<std::uint32_t>(from.partitions.size());
   to.participant_count = static_cast<std::uint32_t>(from.participants.size());
   if (from.durable) put_durable(to, *from.durable);
+  std::memcpy(to.id, from.id.bytes.data(), sizeof(to.id));
   return to;
 }
 

@@ -108,7 +108,8 @@ void restore(const RestoreArguments& arguments) {
   // Copies all of it: the topic goes on in its last file, and recovery may cut others.
   const StopOnSignal signals;
   auto copied = detail::copy_store(detail::Disk::system(), from.directory.get(), manifest,
-                                   {.stop = signals.token()}, data->get(), from.topic);
+                                   {.stop = signals.token(), .id = detail::make_topic_id()},
+                                   data->get(), from.topic);
   if (!copied && copied.error() == Errc::stopped) throw signals.failure("nothing was restored");
   if (!copied) fail_to_restore(copied.error(), from, data_path);
   fmt::print("restored topic '{}' from {}: {}\neverything is kept in {}/{}\n", from.topic,

@@ -126,9 +126,12 @@ void info(const std::string& name, bool json) {
     fmt::print("{}\n", json_text(facts));
     return;
   }
-  fmt::print("topic     {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\ngroups    {}\n",
-             name, policy_text(facts.info), capacity_text(facts), size_text(total_used(facts.info)),
-             created_text(facts), groups_text(facts));
+  fmt::print(
+      "topic     {}\nid        {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\ngroups  "
+      "  {}\n",
+      name, facts.info.id.is_known() ? facts.info.id.text() : "-", policy_text(facts.info),
+      capacity_text(facts), size_text(total_used(facts.info)), created_text(facts),
+      groups_text(facts));
   if (facts.info.durable) fmt::print("durable   {}\n", durable_text(*facts.info.durable));
   fmt::print("\n{}\n{}", partitions_text(facts.info), participants_text(facts.info));
 }

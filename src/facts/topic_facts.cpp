@@ -143,6 +143,7 @@ Json to_json(const TopicFacts& facts) {
   if (facts.error.code != Errc::ok)
     return {{"name", facts.name}, {"error", error_text(facts.error)}};
   Json json = {{"name", info.name},
+               {"id", or_null(info.id.is_known(), info.id.text())},
                {"policy", name_of(info.policy)},
                {"capacity_bytes", info.capacity_bytes},
                {"total_capacity_bytes", total_capacity(info)}};

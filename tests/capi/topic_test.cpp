@@ -145,6 +145,7 @@ TEST_F(CapiTest, InfoOfATopic) {
   EXPECT_EQ(info.size, sizeof(info));
   EXPECT_EQ(info.policy, std::uint32_t{LEAT_POLICY_GROW});
   EXPECT_EQ(info.segment_bytes, 4096U);
+  EXPECT_EQ(info.id[6] >> 4, 4) << "the version of a random UUID";
   EXPECT_EQ(info.timestamps, 1U);
   EXPECT_EQ(info.single_writer, 0U);
   EXPECT_EQ(info.revoke_after_ns, 5 * kSecond);
@@ -190,7 +191,8 @@ TEST_F(CapiTest, JsonOfATopic) {
   auto group = open_group(topic);
   const std::string json =
       text_from([&](auto... rest) { return leat_topic_get_json(topic.get(), rest..., nullptr); });
-  EXPECT_EQ(json.find("{\n  \"name\": \"topic\",\n  \"policy\": \"block\","), 0U) << json;
+  EXPECT_EQ(json.find("{\n  \"name\": \"topic\",\n  \"id\": \""), 0U) << json;
+  EXPECT_NE(json.find("\",\n  \"policy\": \"block\","), std::string::npos) << json;
   EXPECT_NE(json.find("\"groups\": [\n    {\n      \"name\": \"group\""), std::string::npos)
       << json;
   EXPECT_EQ(json.back(), '}');

@@ -141,6 +141,19 @@ def test_a_backup_is_never_written_to(leat, data, backups):
         leat("fsck", name, check=True)
 
 
+def test_a_restored_topic_is_another_one(leat, data, backups):
+    create(leat)
+    publish(leat, LINES[:10])
+    before = info(leat, "orders")["id"]
+    assert info(leat, "orders")["id"] == before
+    leat("backup", "orders", backups / "orders", check=True)
+    leat("restore", backups / "orders", "--name", "again", check=True)
+    after = info(leat, "again")["id"]
+    assert after not in (before, None)
+    publish(leat, LINES[:1], "again")
+    assert info(leat, "again")["id"] == after
+
+
 def test_partitions_come_back(leat, data, backups):
     create(leat, "orders", *SMALL_FILES, "--partitions", "3", "--timestamps")
     for i in range(3):

@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -290,6 +291,7 @@ def test_failure_that_nobody_can_read_keeps_its_exit_code(leat):
 def test_create_then_info_as_json_has_exactly_the_promised_keys(leat):
     assert "orders" in leat("topic", "create", "orders", check=True).stdout
     facts = info(leat, "orders")
+    assert uuid.UUID(facts.pop("id")).version == 4
     assert abs(time.time() * 1000 - facts.pop("created_ms")) < 60_000
     assert facts == {"name": "orders", "policy": "block", "capacity_bytes": 8 << 20,
                      "total_capacity_bytes": 8 << 20, "used_bytes": 0, "segment_bytes": 1 << 20,

@@ -133,6 +133,12 @@ NATIVE(jlong, topicPartitions)(JNIEnv *env, jclass type, jlong topic) {
   return result(code, 0, count);
 }
 
+// As java.util.UUID takes it.
+static jlong uuid_half(const uint8_t *bytes) {
+  uint64_t half = 0;
+  for (int i = 0; i < 8; ++i) half = half << 8 | bytes[i];
+  return (jlong)half;
+}
 // In the order of io.leat.TopicInfo, which reads it.
 static jlong *put_info(jlong *to, const leat_topic_info *info) {
   const jlong fields[] = {
@@ -143,7 +149,7 @@ static jlong *put_info(jlong *to, const leat_topic_info *info) {
       info->sync_interval_ns, info->created_ms, (jlong)info->file_bytes,
       (jlong)info->retention_bytes, info->retention_ms, (jlong)info->disk_bytes,
       (jlong)info->cut_bytes, (jlong)info->cut_records, (jlong)info->damaged,
-      info->partition_count, info->participant_count};
+      info->partition_count, info->participant_count, uuid_half(info->id), uuid_half(info->id + 8)};
   memcpy(to, fields, sizeof(fields));
   return to + sizeof(fields) / sizeof(fields[0]);
 }

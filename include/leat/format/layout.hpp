@@ -179,7 +179,8 @@ struct TopicHeader {
   std::int64_t created_ms;       // wall clock
   std::uint32_t first_segments;  // policy grow: segments with memory from the start, per partition
   std::uint32_t grow_below;      // policy grow: memory is added when so few segments are free
-  std::byte unused_0[kLine - 80];
+  std::uint64_t id[2];           // the bytes of leat::TopicId; 0: made by a version without ids
+  std::byte unused_0[kLine - 96];
 
   alignas(kLine) std::uint32_t data_wake;  // subscribers and members sleep on it; [sleeping]
   std::uint32_t death_bell;  // they also sleep on this; always 0; see os/death_bell.hpp

@@ -145,6 +145,9 @@ inline constexpr bool is_durability(StoredDurability durability, std::int64_t ns
   return (durability == StoredDurability::os || durability == StoredDurability::fsync) && ns == 0;
 }
 
+// Section "id" of the manifest: the 16 bytes of leat::TopicId. A backup has no id, and a topic of an earlier
+// version has none until it is opened.
+
 // Section "window" of the manifest: the log in memory that belongs to it. The path of its
 // directory follows. A missing section means that no process has opened the topic yet.
 struct ManifestWindow {

@@ -4,6 +4,8 @@
 // All its files are opened relative to its directory, so files of two topics are never mixed.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -93,6 +95,7 @@ inline void delete_topic_files(const Fd& directory, const char* name) noexcept {
 // A new topic's initial state.
 struct NewTopic {
   Geometry geometry;
+  TopicId id{};
   std::uint32_t mode = 0600;
   std::int64_t file_group = -1;     // gid, or -1 to leave it
   std::uint64_t first_segment = 1;  // tests begin just below a wrap-around
@@ -120,6 +123,9 @@ inline void initialise_control(std::byte* control, const NewTopic& topic) noexce
   store_relaxed<Why::published_later>(header.first_segments, geometry.first_segments);
   store_relaxed<Why::published_later>(header.grow_below, geometry.grow_below);
   store_relaxed<Why::published_later>(header.max_segments, topic.max_segments);
+  const auto id = std::bit_cast<std::array<std::uint64_t, 2>>(topic.id.bytes);
+  store_relaxed<Why::published_later>(header.id[0], id[0]);
+  store_relaxed<Why::published_later>(header.id[1], id[1]);
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
     const PartitionView view = view_partition(control, geometry, i);
     SegmentEntry& first = view.entry(topic.first_segment);

@@ -44,6 +44,7 @@ inline Manifest manifest_of(const NewTopic& topic, const TopicOptions& options) 
   Manifest manifest;
   ManifestTopic& to = manifest.topic;
   to.salt = make_random();
+  manifest.id = topic.id;
   to.created_ms = wall_clock_ms();
   to.flags = geometry.flags;
   to.partition_count = geometry.partition_count;
@@ -139,6 +140,7 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   if (!facts) return facts.error();
   TopicInfo info;
   info.name = name;
+  info.id = manifest->id;
   info.policy = static_cast<Policy>(topic.policy);
   info.segment_bytes = topic.segment_size;
   info.capacity_bytes = info.max_capacity_bytes = topic.segment_size * topic.window_segments;
@@ -416,7 +418,9 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   if (!recovered) return recovered.error();
   LEAT_CRASH_POINT("open:recovered");
 
+  if (!manifest->id.is_known()) manifest->id = make_topic_id();
   NewTopic window = window_of(manifest->topic);
+  window.id = manifest->id;
   NewWindow start;
   auto path = path_of(store->directory.get());
   if (!path) return path.error();

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <memory>
 #include <string>
 #include <utility>
@@ -21,6 +23,13 @@ LEAT_INLINE Topic::Topic(std::string name, std::shared_ptr<detail::SharedTopic> 
                          std::string directory) noexcept
     : name_{std::move(name)}, topic_{std::move(topic)}, directory_{std::move(directory)} {}
 
+LEAT_INLINE TopicId Topic::id() const noexcept {
+  const auto& id = topic_->header().id;
+  // relaxed: constant once the topic has its name.
+  const std::array words{detail::load_relaxed<detail::Why::constant>(id[0]),
+                         detail::load_relaxed<detail::Why::constant>(id[1])};
+  return {std::bit_cast<std::array<std::byte, 16>>(words)};
+}
 LEAT_INLINE std::uint64_t Topic::max_capacity_limit() const noexcept {
   return topic_->geometry().partition_size();
 }
@@ -164,6 +173,7 @@ LEAT_INLINE Result<detail::NewTopic> Topic::new_topic(const TopicOptions& option
       std::max<std::uint64_t>(2, (capacity + geometry.segment_size - 1) / geometry.segment_size);
   if (segments > detail::kMaxSegments) return Errc::invalid_argument;
   geometry.segment_count = static_cast<std::uint32_t>(segments);
+  topic.id = detail::make_topic_id();
   geometry.key = detail::make_random();
   geometry.partition_count = options.partitions;
   geometry.participant_capacity = options.participants + detail::kSpareSlots;

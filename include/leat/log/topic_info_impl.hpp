@@ -150,6 +150,7 @@ LEAT_INLINE TopicInfo Topic::info() const {
   const Geometry& geometry = topic_->geometry();
   TopicInfo info;
   info.name = name_;
+  info.id = id();
   info.policy = policy();
   info.segment_bytes = geometry.segment_size;
   info.retain_all = (geometry.flags & kRetainAll) != 0;

@@ -9,6 +9,8 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -16,6 +18,7 @@
 #include "leat/base/clock.hpp"
 #include "leat/os/fork.hpp"
 #include "leat/os/signals.hpp"
+#include "leat/topic_id.hpp"
 
 namespace leat::inline v0::detail {
 
@@ -38,6 +41,15 @@ inline std::uint64_t make_random() noexcept {
             static_cast<std::uint64_t>(::getpid());
   }
   return value | 1;
+}
+
+// A new topic's identity.
+inline TopicId make_topic_id() noexcept {
+  const std::array random{make_random(), make_random()};
+  TopicId id{std::bit_cast<std::array<std::byte, 16>>(random)};
+  id.bytes[6] = (id.bytes[6] & std::byte{0x0f}) | std::byte{0x40};  // version 4
+  id.bytes[8] = (id.bytes[8] & std::byte{0x3f}) | std::byte{0x80};  // the variant of RFC 9562
+  return id;
 }
 
 inline bool register_fork_handlers() noexcept {

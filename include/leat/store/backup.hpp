@@ -24,6 +24,7 @@ struct CopyOptions {
   bool may_link = false;  // Full files get a second name instead of a copy, where that is possible.
   bool is_open = false;   // The topic is in use: it was recovered, and others may write to it.
   std::stop_token stop{};  // Looked at before each file.
+  TopicId id{};            // The copy's; not known: it is not a topic yet.
 };
 
 struct CopiedStore {
@@ -346,6 +347,7 @@ class StoreCopy {
 inline Result<CopiedStore> copy_store(Disk& disk, int from, Manifest manifest,
                                       const CopyOptions& options, int parent,
                                       const std::string& name) {
+  manifest.id = options.id;
   manifest.window = {};  // Nobody has the copy open.
   manifest.window_directory.clear();
   CopiedStore copied;

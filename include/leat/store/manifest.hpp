@@ -11,11 +11,13 @@
 #include "leat/format/layout.hpp"
 #include "leat/store/file_names.hpp"
 #include "leat/store/sections.hpp"
+#include "leat/topic_id.hpp"
 
 namespace leat::inline v0::detail {
 
 struct Manifest {
   ManifestTopic topic{};
+  TopicId id{};                  // Not known: a backup's, or of a version without ids.
   ManifestWindow window{};       // Key 0: no process has opened the topic yet.
   std::string window_directory;  // Path of the directory that the window is in.
 
@@ -54,11 +56,13 @@ inline Result<Manifest> load_manifest(Disk& disk, int directory) {
   if (!pair) return pair.error();
   const SectionsFile& file = pair->newest();
   for (const Section& section : file.sections()) {
-    if (section.name != "topic" && section.name != "window") return Errc::wrong_format;
+    if (section.name != "topic" && section.name != "id" && section.name != "window")
+      return Errc::wrong_format;
   }
   Manifest manifest;
   if (!file.get("topic", manifest.topic) || !manifest.is_valid()) return Errc::corrupt;
   manifest.topic.flags |= kDurable;  // The first manifests do not have it.
+  if (file.find("id") && !file.get("id", manifest.id.bytes)) return Errc::corrupt;
   if (file.get("window", manifest.window)) {
     const auto path = file.find("window")->subspan(sizeof(ManifestWindow));
     manifest.window_directory.assign(reinterpret_cast<const char*>(path.data()), path.size());
@@ -77,6 +81,7 @@ inline Result<void> store_manifest(Disk& disk, int directory, const Manifest& ma
   std::memcpy(window.data() + sizeof(ManifestWindow), manifest.window_directory.data(),
               manifest.window_directory.size());
   std::vector<Section> sections{{"topic", bytes_of(manifest.topic)}};
+  if (manifest.id.is_known()) sections.push_back({"id", bytes_of(manifest.id.bytes)});
   if (manifest.window.key != 0) sections.push_back({"window", window});
   for (int copy = 0; copy < 2; ++copy) {
     auto done = files.replace_older(disk, directory, kManifest, kManifestMagic, sections,

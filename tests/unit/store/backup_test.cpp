@@ -207,6 +207,19 @@ TEST_F(Backup, OfATopicThatNobodyRecoveredKeepsItsReservedOffsets) {
   EXPECT_EQ(read_copy(), (Lines{"0 0", "1 1", "gap 2+16777214 lost"}));
 }
 
+TEST_F(Backup, HasNoIdAndARestoredTopicANewOne) {
+  store_.manifest.id = detail::make_topic_id();
+  const TopicId fresh = detail::make_topic_id();
+  ASSERT_TRUE(copy({}));
+  ASSERT_TRUE(copy({.id = fresh}, "restored"));
+  const auto id_of = [&](const char* name) {
+    auto directory = detail::open_directory_at(store_.data.get(), name);
+    return detail::load_manifest(store_.disk, directory->get())->id;
+  };
+  EXPECT_FALSE(id_of("copy").is_known());
+  EXPECT_EQ(id_of("restored"), fresh);
+}
+
 TEST_F(Backup, OfABackupIsTheSameAgain) {
   auto writer = store_.writer();
   append(writer, 8);

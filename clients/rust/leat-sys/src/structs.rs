@@ -140,6 +140,7 @@ pub struct leat_topic_info {
     pub cut_bytes: u64,
     pub cut_records: u64,
     pub damaged: u64,
+    pub id: [u8; 16],
 }
 
 #[repr(C)]

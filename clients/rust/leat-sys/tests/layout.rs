@@ -72,7 +72,7 @@ fn structs_are_the_header_s() {
             segment_bytes max_record_bytes retain_all single_writer timestamps delete_when_unused
             revoke_after_ns evict_after_ns partition_count participant_count durable state state_detail
             keeper_pid sync_interval_ns created_ms file_bytes retention_bytes retention_ms disk_bytes
-            cut_bytes cut_records damaged;
+            cut_bytes cut_records damaged id;
         leat_partition_info: start end capacity_bytes used_bytes written durable;
         leat_participant_info: pid role offset lag blocking reserved;
         leat_publisher_options: size partition exclusive acknowledge interruptible reserved;

@@ -9,6 +9,9 @@ use std::time::Duration;
 /// A snapshot of a topic. Sizes in bytes.
 #[derive(Clone, Debug)]
 pub struct TopicInfo {
+    /// A UUID, which tells the topic from earlier and later ones of its name; save it with an offset that you
+    /// save. All 0: the topic was made by a version of Leat without ids.
+    pub id: [u8; 16],
     pub policy: Policy,
     /// Per partition, now; `Policy::Grow`: of the largest one.
     pub capacity_bytes: u64,
@@ -138,6 +141,7 @@ impl TopicInfo {
         participants: &[leat_participant_info],
     ) -> TopicInfo {
         TopicInfo {
+            id: c.id,
             policy: Policy::from_c(c.policy),
             capacity_bytes: c.capacity_bytes,
             max_capacity_bytes: c.max_capacity_bytes,

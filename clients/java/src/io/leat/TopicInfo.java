@@ -3,10 +3,13 @@ package io.leat;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.UUID;
 
 /**
  * A snapshot of a topic. Sizes in bytes.
  *
+ * @param id tells the topic from earlier and later ones of its name; save it with an offset that you save. All 0: the
+ *     topic was made by a version of Leat without ids
  * @param capacityBytes per partition, now; policy grow: of the largest one
  * @param maxCapacityBytes equal to the capacity unless the policy is grow
  * @param revokeAfter 0: never, as with the next
@@ -21,6 +24,7 @@ import java.util.List;
  * @param participants those alive now
  */
 public record TopicInfo(
+    UUID id,
     Policy policy,
     long capacityBytes,
     long maxCapacityBytes,
@@ -73,7 +77,7 @@ public record TopicInfo(
 
   /** In the order of native/topic.c. */
   static TopicInfo of(long[] n) {
-    int at = 26;
+    int at = 28;
     List<PartitionInfo> partitions = new ArrayList<>();
     for (long i = 0; i < n[24]; ++i, at += 6) {
       partitions.add(
@@ -85,7 +89,7 @@ public record TopicInfo(
           new ParticipantInfo((int) n[at], Role.of(n[at + 1]), n[at + 2], n[at + 3], n[at + 4] != 0));
     }
     return new TopicInfo(
-        Policy.values()[(int) n[0]], n[1], n[2], n[3], n[4], n[5] != 0, n[6] != 0, n[7] != 0,
+        new UUID(n[26], n[27]), Policy.values()[(int) n[0]], n[1], n[2], n[3], n[4], n[5] != 0, n[6] != 0, n[7] != 0,
         n[8] != 0, Duration.ofNanos(n[9]), Duration.ofNanos(n[10]),
         Durability.values()[(int) n[11]], ErrorCode.of((int) n[12]), (int) n[13], (int) n[14],
         Duration.ofNanos(n[15]), n[16], n[17], n[18], Duration.ofMillis(n[19]), n[20], n[21],

@@ -69,6 +69,7 @@ final class TopicTests {
       topic.setMaxCapacity(1 << 21);
       check(topic.shrink() >= 0);
       check(topic.json().startsWith("{") && topic.json().contains("\"options\""));
+      check(topic.json().contains(info.id().toString()));
     }
     fails(ErrorCode.INVALID_ARGUMENT, () -> Topic.create("x", new TopicOptions().partitions(0)));
     fails(IllegalArgumentException.class, () -> new TopicOptions().partitions(-1));

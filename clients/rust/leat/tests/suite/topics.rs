@@ -95,6 +95,8 @@ fn info_tells_what_is_there() {
         .publish_record(&NewRecord::new("x").partition(2), None)
         .unwrap();
     let info = topic.info().unwrap();
+    let id: String = info.id.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(topic.json().unwrap().replace('-', "").contains(&id), "{id}");
     assert_eq!(info.policy, Policy::Grow);
     assert_eq!(info.capacity_bytes, 1 << 20);
     assert_eq!(info.min_capacity_bytes, 1 << 20);
