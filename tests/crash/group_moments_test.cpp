@@ -204,5 +204,58 @@ TEST(GroupMoments, ASpareHoldKeepsNoKeyBack) {
   EXPECT_EQ(to_text(must(std::move(*meanwhile))), "2 2");
 }
 
+// A member is stopped right after its claim. Meanwhile another one takes the record, acknowledges it,
+// and uses its spare hold for a record with another key. The member must count the key of its own
+// record; if it counted the other's, its table of keys would overflow after a few such stops.
+TEST(GroupMoments, AMemberThatWasStoppedAfterItsClaimKnowsItsOwnKey) {
+  const TestTopic topic;
+  constexpr std::uint32_t kInFlight = 4;
+  const Group group = group_of(*topic, {.by_key = true, .in_flight = kInFlight});
+  auto publisher = must(topic->publisher());
+  Member stopped = join(group);
+  Member other = join(group);
+  detail::GroupView& view = *must(topic.shared().group(0));
+  int key = 0;
+  const auto publish = [&] {
+    const std::string next = std::to_string(++key);
+    must(publisher.publish({.key = Bytes{next}, .value = "v"}));
+  };
+  for (Member* member : {&stopped, &other}) {  // Both rows are full, so claims use spare holds.
+    for (std::uint32_t i = 0; i < kInFlight; ++i) {
+      publish();
+      must(member->give_back(take(*member), 1h));
+    }
+  }
+  std::uint32_t reused = 0;
+  for (std::uint32_t round = 0; round < 3 * kInFlight; ++round) {
+    // So that its next claim has a larger number than those before, and gets the first spare hold.
+    for (int i = 0; i < 30; ++i) {
+      publish();
+      must(stopped.acknowledge(take(stopped)));
+    }
+    publish();
+    std::vector<Delivery> held;
+    bool is_first = true;
+    const Moment moment{"take:claimed", [&] {
+                          if (!std::exchange(is_first, false)) return;
+                          const Delivery taken = take(other);
+                          std::uint32_t spare = 0;
+                          const auto spare_offset = [&] {
+                            return view.hold(view.geometry().seat_count, spare).offset;
+                          };
+                          while (spare_offset() != taken.record.offset) ++spare;
+                          must(other.acknowledge(taken));
+                          for (std::uint32_t i = 0; i < kInFlight; ++i) {
+                            publish();
+                            held.push_back(take(other));
+                          }
+                          if (spare_offset() != taken.record.offset) ++reused;
+                        }};
+    EXPECT_EQ(must(stopped.poll(1, [](const Delivery&) {})), 0U);
+    for (const Delivery& one : held) must(other.acknowledge(one));
+  }
+  EXPECT_GT(reused, kInFlight);
+}
+
 }  // namespace
 }  // namespace leat

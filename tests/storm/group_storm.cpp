@@ -15,7 +15,7 @@ GroupStorm::GroupStorm(const GroupStormOptions& options, std::uint64_t seed)
     : options_{options}, random_{seed} {
   options_.group.from = From::beginning;
   options_.group.members = options.members + 2;
-  options_.group.in_flight = 24;
+  options_.group.in_flight = options.in_flight;
   auto created = Topic::create("topic", {.capacity_bytes = options.partitions * 6 * 4096ULL,
                                          .segment_bytes = 4096,
                                          .partitions = options.partitions,
@@ -216,6 +216,19 @@ void GroupStorm::note(const Delivery& delivery, std::int64_t call_began_ns) {
   if (options_.group.by_key) shared_->account.take_key(delivery);
 }
 
+// poll() claims records ahead, so others may take them from a member that is stopped. Each record is
+// settled in the callback.
+void GroupStorm::poll_some(Member& member, Random& random) {
+  std::vector<Delivery> held;
+  const auto polled = member.poll(1 + below(random, kMaxAtOnce), [&](const Delivery& one) {
+    held.push_back(one);
+    note(one, detail::now_ns());
+    if (below(random, 16) == 0) ::usleep(static_cast<::useconds_t>(below(random, 5000)));
+    let_go(member, held, random);
+  });
+  CHILD_CHECK_OK(polled);
+}
+
 // Acknowledges the held records or gives them back, oldest first.
 void GroupStorm::let_go(Member& member, std::vector<Delivery>& held, Random& random) {
   for (const Delivery& one : held) {
@@ -248,7 +261,9 @@ int GroupStorm::work(Random random) {
   for (std::uint64_t left = 20 + below(random, 400); left != 0 && !shared_->members_stop; --left) {
     const std::size_t before = held.size();
     const std::int64_t began = detail::now_ns();
-    if (below(random, 2) == 0) {
+    if (options_.polls && held.empty() && below(random, 2) == 0) {
+      poll_some(member, random);
+    } else if (below(random, 2) == 0) {
       auto one = member.receive(std::chrono::microseconds{below(random, 5000)});
       if (one) held.push_back(*one);
       if (!one && one.error().code != Errc::timeout) CHILD_CHECK_OK(one);
@@ -260,7 +275,8 @@ int GroupStorm::work(Random random) {
     for (std::size_t i = before; i < held.size(); ++i) note(held[i], began);
     if (below(random, 32) == 0) ::usleep(static_cast<::useconds_t>(below(random, 5000)));
     // With a lease, records are copies that are valid only until the next call that takes records.
-    if (options_.group.lease != 0ns || held.size() > kMaxAtOnce || below(random, 4) != 0)
+    const bool has_many = held.size() > kMaxAtOnce || held.size() >= options_.in_flight;
+    if (options_.group.lease != 0ns || has_many || below(random, 4) != 0)
       let_go(member, held, random);
   }
   // It leaves the group while it holds the rest.

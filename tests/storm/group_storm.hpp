@@ -28,6 +28,8 @@ struct GroupStormOptions {
   std::uint32_t members = 3;
   bool subscriber = false;  // A gating subscriber that is not killed reads beside the group.
   bool stops = true;
+  bool polls = false;  // Members also call poll().
+  std::uint32_t in_flight = 24;
   std::uint32_t partitions = 1;
 };
 
@@ -64,6 +66,7 @@ class GroupStorm {
   int publish(std::uint32_t id, Random random);
   int work(Random random);
   int subscribe();
+  void poll_some(Member& member, Random& random);
   void let_go(Member& member, std::vector<Delivery>& held, Random& random);
   void note(const Delivery& delivery, std::int64_t call_began_ns);
 

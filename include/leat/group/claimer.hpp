@@ -92,7 +92,7 @@ class Claimer {
   void hold_records(Attempt& claim, Lane& lane, std::size_t want) noexcept;
   bool note_gap(const Walker& walker) noexcept;
   bool has_room_for_events() const noexcept { return events_.size() < kAtOnce; }
-  void write_hold(HoldRef ref, const WalkedRecord& record, std::uint64_t state) noexcept;
+  void write_hold(HoldRef ref, WalkedRecord& record, std::uint64_t state) noexcept;
   void gain_keys(Attempt& claim, std::uint32_t partition) noexcept;
   bool swap_cursor(const Attempt& claim, const Walker& walker) noexcept;
   End keep_claimed(const Attempt& claim, const Walker& walker) noexcept;
@@ -267,7 +267,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   return has_room_for_events();
 }
 
-[[gnu::always_inline]] inline void Claimer::write_hold(HoldRef ref, const WalkedRecord& record,
+[[gnu::always_inline]] inline void Claimer::write_hold(HoldRef ref, WalkedRecord& record,
                                                        std::uint64_t state) noexcept {
   GroupHold& hold = hold_at(place_.group, ref);
   GroupSeat& seat = place_.own_seat();
@@ -277,7 +277,10 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   store_release<Edge::hold_place>(hold.position, record.position);
   store_relaxed<Why::published_later>(hold.offset, record.offset);
   store_release<Edge::hold_place>(hold.where, record.where.pack());
-  if (place_.by_key) store_relaxed<Why::published_later>(hold.key, keys_.hash(record));
+  if (place_.by_key) {
+    record.key = keys_.hash(record);
+    store_relaxed<Why::published_later>(hold.key, record.key);
+  }
   lease_.begin(hold);
   // [hold] release: after the facts above.
   store_release<Edge::hold>(hold.state, state);
@@ -341,9 +344,7 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   holds_.commit(claim.holds);
   holds_.raise_in_flight(ready_.size() + parked_.size());
   for (const ReadyRecord& one : ready_.records()) {
-    const std::uint64_t key =
-        place_.by_key ? load_relaxed<Why::own>(hold_at(place_.group, one.ref).key) : 0;
-    holds_.keep(one.ref, {one.state, 0, key});
+    holds_.keep(one.ref, {one.state, 0, place_.by_key ? one.record.key : 0});
   }
   if (!parked_.empty()) park();
 }
@@ -353,7 +354,6 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
   bool announces = false;
   for (const ReadyRecord& one : parked_) {
     GroupHold& hold = hold_at(place_.group, one.ref);
-    const std::uint64_t key = load_relaxed<Why::own>(hold.key);
     std::uint64_t word = one.state;
     // [hold] seq_cst. Fails if another member has taken the record away, and thereby returned it.
     compare_exchange<Edge::hold>(hold.state, word,
@@ -362,7 +362,8 @@ inline Found Claimer::claim_of(Lane& lane, std::size_t want, HoldPhase phase) no
     holds_.park(one.ref);
     // [key-slot] seq_cst: read after the state is stored. An owner that releases the slot later
     // sees its mark.
-    const auto slot = KeySlot::unpack(load_seq_cst<Edge::key_slot>(place_.group.key_slot(key)));
+    const auto slot =
+        KeySlot::unpack(load_seq_cst<Edge::key_slot>(place_.group.key_slot(one.record.key)));
     announces = announces || slot.owner == 0 || slot.owner == place_.owner();
   }
   if (announces) announce_returned(place_.topic, place_.group);
@@ -406,20 +407,16 @@ inline Claimer::End Claimer::drop_claimed(const Attempt& claim, std::uint32_t pa
 inline void Claimer::drop_holds(std::uint64_t word) noexcept {
   const std::uint64_t dropped = HoldState::let_go(word, HoldPhase::free);
   for (const ReadyRecord& one : ready_.records()) {
-    GroupHold& hold = hold_at(place_.group, one.ref);
-    const std::uint64_t key = place_.by_key ? load_relaxed<Why::own>(hold.key) : 0;
     // [hold] seq_cst: stored before the slot is read.
-    (void)exchange<Edge::hold>(hold.state, dropped);
-    keys_.drop(key);
+    (void)exchange<Edge::hold>(hold_at(place_.group, one.ref).state, dropped);
+    if (place_.by_key) keys_.drop(one.record.key);
   }
   bool announces = false;
   for (const ReadyRecord& one : parked_) {
-    GroupHold& hold = hold_at(place_.group, one.ref);
-    const std::uint64_t key = load_relaxed<Why::own>(hold.key);
-    (void)exchange<Edge::hold>(hold.state, dropped);
-    if (key == 0) continue;
+    (void)exchange<Edge::hold>(hold_at(place_.group, one.ref).state, dropped);
+    if (one.record.key == 0) continue;
     // The hold may have blocked a member that tried to retake returned records of this slot.
-    const std::uint64_t slot = load_seq_cst<Edge::key_slot>(place_.group.key_slot(key));
+    const std::uint64_t slot = load_seq_cst<Edge::key_slot>(place_.group.key_slot(one.record.key));
     announces = announces || KeySlot::unpack(slot).marked;
   }
   if (announces) announce_returned(place_.topic, place_.group);

@@ -291,7 +291,9 @@ inline void HoldTable::put_back(HoldRef ref, std::uint64_t word, bool is_counted
   state.phase = HoldPhase::returned;
   state.owner = 0;
   // Before it is returned, so that no record that is claimed from now on overtakes it.
-  if (place_.by_key) mark_key(group_, load_relaxed<Why::stored_before>(hold.key));
+  if (place_.by_key) {
+    if (const OwnRecord* own = find(ref); own != nullptr) mark_key(group_, own->key);
+  }
   compare_exchange<Edge::hold>(hold.state, word, state.pack());
 }
 

@@ -105,8 +105,7 @@ inline void KeyOrder::gain(FixedList<ReadyRecord>& claimed,
                            FixedList<ReadyRecord>& parked) noexcept {
   std::size_t kept = 0;
   for (const ReadyRecord& one : claimed) {
-    GroupHold& hold = hold_at(place_.group, one.ref);
-    const std::uint64_t key = load_relaxed<Why::own>(hold.key);
+    const std::uint64_t key = one.record.key;
     if (key != 0 && !gain_key(place_.group, key, place_.seat)) {
       // Not handed out by this claim: if this member dies, the record must not count as delivered.
       HoldState state = HoldState::unpack(one.state);
@@ -114,7 +113,7 @@ inline void KeyOrder::gain(FixedList<ReadyRecord>& claimed,
       state.deliveries = 0;
       parked.push_back({one.record, one.ref, state.pack()});
       // [hold] release: as in Claimer::write_hold().
-      store_release<Edge::hold>(hold.state, state.pack());
+      store_release<Edge::hold>(hold_at(place_.group, one.ref).state, state.pack());
       continue;
     }
     if (key != 0) ++*own_records_.insert(place_.group.slot_of(key));

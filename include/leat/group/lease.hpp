@@ -43,12 +43,11 @@ class Lease {
   }
 
   // Whether one of this member's leases may have run out. If so, the caller checks all its holds:
-  // begin_look(), then still_runs() for each one that was not taken away.
+  // begin_look(), then still_runs() for each one that was not taken away, with the time that it read
+  // before it read the state: later the time may be another member's.
   bool may_be_over() const noexcept { return is_set() && now_ns() >= ends_ns_; }
   void begin_look() noexcept { ends_ns_ = std::numeric_limits<std::int64_t>::max(); }
-  void still_runs(const GroupHold& hold) noexcept {
-    ends_ns_ = std::min(ends_ns_, load_relaxed<Why::own>(hold.lease_until_ns));
-  }
+  void still_runs(std::int64_t until_ns) noexcept { ends_ns_ = std::min(ends_ns_, until_ns); }
 
   // Remembers for a while that a delivery was taken away, for was_lost().
   void note_lost(HoldRef ref, std::uint64_t state) noexcept {

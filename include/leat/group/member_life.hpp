@@ -179,8 +179,7 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
   GroupHold& hold = hold_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
   // Before it is returned, so that no record that is claimed from now on overtakes it.
-  if (to == HoldPhase::returned && place_.by_key)
-    mark_key(group(), load_relaxed<Why::stored_before>(hold.key));
+  if (to == HoldPhase::returned && place_.by_key) mark_key(group(), holds_.at(ref).key);
   if (!lease_.is_set()) [[likely]] {
     // [hold] release: all reads of the record are complete. No swap is needed: without a lease,
     // nobody takes a held record away from a living member.
@@ -310,8 +309,10 @@ inline void MemberCore::forget_lost_leases() noexcept {
   holds_.each([&](HoldRef ref, const OwnRecord& own) {
     if (!ready_.empty() && own.order == 0) return;
     const GroupHold& hold = hold_at(group(), ref);
+    // [hold] acquire, both: the time is read before the state.
+    const std::int64_t until = load_acquire<Edge::hold>(hold.lease_until_ns);
     if (load_acquire<Edge::hold>(hold.state) == own.state) {
-      lease_.still_runs(hold);
+      lease_.still_runs(until);
       return;
     }
     lease_.note_lost(ref, own.state);

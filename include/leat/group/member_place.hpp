@@ -71,7 +71,8 @@ struct MemberPlace {
   }
   bool is_mark(std::uint64_t mark) const noexcept { return mark >> 28 == number; }
   static HoldRef ref_of(std::uint64_t mark) noexcept {
-    return {static_cast<std::uint32_t>(mark >> 20 & 0xff), static_cast<std::uint32_t>(mark & 0xfffff)};
+    return {static_cast<std::uint32_t>(mark >> 20 & 0xff),
+            static_cast<std::uint32_t>(mark & 0xfffff)};
   }
   // The row of spare holds follows those of the seats, and is the longest.
   static_assert(kMaxSeats <= 0xff && kSpareRows * kMaxHolds <= 1U << 20);
@@ -102,9 +103,10 @@ inline GroupHold& hold_at(const GroupView& group, HoldRef ref) noexcept {
   return group.hold(ref.row(), ref.index());
 }
 
-// A record that this member has claimed or retaken, and not handed out.
+// A record that this member has claimed or retaken, and not handed out. Other members may take the
+// hold from it at any time and use it for another record, so what it must know of its own is here.
 struct ReadyRecord {
-  WalkedRecord record;  // If retaken, only its position: its hold has the rest.
+  WalkedRecord record;  // If retaken, only its key: its hold has the rest.
   HoldRef ref;
   std::uint64_t state;
 };
@@ -127,7 +129,7 @@ struct ReturnedRecord {
 struct OwnRecord {
   std::uint64_t state = 0;  // State of its hold.
   std::uint64_t order = 0;  // Increases with each record handed out; 0: not handed out.
-  std::uint64_t key = 0;    // As in the hold.
+  std::uint64_t key = 0;    // Hash of its key, if the group goes by key; 0 = none.
 };
 
 }  // namespace leat::inline v0::detail

@@ -215,7 +215,7 @@ inline bool Redelivery::take_one(const ReturnedRecord& one) noexcept {
   }
   holds_.keep(one.ref, {state.pack(), 0, one.key});
   WalkedRecord record;
-  record.position = load_relaxed<Why::own>(hold.position);
+  record.key = one.key;
   ready_.records().push_back({record, one.ref, state.pack()});
   return true;
 }

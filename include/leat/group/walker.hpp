@@ -22,7 +22,8 @@ struct WalkedRecord {
   HoldPlace where;
   std::uint32_t detail = 0;
   const std::byte* payload = nullptr;  // Durable topics: none, it is read when it is handed out.
-  std::uint64_t key = 0;               // Durable topics: hash of its key.
+  // Hash of its key. The walk sets it in durable topics; Claimer, if the group goes by key.
+  std::uint64_t key = 0;
 };
 
 enum class Walk : std::uint8_t {
