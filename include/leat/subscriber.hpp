@@ -35,8 +35,8 @@ class From {
   }
   // The last `count` offsets of each partition that is read, or as many as there are.
   static From last(std::uint64_t count) noexcept { return {detail::StartAt::last, count, -1}; }
-  // The first record with this timestamp or a later one, in milliseconds since 1970. Needs a topic
-  // with timestamps.
+  // The first record with this timestamp or a later one, in milliseconds since 1970, or the first that is published after
+  // this call, whatever its timestamp. Needs a topic with timestamps.
   static From time_ms(std::int64_t epoch_ms) noexcept {
     return {detail::StartAt::beginning, 0, epoch_ms < 0 ? 0 : epoch_ms};
   }

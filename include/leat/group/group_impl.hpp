@@ -259,13 +259,15 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   const bool by_time = from.time_ms_ >= 0;
   const bool by_offset = from.at_ == StartAt::offset || from.at_ == StartAt::last;
   if (!by_offset && !by_time) return cursor;
+  // What is published from now on is wanted, even if the clock of a publisher is behind.
+  const std::uint64_t end = end_of_claims(shared, reader.partition());
   Walker walker{shared, reader.partition(), *records};
   const Walk at = walker.go_to(cursor);
   if (at == Walk::corrupt) return Errc::corrupt;
   if (at == Walk::nothing) return cursor;
   while (true) {
     cursor = walker.cursor(0, 0);
-    if (by_offset && walker.offset() >= reader.offset()) return cursor;
+    if (walker.offset() >= (by_offset ? reader.offset() : end)) return cursor;
     WalkedRecord found;
     switch (walker.next(found)) {
       case Walk::skipped: break;

@@ -58,7 +58,7 @@ class PartitionReader {
   // before `offset` are skipped.
   Result<void> settle(StartAt at, std::uint64_t offset);
 
-  // Skips everything before the first record with this timestamp or a later one.
+  // Skips what is there before the first record with this timestamp or a later one.
   Result<void> skip_until_time(std::int64_t time_ms);
 
   // Skips everything before an offset.
@@ -405,7 +405,7 @@ class PartitionReader {
   std::uint64_t granule_ = 0;                // Place of the next record in the segment.
   std::uint64_t offset_ = 0;                 // Offset of the next record.
   std::uint64_t skip_until_ = 0;  // Offsets below are not delivered, nor are their gaps reported.
-  std::optional<std::int64_t> skip_until_time_ms_;  // If set, skip_until_ is infinite until then.
+  std::optional<std::int64_t> skip_until_time_ms_;  // If set, also before a record of that time.
   const std::byte* batch_at_ = nullptr;
   const std::byte* batch_end_ = nullptr;
   std::uint64_t batch_left_ = 0;  // Records of the current batch not delivered yet.

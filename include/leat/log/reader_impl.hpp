@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "leat/base/config.hpp"
+#include "leat/log/committed_prefix.hpp"
 #include "leat/log/disk_reader.hpp"
 #include "leat/log/reader.hpp"
 #include "leat/log/segments.hpp"
@@ -119,9 +120,11 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
 
 LEAT_INLINE Result<void> PartitionReader::skip_until_time(std::int64_t time_ms) {
   skip_until_time_ms_ = time_ms;
-  skip_until_ = ~0ULL;
+  // What is published from now on is wanted, even if the clock of a publisher is behind.
+  skip_until_ = end_of_claims(*topic_, partition_);
   if (disk_ == nullptr) return {};
   auto found = disk_->seek_time(time_ms);
+  if (found && *found > skip_until_) found = disk_->seek(skip_until_);
   if (!found) return disk_error(found.error());
   offset_ = *found;
   return {};
@@ -306,6 +309,7 @@ LEAT_INLINE void PartitionReader::notice_eviction() noexcept {
 
 LEAT_INLINE void PartitionReader::leave_batch() noexcept {
   batch_left_ = 0;
+  if (offset_ > skip_until_) skip_until_time_ms_.reset();  // Else it might deliver some once more.
   skip_until_ = offset_ > skip_until_ ? offset_ : skip_until_;
   granule_ = batch_granule_;
   offset_ = batch_offset_;

@@ -164,6 +164,17 @@ TEST(GroupBegins, AtATime) {
   EXPECT_EQ(drain(member), (Log{"1 new"}));
 }
 
+// As when the clock of a publisher was set back by an hour.
+TEST(GroupBegins, AtATimeWithWhatIsPublishedLater) {
+  const TestTopic topic{{.timestamps = true}};
+  auto publisher = must(topic->publisher());
+  publish_all(publisher, {"old"});
+  const std::int64_t later = detail::wall_clock_ms() + 3'600'000;
+  Member member = join(must(topic->group("g", {.from = From::time_ms(later)})));
+  publish_all(publisher, {"new"});
+  EXPECT_EQ(drain(member), (Log{"1 new"}));
+}
+
 // ---- Info ----------------------------------------------------------------------------------------
 
 TEST(GroupInfo, CountsWhatIsAheadInFlightAndAgain) {

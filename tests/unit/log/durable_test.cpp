@@ -143,6 +143,13 @@ TEST_F(Durable, SubscribersBeginAtATime) {
   EXPECT_EQ(later->receive(10ms).error(), Errc::timeout);
   publish(topic, 500, 501);
   EXPECT_EQ(later->receive(kPatience)->offset, 500U);
+  // Also if the clock of the publisher is behind.
+  const std::int64_t ahead = detail::wall_clock_ms() + 3'600'000;
+  auto live = topic.subscriber({.from = From::time_ms(ahead)});
+  ASSERT_TRUE(live);
+  EXPECT_EQ(live->receive(10ms).error(), Errc::timeout);
+  publish(topic, 501, 502);
+  EXPECT_EQ(live->receive(kPatience)->offset, 501U);
 }
 
 TEST_F(Durable, SubscriberReadsFromDiskWhatIsNoLongerInMemory) {

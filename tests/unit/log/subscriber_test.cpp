@@ -186,6 +186,22 @@ TEST(Subscriber, FromTimeStartsAtTheFirstRecordThatIsNotOlder) {
   EXPECT_EQ(drain(none), Log{});
 }
 
+// As when the clock of a publisher was set back by an hour after the subscriber had read it.
+TEST(Subscriber, FromTimeGetsWhatIsPublishedLaterWhateverItsTime) {
+  for (const bool gating : {true, false}) {
+    const TestTopic topic{{.timestamps = true}};
+    auto publisher = must(topic->publisher());
+    for (int i = 0; i < 5; ++i) must(publisher.publish("old"));
+    const std::int64_t later = detail::wall_clock_ms() + 3'600'000;
+    auto subscriber = must(topic->subscriber({.from = From::time_ms(later), .gating = gating}));
+    EXPECT_EQ(drain(subscriber), Log{});
+    for (int i = 0; i < 2; ++i) must(publisher.publish("new"));
+    { auto claim = must(publisher.try_claim(1)); }
+    must(publisher.publish("new"));
+    EXPECT_EQ(drain(subscriber), (Log{"5 new", "6 new", "7+1 aborted", "8 new"}));
+  }
+}
+
 TEST(Subscriber, OptionsThatCannotBeAreRefused) {
   const TestTopic plain{{.partitions = 2}};
   EXPECT_EQ(code(plain->subscriber({.partition = 2})), Errc::invalid_argument);
