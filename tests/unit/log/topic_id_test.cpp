@@ -2,7 +2,7 @@
 // that was deleted and made anew has the same name, and other records at the same offsets.
 #include "durable_testing.hpp"
 
-#include "leat/store/manifest.hpp"
+#include "leat/log/durable_topic.hpp"
 
 namespace leat::testing {
 namespace {
