@@ -67,8 +67,11 @@ std::string to_json(const std::string& directory, const std::vector<Finding>& fi
 std::size_t clean(const std::string& directory, bool json) {
   std::size_t failed = 0;
   for (const Leftover& leftover : find_leftovers(directory)) {
+    const std::string path = directory + "/" + leftover.name;
+    const detail::Fd lock = leftover.is_locked_by_owner ? lock_left_over(path) : detail::Fd{};
+    if (leftover.is_locked_by_owner && !lock) continue;  // Removed meanwhile, or just made.
     std::error_code error;
-    std::filesystem::remove_all(directory + "/" + leftover.name, error);
+    std::filesystem::remove_all(path, error);
     if (error) {
       ++failed;
       tell(fmt::format("cannot remove {}/{}: {}", directory, leftover.name, error.message()));

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "leat/os/fd.hpp"
+
 namespace leat::cli {
 
 inline constexpr std::uint64_t kMiB = 1 << 20;
@@ -42,11 +44,14 @@ std::vector<std::string> data_directories(const std::string& directory);
 
 // What is in the directory and belongs to nobody any more.
 struct Leftover {
-  std::string name;
-  std::string what;
+  std::string name = {};
+  std::string what = {};
+  bool is_locked_by_owner = false;  // As long as its owner lives; see lock_left_over().
   std::uint64_t bytes = 0;
 };
 std::vector<Leftover> find_leftovers(const std::string& directory);
+// Locks what a killed process has left. Whoever removes it keeps the lock meanwhile. Empty if its owner lives.
+detail::Fd lock_left_over(const std::string& path);
 Finding leftovers_finding(const std::string& directory);
 
 // A file system.

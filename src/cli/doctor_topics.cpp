@@ -1,11 +1,8 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <charconv>
-#include <csignal>
-#include <ctime>
 #include <filesystem>
 
 #include "cli.hpp"
@@ -14,6 +11,7 @@
 #include "leat/log/directory.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/log/shared_topic.hpp"
+#include "leat/os/being_made.hpp"
 #include "tool/private_directory.hpp"
 
 namespace leat::cli {
@@ -39,21 +37,6 @@ std::string names_text(const std::vector<std::string>& names) {
 }
 
 namespace {
-
-constexpr std::time_t kCreationSeconds = 60;  // Creating a topic never takes that long.
-
-// Whether the process that made `+new-<pid>-<random>` has exited. In another PID namespace the number may be
-// a different process's, so the directory must also be old.
-bool creator_has_gone(const std::string& path, std::string_view name) {
-  name.remove_prefix(std::string_view{detail::kNewPrefix}.size());
-  long pid = 0;
-  if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{} || pid <= 0)
-    return false;
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || std::time(nullptr) - status.st_mtime < kCreationSeconds)
-    return false;
-  return ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
-}
 
 struct Topics {
   std::vector<std::string> usable;
@@ -138,22 +121,26 @@ void look_at_topic(const detail::Fd& directory, const std::string& path, const s
 
 }  // namespace
 
+detail::Fd lock_left_over(const std::string& path) {
+  return detail::lock_left_over(AT_FDCWD, path.c_str());
+}
+
 std::vector<Leftover> find_leftovers(const std::string& directory) {
   std::vector<Leftover> leftovers;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator{directory, ignored}) {
     const std::string name = entry.path().filename();
     const std::string path = entry.path();
-    const char* what = nullptr;
-    if (name.starts_with(detail::kNewPrefix) && creator_has_gone(path, name))
-      what = "a topic never finished";
+    Leftover leftover{.name = name};
+    if (name.starts_with(detail::kNewPrefix)) leftover.what = "a topic never finished";
+    if (name.starts_with(tool::kDemoPrefix)) leftover.what = "of a demo that was killed";
+    if (name.starts_with(tool::kBenchPrefix)) leftover.what = "of a measurement that was killed";
+    leftover.is_locked_by_owner = !leftover.what.empty();
     // Renamed for deletion: nobody can open it any more, and anybody may finish deleting it.
-    if (name.starts_with(detail::kDeletedPrefix)) what = "a topic half deleted";
-    if (name.starts_with(tool::kDemoPrefix) && tool::PrivateDirectory::is_abandoned(path))
-      what = "of a demo that was killed";
-    if (name.starts_with(tool::kBenchPrefix) && tool::PrivateDirectory::is_abandoned(path))
-      what = "of a measurement that was killed";
-    if (what != nullptr) leftovers.push_back({name, what, bytes_of(path)});
+    if (name.starts_with(detail::kDeletedPrefix)) leftover.what = "a topic half deleted";
+    if (leftover.what.empty() || (leftover.is_locked_by_owner && !lock_left_over(path))) continue;
+    leftover.bytes = bytes_of(path);
+    leftovers.push_back(std::move(leftover));
   }
   return leftovers;
 }

@@ -25,9 +25,6 @@ class PrivateDirectory {
 
   const std::string& path() const noexcept { return path_; }
 
-  // Whether nobody has it locked any more: the command that made it has ended.
-  static bool is_abandoned(const std::string& path);
-
  private:
   PrivateDirectory(std::string path, detail::Fd lock) noexcept
       : path_{std::move(path)}, lock_{std::move(lock)} {}

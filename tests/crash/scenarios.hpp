@@ -34,7 +34,7 @@ inline std::ostream& operator<<(std::ostream& out, const Scenario& scenario) {
 const std::vector<Scenario>& scenarios();
 
 // Steps of creating and deleting a topic; covered by topic_steps_test.cpp.
-inline constexpr const char* kCreateSteps[] = {"create:filled"};
+inline constexpr const char* kCreateSteps[] = {"make:made", "make:locked", "create:filled"};
 // Of durable topics: durable_steps_test.cpp.
 inline constexpr const char* kDurableSteps[] = {
     "open:recovered",     "open:window_named", "open:window_made",    "keeper:counted",
@@ -46,9 +46,8 @@ inline constexpr const char* kSyncSteps[] = {"keeper:synced", "keeper:told_durab
 inline constexpr const char* kFollowSteps[] = {"keeper:room_given_back", "keeper:set_back"};
 inline constexpr const char* kExpirySteps[] = {"keeper:expired", "store:file_recycled",
                                                "keeper:put_aside"};
-inline constexpr const char* kDeleteFilesSteps[] = {"delete:files_opened", "delete:files_chosen",
-                                                    "delete:files_looked_at",
-                                                    "delete:files_renamed"};
+inline constexpr const char* kDeleteFilesSteps[] = {
+    "delete:files_opened", "delete:files_chosen", "delete:files_looked_at", "delete:files_renamed"};
 // Of the files of a durable topic: store_steps_test.cpp.
 inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",
                                               "store:frame_written", "store:file_cut",

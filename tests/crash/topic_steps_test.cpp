@@ -108,6 +108,31 @@ TEST_P(CreateSteps, NameIsFreeForOthers) {
   expect_works(*topic, {"one more"});
 }
 
+// `leat doctor --clean` removes what a dead process leaves, and nothing that a living one still makes.
+TEST_P(CreateSteps, ACleanerTellsTheDeadFromTheLiving) {
+  Child victim = hurt([&]() -> int {
+    CHILD_CHECK_OK(Topic::create("topic", options()));
+    return 0;
+  });
+  const auto place = detail::open_directory_path(directory_.path(), false, false);
+  ASSERT_TRUE(place);
+  const auto left = detail::names_in(place->get());
+  ASSERT_TRUE(left);
+  ASSERT_EQ(left->size(), 1U);
+  const bool is_locked = GetParam().signal == SIGSTOP && GetParam().step != "make:made";
+  {
+    const detail::Fd lock = detail::lock_left_over(place->get(), left->front().c_str());
+    EXPECT_EQ(static_cast<bool>(lock), !is_locked);
+    if (lock) std::filesystem::remove_all(directory_.path() + "/" + left->front());
+  }
+  if (GetParam().signal == SIGKILL) return;
+  victim.go_on();
+  victim.wait();
+  EXPECT_TRUE(victim.succeeded()) << victim.describe();
+  EXPECT_EQ(names(), std::vector<std::string>{"topic"});
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator{directory_.path()}, {}), 1);
+}
+
 std::vector<Case> create_cases() {
   std::vector<Case> cases;
   for (const char* step : kCreateSteps) {

@@ -1,5 +1,6 @@
 """If these tests failed, `leat doctor` would report problems on a healthy machine, miss leftovers or
 damage, or remove something that is in use."""
+import fcntl
 import json
 import os
 import subprocess
@@ -84,24 +85,31 @@ def test_dead_participants_are_named(leat):
 def test_leftovers_are_found_and_removed_on_request_only(leat):
     (leat.directory / "+deleted-0123456789abcdef").mkdir()
     (leat.directory / "+deleted-0123456789abcdef" / "records").write_bytes(b"x" * 100_000)
-    finished = subprocess.Popen(["true"])  # Its PID is that of a process that no longer exists.
-    finished.wait()
-    old = leat.directory / f"+new-{finished.pid}-0123456789abcdef"
-    of_the_living = leat.directory / f"+new-{os.getpid()}-0123456789abcdef"
-    young = leat.directory / f"+new-{finished.pid}-fedcba9876543210"
-    for path in (old, of_the_living, young):
+    # The number is that of a living process, as process 1 of a container is; nor does the time count.
+    left = leat.directory / f"+new-{os.getpid()}-0123456789abcdef"
+    of_the_living = leat.directory / "+new-1-0123456789abcdef"
+    future = leat.directory / "+new-1-fedcba9876543210"
+    for path in (left, of_the_living, future):
         path.mkdir()
-    for path in (old, of_the_living):
-        os.utime(path, (time.time() - 3600,) * 2)
+    os.utime(future, (time.time() + 10**8,) * 2)
+    os.utime(of_the_living, (0, 0))
+    lock_file = leat.directory / "+new-1-0000000000000000"  # Of a process that made `+lock`.
+    lock_file.touch()
+    lock = os.open(of_the_living, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
 
     check = examine(leat)["leftovers"]
     assert check["status"] == "warning" and "--clean" in check["advice"]
-    assert set(check["facts"]["names"]) == {"+deleted-0123456789abcdef", old.name}
+    found = {"+deleted-0123456789abcdef", left.name, future.name, lock_file.name}
+    assert set(check["facts"]["names"]) == found
     assert check["facts"]["bytes"] >= 100_000
-    assert old.exists()
+    assert left.exists()
     text = leat("doctor", "--clean", check=True).stdout
-    assert "removed" in text and old.name in text
-    assert sorted(os.listdir(leat.directory)) == sorted([of_the_living.name, young.name])
+    assert "removed" in text and left.name in text
+    assert os.listdir(leat.directory) == [of_the_living.name]
+    os.close(lock)
+    leat("doctor", "--clean", check=True)
+    assert os.listdir(leat.directory) == []
 
 
 def test_damaged_topic_needs_action(leat):
@@ -295,20 +303,21 @@ def test_what_recovery_cut_off_is_named(leat, data):
 
 def test_leftovers_in_the_data_directory_are_removed_on_request_only(leat, data):
     create(leat)
-    finished = subprocess.Popen(["true"])
-    finished.wait()
     deleted = data / "+deleted-0123456789abcdef"
-    old = data / f"+new-{finished.pid}-0123456789abcdef"
-    young = data / f"+new-{finished.pid}-fedcba9876543210"
-    for path in (deleted, old, young):
+    left = data / "+new-1-0123456789abcdef"
+    of_the_living = data / "+new-1-fedcba9876543210"
+    for path in (deleted, left, of_the_living):
         path.mkdir()
         (path / "segment-x").write_bytes(b"x" * 10_000)
-    os.utime(old, (time.time() - 3600,) * 2)
+    lock = os.open(of_the_living, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     check = examine(leat)["data leftovers"]
     assert check["status"] == "warning" and "--clean" in check["advice"]
-    assert set(check["facts"]["names"]) == {deleted.name, old.name}
+    assert set(check["facts"]["names"]) == {deleted.name, left.name}
     leat("doctor", "--clean", check=True)
-    assert sorted(path.name for path in data.iterdir()) == sorted([young.name, "orders"])
+    assert sorted(path.name for path in data.iterdir()) == sorted([of_the_living.name, "orders"])
+    os.close(lock)
+    leat("doctor", "--clean", check=True)
     assert "data leftovers" not in examine(leat)
 
 

@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "leat/log/participants.hpp"
+#include "leat/os/being_made.hpp"
 #include "leat/os/directory.hpp"
 
 namespace leat::inline v0::detail {
 
-// Reserved names; a topic's name has no plus sign.
-inline constexpr char kNewPrefix[] = "+new-";  // being created
+// Reserved; a topic's name has no plus sign.
 inline constexpr char kDirectoryLock[] = "+lock";
 
 // 1 to 200 letters, digits, dots, underscores and dashes; not "." or "..".
@@ -79,14 +79,13 @@ inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
   return found.error();
 }
 
-inline void delete_topic_files(const Fd& directory, const char* name) noexcept {
-  if (auto topic = open_directory_at(directory.get(), name)) {
-    if (auto files = names_in(topic->get())) {
-      for (const std::string& file : *files) {
-        if (file == kControlFile || file == kRecordsFile || file == kDurableFile ||
-            file.starts_with(kGroupPrefix))
-          delete_file_at(topic->get(), file.c_str());
-      }
+// Deletes a topic's directory, given its name and two descriptors of it; the second one is for listing, and is used up.
+inline void delete_topic_files(const Fd& directory, const char* name, int topic, Fd listing) {
+  if (auto files = names_in(std::move(listing))) {
+    for (const std::string& file : *files) {
+      if (file == kControlFile || file == kRecordsFile || file == kDurableFile ||
+          file.starts_with(kGroupPrefix))
+        delete_file_at(topic, file.c_str());
     }
   }
   (void)delete_directory_at(directory.get(), name);
@@ -192,26 +191,45 @@ inline Result<void> fill_topic_directory(int directory, const NewTopic& topic) {
   return set_access(directory, topic.mode | ((topic.mode & 0444) >> 2), topic.file_group);
 }
 
-// Of something that gets its name when it is whole.
-inline std::string new_name() {
-  char name[64];
-  std::snprintf(name, sizeof(name), "%s%ld-%016llx", kNewPrefix, static_cast<long>(::getpid()),
-                static_cast<unsigned long long>(make_random()));
-  return name;
+// Creates the topic's directory under a temporary name, calls use(attached) and renames it. A topic that its creator
+// cannot use, for lack of descriptors, say, gets no name. If anything fails, nothing is left.
+//   exists   the name is taken
+template <class Use>
+Result<void> create_topic(const Fd& directory, const std::string& name, const NewTopic& topic,
+                          const Use& use) {
+  auto made = BeingMade::directory(directory.get(), [&](const char* temporary) {
+    return make_directory_at(directory.get(), temporary);
+  });
+  if (!made) return made.error();
+  const auto make = [&]() -> Result<void> {
+    if (auto filled = fill_topic_directory(made->fd(), topic); !filled) return filled;
+    LEAT_CRASH_POINT("create:filled");
+    auto copy = open_directory_at(made->fd(), ".");
+    if (!copy) return copy.error();
+    auto attached = SharedTopic::attach(*copy);
+    if (!attached) return attached.error();
+    if (auto used = use(std::move(*attached)); !used) return used;
+    return rename_at(directory.get(), made->name(), name.c_str());
+  };
+  auto done = make();
+  if (!done) {
+    for (const char* file : {kRecordsFile, kControlFile, kDurableFile})
+      delete_file_at(made->fd(), file);
+    (void)delete_directory_at(directory.get(), made->name());
+  }
+  return done;
 }
 
-// Creates the topic's directory under a temporary name and renames it. `exists` if the
-// name is taken.
-inline Result<void> create_topic(const Fd& directory, const std::string& name,
-                                 const NewTopic& topic) {
-  const std::string temporary = new_name();
-  if (auto made = make_directory_at(directory.get(), temporary.c_str()); !made) return made.error();
-  auto made = open_directory_at(directory.get(), temporary.c_str());
-  auto result = made ? fill_topic_directory(made->get(), topic) : Result<void>{made.error()};
-  LEAT_CRASH_POINT("create:filled");
-  if (result) result = rename_at(directory.get(), temporary.c_str(), name.c_str());
-  if (!result) delete_topic_files(directory, temporary.c_str());
-  return result;
+inline Result<std::unique_ptr<SharedTopic>> create_topic(const Fd& directory,
+                                                         const std::string& name,
+                                                         const NewTopic& topic) {
+  std::unique_ptr<SharedTopic> made;
+  const auto use = [&](std::unique_ptr<SharedTopic> attached) -> Result<void> {
+    made = std::move(attached);
+    return {};
+  };
+  if (auto done = create_topic(directory, name, topic, use); !done) return done.error();
+  return made;
 }
 
 // Makes the file that deletions lock, for the users who may write to the directory, whatever this process's umask is.
@@ -220,16 +238,15 @@ inline Result<void> create_topic(const Fd& directory, const std::string& name,
 inline Result<void> make_directory_lock(int directory) {
   struct stat place {};
   if (::fstat(directory, &place) != 0) return last_system_error();
-  const std::string temporary = new_name();
-  auto file = open_file_at(directory, temporary.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  auto file = BeingMade::file(directory);
   if (!file) return file.error();
   const ::mode_t writers = (place.st_mode & 0022) | 0200;
   const ::mode_t mode = writers | (writers << 1);
-  auto done = set_access(file->get(), mode, place.st_gid);
+  auto done = set_access(file->fd(), mode, place.st_gid);
   // Not a member of the directory's group: another group gets no more than everybody.
-  if (!done) done = set_access(file->get(), (mode & 0606) | ((mode & 0006) << 3), -1);
-  if (done) done = rename_at(directory, temporary.c_str(), kDirectoryLock);
-  if (!done) delete_file_at(directory, temporary.c_str());
+  if (!done) done = set_access(file->fd(), (mode & 0606) | ((mode & 0006) << 3), -1);
+  if (done) done = rename_at(directory, file->name(), kDirectoryLock);
+  if (!done) delete_file_at(directory, file->name());
   return done.error() == Errc::exists ? Result<void>{} : done;
 }
 
@@ -271,12 +288,15 @@ inline Result<void> finish_deletion(const Fd& directory, const std::string& name
   if (!topic) return topic.error();
   if (!(*topic)->is_deleted()) return {};
   (*topic)->announce_deletion();
+  // Now, because it may fail for lack of descriptors: then the topic is still found under its name.
+  auto listing = open_directory_at((*topic)->directory_fd(), ".");
+  if (!listing) return listing.error();
   char aside[64];
   std::snprintf(aside, sizeof(aside), "%s%016llx", kDeletedPrefix,
                 static_cast<unsigned long long>(make_random()));
   if (auto moved = rename_at(directory.get(), name.c_str(), aside); !moved) return moved.error();
   LEAT_CRASH_POINT("delete:renamed");
-  delete_topic_files(directory, aside);
+  delete_topic_files(directory, aside, (*topic)->directory_fd(), std::move(*listing));
   return {};
 }
 

@@ -440,10 +440,9 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   if (auto stored = store_manifest(disk, store->directory.get(), *manifest); !stored)
     return stored.error();
   LEAT_CRASH_POINT("open:window_named");
-  if (auto made = create_topic(directory, name, window); !made) return made.error();
-  LEAT_CRASH_POINT("open:window_made");
-  auto topic = attach_files(directory, name);
+  auto topic = create_topic(directory, name, window);
   if (!topic) return topic.error();
+  LEAT_CRASH_POINT("open:window_made");
   auto shared = store->attached.try_lock(kAttachLock, LockKind::shared);
   if (!shared) return shared.error();
   store->manifest = std::move(*manifest);

@@ -280,11 +280,19 @@ LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::N
         attach(*directory, name, directory_name, data_directory);  // Also finishes a deletion.
     if (existing) return Errc::exists;
     if (existing.error().code != Errc::not_found) return existing.error();
-    if (auto made = detail::create_topic(*directory, name, created); !made) return made.error();
-    auto topic = attach(*directory, name, directory_name, data_directory);
-    if (topic) topic->topic_->note_made();
-    if (topic || topic.error().code != Errc::not_found) return topic;
-    return Errc::deleted;  // Another process deleted it at once.
+    std::shared_ptr<detail::SharedTopic> topic;
+    const auto use = [&](std::unique_ptr<detail::SharedTopic> attached) -> Result<void> {
+      topic = std::move(attached);
+      if ((topic->geometry().flags & detail::kDeleteWhenUnused) == 0) return {};
+      auto kept = keep_while_open(std::move(topic), name);
+      if (!kept) return kept.error();
+      topic = std::move(*kept);
+      return {};
+    };
+    if (auto made = detail::create_topic(*directory, name, created, use); !made)
+      return made.error();
+    topic->note_made();
+    return Topic{name, std::move(topic), directory_name};
   }
 }
 
@@ -354,7 +362,11 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
   auto made = detail::create_store(detail::Disk::system(), data->get(), name, manifest);
   if (!made) return made.error();
   auto topic = attach(*directory, name, options.directory, options.data_directory);
-  if (!topic) (void)detail::delete_closed({}, options.data_directory, name);
+  if (!topic) {
+    *directory = detail::Fd{};  // Frees descriptors, for lack of which it may have failed.
+    *data = detail::Fd{};
+    (void)detail::delete_closed({}, options.data_directory, name);
+  }
   return topic;
 }
 

@@ -209,13 +209,11 @@ inline bool is_same_file(int one, int other) noexcept {
          first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
-// Without `.` and `..`.
-inline Result<std::vector<std::string>> names_in(int directory) {
-  auto copy = open_directory_at(directory, ".");
-  if (!copy) return copy.error();
-  DIR* stream = ::fdopendir(copy->get());
+// Without `.` and `..`. Uses the descriptor up.
+inline Result<std::vector<std::string>> names_in(Fd directory) {
+  DIR* stream = ::fdopendir(directory.get());
   if (stream == nullptr) return last_system_error();
-  copy->release();
+  directory.release();
   std::vector<std::string> names;
   while (const dirent* entry = ::readdir(stream)) {
     const std::string_view name = entry->d_name;
@@ -223,6 +221,11 @@ inline Result<std::vector<std::string>> names_in(int directory) {
   }
   ::closedir(stream);
   return names;
+}
+inline Result<std::vector<std::string>> names_in(int directory) {
+  auto copy = open_directory_at(directory, ".");
+  if (!copy) return copy.error();
+  return names_in(std::move(*copy));
 }
 
 // The name of a directory in a directory; empty if there is none.

@@ -1,4 +1,4 @@
-// A file opened for locking, whose locks a forked child does not inherit.
+// A file or a directory opened for locking, whose locks a forked child does not inherit.
 //
 //     auto file = LockFile::open(directory, "control", O_RDWR);
 //     auto locked = file->try_lock(offset);   // until *file is closed, or its process is dead
@@ -9,6 +9,9 @@
 // already belongs to another file.
 #pragma once
 
+#include <sys/file.h>
+
+#include <cerrno>
 #include <utility>
 
 #include "leat/os/directory.hpp"
@@ -37,12 +40,26 @@ class LockFile {
   static Result<LockFile> open_again(int file) {
     return open_with([file] { return open_file_again(file); });
   }
+  // Opens a directory, for lock_whole().
+  static Result<LockFile> open_directory(int directory, const char* name) {
+    return open_with([=] { return open_directory_at(directory, name); });
+  }
 
   // Like try_lock_byte(). A LockFile locks at most one byte.
   Result<bool> try_lock(std::int64_t offset, LockKind kind = LockKind::exclusive) noexcept {
     auto locked = try_lock_byte(fd_.get(), offset, kind);
     if (locked && *locked) locked_ = offset;
     return locked;
+  }
+
+  // Locks the file or directory as a whole (flock(2)). False if another description has done so.
+  Result<bool> lock_whole() noexcept {
+    while (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK) return false;
+      if (errno != EINTR) return last_system_error();
+    }
+    locked_ = kWhole;
+    return true;
   }
 
   // Releases the lock and closes the file.
@@ -54,6 +71,7 @@ class LockFile {
     }
     // A child created by the bare clone(2) may still have a copy.
     if (locked_ >= 0) (void)try_lock_byte(fd_.get(), locked_, LockKind::none);
+    if (locked_ == kWhole) (void)::flock(fd_.get(), LOCK_UN);
     const ForkHeld held;
     std::erase(fork_state().locks, fd_.get());
     fd_ = Fd{};
@@ -64,6 +82,9 @@ class LockFile {
   bool is_inherited() const noexcept { return fork_generation_ != fork_generation(); }
 
  private:
+  static constexpr std::int64_t kNone = -1;
+  static constexpr std::int64_t kWhole = -2;
+
   explicit LockFile(Fd fd) noexcept : fd_{std::move(fd)} {}
 
   template <class Open>
@@ -81,7 +102,7 @@ class LockFile {
   }
 
   Fd fd_;
-  std::int64_t locked_ = -1;  // Offset of the locked byte; -1 for none.
+  std::int64_t locked_ = kNone;  // Offset of the locked byte, kNone or kWhole.
   std::uint32_t fork_generation_ = fork_generation();
 };
 

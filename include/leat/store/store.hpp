@@ -4,12 +4,11 @@
 //     auto report = check_store(Disk::system(), directory);      // what `leat fsck` prints
 #pragma once
 
-#include <cstdio>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "leat/os/fork_state.hpp"
+#include "leat/os/being_made.hpp"
 #include "leat/store/recovery.hpp"
 #include "leat/store/saved_groups.hpp"
 #include "leat/store/stored_records.hpp"
@@ -22,34 +21,30 @@ namespace leat::inline v0::detail {
 template <class Fill>
 Result<void> make_store(Disk& disk, int data_directory, const std::string& name,
                         const FileAccess& access, const Fill& fill) {
-  char temporary[64];
-  std::snprintf(temporary, sizeof temporary, "+new-%ld-%016llx", static_cast<long>(::getpid()),
-                static_cast<unsigned long long>(make_random()));
-  if (auto made = disk.make_directory(data_directory, temporary); !made) return made;
+  auto temporary = BeingMade::directory(
+      data_directory, [&](const char* one) { return disk.make_directory(data_directory, one); });
+  if (!temporary) return temporary.error();
+  const int directory = temporary->fd();
   const auto make = [&]() -> Result<void> {
-    auto directory = open_directory_at(data_directory, temporary);
-    if (!directory) return directory.error();
-    auto lock = make_file(disk, directory->get(), kDataLock, O_EXCL, access);
+    auto lock = make_file(disk, directory, kDataLock, O_EXCL, access);
     if (!lock) return lock.error();
-    if (auto filled = fill(directory->get()); !filled) return filled;
+    if (auto filled = fill(directory); !filled) return filled;
     if (access.mode != 0600 || access.group >= 0) {
       // Who may read the files may enter the directory.
       const ::mode_t enter = (access.mode & 0444) >> 2;
-      auto set = set_access(directory->get(), 0700 | access.mode | enter, access.group);
+      auto set = set_access(directory, 0700 | access.mode | enter, access.group);
       if (!set) return set;
     }
-    if (auto synced = disk.sync_directory(directory->get()); !synced) return synced;
+    if (auto synced = disk.sync_directory(directory); !synced) return synced;
     LEAT_CRASH_POINT("store:made");
-    return disk.rename(data_directory, temporary, name.c_str());
+    return disk.rename(data_directory, temporary->name(), name.c_str());
   };
   auto made = make();
   if (made) return disk.sync_directory(data_directory);
-  if (auto directory = open_directory_at(data_directory, temporary)) {
-    if (auto names = names_in(directory->get())) {
-      for (const std::string& one : *names) (void)disk.delete_file(directory->get(), one.c_str());
-    }
-    (void)delete_directory_at(data_directory, temporary);
+  if (auto names = names_in(directory)) {
+    for (const std::string& one : *names) (void)disk.delete_file(directory, one.c_str());
   }
+  (void)delete_directory_at(data_directory, temporary->name());
   return made;
 }
 
