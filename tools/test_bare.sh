@@ -2,8 +2,8 @@
 # Builds Leat on a bare Debian 12, and tries its packages on another one: tools/test_bare.sh [full]
 #
 # 1. debootstrap makes the smallest Debian 12 twice, below /var/tmp or TMPDIR: 6 GB, removed if all went well.
-# 2. In the first, with a clone of the last commit: the demo and all clients, after the commands of README.md. With
-#    "full", `make test` instead of the demo; it takes as long as everywhere.
+# 2. In the first, with a clone of the last commit: the demo, `make check` and all clients, after the commands of README.md
+#    and CONTRIBUTING.md. With "full", `make test` instead of the first two; it takes as long as everywhere.
 # 3. In the second there is only what runs a language. Each package is installed, and its example talks to `leat sub`.
 #
 # Only debootstrap and apt-get have a network. MIRROR: another one than that in /etc/apt. Needs root, debootstrap, git and ip.
@@ -79,7 +79,7 @@ cp -a "$first" "$second"
 git clone -q "file://$PWD" --depth 1 "$first/leat"
 online "$first" "$install git make" >"$place/log" 2>&1 || said "apt-get install git make failed"
 
-steps="build:demo clients:clients"
+steps="build:demo test:check clients:clients"
 if [ "${1:-}" = full ]; then steps="test:test clients:clients"; fi
 for step in $steps; do
   online "$first" "cd /leat; tools/install-deps.sh ${step%:*}" || fail "install-deps.sh ${step%:*} failed; all is left in $place"

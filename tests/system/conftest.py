@@ -40,6 +40,13 @@ def pytest_configure(config):
         raise pytest.UsageError(str(wrong)) from None
 
 
+def pytest_make_parametrize_id(val):
+    """Keeps the ids of tests short: of a long text, its beginning and its length are part of the id."""
+    if isinstance(val, (str, bytes)) and len(val) > 80:
+        return f"{ascii(val[:20])}...{len(val)}"
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)  # Before the one that reads the groups.
 def pytest_collection_modifyitems(items):
     """Tests run in several processes, but in one of them what installs from build/, and in one what looks for
