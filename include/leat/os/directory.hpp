@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -256,20 +255,36 @@ inline Result<void> may_delete_directory_at(int directory, const char* name) {
   return {};
 }
 
-inline std::optional<::gid_t> find_file_group(const std::string& name) noexcept {
-  const ::group* found = ::getgrnam(name.c_str());
-  if (found == nullptr) return std::nullopt;
-  return found->gr_gid;
+// An entry of the database of groups, and the texts that it points to.
+struct FileGroup {
+  // `look(entry, buffer, size, found)`: getgrnam_r(3) or getgrgid_r(3). The functions without _r have one buffer for
+  // all threads.
+  template <class Look>
+  explicit FileGroup(Look&& look) {
+    constexpr std::size_t kMost = std::size_t{1} << 24;  // bytes; a group with many members is long
+    for (text.resize(1024); look(&entry, text.data(), text.size(), &found) == ERANGE;
+         text.resize(2 * text.size())) {
+      if (text.size() >= kMost) return;
+    }
+  }
+  FileGroup(const FileGroup&) = delete;  // `found` points into it.
+  FileGroup& operator=(const FileGroup&) = delete;
+
+  ::group entry{};
+  ::group* found = nullptr;  // Null if there is none.
+  std::vector<char> text;
+};
+
+inline std::optional<::gid_t> find_file_group(const std::string& name) {
+  const FileGroup group{[&](auto... rest) { return ::getgrnam_r(name.c_str(), rest...); }};
+  if (group.found == nullptr) return std::nullopt;
+  return group.found->gr_gid;
 }
 
 // Empty if it has none.
-inline std::string name_of_file_group(::gid_t group) {
-  std::array<char, 4096> buffer{};
-  ::group entry{};
-  ::group* found = nullptr;
-  if (::getgrgid_r(group, &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr)
-    return {};
-  return found->gr_name;
+inline std::string name_of_file_group(::gid_t number) {
+  const FileGroup group{[&](auto... rest) { return ::getgrgid_r(number, rest...); }};
+  return group.found != nullptr ? group.found->gr_name : "";
 }
 
 inline void sleep_a_millisecond() noexcept { ::usleep(1000); }

@@ -67,5 +67,31 @@ TEST(Directory, OnlyFilesAreOpenedAsFiles) {
   EXPECT_EQ(child.join(), 0);
 }
 
+// A buffer that all threads share would give a topic the group that another thread has just looked up.
+TEST(Directory, LookingUpAGroupLeavesThatOfOthersAlone) {
+  const ::group* const others = ::getgrnam("daemon");
+  ASSERT_NE(others, nullptr);
+  const ::gid_t number = others->gr_gid;
+  EXPECT_EQ(find_file_group("root"), ::gid_t{0});
+  EXPECT_EQ(name_of_file_group(0), "root");
+  EXPECT_EQ(others->gr_gid, number);
+  EXPECT_EQ(find_file_group("no-such-group"), std::nullopt);
+}
+
+// Groups with many members have long entries.
+TEST(Directory, AGroupMayHaveALongEntry) {
+  int calls = 0;
+  const FileGroup group{[&](::group* entry, char*, std::size_t size, ::group** found) {
+    ++calls;
+    if (size < 100'000) return ERANGE;
+    *found = entry;
+    return 0;
+  }};
+  EXPECT_EQ(group.found, &group.entry);
+  const FileGroup endless{[](::group*, char*, std::size_t, ::group**) { return ERANGE; }};
+  EXPECT_EQ(endless.found, nullptr);
+  EXPECT_GT(calls, 1);
+}
+
 }  // namespace
 }  // namespace leat::detail
