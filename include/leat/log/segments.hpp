@@ -30,6 +30,7 @@ inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const Partiti
 // Why there was no room.
 struct Shortage {
   bool by_readers = false;   // a gating subscriber holds the oldest segment
+  bool by_own_pins = false;  // a subscriber of the calling thread uses a segment in place
   bool by_groups = false;    // a group holds a segment
   bool by_members = false;   // the groups' holders include members of the calling thread
   bool by_others = false;    // also somebody other than the calling thread
@@ -105,7 +106,7 @@ class Roller {
  private:
   friend class Shrinker;
   static constexpr std::uint64_t kNoRoom = kNoSegment;
-  enum class Hold { none, by_reader, by_pin, by_announcement };
+  enum class Hold { none, by_reader, by_pin, by_claim, by_repair, by_announcement };
 
   const Geometry& geometry() const noexcept { return topic_.geometry(); }
 
@@ -295,17 +296,13 @@ class Roller {
         continue;
       }
       held = true;
-      if (hold == Hold::by_reader) {
-        shortage.by_readers = true;
-        // relaxed: a slot's owner does not change while it is taken.
-        const std::uint64_t thread = load_relaxed<Why::stored_before>(participant.thread);
-        if (load_relaxed<Why::stored_before>(participant.process) == process_token() &&
-            (thread & ~kNotPolledYet) == thread_token()) {
-          if ((thread & kNotPolledYet) != 0) shortage.by_unpolled = true;
-          continue;
-        }
+      if (hold == Hold::by_reader) shortage.by_readers = true;
+      if ((hold != Hold::by_reader && hold != Hold::by_pin) ||
+          !is_of_this_thread(participant, shortage)) {
+        shortage.by_others = true;
+      } else if (hold == Hold::by_pin) {
+        shortage.by_own_pins = true;
       }
-      shortage.by_others = true;
     }
     // [group] After the participants: a process that creates or moves a group holds the room as a
     // subscriber until the group holds it.
@@ -320,6 +317,18 @@ class Roller {
       return true;
     }
     return false;
+  }
+
+  // Whether the calling thread polled a subscriber last, or made it and nobody has polled it yet.
+  static bool is_of_this_thread(const ParticipantSlot& subscriber, Shortage& shortage) noexcept {
+    // relaxed: a slot's owner does not change while it is taken.
+    const std::uint64_t thread = load_relaxed<Why::stored_before>(subscriber.thread);
+    if (load_relaxed<Why::stored_before>(subscriber.process) != process_token() ||
+        (thread & ~kNotPolledYet) != thread_token()) {
+      return false;
+    }
+    if ((thread & kNotPolledYet) != 0) shortage.by_unpolled = true;
+    return true;
   }
 
   // Durable topics: whether a segment that is not the current one is as safe on disk as it has to be.
@@ -392,7 +401,7 @@ class Roller {
       return Hold::by_pin;
     }
     if (load_seq_cst<Edge::retire>(slot.pin) == segment) return Hold::by_pin;
-    if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Hold::by_pin;
+    if (load_seq_cst<Edge::retire>(slot.repair_pin) == segment) return Hold::by_repair;
     if (is_publisher(state) && index != own_slot_) return hold_of_claim(slot, state, segment);
     return Hold::none;
   }
@@ -406,7 +415,8 @@ class Roller {
     if (phase == kIdle) return Hold::none;
     // An exclusive publisher does not mark its claims, because nobody else makes any.
     if (phase == kClaimed || role_of(state) == ParticipantRole::exclusive_publisher) {
-      return load_acquire<Edge::intent>(slot.claim_segment) == segment ? Hold::by_pin : Hold::none;
+      return load_acquire<Edge::intent>(slot.claim_segment) == segment ? Hold::by_claim
+                                                                       : Hold::none;
     }
     const ClaimLayout& layout = geometry().claim_layout;
     return layout.segment(load_acquire<Edge::intent>(slot.claim_word)) ==

@@ -114,7 +114,8 @@ PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t started_ns,
   if (!waits_for_room() || deadline.is_immediate()) return {Errc::full};
   if (shortage != nullptr) {
     if ((geometry().flags & kRetainAll) != 0) return {Errc::full};
-    if ((shortage->by_readers || shortage->by_members) && !shortage->by_others &&
+    const bool is_by_own = shortage->by_readers || shortage->by_own_pins || shortage->by_members;
+    if (is_by_own && !shortage->by_others &&
         (!shortage->by_unpolled || now_ns() - started_ns >= kHandedOver)) {
       return {Errc::would_deadlock};
     }

@@ -5,6 +5,7 @@
 // the same participant. What happens at a fork is in os/fork_state.hpp.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace leat::inline v0::detail {
@@ -19,13 +20,18 @@ std::uint64_t thread_token() noexcept;
 }
 #endif
 
-// Identifies the calling thread within its process.
+inline std::atomic<std::uint64_t> last_thread_token = 0;
+
+// Identifies the calling thread within its process; never 0. No later thread gets the number of one that has ended, as it
+// would get an address or a thread ID: a subscriber may be handed on by a thread that ends.
 inline std::uint64_t thread_token() noexcept {
 #ifdef LEAT_MODEL
   return model::thread_token();
 #else
-  static thread_local char here;
-  return reinterpret_cast<std::uintptr_t>(&here);
+  static thread_local std::uint64_t token = 0;
+  if (token == 0) [[unlikely]]
+    token = last_thread_token.fetch_add(1, std::memory_order_relaxed) + 1;  // relaxed: only unique
+  return token;
 #endif
 }
 
