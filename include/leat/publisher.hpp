@@ -124,6 +124,26 @@ class [[nodiscard]] Claim {
   std::uint32_t fork_generation_ = detail::fork_generation();
 };
 
+namespace detail {
+
+// Where a publisher is, for its batches: it may be moved. Belongs to the publisher's thread.
+struct PublisherPlace {
+  Publisher* publisher;     // Null once it is destroyed.
+  std::uint32_t users = 1;  // The publisher and its batches.
+
+  void drop() noexcept {
+    if (--users == 0) delete this;
+  }
+};
+struct LeavePlace {
+  void operator()(PublisherPlace* place) const noexcept {
+    place->publisher = nullptr;
+    place->drop();
+  }
+};
+
+}  // namespace detail
+
 // Records that become visible together, with consecutive offsets, in one partition. commit() claims
 // the room and publishes them; until then nobody sees them. Dropping a batch drops its records.
 //
@@ -131,7 +151,7 @@ class [[nodiscard]] Claim {
 // exclusive publisher collects them in the log itself, in the room that it will claim. If the publisher
 // claims that room for something else first, or if the room is too small, the batch moves to memory.
 //
-// Belongs to the publisher's thread. The publisher must outlive its batches.
+// Belongs to the publisher's thread. A batch whose publisher is destroyed can only be dropped.
 class Batch {
  public:
   Batch(Batch&& other) noexcept;
@@ -168,8 +188,12 @@ class Batch {
   // From the log to memory. False if there is none.
   bool move_out() noexcept;
   void use_memory() noexcept;
+  Publisher& publisher() const noexcept {
+    LEAT_ASSERT(place_->publisher != nullptr);  // The batch outlived it.
+    return *place_->publisher;
+  }
 
-  Publisher* publisher_;
+  detail::PublisherPlace* place_;    // Null once moved from.
   detail::PartitionWriter* writer_;  // Stays where it is when the publisher is moved.
   std::byte* frames_ = nullptr;      // In memory_, or in the log.
   std::uint64_t capacity_ = 0;       // Bytes at frames_.
@@ -178,11 +202,36 @@ class Batch {
   std::uint64_t memory_capacity_;
   std::uint32_t partition_;
   std::uint32_t count_ = 0;
+  std::uint32_t fork_generation_ = detail::fork_generation();
   bool is_in_log_ = false;
+  bool timestamps_;  // A copy of the publisher's.
 };
 
+namespace detail {
+
+// What a publisher consists of; Publisher adds that its batches find it after a move.
+struct PublisherParts {
+  Participant participant_;
+  std::vector<PartitionWriter> writers_;  // Indexed by partition.
+  std::unique_ptr<const Callback<std::uint64_t()>> offset_limit_;
+  std::unique_ptr<WaitEnd> wait_end_;  // Its address stays when the publisher is moved.
+  // Buffer of the last batch, so that the next one need not allocate.
+  std::unique_ptr<std::byte[]> spare_memory_;
+  std::uint64_t spare_capacity_ = 0;
+  std::uint64_t max_payload_ = 0;
+  std::uint32_t home_partition_ = 0;
+  std::optional<std::uint64_t> last_offset_;
+  WaitHandle durable_fd_;
+  bool exclusive_ = false;
+  bool timestamps_ = false;
+  bool waits_for_disk_ = false;                        // acknowledge = durable
+  std::unique_ptr<PublisherPlace, LeavePlace> place_;  // Null once moved from.
+};
+
+}  // namespace detail
+
 // A participant of the topic that appends records. Destroying it leaves the topic.
-class Publisher {
+class Publisher : private detail::PublisherParts {
  public:
   Publisher(Publisher&&) noexcept;
   Publisher& operator=(Publisher&&) noexcept;
@@ -357,21 +406,6 @@ class Publisher {
     }
     return record.key ? detail::partition_for_key(*record.key, count) : home_partition_;
   }
-
-  detail::Participant participant_;
-  std::vector<detail::PartitionWriter> writers_;  // Indexed by partition.
-  std::unique_ptr<const Callback<std::uint64_t()>> offset_limit_;
-  std::unique_ptr<detail::WaitEnd> wait_end_;  // Its address stays when the publisher is moved.
-  // Buffer of the last batch, so that the next one need not allocate.
-  std::unique_ptr<std::byte[]> spare_memory_;
-  std::uint64_t spare_capacity_ = 0;
-  std::uint64_t max_payload_ = 0;
-  std::uint32_t home_partition_ = 0;
-  std::optional<std::uint64_t> last_offset_;
-  detail::WaitHandle durable_fd_;
-  bool exclusive_ = false;
-  bool timestamps_ = false;
-  bool waits_for_disk_ = false;  // acknowledge = durable
 };
 
 inline void Batch::use_memory() noexcept {
@@ -383,8 +417,9 @@ inline void Batch::use_memory() noexcept {
 inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) {
   const std::uint64_t end = detail::Geometry::round_up(size_ + sizeof(detail::BatchFrame) + payload,
                                                        detail::kBatchAlignment);
-  if (end > capacity_ || (is_in_log_ && publisher_->participant_.forked())) [[unlikely]] {
-    if (sizeof(detail::BatchHeader) + end > publisher_->max_payload_) return nullptr;
+  if (end > capacity_ || (is_in_log_ && fork_generation_ != detail::fork_generation()))
+      [[unlikely]] {
+    if (sizeof(detail::BatchHeader) + end > publisher().max_payload_) return nullptr;
     make_room(end);
   }
   std::byte* at = frames_ + size_;
@@ -396,20 +431,20 @@ inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) {
 }
 
 inline Result<void> Batch::add(Bytes value) {
-  if (publisher_->timestamps_) [[unlikely]]
+  if (timestamps_) [[unlikely]]
     return add(NewRecord{.value = value});
   std::byte* at = append(value.size(), 0);
   if (at == nullptr) [[unlikely]]
-    return publisher_->too_large();
+    return publisher().too_large();
   detail::copy_in(at, value.data(), value.size());
   return {};
 }
 
 inline Result<void> Batch::add(const NewRecord& record) {
   if (record.partition && *record.partition != partition_) return Errc::invalid_argument;
-  const detail::ExtensionSizes sizes = detail::extension_sizes(record, publisher_->timestamps_);
+  const detail::ExtensionSizes sizes = detail::extension_sizes(record, timestamps_);
   std::byte* at = append(sizes.total + record.value.size(), sizes.flags);
-  if (at == nullptr) return publisher_->too_large();
+  if (at == nullptr) return publisher().too_large();
   at = detail::write_extension(at, record, sizes);
   detail::copy_in(at, record.value.data(), record.value.size());
   return {};
@@ -418,7 +453,7 @@ inline Result<void> Batch::add(const NewRecord& record) {
 inline Result<std::uint64_t> Batch::commit(const Deadline& deadline, const std::stop_token& stop) {
   if (count_ == 0) return Errc::invalid_argument;
   const std::uint64_t payload = sizeof(detail::BatchHeader) + size_;
-  if (auto ok = publisher_->check(payload); !ok) return ok.error();
+  if (auto ok = publisher().check(payload); !ok) return ok.error();
   bool is_written = false;
   // If the claim fails, or offset_limit throws, the batch stays where it is.
   struct Loan {
@@ -429,7 +464,7 @@ inline Result<std::uint64_t> Batch::commit(const Deadline& deadline, const std::
     const bool& is_written;
   } const loan{*this, is_written};
   if (is_in_log_) writer_->open_loan();
-  auto first = publisher_->append(
+  auto first = publisher().append(
       *writer_, detail::RecordKind::batch, count_, payload, 0, deadline, &stop, [&](std::byte* at) {
         auto& header = *reinterpret_cast<detail::BatchHeader*>(at);
         detail::store_relaxed<detail::Why::published_later>(header.count, count_);
@@ -444,7 +479,7 @@ inline Result<std::uint64_t> Batch::commit(const Deadline& deadline, const std::
     count_ = 0;
     use_memory();
     size_ = 0;
-    if (publisher_->exclusive_) capacity_ = 0;  // The next record borrows room in the log again.
+    if (publisher().exclusive_) capacity_ = 0;  // The next record borrows room in the log again.
   }
   return first;
 }

@@ -16,6 +16,8 @@
 #include <string_view>
 #include <utility>
 
+#include "leat/base/replace.hpp"
+
 namespace leat::broker {
 
 class Secret {
@@ -26,11 +28,7 @@ class Secret {
   }
   Secret(Secret&& other) noexcept
       : bytes_{std::move(other.bytes_)}, size_{std::exchange(other.size_, 0)} {}
-  Secret& operator=(Secret&& other) noexcept {
-    std::swap(bytes_, other.bytes_);  // The old text is wiped by the other's destructor.
-    std::swap(size_, other.size_);
-    return *this;
-  }
+  Secret& operator=(Secret&& other) noexcept { return detail::replace(*this, other); }
   ~Secret() {
     if (bytes_ != nullptr) sodium_memzero(bytes_.get(), size_);
   }

@@ -26,6 +26,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/replace.hpp"
 #include "leat/compat/gaps.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
@@ -55,10 +56,7 @@ class HandlePool {
     Lease() noexcept = default;
     explicit Lease(Slot& slot) noexcept : slot_{&slot} {}
     Lease(Lease&& other) noexcept : slot_{std::exchange(other.slot_, nullptr)} {}
-    Lease& operator=(Lease&& other) noexcept {
-      std::swap(slot_, other.slot_);
-      return *this;
-    }
+    Lease& operator=(Lease&& other) noexcept { return detail::replace(*this, other); }
     ~Lease() {
       // release; pairs with the acquire in try_lease(): the next user sees the handle's state.
       if (slot_ != nullptr) slot_->leased.store(false, std::memory_order_release);

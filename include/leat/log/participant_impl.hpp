@@ -6,6 +6,7 @@
 
 #include "leat/base/config.hpp"
 #include "leat/base/crash_point.hpp"
+#include "leat/base/replace.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/os/fork_state.hpp"
 
@@ -96,14 +97,14 @@ LEAT_INLINE Result<Participant> Participant::join(std::shared_ptr<SharedTopic> t
 }
 
 LEAT_INLINE Participant::Participant() noexcept = default;
-LEAT_INLINE Participant::Participant(Participant&& other) noexcept { *this = std::move(other); }
+LEAT_INLINE Participant::Participant(Participant&& other) noexcept
+    : topic_{std::move(other.topic_)},
+      lock_{std::move(other.lock_)},
+      index_{other.index_},
+      state_{std::exchange(other.state_, 0)},
+      fork_generation_{std::exchange(other.fork_generation_, 0)} {}
 LEAT_INLINE Participant& Participant::operator=(Participant&& other) noexcept {
-  std::swap(topic_, other.topic_);
-  std::swap(lock_, other.lock_);
-  std::swap(index_, other.index_);
-  std::swap(state_, other.state_);
-  std::swap(fork_generation_, other.fork_generation_);
-  return *this;
+  return replace(*this, other);
 }
 LEAT_INLINE Participant::~Participant() { leave(); }
 

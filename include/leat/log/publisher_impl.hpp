@@ -7,6 +7,7 @@
 #include <span>
 
 #include "leat/base/config.hpp"
+#include "leat/base/replace.hpp"
 #include "leat/log/durable_wait.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/log/wait_fd.hpp"
@@ -44,6 +45,7 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
   }
 
   Publisher publisher;
+  publisher.place_.reset(new detail::PublisherPlace{&publisher});
   const std::uint32_t index = joined->index();
   publisher.participant_ = std::move(*joined);
   publisher.max_payload_ = geometry.max_payload();
@@ -73,8 +75,12 @@ LEAT_INLINE Result<Publisher> Topic::publisher(const PublisherOptions& options) 
 }
 
 LEAT_INLINE Publisher::Publisher() noexcept = default;
-LEAT_INLINE Publisher::Publisher(Publisher&&) noexcept = default;
-LEAT_INLINE Publisher& Publisher::operator=(Publisher&&) noexcept = default;
+LEAT_INLINE Publisher::Publisher(Publisher&& other) noexcept : PublisherParts{std::move(other)} {
+  if (place_ != nullptr) place_->publisher = this;
+}
+LEAT_INLINE Publisher& Publisher::operator=(Publisher&& other) noexcept {
+  return detail::replace(*this, other);
+}
 LEAT_INLINE Publisher::~Publisher() = default;
 
 [[gnu::noinline]] LEAT_INLINE Result<std::uint64_t> Publisher::wait_for_disk(
@@ -86,7 +92,8 @@ LEAT_INLINE Publisher::~Publisher() = default;
   topic.durable()->want(writer.partition(), until);
   detail::sync_here(topic, deadline, stop, *wait_end_);
   detail::request_sync(topic, writer.partition(), until);
-  const Error error = detail::await_durable(topic, writer.partition(), until, deadline, stop, *wait_end_);
+  const Error error =
+      detail::await_durable(topic, writer.partition(), until, deadline, stop, *wait_end_);
   if (error.code != Errc::ok) return error;
   return first;
 }
@@ -117,9 +124,8 @@ LEAT_INLINE Result<void> Publisher::flush(const Deadline& deadline,
   detail::sync_here(topic, deadline, &stop, *wait_end_);
   if (auto requested = request_sync(); !requested) return requested;
   for (const detail::PartitionWriter& writer : writers_) {
-    const Error error =
-        detail::await_durable(topic, writer.partition(), writer.claimed_until(), deadline, &stop,
-                              *wait_end_);
+    const Error error = detail::await_durable(topic, writer.partition(), writer.claimed_until(),
+                                              deadline, &stop, *wait_end_);
     if (error.code != Errc::ok) return error;
   }
   return {};
@@ -164,16 +170,18 @@ LEAT_INLINE Result<int> Publisher::room_fd(std::optional<std::uint32_t> partitio
 }
 
 LEAT_INLINE Batch::Batch(Publisher& publisher, std::uint32_t partition) noexcept
-    : publisher_{&publisher},
+    : place_{publisher.place_.get()},
       writer_{publisher.writers_.data() + partition},
       memory_{std::move(publisher.spare_memory_)},
       memory_capacity_{std::exchange(publisher.spare_capacity_, 0)},
-      partition_{partition} {
+      partition_{partition},
+      timestamps_{publisher.timestamps_} {
+  ++place_->users;
   if (!publisher.exclusive_) use_memory();
 }
 
 LEAT_INLINE Batch::Batch(Batch&& other) noexcept
-    : publisher_{std::exchange(other.publisher_, nullptr)},
+    : place_{std::exchange(other.place_, nullptr)},
       writer_{other.writer_},
       frames_{other.frames_},
       capacity_{other.capacity_},
@@ -182,22 +190,28 @@ LEAT_INLINE Batch::Batch(Batch&& other) noexcept
       memory_capacity_{other.memory_capacity_},
       partition_{other.partition_},
       count_{other.count_},
-      is_in_log_{other.is_in_log_} {
-  if (publisher_ != nullptr && is_in_log_) writer_->resume_loan(*this);
+      fork_generation_{other.fork_generation_},
+      is_in_log_{other.is_in_log_},
+      timestamps_{other.timestamps_} {
+  if (place_ != nullptr && place_->publisher != nullptr && is_in_log_) writer_->resume_loan(*this);
 }
 
 LEAT_INLINE Batch::~Batch() {
-  if (publisher_ == nullptr) return;
-  if (is_in_log_) writer_->end_loan();
-  if (memory_capacity_ <= publisher_->spare_capacity_) return;
-  publisher_->spare_memory_ = std::move(memory_);
-  publisher_->spare_capacity_ = memory_capacity_;
+  if (place_ == nullptr) return;
+  if (Publisher* const publisher = place_->publisher; publisher != nullptr) {
+    if (is_in_log_) writer_->end_loan();
+    if (memory_capacity_ > publisher->spare_capacity_) {
+      publisher->spare_memory_ = std::move(memory_);
+      publisher->spare_capacity_ = memory_capacity_;
+    }
+  }
+  place_->drop();
 }
 
 // Room for `at_least` bytes of frames in all.
 LEAT_INLINE void Batch::make_room(std::uint64_t at_least) {
-  const std::uint64_t most = publisher_->max_payload_ - sizeof(detail::BatchHeader);
-  if (size_ == 0 && !is_in_log_ && !publisher_->participant_.forked()) {
+  const std::uint64_t most = publisher().max_payload_ - sizeof(detail::BatchHeader);
+  if (size_ == 0 && !is_in_log_ && !publisher().participant_.forked()) {
     const std::span<std::byte> room = writer_->lend(*this);
     if (room.size() >= at_least) {
       frames_ = room.data();
@@ -214,7 +228,7 @@ LEAT_INLINE void Batch::make_room(std::uint64_t at_least) {
   if (memory_capacity_ < at_least) larger.reset(new std::byte[capacity]);
   std::byte* const to = larger != nullptr ? larger.get() : memory_.get();
   // A child process leaves the log alone, whose memory may be given back by now: it cannot commit.
-  const detail::Participant& participant = publisher_->participant_;
+  const detail::Participant& participant = publisher().participant_;
   const bool is_inherited = is_in_log_ && participant && participant.forked();
   if (size_ != 0 && !is_inherited) std::memcpy(to, frames_, size_);
   if (larger != nullptr) {

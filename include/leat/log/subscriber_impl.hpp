@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "leat/base/config.hpp"
+#include "leat/base/replace.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/log/topic_info_impl.hpp"
 #include "leat/topic.hpp"
@@ -67,7 +68,9 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
 
 LEAT_INLINE Subscriber::Subscriber() : Waiter{false} {}
 LEAT_INLINE Subscriber::Subscriber(Subscriber&&) noexcept = default;
-LEAT_INLINE Subscriber& Subscriber::operator=(Subscriber&&) noexcept = default;
+LEAT_INLINE Subscriber& Subscriber::operator=(Subscriber&& other) noexcept {
+  return detail::replace(*this, other);
+}
 LEAT_INLINE Subscriber::~Subscriber() = default;
 
 LEAT_INLINE std::uint64_t Subscriber::offset(std::uint32_t partition) const noexcept {

@@ -49,7 +49,7 @@ struct WaitOptions {
 class Waiter {
  public:
   Waiter(Waiter&&) noexcept = default;
-  Waiter& operator=(Waiter&&) noexcept = default;
+  Waiter& operator=(Waiter&&) = delete;
 
   // Waits until poll() has something to do. Spins for `spin`, then sleeps without using the CPU.
   //   timeout, stopped, interrupted, forked; other errors are reported by poll()

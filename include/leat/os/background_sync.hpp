@@ -18,6 +18,7 @@
 #include <optional>
 #include <utility>
 
+#include "leat/base/replace.hpp"
 #include "leat/result.hpp"
 
 namespace leat::inline v0::detail {
@@ -28,11 +29,7 @@ class BackgroundSync {
   BackgroundSync(BackgroundSync&& other) noexcept
       : context_{std::exchange(other.context_, 0)},
         is_going_on_{std::exchange(other.is_going_on_, false)} {}
-  BackgroundSync& operator=(BackgroundSync&& other) noexcept {
-    std::swap(context_, other.context_);
-    std::swap(is_going_on_, other.is_going_on_);
-    return *this;
-  }
+  BackgroundSync& operator=(BackgroundSync&& other) noexcept { return replace(*this, other); }
   // Waits for what is going on.
   ~BackgroundSync() {
     if (context_ != 0) ::syscall(SYS_io_destroy, context_);

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "leat/base/replace.hpp"
+
 namespace leat::inline v0::detail {
 
 class Fd {
@@ -12,10 +14,7 @@ class Fd {
   Fd() noexcept = default;
   explicit Fd(int number) noexcept : number_{number} {}
   Fd(Fd&& other) noexcept : number_{std::exchange(other.number_, -1)} {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
+  Fd& operator=(Fd&& other) noexcept { return replace(*this, other); }
   ~Fd() {
     if (number_ >= 0) ::close(number_);
   }

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "leat/base/replace.hpp"
 #include "leat/os/fd.hpp"
 #include "leat/os/signals.hpp"
 #include "leat/result.hpp"
@@ -40,11 +41,7 @@ class Mapping {
   Mapping() noexcept = default;
   Mapping(Mapping&& other) noexcept
       : data_{std::exchange(other.data_, nullptr)}, size_{std::exchange(other.size_, 0)} {}
-  Mapping& operator=(Mapping&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    return *this;
-  }
+  Mapping& operator=(Mapping&& other) noexcept { return replace(*this, other); }
   ~Mapping() {
 #ifdef LEAT_MODEL
     if (data_ != nullptr) model::unmapped(data_);

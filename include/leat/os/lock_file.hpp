@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "leat/base/replace.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/fork_state.hpp"
 #include "leat/os/lock.hpp"
@@ -23,13 +24,11 @@ namespace leat::inline v0::detail {
 class LockFile {
  public:
   LockFile() noexcept = default;
-  LockFile(LockFile&& other) noexcept { *this = std::move(other); }
-  LockFile& operator=(LockFile&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    std::swap(locked_, other.locked_);
-    std::swap(fork_generation_, other.fork_generation_);
-    return *this;
-  }
+  LockFile(LockFile&& other) noexcept
+      : fd_{std::move(other.fd_)},
+        locked_{std::exchange(other.locked_, -1)},
+        fork_generation_{other.fork_generation_} {}
+  LockFile& operator=(LockFile&& other) noexcept { return replace(*this, other); }
   ~LockFile() { close(); }
 
   // Opens a file like open_file_at().
