@@ -171,8 +171,8 @@ class Batch {
   // Publishes all records and empties the batch. Returns the offset of the first. Waits for room, and for
   // the medium, as Publisher::publish().
   //   invalid_argument   the batch is empty
-  // Otherwise errors as Publisher::publish(). After not_durable and io_error the records are published,
-  // and the batch is empty. After others none was published, and unless it is `revoked` or `deleted`
+  // Otherwise errors as Publisher::publish(). After not_durable, and after an io_error of the disk, the records
+  // are published, and the batch is empty. After others none was published, and unless it is `revoked` or `deleted`
   // the batch keeps them, to be committed again.
   Result<std::uint64_t> commit(const Deadline& deadline = Deadline::never(),
                                const std::stop_token& stop = {});
@@ -246,13 +246,17 @@ class Publisher : private detail::PublisherParts {
   //   revoked          not delivered: this thread did not run for longer than revoke_after
   //   deleted          the topic was deleted; subscribers still attached may get the record
   //   corrupt          a check on shared memory failed; whether it was published is unknown
-  //   no_memory        exclusive: no memory to move an open batch out of the log first
+  //   io_error, no_memory, permission
+  //                    the file of a consumer group that is new to this process could not be mapped, mostly
+  //                    for lack of descriptors (EMFILE, ENFILE) or memory. Nothing was published
+  //   no_memory        also, exclusive: no memory to move an open batch out of the log first
   //   no_space         durable topics: full, because the disk is. Nothing was published
   //   read_only        durable topics: writing to disk has failed. Nothing was published
   // acknowledge = durable; last_offset() names the record, which subscribers may get:
   //   not_durable      the deadline, a stop or a signal (EINTR) ended the wait, or the disk is full (with
   //                    its errno). The record stays, and durable_offset() tells when it is on the medium
-  //   io_error         writing or syncing failed: whether the record survives is unknown
+  //   io_error         writing or syncing failed: whether the record survives is unknown. If last_offset() is
+  //                    that of an earlier record, it is the io_error above
   [[gnu::always_inline]] Result<std::uint64_t> publish(Bytes value,
                                                        const Deadline& deadline = Deadline::never(),
                                                        const std::stop_token& stop = {}) {
@@ -285,10 +289,12 @@ class Publisher : private detail::PublisherParts {
   // Claims room for a value of `size` bytes without waiting.
   //   full                      no room now
   //   busy                      the last claim in this partition is still open
+  //   io_error, no_memory, permission   a consumer group could not be mapped; see publish()
   //   too_large, deleted, forked, corrupt
   Result<Claim> try_claim(std::size_t size) { return claim(size, Deadline::immediate()); }
   // Claims room for a value of `size` bytes. If the topic is full, waits like publish().
-  //   full, timeout, stopped, interrupted, would_deadlock, busy, too_large, deleted, forked, corrupt
+  //   full, timeout, stopped, interrupted, would_deadlock, busy, too_large, deleted, forked, corrupt,
+  //   io_error, no_memory, permission
   Result<Claim> claim(std::size_t size, const Deadline& deadline = Deadline::never(),
                       const std::stop_token& stop = {}) {
     const NewRecord record{};

@@ -287,7 +287,8 @@ class Topic {
   std::uint64_t end_offset(std::uint32_t partition) const noexcept;
 
   // Whether the topic was deleted: by delete_topic(), or by deleting its directory. In the second case no
-  // process is notified: those that have it open continue with each other, and no others can join them.
+  // process is notified: those that have it open continue with each other, and no others can join them. A call
+  // that needs a file which its process has not opened yet returns `deleted`.
   // Makes one system call.
   bool is_deleted() const noexcept;
 

@@ -1,5 +1,5 @@
-// If this failed, processes in containers could take a living publisher for dead, other users could
-// open private topics, or a full file system could end processes with SIGBUS.
+// If this failed, processes in containers could take a living publisher for dead or use two copies of a topic, other
+// users could open private topics, or a full file system could end processes with SIGBUS.
 //
 // All of these tests need root.
 #include <grp.h>
@@ -259,6 +259,46 @@ TEST_F(TwoUsers, DefaultDirectoryOfSomebodyElseIsRefused) {
   EXPECT_EQ(status.st_mode & 0777U, 0700U);
   EXPECT_EQ(status.st_uid, user);
   std::filesystem::remove_all(path);
+}
+
+// ---- An overlay ---------------------------------------------------------------------------------
+
+// A topic that was made while a container's image was built lies in the lower layer of an overlay, which copies a file
+// when it is opened for writing. A subscriber that came first used to map the file below, and publishers the copy.
+TEST(Overlay, SubscribersAndPublishersOfATopicInTheLowerLayerMeet) {
+  NEEDS_ROOT();
+  const TemporaryDirectory directory;
+  const std::string place = directory.path();
+  for (const char* layer : {"/lower", "/upper", "/work", "/all"})
+    std::filesystem::create_directory(place + layer);
+  ASSERT_TRUE(Topic::create("topic", {.capacity_bytes = 16384, .directory = place + "/lower"}));
+  Child child{[&]() -> int {
+    const std::string layers =
+        "lowerdir=" + place + "/lower,upperdir=" + place + "/upper,workdir=" + place + "/work";
+    const std::string all = place + "/all";
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("overlay", all.c_str(), "overlay", 0, layers.c_str()) != 0) {
+      std::fprintf(stderr, "child: cannot mount an overlay (needs CAP_SYS_ADMIN): %s\n",
+                   std::strerror(errno));
+      return 2;
+    }
+    auto topic = Topic::open("topic", Deadline::immediate(), all);
+    CHILD_CHECK_OK(topic);
+    auto subscriber = topic->subscriber();
+    CHILD_CHECK_OK(subscriber);
+    auto again = Topic::open("topic", Deadline::immediate(), all);
+    CHILD_CHECK_OK(again);
+    auto publisher = again->publisher();
+    CHILD_CHECK_OK(publisher);
+    CHILD_CHECK_OK(publisher->publish("one"));
+    auto record = subscriber->receive(5s);
+    CHILD_CHECK_OK(record);
+    CHILD_CHECK(record->text() == "one");
+    return 0;
+  }};
+  child.wait(60s);
+  EXPECT_TRUE(child.succeeded()) << child.describe();
 }
 
 // ---- A full file system -------------------------------------------------------------------------

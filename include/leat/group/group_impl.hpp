@@ -327,9 +327,11 @@ LEAT_INLINE Result<Group> Group::open(const Topic& topic, const std::string& nam
   if (!locked) return locked.error();
   auto found = find(*topic.topic_, name);
   if (found) return Group{topic, *found, false};
-  if (found.error().code != Errc::not_found || options == nullptr) return found.error();
+  if (found.error().code != Errc::not_found) return found.error();
+  if (options == nullptr) return topic.is_deleted() ? Errc::deleted : Errc::not_found;
   auto made = create(topic, name, *options);
-  if (!made) return made.error();
+  // The files are made in the topic's directories. What is not found is a directory that was deleted meanwhile.
+  if (!made) return made.error() == Errc::not_found ? Error{Errc::deleted} : made.error();
   return Group{topic, *made, true};
 }
 

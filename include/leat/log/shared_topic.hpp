@@ -121,7 +121,7 @@ class SharedTopic {
       if (!attached && group_number(slot) != number) continue;  // Deleted meanwhile.
       if (!attached) {
         if (attached.error() != Errc::not_found) return attached.error();
-        return is_deleted() ? Errc::deleted : Errc::corrupt;
+        return are_files_deleted() ? Errc::deleted : Errc::corrupt;
       }
       kept = std::move(*attached);
       return kept;
@@ -151,9 +151,10 @@ class SharedTopic {
     return write_mapping_.data();
   }
 
-  // Opens the records file. `deleted` if the topic's files are gone.
-  Result<Fd> open_records(int flags) const noexcept {
-    auto fd = open_file_at(directory_.get(), kRecordsFile, flags);
+  // Opens the records file. `deleted` if the topic's files are gone. Always for writing, also if it is mapped read-only:
+  // if it is in the lower layer of an overlay, only that copies it, and else readers would map another file than writers.
+  Result<Fd> open_records() const noexcept {
+    auto fd = open_file_at(directory_.get(), kRecordsFile, O_RDWR);
     if (!fd) return is_gone(fd.error());
     return fd;
   }
@@ -225,6 +226,15 @@ class SharedTopic {
   bool has_files() const noexcept {
     struct stat file {};
     return ::fstat(control_fd_.get(), &file) != 0 || file.st_nlink != 0;
+  }
+  // Whether the topic is deleted, or its files are, or are just being deleted (rm -rf): one of them is gone already.
+  bool are_files_deleted() const noexcept {
+    constexpr int kLooks = 50;
+    for (int i = 0; i < kLooks; ++i) {
+      if (is_deleted() || !has_files()) return true;
+      sleep_a_millisecond();
+    }
+    return false;
   }
   // Tells all participants about the deletion. Any process that finds a deleted topic
   // may repeat it.
@@ -337,7 +347,7 @@ class SharedTopic {
   Result<void> map_records(Mapping& mapping, bool writable) noexcept {
     Fd opened;
     if (!records_fd_) {
-      auto fd = open_records(writable ? O_RDWR : O_RDONLY);
+      auto fd = open_records();
       if (!fd) return fd.error();
       opened = std::move(*fd);
     }
