@@ -275,7 +275,7 @@ class Publisher : private detail::PublisherParts {
                                 const Deadline& deadline = Deadline::never(),
                                 const std::stop_token& stop = {}) {
     const detail::ExtensionSizes sizes = detail::extension_sizes(record, timestamps_);
-    const std::uint64_t payload = sizes.total + record.value.size();
+    const std::uint64_t payload = sizes.with_value(record.value.size());
     if (auto ok = check(payload); !ok) return ok.error();
     auto partition = partition_for(record);
     if (!partition) return partition.error();
@@ -299,11 +299,11 @@ class Publisher : private detail::PublisherParts {
                       const std::stop_token& stop = {}) {
     const NewRecord record{};
     const detail::ExtensionSizes sizes = detail::extension_sizes(record, timestamps_);
-    if (auto ok = check(sizes.total + size); !ok) return ok.error();
+    const std::uint64_t payload = sizes.with_value(size);
+    if (auto ok = check(payload); !ok) return ok.error();
     detail::PartitionWriter& writer = writers_[home_partition_];
     detail::ClaimedRoom room;
-    if (const Error error =
-            writer.claim(room, 1, detail::granules_for(sizes.total + size), deadline, &stop);
+    if (const Error error = writer.claim(room, 1, detail::granules_for(payload), deadline, &stop);
         error.code != Errc::ok)
       return error;
     detail::write_extension(reinterpret_cast<std::byte*>(room.header + 1), record, sizes);
@@ -423,9 +423,11 @@ inline void Batch::use_memory() noexcept {
 inline std::byte* Batch::append(std::uint64_t payload, std::uint32_t flags) {
   const std::uint64_t end = detail::Geometry::round_up(size_ + sizeof(detail::BatchFrame) + payload,
                                                        detail::kBatchAlignment);
-  if (end > capacity_ || (is_in_log_ && fork_generation_ != detail::fork_generation()))
-      [[unlikely]] {
-    if (sizeof(detail::BatchHeader) + end > publisher().max_payload_) return nullptr;
+  // A payload so large that the sum wraps does not fit, either.
+  if (end > capacity_ || payload > capacity_ ||
+      (is_in_log_ && fork_generation_ != detail::fork_generation())) [[unlikely]] {
+    const std::uint64_t most = publisher().max_payload_;
+    if (payload > most || sizeof(detail::BatchHeader) + end > most) return nullptr;
     make_room(end);
   }
   std::byte* at = frames_ + size_;
@@ -449,7 +451,7 @@ inline Result<void> Batch::add(Bytes value) {
 inline Result<void> Batch::add(const NewRecord& record) {
   if (record.partition && *record.partition != partition_) return Errc::invalid_argument;
   const detail::ExtensionSizes sizes = detail::extension_sizes(record, timestamps_);
-  std::byte* at = append(sizes.total + record.value.size(), sizes.flags);
+  std::byte* at = append(sizes.with_value(record.value.size()), sizes.flags);
   if (at == nullptr) return publisher().too_large();
   at = detail::write_extension(at, record, sizes);
   detail::copy_in(at, record.value.data(), record.value.size());

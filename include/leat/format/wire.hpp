@@ -16,10 +16,17 @@
 
 namespace leat::inline v0::detail {
 
+// The sum of sizes that a caller gave. Those that are too large to add stay too large for any topic.
+constexpr std::uint64_t add_sizes(std::uint64_t one, std::uint64_t other) noexcept {
+  return one + other < one ? ~std::uint64_t{0} : one + other;
+}
+
 struct ExtensionSizes {
   std::uint32_t flags = 0;
   std::uint64_t headers = 0;  // encoded size, bytes
   std::uint64_t total = 0;    // everything before the value, bytes
+
+  std::uint64_t with_value(std::uint64_t size) const noexcept { return add_sizes(total, size); }
 };
 
 inline ExtensionSizes extension_sizes(const NewRecord& record, bool timestamp) noexcept {
@@ -30,13 +37,14 @@ inline ExtensionSizes extension_sizes(const NewRecord& record, bool timestamp) n
   }
   if (record.key) {
     sizes.flags |= kHasKey;
-    sizes.total += 4 + record.key->size();
+    sizes.total = add_sizes(sizes.total + 4, record.key->size());
   }
   if (!record.headers.empty()) {
     sizes.flags |= kHasHeaders;
     for (const Header& header : record.headers)
-      sizes.headers += 8 + header.name.size() + header.value.size();
-    sizes.total += 4 + sizes.headers;
+      sizes.headers = add_sizes(add_sizes(add_sizes(sizes.headers, 8), header.name.size()),
+                                header.value.size());
+    sizes.total = add_sizes(add_sizes(sizes.total, 4), sizes.headers);
   }
   return sizes;
 }

@@ -56,6 +56,32 @@ TEST(Publisher, TooLargeChangesNothing) {
   EXPECT_EQ(must(publisher.publish("a")), 0u);
 }
 
+// As after a read() that failed: the size is -1. With what is added to it, it must not become small.
+TEST(Publisher, ASizeThatWrapsIsTooLarge) {
+  for (const bool timestamps : {false, true}) {
+    const TestTopic topic{{.timestamps = timestamps}};
+    auto publisher = must(topic->publisher());
+    auto batch = must(publisher.batch());
+    must(batch.add("a"));
+    for (std::size_t size = ~std::size_t{0}; size != ~std::size_t{0} - 40; --size) {
+      const Bytes huge{"x", size};
+      const Header headers[] = {{"name", huge}, {"name", huge}, {"name", "value"}};
+      EXPECT_EQ(code(publisher.try_claim(size)), Errc::too_large);
+      EXPECT_EQ(code(publisher.publish(huge)), Errc::too_large);
+      EXPECT_EQ(code(batch.add(huge)), Errc::too_large);
+      for (const NewRecord& record :
+           {NewRecord{.key = "k", .value = huge}, NewRecord{.key = huge, .value = "v"},
+            NewRecord{.key = huge, .value = huge}, NewRecord{.headers = headers, .value = "v"}}) {
+        EXPECT_EQ(code(publisher.publish(record)), Errc::too_large);
+        EXPECT_EQ(code(batch.add(record)), Errc::too_large);
+      }
+    }
+    EXPECT_EQ(must(publisher.publish("first")), 0U);
+    EXPECT_EQ(batch.count(), 1U);
+    EXPECT_EQ(must(batch.commit()), 1U);
+  }
+}
+
 // --- Claims ------------------------------------------------------------------------------------
 
 void fill(const Claim& claim, std::string_view text) {
