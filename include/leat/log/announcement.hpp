@@ -21,7 +21,7 @@ struct ClaimsEnd {
 };
 
 // Reads how far the claims in `segment` go.
-//   corrupt   the words contradict each other
+//   corrupt   the words contradict each other, or go beyond the segment
 inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const PartitionView& view,
                                          std::uint64_t segment) noexcept {
   const ClaimLayout& layout = geometry.claim_layout;
@@ -32,16 +32,16 @@ inline Result<ClaimsEnd> find_claims_end(const Geometry& geometry, const Partiti
   if (point->segment != segment) {
     // The next segment's entry has the claim word with which this one was closed.
     const SegmentEntry& next = view.entry(segment + 1);
-    // [segment-map] acquire, twice: previous_end belongs to the next segment if map says so
-    // before and after.
+    // [segment-map] acquire, both. The segment may be kept (by a pin, or a claim) when its entry, and
+    // the next one's, are used again.
     if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1)
       return ClaimsEnd{};
     word = load_acquire<Edge::segment_map>(next.previous_end);
-    if (load_acquire<Edge::segment_map>(next.map) >> kPhysicalBits != segment + 1)
-      return ClaimsEnd{};
+    if (!has_own_entry(geometry, view, segment + 1)) return ClaimsEnd{};
     if (!ClaimLayout::is_closed(word) || layout.segment(word) != layout.truncate_segment(segment))
       return Errc::corrupt;
   }
+  if (layout.granules(word) > geometry.segment_granules) return Errc::corrupt;
   return ClaimsEnd{true, layout.records(word), layout.granules(word)};
 }
 

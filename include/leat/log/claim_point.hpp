@@ -34,4 +34,15 @@ struct ClaimPoint {
   return std::nullopt;
 }
 
+// Whether a segment's entry is still its own, so that everything that was read of the entry before is of
+// this segment. The segment that gets the entry next stores its base there, and then its map. Both happen
+// while the one before that is the current one, or later.
+inline bool has_own_entry(const Geometry& geometry, const PartitionView& view,
+                          std::uint64_t segment) noexcept {
+  // [segment-open] acquire. If a word of the next owner was read before, this is not older.
+  const std::uint64_t current = load_acquire<Edge::segment_open>(view.control->current);
+  // A segment is prepared, and may be read, before it is the current one.
+  return current + 1 - segment < geometry.entry_count;
+}
+
 }  // namespace leat::inline v0::detail

@@ -196,12 +196,16 @@ class Repair {
     return facts.word == layout().pack(place.segment, place.records, place.granules) &&
            (facts.claim_phase() == kClaiming || facts.segment == place.segment);
   }
+  // Several records are a batch, whose number of records is in the second granule.
+  static bool is_possible(const ClaimSize& size) noexcept {
+    return size.records == 1 ||
+           (size.granules >= 2 && size.records != 0 && size.records <= 2 * size.granules);
+  }
   std::optional<ClaimSize> size_of(const RecordPlace& place, const ClaimsEnd& end,
                                    const ClaimFacts& facts) const noexcept {
     const ClaimSize size{layout().records(facts.increment), layout().granules(facts.increment)};
     if (layout().increment(size.records, size.granules) != facts.increment || size.granules == 0 ||
-        size.granules > end.granules - place.granules || size.records == 0 ||
-        size.records > 2 * size.granules) {
+        size.granules > end.granules - place.granules || !is_possible(size)) {
       return std::nullopt;
     }
     return size;
@@ -246,8 +250,8 @@ class Repair {
     found.state = count_before(records, {place.segment, 0, place.granules + found.size.granules},
                                end, laps, behind);
     if (found.state != HoleState::found) return found;
-    if (behind <= place.records) found.state = HoleState::busy;
     found.size.records = behind - place.records;
+    if (!is_possible(found.size)) found.state = HoleState::busy;
     return found;
   }
 
@@ -437,6 +441,8 @@ class Repair {
     auto state = fill_hole({*segment, layout().records(word), layout().granules(word)}, false, gone,
                            *segment == announced);
     unpin();
+    // The pin keeps its memory, but not its entry.
+    if (!state && !has_own_entry(geometry(), view_, *segment)) return HoleState::none;
     return state;
   }
 

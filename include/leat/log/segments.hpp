@@ -14,16 +14,20 @@
 namespace leat::inline v0::detail {
 
 // Reads the entry of a segment that the caller knows to be live (between oldest_segment and
-// current). `corrupt` also if it is not.
+// current), or prepared. `corrupt` also if it is not.
 inline Result<SegmentPlace> find_segment(const SharedTopic& topic, const PartitionView& view,
                                          std::uint64_t number) noexcept {
   const Geometry& geometry = topic.geometry();
   const SegmentEntry& entry = view.entry(number);
-  // [segment-map] acquire: the base was stored before the map.
+  // [segment-map] acquire, both: the base was stored before the map, and both are read before it is
+  // checked whose they are.
   const std::uint64_t map = load_acquire<Edge::segment_map>(entry.map);
   const SegmentPlace place{map >> kPhysicalBits, map & kPhysicalMask,
-                           load_relaxed<Why::stored_before>(entry.base_offset)};
-  if (place.number != number || place.physical >= geometry.segment_count) return Errc::corrupt;
+                           load_acquire<Edge::segment_map>(entry.base_offset)};
+  if (number == 0 || place.number != number || place.physical >= geometry.segment_count ||
+      !has_own_entry(geometry, view, number)) {
+    return Errc::corrupt;
+  }
   return place;
 }
 
