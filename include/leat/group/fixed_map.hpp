@@ -24,10 +24,16 @@ namespace leat::inline v0::detail {
 template <class Value>
 class FixedList {
  public:
-  void reserve(std::size_t count) { values_ = std::make_unique<Value[]>(count); }
-  // The caller has reserved the room.
-  [[gnu::always_inline]] void push_back(const Value& value) noexcept { values_[size_++] = value; }
-  // The same in two steps, to fill the new value in place.
+  void reserve(std::size_t count) {
+    values_ = std::make_unique<Value[]>(count);
+    capacity_ = count;
+  }
+  // The caller has reserved the room. A full list stays as it is.
+  [[gnu::always_inline]] void push_back(const Value& value) noexcept {
+    if (size_ != capacity_) [[likely]]
+      values_[size_++] = value;
+  }
+  // The same in two steps, to fill the new value in place. The caller knows that there is room.
   Value& spare() noexcept { return values_[size_]; }
   void push_spare() noexcept { ++size_; }
   void resize(std::size_t size) noexcept { size_ = size; }  // Smaller.
@@ -35,6 +41,7 @@ class FixedList {
   void swap(FixedList& other) noexcept {
     values_.swap(other.values_);
     std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
   }
 
   std::size_t size() const noexcept { return size_; }
@@ -46,6 +53,7 @@ class FixedList {
  private:
   std::unique_ptr<Value[]> values_;
   std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
 };
 
 template <class Value>
@@ -60,8 +68,9 @@ class FixedMap {
     Entry& entry = entries_[place_of(key)];
     return key != kNone && entry.key == key ? &entry.value : nullptr;
   }
-  // The value of the key, which is inserted if it is missing; null if there is no room.
+  // The value of the key, which is inserted if it is missing; null if there is no room, or it is ~0.
   Value* insert(std::uint64_t key) noexcept {
+    if (key == kNone) return nullptr;
     Entry& entry = entries_[place_of(key)];
     if (entry.key != key) {
       if (2 * count_ >= entries_.size()) return nullptr;

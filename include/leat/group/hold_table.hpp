@@ -89,6 +89,10 @@ class HoldTable {
     show_in_flight();
   }
 
+  // Whether this member is about to use the hold for a claim of its own: nobody can have returned it.
+  bool is_unused(HoldRef ref) const noexcept {
+    return ref.row() == place_.seat && row_[ref.index()].whose == Whose::free;
+  }
   // What this member remembers of a hold; null if the hold is not its own.
   OwnRecord* find(HoldRef ref) noexcept;
   // The same for a hold that is known to be its own.

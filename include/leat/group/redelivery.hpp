@@ -30,19 +30,20 @@ class Redelivery {
   Found take(std::size_t want, std::size_t members) noexcept {
     // [hold] acquire: raised after the states of the returned records were stored.
     const std::uint64_t returned = load_acquire<Edge::hold>(place_.group.header().returned);
-    if (returned == seen_returned_ && (next_visible_ns_ == 0 || now_ns() < next_visible_ns_))
-        [[likely]]
+    if (!must_look_ && returned == seen_returned_ &&
+        (next_visible_ns_ == 0 || now_ns() < next_visible_ns_)) [[likely]]
       return Found::none;
     return look(returned, want, members);
   }
 
   // Whether a scan may find something.
   bool is_due() const noexcept {
-    return load_acquire<Edge::hold>(place_.group.header().returned) != seen_returned_ ||
+    return must_look_ ||
+           load_acquire<Edge::hold>(place_.group.header().returned) != seen_returned_ ||
            (next_visible_ns_ != 0 && now_ns() >= next_visible_ns_);
   }
   // Makes the next take() scan, even if nobody has announced a returned record.
-  void make_due() noexcept { seen_returned_ = ~0ULL; }
+  void make_due() noexcept { must_look_ = true; }
   // When the next delayed record becomes visible; 0: none is known.
   std::int64_t next_visible_ns() const noexcept { return next_visible_ns_; }
 
@@ -65,9 +66,10 @@ class Redelivery {
   KeyOrder& keys_;
   Lease& lease_;
   ReadyRecords& ready_;
-  std::vector<ReturnedRecord> found_;    // Those with the lowest offsets that may be taken.
-  std::size_t found_count_ = 0;          // How many there are; found_ has room for kAtOnce.
-  std::uint64_t seen_returned_ = ~0ULL;  // `returned` before the last scan that took nothing.
+  std::vector<ReturnedRecord> found_;  // Those with the lowest offsets that may be taken.
+  std::size_t found_count_ = 0;        // How many there are; found_ has room for kAtOnce.
+  std::uint64_t seen_returned_ = 0;    // `returned` before the last scan that took nothing.
+  bool must_look_ = true;              // There was none yet, or make_due() was called since.
   std::int64_t next_visible_ns_ = 0;
   std::size_t waiting_ = 0;
 };
@@ -85,6 +87,7 @@ class Redelivery {
   holds_.lower_in_flight(1);
   if (ready_.empty()) {
     seen_returned_ = returned;
+    must_look_ = false;
     // Others return records faster than they can be tried here: scan again soon.
     if (!found_.empty()) next_visible_ns_ = now_ns() + kOthersDie;
     return Found::none;
@@ -131,7 +134,7 @@ inline std::int64_t Redelivery::find(const std::optional<ReturnedRecord>& after)
   waiting_ = found_count_ = 0;
   place_.group.each_hold(
       [&](std::uint32_t row, std::uint32_t index, const GroupHold& hold, std::uint64_t word) {
-        if (phase_of(word) != HoldPhase::returned) return;
+        if (phase_of(word) != HoldPhase::returned || holds_.is_unused({row, index})) return;
         if (place_.by_key) ++waiting_;
         // relaxed, all: stored before the state.
         if (HoldState::unpack(word).delayed) {

@@ -290,7 +290,7 @@ class PartitionReader {
       return ReadOutcome::go_on;
     }
     offset_ += found.records;
-    if (offset_ > skip_until_) {
+    if (first >= skip_until_ || found.records > skip_until_ - first) {
       const std::uint64_t from = first > skip_until_ ? first : skip_until_;
       const GapReason reason = gap_reason(static_cast<RecordKind>(found.kind));
       if (!on_event(Event{from, offset_ - from, reason, partition_})) return ReadOutcome::stop;
@@ -300,7 +300,7 @@ class PartitionReader {
 
   // Whether nothing of the next record, batch or gap is wanted.
   bool is_skipped(const FoundRecord& found) const noexcept {
-    return !skip_until_time_ms_ && offset_ + found.records <= skip_until_;
+    return !skip_until_time_ms_ && offset_ < skip_until_ && found.records <= skip_until_ - offset_;
   }
 
   // Stage durable: how far records are on the medium by now. Whether the next one is.
@@ -415,7 +415,7 @@ class PartitionReader {
   Error failed_;                                       // The next poll returns it.
   std::unique_ptr<DiskReader, CloseDiskReader> disk_;  // Durable topics, while behind the window.
   Stage read_;
-  std::uint64_t visible_until_;  // Only what is before is shown.
+  std::uint64_t visible_until_;  // What is before is shown, with Stage::durable only that.
   std::uint64_t pinned_ = 0;     // The value of slot_->pin.
   std::vector<std::byte>
       copy_;  // Lossy: the record or batch being delivered, and those that are kept.

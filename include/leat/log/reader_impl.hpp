@@ -160,12 +160,14 @@ LEAT_INLINE Result<void> PartitionReader::look_after_hole() {
 }
 
 LEAT_INLINE bool PartitionReader::sees_further() noexcept {
+  if (read_ != Stage::durable) return true;  // It is at the largest offset that there is.
   visible_until_ = topic_->durable()->durable(partition_);
   return offset_ < visible_until_;
 }
 
 LEAT_INLINE bool PartitionReader::is_visible() const noexcept {
-  return offset_ < visible_until_ || offset_ < topic_->durable()->durable(partition_);
+  return offset_ < visible_until_ || read_ != Stage::durable ||
+         offset_ < topic_->durable()->durable(partition_);
 }
 
 LEAT_INLINE void PartitionReader::unpin() noexcept {

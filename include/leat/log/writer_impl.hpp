@@ -77,8 +77,10 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     if (!point) return Errc::corrupt;
     if ((point->word & granules_or_closed_) + granules <= segment_granules_) {
       if (!exclusive_) return {};
-      claim_ = point->word;
-      return enter(point->segment);
+      // Only then: a claim in a segment that was not entered would lie at any address.
+      auto entered = enter(point->segment);
+      if (entered) claim_ = point->word;
+      return entered;
     }
     Shortage shortage;
     Roller roller{*topic_, partition_, own_slot_};

@@ -258,6 +258,30 @@ TEST(GroupCannotBe, AHoldOfNoRecordIsCorrupt) {
   EXPECT_EQ(drain(member), (Log{"0 x"}));
 }
 
+// A member keeps a list of its free holds. One that others returned, and that is in the list already,
+// must not get into the list again.
+TEST(GroupCannotBe, AHoldThatIsFreeIsNotReturned) {
+  constexpr std::uint32_t kHolds = 16;
+  ScribbledGroup scribbled{{}, {.in_flight = kHolds}};
+  must(scribbled.publisher().publish("x"));
+  Member first = join(scribbled.group());
+  const Delivery held = take(first);
+  Member second = join(scribbled.group());
+  GroupView& view = scribbled.view();
+  for (std::uint32_t i = 0; i < kHolds; ++i) {
+    GroupHold& hold = view.hold(1, i);
+    hold = scribbled.hold();
+    store_relaxed(hold.state, static_cast<std::uint64_t>(HoldPhase::returned));
+  }
+  store_relaxed(view.seat(1).hold_high, kHolds);
+  fetch_add<Edge::hold>(view.header().returned, 1);
+  for (int again = 0; again < 3; ++again)
+    EXPECT_EQ(must(second.poll(kHolds, [](const Delivery&) {})), 0U);
+  must(first.acknowledge(held));
+  must(scribbled.publisher().publish("y"));
+  EXPECT_EQ(to_text(take(second)), "1 y");
+}
+
 TEST(GroupCannotBe, AHoldOfNoRecordOfItsBatchIsCorrupt) {
   ScribbledGroup scribbled;
   auto batch = must(scribbled.publisher().batch());

@@ -3,6 +3,7 @@
 //
 // docs/internals/cannot-be.md lists the places; those of groups are tested in
 // tests/unit/group/cannot_be_test.cpp.
+#include "leat/log/repair.hpp"
 #include "testing.hpp"
 
 namespace leat {
@@ -205,6 +206,73 @@ TEST(CannotBe, AClosedSegmentsEndThatIsNoneIsCorrupt) {
   store_relaxed(scribbled.header(0).commit, std::uint64_t{0});
   store_relaxed(scribbled.entry(2).previous_end, std::uint64_t{0});
   scribbled.expect_corrupt();
+}
+
+// The claims end behind the segment, and in its last granule a record that does not end there is
+// claimed, committed, or left open by a dead publisher. Here the segment is the last one in memory.
+TEST(CannotBe, ClaimsBeyondTheLastSegmentAreNotFollowed) {
+  ScribbledTopic scribbled{{.capacity_bytes = 2 * kSegment, .segment_bytes = kSegment}};
+  for (int i = 0; i < 3; ++i) must(scribbled.publisher().publish(kHalfText));
+  const Geometry& geometry = scribbled.topic().shared().geometry();
+  const ClaimLayout& layout = scribbled.layout();
+  constexpr std::uint64_t kLast = kSegment / kGranule - 1;
+  store_relaxed(scribbled.words().control->claim, layout.pack(2, 5, kLast + 3));
+  RecordHeader& header = scribbled.header(2 * kLast + 1);
+  const std::uint64_t tag = position_tag(2 * (kLast + 1) + kLast, geometry.key);
+  Repair repair{scribbled.topic().shared(), 0, 0};
+  EXPECT_EQ(code(repair.fill_hole({2, 3, kLast}, false)), Errc::corrupt);
+  store_relaxed(header.claim, 2U | kBatchClaim);
+  store_relaxed(header.commit, tag | static_cast<std::uint64_t>(RecordKind::batch));
+  EXPECT_EQ(code(repair.fill_hole({2, 3, kLast - 1}, false)), Errc::corrupt);
+  // Within the segment, but a batch of one granule: its number of records would be behind the segment.
+  store_relaxed(scribbled.words().control->claim, layout.pack(2, 5, kLast + 1));
+  store_relaxed(header.commit, std::uint64_t{0});
+  Child dead{[&] {
+    auto publisher = must(scribbled.topic().open_again().publisher());
+    PartitionSlot& slot = scribbled.words().slots[1];  // The next after the one in use.
+    store_relaxed(slot.claim_word, layout.pack(2, 3, kLast));
+    store_relaxed(slot.claim_increment, layout.increment(2, 1));
+    store_relaxed(slot.claim_segment, std::uint64_t{2});
+    store_relaxed(slot.phase, std::uint64_t{4} | kClaimed);
+    ::_exit(0);  // Without leaving the topic.
+    return 0;
+  }};
+  ASSERT_EQ(dead.join(), 0);
+  EXPECT_NE(must(repair.fill_hole({2, 3, kLast}, false)), HoleState::filled);
+}
+
+// An exclusive publisher does not go on in a segment that it could not enter: any address would be
+// that segment's.
+TEST(CannotBe, ASegmentThatCannotBeEnteredIsNotClaimedIn) {
+  const TestTopic topic;
+  const PartitionView words = topic.shared().partition(0);
+  store_relaxed(words.entry(1).map, 1ULL << kPhysicalBits | kPhysicalMask);
+  auto publisher = must(topic->publisher({.exclusive = true}));
+  for (const std::uint64_t granules : {0U, 50U, 100U}) {
+    store_relaxed(words.control->claim,
+                  topic.shared().geometry().claim_layout.pack(1, 1, granules));
+    EXPECT_EQ(code(publisher.publish("x")), Errc::corrupt);
+    EXPECT_EQ(code(publisher.try_claim(1)), Errc::corrupt);
+    auto batch = must(publisher.batch());
+    must(batch.add("x"));
+    EXPECT_EQ(code(batch.commit()), Errc::corrupt);
+  }
+}
+
+// ---- The end of the numbers -----------------------------------------------------------------------
+
+// Offsets continue at 0 after 2^64 - 1, in topics whose readers need not wait for a disk.
+TEST(CannotBe, TheLargestOffsetIsAnOffset) {
+  for (const bool gating : {true, false}) {
+    const TestTopic topic;
+    auto publisher = must(topic->publisher());
+    must(publisher.publish("x"));
+    must(publisher.publish("y"));
+    store_relaxed(topic.shared().partition(0).entry(1).base_offset, ~std::uint64_t{0});
+    auto subscriber = must(topic->subscriber({.from = From::beginning, .gating = gating}));
+    EXPECT_EQ(code(subscriber.wait(kSoon)), Errc::ok);
+    EXPECT_EQ(drain(subscriber), (Log{std::to_string(~std::uint64_t{0}) + " x", "0 y"}));
+  }
 }
 
 // ---- Wrong values that are bounded without an error ---------------------------------------------
