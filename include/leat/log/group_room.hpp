@@ -4,6 +4,8 @@
 // subscriber until the group holds it. docs/internals/groups.md, "Room".
 #pragma once
 
+#include <optional>
+
 #include "leat/log/participants.hpp"
 
 namespace leat::inline v0::detail {
@@ -63,11 +65,13 @@ class GroupRoom {
  private:
   template <class Visit>
   Result<void> each_group(Visit&& visit) {
+    std::optional<KnownGroups::Looking> looking;  // Topics without groups do without.
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) == 0) continue;
-      auto group = topic_.group(slot);
+      if (!looking) looking.emplace(topic_.known_groups());
+      auto group = topic_.look_at_group(slot, *looking);
       if (!group) return group.error();
-      if (*group != nullptr) visit(**group);
+      if (*group != nullptr) visit(***group);
     }
     return {};
   }

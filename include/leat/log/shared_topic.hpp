@@ -8,7 +8,6 @@
 #include <array>
 #include <atomic>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,6 +16,8 @@
 #include "leat/format/layout.hpp"
 #include "leat/log/durable_window.hpp"
 #include "leat/log/group_view.hpp"
+#include "leat/log/known_groups.hpp"
+#include "leat/log/mapped_once.hpp"
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/futex.hpp"
@@ -106,50 +107,46 @@ class SharedTopic {
       if (group_number(slot) == number) return true;
     return false;
   }
-  // The group in a slot, mapped on first use; null if there is none. Any thread.
-  Result<std::shared_ptr<GroupView>> group(std::uint32_t slot) {
-    const std::lock_guard guard{mapping_mutex_};
+  KnownGroups& known_groups() noexcept { return known_groups_; }
+  // The group in a slot, mapped on first use; null if there is none. Valid while `looking` exists. Any thread.
+  Result<const std::shared_ptr<GroupView>*> look_at_group(std::uint32_t slot,
+                                                          KnownGroups::Looking& looking) {
     while (true) {
       const std::uint64_t number = group_number(slot);
-      std::shared_ptr<GroupView>& kept = groups_[slot];
+      KnownGroups::Known* const known = known_groups_.at(slot, looking);
       if (number == 0) {
-        kept.reset();
-        return kept;
+        if (known != nullptr) (void)known_groups_.replace(slot, known, nullptr, looking);
+        return nullptr;
       }
-      if (kept != nullptr && kept->geometry().number == number) return kept;
+      if (known != nullptr && known->view->geometry().number == number) return &known->view;
       auto attached = GroupView::attach(directory_.get(), number, geometry_);
       if (!attached && group_number(slot) != number) continue;  // Deleted meanwhile.
       if (!attached) {
         if (attached.error() != Errc::not_found) return attached.error();
         return are_files_deleted() ? Errc::deleted : Errc::corrupt;
       }
-      kept = std::move(*attached);
-      return kept;
+      KnownGroups::Known* const made =
+          known_groups_.replace(slot, known, std::move(*attached), looking);
+      if (made != nullptr) return &made->view;
     }
+  }
+  // The same, to be kept.
+  Result<std::shared_ptr<GroupView>> group(std::uint32_t slot) {
+    KnownGroups::Looking looking{known_groups_};
+    auto found = look_at_group(slot, looking);
+    if (!found) return found.error();
+    return *found != nullptr ? **found : nullptr;
   }
 
   // The records, mapped read-only on first use. Any thread.
   Result<const std::byte*> records_for_reading() {
-    if (kOneMapping) {
-      auto records = records_for_writing();
-      if (!records) return records.error();
-      return static_cast<const std::byte*>(*records);
-    }
-    const std::lock_guard guard{mapping_mutex_};
-    if (!read_mapping_) {
-      if (auto mapped = map_records(read_mapping_, false); !mapped) return mapped.error();
-    }
-    return static_cast<const std::byte*>(read_mapping_.data());
+    auto records = kOneMapping ? records_for_writing() : records_in(read_mapping_, false);
+    if (!records) return records.error();
+    return static_cast<const std::byte*>(*records);
   }
 
   // The records, mapped writable on first use, for publishers and repairers. Any thread.
-  Result<std::byte*> records_for_writing() {
-    const std::lock_guard guard{mapping_mutex_};
-    if (!write_mapping_) {
-      if (auto mapped = map_records(write_mapping_, true); !mapped) return mapped.error();
-    }
-    return write_mapping_.data();
-  }
+  Result<std::byte*> records_for_writing() { return records_in(write_mapping_, true); }
 
   // Opens the records file. `deleted` if the topic's files are gone. Always for writing, also if it is mapped read-only:
   // if it is in the lower layer of an overlay, only that copies it, and else readers would map another file than writers.
@@ -167,8 +164,7 @@ class SharedTopic {
 
   // Populates the page tables of records that just got memory, if they are mapped writable.
   void populate_for_writing(std::uint64_t offset, std::uint64_t size) noexcept {
-    const std::lock_guard guard{mapping_mutex_};
-    if (write_mapping_) write_mapping_.populate(offset, size, true);
+    if (const Mapping* records = write_mapping_.get()) records->populate(offset, size, true);
   }
 
   // Policy grow: whether to ask the file system for memory: not for 100 ms after it had none.
@@ -344,7 +340,14 @@ class SharedTopic {
     return error == Errc::not_found ? Error{Errc::deleted, 0} : error;
   }
 
-  Result<void> map_records(Mapping& mapping, bool writable) noexcept {
+  Result<std::byte*> records_in(MappedOnce& once, bool writable) {
+    if (const Mapping* made = once.get()) return made->data();
+    auto mapped = map_records(writable);
+    if (!mapped) return mapped.error();
+    return once.keep(std::move(*mapped)).data();
+  }
+
+  Result<Mapping> map_records(bool writable) noexcept {
     Fd opened;
     if (!records_fd_) {
       auto fd = open_records();
@@ -356,10 +359,8 @@ class SharedTopic {
     if (!size) return size.error();
     if (*size != geometry_.records_size()) return Errc::wrong_format;
     auto mapped = Mapping::map(file, *size, writable, !geometry_.grows());
-    if (!mapped) return mapped.error();
-    mapping = std::move(*mapped);
-    if (geometry_.grows()) populate_segments_with_memory(mapping, writable);
-    return {};
+    if (mapped && geometry_.grows()) populate_segments_with_memory(*mapped, writable);
+    return mapped;
   }
 
   // Memory that is given back at the same time may be allocated again by this: harmless, and the
@@ -418,10 +419,9 @@ class SharedTopic {
   std::atomic<bool> used_ = false;
   bool made_ = false;
   std::atomic<std::int64_t> no_memory_until_ns_ = 0;
-  std::mutex mapping_mutex_;  // Protects the groups, and the two mappings until they are made.
-  std::array<std::shared_ptr<GroupView>, kMaxGroups> groups_;
-  Mapping read_mapping_;
-  Mapping write_mapping_;
+  KnownGroups known_groups_;
+  MappedOnce read_mapping_;
+  MappedOnce write_mapping_;
 };
 
 }  // namespace leat::inline v0::detail
