@@ -119,6 +119,7 @@ LEAT_INLINE void Keeper::serve() noexcept {
     holes_due_ns_ = ns_from_now(kLookAfterHoles);
   }
   if (*written != 0 || std::exchange(was_helped_, false)) {
+    office_.expire_while_busy();
     // Not while publishers might fill the window meanwhile.
     if (*written >= topic_->geometry().partition_size() / 8) return;
     const std::int64_t until = std::min(ns_from_now(kCollect), next_due_ns());
@@ -396,6 +397,9 @@ LEAT_INLINE void Keeper::drain() noexcept {
     if (!is_last || !has_unwritten() || deadline.passed()) break;
     office_.look_after_holes();
   }
+  // Processes that have the topic open for a moment only would leave more and more.
+  while (is_last && office_.is_taken() && office_.has_more_to_expire() && !deadline.passed())
+    office_.expire_if_due();
   if (is_last && office_.is_taken() && !topic_->is_deleted() && !has_unwritten()) {
     auto closed = save_groups(true);
     if (closed) closed = office_.close_files();

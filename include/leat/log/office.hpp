@@ -82,7 +82,9 @@ class Office {
       auto ready = (seen & 1) != 0 ? continue_files() : follow();
       if (ready) ready = begin_reading();
       if (ready) ready = store_checkpoint(false);
-      if (ready) expire(false);  // Keepers that died may never have ended a file.
+      // Keepers that died may never have ended a file. Each has made one: so several go.
+      for (int i = 0; ready && i < 4 && (i == 0 || retention_.has_more()); ++i)
+        expire(retention_.next_partition(), false);
       return ready;
     });
     if (!begun) return begun.error();
@@ -163,10 +165,17 @@ class Office {
     }
   }
 
-  // Deletes what retention does not keep: now and then, and when a file is full. What fails is tried again.
+  // Deletes what retention does not keep, one file at a time: now and then, and when a file is full. What fails is
+  // tried again.
   void expire_if_due() {
-    if (now_ns() >= next_expiry_ns()) expire(false);
+    if (now_ns() >= next_expiry_ns()) expire(retention_.next_partition(), false);
   }
+  // The same if there is more to delete, seldom enough for what is to be written.
+  void expire_while_busy() {
+    constexpr std::int64_t kPause = 50'000'000;
+    if (retention_.has_more() && now_ns() >= retention_.looked_ns() + kPause) expire_if_due();
+  }
+  bool has_more_to_expire() const noexcept { return retention_.has_more(); }
   // Acts as if that had been done, because another keeper does it.
   void put_expiry_off() noexcept { retention_.put_off(); }
   // In ns on the monotonic clock; kNever if nothing gets too old.
@@ -299,15 +308,19 @@ class Office {
     return {};
   }
 
-  // `was_full`: the directory was synced since the last call.
-  void expire(bool was_full) {
+  // Begins with partition `first`. `was_full`: the directory was synced since the last call.
+  void expire(std::uint32_t first, bool was_full) {
     if (!retention_.begin()) return;
-    auto lists = list_segments(directory_, manifest_.topic.partition_count);
-    if (!lists) return;
-    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
-      if (!retention_.expire((*lists)[i], parts_[i].writer, was_full)) break;
-    }
-    if (retention_.has_news()) (void)wait_for_disk([&] { return store_checkpoint(false); });
+    (void)wait_for_disk([&]() -> Result<void> {
+      const auto count = static_cast<std::uint32_t>(parts_.size());
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const std::uint32_t partition = (first + i) % count;
+        auto more = retention_.expire(partition, parts_[partition].writer, was_full);
+        if (more && *more) retention_.go_on_with(partition);
+        if (!more || *more) break;
+      }
+      return retention_.has_news() ? store_checkpoint(false) : Result<void>{};
+    });
   }
 
   bool is_unsynced(std::uint32_t index) const noexcept {
@@ -475,7 +488,7 @@ class Office {
     const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
     if (!is_new_file && part.writer.end_offset() + 2 * window_offsets() < reserved) return {};
     auto stored = wait_for_disk([&] { return store_checkpoint(false); });
-    if (stored && is_new_file) expire(true);
+    if (stored && is_new_file) expire(index, true);
     return stored;
   }
 

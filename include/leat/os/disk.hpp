@@ -119,6 +119,16 @@ class Disk {
     return std::uint64_t{*found};
   }
 
+  // Where the next bytes are that somebody wrote: at `at` or behind it; the file's end if there are none. What lies
+  // before is a hole, or room that was only reserved, and reads as zeros. `at` where the file system cannot tell.
+  virtual std::uint64_t next_data(int file, std::uint64_t at) noexcept {
+    const ::off_t data = ::lseek(file, static_cast<::off_t>(at), SEEK_DATA);
+    if (data >= 0) return static_cast<std::uint64_t>(data);
+    if (errno != ENXIO) return at;
+    auto end = file_size(file);
+    return end ? std::max<std::uint64_t>(at, *end) : at;
+  }
+
   // Reserves blocks, so that a full disk is an error here. Nothing happens where the file system
   // can't: then a write may fail.
   virtual Result<void> allocate(int file, std::uint64_t size) noexcept {

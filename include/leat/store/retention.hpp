@@ -3,7 +3,7 @@
 //     Retention retention{disk, directory, manifest.topic};
 //     retention.begin_term();
 //     retention.share_ages(checkpoint.ahead);
-//     if (retention.begin()) retention.expire(files, writer, false);
+//     if (retention.begin()) retention.expire(partition, writer, false);
 //
 // Used by one thread at a time, the keeper's. docs/internals/durable.md, "Retention", says in which order files go.
 #pragma once
@@ -38,12 +38,24 @@ class Retention {
   std::int64_t next_ns() const noexcept {
     constexpr std::int64_t kMinute = 60'000'000'000;
     constexpr std::int64_t kShortest = 10'000'000;
+    if (has_more_) return looked_ns_;
     const std::int64_t ms = topic_.retention_ms;
     if (ms == 0) return kNever;
     const std::int64_t pause = ms < kMinute / 250'000 ? ms * 250'000 : kMinute;  // a quarter
     return looked_ns_ + std::max(pause, kShortest);
   }
-  void put_off() noexcept { looked_ns_ = now_ns(); }
+  void put_off() noexcept {
+    looked_ns_ = now_ns();
+    has_more_ = false;
+  }
+  // Whether the last look has left something, for the time when it was; and the partition to go on with.
+  bool has_more() const noexcept { return has_more_; }
+  std::int64_t looked_ns() const noexcept { return looked_ns_; }
+  std::uint32_t next_partition() const noexcept { return next_partition_; }
+  void go_on_with(std::uint32_t partition) noexcept {
+    has_more_ = true;
+    next_partition_ = partition;
+  }
 
   // Whether anything may be deleted. Puts the next look off.
   bool begin() noexcept {
@@ -55,6 +67,8 @@ class Retention {
   void begin_term(const ClockReadings& now = ClockReadings::now()) {
     ages_.begin(now);
     noted_.clear();
+    kept_.clear();
+    born_last_.clear();
     knows_ = false;
   }
   // `stored` is what the checkpoint says about files that are dated in the future, and becomes what it is to say.
@@ -67,54 +81,151 @@ class Retention {
   // This keeper has made a file.
   void note_made(const SegmentName& name, const ClockReadings& now = ClockReadings::now()) {
     if (topic_.retention_ms != 0) ages_.note_made(name.partition, name.base_offset, now);
+    note_file(name);
+  }
+  // There is another file, the last one of its partition.
+  void note_file(const SegmentName& name) {
+    if (kept_.empty()) return;
+    Kept& kept = kept_[name.partition];
+    ++used_;
+    if (!kept.files.live.empty() && kept.files.live.back().base_offset >= name.base_offset) {
+      kept_.clear();  // It replaces files of the keeper before.
+    } else {
+      kept.files.live.push_back(name);
+      kept.sizes.push_back(kUnknown);
+    }
   }
 
-  // Deletes what a partition does not keep: the oldest first, each for good before the next, because a hole
-  // between files would look like damage. The last one is for good before this is called again with `was_full`,
-  // which says that the directory was synced since the last call. What is not synced yet stays. One file
-  // becomes a spare, and `writer` makes its next one of it.
-  Result<void> expire(const SegmentList& files, SegmentWriter& writer, bool was_full,
+  // Deletes what a partition does not keep: the oldest file, for good before the next, because a hole between files
+  // would look like damage. True if there is more to do: one call deletes one file, so that the keeper can write in
+  // between. The last one is for good before this is called again with `was_full`, which says that the directory was
+  // synced since the last call. What is not synced yet stays. One file becomes a spare, and `writer` makes its next
+  // one of it.
+  Result<bool> expire(std::uint32_t partition, SegmentWriter& writer, bool was_full,
                       const ClockReadings& now = ClockReadings::now()) {
-    if (auto looked = note_ages(files, now); !looked) return looked;
+    if (is_list_old()) {
+      if (auto listed = list(); !listed) return listed.error();
+    }
+    Kept& kept = kept_[partition];
+    SegmentList& files = kept.files;
+    if (auto looked = note_ages(files, now); !looked) return looked.error();
     std::size_t count = files.live.size();
     // Before the first file of a follower is made, those that it will replace seem to count.
     while (!writer.has_file() && count != 0 &&
            files.live[count - 1].base_offset >= writer.end_offset())
       --count;
-    // Of the file in use only what is written: its blocks are there before.
-    std::uint64_t bytes = writer.has_file() ? writer.file_position() : 0;
-    for (std::size_t i = 0; i + (writer.has_file() ? 1 : 0) < count; ++i)
-      bytes += disk_bytes_at(directory_, files.live[i].text().c_str());
+    if (count < 2 || files.limit(0) > writer.durable_offset()) return false;
+    const std::uint64_t most = topic_.retention_bytes;
+    if (most != 0 && !measure(kept)) return true;
     std::int64_t youngest = ages_.age_of_topic_ms(topic_.created_ms, now);
-    for (std::size_t i = 0; i + 1 < count; ++i) {
-      if (files.limit(i) > writer.durable_offset()) break;
-      const std::string name = files.live[i].text();
-      const std::uint64_t size = disk_bytes_at(directory_, name.c_str());
-      auto is_too_old = is_full_for_too_long(files, i, youngest, now);
-      if (!is_too_old) return is_too_old.error();
-      const std::uint64_t most = topic_.retention_bytes;
-      if (!*is_too_old && (most == 0 || bytes - size < most)) break;
-      // First those in which nothing counts: with what they lose to gone, they would count again.
-      bool has_deleted = false;
-      for (const SegmentName& one : files.abandoned) {
-        if (one.base_offset >= files.live[i + 1].base_offset) continue;
-        has_deleted = disk_.delete_file(directory_, one.text().c_str()) || has_deleted;
-      }
-      if (i != 0 || !was_full || has_deleted) {
-        if (auto synced = disk_.sync_directory(directory_); !synced) return synced;
-      }
-      // Only a file of this keeper: one that was followed may still write to its last, and cut the others.
-      const bool is_own = files.live[i].generation == writer.generation();
-      if (!is_own || !put_aside(name, writer)) {
-        if (auto deleted = disk_.delete_file(directory_, name.c_str()); !deleted) return deleted;
-      }
-      LEAT_CRASH_POINT("keeper:expired");
-      bytes -= size;
+    if (const auto gone = born_last_.find(partition); gone != born_last_.end())
+      youngest = std::min(youngest, now.boot_ms - gone->second);
+    auto is_too_old = is_full_for_too_long(files, 0, youngest, now);
+    if (!is_too_old) return is_too_old.error();
+    if (!*is_too_old &&
+        (most == 0 || bytes_of(kept, count, writer) - std::min(kept.sizes[0], kept.bytes) < most))
+      return false;
+    // First those in which nothing counts: with what they lose to gone, they would count again.
+    auto abandoned = delete_abandoned(files);
+    if (!abandoned) return true;
+    if (!was_full || *abandoned) {
+      if (auto synced = disk_.sync_directory(directory_); !synced) return synced.error();
     }
-    return {};
+    // Only a file of this keeper: one that was followed may still write to its last, and cut the others.
+    const std::string name = files.live[0].text();
+    const bool is_own = files.live[0].generation == writer.generation();
+    if (!is_own || !put_aside(name, writer)) {
+      auto deleted = disk_.delete_file(directory_, name.c_str());
+      if (!deleted && deleted.error() != Errc::not_found) return deleted.error();
+    }
+    LEAT_CRASH_POINT("keeper:expired");
+    kept.forget_oldest();
+    born_last_[partition] = now.boot_ms - youngest;
+    return true;
   }
 
  private:
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{0};
+  static constexpr std::size_t kMostCalls = 256;  // system calls that take some microseconds
+
+  // A partition's files, and how many bytes each occupies once it is full and synced. Kept in memory: there may be so
+  // many that the keeper must not list them whenever one is full.
+  struct Kept {
+    SegmentList files;
+    std::vector<std::uint64_t> sizes;  // of files.live
+    std::size_t to_measure =
+        0;                    // Of the files that were listed, the first ones are not measured yet.
+    std::uint64_t bytes = 0;  // of those whose size is known
+
+    void forget_oldest() {
+      if (sizes[0] != kUnknown) bytes -= sizes[0];
+      files.live.erase(files.live.begin());
+      sizes.erase(sizes.begin());
+      to_measure -= std::min<std::size_t>(to_measure, 1);
+    }
+  };
+
+  // A keeper that was followed may have left a file meanwhile. Looked for when as many files were made, or looked at, as
+  // there were, so that listing them costs little for each.
+  bool is_list_old() noexcept { return kept_.empty() || used_++ >= used_up_; }
+
+  Result<void> list() {
+    kept_.clear();
+    auto lists = list_segments(directory_, topic_.partition_count);
+    if (!lists) return lists.error();
+    used_ = used_up_ = 0;
+    for (SegmentList& one : *lists) {
+      Kept& kept = kept_.emplace_back();
+      kept.sizes.assign(one.live.size(), kUnknown);
+      kept.to_measure = one.live.size();
+      used_up_ += one.live.size();
+      kept.files = std::move(one);
+    }
+    used_up_ = std::max<std::size_t>(used_up_, topic_.partition_count);
+    return {};
+  }
+
+  std::uint64_t measure(Kept& kept, std::size_t index) {
+    kept.sizes[index] = disk_bytes_at(directory_, kept.files.live[index].text().c_str());
+    kept.bytes += kept.sizes[index];
+    return kept.sizes[index];
+  }
+  // False if there are more files than can be measured at a time.
+  bool measure(Kept& kept) {
+    for (std::size_t left = kMostCalls; kept.to_measure != 0 && left != 0; --left) {
+      // Later ones may still be written, or cut.
+      if (--kept.to_measure + 2 < kept.files.live.size()) (void)measure(kept, kept.to_measure);
+    }
+    return kept.to_measure == 0;
+  }
+
+  // Bytes of the first `count` files. Of the file in use only what is written: its blocks are there before.
+  std::uint64_t bytes_of(Kept& kept, std::size_t count, const SegmentWriter& writer) {
+    std::uint64_t bytes = kept.bytes + (writer.has_file() ? writer.file_position() : 0);
+    for (std::size_t i = count; i < kept.sizes.size(); ++i)
+      if (kept.sizes[i] != kUnknown) bytes -= kept.sizes[i];
+    std::size_t end = count - (writer.has_file() ? 1 : 0);
+    for (; end != 0 && kept.sizes[end - 1] == kUnknown; --end) {
+      if (kept.files.limit(end - 1) <= writer.durable_offset()) break;
+      bytes += disk_bytes_at(directory_, kept.files.live[end - 1].text().c_str());
+    }
+    for (; end != 0 && kept.sizes[end - 1] == kUnknown; --end) bytes += measure(kept, end - 1);
+    return bytes;
+  }
+
+  // Whether there were any; nothing if there are more than can be deleted at a time.
+  std::optional<bool> delete_abandoned(SegmentList& files) {
+    std::size_t count = 0;
+    while (count < files.abandoned.size() && count < kMostCalls &&
+           files.abandoned[count].base_offset < files.live[1].base_offset) {
+      (void)disk_.delete_file(directory_, files.abandoned[count++].text().c_str());
+    }
+    files.abandoned.erase(files.abandoned.begin(),
+                          files.abandoned.begin() + static_cast<std::ptrdiff_t>(count));
+    if (count == kMostCalls) return std::nullopt;
+    return count != 0;
+  }
+
   // Keeps a file for the next one that is made: its blocks are there. False if there is one already. A file
   // with other names (a backup's) only loses this one. Its names are counted after it was renamed. A link that
   // was begun before may be made later, and is not counted: whoever links a file must look afterwards whether
@@ -185,7 +296,14 @@ class Retention {
   FileAges ages_;
   bool knows_ = true;                             // What earlier keepers have noted.
   std::map<std::uint32_t, std::uint64_t> noted_;  // By partition: see note_ages().
+  // By partition: when the youngest of the files was made that this keeper has deleted.
+  std::map<std::uint32_t, std::int64_t> born_last_;
+  std::vector<Kept> kept_;   // By partition; empty: to be listed.
+  std::size_t used_ = 0;     // How often the list was used,
+  std::size_t used_up_ = 0;  // and how often it may be.
   std::int64_t looked_ns_ = now_ns();
+  bool has_more_ = false;
+  std::uint32_t next_partition_ = 0;
 };
 
 }  // namespace leat::inline v0::detail

@@ -96,6 +96,8 @@ class SegmentReader {
   Result<std::optional<Frame>> find_header(std::uint64_t at, std::uint64_t limit) {
     at = (at + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
     for (; at < limit; at += kFrameAlignment) {
+      if (!holds(at, sizeof(FrameHeader))) at = next_data(at);
+      if (at >= limit) break;
       auto bytes = get(at, sizeof(FrameHeader));
       if (!bytes) return bytes.error();
       if (bytes->size() < sizeof(FrameHeader)) break;
@@ -110,6 +112,7 @@ class SegmentReader {
   Result<std::uint64_t> end_of_data(std::uint64_t from) {
     std::uint64_t end = from;
     for (std::uint64_t at = from;;) {
+      at = next_data(at);
       auto bytes = get(at, kReadAhead);
       if (!bytes) return bytes.error();
       if (bytes->empty()) return end;
@@ -148,11 +151,20 @@ class SegmentReader {
            read_frame_header(frames_, bytes->data(), at, header);
   }
 
+  bool holds(std::uint64_t at, std::uint64_t size) const noexcept {
+    return at >= held_at_ && at + size <= held_at_ + held_;
+  }
+  // A file has all its blocks from the start, perhaps a terabyte: what nobody has written is not read.
+  std::uint64_t next_data(std::uint64_t at) noexcept {
+    if (!file_) return at;
+    return std::max(at, disk_->next_data(file_.get(), at) / kFrameAlignment * kFrameAlignment);
+  }
+
   // Up to `size` bytes from `at` on; fewer at the end of the file. Reads ahead. `at` is a multiple
   // of kFrameAlignment.
   Result<std::span<const std::byte>> get(std::uint64_t at, std::uint64_t size) {
     if (!file_) return Errc::not_found;
-    if (at < held_at_ || at + size > held_at_ + held_) {
+    if (!holds(at, size)) {
       // A damaged size must not make us ask for more memory than the file has bytes.
       const std::uint64_t wanted = std::max<std::uint64_t>(size, kReadAhead);
       if (wanted > kReadAhead) {

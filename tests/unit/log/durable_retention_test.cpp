@@ -20,6 +20,7 @@
 
 #include "leat/leat.hpp"
 #include "leat/os/disk.hpp"
+#include "leat/store/manifest.hpp"
 #include "leat/store/segment_reader.hpp"
 #include "support/process.hpp"
 
@@ -456,6 +457,39 @@ TEST_F(DurableRetention, AFileThatGetsASecondNameAtTheLastMomentIsNotUsedAgain) 
     EXPECT_EQ(header.base_offset, 0U);
     EXPECT_EQ(header.flags, 0U);
   }
+}
+
+// Each deletion waits for the disk once. Publishers must not wait for all of them.
+TEST_F(DurableRetention, PublishersDoNotWaitForManyFilesToGo) {
+  struct SlowNames : detail::Disk {
+    SlowNames() { Disk::replace_system(this); }
+    ~SlowNames() override { Disk::replace_system(nullptr); }
+    Result<void> sync_directory(int directory) noexcept override {
+      if (is_slow) std::this_thread::sleep_for(10ms);
+      return Disk::sync_directory(directory);
+    }
+    std::atomic<bool> is_slow = false;
+  } disk;
+  constexpr std::size_t kFiles = 60;
+  publish(create(options()), kFiles * 120);
+  const std::size_t before = files();
+  ASSERT_GT(before, kFiles / 2);
+  {
+    auto data = detail::open_directory_path(temp_.path() + "/data/d", false, false);
+    ASSERT_TRUE(data);
+    auto manifest = detail::load_manifest(disk, data->get());
+    ASSERT_TRUE(manifest);
+    manifest->topic.retention_bytes = 1;
+    ASSERT_TRUE(detail::store_manifest(disk, data->get(), *manifest));
+  }
+  disk.is_slow = true;
+  const Topic topic = create(options());
+  auto publisher = topic.publisher({.acknowledge = Stage::durable});
+  ASSERT_TRUE(publisher);
+  ASSERT_TRUE(publisher->publish("x", kPatience));
+  EXPECT_LT(files(), before);
+  EXPECT_GT(files(), 2U);  // Not all of them went meanwhile.
+  EXPECT_TRUE(wait_until([&] { return files() <= 2; }));
 }
 
 TEST_F(DurableRetention, MakesNoSenseInMemory) {

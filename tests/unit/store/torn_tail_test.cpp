@@ -2,8 +2,11 @@
 // byte for byte, and goes on. If this failed, a crash in the middle of a write would cost records that
 // were whole, or the topic could not be opened.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -132,6 +135,30 @@ TEST(TornTail, WholeFramesBehindATornOneAreCutAndCounted) {
 }
 
 // A topic that was closed was whole: what is missing from it is damage, and its offsets stay taken.
+// Files have all their blocks from the start. What nobody has written is not read: that could take minutes.
+TEST(TornTail, OfGigabytesOfNothingIsNotRead) {
+  struct CountingDisk : detail::Disk {
+    Result<std::size_t> read(int file, std::byte* to, std::size_t size,
+                             std::uint64_t at) noexcept override {
+      bytes += size;
+      return Disk::read(file, to, size, at);
+    }
+    std::uint64_t bytes = 0;
+  } disk;
+  TestStore store{small_manifest(), disk};
+  detail::SegmentWriter writer = store.writer();
+  LogBytes log{kTailKey};
+  log.record("one");
+  store.append(writer, log);
+  const std::string path = store.topic_path() + '/' + writer.file_name().text();
+  ASSERT_EQ(::truncate(path.c_str(), std::int64_t{8} << 30), 0);
+  disk.bytes = 0;
+  EXPECT_EQ(store.read(), std::vector<std::string>{"0 one"});
+  store.recover();
+  EXPECT_LT(disk.bytes, 64U << 20);
+  EXPECT_EQ(std::filesystem::file_size(path), writer.file_position());
+}
+
 TEST(TornTail, OfAClosedTopicIsDamage) {
   const Tail tail{true};
   PlacedFiles placed{tail.files};
