@@ -50,13 +50,15 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
                                         .any_thread = options.any_thread,
                                         .interruptible = options.interruptible});
   subscriber.in_place_ = options.in_place;
+  std::vector<PartitionInfo> extents;
+  if (options.from.at_ == detail::StartAt::last) extents = detail::extents_of(*topic_);
   for (auto& reader : subscriber.readers_) {
     detail::StartAt at = options.from.at_;
     std::uint64_t offset = options.from.offset_;
     if (at == detail::StartAt::last) {
-      const PartitionInfo info = this->info().partitions[reader.partition()];
+      const PartitionInfo& extent = extents[reader.partition()];
       at = detail::StartAt::offset;
-      offset = info.end - std::min(offset, info.end - info.start);
+      offset = extent.end - std::min(offset, extent.end - extent.start);
     }
     if (auto settled = reader.settle(at, offset); !settled) return settled.error();
     if (!by_time) continue;

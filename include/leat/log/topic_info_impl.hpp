@@ -127,6 +127,16 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
     info.partitions[i].start = std::min(info.partitions[i].start, facts->start[i]);
 }
 
+// Where the records of each partition begin and end, in memory and in files; other facts may be missing.
+inline std::vector<PartitionInfo> extents_of(SharedTopic& topic) {
+  TopicInfo info;
+  for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i)
+    info.partitions.push_back(facts_of_partition(topic, i).info);
+  if (const DurableWindow* const window = topic.durable(); window != nullptr)
+    add_durable(info, *window);
+  return std::move(info.partitions);
+}
+
 // Adds a subscriber's state in one partition.
 inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
                        const PartitionFacts& partition, bool retain_all) {
