@@ -257,5 +257,34 @@ TEST(GroupMoments, AMemberThatWasStoppedAfterItsClaimKnowsItsOwnKey) {
   EXPECT_GT(reused, kInFlight);
 }
 
+// A look at another member visits all holds of the group. One that works on a record for long has nothing else.
+TEST(GroupMoments, WhoWorksLongIsLookedAtLessAndLess) {
+  const TestTopic topic;
+  const Group group = group_of(*topic);
+  auto publisher = must(topic->publisher());
+  Member works = join(group);
+  Member waits = join(group);
+  publish_numbers(publisher, 1);
+  const Delivery long_work = take(works);
+  const Moment moment{"others:looking", [] {}};
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(code(waits.receive(5ms)), Errc::timeout);
+  EXPECT_GE(moment.times(), 2U);
+  EXPECT_LT(moment.times(), 20U);
+  // It goes on, and stops again with records that it has not handed out: others take them at once.
+  publish_numbers(publisher, 10, 1);
+  must(works.acknowledge(long_work));
+  (void)take(works);
+  EXPECT_EQ(drain(waits, 9).size(), 9U);
+}
+
+// One snapshot is enough for all partitions. An info() of the whole topic reads each publisher's announcement.
+TEST(GroupMoments, ASubscriberFromTheLastRecordsReadsEachPartitionOnce) {
+  const TestTopic topic{{.partitions = 16}};
+  auto publisher = must(topic->publisher());
+  const Moment moment{"announcement:read", [] {}};
+  auto subscriber = must(topic->subscriber({.from = From::last(1)}));
+  EXPECT_LE(moment.times(), 16U);
+}
+
 }  // namespace
 }  // namespace leat

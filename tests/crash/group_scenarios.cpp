@@ -287,7 +287,7 @@ const std::vector<GroupScenario>& group_scenarios() {
       {"settle", {}, dead_member, look_after_others, kSettle},
       {"settle_once", kOnce, dead_member, look_after_others, kSettle},
       {"settle_several", {}, dead_members, look_after_others, kSettle},
-      {"take_over", {}, slow_member, look_after_others, {"take:over"}},
+      {"take_over", {}, slow_member, look_after_others, {"others:looking", "take:over"}},
       {"take_over_once", kOnce, slow_member, look_after_others, {"take:over"}},
       {"lease_over", kLease, slow_member, look_after_others, {"lease:over"}},
       {"seek_back", {}, some_records, seek_to_beginning, kSeek},

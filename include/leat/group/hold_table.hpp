@@ -80,6 +80,10 @@ class HoldTable {
     store_release<Edge::hold>(place_.own_seat().in_flight,
                               static_cast<std::uint32_t>(in_flight_ + more));
   }
+  // Called before a record is handed out, returned or retaken: others see that this member does something.
+  [[gnu::always_inline]] void show_step() noexcept {
+    store_relaxed<Why::hint>(place_.own_seat().handed, ++handed_);
+  }
   void raise_in_flight(std::size_t count) noexcept {
     in_flight_ += count;
     show_in_flight();
@@ -147,11 +151,14 @@ class HoldTable {
   FixedMap<OwnRecord> others_;     // Own records in other rows and in spare holds.
   std::size_t in_flight_ = 0;
   std::uint64_t claim_number_ = 0;  // At least that of the last claim made.
+  std::uint64_t handed_ = 0;        // Copy of GroupSeat::handed.
   bool has_lost_ = false;
 };
 
 inline void HoldTable::make() {
   const std::uint32_t count = group_.geometry().hold_count;
+  // Continues the number of the seat's last member.
+  handed_ = load_relaxed<Why::own>(place_.own_seat().handed);
   row_.resize(count);
   free_.reserve(count);
   for (std::uint32_t index = count; index-- > 0;) {
@@ -294,6 +301,7 @@ inline void HoldTable::put_back(HoldRef ref, std::uint64_t word, bool is_counted
   if (is_counted) --state.deliveries;
   state.phase = HoldPhase::returned;
   state.owner = 0;
+  show_step();
   // Before it is returned, so that no record that is claimed from now on overtakes it.
   if (place_.by_key) {
     if (const OwnRecord* own = find(ref); own != nullptr) mark_key(group_, own->key);

@@ -28,7 +28,7 @@ namespace leat::inline v0::detail {
     OwnRecord& own = holds_.at(next.ref);
     own.state = state;
     own.order = ++order_;
-    store_relaxed<Why::hint>(place_.own_seat().handed, ++handed_);
+    holds_.show_step();
     const Got got = next.record.payload != nullptr
                         ? deliver(next.record, state, next.ref, delivery, false)
                     : shared().durable() != nullptr

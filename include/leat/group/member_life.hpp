@@ -68,8 +68,7 @@ inline void MemberCore::introduce(const std::string& name) noexcept {
   store_relaxed<Why::hint>(seat.name_size, static_cast<std::uint32_t>(name.size()));
   store_relaxed<Why::hint>(seat.participant, participant_.index());
   store_relaxed<Why::published_later>(seat.in_flight, 0);
-  // These numbers continue those of the seat's last member.
-  handed_ = load_relaxed<Why::own>(seat.handed);
+  // Continues the numbers of the seat's last member.
   holds_.raise_claim_number(
       ClaimName::unpack(load_acquire<Edge::group_cursor>(seat.claiming)).number);
 }
@@ -179,6 +178,8 @@ inline Errc MemberCore::why_not_held(const Delivery& delivery) noexcept {
   GroupHold& hold = hold_at(group(), ref);
   LEAT_CRASH_POINT("settle:before");
   // Before it is returned, so that no record that is claimed from now on overtakes it.
+  if (to == HoldPhase::returned) [[unlikely]]
+    holds_.show_step();
   if (to == HoldPhase::returned && place_.by_key) mark_key(group(), holds_.at(ref).key);
   if (!lease_.is_set()) [[likely]] {
     // [hold] release: all reads of the record are complete. No swap is needed: without a lease,

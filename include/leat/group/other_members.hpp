@@ -26,13 +26,19 @@ class OtherMembers {
   std::int64_t end_leases(std::int64_t now) noexcept;
 
  private:
-  // How many records another member has handed out, and since when that number has not changed.
+  // Most time between two looks at the holds of a member that makes no progress and has nothing to take.
+  static constexpr std::int64_t kMostPause = 1024 * kOthersDie;
+
+  // Another member's `handed`, and since when, or since the last look at its holds, it has not changed.
   struct Progress {
     std::uint64_t handed = 0;
+    std::uint64_t claiming = 0;  // Its last claim.
     std::int64_t since_ns = 0;
+    std::int64_t pause_ns = kOthersDie;  // Until the next look.
   };
 
-  void take_ready_of(std::uint32_t seat) noexcept;
+  void note_progress(std::uint32_t seat, Progress& progress, std::int64_t now) noexcept;
+  bool take_ready_of(std::uint32_t seat) noexcept;
   void take_away(GroupHold& hold, HoldState state) noexcept;
   void announce_taken() noexcept;
 
@@ -41,6 +47,9 @@ class OtherMembers {
   KeyOrder& keys_;
   Redelivery& redelivery_;
   std::vector<Progress> progress_;  // By seat.
+  std::int64_t next_lease_ns_ =
+      0;  // When the next lease ends, as of the last look; 0: there was none.
+  std::int64_t look_at_leases_ns_ = 0;  // No lease ends before this time.
   bool is_taking_ = false;          // take_away() was called since the last announce_taken().
 };
 
@@ -58,37 +67,57 @@ inline std::int64_t OtherMembers::look_after() noexcept {
       continue;
     }
     any = true;
-    Progress& progress = progress_[index];
-    const std::uint64_t handed = load_relaxed<Why::hint>(other.handed);
-    if (handed != progress.handed || progress.since_ns == 0) {
-      progress = {handed, now};
-    } else if (now - progress.since_ns >= kOthersDie) {
-      take_ready_of(index);
-      progress.since_ns = now;
-    }
+    note_progress(index, progress_[index], now);
   }
   if (keys_.free_idle_slots(now)) redelivery_.make_due();
   return any || keys_.others_have_slots() ? kOthersDie : 0;
 }
 
-// Takes away what another member has claimed and not handed out.
-inline void OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
+// Takes what a member has claimed and not handed out, if it makes no progress. A member that works on one record for
+// long has nothing to take, and a look visits all holds of the group: so the next look comes later each time, unless
+// the member has done something that may have made a record ready or returned.
+inline void OtherMembers::note_progress(std::uint32_t seat, Progress& progress,
+                                        std::int64_t now) noexcept {
+  const GroupSeat& other = place_.group.seat(seat);
+  // relaxed: changes before such a step. If it is seen late, the look comes later.
+  const std::uint64_t handed = load_relaxed<Why::hint>(other.handed);
+  const std::uint64_t claiming = load_relaxed<Why::hint>(other.claiming);
+  if (handed != progress.handed || progress.since_ns == 0) {
+    progress = {handed, claiming, now, kOthersDie};
+    return;
+  }
+  if (claiming != progress.claiming) {
+    progress.claiming = claiming;
+    progress.pause_ns = kOthersDie;
+  }
+  if (now - progress.since_ns < progress.pause_ns) return;
+  progress.since_ns = now;
+  progress.pause_ns =
+      take_ready_of(seat) ? kOthersDie : std::min(2 * progress.pause_ns, kMostPause);
+}
+
+// Takes away what another member has claimed and not handed out. False if there is nothing of that kind.
+inline bool OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
+  LEAT_CRASH_POINT("others:looking");
+  bool any = false;
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
+    // That member may have returned records, and stopped before it announced them.
+    if (state.phase == HoldPhase::returned) redelivery_.make_due();
     if (state.phase != HoldPhase::ready || state.owner != seat + 1) return;
+    any = true;
     take_away(hold, state);
     LEAT_CRASH_POINT("take:over");
   });
   announce_taken();
-  // That member may have returned records, and stopped before it announced them.
-  place_.group.each_hold([&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t word) {
-    if (phase_of(word) == HoldPhase::returned) redelivery_.make_due();
-  });
+  return any;
 }
 
 inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
+  if (place_.geometry().lease_ns == 0) return 0;
+  // A lease that begins after a look ends no sooner than this long after it.
+  if (now < look_at_leases_ns_) return next_lease_ns_;
   std::int64_t next = 0;
-  if (place_.geometry().lease_ns == 0) return next;
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
     if (state.phase != HoldPhase::held || state.owner == place_.owner()) return;
@@ -101,6 +130,9 @@ inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
     LEAT_CRASH_POINT("lease:over");
   });
   announce_taken();
+  next_lease_ns_ = next;
+  const std::int64_t lease = place_.geometry().lease_ns;
+  look_at_leases_ns_ = now + (next != 0 ? std::min(next - now, lease) : lease);
   return next;
 }
 

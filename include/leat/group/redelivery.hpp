@@ -83,6 +83,7 @@ class Redelivery {
   ready_.begin();
   // Before anything is taken: others must settle this member if it dies with records or slots.
   holds_.raise_in_flight(1);
+  holds_.show_step();
   find_and_take(want, room, std::max<std::size_t>(members, 1));
   holds_.lower_in_flight(1);
   if (ready_.empty()) {
