@@ -165,7 +165,8 @@ inline bool Claimer::must_pause() noexcept {
 
 inline void Claimer::resume() noexcept {
   park_run_ = may_park_ = kAhead;
-  claim_again_ns_ = 0;
+  // With many waiting, must_pause() would begin another pause at once, and no pause would ever end.
+  if (redelivery_.waiting() < kEnoughWaiting) claim_again_ns_ = 0;
 }
 
 // With other members: at most half of a member's equal share of the backlog.

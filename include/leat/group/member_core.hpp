@@ -83,6 +83,8 @@ class MemberCore final : public Waiter {
   bool hand_over(HoldRef ref, std::uint64_t& state, bool& is_dead_letter) noexcept;
   std::uint64_t hand_over_again(std::uint64_t ready, bool& is_dead_letter) const noexcept;
   Got get_ready(std::size_t want, HoldPhase phase) noexcept;
+  Found retake(std::size_t want) noexcept;
+  Found claim_new(std::size_t want, HoldPhase phase) noexcept;
   Got deliver(const WalkedRecord& found, std::uint64_t state, HoldRef ref, Delivery& delivery,
               bool is_dead_letter);
   Got copy_payload(HoldRef ref, std::uint64_t state, Bytes& payload, bool is_dead_letter) noexcept;

@@ -219,17 +219,18 @@ inline Got MemberCore::bury(const Delivery& delivery) {
 
 // ---- Getting records to hand out ----------------------------------------------------------------
 
-// Called when nothing is ready: retakes returned records, or claims new ones.
+// Called when nothing is ready: retakes returned records, or claims new ones. As many of the latter as were
+// retaken last are claimed first, if there are any: otherwise records that are given back at once, each time,
+// would keep all others away.
 [[gnu::noinline]] inline Got MemberCore::get_ready(std::size_t want, HoldPhase phase) noexcept {
   if (holds_.is_full() && lease_.is_set()) forget_lost_leases();
-  Found found = redelivery_.take(want, claimer_.members());
-  if (found == Found::some) {
-    claimer_.resume();
-    return Got::one;
-  }
-  if (found == Found::none) {
+  const bool new_first = new_due_ != 0 && !holds_.is_full();
+  Found found = new_first ? claim_new(want, phase) : retake(want);
+  if (found == Found::none && new_first) {
+    found = retake(want);
+  } else if (found == Found::none) {
     if (holds_.is_full()) return fail(Errc::in_flight_full);
-    found = claimer_.claim(want, phase);
+    found = claim_new(want, phase);
   }
   switch (found) {
     case Found::some: return Got::one;
@@ -238,6 +239,21 @@ inline Got MemberCore::bury(const Delivery& delivery) {
     case Found::corrupt: break;
   }
   return fail(claimer_.error().code != Errc::ok ? claimer_.error() : Error{Errc::corrupt});
+}
+
+inline Found MemberCore::retake(std::size_t want) noexcept {
+  const Found found = redelivery_.take(want, claimer_.members());
+  if (found == Found::some) {
+    claimer_.resume();
+    new_due_ = ready_.size();
+  }
+  return found;
+}
+
+inline Found MemberCore::claim_new(std::size_t want, HoldPhase phase) noexcept {
+  const Found found = claimer_.claim(want, phase);
+  new_due_ -= found == Found::some ? std::min(new_due_, ready_.size()) : new_due_;
+  return found;
 }
 
 // Called when there was nothing to hand out.
