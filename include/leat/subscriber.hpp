@@ -192,6 +192,7 @@ class Subscriber final : private detail::Waiter {
       on_gap(event);
     };
     had_event_ = false;
+    bool had_nothing = false;  // In some partition.
     std::size_t count = 0;
     const std::size_t readers = readers_.size();
     for (std::size_t turn = 0; turn < readers && count < limit; ++turn) {
@@ -202,9 +203,12 @@ class Subscriber final : private detail::Waiter {
         if (count == 0) return polled.error();
         return count;
       }
+      had_nothing |= *polled == 0;
       count += *polled;
     }
     if (count != 0) {
+      if (had_nothing) [[unlikely]]
+        note_some();
       patience_.note(count);
       return count;
     }

@@ -116,7 +116,7 @@ class MemberCore final : public Waiter {
   // Waiting, and looking after other members.
   bool is_ready() noexcept override;
   Result<std::int64_t> look_around() override;
-  void look_now_and_then() noexcept;
+  Error look_now_and_then();
   std::int64_t next_event() noexcept;
 
   Topic topic_;

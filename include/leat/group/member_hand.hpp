@@ -276,7 +276,10 @@ inline Error MemberCore::what_failed() noexcept {
 inline Got MemberCore::take_now(Delivery& delivery) {
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return fail(wrong);
-  if ((++takes_ & 7) == 0) look_now_and_then();
+  if ((++takes_ & 7) == 0) {
+    if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) [[unlikely]]
+      return fail(wrong);
+  }
   lease_.clear_copies();
   while (true) {
     Got got = hand_out(delivery);
@@ -291,7 +294,7 @@ inline Got MemberCore::take_now(Delivery& delivery) {
 
 inline Result<std::size_t> MemberCore::take_some(std::vector<Delivery>& into, std::size_t limit) {
   if (const Errc wrong = check(); wrong != Errc::ok) return wrong;
-  look_now_and_then();
+  if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) return wrong;
   lease_.clear_copies();
   std::size_t count = 0;
   Got got = Got::none;
@@ -415,7 +418,7 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
   if (const Errc wrong = check(); wrong != Errc::ok) [[unlikely]]
     return wrong;
   const InPoll in_poll{*this};
-  look_now_and_then();
+  if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) return wrong;
   lease_.clear_copies();
   std::size_t count = 0;
   Got got = Got::none;
@@ -426,6 +429,10 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
       if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.
       got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
       tell_events();
+      if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) {
+        got = fail(wrong);
+        break;
+      }
       if (got != Got::one) break;
       continue;
     }

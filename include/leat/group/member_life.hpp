@@ -342,14 +342,15 @@ inline Result<std::int64_t> MemberCore::look_around() {
   return limit_ns;
 }
 
-// Looks after the other members while this one always finds records: once per tick of the kernel's
-// coarse clock.
-inline void MemberCore::look_now_and_then() noexcept {
+// Looks after the other members, and after holes of dead publishers in partitions where nothing comes, while
+// this member always finds records: once per tick of the kernel's coarse clock.
+inline Error MemberCore::look_now_and_then() {
   const std::int64_t tick = tick_ns();
-  if (tick == looked_tick_ns_) return;
+  if (tick == looked_tick_ns_) return {};
   looked_tick_ns_ = tick;
   others_.look_after();
   (void)next_event();
+  return claimer_.look_after_holes().error();
 }
 
 // Takes away records whose lease has run out. Returns the time in ns until the next timed event: a

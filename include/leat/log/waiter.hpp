@@ -84,6 +84,9 @@ class Waiter {
   // called again; 0: no limit. Errors are reported by the next poll.
   virtual Result<std::int64_t> look_around() = 0;
 
+  // Called after a poll that found something, but perhaps not everywhere: calls look_around() once per tick of
+  // the kernel's coarse clock. What it fails with is reported by a later poll.
+  void note_some();
   // Called after an empty poll: calls look_around() once per tick of the kernel's coarse clock.
   //   deleted, corrupt
   Result<void> note_nothing();

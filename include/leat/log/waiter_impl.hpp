@@ -96,7 +96,13 @@ LEAT_INLINE Result<std::size_t> Waiter::wait_any(std::span<Waiter* const> waiter
     }
     return false;
   };
-  if (auto ready = first_ready(waiters)) return *ready;
+  if (auto ready = first_ready(waiters)) {
+    // The others are not polled, and do not sleep, as long as this one always has something.
+    for (std::size_t i = 0; i < waiters.size(); ++i) {
+      if (i != *ready) waiters[i]->note_some();
+    }
+    return *ready;
+  }
   if (deadline.is_immediate()) return Errc::timeout;
   if (is_stopped()) return Errc::stopped;
   if (auto ready = spin(waiters, deadline, is_stopped)) return *ready;
@@ -187,6 +193,13 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
   // A stop that comes after this look changes the word, or signals the descriptor itself.
   if (is_ready() || is_stopped() || is_topic_deleted() || !limit) return wait_fd_->signal();
   wait_fd_->arm(value, capped || *limit != 0);
+}
+
+[[gnu::noinline]] LEAT_INLINE void Waiter::note_some() {
+  const std::int64_t tick = tick_ns();
+  if (tick == looked_tick_ns_) return;
+  looked_tick_ns_ = tick;
+  (void)look_around();
 }
 
 LEAT_INLINE Result<void> Waiter::note_nothing() {
