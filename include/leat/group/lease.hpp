@@ -77,8 +77,16 @@ class Lease {
     }
   }
   void clear_copies() noexcept {
-    if (!copies_.empty()) [[unlikely]]
-      copies_.clear();
+    if (copies_.empty()) [[likely]]
+      return;
+    copies_.clear();
+    ++call_;
+  }
+  // poll(): the copies made since call() are of records that are over. Unless its callback has received
+  // others, which stay valid until the next call.
+  std::uint64_t call() const noexcept { return call_; }
+  void clear_copies_of(std::uint64_t call) noexcept {
+    if (call == call_ && !copies_.empty()) copies_.clear();
   }
 
  private:
@@ -98,6 +106,7 @@ class Lease {
   std::vector<Lost> lost_;    // A ring buffer.
   std::size_t next_lost_ = 0;
   std::vector<std::vector<std::byte>> copies_;
+  std::uint64_t call_ = 0;  // Changes with each call that freed copies.
 };
 
 }  // namespace leat::inline v0::detail

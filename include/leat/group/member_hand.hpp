@@ -420,10 +420,12 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
   const InPoll in_poll{*this};
   if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) return wrong;
   lease_.clear_copies();
+  const std::uint64_t call = lease_.call();
   std::size_t count = 0;
   Got got = Got::none;
   Delivery delivery;
   while (count < limit) {
+    lease_.clear_copies_of(call);
     got = hand_out(delivery);
     if (got == Got::none) {
       if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.

@@ -5,6 +5,7 @@
 // given number of allocations. It also counts the bytes in use.
 #include <malloc.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -54,6 +55,40 @@ struct Allocations {
 
 namespace leat {
 namespace {
+
+// With a lease, the user gets copies. Those that poll() has acknowledged are not kept until it returns.
+TEST(MemberMemory, PollFreesTheCopiesOfRecordsThatAreOver) {
+  constexpr std::size_t kSize = 2000;
+  const TestTopic topic{{.capacity_bytes = 200 * kSegment}};
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic, {.lease = 1h});
+  for (int i = 0; i < 200; ++i) must(publisher.publish(std::string(kSize, 'x')));
+  Member member = join(group);
+  std::size_t most = 0;
+  const std::size_t before = bytes_in_use;
+  const auto look = [&](const Delivery& delivery) {
+    EXPECT_EQ(delivery.record.value.size(), kSize);
+    most = std::max<std::size_t>(most, bytes_in_use);
+  };
+  EXPECT_EQ(must(member.poll(1000, look)), 200u);
+  EXPECT_LT(most, before + 10 * kSize);
+}
+
+// What the callback itself receives stays valid until the next call.
+TEST(MemberMemory, PollKeepsTheCopyThatItsCallbackHasReceived) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  Member member = join(group_of(*topic, {.lease = 1h}));
+  publish_all(publisher, {"a", "b", "c"});
+  std::optional<Delivery> kept;
+  Log log;
+  must(member.poll(2, [&](const Delivery& delivery) {
+    log.push_back(to_text(delivery));
+    if (!kept) kept = take(member);
+  }));
+  EXPECT_EQ(log, (Log{"0 a", "2 c"}));
+  EXPECT_EQ(to_text(*kept), "1 b");
+}
 
 TEST(MemberMemory, JoiningWithoutSaysSoAndTakesNoSeat) {
   const TestTopic topic;
