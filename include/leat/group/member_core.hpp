@@ -132,6 +132,7 @@ class MemberCore final : public Waiter {
   OtherMembers others_{place_, holds_, keys_, redelivery_};
   DeadLetterTopic dead_letters_{topic_, place_.topic, group()};
   StoredFetch stored_{place_};
+  FoundInBatch found_in_batch_;  // The last retaken record of a batch.
   Callback<void(const Event&)> on_event_;
 
   bool is_seated_ = false;

@@ -127,7 +127,7 @@ inline bool MemberCore::is_overtaking() noexcept {
   std::optional<WalkedRecord> found;
   {
     const HeldRead read{pins_, hold, state};
-    if (read.is_own()) found = find_held(shared(), place_.records, hold);
+    if (read.is_own()) found = find_held(shared(), place_.records, hold, found_in_batch_);
     if (!found && read.is_still_own()) return fail(Errc::corrupt);
   }
   if (!found) {
@@ -429,12 +429,12 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
     got = hand_out(delivery);
     if (got == Got::none) {
       if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.
-      got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
-      tell_events();
       if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) {
         got = fail(wrong);
         break;
       }
+      got = get_ready(std::min(limit - count, place_.by_key ? kAhead : kAtOnce), HoldPhase::ready);
+      tell_events();
       if (got != Got::one) break;
       continue;
     }

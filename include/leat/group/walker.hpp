@@ -65,13 +65,14 @@ class Walker {
       const Walk entered = enter(position / segment_granules_);
       if (entered != Walk::skipped) return entered;
     }
-    if (granule_ != position - segment_.position || records_before_ != cursor.records_before() ||
+    const std::uint64_t granule = position - segment_.position;
+    if (granule_ != granule || records_before_ != cursor.records_before() ||
         batch_index() != cursor.batch_index()) {
-      granule_ = position - segment_.position;
+      if (cursor.batch_index() != 0) return go_to_batch(granule, cursor);
+      granule_ = granule;
       records_before_ = cursor.records_before();
       batch_left_ = 0;
       batch_count_ = 0;
-      if (cursor.batch_index() != 0) return enter_batch(cursor.batch_index());
     }
     return Walk::skipped;
   }
@@ -119,7 +120,7 @@ class Walker {
       return Walk::record;
     }
     if (record.kind == static_cast<std::uint64_t>(RecordKind::batch)) {
-      const Walk entered = enter_batch(0);
+      const Walk entered = enter_batch();
       return entered == Walk::skipped ? next_of_batch(found) : entered;
     }
     granule_ += record.granules;
@@ -198,14 +199,68 @@ class Walker {
     return Walk::record;
   }
 
-  // Enters the batch at the current place, after its first `index` records.
-  [[gnu::noinline]] Walk enter_batch(std::uint64_t index) noexcept {
+  // Goes to a cursor in the middle of a batch. Members that take turns in a large batch come here with each claim,
+  // so it goes on from where the walker is, or was, in this batch, if the cursor is behind that place.
+  [[gnu::noinline]] Walk go_to_batch(std::uint64_t granule, const CursorValue& cursor) noexcept {
+    const std::uint64_t index = cursor.batch_index();
+    const auto is_before_it = [&](const BatchPlace& place) {
+      return place.left != 0 && place.segment == segment_.number && place.granule == granule &&
+             place.records_before == cursor.records_before() && place.index() <= index;
+    };
+    const BatchPlace here = batch_place();
+    granule_ = granule;
+    records_before_ = cursor.records_before();
+    batch_left_ = 0;
+    batch_count_ = 0;
+    if (is_before_it(here)) {
+      restore(here);
+    } else if (is_before_it(seen_)) {
+      restore(seen_);
+    } else if (const Walk entered = enter_batch(); entered != Walk::skipped) {
+      return entered;
+    }
+    if (index >= batch_count_) return Walk::corrupt;
+    WalkedRecord passed;
+    while (batch_index() != index) {
+      if (next_of_batch(passed) != Walk::record) return Walk::corrupt;
+    }
+    seen_ = batch_place();
+    return Walk::skipped;
+  }
+
+  // A place in a batch, as the walker has found it.
+  struct BatchPlace {
+    std::uint64_t segment = 0;
+    std::uint64_t granule = 0;  // of the batch
+    std::uint64_t records_before = 0;
+    const std::byte* at = nullptr;
+    const std::byte* end = nullptr;
+    std::uint64_t granules = 0;
+    std::uint64_t count = 0;
+    std::uint64_t left = 0;  // 0: none
+
+    std::uint64_t index() const noexcept { return count - left; }
+  };
+  BatchPlace batch_place() const noexcept {
+    return {segment_.number, granule_,        records_before_, batch_at_,
+            batch_end_,      batch_granules_, batch_count_,    batch_left_};
+  }
+  void restore(const BatchPlace& place) noexcept {
+    batch_at_ = place.at;
+    batch_end_ = place.end;
+    batch_granules_ = place.granules;
+    batch_count_ = place.count;
+    batch_left_ = place.left;
+  }
+
+  // Enters the batch at the current place.
+  [[gnu::noinline]] Walk enter_batch() noexcept {
     const RecordHeader& header = segment_.header(granule_);
     FoundRecord record;
     record.kind = segment_.kind(granule_, key_);
     if (granule_ >= segment_granules_ ||
         record.kind != static_cast<std::uint64_t>(RecordKind::batch) ||
-        !examine_record(header, segment_granules_ - granule_, record) || index >= record.records) {
+        !examine_record(header, segment_granules_ - granule_, record)) {
       return Walk::corrupt;
     }
     const auto* payload = reinterpret_cast<const std::byte*>(&header + 1);
@@ -213,10 +268,6 @@ class Walker {
     batch_end_ = payload + record.length();
     batch_granules_ = record.granules;
     batch_count_ = batch_left_ = record.records;
-    WalkedRecord passed;
-    for (; index != 0; --index) {
-      if (next_of_batch(passed) != Walk::record) return Walk::corrupt;
-    }
     return Walk::skipped;
   }
 
@@ -258,14 +309,23 @@ class Walker {
   std::uint64_t batch_granules_ = 0;
   std::uint64_t batch_count_ = 0;  // Records of the current batch; 0 outside batches.
   std::uint64_t batch_left_ = 0;
+  BatchPlace seen_;  // Where go_to() last was in the middle of a batch.
   std::uint32_t physical_ = 0;
   std::uint32_t partition_;
+};
+
+// Where a record of a batch was found, so that those behind it are found without a walk from the first one.
+struct FoundInBatch {
+  std::uint64_t position = 0;  // of the batch
+  std::uint32_t partition = 0;
+  std::uint32_t index = 0;
+  std::size_t at = sizeof(BatchHeader);  // Its frame, in bytes from the beginning of the payload.
 };
 
 // Finds and checks the record of a hold, in place. The hold keeps its memory. Nothing if the hold
 // names no valid record.
 inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std::byte* records,
-                                             const GroupHold& hold) noexcept {
+                                             const GroupHold& hold, FoundInBatch& last) noexcept {
   const Geometry& geometry = topic.geometry();
   // relaxed, all: stored before the hold's state.
   WalkedRecord found;
@@ -294,9 +354,13 @@ inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std
     found.payload = at;
     return found;
   }
+  const std::byte* const begin = at;
   const std::byte* const end = at + record.length();
-  at += sizeof(BatchHeader);
-  for (std::uint64_t index = 0; index < record.records; ++index) {
+  // The same position and partition are the same batch. Its bytes are checked anew all the same.
+  const bool goes_on = last.position == found.position && last.partition == found.where.partition &&
+                       last.index <= found.where.batch_index && last.at <= record.length();
+  at += goes_on ? last.at : sizeof(BatchHeader);
+  for (std::uint64_t index = goes_on ? last.index : 0; index < record.records; ++index) {
     const auto left = static_cast<std::size_t>(end - at);
     if (left < sizeof(BatchFrame)) return std::nullopt;
     found.detail =
@@ -304,7 +368,11 @@ inline std::optional<WalkedRecord> find_held(const SharedTopic& topic, const std
     const std::uint64_t length = found.detail & kDetailLength;
     if (length > left - sizeof(BatchFrame)) return std::nullopt;
     found.payload = at + sizeof(BatchFrame);
-    if (index == found.where.batch_index) return found;
+    if (index == found.where.batch_index) {
+      last = {found.position, found.where.partition, found.where.batch_index,
+              static_cast<std::size_t>(at - begin)};
+      return found;
+    }
     const std::uint64_t size = Geometry::round_up(sizeof(BatchFrame) + length, kBatchAlignment);
     at += size < left ? size : left;
   }
