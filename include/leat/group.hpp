@@ -103,6 +103,7 @@ class Group {
   // Moves the position, in all partitions or in one. Records that members hold stay theirs.
   //   invalid_argument   no such partition; an offset beyond the end or in several partitions
   //   not_allowed        a time on a topic without timestamps
+  //   busy               an offset behind a record that its publisher has claimed and not committed for 200 ms
   //   too_many, closed, permission, deleted
   Result<void> seek(From to, std::optional<std::uint32_t> partition = {}) const;
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -17,6 +18,31 @@
 #include "leat/log/directory.hpp"
 
 namespace leat::inline v0 {
+
+namespace detail {
+
+// How long a search for a place waits for living publishers with open claims in front of it.
+inline constexpr std::chrono::milliseconds kHolePatience{200};
+
+// Whether a walk that has found nothing more may find something now: it is at a hole that was repaired, or whose
+// owner is alive and has a moment left. `reader` keeps the room.
+//   corrupt   nobody owns the hole
+inline Result<bool> repair_for_walk(SharedTopic& topic, const PartitionReader& reader,
+                                    Walker& walker, HoleWatch& hole, const Deadline& until) {
+  const std::uint32_t partition = reader.partition();
+  if (!has_hole_at(topic.geometry(), topic.partition(partition), walker.hole())) return false;
+  Repair repair{topic, partition, reader.own_slot()};
+  if (!repair.pin(walker.segment())) return false;  // The reader was evicted.
+  auto looked = hole.look(topic, partition, reader.own_slot(), walker.hole());
+  repair.unpin();
+  if (!looked) return looked.error();
+  if (walker.is_ready_at(walker.cursor(0, 0))) return true;
+  if (until.passed()) return false;
+  sleep_a_millisecond();
+  return true;
+}
+
+}  // namespace detail
 
 LEAT_INLINE Group::Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created)
     : topic_{std::move(topic)},
@@ -224,6 +250,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTop
   const std::uint64_t end = end_of_claims(topic, reader.partition());
   if (from.at_ == StartAt::offset && offset > end && end != 0) return Errc::invalid_argument;
   bool is_found = from.time_ms_ < 0;
+  const Deadline until{kHolePatience};
   while (!is_found) {
     auto polled = reader.poll(
         1,
@@ -233,10 +260,14 @@ LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTop
         },
         [](const Event&) {});
     if (!polled) return polled.error();
-    if (!is_found && !reader.is_ready()) {
-      offset = reader.offset();
-      break;
+    if (is_found || reader.is_ready()) continue;
+    if (reader.has_hole() && !until.passed()) {
+      if (auto looked = reader.look_after_hole(); !looked) return looked.error();
+      if (!reader.is_ready()) sleep_a_millisecond();
+      continue;
     }
+    offset = reader.offset();
+    break;
   }
   return CursorValue::make(offset, 0, 0, 0, 0);
 }
@@ -260,7 +291,11 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   const bool by_offset = from.at_ == StartAt::offset || from.at_ == StartAt::last;
   if (!by_offset && !by_time) return cursor;
   // What is published from now on is wanted, even if the clock of a publisher is behind.
-  const std::uint64_t end = end_of_claims(shared, reader.partition());
+  const std::uint64_t end = end_of_claims(shared, reader.partition());  // 0: unknown.
+  if (from.at_ == StartAt::offset && reader.offset() > end && end != 0)
+    return Errc::invalid_argument;
+  const Deadline until{kHolePatience};
+  HoleWatch hole;
   Walker walker{shared, reader.partition(), *records};
   const Walk at = walker.go_to(cursor);
   if (at == Walk::corrupt) return Errc::corrupt;
@@ -273,8 +308,13 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
       case Walk::skipped: break;
       case Walk::corrupt: return Errc::corrupt;
       case Walk::nothing:
-        if (from.at_ != StartAt::offset) return cursor;
-        return Errc::invalid_argument;  // Beyond the end.
+        if (auto again = repair_for_walk(shared, reader, walker, hole, until); !again) {
+          return again.error();
+        } else if (*again) {
+          break;
+        }
+        // A claim before the offset is open: what is behind it has no place yet.
+        return from.at_ == StartAt::offset ? Result<CursorValue>{Errc::busy} : cursor;
       case Walk::record:
         if (!by_time) break;
         Record record;

@@ -152,6 +152,7 @@ class PartitionReader {
   }
   bool is_lossy() const noexcept { return mode_ == ReaderMode::lossy; }
   std::uint32_t partition() const noexcept { return partition_; }
+  std::uint32_t own_slot() const noexcept { return own_slot_; }
 
  private:
   static constexpr std::size_t kGapsAtOnce = 256;  // in one poll()

@@ -284,6 +284,91 @@ TEST(Group, OutlivesItsMembersAndItsHandles) {
   EXPECT_EQ(drain(member), numbers(2, 4));
 }
 
+// ---- Behind a hole --------------------------------------------------------------------------------
+
+// Ten records, and an open claim behind the fifth.
+class HoleTopic {
+ public:
+  template <class Claim>
+  HoleTopic(const TopicOptions& options, Claim&& claim) : topic_{options} {
+    auto publisher = must(topic_->publisher());
+    publish_numbers(publisher, 5);
+    claim(topic_);
+    publish_numbers(publisher, 2, 6);
+    std::this_thread::sleep_for(5ms);  // Longer than a tick of the timestamps.
+    time_ms_ = wall_clock_ms();
+    publish_numbers(publisher, 2, 8);
+  }
+  const TestTopic& topic() const { return topic_; }
+  std::int64_t time_ms() const { return time_ms_; }
+  // What begins at offset 8.
+  std::vector<From> at_eight() const {
+    return {From::offset(8), From::last(2), From::time_ms(time_ms_)};
+  }
+
+ private:
+  static std::int64_t wall_clock_ms() { return detail::wall_clock_ms(); }
+
+  TestTopic topic_;
+  std::int64_t time_ms_ = 0;
+};
+
+void claim_and_die(const TestTopic& topic) {
+  Child child{[&] {
+    auto publisher = must(topic.open_again().publisher());
+    auto claim = must(publisher.try_claim(1));
+    ::raise(SIGKILL);
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), -SIGKILL);
+}
+
+TEST(GroupBegins, BehindADeadPublishersHole) {
+  for (const std::size_t way : {0U, 1U, 2U}) {
+    const HoleTopic hole{{.timestamps = true}, claim_and_die};
+    Member member = join(must(hole.topic()->group("g", {.from = hole.at_eight()[way]})));
+    EXPECT_EQ(drain(member), numbers(2, 8)) << way;
+  }
+}
+
+TEST(GroupSeek, PassesADeadPublishersHole) {
+  for (const std::size_t way : {0U, 1U, 2U}) {
+    const HoleTopic hole{{.timestamps = true}, claim_and_die};
+    const Group group = group_of(*hole.topic());
+    must(group.seek(hole.at_eight()[way]));
+    Member member = join(group);
+    EXPECT_EQ(drain(member), numbers(2, 8)) << way;
+  }
+}
+
+TEST(GroupBegins, BehindAClaimThatIsCommittedMeanwhile) {
+  std::jthread committer;
+  const HoleTopic hole{{}, [&](const TestTopic& topic) {
+                         auto publisher = std::make_shared<Publisher>(must(topic->publisher()));
+                         auto claim = std::make_shared<Claim>(must(publisher->try_claim(1)));
+                         committer = std::jthread{[publisher, claim] {
+                           std::this_thread::sleep_for(20ms);
+                           must(claim->commit());
+                         }};
+                       }};
+  Member member = join(must(hole.topic()->group("g", {.from = From::offset(8)})));
+  EXPECT_EQ(drain(member), numbers(2, 8));
+}
+
+TEST(GroupBegins, AtAClaimThatStaysOpenIfNotToldAnOffset) {
+  std::optional<Publisher> publisher;
+  std::unique_ptr<Claim> claim;
+  const HoleTopic hole{{}, [&](const TestTopic& topic) {
+                         publisher = must(topic->publisher());
+                         claim = std::make_unique<Claim>(must(publisher->try_claim(1)));
+                       }};
+  EXPECT_EQ(code(hole.topic()->group("g", {.from = From::offset(8)})), Errc::busy);
+  EXPECT_EQ(code(hole.topic()->group("g", {.from = From::offset(100)})), Errc::invalid_argument);
+  Member member = join(must(hole.topic()->group("g", {.from = From::last(2)})));
+  claim.reset();  // Aborted.
+  EXPECT_EQ(drain(member), numbers(4, 6));
+}
+
 // ---- seek ----------------------------------------------------------------------------------------
 
 TEST(GroupSeek, MovesBackAndForward) {
