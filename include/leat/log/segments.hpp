@@ -303,10 +303,11 @@ class Roller {
       if (hold == Hold::by_reader) shortage.by_readers = true;
       if ((hold != Hold::by_reader && hold != Hold::by_pin) ||
           !is_of_this_thread(participant, shortage)) {
+        // It decides. To ask about all the others, too, takes a system call for each.
         shortage.by_others = true;
-      } else if (hold == Hold::by_pin) {
-        shortage.by_own_pins = true;
+        return true;
       }
+      if (hold == Hold::by_pin) shortage.by_own_pins = true;
     }
     // [group] After the participants: a process that creates or moves a group holds the room as a
     // subscriber until the group holds it.

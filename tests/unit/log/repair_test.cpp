@@ -302,6 +302,31 @@ TEST(Repair, DeadSubscriberHoldsNothing) {
     ASSERT_EQ(code(publisher.publish(std::string(kHalf, 'x'))), Errc::ok) << i;
 }
 
+// A publisher without room asks the kernel about one subscriber that lives, and not about all the others that hold
+// the same room: the dead one behind it keeps its slot until it alone is in the way.
+TEST(Repair, LivingSubscriberThatHoldsTheRoomDecides) {
+  const Wreck wreck;
+  std::optional<Subscriber> living = must(wreck->subscriber({.any_thread = true}));
+  Child child{[&] {
+    const Topic again = must(Topic::open("topic", 0s, wreck.directory()));
+    auto dead = must(again.subscriber());
+    ::raise(SIGKILL);
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), -SIGKILL);
+  const auto is_taken = [&] { return load_relaxed(wreck.shared().participant(1).state) != 0; };
+  ASSERT_TRUE(is_taken());
+  auto publisher = must(wreck->publisher());
+  Errc published = Errc::ok;
+  while (published == Errc::ok)
+    published = code(publisher.publish(kHalfText, Deadline::immediate()));
+  EXPECT_EQ(published, Errc::full);
+  EXPECT_TRUE(is_taken());
+  living.reset();
+  must(publisher.publish(kHalfText, Deadline::immediate()));
+  EXPECT_FALSE(is_taken());
+}
+
 TEST(Repair, ManyRepairAtOnce) {
   for (int round = 0; round < 20; ++round) {
     const Wreck wreck;
