@@ -35,19 +35,22 @@ class GroupView {
     if (!fd) return fd.error();
     auto size = file_size(fd->get());
     if (!size) return size.error();
-    if (*size < sizeof(GroupHeader)) return Errc::wrong_format;
-    auto mapping = Mapping::map(fd->get(), *size, true);
+    // As in SharedTopic::attach(): first the checks, then the mapping.
+    GroupHeader header;
+    if (auto read = read_beginning(fd->get(), &header, sizeof(header)); !read) return read.error();
+    const GroupGeometry geometry = read_geometry(header);
+    if (header.magic != kGroupMagic || !geometry.is_valid() || geometry.number != number ||
+        geometry.topic_key != topic.key || geometry.partition_count != topic.partition_count ||
+        geometry.file_size() != *size || (geometry.expires() && (topic.flags & kDurable) == 0)) {
+      return Errc::wrong_format;
+    }
+    auto populate = may_populate(fd->get(), *size);
+    if (!populate) return populate.error();
+    auto mapping = Mapping::map(fd->get(), *size, true, *populate);
     if (!mapping) return mapping.error();
     auto view = std::make_shared<GroupView>();
     view->header_ = reinterpret_cast<GroupHeader*>(mapping->data());
-    view->geometry_ = read_geometry(*view->header_);
-    const GroupGeometry& geometry = view->geometry_;
-    if (load_relaxed<Why::constant>(view->header_->magic) != kGroupMagic || !geometry.is_valid() ||
-        geometry.number != number || geometry.topic_key != topic.key ||
-        geometry.partition_count != topic.partition_count || geometry.file_size() != *size ||
-        (geometry.expires() && (topic.flags & kDurable) == 0)) {
-      return Errc::wrong_format;
-    }
+    view->geometry_ = geometry;
     view->segment_granules_ = topic.segment_granules;
     view->cursors_ = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
     view->seats_ = reinterpret_cast<GroupSeat*>(mapping->data() + geometry.seats_at());
@@ -170,17 +173,17 @@ class GroupView {
       if (phase_of(state) != HoldPhase::free) visit(row, index, one, state);
     }
   }
+  // `header` is a copy, made before the file is mapped.
   static GroupGeometry read_geometry(const GroupHeader& header) noexcept {
-    // relaxed, all: written before the group was entered in the topic's header.
     GroupGeometry geometry;
-    geometry.topic_key = load_relaxed<Why::constant>(header.topic_key);
-    geometry.number = load_relaxed<Why::constant>(header.number);
-    geometry.partition_count = load_relaxed<Why::constant>(header.partition_count);
-    geometry.flags = load_relaxed<Why::constant>(header.flags);
-    geometry.seat_count = load_relaxed<Why::constant>(header.seat_count);
-    geometry.hold_count = load_relaxed<Why::constant>(header.hold_count);
-    geometry.max_deliveries = load_relaxed<Why::constant>(header.max_deliveries);
-    geometry.lease_ns = load_relaxed<Why::constant>(header.lease_ns);
+    geometry.topic_key = header.topic_key;
+    geometry.number = header.number;
+    geometry.partition_count = header.partition_count;
+    geometry.flags = header.flags;
+    geometry.seat_count = header.seat_count;
+    geometry.hold_count = header.hold_count;
+    geometry.max_deliveries = header.max_deliveries;
+    geometry.lease_ns = header.lease_ns;
     return geometry;
   }
 

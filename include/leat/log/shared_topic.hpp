@@ -51,14 +51,19 @@ class SharedTopic {
     if (!control_fd) return control_fd.error();
     auto size = file_size(control_fd->get());
     if (!size) return size.error();
-    if (*size < sizeof(TopicHeader)) return Errc::wrong_format;
-    auto mapping = Mapping::map(control_fd->get(), *size, true);
+    // All that is checked is checked before the file is mapped, which may take as much memory as it says.
+    TopicHeader header;
+    if (auto read = read_beginning(control_fd->get(), &header, sizeof(header)); !read)
+      return read.error();
+    auto geometry = read_geometry(header, *size);
+    if (!geometry) return geometry.error();
+    auto populate = may_populate(control_fd->get(), *size);
+    if (!populate) return populate.error();
+    auto mapping = Mapping::map(control_fd->get(), *size, true, *populate);
     if (!mapping) return mapping.error();
 
     auto topic = std::make_unique<SharedTopic>();
     topic->header_ = reinterpret_cast<TopicHeader*>(mapping->data());
-    auto geometry = read_geometry(*topic->header_, *size);
-    if (!geometry) return geometry.error();
     topic->geometry_ = *geometry;
     topic->control_mapping_ = std::move(*mapping);
     topic->control_fd_ = std::move(*control_fd);
@@ -358,14 +363,34 @@ class SharedTopic {
     auto size = file_size(file);
     if (!size) return size.error();
     if (*size != geometry_.records_size()) return Errc::wrong_format;
-    auto mapped = Mapping::map(file, *size, writable, !geometry_.grows());
-    if (mapped && geometry_.grows()) populate_segments_with_memory(*mapped, writable);
+    auto populate = geometry_.grows() ? Result<bool>{false} : may_populate(file, *size);
+    if (!populate) return populate.error();
+    auto mapped = Mapping::map(file, *size, writable, *populate);
+    if (mapped && geometry_.grows()) populate_segments_with_memory(*mapped, file, writable);
     return mapped;
+  }
+
+  std::uint64_t segments_with_memory() const noexcept {
+    std::uint64_t count = 0;
+    for (std::uint32_t i = 0; i < geometry_.partition_count; ++i) {
+      const PartitionView view = partition(i);
+      for (std::uint64_t at = 0; at < geometry_.segment_count; ++at) {
+        // relaxed: an estimate, as below.
+        if ((load_relaxed<Why::hint>(view.physical[at].last_segment) & kNoMemory) == 0) ++count;
+      }
+    }
+    return count;
   }
 
   // Memory that is given back at the same time may be allocated again by this: harmless, and the
   // next shrink takes it.
-  void populate_segments_with_memory(const Mapping& mapping, bool writable) const noexcept {
+  void populate_segments_with_memory(const Mapping& mapping, int file,
+                                     bool writable) const noexcept {
+    // If the file has less, memory was given back meanwhile, or somebody has written that segments have
+    // memory which have none. Then pages are mapped when they are touched.
+    const std::uint64_t needed = segments_with_memory() * geometry_.segment_size;
+    auto memory = file_memory(file);
+    if (!memory || *memory < needed) return;
     for (std::uint32_t i = 0; i < geometry_.partition_count; ++i) {
       const PartitionView view = partition(i);
       std::uint64_t first = 0;  // Of a run of segments with memory, which ends before `at`.
@@ -384,24 +409,22 @@ class SharedTopic {
     }
   }
 
-  // The only place that reads the geometry from shared memory.
+  // `header` is a copy, made before the file is mapped: the only place where the geometry comes from.
   static Result<Geometry> read_geometry(const TopicHeader& header, std::size_t file_size) noexcept {
-    // relaxed, all: written before the topic got its name, constant since.
-    if (load_relaxed<Why::constant>(header.magic) != kMagic) return Errc::wrong_format;
-    if (load_relaxed<Why::constant>(header.format_version) != kFormatVersion)
+    if (header.magic != kMagic || header.format_version != kFormatVersion)
       return Errc::wrong_format;
     Geometry geometry;
-    geometry.key = load_relaxed<Why::constant>(header.key);
-    geometry.segment_size = load_relaxed<Why::constant>(header.segment_size);
-    geometry.segment_count = load_relaxed<Why::constant>(header.segment_count);
-    geometry.partition_count = load_relaxed<Why::constant>(header.partition_count);
-    geometry.participant_capacity = load_relaxed<Why::constant>(header.participant_capacity);
-    geometry.flags = load_relaxed<Why::constant>(header.flags);
-    geometry.policy = load_relaxed<Why::constant>(header.policy);
-    geometry.revoke_after_ns = load_relaxed<Why::constant>(header.revoke_after_ns);
-    geometry.evict_after_ns = load_relaxed<Why::constant>(header.evict_after_ns);
-    geometry.first_segments = load_relaxed<Why::constant>(header.first_segments);
-    geometry.grow_below = load_relaxed<Why::constant>(header.grow_below);
+    geometry.key = header.key;
+    geometry.segment_size = header.segment_size;
+    geometry.segment_count = header.segment_count;
+    geometry.partition_count = header.partition_count;
+    geometry.participant_capacity = header.participant_capacity;
+    geometry.flags = header.flags;
+    geometry.policy = header.policy;
+    geometry.revoke_after_ns = header.revoke_after_ns;
+    geometry.evict_after_ns = header.evict_after_ns;
+    geometry.first_segments = header.first_segments;
+    geometry.grow_below = header.grow_below;
     if (!geometry.is_valid()) return Errc::wrong_format;
     geometry.derive();
     if (file_size != geometry.control_size()) return Errc::wrong_format;

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -157,13 +159,40 @@ inline Result<std::size_t> file_memory(int fd) noexcept {
   return static_cast<std::size_t>(status.st_blocks) * 512;
 }
 
-// Size in bytes, or an error.
+// Reads the first `size` bytes of a file, so that what it says about itself can be checked before the
+// file is mapped. `wrong_format` if there are fewer.
+inline Result<void> read_beginning(int fd, void* into, std::size_t size) noexcept {
+  ::ssize_t got = 0;
+  do {
+    got = ::pread(fd, into, size, 0);
+  } while (got < 0 && errno == EINTR);
+  if (got < 0) return last_system_error();
+  if (static_cast<std::size_t>(got) < size) return Errc::wrong_format;
+  return {};
+}
+
+// Whether to populate a mapping of a file that others made, which should have pages for all of its
+// `size` bytes. Of a file with holes, each access would take memory, as much as its size says, or end
+// this process where there is none. tmpfs counts pages exactly, so there such a file is refused. Other
+// file systems may count fewer (compression): then the mapping is made and not populated.
+//   wrong_format
+inline Result<bool> may_populate(int fd, std::size_t size) noexcept {
+  auto memory = file_memory(fd);
+  if (!memory) return memory.error();
+  if (*memory >= size) return true;
+  struct ::statfs system {};
+  if (::fstatfs(fd, &system) != 0) return last_system_error();
+  if (system.f_type == TMPFS_MAGIC) return Errc::wrong_format;
+  return false;
+}
+
 // How many names a file has; 0 if unknown.
 inline std::uint64_t link_count(int fd) noexcept {
   struct stat status {};
   return ::fstat(fd, &status) == 0 ? status.st_nlink : 0;
 }
 
+// Size in bytes, or an error.
 inline Result<std::size_t> file_size(int fd) noexcept {
   struct stat status {};
   if (::fstat(fd, &status) != 0) return last_system_error();

@@ -431,7 +431,7 @@ TEST(Shrink, FinishesWhatADeadOneBegan) {
   ASSERT_EQ(segments_in_file(topic), 3U);
   std::uint64_t marked = 0;
   while ((view.physical[marked].last_segment & detail::kNoMemory) == 0) ++marked;
-  auto file = must(topic.shared().open_records(O_RDWR));
+  auto file = must(topic.shared().open_records());
   must(detail::allocate_range(file.get(), marked * kSegment, kSegment));
   EXPECT_EQ(segments_in_file(topic), 4U);
   EXPECT_EQ(must(topic->shrink()), kSegment);

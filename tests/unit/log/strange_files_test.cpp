@@ -69,6 +69,83 @@ TEST(StrangeFiles, FifoInPlaceOfTheDirectorysLock) {
             0);
 }
 
+// Somebody made a file that is huge and has no pages. Opening it must not take the memory that its size
+// promises, nor be a SIGBUS where there is none. The test counts the pages.
+class SparseFiles : public ::testing::Test {
+ protected:
+  static constexpr std::uintmax_t kHuge = 1 << 28;
+
+  std::filesystem::path file(const std::string& beginning) const {
+    for (const auto& entry : std::filesystem::directory_iterator{
+             std::filesystem::path{topic_.directory()} / kTopicName}) {
+      if (entry.path().filename().string().starts_with(beginning)) return entry.path();
+    }
+    throw std::runtime_error{"there is no " + beginning};
+  }
+  static std::uintmax_t memory(const std::filesystem::path& path) {
+    struct ::stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? 512ULL * static_cast<unsigned>(status.st_blocks)
+                                              : kHuge;
+  }
+  // The file keeps its content and loses all pages that are zero.
+  static void make_sparse(const std::filesystem::path& path, std::uintmax_t size) {
+    const auto copy = path.string() + ".new";
+    ASSERT_EQ(std::system(("cp --sparse=always " + path.string() + ' ' + copy).c_str()), 0);
+    std::filesystem::resize_file(copy, size);
+    std::filesystem::rename(copy, path);
+  }
+
+  const TestTopic topic_{{.policy = Policy::block}};
+};
+
+TEST_F(SparseFiles, ControlOfZeros) {
+  std::filesystem::resize_file(file("control"), 0);
+  std::filesystem::resize_file(file("control"), kHuge);
+  EXPECT_EQ(code(Topic::open(kTopicName, 0s, topic_.directory())), Errc::wrong_format);
+  EXPECT_EQ(memory(file("control")), 0U);
+}
+
+TEST_F(SparseFiles, ControlWithHoles) {
+  const auto before = std::filesystem::file_size(file("control"));
+  make_sparse(file("control"), before);
+  ASSERT_LT(memory(file("control")), before);
+  EXPECT_EQ(code(Topic::open(kTopicName, 0s, topic_.directory())), Errc::wrong_format);
+  EXPECT_LT(memory(file("control")), before);
+}
+
+TEST_F(SparseFiles, Records) {
+  make_sparse(file("records"), std::filesystem::file_size(file("records")));
+  ASSERT_EQ(memory(file("records")), 0U);
+  const Topic opened = topic_.open_again();
+  EXPECT_EQ(code(opened.subscriber()), Errc::wrong_format);
+  EXPECT_EQ(code(opened.publisher()), Errc::wrong_format);
+  EXPECT_EQ(memory(file("records")), 0U);
+}
+
+TEST_F(SparseFiles, RecordsOfSegmentsThatOnlySayTheyHaveMemory) {
+  const TestTopic grows{{.policy = Policy::grow, .max_capacity_bytes = 64 * kSegment}};
+  const detail::PartitionView words = grows.shared().partition(0);
+  for (std::uint32_t i = 0; i < grows.shared().geometry().segment_count; ++i)
+    detail::store_relaxed(words.physical[i].last_segment, std::uint64_t{1});
+  const auto records = grows.directory() + "/topic/records";
+  const auto before = memory(records);
+  const Topic opened = grows.open_again();
+  (void)must(opened.subscriber());
+  (void)must(opened.publisher());
+  EXPECT_EQ(memory(records), before);
+}
+
+TEST_F(SparseFiles, Group) {
+  (void)must(topic_->group("g"));
+  make_sparse(file(detail::kGroupPrefix), std::filesystem::file_size(file(detail::kGroupPrefix)));
+  const auto before = memory(file(detail::kGroupPrefix));
+  EXPECT_EQ(code(topic_.open_again().find_group("g")), Errc::wrong_format);
+  EXPECT_EQ(memory(file(detail::kGroupPrefix)), before);
+  std::filesystem::resize_file(file(detail::kGroupPrefix), kHuge);
+  EXPECT_EQ(code(topic_.open_again().find_group("g")), Errc::wrong_format);
+  EXPECT_EQ(memory(file(detail::kGroupPrefix)), before);
+}
+
 // With `ulimit -f`, the program is not ended by a signal, and nothing is left behind.
 TEST(StrangeFiles, LimitOfFileSizes) {
   const TestDirectory directory;
