@@ -339,6 +339,7 @@ inline Result<std::int64_t> MemberCore::look_around() {
   for (const std::int64_t ns : {*holes, others_.look_after(), next_event()}) {
     if (ns != 0) limit_ns = limit_ns == 0 ? ns : std::min(limit_ns, ns);
   }
+  others_.pause().sleep_for(limit_ns);
   return limit_ns;
 }
 

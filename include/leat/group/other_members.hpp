@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "leat/base/own_pause.hpp"
 #include "leat/group/redelivery.hpp"
 #include "leat/log/participants.hpp"
 
@@ -20,8 +21,10 @@ class OtherMembers {
 
   void reserve() { progress_.resize(place_.geometry().seat_count); }  // Throws bad_alloc.
 
-  // Returns the time in ns after which it must be called again; 0 if nobody else has records.
+  // Returns the time in ns after which it must be called again; 0 if nobody else has records. Whoever sleeps for longer
+  // than until the next call says so (`pause`).
   std::int64_t look_after() noexcept;
+  OwnPause& pause() noexcept { return pause_; }
   // Takes away records whose lease ran out. Returns when the next lease will; 0 if there is none.
   std::int64_t end_leases(std::int64_t now) noexcept;
 
@@ -50,12 +53,14 @@ class OtherMembers {
   std::int64_t next_lease_ns_ =
       0;  // When the next lease ends, as of the last look; 0: there was none.
   std::int64_t look_at_leases_ns_ = 0;  // No lease ends before this time.
-  bool is_taking_ = false;          // take_away() was called since the last announce_taken().
+  bool is_taking_ = false;              // take_away() was called since the last announce_taken().
+  OwnPause pause_;
 };
 
 inline std::int64_t OtherMembers::look_after() noexcept {
   bool any = false;
   const std::int64_t now = now_ns();
+  pause_.look(now);
   for (std::uint32_t index = 0; index < place_.group.seat_high(); ++index) {
     if (index == place_.seat) continue;
     const GroupSeat& other = place_.group.seat(index);
@@ -90,7 +95,7 @@ inline void OtherMembers::note_progress(std::uint32_t seat, Progress& progress,
     progress.claiming = claiming;
     progress.pause_ns = kOthersDie;
   }
-  if (now - progress.since_ns < progress.pause_ns) return;
+  if (!pause_.is_late(now, progress.since_ns, progress.pause_ns)) return;
   progress.since_ns = now;
   progress.pause_ns =
       take_ready_of(seat) ? kOthersDie : std::min(2 * progress.pause_ns, kMostPause);
@@ -118,10 +123,12 @@ inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
   // A lease that begins after a look ends no sooner than this long after it.
   if (now < look_at_leases_ns_) return next_lease_ns_;
   std::int64_t next = 0;
+  const std::int64_t judges_again = pause_.judges_again_ns(place_.geometry().lease_ns);
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
     if (state.phase != HoldPhase::held || state.owner == place_.owner()) return;
-    const std::int64_t until = load_relaxed<Why::stored_before>(hold.lease_until_ns);
+    const std::int64_t until =
+        std::max(load_relaxed<Why::stored_before>(hold.lease_until_ns), judges_again);
     if (until > now) {
       next = next == 0 ? until : std::min(next, until);
       return;

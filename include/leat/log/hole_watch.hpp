@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "leat/base/own_pause.hpp"
 #include "leat/result.hpp"
 
 namespace leat::inline v0::detail {
@@ -32,6 +33,7 @@ class HoleWatch {
   RecordPlace place_{};
   static constexpr std::int64_t kNowhere = -1;  // Not at a hole.
   std::int64_t since_ns_ = kNowhere;
+  OwnPause pause_;
 };
 
 }  // namespace leat::inline v0::detail

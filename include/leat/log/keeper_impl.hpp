@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "leat/base/config.hpp"
+#include "leat/base/own_pause.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/keeper.hpp"
 #include "leat/os/fork_state.hpp"
@@ -164,7 +165,10 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   const std::uint64_t seen = office_.word();
   const std::uint64_t before = moves();
   const std::int64_t since = now_ns();
+  OwnPause pause;
   while (!is_stopping() && !is_safe() && office_.word() == seen && moves() == before) {
+    const std::int64_t now = now_ns();
+    pause.look(now);
     // What is written may wait for the next sync, and a group until it is saved.
     const std::int64_t interval = has_unwritten() || window.is_any_wanted() ? 0
                                   : has_group_news()
@@ -177,8 +181,9 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
                                               : is_full  ? kFullDisk
                                                          : kStalled);
     // A keeper that just counted has a moment to lock its byte.
-    const bool is_gone = (seen & 1) != 0 || (!office_.is_held(seen) && now_ns() - since > kLook);
-    const bool is_stalled = now_ns() - since > patience;
+    const bool is_gone =
+        (seen & 1) != 0 || (!office_.is_held(seen) && pause.is_late(now, since, kLook));
+    const bool is_stalled = pause.is_late(now, since, patience);
     if (window.state() == DiskState::read_only) return;
     if (is_gone || is_stalled) {
       // If the disk is so slow, the next one gets more time: else nobody would ever end a sync.
@@ -186,7 +191,10 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
       (void)try_to_take(seen);
       return;
     }
-    nap(std::clamp(interval / 8, kLook, kStalled));
+    const std::int64_t time = std::clamp(interval / 8, kLook, kStalled);
+    LEAT_CRASH_POINT("keeper:watched");
+    pause.sleep_for(time);
+    nap(time);
   }
 }
 

@@ -17,9 +17,11 @@ LEAT_INLINE Result<void> HoleWatch::look(SharedTopic& topic, std::uint32_t parti
   if (since_ns_ == kNowhere || place != place_) {
     place_ = place;
     since_ns_ = now;
+    pause_.begin(now);
   }
+  pause_.look(now);
   const std::int64_t revoke_after_ns = topic.geometry().revoke_after_ns;
-  const bool revoke = revoke_after_ns != 0 && now - since_ns_ >= revoke_after_ns;
+  const bool revoke = revoke_after_ns != 0 && pause_.is_late(now, since_ns_, revoke_after_ns);
   auto state = Repair{topic, partition, own_slot}.fill_hole(place, revoke);
   if (!state) return state.error();
   if (*state == HoleState::unknown) return Errc::corrupt;

@@ -12,6 +12,7 @@
 
 #include "leat/base/callback.hpp"
 #include "leat/base/crash_point.hpp"
+#include "leat/base/own_pause.hpp"
 #include "leat/deadline.hpp"
 #include "leat/format/durable_layout.hpp"
 #include "leat/log/claim_point.hpp"
@@ -324,8 +325,8 @@ class PartitionWriter {
 
   bool waits_for_room() const noexcept;
   // Why a claim that found no room, or came to its limit, is not to wait; ok: it waits.
-  Error why_not_wait(const Shortage* shortage, std::int64_t started_ns, const Deadline& deadline,
-                     const std::stop_token* stop) const;
+  Error why_not_wait(const Shortage* shortage, std::int64_t now, std::int64_t started_ns,
+                     const Deadline& deadline, const std::stop_token* stop) const;
   // Sleeps for a while unless is_there(), which returns Result<bool>. If there is a `refusal`, returns
   // it instead, and arms the descriptor if there is one.
   template <class IsThere>
@@ -333,7 +334,7 @@ class PartitionWriter {
 
   // Evicts the subscribers that hold the oldest segment if they have done so for evict_after,
   // counted from when this publisher first found the topic full because of that segment.
-  bool evict_if_late(Roller& roller) noexcept;
+  bool evict_if_late(Roller& roller, std::int64_t now) noexcept;
 
   // Writes to each cache line of the next two records of this size, so that publishing them need
   // not wait for other CPUs to give the lines up. Stores, because prefetching for writing gains
@@ -394,6 +395,7 @@ class PartitionWriter {
   std::uint32_t limit_asked_at_ = 0;  // and the value of space_wake before that call.
   std::uint64_t blocked_by_ = 0;      // Oldest segment when first found full; 0: not full.
   std::int64_t blocked_since_ns_ = 0;
+  OwnPause pause_;  // Looks while there is no room.
   std::uint32_t partition_;
   std::uint32_t own_slot_;
   // Exclusive only: the batch that has borrowed room. Then segment_granules_ is 0, so that every claim
@@ -404,7 +406,7 @@ class PartitionWriter {
   static constexpr std::uint8_t kClaimIsOpen = 1;  // A Claim of this partition is unfinished.
   static constexpr std::uint8_t kIsDurable = 2;
   static constexpr std::uint8_t kAsksLimit = 4;  // offset_limit runs, within a claim.
-  std::uint8_t looks_first_ = 0;  // These bits.
+  std::uint8_t looks_first_ = 0;                 // These bits.
   bool fences_ = false;
   const DurableHeader* durable_;  // Null unless the topic is durable.
   std::uint64_t claimed_until_ = 0;

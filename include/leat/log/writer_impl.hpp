@@ -93,8 +93,10 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
     moves = 0;
 
     // Full.
-    if (shortage.by_readers && !topic_->is_deleted() && evict_if_late(roller)) continue;
-    const Error refusal = why_not_wait(&shortage, started_ns, deadline, stop);
+    const std::int64_t now = now_ns();
+    pause_.look(now);
+    if (shortage.by_readers && !topic_->is_deleted() && evict_if_late(roller, now)) continue;
+    const Error refusal = why_not_wait(&shortage, now, started_ns, deadline, stop);
     const auto is_there = [&]() -> Result<bool> {
       auto again = roller.roll(granules, shortage);
       if (!again) return again.error();
@@ -106,7 +108,7 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
 }
 
 [[gnu::noinline]] LEAT_INLINE Error
-PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t started_ns,
+PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t now, std::int64_t started_ns,
                               const Deadline& deadline, const std::stop_token* stop) const {
   if (topic_->is_deleted()) return {Errc::deleted};
   if (const DurableWindow* durable = topic_->durable(); shortage != nullptr && durable != nullptr) {
@@ -118,7 +120,7 @@ PartitionWriter::why_not_wait(const Shortage* shortage, std::int64_t started_ns,
     if ((geometry().flags & kRetainAll) != 0) return {Errc::full};
     const bool is_by_own = shortage->by_readers || shortage->by_own_pins || shortage->by_members;
     if (is_by_own && !shortage->by_others &&
-        (!shortage->by_unpolled || now_ns() - started_ns >= kHandedOver)) {
+        (!shortage->by_unpolled || pause_.is_late(now, started_ns, kHandedOver))) {
       return {Errc::would_deadlock};
     }
   }
@@ -180,7 +182,7 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
                                                                     const Deadline& deadline,
                                                                     const std::stop_token* stop) {
   while (!is_below_limit(from, records)) {
-    const Error refusal = why_not_wait(nullptr, 0, deadline, stop);
+    const Error refusal = why_not_wait(nullptr, 0, 0, deadline, stop);
     const auto is_there = [&]() -> Result<bool> { return is_below_limit(from, records); };
     if (auto waited = wait_or_refuse(refusal, deadline, is_there); !waited) return waited.error();
     if (exclusive_) continue;
@@ -222,16 +224,16 @@ LEAT_INLINE bool PartitionWriter::waits_for_room() const noexcept {
   return geometry().policy == static_cast<std::uint32_t>(Policy::block) || geometry().grows();
 }
 
-LEAT_INLINE bool PartitionWriter::evict_if_late(Roller& roller) noexcept {
+LEAT_INLINE bool PartitionWriter::evict_if_late(Roller& roller, std::int64_t now) noexcept {
   if (geometry().evict_after_ns == 0) return false;
   // [retire] seq_cst
   const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
-  const std::int64_t now = now_ns();
   if (blocked_by_ != oldest) {
     blocked_by_ = oldest;
     blocked_since_ns_ = now;
+    pause_.begin(now);
   }
-  if (now - blocked_since_ns_ < geometry().evict_after_ns) return false;
+  if (!pause_.is_late(now, blocked_since_ns_, geometry().evict_after_ns)) return false;
   blocked_by_ = 0;
   roller.evict_blockers();
   return true;
