@@ -76,7 +76,8 @@ static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<G
 // The claimer is the seat (counted from 1) whose claim ended here; 0 if the group was just created
 // or moved. The claim number is the low part of that seat's own counter.
 //
-// Durable topics: the position is the record's offset, and the two numbers of records are 0.
+// Durable topics: the position is the record's offset, and the two numbers of records are 0. No topic comes to offsets
+// above kMaxPosition; files that say so are corrupt.
 struct GroupCursor {
   alignas(kLine) std::uint64_t place;
   std::uint64_t record;
@@ -89,6 +90,7 @@ static_assert(sizeof(GroupCursor) == kLine);
 inline constexpr unsigned kSeatBits = 8;
 inline constexpr std::uint64_t kSeatMask = (1ULL << kSeatBits) - 1;
 inline constexpr std::uint32_t kMaxSeats = kSeatMask;
+inline constexpr std::uint64_t kMaxPosition = (1ULL << (64 - kSeatBits)) - 1;
 inline constexpr unsigned kClaimNumberBits = 10;
 inline constexpr std::uint64_t kClaimNumberMask = (1ULL << kClaimNumberBits) - 1;
 inline constexpr unsigned kBatchIndexBits = 26;

@@ -212,6 +212,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::Sh
     // Not behind the end, as after a group of a later backup: nobody would get what comes next.
     const std::uint64_t end = end_of_claims(topic, i);  // 0: unknown.
     const std::uint64_t offset = end == 0 ? saved->offsets[i] : std::min(saved->offsets[i], end);
+    if (offset > kMaxPosition) return Errc::corrupt;
     cursors.push_back(CursorValue::make(offset, 0, 0, 0, 0));
   }
   LEAT_CRASH_POINT("group:restoring");
@@ -269,6 +270,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTop
     offset = reader.offset();
     break;
   }
+  if (offset > kMaxPosition) return Errc::corrupt;
   return CursorValue::make(offset, 0, 0, 0, 0);
 }
 

@@ -116,6 +116,10 @@ class StoredWalk {
       entry.count = entry.end() - offset_;
       entry.first = offset_;
     }
+    if (entry.count > kMaxPosition || entry.first > kMaxPosition - entry.count) {
+      error_ = {Errc::corrupt};  // No cursor could say so.
+      return has_stepped_ ? Step::nothing : Step::failed;
+    }
     if (!entry.gap && !may_claim()) return Step::nothing;
     if (entry.gap == GapReason::overwritten && expired_stops_) {
       error_ = {Errc::expired};

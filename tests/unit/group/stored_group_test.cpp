@@ -89,6 +89,34 @@ TEST_F(GroupOnDisk, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);  // The delay has not passed.
 }
 
+// A checkpoint says that the topic goes on at an offset that no cursor can have. What it skips is a gap that
+// a cursor would be moved past again and again.
+TEST_F(GroupOnDisk, AnOffsetThatNoCursorCanHaveIsCorrupt) {
+  {
+    const Topic topic = open();
+    (void)group(topic);
+    publish(topic, 2);
+  }
+  detail::Disk& disk = detail::Disk::system();
+  const std::string path = (data_ / kTopicName).string();
+  auto directory = must(detail::open_directory_path(path, false, false));
+  const auto manifest = must(detail::load_manifest(disk, directory.get()));
+  for (int copy = 0; copy < 2; ++copy) {
+    auto file = must(detail::CheckpointFile::load(disk, directory.get(), manifest));
+    detail::Checkpoint forged = file.value();
+    forged.partitions[0].durable_offset = forged.partitions[0].reserved_offset = 1ULL << 63;
+    must(file.store(disk, directory.get(), forged));
+  }
+  const Topic topic = open();
+  Member member = join(must(topic.find_group(kGroupName)));
+  int gaps = 0;
+  member.on_event([&](const Event&) { ++gaps; });
+  EXPECT_EQ(drain(member, 2), numbers(2));
+  EXPECT_EQ(code(member.receive(kPatience)), Errc::corrupt);
+  EXPECT_EQ(gaps, 0);
+  EXPECT_EQ(code(topic.group("end", {.from = From::end})), Errc::corrupt);
+}
+
 TEST_F(GroupOnDisk, KeepsItsOptions) {
   const GroupOptions wanted{.mode = GroupMode::at_most_once,
                             .by_key = true,
