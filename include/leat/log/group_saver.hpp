@@ -235,7 +235,7 @@ class GroupSaver {
     // place of those of earlier keepers.
     auto names = names_in(directory_);
     if (!names) return names.error();
-    const bool is_deleted = !has_name(directory_, saved_group_name(id).c_str());
+    const bool is_deleted = std::ranges::find(*names, saved_group_name(id)) == names->end();
     for (const std::string& one : *names) {
       const auto file = SavedGroupFile::parse(one);
       if (file && file->id == id && file->office != 0 && (is_deleted || file->office < office_))

@@ -208,17 +208,25 @@ inline bool is_same_file(int one, int other) noexcept {
          first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
-// Without `.` and `..`. Uses the descriptor up.
+// Without `.` and `..`. Uses the descriptor up. An error in the middle is an error: some names alone would pass for all.
 inline Result<std::vector<std::string>> names_in(Fd directory) {
   DIR* stream = ::fdopendir(directory.get());
   if (stream == nullptr) return last_system_error();
   directory.release();
   std::vector<std::string> names;
-  while (const dirent* entry = ::readdir(stream)) {
+  Error error;
+  for (;;) {
+    errno = 0;
+    const dirent* const entry = ::readdir(stream);
+    if (entry == nullptr) {
+      if (errno != 0) error = last_system_error();
+      break;
+    }
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
   ::closedir(stream);
+  if (error.code != Errc::ok) return error;
   return names;
 }
 inline Result<std::vector<std::string>> names_in(int directory) {

@@ -1,0 +1,46 @@
+"""Errors of the disk that the kernel reports: to a command they are errors, never a topic without records."""
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def failing_readdir(leat, tmp_path):
+    """A file; while it exists, reading a directory that has a segment file ends with EIO at that file."""
+    source = tmp_path / "failing.c"
+    source.write_text(f'''#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+struct dirent* readdir(DIR* stream) {{
+  static struct dirent* (*real)(DIR*);
+  if (!real) real = (struct dirent * (*)(DIR*)) dlsym(RTLD_NEXT, "readdir");
+  struct dirent* entry = real(stream);
+  if (!entry || strncmp(entry->d_name, "segment-", 8) != 0 || access("{tmp_path}/fail", F_OK) != 0) return entry;
+  errno = EIO;
+  return NULL;
+}}
+''')
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "failing.so", source, "-ldl"], check=True)
+    leat.environment["LD_PRELOAD"] = str(tmp_path / "failing.so")
+    return tmp_path / "fail"
+
+
+def test_a_directory_that_cannot_be_read_to_its_end_is_an_error(leat, tmp_path, failing_readdir):
+    leat.environment["LEAT_DATA_DIR"] = str(tmp_path / "data")
+    leat("topic", "create", "orders", "--durable", "os", "--file-size", "64KiB", check=True)
+    leat("pub", "orders", "--generate", "1000", "--count", "300", check=True)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "data" / "orders").iterdir()}
+    failing_readdir.touch()
+    for command in (["fsck", "orders"], ["dump", "orders"], ["sub", "orders", "--from", "beginning", "--exit"],
+                    ["pub", "orders", "new"], ["backup", "orders", str(tmp_path / "copy")]):
+        refused = leat(*command)
+        assert refused.returncode != 0 and refused.stdout == "", (command, refused)
+        assert "Input/output error" in refused.stderr, (command, refused)
+    assert not (tmp_path / "copy").exists()
+    assert files == {path.name: path.read_bytes() for path in (tmp_path / "data" / "orders").iterdir()}
+    failing_readdir.unlink()
+    assert "300 records" in leat("fsck", "orders", check=True).stdout
+    assert len(leat("sub", "orders", "--from", "beginning", "--exit", check=True).stdout.splitlines()) == 300
