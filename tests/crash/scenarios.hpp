@@ -52,7 +52,8 @@ inline constexpr const char* kDeleteFilesSteps[] = {
 inline constexpr const char* kStoreSteps[] = {"store:file_made", "store:file_begun",
                                               "store:frame_written", "store:file_cut",
                                               "store:file_synced"};
-inline constexpr const char* kRecoverySteps[] = {"recovery:file_put_aside", "recovery:tail_copied",
+inline constexpr const char* kRecoverySteps[] = {"recovery:abandoned_put_aside",
+                                                 "recovery:file_put_aside", "recovery:tail_copied",
                                                  "recovery:tail_cut", "recovery:partitions_cut"};
 inline constexpr const char* kCopySteps[] = {"copy:file_linked", "copy:file_copied", "store:made"};
 inline constexpr const char* kDeleteSteps[] = {"delete:attempted", "delete:decided",

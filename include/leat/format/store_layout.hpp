@@ -39,6 +39,9 @@ inline constexpr std::uint64_t kTargetFrame = std::uint64_t{256}
 inline constexpr std::uint64_t kMaxFrame = std::uint64_t{1} << 29;  // half of the largest segment
 inline constexpr std::uint64_t kMinFileSize = std::uint64_t{64} << 10;
 inline constexpr std::uint64_t kMaxFileSize = std::uint64_t{1} << 40;
+// A file with a greater offset is damaged: groups have 56 bits for one, and what is reserved must not wrap. At 10^8
+// records a second it is reached after 11 years.
+inline constexpr std::uint64_t kMaxStoredOffset = std::uint64_t{1} << 55;
 
 // It repeats what the name says. Frames can be read without it.
 struct SegmentHeader {

@@ -230,7 +230,11 @@ class Office {
     }
     return store_checkpoint(true);
   }
-  Result<void> reopen() { return store_checkpoint(false); }  // if the topic stays open after that
+  // If the topic stays open after that. Both copies say so: whichever is damaged later.
+  Result<void> reopen() {
+    auto stored = store_checkpoint(false);
+    return stored ? store_checkpoint(false) : stored;
+  }
 
   // Forgets everything, and releases the lock.
   void leave() noexcept {
@@ -486,7 +490,8 @@ class Office {
     if (auto told = tell_durable(index); !told) return told;
     const std::uint64_t reserved = checkpoint_->value().partitions[index].reserved_offset;
     const bool is_new_file = synced.file.generation != 0 && synced.file != part.checkpointed;
-    if (!is_new_file && part.writer.end_offset() + 2 * window_offsets() < reserved) return {};
+    if (!is_new_file && part.writer.end_offset() + 2 * window_offsets(manifest_.topic) < reserved)
+      return {};
     auto stored = wait_for_disk([&] { return store_checkpoint(false); });
     if (stored && is_new_file) expire(index, true);
     return stored;
@@ -512,8 +517,8 @@ class Office {
       }
       // Without a file of this office nothing was written since, but offsets may be lost.
       if (is_closed) entry.durable_offset = part.writer.end_offset();
-      const std::uint64_t reserve = std::max(kReservedOffsets, 4 * window_offsets());
-      entry.reserved_offset = std::max(entry.reserved_offset, part.writer.end_offset() + reserve);
+      entry.reserved_offset = std::max(
+          entry.reserved_offset, part.writer.end_offset() + reserved_at_once(manifest_.topic));
     }
     auto stored = checkpoint_->store(disk_, directory_, std::move(next));
     for (Part& part : parts_)
@@ -522,12 +527,6 @@ class Office {
   }
 
   static constexpr std::uint64_t kTurn = std::uint64_t{4} << 20;
-
-  // Offsets that publishers can take before the keeper moves `written` again.
-  std::uint64_t window_offsets() const noexcept {
-    const Geometry& geometry = topic_.geometry();
-    return 2 * geometry.segment_granules * geometry.segment_count;
-  }
 
   std::shared_ptr<SharedTopic> shared_;
   SharedTopic& topic_;

@@ -31,6 +31,13 @@
 
 namespace leat::inline v0::detail {
 
+// Whether an error of reading means that the medium does not return what it has, or that it makes no sense to the file
+// system. Others (no permission, too many open files) say nothing about the file.
+inline bool is_unreadable(Error error) noexcept {
+  const int reason = error.system_error;
+  return reason == EIO || reason == EUCLEAN || reason == EBADMSG || reason == ENODATA;
+}
+
 class Disk {
  public:
   static constexpr std::size_t kMaxParts = 4;  // of one write()
@@ -99,12 +106,48 @@ class Disk {
     return total;
   }
 
-  // Copies the bytes from `at` to `end` to the start of another file; fewer if the file ends before.
+  // As read(), and goes on behind what the medium does not return, also on a second try: `is_whole` becomes false, and
+  // the bytes of those blocks are 0. Behind many such blocks in a row more and more are passed over at once, because
+  // each may take seconds.
+  Result<std::size_t> read_around(int file, std::byte* to, std::size_t size, std::uint64_t at,
+                                  bool& is_whole) noexcept {
+    constexpr std::uint64_t kBlock = 4096;
+    constexpr unsigned kMany = 16;
+    auto all = read(file, to, size, at);
+    if (all || !is_unreadable(all.error())) return all;
+    auto file_end = this->size(file);
+    if (!file_end) return file_end.error();
+    const std::uint64_t end = std::min(at + size, *file_end);
+    unsigned bad = 0;  // blocks in a row
+    std::uint64_t next = at;
+    while (next < end) {
+      std::byte* const place = to + (next - at);
+      std::uint64_t block_end = std::min(end, (next / kBlock + 1) * kBlock);
+      auto bytes = read(file, place, block_end - next, next);
+      if (bytes) {
+        if (*bytes == 0) break;
+        next += *bytes;
+        bad = 0;
+        continue;
+      }
+      if (!is_unreadable(bytes.error())) return bytes;
+      is_whole = false;
+      if (++bad > kMany)
+        block_end = std::min(end, block_end + (kBlock << std::min(bad - kMany, 10U)));
+      std::fill_n(place, block_end - next, std::byte{0});
+      next = block_end;
+    }
+    return static_cast<std::size_t>(next - std::min(next, at));
+  }
+
+  // Copies the bytes from `at` to `end` to the start of another file; fewer if the file ends before. What cannot be
+  // read becomes 0, which is damage in the copy, too.
   Result<void> copy(int from, std::uint64_t at, std::uint64_t end, int to) {
     std::vector<std::byte> buffer(std::min<std::uint64_t>(end - at, std::uint64_t{1} << 20));
     for (std::uint64_t done = 0; at + done < end;) {
       const std::uint64_t size = std::min<std::uint64_t>(buffer.size(), end - at - done);
-      auto bytes = read(from, buffer.data(), size, at + done);
+      bool is_whole = true;
+      auto bytes = read_around(from, buffer.data(), size, at + done, is_whole);
       if (!bytes) return bytes.error();
       if (*bytes == 0) break;
       if (auto written = write(to, Part{buffer.data(), *bytes}, done); !written) return written;

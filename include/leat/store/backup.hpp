@@ -87,8 +87,9 @@ class StoreCopy {
         if (!SavedGroupFile::parse(name)) continue;
         auto file = disk_.open(from_, name.c_str(), O_RDONLY, 0);
         if (!file && file.error() == Errc::not_found) continue;
-        if (!file) return file.error();
-        auto copied = copy_bytes(file->get(), ~std::uint64_t{0}, name);
+        // One that cannot be opened is damaged, and so is its copy.
+        if (!file && !is_unreadable(file.error())) return file.error();
+        auto copied = copy_bytes(file ? file->get() : -1, file ? ~std::uint64_t{0} : 0, name);
         if (!copied) return copied;
         copies.push_back(std::move(name));
       }
@@ -166,6 +167,11 @@ class StoreCopy {
       if (auto linked = disk_.link(from_, text.c_str(), to_, text.c_str())) {
         LEAT_CRASH_POINT("copy:file_linked");
         auto is_there = has_old_name(text);
+        if (!is_there && is_unreadable(is_there.error())) {
+          // Copied later, as far as it can be read: not over the topic's own file.
+          if (auto gone = disk_.delete_file(to_, text.c_str()); !gone) return gone.error();
+          continue;
+        }
         if (!is_there) return is_there.error();
         if (!*is_there) return i + 1;
         linked_.insert(text);
@@ -208,6 +214,7 @@ class StoreCopy {
     if (!reader) return reader.error();
     auto header = reader->header();
     if (!header) return header.error();
+    if (reader->file() < 0) return Taken::yes;  // All of it is damaged.
     if (is_linked) {
       if (auto moved = disk_.rename(to_, text.c_str(), kHeld); !moved) return moved.error();
     }
@@ -240,7 +247,7 @@ class StoreCopy {
   // written; 0 if nothing was.
   Result<std::uint64_t> end_of_frames(SegmentReader& reader, std::uint64_t limit,
                                       const CheckpointPartition& checkpoint) {
-    auto size = disk_.size(reader.file());
+    auto size = reader.size();
     if (!size) return size.error();
     const bool is_known = checkpoint.file_generation == reader.name().generation &&
                           checkpoint.file_base == reader.name().base_offset;
@@ -318,7 +325,7 @@ class StoreCopy {
         if (!reader) return reader.error();
         auto header = reader->header();
         if (!header) return header.error();
-        auto size = disk_.size(reader->file());
+        auto size = reader->size();
         if (!size) return size.error();
         if (*header && name != files->live.front())
           copied.offsets -= name.base_offset - (*header)->previous_end;

@@ -56,7 +56,7 @@ struct SegmentName {
     if (!text.starts_with(kSegmentPrefix) || text.size() != kSegmentNameSize) return {};
     if (!number(text.substr(8, 4), partition) || text[12] != '-' ||
         !number(text.substr(13, 20), name.base_offset) || text[33] != '-' ||
-        !number(text.substr(34, 10), name.generation))
+        !number(text.substr(34, 10), name.generation) || name.base_offset > kMaxStoredOffset)
       return {};
     name.partition = static_cast<std::uint32_t>(partition);
     return name;

@@ -43,7 +43,7 @@ inline bool read_frame_header(const FramesOf& file, const std::byte* bytes, std:
   return header.magic == kFrameMagic && header.header_crc == file.header_checksum(header, at) &&
          header.bytes != 0 && header.bytes <= kMaxFrame && header.bytes % kGranule == 0 &&
          header.offsets != 0 && header.records <= header.offsets &&
-         header.first_offset >= file.base_offset;
+         header.first_offset >= file.base_offset && header.first_offset <= kMaxStoredOffset;
 }
 
 // Whether a frame's payload (`bytes` log bytes and what fills them up) is what was written.

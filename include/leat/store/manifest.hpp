@@ -1,6 +1,7 @@
 // What a durable topic is, and how far it is on disk: the manifest and the checkpoint.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -100,8 +101,8 @@ struct Checkpoint {
 // The checkpoint of a topic, as it was loaded or stored last.
 class CheckpointFile {
  public:
-  // A topic of which neither file can be read has a checkpoint that says nothing: `is_known` is
-  // false, and recovery reads every file from its start.
+  // A topic of which neither file can be read, or with offsets that no topic has, has a checkpoint that says
+  // nothing: `is_known` is false, and recovery reads every file from its start.
   //   wrong_format  of another version
   static Result<CheckpointFile> load(Disk& disk, int directory, const Manifest& manifest) {
     CheckpointFile file;
@@ -110,17 +111,23 @@ class CheckpointFile {
     file.value_.partitions.resize(manifest.topic.partition_count);
     auto pair = SectionsPair::load(disk, directory, kCheckpoint, file.kind_);
     if (!pair) {
-      const Errc code = pair.error().code;
-      if (code == Errc::not_found || code == Errc::corrupt) return file;
+      file.has_hidden_ = is_unreadable(pair.error());
+      if (is_lost(pair.error())) return file;
       return pair.error();
     }
+    file.has_hidden_ = is_unreadable(pair->error(0)) || is_unreadable(pair->error(1));
     const auto partitions = pair->newest().find("partitions");
     CheckpointState state;
     if (!pair->newest().get("state", state) || !partitions ||
         partitions->size() != file.value_.partitions.size() * sizeof(CheckpointPartition))
       return Errc::wrong_format;
-    file.value_.state = state;
-    std::memcpy(file.value_.partitions.data(), partitions->data(), partitions->size());
+    std::vector<CheckpointPartition> read(file.value_.partitions.size());
+    std::memcpy(read.data(), partitions->data(), partitions->size());
+    if (std::all_of(read.begin(), read.end(), is_possible)) {
+      file.value_.state = state;
+      file.value_.partitions = std::move(read);
+      file.is_known_ = true;
+    }
     // Only retention needs it: what makes no sense is noted anew.
     if (const auto ahead = pair->newest().find("ahead");
         ahead && !ahead->empty() && ahead->size() % sizeof(CheckpointAhead) == 0 &&
@@ -129,11 +136,12 @@ class CheckpointFile {
       std::memcpy(file.value_.ahead.data(), ahead->data(), ahead->size());
     }
     file.files_ = std::move(*pair);
-    file.is_known_ = true;
     return file;
   }
 
   bool is_known() const noexcept { return is_known_; }
+  // Whether the medium does not return one of the files, which may be the newer one.
+  bool has_hidden() const noexcept { return has_hidden_; }
   const Checkpoint& value() const noexcept { return value_; }
 
   // Stores a checkpoint over the older file, and waits until it is on the medium.
@@ -150,11 +158,16 @@ class CheckpointFile {
   }
 
  private:
+  static bool is_possible(const CheckpointPartition& one) noexcept {
+    return std::max({one.frames_end, one.durable_offset, one.reserved_offset}) <= kMaxStoredOffset;
+  }
+
   Checkpoint value_;
   FileAccess access_;
   SectionsKind kind_{kCheckpointMagic};
   SectionsPair files_;
   bool is_known_ = false;
+  bool has_hidden_ = false;
 };
 
 }  // namespace leat::inline v0::detail

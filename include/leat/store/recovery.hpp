@@ -22,6 +22,15 @@ namespace leat::inline v0::detail {
 // How far new offsets are reserved beyond those that were given out.
 inline constexpr std::uint64_t kReservedOffsets = std::uint64_t{1} << 24;
 
+// Offsets that publishers can take before the keeper moves `written` again.
+inline std::uint64_t window_offsets(const ManifestTopic& topic) noexcept {
+  return 2 * (topic.segment_size / kGranule) * topic.window_segments;
+}
+// What a checkpoint of a topic that is in use reserves.
+inline std::uint64_t reserved_at_once(const ManifestTopic& topic) noexcept {
+  return std::max(kReservedOffsets, 4 * window_offsets(topic));
+}
+
 // Where a partition ends.
 struct PartitionEnd {
   std::uint64_t frames_end = 0;   // offset behind the last whole frame
@@ -31,7 +40,10 @@ struct PartitionEnd {
   SegmentName file;                       // that has the end, if there is one
   std::int64_t newest_ms = kNoTimestamp;  // of its last whole frame
   bool is_clean = false;                  // Closed in order, and nothing was changed since.
-  std::uint64_t damaged = 0;              // offsets in gaps `damaged`, of those looked at
+  // Files may have more than could be read (SegmentReader::has_hidden): nothing is cut, and the next record
+  // begins a new file.
+  bool is_kept = false;
+  std::uint64_t damaged = 0;  // offsets in gaps `damaged`, of those looked at
   std::uint64_t cut_bytes = 0;
   std::uint64_t cut_records = 0;  // in whole frames that are cut off
 };
@@ -56,17 +68,15 @@ struct Recovered {
 //
 // Bytes that are no whole frame are damage if they lie before something that is known to have been
 // on the medium: before the checkpoint, or before what a later frame calls durable. Otherwise they
-// are the end.
+// are the end, unless it is unknown what they are, because the medium does not return them.
 class EndFinder {
  public:
-  EndFinder(Disk& disk, StoredFrames& frames, const CheckpointPartition& checkpoint, bool is_known,
-            bool is_clean) noexcept
-      : disk_{disk},
-        frames_{frames},
-        checkpoint_{checkpoint},
-        is_known_{is_known},
-        is_clean_{is_clean} {
-    frames_.expect_lost(checkpoint.frames_end, checkpoint.durable_offset);
+  EndFinder(StoredFrames& frames, const CheckpointFile& file, const ManifestTopic& topic) noexcept
+      : frames_{frames},
+        file_{file},
+        checkpoint_{file.value().partitions[frames.partition()]},
+        topic_{topic} {
+    frames_.expect_lost(checkpoint_.frames_end, checkpoint_.durable_offset);
   }
 
   Result<PartitionEnd> find() {
@@ -79,8 +89,11 @@ class EndFinder {
     end.frames_end = end.place.offset;
     // Without a checkpoint nobody knows what was given out, but it was less than this.
     std::uint64_t next = checkpoint_.reserved_offset;
-    if (end.is_clean) next = checkpoint_.durable_offset;
-    if (!is_known_) next = end.frames_end + kReservedOffsets;
+    // Where nobody knows what the files have, what was closed has no more than that.
+    if (end.is_clean || (end.is_kept && is_closed())) next = checkpoint_.durable_offset;
+    if (!file_.is_known()) next = end.frames_end + kReservedOffsets;
+    // A newer checkpoint that cannot be read may have reserved once more.
+    if (!is_closed() && file_.has_hidden()) next += reserved_at_once(topic_);
     end.next_offset = std::max(end.frames_end, next);
     return end;
   }
@@ -92,7 +105,7 @@ class EndFinder {
     const SegmentName name{frames_.partition(), checkpoint_.file_base, checkpoint_.file_generation};
     const auto found = std::find(live.begin(), live.end(), name);
     if (checkpoint_.file_generation == 0 || found == live.end()) {
-      end.is_clean = is_clean_ && checkpoint_.file_generation == 0 && live.empty();
+      end.is_clean = is_closed() && checkpoint_.file_generation == 0 && live.empty();
       end.place = frames_.place();
       if (end.is_clean) end.place.offset = checkpoint_.frames_end;
       return {};
@@ -102,12 +115,13 @@ class EndFinder {
     frames_.go_to(place);
     auto reader = frames_.file_reader();
     if (!reader) return reader.error();
-    auto size = disk_.size((*reader)->file());
+    auto size = (*reader)->size();
     if (!size) return size.error();
     if (*size >= place.at) {
       end.place = place;
       end.newest_ms = checkpoint_.newest_ms;
-      end.is_clean = is_clean_ && *size == place.at && place.file + 1 == live.size();
+      end.is_clean = is_closed() && *size == place.at && place.file + 1 == live.size();
+      end.is_kept = has_hidden();
       return {};
     }
     // Shorter than it was: damage. Looks at the whole file.
@@ -150,7 +164,8 @@ class EndFinder {
         undecided.push_back({step->place, step->count, end.newest_ms});
       }
     }
-    decide(checkpoint_.frames_end);
+    end.is_kept = has_hidden();
+    decide(end.is_kept ? kMaxStoredOffset : checkpoint_.frames_end);
     if (!undecided.empty()) {
       end.place = undecided.front().place;
       end.newest_ms = undecided.front().newest_ms;
@@ -161,7 +176,20 @@ class EndFinder {
       end.damaged += checkpoint_.frames_end - end.place.offset;
       end.place.offset = checkpoint_.frames_end;
     }
-    return leave_unwritten_file(end, behind);
+    return end.is_kept ? keep_files(end) : leave_unwritten_file(end, behind);
+  }
+
+  // The end is that of the last file, whatever is in it behind the last frame that can be read.
+  Result<void> keep_files(PartitionEnd& end) {
+    if (!end.has_file) return {};
+    end.place.file = frames_.files().live.size() - 1;
+    frames_.go_to(end.place);
+    auto reader = frames_.file_reader();
+    if (!reader) return reader.error();
+    auto size = (*reader)->size();
+    if (!size) return size.error();
+    end.place.at = std::max<std::uint64_t>(*size, sizeof(SegmentHeader));
+    return {};
   }
 
   // A last file whose header is not there, nor any frame that counts, was being made when the power
@@ -186,11 +214,13 @@ class EndFinder {
     return {};
   }
 
-  Disk& disk_;
+  bool is_closed() const noexcept { return file_.value().state.is_clean == 1; }
+  bool has_hidden() const noexcept { return frames_.has_hidden() || file_.has_hidden(); }
+
   StoredFrames& frames_;
+  const CheckpointFile& file_;
   const CheckpointPartition& checkpoint_;
-  bool is_known_;
-  bool is_clean_;
+  const ManifestTopic& topic_;
 };
 
 // Moves what follows a partition's end into files cut-…
@@ -201,10 +231,13 @@ class Cutter {
 
   Result<void> cut(PartitionEnd& end) {
     const auto& live = frames_.files().live;
-    // The last file first: if we die meanwhile, the next recovery finds the same end.
     const std::size_t kept = end.has_file ? end.place.file + 1 : 0;
+    if (auto done = put_aside_abandoned(kept); !done) return done;
+    // The last file first: if we die meanwhile, the next recovery finds the same end.
     for (std::size_t file = live.size(); file-- > kept;) {
-      if (auto done = put_aside(live[file], end); !done) return done;
+      auto bytes = put_aside(live[file]);
+      if (!bytes) return bytes.error();
+      end.cut_bytes += *bytes;
       LEAT_CRASH_POINT("recovery:file_put_aside");
     }
     if (end.has_file) {
@@ -214,16 +247,33 @@ class Cutter {
   }
 
  private:
-  Result<void> put_aside(const SegmentName& name, PartitionEnd& end) {
+  // Files in which nothing counts would count again without the file that replaces them. They go before it.
+  Result<void> put_aside_abandoned(std::size_t kept) {
+    const SegmentList& files = frames_.files();
+    if (kept == files.live.size()) return {};
+    const SegmentName& first_removed = files.live[kept];
+    for (std::size_t i = files.abandoned.size(); i-- > 0;) {
+      if (files.abandoned[i].base_offset < first_removed.base_offset) continue;
+      if (auto done = put_aside(files.abandoned[i]); !done) return done.error();
+      LEAT_CRASH_POINT("recovery:abandoned_put_aside");
+    }
+    return {};
+  }
+
+  // Returns how many bytes are kept in a file cut-…
+  Result<std::uint64_t> put_aside(const SegmentName& name) {
     const std::string from = name.text();
     auto reader = SegmentReader::open(disk_, directory_, name, manifest_.topic.salt);
     if (!reader) return reader.error();
     auto data_end = end_of_data(*reader, 0);
     if (!data_end) return data_end.error();
     // Nothing but zeros: only its blocks had been reserved.
-    if (*data_end == 0) return disk_.delete_file(directory_, from.c_str());
-    end.cut_bytes += *data_end;
-    return disk_.rename(directory_, from.c_str(), (std::string{kCutPrefix} + from).c_str());
+    const bool is_empty = *data_end == 0 && !reader->has_hidden();
+    auto done =
+        is_empty ? disk_.delete_file(directory_, from.c_str())
+                 : disk_.rename(directory_, from.c_str(), (std::string{kCutPrefix} + from).c_str());
+    if (!done) return done.error();
+    return *data_end;
   }
 
   // Where what was written to this file behind `from` ends.
@@ -288,6 +338,7 @@ inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& fil
   for (std::size_t i = 0; i < files.live.size(); ++i) {
     if (files.limit(i) <= begin || files.live[i].base_offset >= end) continue;
     auto file = disk.open(directory, files.live[i].text().c_str(), O_RDONLY, 0);
+    if (!file && is_unreadable(file.error())) continue;  // It is damaged for everybody.
     if (!file) return file.error();
     if (auto synced = disk.sync(file->get()); !synced) return synced;
   }
@@ -295,7 +346,7 @@ inline Result<void> sync_files(Disk& disk, int directory, const SegmentList& fil
 }
 
 // Gives back what a keeper that died had reserved behind its last frame. The records before `kept` must be
-// there, else nothing is cut. Errors do not matter: nothing needs the room.
+// there, and all of the file must be readable, else nothing is cut. Errors do not matter: nothing needs the room.
 inline void cut_reserved(Disk& disk, int directory, std::uint64_t salt, const SegmentList& files,
                          std::uint32_t partition, std::uint64_t kept) {
   StoredFrames frames{disk, directory, salt, partition, files};
@@ -304,7 +355,8 @@ inline void cut_reserved(Disk& disk, int directory, std::uint64_t salt, const Se
   while (step && step->kind != FrameStep::end) step = frames.next();
   if (!step) return;
   const FramePlace& end = step->place;
-  if (end.file + 1 != frames.files().live.size() || end.offset < kept) return;
+  if (end.file + 1 != frames.files().live.size() || end.offset < kept || frames.has_hidden())
+    return;
   auto file = disk.open(directory, frames.files().live.back().text().c_str(), O_RDWR, 0);
   if (!file) return;
   const auto size = disk.size(file->get());
@@ -349,9 +401,7 @@ inline Result<Recovered> find_ends(Disk& disk, int directory, const Manifest& ma
   if (recovered.generation > kMaxGeneration) return Errc::corrupt;
   for (std::uint32_t i = 0; i < manifest.topic.partition_count; ++i) {
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
-    EndFinder finder{disk, frames, checkpoint.partitions[i], file.is_known(),
-                     checkpoint.state.is_clean == 1};
-    auto end = finder.find();
+    auto end = EndFinder{frames, file, manifest.topic}.find();
     if (!end) return end.error();
     recovered.partitions.push_back(*end);
   }
@@ -376,11 +426,10 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
     StoredFrames frames{disk, directory, manifest.topic.salt, i, std::move((*lists)[i])};
     if (!end.is_clean && !frames.files().live.empty()) {
       // If the machine went on, what was read may be in the page cache only.
-      auto synced = sync_files(disk, directory, frames.files(), checkpoint.partitions[i].frames_end,
-                               end.frames_end);
-      if (!synced) return synced.error();
-      auto cut = Cutter{disk, directory, manifest, frames}.cut(end);
-      if (!cut) return cut.error();
+      auto done = sync_files(disk, directory, frames.files(), checkpoint.partitions[i].frames_end,
+                             end.frames_end);
+      if (done && !end.is_kept) done = Cutter{disk, directory, manifest, frames}.cut(end);
+      if (!done) return done.error();
     }
     CheckpointPartition& part = checkpoint.partitions[i];
     part.durable_offset = end.next_offset;
@@ -404,18 +453,26 @@ inline Result<Recovered> recover(Disk& disk, int directory, const Manifest& mani
   return recovered;
 }
 
-// The same, and stores that the topic was closed in order. Twice, so that both copies are whole.
-inline Result<Recovered> recover_and_close(Disk& disk, int directory, const Manifest& manifest) {
-  auto recovered = recover(disk, directory, manifest);
-  if (!recovered) return recovered;
+// Stores that a topic which was recovered, and not used since, was closed in order. Twice, so that both copies
+// are whole.
+inline Result<void> store_closed(Disk& disk, int directory, const Manifest& manifest) {
   auto checkpoint = CheckpointFile::load(disk, directory, manifest);
   if (!checkpoint) return checkpoint.error();
   for (int copy = 0; copy < 2; ++copy) {
     Checkpoint closed = checkpoint->value();
     closed.state.is_clean = 1;
     auto stored = checkpoint->store(disk, directory, std::move(closed));
-    if (!stored) return stored.error();
+    if (!stored) return stored;
   }
+  return {};
+}
+
+// The same as recover(), and closes the topic.
+inline Result<Recovered> recover_and_close(Disk& disk, int directory, const Manifest& manifest) {
+  auto recovered = recover(disk, directory, manifest);
+  if (!recovered) return recovered;
+  auto closed = store_closed(disk, directory, manifest);
+  if (!closed) return closed.error();
   return recovered;
 }
 

@@ -92,7 +92,8 @@ struct SavedGroup {
     geometry.number = 1;  // Any.
     geometry.partition_count = static_cast<std::uint32_t>(offsets.size());
     if (!geometry.is_valid() || name.empty() || name.size() > kMaxGroupName ||
-        holds.size() > geometry.all_holds())
+        holds.size() > geometry.all_holds() ||
+        std::ranges::any_of(offsets, [](std::uint64_t one) { return one > kMaxStoredOffset; }))
       return false;
     const SavedHold* last = nullptr;
     for (const SavedHold& one : holds) {
@@ -146,8 +147,10 @@ inline Result<void> read_newest(Disk& disk, int directory, const ManifestTopic& 
     }
     if (pair && !is_lost_for_good && !group.saved && !read(pair->newest()))
       group.damaged.push_back(name);
-    // With both files the first save was complete, and nothing older tells the truth.
-    is_lost_for_good = is_lost_for_good || (!group.saved && count == 2);
+    // With both files the first save was complete, and nothing older tells the truth; nor perhaps if the only one
+    // is there and cannot be read.
+    const bool may_be_complete = count == 2 || (!pair && is_unreadable(pair.error()));
+    is_lost_for_good = is_lost_for_good || (!group.saved && may_be_complete);
   }
   const std::string first = saved_group_name(group.id);
   auto file = SectionsFile::load(disk, directory, first.c_str(), kind);

@@ -64,7 +64,7 @@ inline Result<Fd> make_file(Disk& disk, int directory, const char* name, int fla
 // Others (no permission, too many open files) say nothing about the file: without it an older state
 // would be taken for the present one.
 inline bool is_lost(Error error) noexcept {
-  return error == Errc::not_found || error == Errc::corrupt || error.system_error == EIO;
+  return error == Errc::not_found || error == Errc::corrupt || is_unreadable(error);
 }
 
 // The content of one such file, checked.
@@ -73,8 +73,15 @@ class SectionsFile {
   //   not_found     there is no such file
   //   wrong_format  it is whole, but of another version
   //   corrupt       it is not whole, or another topic's
+  //   io_error      the medium does not return it, also on a second try
   static Result<SectionsFile> load(Disk& disk, int directory, const char* name,
                                    const SectionsKind& kind) {
+    auto loaded = load_once(disk, directory, name, kind);
+    if (!loaded && is_unreadable(loaded.error())) loaded = load_once(disk, directory, name, kind);
+    return loaded;
+  }
+  static Result<SectionsFile> load_once(Disk& disk, int directory, const char* name,
+                                        const SectionsKind& kind) {
     auto file = disk.open(directory, name, O_RDONLY, 0);
     if (!file) return file.error();
     auto size = disk.size(file->get());
@@ -213,7 +220,7 @@ class SectionsPair {
     }
     if (pair.newest_) return pair;
     const auto& [first, second] = pair.errors_;
-    return first == Errc::not_found ? second : first;
+    return first == Errc::not_found || is_unreadable(second) ? second : first;
   }
 
   // A pair of which nothing was written yet.

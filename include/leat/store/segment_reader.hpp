@@ -1,4 +1,7 @@
 // Reads the frames of one segment file. Every frame is checked before anything in it is used.
+//
+// What the medium does not return (os/disk.hpp, is_unreadable) is like damage: the frames there are not whole, and
+// has_hidden() says that the reason is another one.
 #pragma once
 
 #include <algorithm>
@@ -26,17 +29,33 @@ class SegmentReader {
  public:
   static Result<SegmentReader> open(Disk& disk, int directory, const SegmentName& name,
                                     std::uint64_t salt) {
-    auto file = disk.open(directory, name.text().c_str(), O_RDONLY, 0);
-    if (!file) return file.error();
-    return SegmentReader{disk, std::move(*file), name, salt};
+    const std::string text = name.text();
+    auto file = disk.open(directory, text.c_str(), O_RDONLY, 0);
+    if (!file && is_unreadable(file.error()))
+      file = disk.open(directory, text.c_str(), O_RDONLY, 0);
+    if (!file && !is_unreadable(file.error())) return file.error();
+    SegmentReader reader{disk, file ? std::move(*file) : Fd{}, name, salt};
+    reader.has_hidden_ = !file;
+    return reader;
   }
 
   // A reader without a file: every call fails.
   SegmentReader() noexcept = default;
 
   const SegmentName& name() const noexcept { return name_; }
+  // -1 if the medium does not even return what is needed to open it.
   int file() const noexcept { return file_.get(); }
-  bool is_open() const noexcept { return static_cast<bool>(file_); }
+  bool is_open() const noexcept { return disk_ != nullptr; }
+  Result<std::uint64_t> size() const noexcept {
+    if (!is_open()) return Errc::not_found;
+    return file_ ? disk_->size(file_.get()) : Result<std::uint64_t>{std::uint64_t{0}};
+  }
+
+  // Whether the file may have frames that cannot be read: a block that was wanted is unreadable, or header() has
+  // found that of another partition. Then nobody may cut, rename or delete the file because of what is not in it.
+  bool has_hidden() const noexcept { return has_hidden_; }
+  // Whether header() has found that of another partition. Frames do not name theirs, so none is read.
+  bool is_of_other_partition() const noexcept { return is_of_other_partition_; }
 
   // Drops bytes read ahead: needed before reading what was written since.
   void forget() noexcept { held_ = 0; }
@@ -44,11 +63,13 @@ class SegmentReader {
   // The file's header; nothing if it is damaged or belongs to another file.
   //   wrong_format  it is whole, but of another version
   Result<std::optional<SegmentHeader>> header() {
-    if (!file_) return Errc::not_found;
+    if (!is_open()) return Errc::not_found;
     SegmentHeader header{};
-    auto read = disk_->read(file_.get(), reinterpret_cast<std::byte*>(&header), sizeof(header), 0);
+    auto read = read_around(reinterpret_cast<std::byte*>(&header), sizeof(header), 0);
     if (!read) return read.error();
     if (*read < sizeof(header)) return std::optional<SegmentHeader>{};
+    if (is_sealed(header) && header.partition != name_.partition)
+      has_hidden_ = is_of_other_partition_ = true;
     if (!is_whole(header)) return std::optional<SegmentHeader>{};
     if (header.version != kStoreVersion) return Errc::wrong_format;
     return std::optional{header};
@@ -58,7 +79,7 @@ class SegmentReader {
   // because the power failed before its own was on the medium.
   Result<bool> is_recycled() {
     SegmentHeader header{};
-    auto read = disk_->read(file_.get(), reinterpret_cast<std::byte*>(&header), sizeof(header), 0);
+    auto read = read_around(reinterpret_cast<std::byte*>(&header), sizeof(header), 0);
     if (!read) return read.error();
     if (*read < sizeof(header) || !is_sealed(header)) return false;
     return (header.flags & kRecycled) != 0 || header.generation != name_.generation ||
@@ -160,10 +181,19 @@ class SegmentReader {
     return std::max(at, disk_->next_data(file_.get(), at) / kFrameAlignment * kFrameAlignment);
   }
 
+  Result<std::size_t> read_around(std::byte* to, std::size_t size, std::uint64_t at) noexcept {
+    if (!file_) return std::size_t{0};
+    bool is_whole = true;
+    auto read = disk_->read_around(file_.get(), to, size, at, is_whole);
+    has_hidden_ = has_hidden_ || !is_whole;
+    return read;
+  }
+
   // Up to `size` bytes from `at` on; fewer at the end of the file. Reads ahead. `at` is a multiple
   // of kFrameAlignment.
   Result<std::span<const std::byte>> get(std::uint64_t at, std::uint64_t size) {
-    if (!file_) return Errc::not_found;
+    if (!is_open()) return Errc::not_found;
+    if (!file_ || is_of_other_partition_) return std::span<const std::byte>{};
     if (!holds(at, size)) {
       // A damaged size must not make us ask for more memory than the file has bytes.
       const std::uint64_t wanted = std::max<std::uint64_t>(size, kReadAhead);
@@ -193,7 +223,7 @@ class SegmentReader {
     }
     if (kept != 0) std::memmove(buffer_.get(), buffer_.get() + (at - held_at_), kept);
     held_ = 0;
-    auto read = disk_->read(file_.get(), buffer_.get() + kept, wanted - kept, at + kept);
+    auto read = read_around(buffer_.get() + kept, wanted - kept, at + kept);
     if (!read) return read.error();
     held_at_ = at;
     held_ = kept + *read;
@@ -204,6 +234,8 @@ class SegmentReader {
   Fd file_;
   SegmentName name_;
   FramesOf frames_;
+  bool has_hidden_ = false;
+  bool is_of_other_partition_ = false;
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t capacity_ = 0;
   std::uint64_t held_at_ = 0;  // The buffer has the file's bytes from here on,

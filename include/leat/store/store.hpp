@@ -151,6 +151,8 @@ class StoreCheck {
     auto names = names_in(directory_);
     if (!names) return names.error();
     std::sort(names->begin(), names->end());
+    if (!std::binary_search(names->begin(), names->end(), kDataLock))
+      damage(kDataLock, "it is missing, and without it no process can open the topic");
     for (const std::string& name : *names) {
       if (name.starts_with(kCutPrefix)) {
         note(name, "what recovery cut off; Leat never reads it, and you may delete it");
@@ -218,8 +220,13 @@ class StoreCheck {
     if (!reader) return reader.error();
     auto header = reader->header();
     if (!header) return header.error();
-    if (!*header) damage(name.text(), "its header is damaged; the frames behind it can be read");
-    auto size = disk_.size(reader->file());
+    if (reader->is_of_other_partition())
+      damage(name.text(), "its header says that it is of another partition; nothing in it is read");
+    else if (reader->file() < 0)
+      damage(name.text(), "the disk does not return enough of it to open it");
+    else if (!*header)
+      damage(name.text(), "its header is damaged; the frames behind it can be read");
+    auto size = reader->size();
     if (!size) return size.error();
     report_.bytes += *size;
     return {};

@@ -55,7 +55,10 @@ class StoredFrames {
 
   // Continues at a place that is known, for example from a checkpoint.
   void go_to(const FramePlace& place) noexcept {
-    if (place.file != place_.file) reader_ = {};
+    if (place.file != place_.file) {
+      has_hidden_ = has_hidden();
+      reader_ = {};
+    }
     place_ = place;
   }
 
@@ -133,6 +136,8 @@ class StoredFrames {
     if (auto opened = open_file(); !opened) return opened.error();
     return reader_.header();
   }
+  // Whether one of the files that were looked at may have frames that cannot be read (SegmentReader::has_hidden).
+  bool has_hidden() const noexcept { return has_hidden_ || reader_.has_hidden(); }
   // The reader of the file at place().
   Result<SegmentReader*> file_reader() {
     if (auto opened = open_file(); !opened) return opened.error();
@@ -206,6 +211,7 @@ class StoredFrames {
     if (!reader) return reader.error();
     auto header = reader->header();
     if (!header) return header.error();
+    has_hidden_ = has_hidden_ || reader->has_hidden();
     if (*header) {
       begin.previous_end = (*header)->previous_end;
     } else if (name.base_offset == lost_end_) {
@@ -218,7 +224,7 @@ class StoredFrames {
   // later, never earlier.
   Result<std::int64_t> newest_in_file() {
     if (auto opened = open_file(); !opened) return opened.error();
-    auto size = disk_->size(reader_.file());
+    auto size = reader_.size();
     if (!size) return size.error();
     // The last frame begins in the last piece, unless it is larger.
     for (std::uint64_t piece = kProbe / 2;; piece *= 2) {
@@ -241,7 +247,7 @@ class StoredFrames {
   template <class IsBefore>
   Result<void> seek_in_file(IsBefore&& is_before) {
     if (auto opened = open_file(); !opened) return opened;
-    auto size = disk_->size(reader_.file());
+    auto size = reader_.size();
     if (!size) return size.error();
     std::uint64_t high = *size;
     // A frame that is larger than kProbe may be overlooked: then more is read from `low` on.
@@ -271,7 +277,8 @@ class StoredFrames {
   std::uint64_t next_offset_ = 0;
   std::uint64_t lost_begin_ = 0;
   std::uint64_t lost_end_ = 0;
-  SegmentReader reader_;  // Of the file at place_, once it was needed.
+  bool has_hidden_ = false;  // a file before
+  SegmentReader reader_;     // Of the file at place_, once it was needed.
 };
 
 }  // namespace leat::inline v0::detail

@@ -16,7 +16,7 @@ using detail::SegmentName;
 
 TEST(SegmentName, TextAndNameAreTheSame) {
   for (const SegmentName& name :
-       {SegmentName{0, 0, 0}, SegmentName{1023, ~std::uint64_t{0}, 9'999'999'999},
+       {SegmentName{0, 0, 0}, SegmentName{1023, detail::kMaxStoredOffset, 9'999'999'999},
         SegmentName{7, 1234567890123, 42}}) {
     EXPECT_EQ(SegmentName::parse(name.text()), name);
   }
@@ -37,6 +37,7 @@ TEST(SegmentName, OtherTextsAreNone) {
   EXPECT_FALSE(SegmentName::parse(right + "0"));
   EXPECT_FALSE(SegmentName::parse("cut-" + right));
   EXPECT_FALSE(SegmentName::parse("segment-0007-99999999999999999999-0000000003"));  // Over 2^64.
+  EXPECT_FALSE(SegmentName::parse(SegmentName{7, detail::kMaxStoredOffset + 1, 3}.text()));
 }
 
 // An offset belongs to the file of the latest generation that begins at or before it, and of those to the
