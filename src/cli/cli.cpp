@@ -66,6 +66,12 @@ bool has_entry(const std::string& directory, const std::string& topic) {
   return ::lstat((directory + '/' + topic).c_str(), &status) == 0 || errno != ENOENT;
 }
 
+// Whether a file or a symbolic link has the path. The latter may lead to a directory.
+bool is_no_directory(const std::string& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
 // Who has a topic that has no memory here; empty if it has.
 std::string busy_sentence(const detail::Manifest& manifest, const std::string& topic,
                           const std::string& path) {
@@ -102,6 +108,12 @@ std::string durable_sentence(Error error, const std::string& topic) {
         "soon as {} takes them",
         topic, reason, path);
   if (error.code == Errc::busy && store) return busy_sentence(store->manifest, topic, path);
+  if (error.code == Errc::wrong_format && is_no_directory(path))
+    return fmt::format(
+        "{0} is not a directory, and symbolic links are not followed: move the files of topic "
+        "'{1}' "
+        "there, or name their directory with --data-dir",
+        path, topic);
   auto directory = detail::open_directory_path(path, false, false);
   auto names = directory ? detail::names_in(directory->get()) : directory.error();
   if (error.code == Errc::wrong_format && names && !detail::is_store(*names))

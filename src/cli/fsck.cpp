@@ -33,13 +33,21 @@ detail::StoreReport check(const DataFiles& files) {
   return std::move(*report);
 }
 
+// Makes the file that processes lock, if it is missing: a copy may leave out empty files.
+void make_lock(const DataFiles& files) {
+  const int directory = files.directory.get();
+  if (detail::has_name(directory, detail::kDataLock)) return;
+  const detail::Manifest manifest = manifest_of(files);
+  detail::Disk& disk = detail::Disk::system();
+  auto made = detail::make_file(disk, directory, detail::kDataLock, 0, manifest.access());
+  if (!made) fail(made.error(), files);
+  if (auto synced = disk.sync_directory(directory); !synced) fail(synced.error(), files);
+}
+
 // Cuts off what was never written whole, and makes damaged copies anew. Needs the topic for itself.
 detail::Recovered repair(const DataFiles& files) {
-  const ::mode_t mode = manifest_of(files).topic.mode;
   detail::Disk& disk = detail::Disk::system();
   const int directory = files.directory.get();
-  auto made = detail::make_file(disk, directory, detail::kDataLock, 0, {mode, -1});
-  if (!made) fail(made.error(), files);
   auto lock = detail::open_data_lock(directory);
   if (!lock) fail(lock.error(), files);
   auto alone = lock->try_lock(detail::kAttachLock);
@@ -115,6 +123,7 @@ void print(const detail::StoreReport& report) {
 
 void fsck(const FsckArguments& arguments) {
   const DataFiles files = open_data_files(arguments.topic);
+  if (arguments.repair) make_lock(files);
   if (arguments.repair && repair_in_memory(files) && is_open(files)) return;
   if (arguments.repair) {
     const detail::Recovered recovered = repair(files);

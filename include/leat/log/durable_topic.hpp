@@ -63,6 +63,14 @@ inline Manifest manifest_of(const NewTopic& topic, const TopicOptions& options) 
   return manifest;
 }
 
+// Opens the directory with a topic's name. `wrong_format` if it is a file or a symbolic link.
+inline Result<Fd> open_store_directory(int data_directory, const std::string& name) {
+  auto directory = open_directory_at(data_directory, name.c_str());
+  if (!directory && directory.error().system_error == ENOTDIR)
+    return Error{Errc::wrong_format, ENOTDIR};
+  return directory;
+}
+
 // Opens a topic's data directory. `wrong_format` if its files cannot be those of a topic.
 struct OpenStore {
   Fd directory;
@@ -70,7 +78,7 @@ struct OpenStore {
   LockFile attached;  // not locked yet
 
   static Result<OpenStore> open(int data_directory, const std::string& name) {
-    auto directory = open_directory_at(data_directory, name.c_str());
+    auto directory = open_store_directory(data_directory, name);
     if (!directory) return directory.error();
     return open(std::move(*directory));
   }
@@ -125,7 +133,7 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
                                         const std::string& name) {
   auto data = open_data_directory(data_directory, false);
   if (!data) return data.error();
-  auto directory = open_directory_at(data->get(), name.c_str());
+  auto directory = open_store_directory(data->get(), name);
   if (!directory) return directory.error();
   Disk& disk = Disk::system();
   auto manifest = load_manifest(disk, directory->get());
@@ -283,7 +291,7 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
                                   const std::string& name) {
   auto data = open_data_directory(data_directory, false);
   if (!data) return data.error();
-  auto directory = open_directory_at(data->get(), name.c_str());
+  auto directory = open_store_directory(data->get(), name);
   if (!directory) return directory.error();
   // Of the name, which may be a new topic's by now.
   const auto or_look_again = [](const Result<void>& done) -> Result<void> {
@@ -341,7 +349,7 @@ inline WindowStart start_at(const PartitionEnd& end) noexcept {
   WindowStart start;
   start.next_offset = end.next_offset;
   start.frames_end = end.frames_end;
-  if (end.is_clean && end.has_file && end.next_offset == end.frames_end) {
+  if (end.is_clean && end.has_file && !end.is_kept && end.next_offset == end.frames_end) {
     start.file_base = end.file.base_offset;
     start.file_generation = end.file.generation;
     start.file_bytes = end.place.at;
@@ -414,6 +422,8 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   if (has_other_window(*manifest, name, *own_path)) return Errc::busy;
   if (auto again = attach_files(directory, name); again || again.error() != Errc::not_found)
     return Errc::not_found;  // It was made before the lock was taken.
+  auto path = path_of(store->directory.get());
+  if (!path) return path.error();
   auto recovered = recover(disk, store->directory.get(), *manifest);
   if (!recovered) return recovered.error();
   LEAT_CRASH_POINT("open:recovered");
@@ -422,8 +432,6 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   NewTopic window = window_of(manifest->topic);
   window.id = manifest->id;
   NewWindow start;
-  auto path = path_of(store->directory.get());
-  if (!path) return path.error();
   start.data_path = *path;
   start.durability = StoredDurability{manifest->topic.durability};
   start.sync_interval_ns = manifest->topic.sync_interval_ns;
@@ -437,11 +445,14 @@ inline Result<std::shared_ptr<SharedTopic>> make_window(const Fd& directory,
   const BootId boot = boot_id();
   std::memcpy(manifest->window.boot, boot.data(), boot.size());
   manifest->window_directory = *own_path;
-  if (auto stored = store_manifest(disk, store->directory.get(), *manifest); !stored)
-    return stored.error();
+  auto made = store_manifest(disk, store->directory.get(), *manifest);
   LEAT_CRASH_POINT("open:window_named");
-  auto topic = create_topic(directory, name, window);
-  if (!topic) return topic.error();
+  auto topic = made ? create_topic(directory, name, window) : made.error();
+  if (!topic) {
+    // Nobody has published: else the next process would take the topic for one that was not closed.
+    (void)store_closed(disk, store->directory.get(), *manifest);
+    return topic.error();
+  }
   LEAT_CRASH_POINT("open:window_made");
   auto shared = store->attached.try_lock(kAttachLock, LockKind::shared);
   if (!shared) return shared.error();
