@@ -12,8 +12,6 @@ namespace {
 
 using testing::Moment;
 
-constexpr auto kPatience = 10s;
-
 // A publisher that has made and marked its first claim goes on when another one is just giving the
 // entry of its segment to a later segment: the base is stored, the map not yet.
 void expect_own_offset(Policy policy) {
@@ -29,7 +27,7 @@ void expect_own_offset(Policy policy) {
       const Moment moment{"roll:base", [&] {
                             if (++rolls == kEntries) ::raise(SIGSTOP);
                           }};
-      while (rolls < kEntries) must(another.publish(kHalfText, kPatience));
+      while (rolls < kEntries) must(another.publish(kHalfText, 10s));
       return 0;
     });
     int status = 0;
@@ -41,7 +39,7 @@ void expect_own_offset(Policy policy) {
     const Moment moment{"claim:marked", [&] {
                           if (!other) stop_other_at_the_entry();
                         }};
-    offset = must(publisher.publish("own", kPatience));
+    offset = must(publisher.publish("own", 10s));
   }
   ASSERT_TRUE(other);
   ::kill(other->pid(), SIGCONT);

@@ -2,6 +2,7 @@
 // overwrite records, or one that waits for room could wait forever.
 #include <gtest/gtest.h>
 
+#include "leat/log/segments.hpp"
 #include "small_topic.hpp"
 
 namespace leat {
@@ -69,6 +70,36 @@ TEST(Roll, WithoutReadersNobodyWaits) {
       })));
 }
 
+// A publisher moves on until the entries of segments 1 and 2 get segments 9 and 10. Somebody who reads
+// them meanwhile must notice.
+void reuse_entries(model::Execution& run) {
+  SmallTopic topic{{.capacity_bytes = 3 * kSegment, .policy = Policy::overwrite}};
+  const auto shared = TopicTesting::shared_pointer(*topic);
+  const detail::PartitionView view = shared->partition(0);
+  auto publisher = must(topic->publisher(), "publisher");
+  const auto publish_segments = [&](int count) {
+    for (int i = 0; i < 2 * count; ++i)
+      (void)must(publisher.publish(std::string(kHalf, 'x')), "publish");
+  };
+  publish_segments(7);
+  run.thread("publisher", [&] { publish_segments(3); });
+  run.thread("reader", [&] {
+    for (int i = 0; i < 3; ++i) {
+      for (const std::uint64_t segment : {1, 2}) {
+        auto found = detail::find_segment(*shared, view, segment);
+        model::check(!found || found->base_offset == 2 * (segment - 1), "another segment's base");
+      }
+      auto end = detail::find_claims_end(shared->geometry(), view, 1);
+      model::check(end.has_value(), "corrupt");
+      model::check(!end->is_open || end->records == 2, "another segment's end");
+    }
+  });
+  (void)run.run();
+}
+TEST(Roll, AnEntryIsNotReadAsThatOfTheSegmentBefore) {
+  EXPECT_TRUE(model::holds(model::explore({.name = "entry"}, reuse_entries)));
+}
+
 // ---- Why the edges are needed -------------------------------------------------------------------
 
 testing::AssertionResult breaks_weakened(Edge edge, Side side, std::uint32_t segments = 2) {
@@ -86,6 +117,14 @@ TEST(RollEdges, TheMapPublishesTheBase) {
 
 TEST(RollEdges, OpeningPublishesTheSegment) {
   EXPECT_TRUE(breaks_weakened(Edge::segment_open, Side::rmw));
+}
+
+TEST(RollEdges, AnEntryIsReadBeforeItIsCheckedWhoseItIs) {
+  EXPECT_TRUE(model::breaks(
+      model::explore({.name = "entry", .executions = 10'000}, [&](model::Execution& run) {
+        model::weaken(Edge::segment_map, Side::load);
+        reuse_entries(run);
+      })));
 }
 
 TEST(RollEdges, AClaimTellsWhatWasAnnouncedAndOpenedBefore) {
