@@ -192,13 +192,15 @@ void tell(model::Execution& run, bool sleeps_on_bell) {
   run.thread("keeper", [&] {
     std::uint32_t& news = shared.durable()->header().groups;
     const auto is_news = [&] {
-      return detail::load_seq_cst<Edge::sync>(news) != static_cast<std::uint32_t>(GroupNews::none);
+      return detail::group_news(detail::load_seq_cst<Edge::sync>(news)) != GroupNews::none;
     };
     for (;;) {
-      (void)detail::exchange<Edge::sync>(news, static_cast<std::uint32_t>(GroupNews::none));
+      (void)detail::exchange<Edge::sync>(news, detail::kGroupsUnsettled);
       std::uint32_t seen = 0;
       for (const std::uint32_t& one : moved) seen += detail::load_seq_cst<Edge::group_cursor>(one);
       if (seen == 2) return;
+      std::uint32_t settled = detail::kGroupsUnsettled;
+      detail::compare_exchange<Edge::sync>(news, settled, 0U);
       if (sleeps_on_bell) {
         detail::SharedTopic::sleep(shared.durable()->header().bell, Deadline::never(), is_news);
       } else {

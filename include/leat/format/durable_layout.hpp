@@ -55,8 +55,10 @@ struct DurableHeader {
   std::uint32_t syncing;
   // Counted up by the keeper whenever it looks around: it is not stopped.
   std::uint32_t beats;
-  // Whether a consumer group has moved since the keeper saved all of them: GroupNews. [sync]
+  // Whether a consumer group has moved since the keeper saved all of them: GroupNews, and kGroupsUnsettled. [sync]
   std::uint32_t groups;
+  // How often a keeper was followed because it waited for the disk for too long. A hint.
+  std::uint32_t slow_syncs;
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);
 
@@ -73,6 +75,11 @@ enum class GroupNews : std::uint32_t {
   moved = 1,   // To be saved within a second.
   urgent = 2,  // Members wait until it is saved.
 };
+// Something may be acknowledged, which nobody tells: a keeper has to look again, and one that dies to be followed.
+inline constexpr std::uint32_t kGroupsUnsettled = 4;
+inline GroupNews group_news(std::uint32_t word) noexcept {
+  return GroupNews{word & ~kGroupsUnsettled};
+}
 
 struct DurablePartition {
   // `written` grows, but a follower may set it back to `durable`; see Office::follow().

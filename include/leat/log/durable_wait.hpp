@@ -46,9 +46,11 @@ inline void tell_group_moved(SharedTopic& topic, GroupNews news) noexcept {
   // [sync] seq_cst, both: read after the cursor was moved, so that a keeper that clears the news later sees that;
   // and the news before the bell is rung.
   std::uint32_t seen = load_seq_cst<Edge::sync>(word);
-  while (seen < wanted && !compare_exchange<Edge::sync>(word, seen, wanted)) {
+  const auto is_less = [&] { return group_news(seen) < news; };
+  while (is_less() &&
+         !compare_exchange<Edge::sync>(word, seen, (seen & kGroupsUnsettled) | wanted)) {
   }
-  if (seen < wanted) wake_keeper(topic);
+  if (is_less()) wake_keeper(topic);
 }
 
 // Waits until everything before `until` is on the medium.

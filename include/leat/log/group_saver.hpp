@@ -44,7 +44,7 @@ class GroupSaver {
   static constexpr std::int64_t kNever = INT64_MAX;
   std::int64_t next_ns() const noexcept {
     // [sync] seq_cst: read after the nap is announced.
-    const auto news = GroupNews{load_seq_cst<Edge::sync>(topic_.durable()->header().groups)};
+    const auto news = group_news(load_seq_cst<Edge::sync>(topic_.durable()->header().groups));
     if (news == GroupNews::urgent) return has_failed_ ? saved_ns_ + kTryAgain : 0;
     return news == GroupNews::moved || is_restless_ ? saved_ns_ + kSaveEvery : kNever;
   }
@@ -54,8 +54,8 @@ class GroupSaver {
   //   others     a group could not be saved; the call may be tried again
   Result<void> save(bool is_closing = false) {
     // [sync] seq_cst: before the groups are read. What moves now is saved the next time.
-    (void)exchange<Edge::sync>(topic_.durable()->header().groups,
-                               static_cast<std::uint32_t>(GroupNews::none));
+    std::uint32_t& word = topic_.durable()->header().groups;
+    (void)exchange<Edge::sync>(word, kGroupsUnsettled);
     saved_ns_ = now_ns();
     is_restless_ = has_failed_ = false;
     std::erase_if(known_, [this](const auto& one) { return !topic_.has_group(one.first); });
@@ -72,6 +72,9 @@ class GroupSaver {
         return saved;
       }
     }
+    // Otherwise whoever stands by follows this keeper if it dies: an acknowledgement would tell nobody.
+    if (std::uint32_t settled = kGroupsUnsettled; !is_restless_)
+      compare_exchange<Edge::sync>(word, settled, 0U);
     return {};
   }
 

@@ -51,7 +51,8 @@ class Keeper {
   }
 
  private:
-  static constexpr std::int64_t kSlowestDisk = 60'000'000'000;  // ns
+  // How often a keeper shows that it lives while groups may have to be saved, in ns.
+  static constexpr std::int64_t kShowsLife = 250'000'000;
 
   Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept;
 
@@ -63,6 +64,7 @@ class Keeper {
   bool has_unwritten() const noexcept;
   bool is_safe() const noexcept;
   bool has_group_news() const noexcept;
+  std::int64_t slow_disk_ns() const noexcept;
   std::int64_t next_due_ns() const noexcept;
   Result<std::uint64_t> write() noexcept;
   void handle(Error error) noexcept;
@@ -83,7 +85,6 @@ class Keeper {
   Error failed_here_;        // of sync_here(), for the thread to handle
   Office office_;
   GroupSaver groups_;
-  std::int64_t slow_disk_ns_ = 1'000'000'000;             // How long others may wait for the disk.
   static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
   std::int64_t own_fault_nap_ns_ = kTryAgain;
   std::int64_t holes_due_ns_ = 0;

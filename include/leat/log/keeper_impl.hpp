@@ -100,18 +100,19 @@ LEAT_INLINE void Keeper::serve() noexcept {
   constexpr std::int64_t kLookAfterHoles = 10'000'000;
   std::unique_lock lock{work_};
   office_.beat();
-  auto written = write();
-  if (!written) {
-    handle(written.error());
-    return;
-  }
-  tell(DiskState::ok, 0);
+  // Before anything that takes long: of keepers that die one after the other, each that took office has saved them.
   if (groups_.next_ns() <= now_ns()) {
     if (auto saved = save_groups(false); !saved) {
       handle(saved.error());
       return;
     }
   }
+  auto written = write();
+  if (!written) {
+    handle(written.error());
+    return;
+  }
+  tell(DiskState::ok, 0);
   own_fault_nap_ns_ = kTryAgain;
   const DurableWindow& window = *topic_->durable();
   // Also while another partition is busy.
@@ -172,12 +173,12 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
     // What is written may wait for the next sync, and a group until it is saved.
     const std::int64_t interval = has_unwritten() || window.is_any_wanted() ? 0
                                   : has_group_news()
-                                      ? std::max(window.sync_interval_ns(), GroupSaver::kSaveEvery)
+                                      ? std::max(window.sync_interval_ns(), 2 * kShowsLife)
                                       : window.sync_interval_ns();
     const bool is_syncing =
         load_relaxed<Why::hint>(window.header().syncing) == static_cast<std::uint32_t>(seen >> 1);
     const bool is_full = window.state() == DiskState::no_space;
-    const std::int64_t patience = interval + (is_syncing ? slow_disk_ns_
+    const std::int64_t patience = interval + (is_syncing ? slow_disk_ns()
                                               : is_full  ? kFullDisk
                                                          : kStalled);
     // A keeper that just counted has a moment to lock its byte.
@@ -187,7 +188,8 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
     if (window.state() == DiskState::read_only) return;
     if (is_gone || is_stalled) {
       // If the disk is so slow, the next one gets more time: else nobody would ever end a sync.
-      if (!is_gone && is_syncing) slow_disk_ns_ = std::min(2 * slow_disk_ns_, kSlowestDisk);
+      if (std::uint32_t& count = window.header().slow_syncs; !is_gone && is_syncing)
+        store_relaxed<Why::hint>(count, std::min(load_relaxed<Why::hint>(count) + 1, 1000U));
       (void)try_to_take(seen);
       return;
     }
@@ -196,6 +198,14 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
     pause.sleep_for(time);
     nap(time);
   }
+}
+
+// How long others wait for a keeper that waits for the disk: a second, and twice as long after each that was followed
+// for that.
+LEAT_INLINE std::int64_t Keeper::slow_disk_ns() const noexcept {
+  constexpr std::int64_t kSecond = 1'000'000'000;
+  const auto count = load_relaxed<Why::hint>(topic_->durable()->header().slow_syncs);
+  return count < 5 ? kSecond << count : 30 * kSecond;
 }
 
 // What failed in another thread comes first: a sync that failed is not tried again.
@@ -277,9 +287,11 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   if (is_stopping()) return;
   std::int64_t next = Office::kNever;
   bool looks_often = false;
+  bool awaits_save = false;
   {
     const std::lock_guard guard{work_};
     looks_often = office_.is_finishing();
+    awaits_save = office_.is_taken() && groups_.next_ns() != GroupSaver::kNever;
     if (office_.is_taken() ? office_.has_work() || groups_.next_ns() <= now_ns() : !is_safe())
       return;
     next = std::min(office_.is_taken() ? next_due_ns() : Office::kNever, office_.next_expiry_ns());
@@ -287,6 +299,7 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   looks_often = looks_often || has_unwritten();
   Deadline deadline = capped        ? Deadline{std::chrono::milliseconds{1}}
                       : looks_often ? Deadline{std::chrono::milliseconds{10}}
+                      : awaits_save ? Deadline{std::chrono::nanoseconds{kShowsLife}}
                                     : Deadline::never();
   if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);

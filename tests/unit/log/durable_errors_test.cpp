@@ -1,6 +1,7 @@
 // A disk that fails: the topic is read-only for everybody at once, or goes on when the cause is gone. If these
 // failed, somebody could take for safe what is lost.
 #include "durable_testing.hpp"
+#include "leat/format/durable_layout.hpp"
 
 namespace leat::testing {
 namespace {
@@ -132,6 +133,37 @@ TEST_F(DurableSync, WhatMayPassIsTriedAgain) {
     EXPECT_EQ(read(topic, 3), (std::vector<std::string>{"0", "1", "2"}));
     delete_topic();
   }
+}
+
+// Keepers that follow each other because the disk is slow: each waits longer than the one before.
+TEST_F(DurableSync, OnASlowDiskKeepersWaitLongerEachTime) {
+  const Topic topic = create(Durability::fsync);
+  Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
+  ASSERT_TRUE(publisher.publish("0"));
+  ASSERT_TRUE(publisher.flush(kPatience));
+  auto second = open();
+  auto third = open();
+  ASSERT_TRUE(second && third);
+  auto window = detail::open_directory_path(temp_.path() + "/topics/d", false, false);
+  ASSERT_TRUE(window);
+  auto file = detail::open_file_at(window->get(), "durable", O_RDONLY);
+  ASSERT_TRUE(file);
+  const auto office = [&] {
+    std::uint64_t word = 0;
+    EXPECT_EQ(::pread(file->get(), &word, sizeof(word), offsetof(detail::DurableHeader, office)),
+              static_cast<::ssize_t>(sizeof(word)));
+    return word >> 1;
+  };
+  const std::uint64_t before = office();
+  disk_.hold_syncs(true);
+  ASSERT_TRUE(publisher.publish("1"));
+  ASSERT_TRUE(wait_until([&] { return office() == before + 1; }));
+  const std::int64_t followed = detail::now_ns();
+  EXPECT_TRUE(wait_until([&] { return office() == before + 2; }));
+  EXPECT_GE(detail::now_ns() - followed, 1'900'000'000);
+  disk_.hold_syncs(false);
+  EXPECT_TRUE(publisher.flush(kPatience));
+  EXPECT_EQ(read(topic, 2), (std::vector<std::string>{"0", "1"}));
 }
 
 TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {
