@@ -212,6 +212,7 @@ def test_user_builds_with_pkg_config(prefix, user, leat_dir, compiler, package):
 
 LIGHTQ_PROGRAM = """\
 #include <leat/lightq_api.h>
+#include <lightq_api.h>
 #include <stddef.h>
 
 int main(void) {
