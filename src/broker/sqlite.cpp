@@ -28,6 +28,8 @@ Problem damaged_store(const std::string& path, std::string_view what) {
 namespace {
 
 Problem system_problem(const std::string& path, int error_number, const char* otherwise) {
+  if (error_number == EFBIG)
+    return {Errc::no_space, sentence(path, "cannot be written: it would be too large")};
   if (error_number == ENOSPC || error_number == EDQUOT)
     return {Errc::no_space, sentence(path, "cannot be written: the disk is full")};
   const char* const reason = error_number != 0 ? std::strerror(error_number) : otherwise;

@@ -1,6 +1,8 @@
 #include "broker/store_file.hpp"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -150,6 +152,44 @@ void check_content(Database& database) {
 
 int StoreFile::version() noexcept { return kVersion; }
 
+StoreFile::StoreFile(LockFile lock, std::unique_ptr<Database> database)
+    : lock_{std::move(lock)}, database_{std::move(database)} {
+  struct ::stat found {};
+  if (::stat(database_->path().c_str(), &found) != 0) return;
+  device_ = found.st_dev;
+  inode_ = found.st_ino;
+}
+
+bool StoreFile::is_in_place() const noexcept {
+  struct ::stat found {};
+  return ::stat(database_->path().c_str(), &found) == 0 && found.st_dev == device_ &&
+         found.st_ino == inode_;
+}
+
+// A table is filled and dropped: its pages stay in the file, which SQLite never makes smaller. The log has held all of
+// them, and is as long from then on, until the store is closed.
+void StoreFile::keep_room() {
+  constexpr std::int64_t kWanted = 48;
+  constexpr std::int64_t kEnough = 16;  // One change needs fewer.
+  const bool has_log = std::exchange(has_log_, true);
+  if (has_log && database_->number("PRAGMA freelist_count") >= kEnough) return;
+  // With no more pages allowed, there may be room on the disk.
+  const std::int64_t most = database_->number("PRAGMA max_page_count");
+  if (database_->number("PRAGMA page_count") + kWanted > most) return;
+  database_->run("DROP TABLE IF EXISTS room");  // Of a broker that was killed.
+  {
+    Transaction transaction{*database_};
+    database_->run("CREATE TABLE room (bytes BLOB NOT NULL) STRICT");
+    database_->run("INSERT INTO room VALUES (zeroblob(?))",
+                   kWanted * static_cast<std::int64_t>(kPageSize));
+    transaction.commit();
+  }
+  begin_log();  // The pages are in the file then.
+  database_->run("DROP TABLE room");
+}
+
+void StoreFile::begin_log() { database_->run("PRAGMA wal_checkpoint(RESTART)"); }
+
 StoreFile StoreFile::open(std::string directory, std::int64_t max_pages) {
   while (directory.size() > 1 && directory.ends_with('/')) directory.pop_back();
   const Fd opened = open_state_directory(directory);
@@ -166,7 +206,14 @@ StoreFile StoreFile::open(std::string directory, std::int64_t max_pages) {
   database->run("PRAGMA synchronous = FULL");
   database->run(fmt::format("PRAGMA max_page_count = {}", max_pages).c_str());
   check_content(*database);
-  return StoreFile{std::move(locked), std::move(database)};
+  StoreFile file{std::move(locked), std::move(database)};
+  try {
+    file.keep_room();
+  } catch (const Problem& problem) {
+    if (problem.code != Errc::no_space) throw;
+    spdlog::warn("{}; until there is room, little can be changed", problem.sentence);
+  }
+  return file;
 }
 
 }  // namespace leat::broker

@@ -7,8 +7,11 @@
 // place and renamed: a file of that name without the schema is therefore damaged, and never taken for a first start,
 // which would give the topics away. SQLite's write-ahead log with synchronous=FULL: a change is on the medium when
 // its transaction returns, and is there whole or not at all after a crash.
+// Whoever may write to a durable topic can fill the disk. The store keeps some room back, so that the administrator can still
+// take a right away.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -28,12 +31,22 @@ class StoreFile {
 
   Database& database() noexcept { return *database_; }
 
+  // Free pages that are in the file already, and a write-ahead log that is at least as long. So a change that needs no more
+  // finds its room on a full disk, as long as it begins in a log that has begin_log().
+  //   no_space   the disk has no room for them
+  void keep_room();
+  void begin_log();
+  // Somebody has removed or replaced the file: what is written to it is gone at the next start.
+  bool is_in_place() const noexcept;
+
  private:
-  StoreFile(leat::detail::LockFile lock, std::unique_ptr<Database> database)
-      : lock_{std::move(lock)}, database_{std::move(database)} {}
+  StoreFile(leat::detail::LockFile lock, std::unique_ptr<Database> database);
 
   leat::detail::LockFile lock_;  // First: it goes last.
   std::unique_ptr<Database> database_;
+  std::uint64_t device_ = 0;  // Of the file, when it was opened.
+  std::uint64_t inode_ = 0;
+  bool has_log_ = false;  // The log is as long as keep_room() makes it.
 };
 
 }  // namespace leat::broker

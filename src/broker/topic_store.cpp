@@ -40,6 +40,21 @@ auto guarded(Work&& work) -> Outcome<decltype(work())> {
   }
 }
 
+// A change. What finds no room on the disk is tried again at the beginning of the log, which is long enough.
+template <class Work>
+auto changed(StoreFile& file, Work&& work) -> Outcome<decltype(work())> {
+  if (!file.is_in_place()) {
+    return Problem{Errc::io_error,
+                   fmt::format("the broker's store '{}' was removed or replaced: put it back, or "
+                               "start the broker anew",
+                               file.database().path())};
+  }
+  auto done = guarded(work);
+  if (done || done.problem().code != Errc::no_space) return done;
+  if (!guarded([&] { file.begin_log(); })) return done;
+  return guarded(work);
+}
+
 Problem no_such_topic() { return {Errc::not_found, "there is no such topic"}; }
 
 // An absent verifier is the empty text.
@@ -143,6 +158,7 @@ TopicStore& TopicStore::operator=(TopicStore&&) noexcept = default;
 TopicStore::~TopicStore() = default;
 
 const std::string& TopicStore::directory() const noexcept { return parts_->directory; }
+bool TopicStore::is_in_place() const noexcept { return parts_->file.is_in_place(); }
 const TokenSecret& TopicStore::token_secret() const noexcept { return parts_->secret; }
 
 Outcome<TopicStore> TopicStore::open(const std::string& directory, std::int64_t max_pages) {
@@ -170,7 +186,7 @@ Outcome<std::optional<Administrator>> TopicStore::administrator() {
 }
 
 Outcome<void> TopicStore::set_administrator(const Verifier& verifier) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     set_fact(database, "admin_verifier", std::string_view{print_verifier(verifier)});
@@ -210,10 +226,11 @@ Outcome<StoredTopic> TopicStore::topic(std::string_view name) {
 }
 
 Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     if (const auto problem = problem_of_topic_name(topic.name)) throw *problem;
     if (const auto problem = problem_of_user(topic.user)) throw *problem;
     Database& database = parts_->file.database();
+    parts_->file.keep_room();
     Transaction transaction{database};
     StoredTopic stored;
     static_cast<NewTopic&>(stored) = topic;
@@ -234,7 +251,7 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
 }
 
 Outcome<void> TopicStore::delete_topic(std::int64_t topic_id) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
@@ -244,7 +261,7 @@ Outcome<void> TopicStore::delete_topic(std::int64_t topic_id) {
 }
 
 Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const Verifier& verifier) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     const std::int64_t version = next_verifier_version(database);
@@ -256,7 +273,7 @@ Outcome<std::int64_t> TopicStore::change_password(std::int64_t topic_id, const V
 }
 
 Outcome<void> TopicStore::set_pullers(std::int64_t topic_id, Pullers pullers) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     change_one(database, "UPDATE topics SET pullers = ? WHERE id = ?", name_of(pullers), topic_id);
@@ -266,7 +283,7 @@ Outcome<void> TopicStore::set_pullers(std::int64_t topic_id, Pullers pullers) {
 
 Outcome<void> TopicStore::set_ports(std::int64_t topic_id, const TopicPorts& ports,
                                     std::uint16_t next_port) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     change_one(database,
@@ -291,9 +308,10 @@ Outcome<std::vector<Right>> TopicStore::rights(std::int64_t topic_id) {
 }
 
 Outcome<Right> TopicStore::grant(std::int64_t topic_id, const Right& right) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     if (const auto problem = problem_of_user(right.user)) throw *problem;
     Database& database = parts_->file.database();
+    parts_->file.keep_room();
     Transaction transaction{database};
     // Changes nothing: it finds out whether there is such a topic.
     change_one(database, "UPDATE topics SET id = id WHERE id = ?", topic_id);
@@ -317,7 +335,7 @@ Outcome<Right> TopicStore::grant(std::int64_t topic_id, const Right& right) {
 }
 
 Outcome<void> TopicStore::revoke(std::int64_t topic_id, std::string_view user) {
-  return guarded([&] {
+  return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     database.run("DELETE FROM rights WHERE topic_id = ? AND user = ?", topic_id, user);

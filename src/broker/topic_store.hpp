@@ -12,6 +12,7 @@
 //
 // Besides the codes named at the calls, each may return
 //   corrupt, permission, no_space, io_error   with a sentence that names the file; a change was then not made
+// On a full disk, room is kept back for changes that add nothing: a right or topic that goes, another password or port.
 #pragma once
 
 #include <memory>
@@ -45,6 +46,8 @@ class TopicStore {
   ~TopicStore();
 
   const std::string& directory() const noexcept;
+  // False if somebody has removed or replaced its file; then nothing can be changed.
+  bool is_in_place() const noexcept;
 
   // None before the first start was completed.
   Outcome<std::optional<Administrator>> administrator();

@@ -159,13 +159,15 @@ TEST(StoreFile, SomethingElseIsDamaged) {
 TEST(StoreFile, DamageInsideIsNamed) {
   const Place place;
   place.fill(1);
-  place.run("PRAGMA writable_schema = ON;"
-            "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = "
-            "'rights') WHERE name = 'topics'");
+  place.run(
+      "PRAGMA writable_schema = ON;"
+      "UPDATE sqlite_schema SET rootpage = (SELECT rootpage FROM sqlite_schema WHERE name = "
+      "'rights') WHERE name = 'topics'");
   const Problem problem = place.problem();
   EXPECT_EQ(problem.code, Errc::corrupt);
   EXPECT_EQ(problem.sentence.find("***"), std::string::npos) << problem.sentence;
-  EXPECT_NE(problem.sentence.find("(2nd reference to page "), std::string::npos) << problem.sentence;
+  EXPECT_NE(problem.sentence.find("(2nd reference to page "), std::string::npos)
+      << problem.sentence;
 }
 
 TEST(StoreFile, WrongValuesAreDamage) {
@@ -173,8 +175,8 @@ TEST(StoreFile, WrongValuesAreDamage) {
        {"UPDATE topics SET name = '../../etc'", "UPDATE topics SET type = 'stack'",
         "UPDATE topics SET verifier = 'leat1$'", "UPDATE topics SET raw_port = 65536",
         "UPDATE topics SET pull_port = -1", "UPDATE topics SET data_auth = 'none'",
-        "UPDATE topics SET pullers = 'some'", "UPDATE topics SET user = 'a' || char(10)", "DROP TABLE topics",
-        "ALTER TABLE topics DROP COLUMN type"}) {
+        "UPDATE topics SET pullers = 'some'", "UPDATE topics SET user = 'a' || char(10)",
+        "DROP TABLE topics", "ALTER TABLE topics DROP COLUMN type"}) {
     const Place place;
     place.fill(1);
     place.run(sql);
@@ -283,6 +285,52 @@ TEST(StoreFile, AWriteThatFailsChangesNothing) {
   EXPECT_EQ(place.problem().code, Errc::ok) << place.problem().sentence;
 }
 
+// A limit on file sizes stands for a full disk: the files cannot become longer.
+TEST(StoreFile, OnAFullDiskARightCanStillBeTaken) {
+  const Place place;
+  Child child{[&] {
+    auto store = TopicStore::open(place.path);
+    CHILD_CHECK(store);
+    const auto id = store->add({.name = "news", .verifier = decoy_verifier()})->id;
+    for (int i = 0; i < 300; ++i)
+      CHILD_CHECK(
+          store->grant(id, {.user = "u" + std::to_string(i), .verifier = decoy_verifier()}));
+    const auto size_of = [](const std::string& path) {
+      std::error_code none;
+      const auto size = std::filesystem::file_size(path, none);
+      return none ? 0 : size;
+    };
+    ::signal(SIGXFSZ, SIG_IGN);
+    const auto most = std::max(size_of(place.file), size_of(place.file + "-wal"));
+    const ::rlimit no_more{most, most};
+    CHILD_CHECK(::setrlimit(RLIMIT_FSIZE, &no_more) == 0);
+    for (int i = 0; i < 300; ++i) {
+      CHILD_CHECK(store->change_password(id, decoy_verifier()));
+      CHILD_CHECK(store->set_ports(id, {.push = 5501}, 5502));
+      CHILD_CHECK(store->revoke(id, "u" + std::to_string(i)));
+    }
+    CHILD_CHECK(store->delete_topic(id));
+    return 0;
+  }};
+  child.wait();
+  EXPECT_TRUE(child.succeeded()) << child.describe();
+}
+
+TEST(StoreFile, ThatWasRemovedTakesNoChange) {
+  const Place place;
+  place.fill(1);
+  auto store = TopicStore::open(place.path);
+  ASSERT_TRUE(store);
+  EXPECT_TRUE(store->is_in_place());
+  std::filesystem::rename(place.file, place.file + ".away");
+  EXPECT_FALSE(store->is_in_place());
+  const auto added = store->add({.name = "lost"});
+  ASSERT_FALSE(added);
+  EXPECT_NE(added.problem().sentence.find("was removed or replaced"), std::string::npos);
+  std::filesystem::rename(place.file + ".away", place.file);
+  EXPECT_TRUE(store->add({.name = "kept"}));
+}
+
 TEST(StoreFile, OfSomebodyElseIsRefused) {
   const Place place;
   place.fill(1);
@@ -382,7 +430,8 @@ TEST(StoreFile, KilledInAChangeHasEachChangeWhole) {
   for (int round = 0; round < 40 / kSlow || (first <= 10 && round < 400); ++round) {
     Child child{[&] { return change_for_ever(place.path, *progress, first); }};
     // Also during the first start, and while the log of changes is recovered.
-    ::usleep(static_cast<::useconds_t>(random() % static_cast<unsigned>(10'000 * kSlow * (1 + round / 40))));
+    ::usleep(static_cast<::useconds_t>(random() %
+                                       static_cast<unsigned>(10'000 * kSlow * (1 + round / 40))));
     child.signal(SIGKILL);
     child.wait();
     auto store = TopicStore::open(place.path);
