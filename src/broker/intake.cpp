@@ -16,8 +16,8 @@ Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, con
   if (!publisher)
     return Problem{publisher.error().code,
                    "cannot publish to " + topic.name() + ": " + describe(publisher.error())};
-  std::unique_ptr<Intake> intake{
-      new Intake{loop, std::move(*publisher), std::move(on_failure), std::move(on_published)}};
+  std::unique_ptr<Intake> intake{new Intake{loop, topic.name(), std::move(*publisher),
+                                            std::move(on_failure), std::move(on_published)}};
   auto fd = intake->publisher_.room_fd();
   if (!fd)
     return Problem{fd.error().code,
@@ -52,14 +52,19 @@ Intake::Added Intake::publish() {
   auto published = batch_.commit(Deadline::immediate());
   if (published) {
     tries_ = 0;
+    if (std::exchange(disk_is_full_, false))
+      spdlog::info("topic {}: the disk has room again; its producers go on", name_);
     on_published_(*published, *published + records, std::exchange(batch_bytes_, 0));
     return Added::yes;
   }
   switch (published.error().code) {
+    case Errc::no_space:  // Durable topics: until the disk has room.
+      if (!std::exchange(disk_is_full_, true))
+        spdlog::warn("topic {}: the disk is full; its producers wait", name_);
+      [[fallthrough]];
     case Errc::full:
     case Errc::timeout:
     case Errc::would_deadlock:  // Our own subscriber reads when this thread is back in its loop.
-    case Errc::no_space:        // Durable topics: until the disk has room.
       is_full_ = true;
       wait_for_room();
       return Added::full;

@@ -50,9 +50,10 @@ class Intake {
   std::size_t waiting() const noexcept { return batch_.count() + kept_.size(); }
 
  private:
-  Intake(boost::asio::io_context& loop, Publisher publisher, std::function<void(Error)> on_failure,
-         OnPublished on_published)
-      : later_{loop},
+  Intake(boost::asio::io_context& loop, std::string name, Publisher publisher,
+         std::function<void(Error)> on_failure, OnPublished on_published)
+      : name_{std::move(name)},
+        later_{loop},
         publisher_{std::move(publisher)},
         batch_{std::move(*publisher_.batch())},
         on_failure_{std::move(on_failure)},
@@ -64,17 +65,19 @@ class Intake {
   void on_room();
   Added fail(Error error);
 
+  const std::string name_;  // Of the topic.
   Timer later_;
   Publisher publisher_;
   Batch batch_;
   std::function<void(Error)> on_failure_;
   OnPublished on_published_;
   std::optional<Watch> room_;
-  std::size_t batch_bytes_ = 0;    // in batch_
+  std::size_t batch_bytes_ = 0;   // in batch_
   std::deque<std::string> kept_;  // Came while the batch and the topic were full.
   std::vector<std::function<void()>> waiting_;
   bool is_full_ = false;
-  int tries_ = 0;  // in a row, that found no room
+  int tries_ = 0;              // in a row, that found no room
+  bool disk_is_full_ = false;  // The log has said so.
   bool has_failed_ = false;
 };
 
