@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <map>
+
 namespace leat::broker::lightq {
 namespace {
 
@@ -56,17 +58,20 @@ class DataStream final : public ZmtpStream {
   // The first part of each message is the topic's name, so a prefix matches all of them or none.
   void on_subscription(Bytes prefix, bool is_new) override {
     if (listener_ == nullptr || !topic_->name().starts_with(prefix.text())) return;
-    if (is_new) {
-      if (matches_++ == 0) listener_->listen(true);
-    } else if (matches_ != 0 && --matches_ == 0) {
-      listener_->listen(false);
-    }
+    std::uint64_t& count = matches_[prefix.size()];
+    if (!is_new && count == 0) return;  // It cancels what it has not subscribed to.
+    const bool listened = all_matches_ != 0;
+    is_new ? ++count : --count;
+    is_new ? ++all_matches_ : --all_matches_;
+    if (listened != (all_matches_ != 0)) listener_->listen(!listened);
   }
 
   TopicPtr topic_;
   std::unique_ptr<DataRole> role_;
   ListenerRole* listener_ = nullptr;  // If it is one.
-  std::uint64_t matches_ = 0;         // Its subscriptions that are to this topic.
+  // Its subscriptions that are to this topic, by their length: of each length there is one that matches.
+  std::map<std::size_t, std::uint64_t> matches_;
+  std::uint64_t all_matches_ = 0;
 };
 
 }  // namespace

@@ -105,6 +105,7 @@ std::optional<Event> Session::on_greeting(Bytes& bytes, std::string& out) {
 std::optional<Event> Session::on_mechanism(std::string_view mechanism, std::uint8_t minor,
                                            std::string& out) {
   const bool is_null = mechanism == "NULL" && rules_.allows_null;
+  knows_heartbeats_ = minor >= 1;
   append_mechanism(out, is_null ? "NULL" : "PLAIN");  // A mismatch tells libzmq to give up.
   if (is_null) {
     state_ = State::ready;
@@ -125,7 +126,10 @@ std::optional<Event> Session::on_mechanism(std::string_view mechanism, std::uint
 // --- Frames ------------------------------------------------------------------------------------------
 
 std::optional<Event> Session::on_bytes(Bytes& bytes, std::string& out) {
-  if (bytes.empty()) return need(kShortHeaderBytes);
+  const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(skip_, bytes.size()));
+  bytes = bytes.subspan(skipped);
+  skip_ -= skipped;
+  if (bytes.empty()) return need(skip_ != 0 ? 1 : kShortHeaderBytes);
   const std::uint8_t flags = byte_at(bytes, 0);
   if (auto reason = why_not_frame(flags)) return fail(std::move(*reason), out);
   const auto header = read_header(bytes);
@@ -133,6 +137,11 @@ std::optional<Event> Session::on_bytes(Bytes& bytes, std::string& out) {
 
   const bool is_command = (flags & kCommand) != 0;
   const std::size_t most = max_body_bytes(is_command);
+  if (header->body_bytes > most && is_skipped(header->body_bytes)) {
+    if (!is_command) in_message_ = (flags & kMore) != 0;
+    skip_ = header->header_bytes + header->body_bytes;
+    return std::nullopt;
+  }
   if (header->body_bytes > most) {
     return fail(fmt::format("a {} of {} bytes, and at most {} are taken",
                             is_command ? "command" : "message part", header->body_bytes, most),
@@ -144,6 +153,12 @@ std::optional<Event> Session::on_bytes(Bytes& bytes, std::string& out) {
   bytes = bytes.subspan(frame_bytes);
   if (is_command) return on_command(body, out);
   return on_message({body, (flags & kMore) != 0}, out);
+}
+
+// A subscription that is longer than any topic's name matches none.
+bool Session::is_skipped(std::uint64_t body_bytes) const {
+  return rules_.role == Role::pub && state_ == State::traffic &&
+         body_bytes <= rules_.max_message_bytes;
 }
 
 std::optional<std::string> Session::why_not_frame(std::uint8_t flags) const {
@@ -263,8 +278,14 @@ std::optional<Event> Session::on_ping(Bytes data, std::string& out) {
   if (data.size() < 2 || data.size() > 2 + kMaxPingContext)
     return fail("a malformed command PING", out);
   silence_limit_ = std::chrono::milliseconds{100 * (byte_at(data, 0) << 8 | byte_at(data, 1))};
+  knows_heartbeats_ = true;
   if (out.size() <= kMaxUnsentForPong) append_command(out, "PONG", data.subspan(2));
   return std::nullopt;
+}
+
+void Session::append_sign_of_life(std::string& out) const {
+  const bool is_logged_in = state_ == State::traffic || state_ == State::reply;
+  if (is_logged_in && knows_heartbeats_) append_command(out, "PONG");
 }
 
 // --- Messages ----------------------------------------------------------------------------------------

@@ -43,7 +43,8 @@ struct Rules {
   Role role = Role::pull;
   bool allows_null = false;                  // clients without user and password
   std::size_t max_message_bytes = 1u << 20;  // of one part, to pull and rep
-  std::size_t max_command_bytes = 4096;  // also of a subscription, and the envelope of a request
+  std::size_t max_command_bytes = 4096;  // also of the envelope of a request, and of a subscription
+                                         // that counts
 };
 
 struct Event {
@@ -113,6 +114,12 @@ class Session {
   void reply(Bytes body, std::string& out);
 
   const Peer& peer() const { return peer_; }
+  // Some parts of a message have come, and others have not.
+  bool is_within_message() const { return in_message_ || !envelope_.empty(); }
+
+  // Unasked, an answer to a PING, so that a client that waits for one knows that we are there: while nothing is read from
+  // it, its PING is not seen. Appends nothing unless the client is logged in and knows heartbeats.
+  void append_sign_of_life(std::string& out) const;
 
   // The client wants to be cut off when it sends nothing for that long; 0 if it did not say.
   std::chrono::milliseconds silence_limit() const { return silence_limit_; }
@@ -153,6 +160,8 @@ class Session {
   std::string_view expected_command() const;
   std::optional<std::string> why_not_frame(std::uint8_t flags) const;
   std::size_t max_body_bytes(bool is_command) const;
+  // Whether a frame of that size is read and thrown away, as libzmq would send it again and again.
+  bool is_skipped(std::uint64_t body_bytes) const;
   Event need(std::size_t bytes);
   Event fail(std::string reason, std::string& out);
   void append_error(std::string_view reason, std::string& out) const;
@@ -162,8 +171,10 @@ class Session {
   bool passes_messages_ = false;  // state traffic, role pull: messages need not be looked at
   bool in_message_ =
       false;  // pub and rep: further parts of the message follow; rep: after the envelope
-  bool misspells_error_ = false;  // PLAIN, and the client seems to be libzmq
+  bool misspells_error_ = false;   // PLAIN, and the client seems to be libzmq
+  bool knows_heartbeats_ = false;  // Has sent a PING, or speaks ZMTP 3.1
   std::size_t needed_ = 0;
+  std::uint64_t skip_ = 0;  // Bytes of a frame that nobody wants.
   std::chrono::milliseconds silence_limit_{0};
   Credentials credentials_;
   Peer peer_;

@@ -289,6 +289,22 @@ TEST(ZmtpPub, UnderstandsSubscriptionsOfBothVersions) {
               "subscribe "}));
 }
 
+// libzmq would come again with the same subscriptions, for ever.
+TEST(ZmtpPub, IgnoresSubscriptionsThatAreTooLongToMatch) {
+  const std::string longest(700, 'x');
+  Trace trace = after_login(Role::pub, "SUB",
+                            message("\1a"s) + message("\1" + longest) + message("\1b"s) +
+                                command("SUBSCRIBE", longest) + command("CANCEL", longest) +
+                                command("SUBSCRIBE", "c"));
+  EXPECT_EQ(trace.events, (Events{"subscribe a", "subscribe b", "subscribe c"}));
+  trace.events.clear();
+  trace.feed(message("\1" + longest).substr(0, 300));
+  EXPECT_EQ(trace.left(), 0U) << "nothing of it is kept";
+  EXPECT_EQ(trace.session().needed(), 1U);
+  trace.feed(message("\1" + longest).substr(300) + message("\0a"s));
+  EXPECT_EQ(trace.events, Events{"unsubscribe a"});
+}
+
 TEST(ZmtpPub, IgnoresOtherMessagesOfXsub) {
   EXPECT_EQ(after_login(Role::pub, "XSUB",
                         message("") + message("\2no"s) + message("no", kMore) +
@@ -338,6 +354,25 @@ TEST(ZmtpPing, IsAnsweredWithItsContextBetweenAnyFrames) {
   EXPECT_EQ(trace.session().silence_limit(), std::chrono::milliseconds{25800});
 }
 
+TEST(ZmtpPing, IsAnsweredUnaskedByThoseWhoKnowHeartbeats) {
+  const auto sign_of = [](Trace& trace) {
+    std::string out;
+    trace.session().append_sign_of_life(out);
+    return out;
+  };
+  const std::string ready = command("READY", property("Socket-Type", "PUSH"));
+  Trace newer{rules(Role::pull)}, older{rules(Role::pull)};
+  newer.feed(greeting("NULL", 3, 1));
+  older.feed(greeting("NULL", 3, 0));
+  EXPECT_EQ(sign_of(newer), "") << "not logged in";
+  newer.feed(ready);
+  older.feed(ready);
+  EXPECT_EQ(sign_of(newer), "\4\5\4PONG"s);
+  EXPECT_EQ(sign_of(older), "") << "ZMTP 3.0 does not know it";
+  older.feed(command("PING", "\0\0"s));  // But this client does.
+  EXPECT_EQ(sign_of(older), "\4\5\4PONG"s);
+}
+
 TEST(ZmtpPing, CannotFillOurMemory) {
   Trace trace = after_login(Role::pull, "PUSH", "");
   for (int i = 0; i < 100'000; ++i) trace.feed(command("PING", "\0\0 a context with"s));
@@ -382,8 +417,8 @@ TEST(ZmtpFailure, NothingIsReservedForFramesThatAreTooLong) {
             "failed a command of 601 bytes, and at most 600 are taken");
   EXPECT_EQ(failure(Role::pull, greeting("PLAIN") + "\6\x80\0\0\0\0\0\0\0"s),
             "failed a command of 9223372036854775808 bytes, and at most 600 are taken");
-  EXPECT_EQ(failure(Role::pub, null_client("SUB") + "\2\0\0\0\0\0\0\3\xE8"s),
-            "failed a message part of 1000 bytes, and at most 600 are taken");
+  EXPECT_EQ(failure(Role::pub, null_client("SUB") + "\2\0\0\0\0\0\0\3\xE9"s),
+            "failed a message part of 1001 bytes, and at most 600 are taken");
   Rules tiny = rules(Role::pull);
   tiny.max_message_bytes = 3;
   Trace trace{tiny};
