@@ -171,7 +171,7 @@ Outcome<Feed*> BrokerTopic::feed(const Encoding& encoding) {
                           std::string& out, const Record& record) { call(out, name, record); };
   auto feed = open(opened, [&]() -> Outcome<std::unique_ptr<Feed>> {
     if (auto deleted = delete_unused_group(); !deleted) return deleted.problem();
-    return Feed::open(loop_, *log_, encode, on_failure());
+    return Feed::open(loop_, *log_, backlog_, encode, on_failure());
   });
   if (feed) feeds_[&encoding] = std::move(opened);
   return feed;

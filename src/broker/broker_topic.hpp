@@ -1,6 +1,6 @@
 // One topic of a broker: what is stored of it, its log while clients use it, and who they are.
 //
-//     auto topic = std::make_shared<BrokerTopic>(loop, config, store, stored);
+//     auto topic = std::make_shared<BrokerTopic>(loop, config, store, backlog, stored, on_idle);
 //     if (auto ready = topic->attach(); !ready) return ready.problem();
 //     topic->intake()->add(message);
 //
@@ -17,6 +17,7 @@
 #include <set>
 #include <string>
 
+#include "broker/backlog.hpp"
 #include "broker/config.hpp"
 #include "broker/dealer.hpp"
 #include "broker/feed.hpp"
@@ -47,10 +48,11 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
  public:
   // `on_idle`: it has closed its log, because nobody used it.
   BrokerTopic(boost::asio::io_context& loop, const Config& config, TopicStore& store,
-              StoredTopic stored, std::function<void()> on_idle)
+              Backlog& backlog, StoredTopic stored, std::function<void()> on_idle)
       : loop_{loop},
         config_{config},
         store_{store},
+        backlog_{backlog},
         stored_{std::move(stored)},
         on_idle_{std::move(on_idle)},
         pace_{loop, [this] { return reached(); }},
@@ -70,7 +72,13 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
     stored_.verifier = verifier;
     stored_.verifier_version = version;
   }
-  void set_rights(std::vector<Right> rights) { stored_.rights = std::move(rights); }
+  void set_right(const Right& right) {
+    drop_right(right.user);
+    stored_.rights.push_back(right);
+  }
+  void drop_right(const std::string& user) {
+    std::erase_if(stored_.rights, [&](const Right& right) { return right.user == user; });
+  }
 
   // Opens the log, or makes it, with the group of the pullers.
   Outcome<void> attach();
@@ -84,6 +92,8 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   Outcome<Dealer*> dealer();
   Outcome<Feed*> feed(const Encoding& encoding);
 
+  // Of the subscribers of all topics.
+  Backlog& backlog() noexcept { return backlog_; }
   // Of producers.
   Pace& pace() noexcept { return pace_; }
 
@@ -101,6 +111,9 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   std::uint64_t subscribers = 0;
   // Addresses whose admin connections have joined, with the version of the password then; once for each connection.
   std::multiset<std::pair<std::int64_t, boost::asio::ip::address>> joined;
+  // The same addresses: of clients that know that they are to say hello at a raw port, and of those that may say nothing.
+  std::multiset<boost::asio::ip::address> greeting;
+  std::multiset<boost::asio::ip::address> silent;
   // Of messages' bytes, by clients of this broker since it began.
   std::uint64_t bytes_written = 0;
   std::uint64_t bytes_read = 0;
@@ -150,6 +163,7 @@ class BrokerTopic : public std::enable_shared_from_this<BrokerTopic> {
   boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
+  Backlog& backlog_;
   StoredTopic stored_;
   std::function<void()> on_idle_;
   Pace pace_;

@@ -6,6 +6,7 @@
 // Belongs to the thread of its event loop.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -27,6 +28,10 @@ class Connections {
   enum class Kind { data, commands };
   void start(std::shared_ptr<Stream> stream, Kind kind);
   void close_all(const std::string& why);
+  // Calls when many have closed about now, so that their memory can go back.
+  void on_many_closed(std::function<void()> call) { on_many_closed_ = std::move(call); }
+  // About how many connections the limit of open files leaves room for, beside what the broker itself needs.
+  static std::size_t most_by_descriptors();
   // For those that come from now on.
   void set_limits(const Limits& limits) { limits_ = limits; }
 
@@ -34,12 +39,16 @@ class Connections {
   // Makes room by closing one whose client has gone while its topic was full, if there is one.
   bool close_abandoned(const Origin* of_origin);
   void remove(Stream* stream);
+  // Whether so many descriptors are in use that only the broker itself should take more.
+  static bool is_last(const Stream& stream, Kind kind);
   void refuse(std::shared_ptr<Stream> stream, const char* why);
 
   Limits limits_;
   std::map<Stream*, std::shared_ptr<Stream>> streams_;
   std::map<Stream*, std::shared_ptr<Stream>> refused_;  // Until they were told why.
   std::map<Origin, std::size_t> by_origin_;
+  std::size_t most_ = 0;  // That were open at once, since memory was given back.
+  std::function<void()> on_many_closed_;
 };
 
 }  // namespace leat::broker

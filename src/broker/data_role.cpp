@@ -79,9 +79,7 @@ bool ProducerRole::on_message(Bytes message) {
   }
   switch (added) {
     case Intake::Added::yes: return true;
-    case Intake::Added::full:
-      intake_->call_when_room(go_on());
-      return false;
+    case Intake::Added::full: intake_->call_when_room(go_on()); return false;
     case Intake::Added::too_large:
       (void)on_idle();  // What came before counts.
       stream_.close_later(fmt::format("a message of {} bytes; the limit of the topic is {}",
@@ -170,6 +168,7 @@ Outcome<void> ListenerRole::on_open() {
 }
 
 void ListenerRole::on_leave() {
+  topic_.backlog().remove(*this);
   if (feed_ != nullptr) std::exchange(feed_, nullptr)->remove(*this);
   if (lost_ != 0)
     spdlog::warn("topic {}: {} was too slow and lost {} messages", topic_.name(),
@@ -193,8 +192,9 @@ void ListenerRole::add_stats(ClientStats& stats) const {
 }
 
 void ListenerRole::take(const std::shared_ptr<const Chunk>& chunk) {
-  const bool is_too_slow = waiting_bytes_ != 0 && waiting_bytes_ + chunk->bytes.size() > kMostWaiting;
-  if (is_too_slow && topic_.slow_subscriber() != SlowSubscriber::wait) {
+  const bool is_too_slow =
+      waiting_bytes_ != 0 && waiting_bytes_ + chunk->bytes.size() > kMostWaiting;
+  if (is_too_slow && !waits()) {
     lost_ += chunk->records;
     if (topic_.slow_subscriber() == SlowSubscriber::disconnect) stream_.close_later("too slow");
     return;
@@ -206,24 +206,53 @@ void ListenerRole::take(const std::shared_ptr<const Chunk>& chunk) {
 }
 
 bool ListenerRole::holds_up() const {
-  return waiting_bytes_ > kMostWaiting / 2 && topic_.slow_subscriber() == SlowSubscriber::wait;
+  return waits() && waiting_bytes_ > (topic_.backlog().is_full() ? 0 : kMostWaiting / 2);
+}
+
+std::uint64_t ListenerRole::oldest() const {
+  return sending_ != nullptr ? sending_->number : waiting_.front()->number;
+}
+
+// What the connection has of a chunk cannot be taken back: half a message may have gone.
+std::size_t ListenerRole::give_up() {
+  if (waits()) return 0;
+  const bool closes = topic_.slow_subscriber() == SlowSubscriber::disconnect ||
+                      (waiting_.empty() && stream_.is_stuck());
+  lost_ += waiting_records_;
+  drop_waiting();
+  if (!closes) return 0;
+  stream_.close_later("too slow");
+  return sending_ == nullptr ? 0 : sending_->counted;
+}
+
+void ListenerRole::drop_waiting() {
+  waiting_.clear();
+  waiting_bytes_ = 0;
+  waiting_records_ = 0;
 }
 
 void ListenerRole::send_next() {
   if (is_sending_) return;  // Further up.
   is_sending_ = true;
-  const bool held_up = holds_up();
+  const bool may_hold_up = waits() && !waiting_.empty();
   while (stream_.unsent() == 0 && !waiting_.empty()) {
-    const auto chunk = std::move(waiting_.front());
+    sending_ = std::move(waiting_.front());
     waiting_.pop_front();
-    stream_.out().append(chunk->bytes);
-    waiting_bytes_ -= chunk->bytes.size();
-    waiting_records_ -= chunk->records;
-    count(chunk->records, chunk->payload_bytes);
+    waiting_bytes_ -= sending_->bytes.size();
+    waiting_records_ -= sending_->records;
+    count(sending_->records, sending_->payload_bytes);
+    stream_.lend({sending_, &sending_->bytes});
     stream_.flush();
   }
   is_sending_ = false;
-  if (held_up && !holds_up() && feed_ != nullptr) feed_->look_later();
+  if (stream_.unsent() == 0) sending_ = nullptr;
+  if (feed_ == nullptr) return;
+  if (sending_ != nullptr) {
+    topic_.backlog().add(*this);
+  } else {
+    topic_.backlog().remove(*this);
+  }
+  if (may_hold_up && !holds_up()) feed_->look_later();
 }
 
 }  // namespace leat::broker

@@ -31,10 +31,10 @@ struct ClientStats {
   std::string address;
   std::string_view role;  // LightQ's word
   std::uint64_t messages = 0;
-  std::uint64_t bytes = 0;   // of them
-  double rate = 0;           // messages per second, since the last look that was a second ago or more
-  std::uint64_t lag = 0;     // messages that are under way between it and the topic
-  std::uint64_t lost = 0;    // messages that it was too slow for
+  std::uint64_t bytes = 0;  // of them
+  double rate = 0;         // messages per second, since the last look that was a second ago or more
+  std::uint64_t lag = 0;   // messages that are under way between it and the topic
+  std::uint64_t lost = 0;  // messages that it was too slow for
   bool is_slow = false;
 };
 
@@ -146,7 +146,7 @@ class PullerRole final : public DataRole, public Puller {
   Dealer* dealer_ = nullptr;
 };
 
-class ListenerRole final : public DataRole, public Listener {
+class ListenerRole final : public DataRole, public Listener, private Backlogged {
  public:
   ListenerRole(Stream& stream, BrokerTopic& topic, const Encoding& encoding)
       : DataRole{stream, topic, topic.subscribers}, encoding_{encoding} {}
@@ -162,10 +162,15 @@ class ListenerRole final : public DataRole, public Listener {
   void take(const std::shared_ptr<const Chunk>& chunk) override;
   void lose(std::uint64_t records) override { lost_ += records; }
   bool holds_up() const override;
+  std::uint64_t oldest() const override;
+  std::size_t give_up() override;
+  bool waits() const noexcept { return topic_.slow_subscriber() == SlowSubscriber::wait; }
   void send_next();
+  void drop_waiting();
 
   const Encoding& encoding_;
   Feed* feed_ = nullptr;
+  std::shared_ptr<const Chunk> sending_;  // The connection has it; perhaps the kernel took it all.
   std::deque<std::shared_ptr<const Chunk>> waiting_;
   std::size_t waiting_bytes_ = 0;
   std::uint64_t waiting_records_ = 0;

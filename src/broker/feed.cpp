@@ -5,7 +5,8 @@
 namespace leat::broker {
 
 Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const Topic& topic,
-                                          Encode encode, std::function<void(Error)> on_failure) {
+                                          Backlog& backlog, Encode encode,
+                                          std::function<void(Error)> on_failure) {
   const auto problem = [&](Error error) {
     return Problem{error.code, "cannot subscribe to " + topic.name() + ": " + describe(error)};
   };
@@ -13,8 +14,8 @@ Outcome<std::unique_ptr<Feed>> Feed::open(boost::asio::io_context& loop, const T
   auto subscriber =
       topic.subscriber({.from = From::end, .gating = may_wait, .spin = {}, .patience = {}});
   if (!subscriber) return problem(subscriber.error());
-  std::unique_ptr<Feed> feed{
-      new Feed{loop, topic, std::move(*subscriber), std::move(encode), std::move(on_failure)}};
+  std::unique_ptr<Feed> feed{new Feed{loop, topic, backlog, std::move(*subscriber),
+                                      std::move(encode), std::move(on_failure)}};
   feed->subscriber_.on_event([raw = feed.get()](const Event& event) {
     if (event.reason != GapReason::overwritten) return;
     for (Listener* const listener : raw->listeners_) listener->lose(event.count);
@@ -87,7 +88,10 @@ bool Feed::pass_on_once() {
     }
   }
   if (chunk->records == 0) return false;
+  if (!has_listeners) return true;
+  backlog_.count(*chunk);
   for (Listener* const listener : std::vector<Listener*>{listeners_}) listener->take(chunk);
+  backlog_.trim();
   return true;
 }
 

@@ -1,6 +1,6 @@
 // Gives every record of a topic to all its listeners, encoded once for all of them.
 //
-//     auto feed = Feed::open(loop, topic, [](std::string& out, const Record& record) { … }, on_failure);
+//     auto feed = Feed::open(loop, topic, backlog, [](std::string& out, const Record& record) { … }, on_failure);
 //     (*feed)->add(listener);              // gets what is published from now on
 //     (*feed)->remove(listener);
 //
@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "broker/backlog.hpp"
 #include "broker/outcome.hpp"
 #include "broker/own_end.hpp"
 #include "broker/timer.hpp"
@@ -22,13 +23,6 @@
 #include "leat/leat.hpp"
 
 namespace leat::broker {
-
-// Encoded records.
-struct Chunk {
-  std::string bytes;
-  std::uint64_t records = 0;
-  std::size_t payload_bytes = 0;  // Of the records' values.
-};
 
 // A connection that gets all of a topic's records. One that does not keep up drops chunks, or holds up all.
 class Listener {
@@ -46,7 +40,8 @@ class Feed {
   using Encode = std::function<void(std::string& out, const Record& record)>;
 
   static Outcome<std::unique_ptr<Feed>> open(boost::asio::io_context& loop, const Topic& topic,
-                                             Encode encode, std::function<void(Error)> on_failure);
+                                             Backlog& backlog, Encode encode,
+                                             std::function<void(Error)> on_failure);
 
   // There are new records; sooner than the library's descriptor would say so.
   void look() { pass_on(); }
@@ -62,9 +57,10 @@ class Feed {
   void remove(Listener& listener);
 
  private:
-  Feed(boost::asio::io_context& loop, const Topic& topic, Subscriber subscriber, Encode encode,
-       std::function<void(Error)> on_failure)
+  Feed(boost::asio::io_context& loop, const Topic& topic, Backlog& backlog, Subscriber subscriber,
+       Encode encode, std::function<void(Error)> on_failure)
       : topic_{topic},
+        backlog_{backlog},
         timer_{loop},
         own_end_{loop, [this] { return topic_.end_offset(0); }, [this] { pass_on(); }},
         subscriber_{std::move(subscriber)},
@@ -78,6 +74,7 @@ class Feed {
   bool is_held_up() const;
 
   const Topic& topic_;
+  Backlog& backlog_;
   Timer timer_;
   OwnEnd own_end_;
   Subscriber subscriber_;
@@ -86,7 +83,7 @@ class Feed {
   std::optional<Watch> watch_;
   std::vector<Listener*> listeners_;
   std::deque<std::pair<std::uint64_t, Listener*>> coming_;  // Begin at this offset.
-  std::uint64_t reached_ = 0;  // The offset behind the last record.
+  std::uint64_t reached_ = 0;                               // The offset behind the last record.
   bool has_failed_ = false;
 };
 

@@ -1,10 +1,12 @@
 // Checks the credentials of the broker's clients: known ones at once, others with a hash on another thread.
 //
-//     logins.check({Origin{peer}, user, "topic/news", topic.verifier}, Secret{password}, [=](Verdict verdict) { … });
+//     logins.check({asker, user, "topic/news", topic.verifier}, Secret{password}, [=](Verdict verdict) { … });
 //
-// A wrong password takes as long as a right one, an unknown topic as long as a known one, and each address may be wrong
-// five times a second (login_limits.hpp). Right ones do not count: when hundreds of clients of one address reconnect at
-// once, they wait for each other. The same credentials, sent by many of them, are hashed once.
+// A wrong password takes as long as a right one, an unknown topic as long as a known one, and each origin may be wrong
+// five times a second (login_limits.hpp). Right ones do not count. The same credentials, sent by many clients, are hashed
+// once. While an origin has no attempts left, a client that was not wrong yet waits for one, in line with those who
+// want the same credentials; the lines of an origin take turns, and so do the origins. So guesses delay a right login, but
+// do not refuse it (docs/decisions/0034-logins-wait-in-lines.md).
 // Belongs to the thread of its event loop, on which it calls back.
 #pragma once
 
@@ -19,6 +21,7 @@
 #include "broker/known_credentials.hpp"
 #include "broker/login_limits.hpp"
 #include "broker/password_worker.hpp"
+#include "broker/timer.hpp"
 
 namespace leat::broker {
 
@@ -27,50 +30,90 @@ class Logins {
   enum class Verdict {
     right,
     wrong,
-    too_many,  // The address was wrong too often; nothing was checked.
-    busy,      // Too many wait for a hash.
+    too_many,  // The origin was wrong too often, or too many wait; nothing was checked.
+    busy,      // The broker stops.
   };
   using Done = std::function<void(Verdict)>;
 
-  struct Question {
+  // The client that asks.
+  struct Asker {
     Origin origin;
+    // It was not wrong on this connection, so it may wait.
+    bool is_first = true;
+    // Whether it is still there; empty: yes. One that has gone is told `too_many`, and costs no attempt.
+    std::function<bool()> is_there = {};
+  };
+  struct Question {
+    Asker asker;
     std::string user;
     std::string scope;  // What the password is for.
     // None: there is nothing that the password could be right for.
     std::optional<Verifier> verifier;
   };
 
-  explicit Logins(boost::asio::io_context& loop) : loop_{loop} {}
+  explicit Logins(boost::asio::io_context& loop) : loop_{loop}, again_{loop} {}
 
   // May call back before it returns.
   void check(const Question& question, Secret password, Done done);
   // Hashes a new password.
   void make(Secret password, std::function<void(Outcome<Verifier>)> done);
   void forget(std::string_view user) { known_.forget(user); }
-  // Answers `busy` to all who wait.
+  // Answers `busy` to all who wait for a hash.
   void stop() { worker_.stop(); }
 
  private:
-  struct Waiting {
-    Question question;
-    Secret password;
+  using Digest = KnownCredentials::CredentialDigest;
+  struct Asked {
     Done done;
+    std::function<bool()> is_there;
   };
+  using AllAsked = std::vector<Asked>;  // By those who sent the same.
+  struct Waiting {
+    Question question;  // Of the first one.
+    Secret password;
+    Digest digest;
+    AllAsked asked;
+  };
+  using Line = std::deque<Waiting>;  // For the same credentials, or for what does not exist.
+  struct Lines {
+    std::map<std::string, Line> by_name;
+    std::string last;  // Whose turn it was.
+    std::size_t count = 0;
+  };
+  static constexpr std::size_t kMostInLine = 50;  // So many wrong ones take ten seconds.
   static constexpr std::size_t kMostWaiting = 4096;
+  static constexpr int kMostHashing = 4;  // The worker has one thread.
 
-  // False if it has to wait until the address has fewer under way.
-  bool begin(Waiting& one);
-  void finish(const KnownCredentials::CredentialDigest& digest, const Question& question,
-              const Outcome<bool>& is_right);
+  static std::string line_of(const Question& question);
+  // Without a hash: true if it was answered, or will be with another one.
+  bool answer_at_once(Waiting& one);
+  void wait(Waiting one);
+  // Refuses one of a line, by chance, so that a right one may be among those that stay.
+  void make_room(const Origin& origin, const std::string& name);
+  void make_room_of_longest();
+  bool has_attempt(const Origin& origin);
+  // Lets as many begin as may.
+  void go_on();
+  bool begin_next();
+  bool begin_of(const Origin& origin);
+  // The first of the next line of an origin.
+  Waiting take(const Origin& origin);
+  void begin(Waiting one);
+  void finish(const Digest& digest, const Question& question, const Outcome<bool>& is_right);
+  // Those who wait with the same credentials.
+  AllAsked take_same(const Digest& digest);
+  static void answer(const AllAsked& asked, Verdict verdict);
 
   boost::asio::io_context& loop_;
   LoginLimits limits_;
   KnownCredentials known_;
-  std::map<KnownCredentials::CredentialDigest, std::vector<Done>> pending_;
-  // Of an origin: how many hashes are under way, and who waits for them to end.
-  std::map<Origin, int> hashing_;
-  std::map<Origin, std::deque<Waiting>> waiting_;
+  std::map<Digest, AllAsked> pending_;  // Under way.
+  std::map<Origin, int> hashing_;       // How many are under way.
+  int hashing_count_ = 0;
+  std::map<Origin, Lines> waiting_;
+  std::optional<Origin> last_;  // Whose turn it was.
   std::size_t waiting_count_ = 0;
+  Timer again_;
   PasswordWorker worker_;  // Last: its callbacks use the others.
 };
 

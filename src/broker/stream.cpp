@@ -16,6 +16,7 @@ namespace {
 
 namespace asio = boost::asio;
 constexpr std::size_t kRead = 64 * 1024;
+constexpr int kVanished = 120'000;  // ms
 // A buffer that the last connection did not need any more.
 thread_local std::unique_ptr<std::byte[]> spare;
 
@@ -35,17 +36,31 @@ void warn_of_client(const std::string& line) {
 }
 
 Stream::Stream(Accepted accepted)
-    : socket_{std::move(accepted.socket)}, peer_{std::move(accepted.peer)} {
+    : socket_{std::move(accepted.socket)},
+      descriptor_{socket_.native_handle()},
+      peer_{std::move(accepted.peer)} {
   boost::system::error_code error;
   socket_.non_blocking(true, error);
   socket_.set_option(asio::ip::tcp::no_delay{true}, error);
-  socket_.set_option(asio::socket_base::keep_alive{true}, error);
+  keep_alive();
   // What a client that reads nothing can have in the kernel, beside what its own buffer takes.
   using UnsentLimit = asio::detail::socket_option::integer<IPPROTO_TCP, TCP_NOTSENT_LOWAT>;
   socket_.set_option(UnsentLimit{64 * 1024}, error);
 }
 
 Stream::~Stream() = default;
+
+// A client that vanishes without a word, because its machine lost its power or its cable, must not keep for hours what it
+// was sent. A client that takes nothing for that long is cut off as well, though its machine is there.
+void Stream::keep_alive() {
+  using asio::detail::socket_option::integer;
+  boost::system::error_code ignored;  // A Unix socket has none of these; its clients do not vanish.
+  socket_.set_option(asio::socket_base::keep_alive{true}, ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_KEEPIDLE>{60}, ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_KEEPINTVL>{10}, ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_KEEPCNT>{6}, ignored);
+  socket_.set_option(integer<IPPROTO_TCP, TCP_USER_TIMEOUT>{kVanished}, ignored);
+}
 
 void Stream::begin() { read(); }
 
@@ -118,6 +133,7 @@ void Stream::receive() {
       socket_.read_some(asio::buffer(received_.get() + end_, capacity_ - end_), error);
   if (error == asio::error::would_block || error == asio::error::try_again) return read();
   if (error) return close(error == asio::error::eof ? "closed by the client" : error.message());
+  received_bytes_ += count;
   if (!finishing_.empty()) return read();
   end_ += count;
   hand_over();
@@ -172,6 +188,11 @@ bool Stream::is_abandoned() {
   return ::poll(&look, 1, 0) == 1;
 }
 
+bool Stream::has_unread() {
+  pollfd look{socket_.native_handle(), POLLIN | POLLRDHUP, 0};
+  return ::poll(&look, 1, 0) == 1;
+}
+
 // --- Sending -----------------------------------------------------------------------------------------
 
 void Stream::flush() {
@@ -182,11 +203,19 @@ bool Stream::is_stuck() const {
   return is_writing_ && std::chrono::steady_clock::now() - stuck_since_ > std::chrono::seconds{1};
 }
 
+void Stream::return_lent() {
+  sent_before_ += lent_size();
+  lent_ = nullptr;
+  lent_sent_ = 0;
+}
+
 void Stream::write() {
-  while (sent_ < out_.size()) {
+  while (unsent() != 0) {
     boost::system::error_code error;
-    const std::size_t count =
-        socket_.write_some(asio::buffer(out_.data() + sent_, out_.size() - sent_), error);
+    const bool is_lent = lent_ != nullptr;
+    const std::string_view next = is_lent ? std::string_view{*lent_}.substr(lent_sent_)
+                                          : std::string_view{out_}.substr(sent_);
+    const std::size_t count = socket_.write_some(asio::buffer(next), error);
     if (error == asio::error::would_block || error == asio::error::try_again) {
       is_writing_ = true;
       stuck_since_ = std::chrono::steady_clock::now();
@@ -202,8 +231,10 @@ void Stream::write() {
       // Not within the caller, who may go through all streams.
       return post_close(error.message());
     }
-    sent_ += count;
+    (is_lent ? lent_sent_ : sent_) += count;
+    if (is_lent && lent_sent_ == lent_->size()) return_lent();
   }
+  return_lent();  // An empty one.
   sent_before_ += out_.size();
   constexpr std::size_t kMostKept = 256 * 1024;
   if (out_.capacity() > kMostKept) {

@@ -20,6 +20,7 @@
 
 #include "broker/peer.hpp"
 #include "broker/timer.hpp"
+#include "leat/base/assert.hpp"
 #include "leat/record.hpp"
 
 namespace leat::broker {
@@ -57,17 +58,22 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // What is to be sent.
   std::string& out() noexcept { return out_; }
-  std::size_t unsent() const noexcept { return out_.size() - sent_; }
+  // Sends bytes that others may share, before what is put into out() afterwards. Only while nothing is to be sent.
+  void lend(std::shared_ptr<const std::string> bytes) {
+    LEAT_ASSERT(unsent() == 0);
+    lent_ = std::move(bytes);
+  }
+  std::size_t unsent() const noexcept { return lent_size() + out_.size() - lent_sent_ - sent_; }
   // Counted from the beginning of the connection: the end of what is in out(), and of what the kernel took.
-  std::uint64_t ended_at() const noexcept { return sent_before_ + out_.size(); }
-  std::uint64_t sent_bytes() const noexcept { return sent_before_ + sent_; }
-  // Takes out of out() what lies between two such places, which the kernel has not reached.
+  std::uint64_t ended_at() const noexcept { return sent_before_ + lent_size() + out_.size(); }
+  std::uint64_t sent_bytes() const noexcept { return sent_before_ + lent_sent_ + sent_; }
+  // Takes out of out() what lies between two such places, which the kernel has not reached. Nothing was lent.
   void cut(std::uint64_t begin, std::uint64_t end) {
     out_.erase(static_cast<std::size_t>(begin - sent_before_),
                static_cast<std::size_t>(end - begin));
   }
   // Everything was sent, and the kernel would take more.
-  bool is_idle() const noexcept { return out_.empty() && !is_writing_; }
+  bool is_idle() const noexcept { return lent_ == nullptr && out_.empty() && !is_writing_; }
   // The kernel has taken nothing for a second of what is to be sent.
   bool is_stuck() const;
   // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
@@ -76,6 +82,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_abandoned();
   // Goes on after kPause. Calls on_bytes() with what is there.
   void resume();
+  int descriptor() const noexcept { return descriptor_; }
 
  protected:
   // Takes what it can off the front of `bytes`. Returns how many bytes must be there, in one piece, before it is called
@@ -91,6 +98,20 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // For a client to be told why it is cut off.
   static constexpr std::chrono::milliseconds kLinger{1000};
 
+  // Since the connection began.
+  std::uint64_t received_bytes() const noexcept { return received_bytes_; }
+  // Nothing is read before resume().
+  bool is_paused() const noexcept { return is_paused_; }
+  // Tells later whether the client waits for what it asked. Nothing is read from it meanwhile.
+  std::function<bool()> is_there() {
+    return [weak = weak_from_this()] {
+      const auto self = weak.lock();
+      return self && self->is_open() && !self->is_abandoned();
+    };
+  }
+  // The client has sent something that was not read yet, or has hung up.
+  bool has_unread();
+
   Socket::executor_type loop() { return socket_.get_executor(); }
 
   // Closes the stream unless it is told stop_clock() before.
@@ -101,20 +122,27 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void finish(const std::string& why);
 
  private:
+  std::size_t lent_size() const noexcept { return lent_ == nullptr ? 0 : lent_->size(); }
+  void keep_alive();
   void post_close(const std::string& why);
   void read();
   void receive();
   void make_room();
   void hand_over();
   void write();
+  void return_lent();
 
   Socket socket_;
+  const int descriptor_;
   const Peer peer_;
   std::unique_ptr<std::byte[]> received_;  // Null while nothing is there.
   std::size_t capacity_ = 0;
   std::size_t begin_ = 0;  // of what was not taken, in received_
   std::size_t end_ = 0;
   std::size_t needed_ = 1;
+  std::uint64_t received_bytes_ = 0;
+  std::shared_ptr<const std::string> lent_;  // Goes before out_; null most of the time.
+  std::size_t lent_sent_ = 0;
   std::string out_;
   std::size_t sent_ = 0;           // of out_
   std::uint64_t sent_before_ = 0;  // Bytes that were in out_ before.

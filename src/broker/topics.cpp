@@ -18,9 +18,7 @@ Topics::Topics(boost::asio::io_context& loop, const Config& config, TopicStore& 
       ports_{config.data_ports().first, config.data_ports().last},
       trim_{loop} {}
 
-std::string Topics::directory() const {
-  return leat::detail::directory_path(config_.dir);
-}
+std::string Topics::directory() const { return leat::detail::directory_path(config_.dir); }
 
 std::string Topics::data_directory() const {
   return leat::detail::data_directory_path(config_.data_dir);
@@ -46,12 +44,11 @@ const TopicPtr& Topics::insert(StoredTopic stored) {
     if (port != 0) ports_.take(port);
   }
   const std::string name = stored.name;
-  return topics_[name] = std::make_shared<BrokerTopic>(loop_, config_, store_, std::move(stored),
-                                                       [this] { give_memory_back_soon(); });
+  return topics_[name] =
+             std::make_shared<BrokerTopic>(loop_, config_, store_, backlog_, std::move(stored),
+                                           [this] { give_memory_back_soon(); });
 }
 
-// What connections and topics had is free in the C library's heap, which keeps it. Once for all that are closed about
-// now.
 void Topics::give_memory_back_soon() {
   if (!trim_.is_running()) trim_.start(std::chrono::seconds{1}, [] { ::malloc_trim(0); });
 }
@@ -138,20 +135,17 @@ Outcome<void> Topics::set_password(BrokerTopic& topic, const std::string& user,
 }
 
 Outcome<void> Topics::grant(BrokerTopic& topic, const Right& right) {
-  if (auto granted = store_.grant(topic.stored().id, right); !granted) return granted.problem();
-  return read_rights(topic);
+  auto granted = store_.grant(topic.stored().id, right);
+  if (!granted) return granted.problem();
+  topic.set_right(*granted);
+  return {};
 }
 
 Outcome<void> Topics::revoke(BrokerTopic& topic, const std::string& user) {
-  if (auto revoked = store_.revoke(topic.stored().id, user); !revoked) return revoked;
-  return read_rights(topic);
-}
-
-Outcome<void> Topics::read_rights(BrokerTopic& topic) {
-  auto rights = store_.rights(topic.stored().id);
-  if (!rights) return rights.problem();
-  topic.set_rights(std::move(*rights));
-  return {};
+  auto revoked = store_.revoke(topic.stored().id, user);
+  if (!revoked && revoked.problem().code == Errc::not_found) return revoked;
+  topic.drop_right(user);
+  return revoked;
 }
 
 }  // namespace leat::broker

@@ -56,7 +56,12 @@ class Topics {
   Outcome<void> set_password(BrokerTopic& topic, const std::string& user, const Verifier& verifier);
   // As the store's.
   Outcome<void> grant(BrokerTopic& topic, const Right& right);
+  // As the store's. Also if it could not be stored, the user has no right any more, until the next start.
   Outcome<void> revoke(BrokerTopic& topic, const std::string& user);
+
+  // What connections and topics had is free in the C library's heap, which keeps it: gives it back, once for all that were
+  // closed about now.
+  void give_memory_back_soon();
 
   template <class Call>
   void for_each(const Call& call) const {
@@ -65,14 +70,13 @@ class Topics {
 
  private:
   const TopicPtr& insert(StoredTopic stored);
-  Outcome<void> read_rights(BrokerTopic& topic);
-  void give_memory_back_soon();
 
   boost::asio::io_context& loop_;
   const Config& config_;
   TopicStore& store_;
   Ports ports_;
   Timer trim_;
+  Backlog backlog_;
   std::map<std::string, TopicPtr, std::less<>> topics_;
 };
 

@@ -22,6 +22,8 @@
 
 namespace leat::broker {
 
+// What ZeroMQ's clients can send (PLAIN). For new passwords of users; those that are longer count on.
+inline constexpr std::size_t kMaxNewPassword = 255;
 inline constexpr std::size_t kMaxPassword = 1024;  // Bytes; each costs time in the hash.
 
 struct Argon2Key {

@@ -17,6 +17,7 @@ namespace leat::broker {
 namespace {
 
 constexpr std::chrono::seconds kDrainTime{2};
+constexpr std::chrono::seconds kLook{2};
 
 }  // namespace
 
@@ -30,7 +31,9 @@ struct Broker::Parts {
         connections{connection_limits()},
         tokens{store.token_secret()},
         ports{loop, config, topics, logins, tokens, connections},
-        admin{config, topics, ports, logins, tokens, store} {}
+        admin{config, topics, ports, logins, tokens, store} {
+    connections.on_many_closed([this] { topics.give_memory_back_soon(); });
+  }
 
   Config given;   // As it was written.
   Config config;  // As it is.
@@ -46,10 +49,20 @@ struct Broker::Parts {
   std::unique_ptr<Acceptor> admin_socket;
   boost::asio::signal_set signals{loop};
   Timer clock{loop};
+  Timer look{loop};
+  bool had_data = false;
+  bool files_are_gone = false;
   std::function<void()> on_hangup;
 
   Connections::Limits connection_limits() const {
     return {config.max_connections, config.max_connections_per_address};
+  }
+  void set_connection_limits() {
+    connections.set_limits(connection_limits());
+    const std::size_t most = Connections::most_by_descriptors();
+    if (most < config.max_connections)
+      spdlog::info("limits.connections is {}, but the limit of open files leaves room for {}",
+                   config.max_connections, most);
   }
   void take_signals(std::function<void()> call) {
     on_hangup = std::move(call);
@@ -68,7 +81,23 @@ struct Broker::Parts {
       stop();
     });
   }
+  // Says it when somebody removes what the broker will need at its next start: nothing else would.
+  void watch_files() {
+    std::error_code ignored;
+    const bool has_data = std::filesystem::is_directory(config.data_dir, ignored);
+    had_data |= has_data;  // It is made with the first durable topic.
+    const bool is_gone = !store.is_in_place() || (had_data && !has_data);
+    if (is_gone && !files_are_gone)
+      spdlog::error(
+          "{} or the broker's store in {} was removed or replaced: topics, rights and "
+          "passwords are lost at the next start unless it is put back",
+          config.data_dir, config.state_dir);
+    if (!is_gone && files_are_gone) spdlog::info("{} is there again", config.state_dir);
+    files_are_gone = is_gone;
+    look.start(kLook, [this] { watch_files(); });
+  }
   void stop() {
+    look.stop();
     admin_port.reset();
     admin_socket.reset();
     ports.close();
@@ -135,6 +164,8 @@ Outcome<std::unique_ptr<Broker>> Broker::start(const Config& config, const ShowP
   if (!local) return local.problem();
   parts.admin_socket = std::move(*local);
   parts.ports.open_stored();
+  parts.set_connection_limits();
+  parts.watch_files();
   spdlog::info("leat-serve: listening on port {} of {}, data_auth {}", parts.config.lightq_port,
                fmt::join(chosen.lightq_addresses, ", "), name_of(parts.config.data_auth));
   return broker;
@@ -144,7 +175,7 @@ std::vector<std::string> Broker::reconfigure(const Config& wanted) {
   auto later = take_changes(parts_->config, parts_->given, wanted);
   parts_->given = wanted;
   spdlog::info("read the configuration again; data_auth {}", name_of(parts_->config.data_auth));
-  parts_->connections.set_limits(parts_->connection_limits());
+  parts_->set_connection_limits();
   parts_->topics.take_config();
   return later;
 }

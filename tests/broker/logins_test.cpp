@@ -19,10 +19,23 @@ class LoginsTest : public ::testing::Test {
 
   void ask(const std::string& scope, const std::optional<Verifier>& verifier,
            const std::string& password, const char* address = "192.0.2.1") {
-    logins_.check({Origin{boost::asio::ip::make_address(address)}, "user", scope, verifier},
+    logins_.check({{origin(address), is_first_, is_there_}, "user", scope, verifier},
                   Secret{password}, [this](Verdict verdict) { verdicts_.push_back(verdict); });
   }
+  static Origin origin(const char* address) {
+    return Origin{boost::asio::ip::make_address(address)};
+  }
+  // Wrong ones, until the address has no attempts left.
+  void use_up(const Verifier& verifier, const char* address = "192.0.2.1") {
+    for (int i = 0; i < 5; ++i) ask("topic", verifier, "used up " + std::to_string(i), address);
+    run_until(5);
+    verdicts_.clear();
+  }
+  auto count(Verdict verdict) const {
+    return std::count(verdicts_.begin(), verdicts_.end(), verdict);
+  }
   void run_until(std::size_t count) {
+    loop_.restart();
     const auto work = boost::asio::make_work_guard(loop_);
     while (verdicts_.size() < count) loop_.run_one();
   }
@@ -30,6 +43,8 @@ class LoginsTest : public ::testing::Test {
   boost::asio::io_context loop_;
   Logins logins_{loop_};
   std::vector<Verdict> verdicts_;
+  bool is_first_ = true;
+  std::function<bool()> is_there_;
 };
 
 TEST_F(LoginsTest, RightOnesOfOneAddressWaitForEachOther) {
@@ -41,18 +56,73 @@ TEST_F(LoginsTest, RightOnesOfOneAddressWaitForEachOther) {
   EXPECT_EQ(verdicts_.size(), 21U) << "known, so at once";
 }
 
-TEST_F(LoginsTest, WrongOnesAreHeldOffAfterFive) {
+TEST_F(LoginsTest, WhoWasWrongIsHeldOffAfterFive) {
   const Verifier verifier = *make_verifier("right");
+  is_first_ = false;
   for (int i = 0; i < 40; ++i) ask("topic", verifier, "guess " + std::to_string(i));
   ask("topic", verifier, "right", "192.0.2.2");
   run_until(41);
-  const auto count = [&](Verdict verdict) {
-    return std::count(verdicts_.begin(), verdicts_.end(), verdict);
-  };
   EXPECT_EQ(count(Verdict::right), 1) << "of another address";
-  EXPECT_GE(count(Verdict::wrong), 5);
-  // One more attempt each 200 ms; on a slow machine the hashes take longer than that.
   EXPECT_EQ(count(Verdict::wrong) + count(Verdict::too_many), 40);
+  verdicts_.clear();
+  use_up(verifier);
+  ask("topic", verifier, "one more");
+  run_until(1);
+  // One more attempt each 200 ms; on a slow machine the hashes take longer than that.
+  EXPECT_TRUE(verdicts_[0] == Verdict::too_many || verdicts_[0] == Verdict::wrong);
+}
+
+// A guesser has six connections, and each sends the next guess once it is answered.
+TEST_F(LoginsTest, GuessesOfItsAddressOnlyDelayAFirstLogin) {
+  const Verifier verifier = *make_verifier("right");
+  int guesses = 0;
+  bool ends = false;
+  std::optional<Verdict> verdict;
+  std::function<void()> guess = [&] {
+    if (ends) return;
+    logins_.check({{origin("192.0.2.1"), true, {}}, "user", "topic", verifier},
+                  Secret{"guess " + std::to_string(guesses++)}, [&](Verdict) { guess(); });
+  };
+  for (int i = 0; i < 6; ++i) guess();
+  loop_.restart();
+  const auto work = boost::asio::make_work_guard(loop_);
+  while (guesses < 12) loop_.run_one();
+  // For the credentials that are guessed at, and for others.
+  for (const char* scope : {"topic", "admin"}) {
+    const int before = guesses;
+    verdict.reset();
+    logins_.check({{origin("192.0.2.1"), true, {}}, "user", scope, verifier}, Secret{"right"},
+                  [&](Verdict told) { verdict = told; });
+    while (!verdict) loop_.run_one();
+    EXPECT_EQ(verdict, Verdict::right);
+    EXPECT_LE(guesses - before, 8) << "it waits for those before it, and no longer";
+  }
+  ask("admin", verifier, "right");
+  EXPECT_EQ(verdicts_, std::vector{Verdict::right}) << "known, so at once";
+  ends = true;
+}
+
+TEST_F(LoginsTest, ALineIsBounded) {
+  const Verifier verifier = *make_verifier("right");
+  use_up(verifier);
+  for (int i = 0; i < 500; ++i) ask("topic", verifier, "guess " + std::to_string(i));
+  EXPECT_GE(count(Verdict::too_many), 400);
+  verdicts_.clear();
+  ask("admin", verifier, "right");
+  while (count(Verdict::right) == 0) run_until(verdicts_.size() + 1);
+  EXPECT_LE(verdicts_.size(), 8U) << "another line has its turn soon";
+}
+
+TEST_F(LoginsTest, WhoHasGoneCostsNoAttempt) {
+  const Verifier verifier = *make_verifier("right");
+  use_up(verifier);
+  is_there_ = [] { return false; };
+  for (int i = 0; i < 40; ++i) ask("topic", verifier, "guess " + std::to_string(i));
+  is_there_ = nullptr;
+  ask("topic", verifier, "right");
+  run_until(41);
+  EXPECT_EQ(count(Verdict::too_many), 40);
+  EXPECT_EQ(count(Verdict::right), 1);
 }
 
 TEST_F(LoginsTest, TheSameCredentialsAreHashedOnce) {

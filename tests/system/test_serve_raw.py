@@ -233,6 +233,7 @@ def test_hello_that_comes_too_late_ends_the_connection(serve):
     broker = serve("--data-auth", "joined")
     broker.plain = False
     broker.create("test")
+    broker.join("test", "pub", connection_type="socket")  # As clients of LightQ, which say no hello.
     port, token = join(broker, "test", "pub")
     with Raw(port) as late:
         broker.stats_become("test", subscribers_count=1)  # Taken for a puller.

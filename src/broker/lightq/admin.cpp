@@ -45,24 +45,11 @@ std::string_view name_of_right(const Right& right) {
   return right.may_read && right.may_write ? "read_write" : right.may_read ? "read" : "write";
 }
 
-// Not all of many: the reply has to be read by somebody.
-Json connections_of(const BrokerTopic& topic) {
-  constexpr std::size_t kMost = 1000;
-  Json list = Json::array();
-  for (DataRole* const client : topic.clients()) {
-    if (list.size() == kMost) break;
-    const ClientStats stats = client->stats();
-    list.push_back({{"address", stats.address},
-                    {"role", stats.role},
-                    {"user_id", client->entry().user},
-                    {"messages", stats.messages},
-                    {"bytes", stats.bytes},
-                    {"rate", std::llround(stats.rate)},
-                    {"lag", stats.lag},
-                    {"slow", stats.is_slow},
-                    {"lost", stats.lost}});
-  }
-  return list;
+// What is wrong with a new password; empty: nothing.
+std::string problem_of_new(const Secret& password) {
+  if (password.text().size() <= kMaxNewPassword) return {};
+  return fmt::format("a password has at most {} bytes: ZeroMQ's clients can send no more",
+                     kMaxNewPassword);
 }
 
 // What is wrong with a login; none if it is right.
@@ -142,20 +129,31 @@ std::string Admin::ok_reply(const Request& request) {
   return text_of({{"cmd", request.command}, {"status", "ok"}, {"topic", request.topic}});
 }
 
-void AdminClient::join(const TopicPtr& topic, std::int64_t version) {
-  std::erase_if(joined, [](const auto& one) { return one.first->is_deleted(); });
-  if (!is_open || !joined.emplace(topic, version).second) return;
-  topic->joined.insert({version, peer.address});
+void AdminClient::join(const TopicPtr& topic, std::int64_t version, bool greets) {
+  std::erase_if(joined, [](const auto& one) { return one.first.first->is_deleted(); });
+  if (!is_open) return;
+  const auto [at, is_new] = joined.try_emplace({topic, version}, greets);
+  if (is_new) {
+    topic->joined.insert({version, peer.address});
+    (greets ? topic->greeting : topic->silent).insert(peer.address);
+  } else if (std::exchange(at->second, at->second && greets) && !greets) {
+    topic->greeting.extract(peer.address);
+    topic->silent.insert(peer.address);
+  }
 }
 
 void AdminClient::leave(const TopicPtr& topic, std::int64_t version) {
-  if (joined.erase({topic, version}) != 0) topic->joined.extract({version, peer.address});
+  const auto found = joined.find({topic, version});
+  if (found == joined.end()) return;
+  topic->joined.extract({version, peer.address});
+  (found->second ? topic->greeting : topic->silent).extract(peer.address);
+  joined.erase(found);
 }
 
 void AdminClient::close() {
   is_open = false;
   while (!joined.empty()) {
-    const auto [topic, version] = *joined.begin();
+    const auto [topic, version] = joined.begin()->first;
     leave(topic, version);
   }
 }
@@ -211,9 +209,10 @@ void Admin::with_administrator(const Shared& request, const Client& client, cons
     return reply(error_reply(request->command, "internal server error"));
   }
   const bool is_admin = request->admin_user == kAdminUser;
-  logins_.check({Origin{client->peer}, request->admin_user, "admin",
+  logins_.check({client->asker(), request->admin_user, "admin",
                  is_admin ? std::optional{(*administrator)->verifier} : std::nullopt},
                 std::move(request->admin_password), [=, go_on = std::move(go_on)](Verdict verdict) {
+                  client->was_wrong |= verdict == Verdict::wrong;
                   if (const auto refusal = refusal_of(verdict))
                     return reply(error_reply(request->command, *refusal));
                   go_on();
@@ -230,6 +229,8 @@ void Admin::store_topic(const Shared& request, const Reply& reply) {
   const auto slow = slow_subscriber(request->slow_subscribers);
   if (!request->is_password_text) return fail("password is to be a string");
   if (!slow) return fail("slow_subscribers is one of overtaken, disconnect, wait");
+  if (const auto problem = problem_of_new(request->password); !problem.empty())
+    return fail(problem);
   logins_.make(std::move(request->password), [=, this](Outcome<Verifier> verifier) {
     if (!verifier) return fail(verifier.problem().sentence);
     auto added = topics_.add({.name = request->topic,
@@ -256,7 +257,7 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
   const TopicPtr topic = topics_.find(request->topic);
   const auto credential = topic ? credential_of(topic->stored(), request->user) : std::nullopt;
   logins_.check(
-      {Origin{client->peer}, request->user, "topic/" + request->topic,
+      {client->asker(), request->user, "topic/" + request->topic,
        credential ? credential->verifier : std::optional<Verifier>{}},
       std::move(request->password), [=, go_on = std::move(go_on)](Verdict verdict) {
         if (verdict == Verdict::right) {
@@ -268,6 +269,7 @@ void Admin::with_topic(const Shared& request, const Client& client, const Reply&
           }
           verdict = Verdict::wrong;  // It was changed meanwhile.
         }
+        client->was_wrong |= verdict == Verdict::wrong;
         const bool is_unknown = topic == nullptr && verdict == Verdict::wrong;
         reply(error_reply(request->command, is_unknown ? "topic not found" : *refusal_of(verdict)));
       });
@@ -296,7 +298,7 @@ void Admin::join(const Shared& request, const Client& client, const Reply& reply
       answer["data_directory"] = topics_.data_directory();
       return reply(text_of(answer));
     }
-    client->join(topic, own.version);
+    client->join(topic, own.version, request->knows_leat);
     if (request->knows_leat) {
       answer["token"] = tokens_.make({topic->stored().id, request->user, access, own.version});
       answer["data_auth"] = name_of(ports_.auth_of(*topic));
@@ -345,8 +347,36 @@ Outcome<std::uint16_t> Admin::open_ports(const TopicPtr& topic, const Request& r
   return pullers && request.type == "sub" ? subscribers : pullers;
 }
 
+// Not all of many: the reply has to be read by somebody.
+std::string Admin::connections_of(const BrokerTopic& topic) {
+  constexpr std::size_t kMost = 1000;
+  constexpr std::size_t kFew = 50;
+  constexpr std::chrono::seconds kListed{1};
+  const auto now = std::chrono::steady_clock::now();
+  std::erase_if(listed_, [&](const auto& one) { return now - one.second.at > kListed; });
+  const auto found = listed_.find(topic.stored().id);
+  if (found != listed_.end()) return found->second.connections;
+  Json list = Json::array();
+  for (DataRole* const client : topic.clients()) {
+    if (list.size() == kMost) break;
+    const ClientStats stats = client->stats();
+    list.push_back({{"address", stats.address},
+                    {"role", stats.role},
+                    {"user_id", client->entry().user},
+                    {"messages", stats.messages},
+                    {"bytes", stats.bytes},
+                    {"rate", std::llround(stats.rate)},
+                    {"lag", stats.lag},
+                    {"slow", stats.is_slow},
+                    {"lost", stats.lost}});
+  }
+  std::string text = text_of(list);
+  if (list.size() > kFew) listed_[topic.stored().id] = {now, text};
+  return text;
+}
+
 void Admin::stats(const Shared& request, const Client& client, const Reply& reply) {
-  with_topic(request, client, reply, [=](const TopicPtr& topic, const Credential&) {
+  with_topic(request, client, reply, [=, this](const TopicPtr& topic, const Credential&) {
     const TopicCounts counts = topic->counts();
     Json answer{{"cmd", "stats"},
                 {"status", "ok"},
@@ -359,8 +389,12 @@ void Admin::stats(const Shared& request, const Client& client, const Reply& repl
                 {"subscribers_count", topic->subscribers},
                 {"total_bytes_written", topic->bytes_written},
                 {"total_bytes_read", topic->bytes_read}};
-    if (request->knows_leat) answer["connections"] = connections_of(*topic);
-    reply(text_of(answer));
+    std::string text = text_of(answer);
+    if (request->knows_leat) {
+      text.pop_back();  // The end of the object.
+      text += ",\"connections\":" + connections_of(*topic) + "}";
+    }
+    reply(text);
   });
 }
 
@@ -385,6 +419,8 @@ void Admin::seek(const Shared& request, const Client& client, const Reply& reply
 void Admin::change_password(const Shared& request, const Client& client, const Reply& reply) {
   if (request->new_password.text().empty())
     return reply(error_reply(request->command, "new_password is missing"));
+  if (const auto problem = problem_of_new(request->new_password); !problem.empty())
+    return reply(error_reply(request->command, problem));
   if (request->admin_user.empty()) {
     return with_topic(
         request, client, reply, [=, this](const TopicPtr& topic, const Credential& own) {
@@ -459,6 +495,8 @@ void Admin::grant(const Shared& request, const Client& client, const Reply& repl
   if (request->user.empty()) return fail("user_id is missing");
   if (!request->is_password_text) return fail("password is to be a string");
   if (const auto problem = problem_of_user(request->user)) return fail(problem->sentence);
+  if (const auto problem = problem_of_new(request->password); !problem.empty())
+    return fail(problem);
   with_administrator(request, client, reply, [=, this] {
     const TopicPtr known = topics_.find(request->topic);
     if (known && request->user == known->stored().user)
@@ -504,9 +542,18 @@ void Admin::revoke(const Shared& request, const Client& client, const Reply& rep
     if (request->user == topic->stored().user)
       return reply(error_reply(request->command, "the topic's user may do everything"));
     const auto before = credential_of(topic->stored(), request->user);
-    if (auto revoked = topics_.revoke(*topic, request->user); !revoked)
-      return reply(error_reply(request->command, revoked.problem().sentence));
+    const auto revoked = topics_.revoke(*topic, request->user);
     if (before) close_refused(*topic, *before, request->user);
+    if (!revoked) {
+      const Problem& problem = revoked.problem();
+      const bool is_gone = problem.code != Errc::not_found;
+      if (is_gone)
+        spdlog::error("topic {}: {} has no right until the next start: {}", topic->name(),
+                      request->user, problem.sentence);
+      return reply(
+          error_reply(request->command, is_gone ? "until the next start only: " + problem.sentence
+                                                : problem.sentence));
+    }
     spdlog::info("topic {}: {} has no right any more", topic->name(), request->user);
     reply(ok_reply(*request));
   });

@@ -10,10 +10,11 @@
 // Belongs to the thread of its event loop, on which it answers, perhaps before handle() returns.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "broker/lightq/data_ports.hpp"
@@ -24,12 +25,16 @@ namespace leat::broker::lightq {
 struct AdminClient {
   Peer peer;
   bool is_open = true;
-  std::set<std::pair<TopicPtr, std::int64_t>> joined;  // With the version of the password then.
+  bool was_wrong = false;               // Has sent a wrong password.
+  std::function<bool()> is_there = {};  // The client waits for an answer.
+  // With the version of the password then; and whether it asked for a token, which is said in a hello.
+  std::map<std::pair<TopicPtr, std::int64_t>, bool> joined;
 
   // Has joined: may come to the topic's data ports as long as it is open.
-  void join(const TopicPtr& topic, std::int64_t version);
+  void join(const TopicPtr& topic, std::int64_t version, bool greets);
   void leave(const TopicPtr& topic, std::int64_t version);
   void close();
+  Logins::Asker asker() const { return {Origin{peer}, !was_wrong, is_there}; }
 };
 
 // What every refusal looks like.
@@ -76,6 +81,8 @@ class Admin {
   void revoke(const Shared& request, const Client& client, const Reply& reply);
   // Closes the connections that a user's right had opened, as far as it does not any more.
   void close_refused(BrokerTopic& topic, const Credential& before, const std::string& user);
+  // The connections of a topic, as JSON: a list that takes long is made once a second.
+  std::string connections_of(const BrokerTopic& topic);
   // Calls `go_on` if the client is the administrator; else it answers.
   void with_administrator(const Shared& request, const Client& client, const Reply& reply,
                           std::function<void()> go_on);
@@ -92,6 +99,11 @@ class Admin {
   Logins& logins_;
   const Tokens& tokens_;
   TopicStore& store_;
+  struct Listed {
+    std::chrono::steady_clock::time_point at;
+    std::string connections;
+  };
+  std::map<std::int64_t, Listed> listed_;  // By the topic's id.
 };
 
 }  // namespace leat::broker::lightq

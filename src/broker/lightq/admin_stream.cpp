@@ -41,7 +41,7 @@ class AdminStream final : public ZmtpStream {
     gate.handshake_time = config.handshake_time;
     gate.welcome = [](const Address&) { return Entry{}; };
     gate.version_of = [](const std::string&) { return 0; };
-    gate.check = [](const Origin&, const std::string&, Secret, const Logins::Done& done) {
+    gate.check = [](const Logins::Asker&, const std::string&, Secret, const Logins::Done& done) {
       done(Logins::Verdict::right);
     };
     return gate;
@@ -52,12 +52,18 @@ class AdminStream final : public ZmtpStream {
     if (framing_ == Framing::unknown)
       framing_ = zmtp::byte_at(bytes, 0) == 0 ? Framing::length : Framing::zmtp;
     if (framing_ == Framing::length) return on_length(bytes);
-    if (refusal_ == nullptr) return ZmtpStream::on_bytes(bytes);
+    if (refusal_ == nullptr) {
+      const std::size_t needed = ZmtpStream::on_bytes(bytes);
+      const bool has_part = !bytes.empty() || has_request_ || session().is_within_message();
+      if (needed != kPause && has_part) time_command();
+      return needed;
+    }
     close_later(refusal_);  // Its request waits in libzmq, which comes again.
     return kPause;
   }
 
   std::size_t on_length(Bytes& bytes) {
+    if (!bytes.empty()) time_command();
     if (bytes.size() < kAdminLengthBytes) return kAdminLengthBytes;
     const std::size_t length = leat::lightq::admin_length(bytes.data());
     if (length > most_bytes_) {
@@ -81,7 +87,13 @@ class AdminStream final : public ZmtpStream {
     wait_for_command();
     return true;
   }
+  // A command that has begun has as long to arrive as a login: its beginning takes memory.
+  void time_command() {
+    if (!std::exchange(has_begun_, true))
+      start_clock(config_.handshake_time, "its command did not come in time");
+  }
   void wait_for_command() {
+    has_begun_ = false;
     if (config_.idle_time.count() != 0) start_clock(config_.idle_time, "silent for too long");
   }
   // Further parts of a request are ignored.
@@ -104,6 +116,7 @@ class AdminStream final : public ZmtpStream {
   void answer(std::string request) {
     if (refusal_ != nullptr) return post_reply(error_reply("", refusal_));
     stop_clock();
+    client_->is_there = is_there();
     admin_.handle(request, client_, [weak = weak_from_this(), this](std::string reply) {
       const auto self = weak.lock();
       if (self && is_open()) post_reply(std::move(reply));
@@ -125,10 +138,13 @@ class AdminStream final : public ZmtpStream {
     if (refusal_ != nullptr) return finish(refusal_);
     has_replied_ = true;
     flush();
+    if (is_open() && unsent() != 0)
+      start_clock(config_.handshake_time, "did not take its answer in time");
   }
   // The next command is taken when the client has read the reply to this one.
   void on_sent() override {
     if (!std::exchange(has_replied_, false)) return;
+    stop_clock();
     wait_for_command();
     resume();
   }
@@ -148,6 +164,8 @@ class AdminStream final : public ZmtpStream {
   Framing framing_ = Framing::unknown;
   std::string request_;
   bool has_request_ = false;
+  // A clock runs for a command; for the first one, since the connection began.
+  bool has_begun_ = true;
   bool has_replied_ = false;  // The reply may still be in out().
 };
 

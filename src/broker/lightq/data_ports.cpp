@@ -119,6 +119,10 @@ std::optional<Entry> DataPorts::entry_of(const BrokerTopic& topic, const std::st
 RawGate DataPorts::raw_gate_of(const TopicPtr& topic) {
   return {.welcome = [this, topic](const Stream::Address& address,
                                    Access access) { return welcome(*topic, address, access); },
+          .may_be_silent =
+              [topic](const Stream::Address& address) {
+                return topic->silent.contains(address) || !topic->greeting.contains(address);
+              },
           .entry_of = [this, topic](const std::string& token,
                                     Access access) { return entry_of(*topic, token, access); },
           .handshake_time = config_.handshake_time,
@@ -138,12 +142,12 @@ Gate DataPorts::gate_of(const TopicPtr& topic, Access access) {
     if (!credential || !credential->may(access)) return std::nullopt;
     return credential->version;
   };
-  gate.check = [this, topic, access](const Origin& origin, const std::string& user, Secret password,
-                                     Logins::Done done) {
+  gate.check = [this, topic, access](const Logins::Asker& asker, const std::string& user,
+                                     Secret password, Logins::Done done) {
     if (auth_of(*topic) == DataAuth::open) return done(Logins::Verdict::right);
     const auto credential = credential_of(topic->stored(), user);
     const bool may_come = credential && credential->may(access);
-    logins_.check({origin, user, "topic/" + topic->name(),
+    logins_.check({asker, user, "topic/" + topic->name(),
                    may_come ? credential->verifier : std::optional<Verifier>{}},
                   std::move(password), std::move(done));
   };

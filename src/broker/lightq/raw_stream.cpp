@@ -23,7 +23,8 @@ class RawStream final : public Stream {
 
   void begin() override {
     start_clock(gate_.handshake_time, "no hello in time");
-    if (gate_.welcome(address(), Access::read)) wait_for_silence();
+    if (gate_.may_be_silent(address()) && gate_.welcome(address(), Access::read))
+      wait_for_silence();
     Stream::begin();
   }
   void begin_refused(const char* why) override {

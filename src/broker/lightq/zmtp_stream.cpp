@@ -1,5 +1,6 @@
 #include "broker/lightq/zmtp_stream.hpp"
 
+#include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
 
@@ -15,6 +16,57 @@ void ZmtpStream::greet() {
 }
 
 std::size_t ZmtpStream::on_bytes(Bytes& bytes) {
+  const std::size_t needed = take(bytes);
+  if (needed == kPause) show_life();
+  if (session_.silence_limit().count() != 0) watch_silence();
+  return needed;
+}
+
+// A producer whose topic is full may wait for long, and its PINGs lie behind messages that are not read. libzmq would take
+// the broker for dead, and connect and send again, with other messages in between.
+void ZmtpStream::show_life() {
+  constexpr std::chrono::milliseconds kLife{100};
+  if (life_ == nullptr) life_ = std::make_unique<Timer>(loop());
+  if (life_->is_running()) return;
+  life_->start(kLife, [this] {
+    if (!is_open() || !is_paused()) return;
+    if (unsent() == 0) {
+      session_.append_sign_of_life(out());
+      flush();
+    }
+    show_life();
+  });
+}
+
+void ZmtpStream::watch_silence() {
+  if (silence_ == nullptr) silence_ = std::make_unique<Timer>(loop());
+  if (silence_->is_running()) return;
+  heard_at_ = Clock::now();
+  look_for_silence();
+}
+
+void ZmtpStream::look_for_silence() {
+  const auto step = session_.silence_limit() / 4;
+  looks_at_ = Clock::now() + step;
+  heard_bytes_ = received_bytes();
+  silence_->start(step, [this] { on_silence(); });
+}
+
+// What is not read cannot be heard. And a broker that looks late has stood still itself, perhaps together with the client: it
+// gives the client some time of its own.
+void ZmtpStream::on_silence() {
+  const std::chrono::milliseconds limit = session_.silence_limit();
+  if (!is_open() || limit.count() == 0) return;
+  const auto now = Clock::now();
+  constexpr std::chrono::milliseconds kMoment{100};
+  if (heard_bytes_ != received_bytes() || is_paused() || has_unread()) heard_at_ = now;
+  if (now - looks_at_ > kMoment)
+    heard_at_ = std::max(heard_at_, now - limit + std::min(limit, kMoment));
+  if (now - heard_at_ < limit) return look_for_silence();
+  close_later("sent nothing for as long as it said it might");
+}
+
+std::size_t ZmtpStream::take(Bytes& bytes) {
   using Kind = zmtp::Event::Kind;
   greet();
   for (;;) {
@@ -50,7 +102,7 @@ void ZmtpStream::check_credentials() {
   Secret password{credentials.password};
   // It must not stay in the buffer, nor in what is moved about there.
   sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
-  gate_.check(Origin{peer()}, user_, std::move(password),
+  gate_.check({Origin{peer()}, true, is_there()}, user_, std::move(password),
               [weak = weak_from_this(), this](Logins::Verdict verdict) {
                 if (const auto self = weak.lock()) on_verdict(verdict);
               });

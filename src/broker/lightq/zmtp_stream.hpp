@@ -22,7 +22,8 @@ struct Gate {
   // Whether clients without password may try to come.
   bool allows_null = false;
   // With a password.
-  std::function<void(const Origin&, const std::string& user, Secret password, Logins::Done)> check;
+  std::function<void(const Logins::Asker&, const std::string& user, Secret password, Logins::Done)>
+      check;
   // The version of the user's password, another one after each change; 0: none is needed; none: the user may not come.
   std::function<std::optional<std::int64_t>(const std::string& user)> version_of;
   // Without one: as whom the address has joined; none: not welcome.
@@ -60,12 +61,26 @@ class ZmtpStream : public Stream {
   zmtp::Session& session() noexcept { return session_; }
 
  private:
+  std::size_t take(Bytes& bytes);
+  // While nothing is read from the client.
+  void show_life();
+  // The client wants to be cut off when it is silent for a time.
+  void watch_silence();
+  void look_for_silence();
+  void on_silence();
   void check_credentials();
   void on_verdict(Logins::Verdict verdict);
   bool let_in();
 
+  using Clock = std::chrono::steady_clock;
+
   zmtp::Session session_;
   Gate gate_;
+  std::unique_ptr<Timer> life_;     // Null before the first pause.
+  std::unique_ptr<Timer> silence_;  // Null unless the client said a limit.
+  Clock::time_point heard_at_;
+  std::uint64_t heard_bytes_ = 0;
+  Clock::time_point looks_at_;  // When silence_ is due.
   bool has_started_ = false;
   bool has_password_ = false;
   std::string user_;
