@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "leat/log/durable_topic.hpp"
 #include "leat/store/saved_groups.hpp"
 #include "support/process.hpp"
 #include "unit/group/group_testing.hpp"
@@ -89,7 +90,7 @@ TEST_F(GroupOnDisk, GoesOnWhereItWasWhenTheTopicIsOpenedAgain) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);  // The delay has not passed.
 }
 
-// A checkpoint says that the topic goes on at an offset that no cursor can have. What it skips is a gap that
+// Memory says that the topic goes on at an offset that no cursor can have. What it skips is a gap that
 // a cursor would be moved past again and again.
 TEST_F(GroupOnDisk, AnOffsetThatNoCursorCanHaveIsCorrupt) {
   {
@@ -100,13 +101,21 @@ TEST_F(GroupOnDisk, AnOffsetThatNoCursorCanHaveIsCorrupt) {
   detail::Disk& disk = detail::Disk::system();
   const std::string path = (data_ / kTopicName).string();
   auto directory = must(detail::open_directory_path(path, false, false));
-  const auto manifest = must(detail::load_manifest(disk, directory.get()));
-  for (int copy = 0; copy < 2; ++copy) {
-    auto file = must(detail::CheckpointFile::load(disk, directory.get(), manifest));
-    detail::Checkpoint forged = file.value();
-    forged.partitions[0].durable_offset = forged.partitions[0].reserved_offset = 1ULL << 63;
-    must(file.store(disk, directory.get(), forged));
-  }
+  auto manifest = must(detail::load_manifest(disk, directory.get()));
+  const auto recovered = must(detail::recover(disk, directory.get(), manifest));
+  detail::NewTopic window = detail::window_of(manifest.topic);
+  window.id = manifest.id;
+  detail::NewWindow start;
+  start.data_path = path;
+  start.durability = detail::StoredDurability{manifest.topic.durability};
+  start.sync_interval_ns = manifest.topic.sync_interval_ns;
+  start.office = recovered.generation;
+  start.partitions.push_back({.next_offset = 1ULL << 63, .frames_end = 2});
+  window.window = &start;
+  manifest.window.key = window.geometry.key;
+  must(detail::store_manifest(disk, directory.get(), manifest));
+  auto topics = must(detail::open_directory_path(topics_.path(), false, false));
+  must(detail::create_topic(topics, kTopicName, window));
   const Topic topic = open();
   Member member = join(must(topic.find_group(kGroupName)));
   int gaps = 0;
