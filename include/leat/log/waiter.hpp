@@ -122,7 +122,8 @@ class Waiter {
 
   bool any_thread_ = false;
   bool interruptible_ = false;
-  bool shares_work_;  // Others do the same work: after an empty poll, let them run.
+  bool shares_work_;     // Others do the same work: after an empty poll, let them run.
+  bool yields_ = false;  // While it spins, and after an empty poll.
   std::unique_ptr<std::atomic<bool>> waits_stopped_;
   WaitHandle wait_fd_;
 };

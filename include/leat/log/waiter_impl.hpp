@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "leat/base/config.hpp"
+#include "leat/base/crash_point.hpp"
 #include "leat/log/participants.hpp"
 #include "leat/log/wait_fd.hpp"
 #include "leat/log/waiter.hpp"
@@ -44,6 +45,8 @@ LEAT_INLINE Waiter::~Waiter() = default;
 LEAT_INLINE void Waiter::begin(Participant participant, const WaitOptions& options) {
   participant_ = std::move(participant);
   const bool has_cores = std::thread::hardware_concurrency() > 1;
+  // A thread that may use one CPU only (taskset, a container) may share it with the publisher that it waits for.
+  yields_ = shares_work_ || usable_processors() == 1;
   spin_ns_ = has_cores ? options.spin_ns : 0;
   patience_.set(has_cores ? options.patience_ns : 0);
   interruptible_ = options.interruptible;
@@ -77,7 +80,10 @@ std::optional<std::size_t> Waiter::spin(std::span<Waiter* const> waiters, const 
       spin_pause();
       if (auto ready = first_ready(waiters)) return ready;
     }
-    if (waiters[0]->shares_work_) yield_processor();
+    if (waiters[0]->yields_) {
+      LEAT_CRASH_POINT("wait:yields");
+      yield_processor();
+    }
   } while (!until.passed() && !is_stopped());
   return std::nullopt;
 }
@@ -203,7 +209,7 @@ LEAT_INLINE void Waiter::arm_wait_fd() {
 }
 
 LEAT_INLINE Result<void> Waiter::note_nothing() {
-  patience_.look_away(shares_work_);
+  patience_.look_away(yields_);
   // A dead publisher's hole is found only by readers. Checking for one reads the claim word, which
   // slows publishers down, so this is done once per tick. With a wait_fd, every call counts,
   // because its helper thread wakes the caller every 2 ms for this purpose.

@@ -1,4 +1,4 @@
-// Yielding the CPU, and emptying its caches.
+// CPUs: how many there are for a thread, yielding one, and emptying its caches.
 #pragma once
 
 #include <cpuid.h>
@@ -18,6 +18,13 @@ inline void yield_processor() noexcept {
 #else
   ::sched_yield();
 #endif
+}
+
+// How many CPUs the calling thread may use: taskset, or a container's cpuset, may allow it fewer than there are. 0 if
+// that is unknown.
+inline int usable_processors() noexcept {
+  ::cpu_set_t sets[8];  // The kernel has at most 8,192 CPUs.
+  return ::sched_getaffinity(0, sizeof(sets), sets) == 0 ? CPU_COUNT_S(sizeof(sets), sets) : 0;
 }
 
 // Whether the CPU has the instruction of flush_lines(): Intel's since 2015, AMD's since 2017.
