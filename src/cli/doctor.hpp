@@ -59,6 +59,7 @@ struct Kind {
   std::string name;
   bool is_memory = false;
   bool is_shared_with_machines = false;  // This kernel does not see all locks and mappings.
+  bool moves_writes = false;  // Needs room to change what is there; btrfs does not in our files.
 };
 Kind kind_of(const std::string& path);
 // The path, or the closest one above it that exists.

@@ -169,6 +169,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
   const std::string file = group_file_name(geometry.number);
   auto fd = open_file_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!fd) return fd.error();
+  write_in_place(fd->get());
   struct stat status {};
   Result<void> made;
   if (::fstat(topic.control_fd(), &status) != 0) made = last_system_error();

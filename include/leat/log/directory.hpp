@@ -160,6 +160,7 @@ Result<Fd> make_topic_file(int directory, const char* name, const NewTopic& topi
                            Allocate&& allocate) {
   auto file = open_file_at(directory, name, O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!file) return file.error();
+  write_in_place(file->get());
   if (auto allocated = allocate(file->get()); !allocated) return allocated.error();
   auto access = set_access(file->get(), topic.mode, topic.file_group);
   if (!access) return access.error();

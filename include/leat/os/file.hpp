@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -100,6 +101,20 @@ Result<void> change_file(Call&& call) noexcept {
   const Error error = last_system_error();
   if (error.system_error == EFBIG && !was_pending) take_pending(SIGXFSZ);
   return error;
+}
+
+// For a new, empty file that will be mapped. On a file system that writes changed pages to another place (btrfs,
+// bcachefs), allocated pages alone are not enough: the first change after a sync needs a new place, and on a full disk
+// that is a SIGBUS. Others, which write in place, refuse the flag.
+inline void write_in_place(int fd) noexcept {
+  // As in linux/fs.h, which a program could not include together with sys/mount.h.
+  constexpr unsigned long kGetFlags = _IOR('f', 1, long);
+  constexpr unsigned long kSetFlags = _IOW('f', 2, long);
+  constexpr int kNoCopyOnWrite = 0x0080'0000;
+  int flags = 0;
+  if (::ioctl(fd, kGetFlags, &flags) != 0 || (flags & kNoCopyOnWrite) != 0) return;
+  flags |= kNoCopyOnWrite;
+  (void)::ioctl(fd, kSetFlags, &flags);
 }
 
 // Extends the file and allocates its pages (zeroed), so that a full file system is an error here
