@@ -15,6 +15,7 @@
 #include <system_error>
 #include <utility>
 
+#include "cgroup.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "leat/topic.hpp"
 #include "tool/did_you_mean.hpp"
@@ -332,6 +333,14 @@ void check_room(const std::string& directory, std::uint64_t bytes) {
             "no memory: {} needed in {}, {} available; choose a place on a disk with --dir, "
             "or ask for less",
             size_text(bytes), directory, size_text(memory))};
+  }
+  const auto limit = memory_limit();
+  if (limit && bytes > limit->free_bytes + memory_figure("SwapFree")) {
+    throw Failure{kExitFull,
+                  fmt::format("no memory: {} needed in {}, but a memory cgroup allows {}, {} of it "
+                              "free; raise its limit, or choose a place on a disk with --dir",
+                              size_text(bytes), directory, size_text(limit->bytes),
+                              size_text(limit->free_bytes))};
   }
 }
 

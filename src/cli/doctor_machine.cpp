@@ -19,6 +19,7 @@
 #include <map>
 #include <thread>
 
+#include "cgroup.hpp"
 #include "cli.hpp"
 #include "doctor.hpp"
 #include "leat/log/directory.hpp"
@@ -30,6 +31,8 @@
 namespace leat::cli {
 
 Kind kind_of(const std::string& path) {
+  constexpr std::uint32_t kZfsMagic = 0x2fc1'2fc1;  // Not in linux/magic.h.
+  constexpr std::uint32_t kBcachefsMagic = 0xca45'1a4e;
   struct statfs status {};
   if (::statfs(path.c_str(), &status) != 0) return {"unknown", false, false};
   switch (static_cast<std::uint32_t>(status.f_type)) {
@@ -40,6 +43,8 @@ Kind kind_of(const std::string& path) {
     case XFS_SUPER_MAGIC: return {"xfs", false, false};
     case BTRFS_SUPER_MAGIC: return {"btrfs", false, false};
     case OVERLAYFS_SUPER_MAGIC: return {"overlayfs", false, false};
+    case kZfsMagic: return {"zfs", false, false, true};
+    case kBcachefsMagic: return {"bcachefs", false, false, true};
     case NFS_SUPER_MAGIC: return {"nfs", false, true};
     case SMB_SUPER_MAGIC:
     case SMB2_SUPER_MAGIC:
@@ -124,6 +129,11 @@ Finding check_directory(const std::string& directory) {
   } else if (free < 64 * kMiB) {
     finding.severity = Severity::warning;
     finding.advice = "little room; " + how_to_get_room(existing, 64 * kMiB);
+  } else if (kind.moves_writes) {
+    finding.severity = Severity::warning;
+    finding.advice =
+        "when this file system is full, publishers and subscribers are killed by SIGBUS: use "
+        "/dev/shm, or --dir on another one";
   } else if (!kind.is_memory) {
     finding.severity = Severity::warning;
     finding.advice = "the kernel also writes the records to this disk; /dev/shm is faster";
@@ -137,13 +147,29 @@ Finding check_memory(const std::string& directory) {
   const std::uint64_t swap = memory_figure("SwapTotal");
   finding.found = fmt::format("{} available, {} of swap", size_text(available),
                               swap == 0 ? "none" : size_text(swap));
-  finding.facts = {{"available_bytes", available}, {"swap_bytes", swap}};
+  finding.facts = {{"available_bytes", available},
+                   {"swap_bytes", swap},
+                   {"limit_bytes", nullptr},
+                   {"limit_free_bytes", nullptr}};
+  const auto limit = memory_limit();
+  if (limit) {
+    finding.found += fmt::format("; a memory cgroup allows {}, {} of it free",
+                                 size_text(limit->bytes), size_text(limit->free_bytes));
+    finding.facts["limit_bytes"] = limit->bytes;
+    finding.facts["limit_free_bytes"] = limit->free_bytes;
+  }
   struct statvfs status {};
   if (!kind_of(existing_part(directory)).is_memory ||
       ::statvfs(existing_part(directory).c_str(), &status) != 0) {
     return finding;
   }
-  if (available != 0 && status.f_bavail * status.f_frsize > available + swap) {
+  const std::uint64_t room = status.f_bavail * status.f_frsize;
+  if (limit && room > limit->free_bytes + swap) {
+    finding.severity = Severity::warning;
+    finding.advice =
+        "the directory offers more room than the cgroup allows: the kernel kills a process that "
+        "creates a larger topic";
+  } else if (available != 0 && room > available + swap) {
     finding.severity = Severity::note;
     finding.advice =
         "the directory offers more room than there is memory: the sum of topics is limited by "

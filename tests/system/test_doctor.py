@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -339,3 +340,35 @@ def test_files_of_open_topics_are_looked_at_wherever_they_are(leat, data, tmp_pa
     flip(other / "t" / "manifest-0", 40)
     assert examine(leat)["damaged files"]["facts"]["topics"] == ["t (manifest-0 is damaged)"]
     kill(holder)
+
+
+@pytest.fixture
+def small_cgroup(as_root):
+    """A memory cgroup of 24 MiB: a prefix that runs a command in it."""
+    old, new = Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")
+    group = (old if old.is_dir() else new) / f"leat-test-{os.getpid()}"
+    try:
+        group.mkdir()
+        (group / ("memory.limit_in_bytes" if old.is_dir() else "memory.max")).write_text(str(24 << 20))
+    except OSError as error:
+        if group.is_dir():
+            group.rmdir()
+        pytest.skip(f"no memory cgroup can be made here: {error}")
+    yield ["sh", "-c", f'echo $$ >{group}/cgroup.procs; exec "$@"', "sh"]
+    wait_until(lambda: not (group / "cgroup.procs").read_text())
+    group.rmdir()
+
+
+def test_limit_of_a_memory_cgroup_is_known(leat, small_cgroup):
+    def run(*arguments):
+        return subprocess.run([*small_cgroup, leat.executable, *arguments], env=leat.environment,
+                              capture_output=True, text=True, timeout=60)
+    checks = json.loads(run("doctor", "--json").stdout)["checks"]
+    memory = {check["name"]: check for check in checks}["memory"]
+    assert memory["facts"]["limit_bytes"] == 24 << 20
+    assert 0 < memory["facts"]["limit_free_bytes"] < 24 << 20
+    assert "cgroup allows 24 MiB" in memory["found"]
+    done = run("topic", "create", "t", "--capacity", "64MiB")  # It used to be killed.
+    one_line(done, 6, "no memory", "a memory cgroup allows 24 MiB")
+    assert os.listdir(leat.directory) == []
+    assert run("topic", "create", "t", "--capacity", "2MiB").returncode == 0
