@@ -184,7 +184,7 @@ inline Result<void> unless_missing(const Result<void>& done) noexcept {
   return done.error() == Errc::not_found ? Result<void>{} : done;
 }
 
-// Deletes a topic's data directory: gives it another name first, so that the name is free.
+// Deletes a topic's data directory: gives it another name first, so that the name is free, also on the medium.
 //   not_found   the name belongs to another directory by now, which keeps it
 inline Result<void> delete_store(int data_directory, const std::string& name, const Fd& directory) {
   if (auto is_it = has_name_still(data_directory, name, directory); !is_it) return is_it;
@@ -198,6 +198,8 @@ inline Result<void> delete_store(int data_directory, const std::string& name, co
     (void)rename_at(data_directory, aside, name.c_str());
     return is_it;
   }
+  // Else the topic could be back after a failure of the machine.
+  const auto synced = Disk::system().sync_directory(data_directory);
   // A keeper that has not noticed yet may make one more file.
   for (const Deadline deadline{std::chrono::seconds{1}};; sleep_a_millisecond()) {
     auto names = names_in(directory.get());
@@ -205,7 +207,7 @@ inline Result<void> delete_store(int data_directory, const std::string& name, co
     for (const std::string& one : *names) delete_file_at(directory.get(), one.c_str());
     // `not_found`: somebody else has deleted it.
     auto deleted = unless_missing(delete_directory_at(data_directory, aside));
-    if (deleted || deadline.passed()) return deleted;
+    if (deleted || deadline.passed()) return deleted ? synced : deleted;
   }
 }
 

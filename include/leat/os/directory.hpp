@@ -76,8 +76,15 @@ inline Result<void> make_directory_at(int directory, const char* name) noexcept 
   return {};
 }
 
-// Makes a directory with mode 0700 unless something has that path.
-inline void make_directory(const std::string& path) noexcept { (void)::mkdir(path.c_str(), 0700); }
+// Makes a directory with mode 0700 unless something has that path. Its name is on the medium then, where the file
+// system can do that.
+inline void make_directory(const std::string& path) noexcept {
+  if (::mkdir(path.c_str(), 0700) != 0) return;
+  const std::size_t slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const Fd directory{::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+  if (directory) (void)::fsync(directory.get());
+}
 
 inline bool has_name(int directory, const char* name) noexcept {
   return ::faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -180,7 +187,8 @@ inline Result<void> delete_directory_at(int directory, const char* name) noexcep
 }
 
 // Sets the mode regardless of the umask, and the group unless it is -1. What another user's file has already is
-// not set again, because only its owner may.
+// not set again, because only its owner may. A directory keeps its set-group-ID bit: users who share it by that expect
+// that their files get its group.
 inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexcept {
   struct stat file {};
   if (::fstat(fd, &file) != 0) return last_system_error();
@@ -188,6 +196,7 @@ inline Result<void> set_access(int fd, ::mode_t mode, std::int64_t group) noexce
   if (!has_group && ::fchown(fd, static_cast<::uid_t>(-1), static_cast<::gid_t>(group)) != 0)
     return last_system_error();
   constexpr ::mode_t kAll = 07777;
+  if (S_ISDIR(file.st_mode)) mode |= file.st_mode & S_ISGID;
   if ((file.st_mode & kAll) != mode && ::fchmod(fd, mode) != 0) return last_system_error();
   return {};
 }

@@ -31,6 +31,7 @@ inline Result<Fd> open_data_directory(std::string_view wanted, bool make) {
   if (make) {
     for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
       make_directory(path.substr(0, at));
+    make_directory(path);
   }
   return open_directory_path(path, make, false);
 }

@@ -1,0 +1,92 @@
+// The names of a durable topic's files: who gets them, and when they are gone. If these failed, a topic that was deleted
+// could come back, or two users who share a directory could not use each other's topics.
+#include <grp.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "durable_testing.hpp"
+
+namespace leat::testing {
+namespace {
+
+// A topic that was deleted, and is back when the power has failed, may have what nobody was to keep.
+TEST(DurableNames, OfADeletedTopicAreGoneForGood) {
+  struct WatchedNames : detail::Disk {
+    WatchedNames() { Disk::replace_system(this); }
+    ~WatchedNames() override { Disk::replace_system(nullptr); }
+    Result<void> sync_directory(int directory) noexcept override {
+      const bool is_there = detail::has_name(directory, "d");
+      if (data >= 0 && detail::is_same_file(directory, data)) (is_there ? with : without) += 1;
+      return Disk::sync_directory(directory);
+    }
+    std::atomic<int> data = -1;
+    std::atomic<int> with = 0;
+    std::atomic<int> without = 0;
+  } disk;
+  const TemporaryDirectory temp;
+  std::filesystem::create_directories(temp.path() + "/topics");
+  std::filesystem::create_directories(temp.path() + "/data");
+  auto data = detail::open_directory_path(temp.path() + "/data", false, false);
+  ASSERT_TRUE(data);
+  disk.data = data->get();
+  const TopicOptions wanted{.directory = temp.path() + "/topics",
+                            .durable = Durability::os,
+                            .data_directory = temp.path() + "/data"};
+  for (const bool is_open : {false, true}) {
+    disk.with = disk.without = 0;
+    auto topic = Topic::create("d", wanted);
+    ASSERT_TRUE(topic) << describe(topic.error());
+    EXPECT_EQ(disk.with, 1);
+    EXPECT_EQ(disk.without, 0);
+    if (!is_open) topic = Errc::closed;
+    ASSERT_TRUE(Topic::delete_topic(
+        "d",
+        {.force = true, .directory = wanted.directory, .data_directory = wanted.data_directory}));
+    EXPECT_EQ(disk.without, 1);
+  }
+}
+
+// Two users share directories by their set-group-ID bit and a mode of 0660.
+TEST_F(DurableSync, UsersShareADirectoryByItsGroup) {
+  if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
+  constexpr ::gid_t kShared = 40100;
+  constexpr ::uid_t kOther = 40002;
+  ASSERT_EQ(::chmod(temp_.path().c_str(), 0755), 0);
+  for (const char* name : {"/topics", "/data"}) {
+    const std::string path = temp_.path() + name;
+    ASSERT_EQ(::chown(path.c_str(), 0, kShared), 0);
+    ASSERT_EQ(::chmod(path.c_str(), 02770), 0);
+  }
+  TopicOptions wanted = options(Durability::fsync);
+  wanted.mode = 0660;
+  wanted.file_bytes = 64 << 10;
+  const auto publish = [](const Topic& topic) {
+    auto publisher = topic.publisher();
+    for (int i = 0; publisher && i < 300; ++i)
+      if (!publisher->publish(std::string(500, 'x'), kPatience)) return false;
+    return publisher.has_value();
+  };
+  ASSERT_TRUE(publish(create(wanted)));
+  Child other{[&]() -> int {
+    const ::gid_t groups[] = {kShared};
+    if (::setgroups(1, groups) != 0 || ::setgid(kOther) != 0 || ::setuid(kOther) != 0) return 2;
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    CHILD_CHECK_OK(topic->group("g"));
+    return publish(*topic) ? 0 : 3;
+  }};
+  other.wait();
+  EXPECT_TRUE(other.succeeded()) << other.describe();
+  for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"}) {
+    struct stat file {};
+    ASSERT_EQ(::stat(one.path().c_str(), &file), 0);
+    EXPECT_EQ(file.st_gid, kShared) << one.path();
+    EXPECT_EQ(file.st_mode & 0777, 0660U) << one.path();
+  }
+  auto topic = open();
+  ASSERT_TRUE(topic) << describe(topic.error());
+  EXPECT_EQ(topic->info().partitions[0].end, 600U);
+}
+
+}  // namespace
+}  // namespace leat::testing
