@@ -114,7 +114,8 @@ TEST_F(Fork, WhileItShrinksLeavesTheRecordsUnlocked) {
   EXPECT_TRUE(shrunk) << describe(shrunk.error());
 }
 
-TEST_F(Fork, WhileATopicIsOpenDoesNotKeepItInUse) {
+// The child has the topic open, too, until it ends.
+TEST_F(Fork, WhileATopicIsOpenKeepsItUntilTheChildEnds) {
   TopicOptions passing = options();
   passing.delete_when_unused = true;
   create(passing);
@@ -123,10 +124,14 @@ TEST_F(Fork, WhileATopicIsOpenDoesNotKeepItInUse) {
     CHILD_CHECK(topic.publisher());
     ::raise(SIGKILL);
   });
-  {
-    const Topic topic = open();
-    EXPECT_TRUE(topic.publisher());
-  }
+  const auto use = [&] { EXPECT_TRUE(open().publisher()); };
+  use();
+  EXPECT_EQ(Topic::list(directory_.path())->size(), 1U);
+  ::kill(left_->pid, SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    use();
+    return Topic::list(directory_.path())->empty();
+  }));
   EXPECT_TRUE(Topic::list(directory_.path())->empty());
 }
 

@@ -21,6 +21,7 @@
 #include "leat/os/death_bell.hpp"
 #include "leat/os/directory.hpp"
 #include "leat/os/futex.hpp"
+#include "leat/os/heritable_lock.hpp"
 #include "leat/os/lock_file.hpp"
 #include "leat/os/membarrier.hpp"
 #include "leat/result.hpp"
@@ -189,7 +190,14 @@ class SharedTopic {
     if (!is_same_file(control_fd_.get(), file->get())) return Errc::deleted;
     return file;
   }
-  // The same, whether or not the file still has its name.
+  // For a process that has the topic open, as long as the topic is mapped.
+  Result<std::unique_ptr<HeritableLock>> lock_while_open() const {
+    auto lock = HeritableLock::take(directory_.get(), kControlFile, lock_offset(kOpenLock));
+    if (!lock) return is_gone(lock.error());
+    if (!is_same_file(control_fd_.get(), (*lock)->get())) return Errc::deleted;
+    return lock;
+  }
+  // A file description as above, whether or not the file still has its name.
   Result<LockFile> open_control_again() const { return LockFile::open_again(control_fd_.get()); }
 
   // Whether this process participated in the topic, or created it and others have participated.

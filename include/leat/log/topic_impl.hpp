@@ -377,11 +377,9 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
 LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
     std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
   using namespace detail;
-  auto lock = topic->open_control_to_lock();
+  auto lock =
+      topic->lock_while_open();  // `busy`: a foreign lock, as none of us takes an exclusive one.
   if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
-  auto locked = lock->try_lock(lock_offset(kOpenLock), LockKind::shared);
-  if (!locked) return locked.error();
-  if (!*locked) return Errc::busy;  // A foreign lock: none of us takes an exclusive one.
   // A process that is about to decide may have checked before the lock was taken: replace its
   // attempt's number with a new one, so that its swap fails.
   std::uint64_t attempt = look_at_attempt(*topic);
@@ -390,11 +388,10 @@ LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
                                               topic->new_deletion_attempt())) {
   }
   SharedTopic* const whole = topic.get();
-  const auto kept = std::make_shared<LockFile>(std::move(*lock));
-  // Runs when the last handle in this process is gone.
+  const std::shared_ptr<HeritableLock> kept = std::move(*lock);
+  // Runs when the last handle in this process is gone. Whoever had no lock decides nothing.
   const auto let_go = [kept, name, topic = std::move(topic)](SharedTopic*) {
-    if (kept->is_inherited()) return;
-    kept->close();
+    if (!kept->release()) return;
     LEAT_CRASH_POINT("unused:let_go");
     delete_if_unused(*topic, name);
   };

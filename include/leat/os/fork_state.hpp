@@ -1,5 +1,5 @@
-// Per-process state for fork(): the descriptors that a child must close, and a random
-// process token.
+// Per-process state for fork(): the descriptors that a child must close, those that it gets anew, and a
+// random process token.
 //
 // A child must not keep its parent's locks alive. It closes its copies of their descriptors when it
 // first runs (os/lock_file.hpp); from then on it has another fork_generation().
@@ -22,9 +22,21 @@
 
 namespace leat::inline v0::detail {
 
+// Something of which a child gets one of its own; called while the mutex of ForkState is held.
+class Heritable {
+ public:
+  virtual void before_fork() noexcept = 0;
+  virtual void in_parent() noexcept = 0;
+  virtual void in_child() noexcept = 0;
+
+ protected:
+  ~Heritable() = default;
+};
+
 struct ForkState {
-  std::mutex mutex;                 // Held across fork(), so that the child sees `locks` whole.
-  std::vector<int> locks;           // Descriptor of every LockFile; -1 while it is being opened.
+  std::mutex mutex;        // Held across fork(), so that the child sees the lists whole.
+  std::vector<int> locks;  // Descriptor of every LockFile; -1 while it is being opened.
+  std::vector<Heritable*> heritables;
   std::uint64_t process_token = 0;  // Random; a child gets a new one.
 };
 
@@ -54,15 +66,26 @@ inline TopicId make_topic_id() noexcept {
 
 inline bool register_fork_handlers() noexcept {
   fork_state().process_token = make_random();
-  return ::pthread_atfork([] { fork_state().mutex.lock(); }, [] { fork_state().mutex.unlock(); },
-                          [] {
-                            ForkState& state = fork_state();
-                            for (const int fd : state.locks) ::close(fd);
-                            state.locks.clear();
-                            ++fork_generation_value;
-                            state.process_token = make_random();
-                            state.mutex.unlock();
-                          }) == 0;
+  return ::pthread_atfork(
+             [] {
+               ForkState& state = fork_state();
+               state.mutex.lock();
+               for (Heritable* const one : state.heritables) one->before_fork();
+             },
+             [] {
+               ForkState& state = fork_state();
+               for (Heritable* const one : state.heritables) one->in_parent();
+               state.mutex.unlock();
+             },
+             [] {
+               ForkState& state = fork_state();
+               for (const int fd : state.locks) ::close(fd);
+               state.locks.clear();
+               for (Heritable* const one : state.heritables) one->in_child();
+               ++fork_generation_value;
+               state.process_token = make_random();
+               state.mutex.unlock();
+             }) == 0;
 }
 inline const bool fork_handlers_registered = register_fork_handlers();
 

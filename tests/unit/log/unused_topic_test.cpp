@@ -1,6 +1,7 @@
 // If this failed, a topic with `delete_when_unused` would stay after its last user, or be deleted
 // while somebody still has it open.
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "testing.hpp"
 
@@ -152,6 +153,114 @@ TEST(UnusedTopic, IsNotRemovedByAForkedChild) {
   EXPECT_EQ(child.join(), 0);
   EXPECT_EQ(must(publisher.publish("y")), 1u);
   EXPECT_EQ(must(Topic::open("a", 0s, directory.path())).info().partitions[0].end, 2u);
+}
+
+// Where a child and its parent tell each other how far they are.
+class Signal {
+ public:
+  Signal() { EXPECT_EQ(::pipe(ends_), 0); }
+  Signal(const Signal&) = delete;
+  Signal& operator=(const Signal&) = delete;
+  ~Signal() {
+    for (const int end : ends_) ::close(end);
+  }
+  void give() const { EXPECT_EQ(::write(ends_[1], "", 1), 1); }
+  void wait() const {
+    char byte = 0;
+    EXPECT_EQ(::read(ends_[0], &byte, 1), 1);
+  }
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
+TEST(UnusedTopic, StaysForAChildThatHasItOpenWhenTheParentClosesIt) {
+  const TestDirectory directory;
+  std::optional<Topic> topic = must(Topic::create("a", passing(directory)));
+  (void)must(must(topic->publisher()).publish("x"));
+  const Signal closed;
+  Child child{[&] {
+    closed.wait();
+    auto publisher = topic->publisher();
+    const bool is_open = publisher && publisher->publish("y");
+    publisher = Errc::ok;
+    topic.reset();
+    return is_open && directory.is_empty() ? 0 : 1;
+  }};
+  topic.reset();
+  EXPECT_FALSE(directory.is_empty());
+  closed.give();
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_TRUE(directory.is_empty());
+}
+
+TEST(UnusedTopic, GoesWithAGrandchildThatIsTheLast) {
+  const TestDirectory directory;
+  std::optional<Topic> topic = must(Topic::create("a", passing(directory)));
+  (void)must(must(topic->publisher()).publish("x"));
+  const Signal closed;
+  const Signal forked;
+  Child child{[&] {
+    Child grandchild{[&] {
+      forked.give();
+      closed.wait();
+      const bool was_there = !directory.is_empty();
+      topic.reset();
+      return was_there ? 0 : 1;
+    }};
+    topic.reset();
+    return grandchild.join();
+  }};
+  forked.wait();
+  topic.reset();
+  closed.give();
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_TRUE(directory.is_empty());
+}
+
+TEST(UnusedTopic, GoesWithItsParentIfTheChildIsGoneFirst) {
+  const TestDirectory directory;
+  std::optional<Topic> topic = must(Topic::create("a", passing(directory)));
+  (void)must(must(topic->publisher()).publish("x"));
+  Child killed{[&] {
+    (void)must(must(topic->publisher()).publish("y"));
+    return 0;  // Exits without destructors.
+  }};
+  EXPECT_EQ(killed.join(), 0);
+  const ::pid_t replaced = ::fork();
+  if (replaced == 0) {
+    ::execl("/bin/sleep", "sleep", "30", nullptr);
+    ::_exit(1);
+  }
+  const std::string program = "/proc/" + std::to_string(replaced) + "/exe";
+  for (const Deadline late{30s};
+       std::filesystem::equivalent(program, "/proc/self/exe") && !late.passed();)
+    std::this_thread::sleep_for(1ms);
+  topic.reset();
+  EXPECT_TRUE(directory.is_empty());
+  ::kill(replaced, SIGKILL);
+  ::waitpid(replaced, nullptr, 0);
+}
+
+// Without a descriptor for its lock, a child decides nothing.
+TEST(UnusedTopic, IsNotRemovedByAChildWithoutALock) {
+  const TestDirectory directory;
+  std::optional<Topic> topic = must(Topic::create("a", passing(directory)));
+  auto publisher = must(topic->publisher());
+  (void)must(publisher.publish("x"));
+  ::rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const ::rlimit none{3, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  Child child{[&] {
+                topic.reset();
+                return 0;
+              },
+              ::fork};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_FALSE(directory.is_empty());
+  EXPECT_EQ(must(publisher.publish("y")), 1u);
 }
 
 }  // namespace
