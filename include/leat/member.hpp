@@ -163,7 +163,7 @@ class Member {
   bool waits_are_stopped() const noexcept;
 
   // Durable topics: sets the callback for gaps. receive() and poll() call it for offsets that this member
-  // came across and that no member will get.
+  // came across and that no member will get. It may use this member, but not move or destroy it.
   void on_event(Callback<void(const Event&)> on_event);
 
   // Number of records that it holds or has claimed for its next calls.
