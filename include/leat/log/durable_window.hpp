@@ -77,7 +77,9 @@ class DurableWindow {
     auto size = file_size(fd->get());
     if (!size) return size.error();
     if (*size != durable_size(geometry.partition_count)) return Errc::wrong_format;
-    auto mapping = Mapping::map(fd->get(), *size, true);
+    auto populate = may_populate(fd->get(), *size);
+    if (!populate) return populate.error();
+    auto mapping = Mapping::map(fd->get(), *size, true, *populate);
     if (!mapping) return mapping.error();
     auto window = std::make_unique<DurableWindow>();
     window->mapping_ = std::move(*mapping);

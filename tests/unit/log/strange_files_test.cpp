@@ -135,6 +135,24 @@ TEST_F(SparseFiles, RecordsOfSegmentsThatOnlySayTheyHaveMemory) {
   EXPECT_EQ(memory(records), before);
 }
 
+TEST_F(SparseFiles, Durable) {
+  const TestDirectory topics;
+  const TestDirectory data;
+  const auto made = must(Topic::create(kTopicName, {.capacity_bytes = 4 * kSegment,
+                                                    .partitions = 64,
+                                                    .directory = topics.path(),
+                                                    .durable = Durability::os,
+                                                    .data_directory = data.path()}));
+  const auto path = topics / kTopicName / "durable";
+  const auto size = std::filesystem::file_size(path);
+  // A copy, because the topic that is open uses the file.
+  std::filesystem::rename(path, topics / kTopicName / "other");
+  std::filesystem::copy_file(topics / kTopicName / "other", path);
+  std::filesystem::resize_file(path, 1);
+  std::filesystem::resize_file(path, size);
+  EXPECT_EQ(code(Topic::open(kTopicName, 0s, topics.path(), {}, data.path())), Errc::wrong_format);
+}
+
 TEST_F(SparseFiles, Group) {
   (void)must(topic_->group("g"));
   make_sparse(file(detail::kGroupPrefix), std::filesystem::file_size(file(detail::kGroupPrefix)));
