@@ -45,7 +45,9 @@ namespace {
 std::unique_ptr<detail::SharedTopic> window_of(const std::string& topic) {
   auto directory = detail::open_directory({}, false);
   auto attached = directory ? detail::attach_files(*directory, topic) : directory.error();
-  return attached ? std::move(*attached) : nullptr;
+  if (!attached) return nullptr;
+  detail::find_files(**attached, {}, topic);
+  return std::move(*attached);
 }
 
 // Why publishing to it has no room, or cannot begin.
@@ -151,8 +153,8 @@ std::string missing_files_sentence(const std::string& topic) {
         topic, path);
   if (directory.error() == Errc::not_found)
     return fmt::format(
-        "the files of topic '{0}' in {1} are gone: bring that directory back, or delete the topic "
-        "(leat topic delete {0})",
+        "the files of topic '{}' are not in {}: bring that directory back, or name the directory "
+        "that has them here with --data-dir",
         topic, path);
   return {};
 }

@@ -17,6 +17,7 @@
 #include "doctor.hpp"
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
+#include "leat/log/durable_topic.hpp"
 #include "leat/store/data_directory.hpp"
 #include "leat/store/data_lock.hpp"
 #include "leat/store/manifest.hpp"
@@ -55,6 +56,7 @@ NamedTopics durable_topics(const std::string& directory) {
   std::sort(names->begin(), names->end());
   for (const std::string& name : *names) {
     auto topic = detail::attach_files(*opened, name);
+    if (topic) detail::find_files(**topic, {}, name);
     if (topic && (*topic)->durable() != nullptr && !(*topic)->is_deleted())
       topics.emplace_back(name, std::move(*topic));
   }

@@ -13,6 +13,7 @@
 
 #include "cli.hpp"
 #include "leat/leat.hpp"
+#include "leat/log/durable_topic.hpp"
 #include "remote.hpp"
 
 namespace leat::cli {
@@ -65,6 +66,7 @@ void fail_if_in_the_way(Error error, const std::string& name) {
   std::string path = detail::data_directory_path({}) + '/' + name;
   auto directory = detail::open_directory({}, false);
   auto window = directory ? detail::attach_files(*directory, name) : directory.error();
+  if (window) detail::find_files(**window, {}, name);
   if (window && (*window)->durable() != nullptr) path = (*window)->durable()->data_path();
   auto files = detail::open_directory_path(path, false, false);
   auto inner = files ? detail::find_directory_in(files->get()) : files.error();

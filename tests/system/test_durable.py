@@ -571,7 +571,7 @@ def test_files_that_are_gone_get_one_line(leat, leat_dir, data):
             time.sleep(0.01)
         subscriber.kill()
     (data / "orders").rename(data / "away")
-    one_line(leat("pub", "orders", "x"), 5, "are gone: bring that directory back, or delete the topic")
+    one_line(leat("pub", "orders", "x"), 5, ": bring that directory back, or name the directory that has them here with --data-dir")
     (data / "away").rename(data / "orders")
     assert all_lines(leat) == LINES[:10]
 

@@ -211,6 +211,23 @@ inline Result<void> delete_store(int data_directory, const std::string& name, co
   }
 }
 
+// Whether a window's data directory is at this path.
+inline bool has_files_at(const SharedTopic& topic, const std::string& path) {
+  auto directory = open_directory_path(path, false, false);
+  if (!directory) return false;
+  auto manifest = load_manifest(Disk::system(), directory->get());
+  return manifest && manifest->window.key == topic.geometry().key;
+}
+// Containers may have the same directories at different paths. If the window's path does not lead to its files here, and
+// this process's data directory has them, this process uses these.
+inline void find_files(SharedTopic& topic, const std::string& data_directory,
+                       const std::string& name) {
+  DurableWindow* const window = topic.durable();
+  if (window == nullptr || has_files_at(topic, window->data_path())) return;
+  std::string path = data_directory_path(data_directory) + '/' + name;
+  if (has_files_at(topic, path)) window->set_data_path(std::move(path));
+}
+
 // A topic's data directory, and the directory that it is a name of.
 struct StorePlace {
   Fd parent;
@@ -381,7 +398,9 @@ inline Result<std::shared_ptr<SharedTopic>> keep(std::shared_ptr<SharedTopic> to
 // Errors as keep(), and:
 //   wrong_format  the data directory was deleted
 inline Result<std::shared_ptr<SharedTopic>> join_window(std::shared_ptr<SharedTopic> topic,
+                                                        const std::string& data_directory,
                                                         const std::string& name) {
+  find_files(*topic, data_directory, name);
   auto directory = open_directory_path(topic->durable()->data_path(), false, false);
   if (!directory) {
     const bool is_removed = directory.error() == Errc::not_found && !topic->is_deleted();

@@ -104,8 +104,10 @@ class DurableWindow {
   DurablePartition& partition(std::uint32_t index) const noexcept {
     return reinterpret_cast<DurablePartition*>(mapping_.data() + sizeof(DurableHeader))[index];
   }
-  // Path of the topic's data directory.
+  // Path of the topic's data directory, as the process sees it that made the window; see find_files().
   const std::string& data_path() const noexcept { return data_path_; }
+  // For this process only, before others use this object.
+  void set_data_path(std::string path) noexcept { data_path_ = std::move(path); }
   StoredDurability durability() const noexcept { return durability_; }
   std::int64_t sync_interval_ns() const noexcept { return sync_interval_ns_; }
   // Number of the keeper in office, and whether it handed over; changes with every keeper.

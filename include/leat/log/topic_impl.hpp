@@ -316,7 +316,7 @@ LEAT_INLINE Result<Topic> Topic::attach(const detail::Fd& directory, const std::
     std::shared_ptr<detail::SharedTopic> topic{std::move(*attached)};
     const bool is_durable = topic->durable() != nullptr;
     if (is_durable && !topic->is_deleted()) {
-      auto joined = detail::join_window(topic, name);
+      auto joined = detail::join_window(topic, data_directory, name);
       if (joined) return Topic{name, std::move(*joined), directory_name};
       if (joined.error() != Errc::not_found) return joined.error();
       if (deadline.passed()) return Errc::busy;
@@ -448,6 +448,7 @@ LEAT_INLINE Result<void> Topic::delete_topic(const std::string& name,
   if (!found) return found.error();
   if (*found == nullptr) return {};
   const std::shared_ptr<detail::SharedTopic> topic{std::move(*found)};
+  detail::find_files(*topic, options.data_directory, name);
   // Before it is decided, because that cannot be undone. Also of a window that is deleted already, as by a process that
   // closed the topic: its files are there.
   if (auto may = detail::may_delete_topic(*directory, name, *topic); !may) return may;

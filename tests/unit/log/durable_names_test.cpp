@@ -46,6 +46,36 @@ TEST(DurableNames, OfADeletedTopicAreGoneForGood) {
   }
 }
 
+// Another container has the same directories at other paths. A directory that is renamed looks like that.
+TEST_F(DurableSync, TheSameFilesAtAnotherPathAreUsed) {
+  const std::string elsewhere = temp_.path() + "/elsewhere";
+  const auto open_with = [&](const std::string& data) {
+    return Topic::open("d", Deadline::immediate(), temp_.path() + "/topics", {}, data);
+  };
+  const Topic first = create(Durability::os);
+  Publisher publisher = publisher_of(first);
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(publisher.publish(std::string(500, 'x'), kPatience));
+  ASSERT_TRUE(publisher.flush(kPatience));
+  std::filesystem::rename(temp_.path() + "/data", elsewhere);
+  EXPECT_EQ(open().error(), Errc::wrong_format);
+  {
+    auto second = open_with(elsewhere);
+    ASSERT_TRUE(second) << describe(second.error());
+    ASSERT_TRUE(publisher_of(*second).publish("y", kPatience));
+    EXPECT_EQ(read(*second, 301).size(), 301U);
+    EXPECT_EQ(second->info().durable->directory, elsewhere + "/d");
+    EXPECT_NE(second->info().durable->disk_bytes, 0U);
+    ASSERT_TRUE(second->group("g"));
+  }
+  EXPECT_EQ(
+      Topic::delete_topic("d", {.directory = temp_.path() + "/topics", .data_directory = elsewhere})
+          .error(),
+      Errc::busy);
+  EXPECT_TRUE(Topic::delete_topic(
+      "d", {.force = true, .directory = temp_.path() + "/topics", .data_directory = elsewhere}));
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
+}
+
 // Two users share directories by their set-group-ID bit and a mode of 0660.
 TEST_F(DurableSync, UsersShareADirectoryByItsGroup) {
   if (::geteuid() != 0) GTEST_SKIP() << "being another user needs root";
