@@ -98,6 +98,10 @@ struct DeleteOptions {
 };
 
 // What Topic::info() returns: a snapshot, taken while others go on. Sizes in bytes.
+struct OffsetRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;  // behind the last one
+};
 struct PartitionInfo {
   std::uint64_t start = 0;           // oldest offset that can be read; durable topics: from disk
   std::uint64_t end = 0;             // offset of the next claim
@@ -105,6 +109,14 @@ struct PartitionInfo {
   std::uint64_t used_bytes = 0;      // from the oldest segment that can be read to the end
   std::uint64_t written = 0;         // durable topics: everything before can be read from disk,
   std::uint64_t durable = 0;         // and everything before is on the medium
+  // Durable topics: offsets from `start` on that no record has, because numbering went on behind them after a failure of
+  // the machine. In ascending order.
+  std::vector<OffsetRange> lost;
+
+  // How many offsets from `from` on are neither gone nor lost. Those of aborted claims count.
+  std::uint64_t count_from(std::uint64_t from) const noexcept;
+  // Where so many of them are left, or `start`.
+  std::uint64_t offset_of_last(std::uint64_t count) const noexcept;
 };
 // Of a durable topic.
 struct DurableInfo {

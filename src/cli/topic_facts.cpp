@@ -36,7 +36,7 @@ std::vector<GroupInfo> saved_groups_of(const TopicInfo& info) {
     for (std::size_t i = 0; i < info.partitions.size(); ++i) {
       const std::uint64_t end = info.partitions[i].end;
       group.offsets.push_back(std::min(one.saved->offsets[i], end));
-      group.lag += end - group.offsets.back();
+      group.lag += info.partitions[i].count_from(group.offsets.back());
     }
   }
   std::ranges::sort(groups, {}, &GroupInfo::name);

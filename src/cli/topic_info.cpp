@@ -94,7 +94,7 @@ std::string partitions_text(const TopicInfo& info) {
   for (std::size_t i = 0; i < info.partitions.size(); ++i) {
     const PartitionInfo& one = info.partitions[i];
     table.add({number_text(i), number_text(one.start), number_text(one.end),
-               number_text(one.end - one.start), size_text(one.used_bytes)});
+               number_text(one.count_from(one.start)), size_text(one.used_bytes)});
   }
   return table.text();
 }

@@ -128,7 +128,7 @@ std::uint64_t total_published(const TopicInfo& info) {
   return sum(info, [](const PartitionInfo& one) { return one.end; });
 }
 std::uint64_t total_records(const TopicInfo& info) {
-  return sum(info, [](const PartitionInfo& one) { return one.end - one.start; });
+  return sum(info, [](const PartitionInfo& one) { return one.count_from(one.start); });
 }
 
 bool is_publisher(const ParticipantInfo& participant) {

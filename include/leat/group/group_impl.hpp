@@ -533,10 +533,8 @@ LEAT_INLINE GroupInfo Group::info() const {
   for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
     info.offsets.push_back(offset_of_cursor(*topic_.topic_, *view_, i));
   const TopicInfo topic = topic_.info();
-  for (std::uint32_t i = 0; i < geometry.partition_count; ++i) {
-    const std::uint64_t end = topic.partitions[i].end;
-    if (end > info.offsets[i]) info.lag += end - info.offsets[i];
-  }
+  for (std::uint32_t i = 0; i < geometry.partition_count; ++i)
+    info.lag += topic.partitions[i].count_from(info.offsets[i]);
   view_->each_hold(
       [&](std::uint32_t, std::uint32_t, const GroupHold&, std::uint64_t) { ++info.in_flight; });
   std::uint64_t spare = 0;

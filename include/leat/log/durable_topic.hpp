@@ -97,17 +97,51 @@ struct OpenStore {
   }
 };
 
-// The oldest offset on disk, and the bytes of all segment files.
+// The oldest offset on disk and what is lost behind it, by partition; and the bytes of all segment files.
 struct FilesFacts {
   std::vector<std::uint64_t> start;
+  std::vector<std::vector<OffsetRange>> lost;
   std::uint64_t bytes = 0;
 };
-inline Result<FilesFacts> facts_of_files(int directory, std::uint32_t partitions) {
+
+// Unless it is known already: the last file says the same as the window that begins with it.
+inline void add_lost(PartitionInfo& partition, std::uint64_t begin, std::uint64_t end) {
+  const bool is_known = !partition.lost.empty() && partition.lost.back().end >= end;
+  if (begin < end && end > partition.start && !is_known)
+    partition.lost.push_back({std::max(begin, partition.start), end});
+}
+
+// Offsets are lost before the first file of a process that found no memory: its generation is a new one. Its header says
+// where the records before it end.
+inline std::vector<OffsetRange> find_lost(int directory, const SegmentList& files,
+                                          std::uint64_t salt) {
+  constexpr int kMostFiles = 1000;  // that are opened
+  std::vector<OffsetRange> lost;
+  int left = kMostFiles;
+  for (std::size_t i = files.live.size(); i-- > 1 && left != 0;) {
+    if (files.live[i].generation == files.live[i - 1].generation) continue;
+    --left;
+    auto reader = SegmentReader::open(Disk::system(), directory, files.live[i], salt);
+    if (!reader) continue;
+    auto header = reader->header();
+    if (header && *header && (*header)->previous_end < (*header)->base_offset)
+      lost.push_back(
+          {std::max((*header)->previous_end, files.live[0].base_offset), (*header)->base_offset});
+  }
+  std::reverse(lost.begin(), lost.end());
+  return lost;
+}
+
+// `topic` may be null if it cannot be read.
+inline Result<FilesFacts> facts_of_files(int directory, std::uint32_t partitions,
+                                         const ManifestTopic* topic) {
   auto lists = list_segments(directory, partitions);
   if (!lists) return lists.error();
   FilesFacts facts;
   for (const SegmentList& one : *lists) {
     facts.start.push_back(one.live.empty() ? ~std::uint64_t{0} : one.live.front().base_offset);
+    facts.lost.push_back(topic != nullptr ? find_lost(directory, one, topic->salt)
+                                          : std::vector<OffsetRange>{});
     for (const auto* names : {&one.live, &one.abandoned}) {
       for (const SegmentName& name : *names)
         facts.bytes += disk_bytes_at(directory, name.text().c_str());
@@ -144,7 +178,7 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   if (!checkpoint) return checkpoint.error();
   auto ends = find_ends(disk, directory->get(), *manifest, *checkpoint);
   if (!ends) return ends.error();
-  auto facts = facts_of_files(directory->get(), topic.partition_count);
+  auto facts = facts_of_files(directory->get(), topic.partition_count, &topic);
   if (!facts) return facts.error();
   TopicInfo info;
   info.name = name;
@@ -164,6 +198,8 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
     PartitionInfo& partition = info.partitions.emplace_back();
     partition.end = end.is_clean ? end.next_offset : end.frames_end;
     partition.start = std::min(facts->start[i], partition.end);
+    partition.lost = std::move(facts->lost[i]);
+    if (end.is_clean) add_lost(partition, end.frames_end, end.next_offset);
     partition.capacity_bytes = info.capacity_bytes;
     partition.written = partition.end;
     partition.durable = std::min(checkpoint->value().partitions[i].durable_offset, partition.end);

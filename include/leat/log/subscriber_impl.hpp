@@ -56,9 +56,8 @@ LEAT_INLINE Result<Subscriber> Topic::subscriber(const SubscriberOptions& option
     detail::StartAt at = options.from.at_;
     std::uint64_t offset = options.from.offset_;
     if (at == detail::StartAt::last) {
-      const PartitionInfo& extent = extents[reader.partition()];
       at = detail::StartAt::offset;
-      offset = extent.end - std::min(offset, extent.end - extent.start);
+      offset = extents[reader.partition()].offset_of_last(offset);
     }
     if (auto settled = reader.settle(at, offset); !settled) return settled.error();
     if (!by_time) continue;

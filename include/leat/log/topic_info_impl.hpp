@@ -120,11 +120,16 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   // By now the path may belong to a new topic of that name.
   if (manifest && manifest->window.key != load_relaxed<Why::constant>(header.key)) return;
   if (manifest) copy_facts(manifest->topic, durable);
-  auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()));
+  auto facts = facts_of_files(directory->get(), static_cast<std::uint32_t>(info.partitions.size()),
+                              manifest ? &manifest->topic : nullptr);
   if (!facts) return;
   durable.disk_bytes = facts->bytes;
-  for (std::uint32_t i = 0; i < info.partitions.size(); ++i)
-    info.partitions[i].start = std::min(info.partitions[i].start, facts->start[i]);
+  for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
+    PartitionInfo& partition = info.partitions[i];
+    partition.start = std::min(partition.start, facts->start[i]);
+    partition.lost = std::move(facts->lost[i]);
+    add_lost(partition, window.end_before(i, window.begin_offset(i)), window.begin_offset(i));
+  }
 }
 
 // Where the records of each partition begin and end, in memory and in files; other facts may be missing.
@@ -154,6 +159,28 @@ inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
 }
 
 }  // namespace detail
+
+LEAT_INLINE std::uint64_t PartitionInfo::count_from(std::uint64_t from) const noexcept {
+  from = std::max(from, start);
+  if (from >= end) return 0;
+  std::uint64_t count = end - from;
+  for (const OffsetRange& one : lost) {
+    const std::uint64_t begin = std::clamp(one.begin, from, end);
+    count -= std::clamp(one.end, begin, end) - begin;
+  }
+  return count;
+}
+
+LEAT_INLINE std::uint64_t PartitionInfo::offset_of_last(std::uint64_t count) const noexcept {
+  std::uint64_t behind = end;
+  for (auto one = lost.rbegin(); one != lost.rend(); ++one) {
+    if (one->begin >= one->end || one->end > behind) continue;
+    if (count <= behind - one->end) break;
+    count -= behind - one->end;
+    behind = one->begin;
+  }
+  return behind <= start ? std::min(start, end) : behind - std::min(count, behind - start);
+}
 
 LEAT_INLINE TopicInfo Topic::info() const {
   using namespace detail;

@@ -357,6 +357,38 @@ TEST_F(GroupOnDisk, AFollowerSavesWhatIsOnlyAcknowledged) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
+// Numbering goes on far behind what was there. Nobody waits for the offsets in between.
+TEST_F(GroupOnDisk, OffsetsThatAFailureTookAreNotCounted) {
+  and_die([&] {
+    const Topic topic = open();
+    (void)group(topic);
+    auto publisher = must(topic.publisher());
+    publish_numbers(publisher, 10);
+    must(publisher.flush());
+    ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
+  });
+  lose_window();
+  const auto count = [](const TopicInfo& info) { return info.partitions[0].count_from(0); };
+  std::uint64_t end = 0;
+  {
+    const Topic topic = open();
+    end = topic.info().partitions[0].end;
+    EXPECT_GE(end, 1U << 24);
+    EXPECT_EQ(count(topic.info()), 10U);
+    EXPECT_EQ(must(topic.find_group(kGroupName)).info().lag, 10U);
+    EXPECT_EQ(must(topic.subscriber({.from = From::last(3)})).offset(), 7U);
+  }
+  EXPECT_EQ(count(must(detail::info_of_closed(data_.path(), kTopicName))), 10U);
+  const Topic topic = open();
+  publish(topic, 2, end);
+  EXPECT_EQ(count(topic.info()), 12U);
+  EXPECT_EQ(must(topic.find_group(kGroupName)).info().lag, 12U);
+  EXPECT_EQ(must(topic.subscriber({.from = From::last(5)})).offset(), 7U);
+  EXPECT_EQ(must(topic.subscriber({.from = From::last(2)})).offset(), end);
+  EXPECT_EQ(must(topic.subscriber({.from = From::last(100)})).offset(), 0U);
+  EXPECT_EQ(must(topic.group("last", {.from = From::last(5)})).position(), 7U);
+}
+
 TEST_F(GroupOnDisk, SeveralPartitions) {
   TopicOptions wanted = options();
   wanted.partitions = 3;
@@ -458,6 +490,7 @@ TEST_F(ExpiredGroup, StopsIfToldToUntilItIsMoved) {
   const Group stops = group(topic, {.on_expired = OnExpired::stop});
   Member member = join(stops);
   const std::uint64_t start = expire(topic);
+  EXPECT_EQ(stops.info().lag, topic.info().partitions[0].end - start);  // What is gone is nobody's.
   for (int i = 0; i < 3; ++i) EXPECT_EQ(code(member.receive(kPatience)), Errc::expired);
   EXPECT_EQ(stops.position(), 0U);
   must(stops.seek(From::beginning));
