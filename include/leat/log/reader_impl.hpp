@@ -110,6 +110,14 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
         pending_gap_.reset();
         auto entered = enter_disk(wanted, at == StartAt::offset);
         if (!entered) return entered;
+        // Retention may keep less than memory has.
+        if (disk_->offset() > segment->base_offset) {
+          disk_.reset();
+          enter(*segment);
+          pending_gap_.reset();
+          if (at == StartAt::offset)
+            pending_gap_ = Event{offset, offset_ - offset, GapReason::overwritten, partition_};
+        }
       }
     }
     store_relaxed<Why::hint>(slot_->cursor_offset, this->offset());

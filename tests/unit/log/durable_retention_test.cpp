@@ -492,6 +492,31 @@ TEST_F(DurableRetention, PublishersDoNotWaitForManyFilesToGo) {
   EXPECT_TRUE(wait_until([&] { return files() <= 2; }));
 }
 
+// Retention keeps less than memory has: whoever begins before both begins in memory.
+TEST_F(DurableRetention, WhatIsStillInMemoryIsNotGone) {
+  TopicOptions wanted = options();
+  wanted.capacity_bytes = 1 << 20;
+  wanted.segment_bytes = 64 << 10;
+  wanted.retention_bytes = 64 << 10;
+  const Topic topic = create(wanted);
+  publish(topic, 4000);
+  ASSERT_TRUE(wait_until([&] { return files() <= 3; }));
+  const std::uint64_t oldest = start(topic);
+  const std::uint64_t end = topic.info().partitions[0].end;
+  ASSERT_GT(oldest, 0U);
+  ASSERT_LT(oldest, end - 1000);  // Files have fewer.
+  for (const From from : {From::beginning, From::offset(0), From::offset(oldest)}) {
+    auto subscriber = topic.subscriber({.from = from});
+    ASSERT_TRUE(subscriber);
+    std::uint64_t gone = 0;
+    subscriber->on_event([&](const Event& event) { gone += event.count; });
+    auto record = subscriber->receive(kPatience);
+    ASSERT_TRUE(record) << describe(record.error());
+    EXPECT_EQ(record->offset, oldest);
+    EXPECT_TRUE(gone == 0 || gone == oldest) << gone;
+  }
+}
+
 TEST_F(DurableRetention, MakesNoSenseInMemory) {
   EXPECT_EQ(Topic::create("m", {.directory = temp_.path(), .retention_bytes = 1}).error(),
             Errc::invalid_argument);
