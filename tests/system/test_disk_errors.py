@@ -1,4 +1,4 @@
-"""Errors of the disk that the kernel reports: to a command they are errors, never a topic without records."""
+"""A disk that fails, and files that are missing or in another place: a command names what it is."""
 import subprocess
 
 import pytest
@@ -44,3 +44,26 @@ def test_a_directory_that_cannot_be_read_to_its_end_is_an_error(leat, tmp_path, 
     failing_readdir.unlink()
     assert "300 records" in leat("fsck", "orders", check=True).stdout
     assert len(leat("sub", "orders", "--from", "beginning", "--exit", check=True).stdout.splitlines()) == 300
+
+
+def test_a_missing_lock_is_named_and_made_anew(leat, tmp_path):
+    leat.environment["LEAT_DATA_DIR"] = str(tmp_path / "data")
+    leat("topic", "create", "orders", "--durable", "os", check=True)
+    leat("pub", "orders", "a", "b", check=True)
+    (tmp_path / "data" / "orders" / "lock").unlink()
+    refused = leat("sub", "orders", "--from", "beginning", "--exit")
+    assert refused.returncode == 5 and "leat fsck orders" in refused.stderr
+    found = leat("fsck", "orders")
+    assert found.returncode == 5 and "lock: it is missing" in found.stdout
+    leat("fsck", "--repair", "orders", check=True)
+    assert leat("sub", "orders", "--from", "beginning", "--exit", check=True).stdout == "a\nb\n"
+
+
+def test_a_link_in_place_of_a_topic_is_named(leat, tmp_path):
+    leat.environment["LEAT_DATA_DIR"] = str(tmp_path / "data")
+    leat("topic", "create", "orders", "--durable", "os", check=True)
+    (tmp_path / "data" / "orders").rename(tmp_path / "orders")
+    (tmp_path / "data" / "orders").symlink_to(tmp_path / "orders")
+    for command in (["pub", "orders", "x"], ["sub", "orders", "--exit"], ["fsck", "orders"], ["dump", "orders"]):
+        refused = leat(*command)
+        assert refused.returncode == 5 and "symbolic links are not followed" in refused.stderr, refused
