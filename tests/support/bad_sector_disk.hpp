@@ -12,7 +12,9 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "leat/os/disk.hpp"
@@ -27,6 +29,8 @@ class BadSectorDisk : public detail::Disk {
   void spoil(int /*directory*/, const std::string& name) { bad_.push_back({0, name, 0, 0}); }
   // Of all calls that open or read, only this one fails.
   void fail_once(std::uint64_t call) noexcept { fails_at_ = call; }
+  // Whatever is read fails at first, as what is read ahead together with a bad block.
+  void fail_first_reads() noexcept { fails_first_ = true; }
   void mend() { bad_.clear(); }
   std::uint64_t failures() const noexcept { return failures_; }
 
@@ -42,6 +46,7 @@ class BadSectorDisk : public detail::Disk {
     if (calls_++ == fails_at_) return fail();
     struct stat status {};
     if (::fstat(file, &status) != 0) return last_system_error();
+    if (fails_first_ && tried_.insert({status.st_ino, at}).second) return fail();
     for (const Bad& one : bad_) {
       if (one.name.empty() && one.inode == status.st_ino && at < one.to && at + size > one.from)
         return fail();
@@ -70,6 +75,8 @@ class BadSectorDisk : public detail::Disk {
   std::uint64_t calls_ = 0;
   std::uint64_t fails_at_ = ~std::uint64_t{0};
   std::uint64_t failures_ = 0;
+  bool fails_first_ = false;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> tried_;  // inode, place
 };
 
 }  // namespace leat::testing

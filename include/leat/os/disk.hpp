@@ -106,9 +106,9 @@ class Disk {
     return total;
   }
 
-  // As read(), and goes on behind what the medium does not return, also on a second try: `is_whole` becomes false, and
-  // the bytes of those blocks are 0. Behind many such blocks in a row more and more are passed over at once, because
-  // each may take seconds.
+  // As read(), and goes on behind what the medium does not return, also when it is tried again: `is_whole` becomes
+  // false, and the bytes of those blocks are 0. Behind many such blocks in a row more and more are passed over at
+  // once, because each may take seconds.
   Result<std::size_t> read_around(int file, std::byte* to, std::size_t size, std::uint64_t at,
                                   bool& is_whole) noexcept {
     constexpr std::uint64_t kBlock = 4096;
@@ -124,6 +124,9 @@ class Disk {
       std::byte* const place = to + (next - at);
       std::uint64_t block_end = std::min(end, (next / kBlock + 1) * kBlock);
       auto bytes = read(file, place, block_end - next, next);
+      // The kernel reads ahead: the error may be the neighbour's.
+      if (!bytes && is_unreadable(bytes.error()) && bad < kMany)
+        bytes = read(file, place, block_end - next, next);
       if (bytes) {
         if (*bytes == 0) break;
         next += *bytes;

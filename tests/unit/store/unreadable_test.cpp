@@ -116,6 +116,25 @@ TEST_F(Unreadable, WhatFailsOnceIsTriedAgain) {
   }
 }
 
+TEST_F(Unreadable, NeighboursOfABadBlockAreRead) {
+  write(true);
+  const std::string name = segments()[1];
+  const std::string whole = read_file(store_.topic_path() + '/' + name);
+  spoil(1, 20'000);
+  disk_.fail_first_reads();
+  auto file = disk_.open(store_.directory(), name.c_str(), O_RDONLY, 0);
+  ASSERT_TRUE(file);
+  std::string bytes(whole.size(), '\1');
+  bool is_whole = true;
+  auto read = disk_.read_around(file->get(), reinterpret_cast<std::byte*>(bytes.data()),
+                                bytes.size(), 0, is_whole);
+  ASSERT_TRUE(read && *read == whole.size());
+  EXPECT_FALSE(is_whole);
+  std::string expected = whole;
+  expected.replace(16'384, 4096, 4096, '\0');
+  EXPECT_TRUE(bytes == expected);
+}
+
 // Whatever block it is: no byte of a file changes, what can be read is there, and records go on behind what may have
 // been given out.
 TEST_F(Unreadable, RecoveryTakesNothingAway) {
