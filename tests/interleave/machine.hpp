@@ -19,7 +19,7 @@
 namespace leat::inline v0::detail::model {
 
 inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
-inline constexpr std::size_t kEdges = static_cast<std::size_t>(Edge::topic_state) + 1;
+inline constexpr std::size_t kEdges = static_cast<std::size_t>(Edge::known_group) + 1;
 inline constexpr std::size_t kSides = 5;
 inline constexpr std::size_t kTraceLength = 150;
 

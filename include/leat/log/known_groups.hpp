@@ -9,11 +9,11 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <utility>
 
+#include "leat/base/atomic.hpp"
 #include "leat/log/group_view.hpp"
 #include "leat/os/fork.hpp"
 
@@ -30,23 +30,26 @@ class KnownGroups {
   class Looking {
    public:
     explicit Looking(KnownGroups& groups) noexcept : groups_{groups} {
-      std::uint64_t seen = groups_.lookers_.load();
-      // seq_cst: counted before any view is read; see free_replaced(). A child's threads begin anew: those of its parent that
-      // looked during the fork never end here.
-      while (!groups_.lookers_.compare_exchange_weak(
-          seen, (seen >> kCountBits == generation_ ? seen : generation_ << kCountBits) + 1)) {
+      std::uint64_t seen = load_relaxed<Why::swap_checks>(groups_.lookers_);
+      // [known_group] seq_cst: counted before any view is read; see free_replaced(). A child's threads begin anew: those of
+      // its parent that looked during the fork never end here.
+      while (!compare_exchange<Edge::known_group>(groups_.lookers_, seen, one_more_than(seen))) {
       }
     }
     Looking(const Looking&) = delete;
     Looking& operator=(const Looking&) = delete;
     ~Looking() {
       if (generation_ != fork_generation()) return;  // A handler that ran meanwhile has forked.
-      groups_.lookers_.fetch_sub(1);
+      // [known_group] seq_cst: uncounted after all reads of views.
+      fetch_add<Edge::known_group>(groups_.lookers_, ~std::uint64_t{0});
       if (has_replaced_) groups_.free_replaced();
     }
 
    private:
     friend class KnownGroups;
+    std::uint64_t one_more_than(std::uint64_t lookers) const noexcept {
+      return (lookers >> kCountBits == generation_ ? lookers : generation_ << kCountBits) + 1;
+    }
     KnownGroups& groups_;
     const std::uint64_t generation_ = fork_generation();
     bool has_replaced_ = false;
@@ -56,19 +59,26 @@ class KnownGroups {
   KnownGroups(const KnownGroups&) = delete;
   KnownGroups& operator=(const KnownGroups&) = delete;
   ~KnownGroups() {
-    for (const auto& one : known_) delete one.load();
-    free_all(replaced_.load());
+    // relaxed: no users are left.
+    for (const std::uint64_t& one : known_) delete pointer(load_relaxed<Why::own>(one));
+    free_all(pointer(load_relaxed<Why::own>(replaced_)));
   }
 
   // What is known of a slot; null if nothing is.
-  Known* at(std::uint32_t slot, const Looking&) const noexcept { return known_[slot].load(); }
+  Known* at(std::uint32_t slot, const Looking&) const noexcept {
+    // [known_group] seq_cst: after this thread was counted.
+    return pointer(load_seq_cst<Edge::known_group>(known_[slot]));
+  }
 
   // Puts `view` (null: nothing) in the place of `known`. Null if another thread did so first.
   Known* replace(std::uint32_t slot, Known* known, std::shared_ptr<GroupView> view,
                  Looking& looking) {
     std::unique_ptr<Known> made;
     if (view != nullptr) made.reset(new Known{std::move(view)});
-    if (!known_[slot].compare_exchange_strong(known, made.get())) return nullptr;
+    std::uint64_t expected = word(known);
+    // [known_group] seq_cst: the view was made before, and is read by threads that find it.
+    if (!compare_exchange<Edge::known_group>(known_[slot], expected, word(made.get())))
+      return nullptr;
     if (known != nullptr) put_back(known, known);
     looking.has_replaced_ = looking.has_replaced_ || known != nullptr;
     return made.release();
@@ -79,10 +89,10 @@ class KnownGroups {
 
   // Frees what was replaced, unless somebody looks: then who replaces a view next does it.
   void free_replaced() noexcept {
-    Known* const first = replaced_.exchange(nullptr);
+    Known* const first = pointer(exchange<Edge::known_group>(replaced_, 0));
     if (first == nullptr) return;
-    // seq_cst: these were replaced before. A thread that has one of them was counted before it read it.
-    const std::uint64_t lookers = lookers_.load();
+    // [known_group] seq_cst: these were replaced before. A thread that has one of them was counted before it read it.
+    const std::uint64_t lookers = load_seq_cst<Edge::known_group>(lookers_);
     if (lookers >> kCountBits != fork_generation() || lookers << kCountBits == 0)
       return free_all(first);
     Known* last = first;
@@ -90,17 +100,25 @@ class KnownGroups {
     put_back(first, last);
   }
   void put_back(Known* first, Known* last) noexcept {
-    last->next = replaced_.load();
-    while (!replaced_.compare_exchange_weak(last->next, first)) {
-    }
+    std::uint64_t seen = load_relaxed<Why::swap_checks>(replaced_);
+    do {
+      last->next = pointer(seen);
+    } while (!compare_exchange<Edge::known_group>(replaced_, seen, word(first)));
   }
   static void free_all(Known* first) noexcept {
     while (first != nullptr) delete std::exchange(first, first->next);
   }
 
-  std::array<std::atomic<Known*>, kMaxGroups> known_{};
-  std::atomic<Known*> replaced_ = nullptr;
-  std::atomic<std::uint64_t> lookers_ = 0;  // fork generation << 32 | threads that look
+  static Known* pointer(std::uint64_t word) noexcept {
+    return reinterpret_cast<Known*>(static_cast<std::uintptr_t>(word));
+  }
+  static std::uint64_t word(const Known* known) noexcept {
+    return reinterpret_cast<std::uintptr_t>(known);
+  }
+
+  std::array<std::uint64_t, kMaxGroups> known_{};  // A Known* each, as is the next.
+  std::uint64_t replaced_ = 0;
+  std::uint64_t lookers_ = 0;  // fork generation << 32 | threads that look
 };
 
 }  // namespace leat::inline v0::detail
