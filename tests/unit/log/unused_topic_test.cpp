@@ -232,9 +232,17 @@ TEST(UnusedTopic, GoesWithItsParentIfTheChildIsGoneFirst) {
     ::execl("/bin/sleep", "sleep", "30", nullptr);
     ::_exit(1);
   }
-  const std::string program = "/proc/" + std::to_string(replaced) + "/exe";
-  for (const Deadline late{30s};
-       std::filesystem::equivalent(program, "/proc/self/exe") && !late.passed();)
+  // exec closes descriptors a moment after the new program shows.
+  const auto has_files_of_topic = [&] {
+    for (const auto& one :
+         std::filesystem::directory_iterator{"/proc/" + std::to_string(replaced) + "/fd"}) {
+      std::error_code gone;
+      const std::string file = std::filesystem::read_symlink(one.path(), gone);
+      if (file.starts_with(directory.path())) return true;
+    }
+    return false;
+  };
+  for (const Deadline late{30s}; has_files_of_topic() && !late.passed();)
     std::this_thread::sleep_for(1ms);
   topic.reset();
   EXPECT_TRUE(directory.is_empty());
