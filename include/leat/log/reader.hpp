@@ -421,8 +421,7 @@ class PartitionReader {
   std::vector<std::byte>
       copy_;  // Lossy: the record or batch being delivered, and those that are kept.
   std::uint64_t copied_ = 0;  // How much of copy_ is kept, in bytes.
-  HoleWatch hole_;
-  std::uint64_t key_;  // This and the next: copies of the geometry.
+  std::uint64_t key_;         // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;
   std::uint64_t look_until_ =
       0;  // Granule; the end of the segment, or before it where a flush is due.
@@ -432,6 +431,7 @@ class PartitionReader {
   ReaderMode mode_;
   bool pin_in_place_;
   bool may_be_evicted_;  // The topic has evict_after.
+  HoleWatch hole_;
 };
 
 }  // namespace leat::inline v0::detail

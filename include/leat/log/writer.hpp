@@ -395,7 +395,6 @@ class PartitionWriter {
   std::uint32_t limit_asked_at_ = 0;  // and the value of space_wake before that call.
   std::uint64_t blocked_by_ = 0;      // Oldest segment when first found full; 0: not full.
   std::int64_t blocked_since_ns_ = 0;
-  OwnPause pause_;  // Looks while there is no room.
   std::uint32_t partition_;
   std::uint32_t own_slot_;
   // Exclusive only: the batch that has borrowed room. Then segment_granules_ is 0, so that every claim
@@ -411,6 +410,7 @@ class PartitionWriter {
   const DurableHeader* durable_;  // Null unless the topic is durable.
   std::uint64_t claimed_until_ = 0;
   WaitHandle room_fd_;  // Null until somebody asks for it.
+  OwnPause pause_;      // Looks while there is no room.
 };
 
 }  // namespace leat::inline v0::detail
