@@ -67,6 +67,7 @@ class Lease {
 
   // Memory for a copy of a record that is handed out, until clear_copies(). Null: out of memory.
   std::vector<std::byte>* new_copy(std::size_t size) noexcept {
+    if (keeps_one_) copies_.clear();
     try {
       auto& copy = copies_.emplace_back();
       copy.reserve(std::max<std::size_t>(size, 1));  // An empty record has an address, too.
@@ -80,14 +81,11 @@ class Lease {
     if (copies_.empty()) [[likely]]
       return;
     copies_.clear();
-    ++call_;
+    keeps_one_ = false;
   }
-  // poll(): the copies made since call() are of records that are over. Unless its callback has received
-  // others, which stay valid until the next call.
-  std::uint64_t call() const noexcept { return call_; }
-  void clear_copies_of(std::uint64_t call) noexcept {
-    if (call == call_ && !copies_.empty()) copies_.clear();
-  }
+  // While poll() runs: a record is over when the next one is handed out, and so is its copy. Not once its
+  // callback has received others, because those stay valid until the next call.
+  void keep_one(bool one) noexcept { keeps_one_ = one; }
 
  private:
   struct Lost {
@@ -106,7 +104,7 @@ class Lease {
   std::vector<Lost> lost_;    // A ring buffer.
   std::size_t next_lost_ = 0;
   std::vector<std::vector<std::byte>> copies_;
-  std::uint64_t call_ = 0;  // Changes with each call that freed copies.
+  bool keeps_one_ = false;
 };
 
 }  // namespace leat::inline v0::detail

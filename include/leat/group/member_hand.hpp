@@ -383,6 +383,7 @@ class MemberCore::InPoll {
   InPoll(const InPoll&) = delete;
   InPoll& operator=(const InPoll&) = delete;
   ~InPoll() {
+    member_.lease_.keep_one(false);
     if (--member_.polls_ == 0 && member_.is_destroyed_) delete &member_;
   }
 
@@ -420,12 +421,11 @@ inline Result<std::size_t> MemberCore::poll(std::size_t limit, void* context,
   const InPoll in_poll{*this};
   if (const Error wrong = look_now_and_then(); wrong.code != Errc::ok) return wrong;
   lease_.clear_copies();
-  const std::uint64_t call = lease_.call();
+  lease_.keep_one(true);
   std::size_t count = 0;
   Got got = Got::none;
   Delivery delivery;
   while (count < limit) {
-    lease_.clear_copies_of(call);
     got = hand_out(delivery);
     if (got == Got::none) {
       if (count != 0 && claimer_.members() > 1) break;  // The rest is the share of the others.

@@ -345,7 +345,7 @@ inline Result<std::int64_t> MemberCore::look_around() {
 
 // Looks after the other members, and after holes of dead publishers in partitions where nothing comes, while
 // this member always finds records: once per tick of the kernel's coarse clock.
-inline Error MemberCore::look_now_and_then() {
+[[gnu::noinline]] inline Error MemberCore::look_now_and_then() {
   const std::int64_t tick = tick_ns();
   if (tick == looked_tick_ns_) return {};
   looked_tick_ns_ = tick;

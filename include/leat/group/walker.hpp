@@ -309,9 +309,9 @@ class Walker {
   std::uint64_t batch_granules_ = 0;
   std::uint64_t batch_count_ = 0;  // Records of the current batch; 0 outside batches.
   std::uint64_t batch_left_ = 0;
-  BatchPlace seen_;  // Where go_to() last was in the middle of a batch.
   std::uint32_t physical_ = 0;
   std::uint32_t partition_;
+  BatchPlace seen_;  // Where go_to() last was in the middle of a batch.
 };
 
 // Where a record of a batch was found, so that those behind it are found without a walk from the first one.

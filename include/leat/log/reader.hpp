@@ -81,16 +81,12 @@ class PartitionReader {
     const auto on_event = [&](const Event& event) {
       if constexpr (kKeeps) ++count;
       on_gap(event);
-      return ++gaps < kGapsAtOnce;
-    };
-    bool was_overtaken = false;
-    const auto tell_pending_gap = [&] {
-      const bool goes_on = on_event(*std::exchange(pending_gap_, std::nullopt));
-      return !std::exchange(was_overtaken, true) && goes_on;
+      gaps += event.reason == GapReason::overwritten ? kMostGaps / 2 : 1;
+      return gaps < kMostGaps;
     };
     if (kKeeps && batch_left_ == 0) copied_ = 0;
     if (pending_gap_) [[unlikely]]
-      (void)tell_pending_gap();
+      (void)on_event(*std::exchange(pending_gap_, std::nullopt));
     if (may_be_evicted_ && is_evicted()) [[unlikely]]
       notice_eviction();
     ReadOutcome outcome = ReadOutcome::go_on;
@@ -117,7 +113,8 @@ class PartitionReader {
           continue;
         }
         outcome = advance_segment();
-        if (pending_gap_ && !tell_pending_gap() && outcome == ReadOutcome::go_on)
+        if (pending_gap_ && !on_event(*std::exchange(pending_gap_, std::nullopt)) &&
+            outcome == ReadOutcome::go_on)
           outcome = ReadOutcome::stop;
       }
     }
@@ -155,7 +152,8 @@ class PartitionReader {
   std::uint32_t own_slot() const noexcept { return own_slot_; }
 
  private:
-  static constexpr std::size_t kGapsAtOnce = 256;  // in one poll()
+  static constexpr std::size_t kMostGaps =
+      256;  // In one poll(). One where publishers overtook the reader counts half.
 
   const Geometry& geometry() const noexcept;
 
