@@ -52,13 +52,13 @@ Intake::Added Intake::publish() {
   auto published = batch_.commit(Deadline::immediate());
   if (published) {
     tries_ = 0;
-    if (std::exchange(disk_is_full_, false))
-      spdlog::info("topic {}: the disk has room again; its producers go on", name_);
+    if (disk_is_full_ && !calm_.is_running()) say_later_that_disk_has_room();
     on_published_(*published, *published + records, std::exchange(batch_bytes_, 0));
     return Added::yes;
   }
   switch (published.error().code) {
     case Errc::no_space:  // Durable topics: until the disk has room.
+      calm_.stop();
       if (!std::exchange(disk_is_full_, true))
         spdlog::warn("topic {}: the disk is full; its producers wait", name_);
       [[fallthrough]];
@@ -70,6 +70,14 @@ Intake::Added Intake::publish() {
       return Added::full;
     default: return fail(published.error());
   }
+}
+
+// At the limit, a disk may be full and not full many times a second.
+void Intake::say_later_that_disk_has_room() {
+  calm_.start(std::chrono::seconds{1}, [this] {
+    disk_is_full_ = false;
+    spdlog::info("topic {}: the disk has room again; its producers go on", name_);
+  });
 }
 
 // While there is none, the descriptor tells to look every 2 ms. That is too often for a topic that stays full.

@@ -54,6 +54,7 @@ class Intake {
          std::function<void(Error)> on_failure, OnPublished on_published)
       : name_{std::move(name)},
         later_{loop},
+        calm_{loop},
         publisher_{std::move(publisher)},
         batch_{std::move(*publisher_.batch())},
         on_failure_{std::move(on_failure)},
@@ -63,10 +64,12 @@ class Intake {
   Added add_to_batch(Bytes message);
   void wait_for_room();
   void on_room();
+  void say_later_that_disk_has_room();
   Added fail(Error error);
 
   const std::string name_;  // Of the topic.
   Timer later_;
+  Timer calm_;
   Publisher publisher_;
   Batch batch_;
   std::function<void(Error)> on_failure_;

@@ -40,7 +40,8 @@ auto guarded(Work&& work) -> Outcome<decltype(work())> {
   }
 }
 
-// A change. What finds no room on the disk is tried again at the beginning of the log, which is long enough.
+// A change. What finds no room on the disk is tried again at the beginning of the log, which is long enough. At some limits
+// SQLite only says that it could not write.
 template <class Work>
 auto changed(StoreFile& file, Work&& work) -> Outcome<decltype(work())> {
   if (!file.is_in_place()) {
@@ -50,7 +51,9 @@ auto changed(StoreFile& file, Work&& work) -> Outcome<decltype(work())> {
                                file.database().path())};
   }
   auto done = guarded(work);
-  if (done || done.problem().code != Errc::no_space) return done;
+  const bool is_worth_another =
+      !done && (done.problem().code == Errc::no_space || done.problem().code == Errc::io_error);
+  if (!is_worth_another) return done;
   if (!guarded([&] { file.begin_log(); })) return done;
   return guarded(work);
 }

@@ -288,23 +288,25 @@ TEST(StoreFile, AWriteThatFailsChangesNothing) {
 // A limit on file sizes stands for a full disk: the files cannot become longer.
 TEST(StoreFile, OnAFullDiskARightCanStillBeTaken) {
   const Place place;
+  constexpr int kUsers = 100;
+  std::int64_t id = 0;
+  {
+    auto store = TopicStore::open(place.path);
+    ASSERT_TRUE(store);
+    id = store->add({.name = "news", .verifier = decoy_verifier()})->id;
+    for (int i = 0; i < kUsers; ++i)
+      ASSERT_TRUE(
+          store->grant(id, {.user = "u" + std::to_string(i), .verifier = decoy_verifier()}));
+  }
   Child child{[&] {
     auto store = TopicStore::open(place.path);
     CHILD_CHECK(store);
-    const auto id = store->add({.name = "news", .verifier = decoy_verifier()})->id;
-    for (int i = 0; i < 300; ++i)
-      CHILD_CHECK(
-          store->grant(id, {.user = "u" + std::to_string(i), .verifier = decoy_verifier()}));
-    const auto size_of = [](const std::string& path) {
-      std::error_code none;
-      const auto size = std::filesystem::file_size(path, none);
-      return none ? 0 : size;
-    };
+    const auto most = std::max(std::filesystem::file_size(place.file),
+                               std::filesystem::file_size(place.file + "-wal"));
     ::signal(SIGXFSZ, SIG_IGN);
-    const auto most = std::max(size_of(place.file), size_of(place.file + "-wal"));
     const ::rlimit no_more{most, most};
     CHILD_CHECK(::setrlimit(RLIMIT_FSIZE, &no_more) == 0);
-    for (int i = 0; i < 300; ++i) {
+    for (int i = 0; i < kUsers; ++i) {
       CHILD_CHECK(store->change_password(id, decoy_verifier()));
       CHILD_CHECK(store->set_ports(id, {.push = 5501}, 5502));
       CHILD_CHECK(store->revoke(id, "u" + std::to_string(i)));

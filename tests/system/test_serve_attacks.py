@@ -382,10 +382,12 @@ def test_full_disk_stops_producers_until_there_is_room(serve, as_root):
             while select.select([producer.socket], [], [], 3)[0]:
                 reached = producer.read_count()
             assert 300 < reached < messages
+            assert "topic test: the disk is full; its producers wait" in broker.log()
             ballast.unlink()
             while reached < messages:
                 reached = producer.read_count()
             sender.join()
+            wait_for(lambda: "topic test: the disk has room again" in broker.log(), "the log")
         with connected(broker, "test", "pull") as puller:
             assert all(puller.read_message() == message for _ in range(messages))
         broker.stop()
