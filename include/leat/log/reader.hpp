@@ -65,8 +65,8 @@ class PartitionReader {
   void skip_to(std::uint64_t offset) noexcept { skip_until_ = std::max(skip_until_, offset); }
 
   // Delivers up to `limit` records, oldest first, and gaps on the way. Returns the
-  // number of records. Returns also after many gaps, and when publishers overtake the reader for the
-  // second time: a callback that is slower than they are must not keep the call from returning.
+  // number of records. Returns also after many gaps: a callback that is slower than the publishers
+  // that overtake the reader must not keep the call from returning.
   //
   // With kKeeps, gaps count as records do, and all that was delivered stays valid until the next call: once
   // something was delivered, it leaves neither the segment nor the frame on disk, and copies lie one behind
@@ -81,7 +81,7 @@ class PartitionReader {
     const auto on_event = [&](const Event& event) {
       if constexpr (kKeeps) ++count;
       on_gap(event);
-      gaps += event.reason == GapReason::overwritten ? kMostGaps / 2 : 1;
+      gaps += event.reason == GapReason::overwritten ? kMostGaps / kMostLaps : 1;
       return gaps < kMostGaps;
     };
     if (kKeeps && batch_left_ == 0) copied_ = 0;
@@ -152,8 +152,9 @@ class PartitionReader {
   std::uint32_t own_slot() const noexcept { return own_slot_; }
 
  private:
-  static constexpr std::size_t kMostGaps =
-      256;  // In one poll(). One where publishers overtook the reader counts half.
+  // In one poll(): gaps, and among them those where publishers overtook the reader.
+  static constexpr std::size_t kMostGaps = 256;
+  static constexpr std::size_t kMostLaps = 16;
 
   const Geometry& geometry() const noexcept;
 
