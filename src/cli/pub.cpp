@@ -65,14 +65,12 @@ Topic open_or_create_topic(const PubArguments& arguments, const StopOnSignal& si
     if (opened) return std::move(*opened);
     if (opened.error().code != Errc::not_found) fail(opened.error(), name);
     check_new_topic(arguments);
+    check_room(detail::directory_path({}), TopicOptions::kDefaultCapacity);
     auto created = Topic::create(name);
     if (created) {
       tell(fmt::format("created topic '{}' ({}, policy block)", name,
                        size_text(TopicOptions::kDefaultCapacity)));
       return std::move(*created);
-    }
-    if (created.error().code == Errc::no_space) {
-      check_room(detail::directory_path({}), TopicOptions::kDefaultCapacity);
     }
     if (created.error().code != Errc::exists || deadline.passed()) fail(created.error(), name);
     if (signals.stopped()) throw signals.failure("nothing was published");

@@ -362,7 +362,7 @@ def small_cgroup(as_root):
 def test_limit_of_a_memory_cgroup_is_known(leat, small_cgroup):
     def run(*arguments):
         return subprocess.run([*small_cgroup, leat.executable, *arguments], env=leat.environment,
-                              capture_output=True, text=True, timeout=60)
+                              input="", capture_output=True, text=True, timeout=60)
     checks = json.loads(run("doctor", "--json").stdout)["checks"]
     memory = {check["name"]: check for check in checks}["memory"]
     assert memory["facts"]["limit_bytes"] == 24 << 20
@@ -371,4 +371,6 @@ def test_limit_of_a_memory_cgroup_is_known(leat, small_cgroup):
     done = run("topic", "create", "t", "--capacity", "64MiB")  # It used to be killed.
     one_line(done, 6, "no memory", "a memory cgroup allows 24 MiB")
     assert os.listdir(leat.directory) == []
-    assert run("topic", "create", "t", "--capacity", "2MiB").returncode == 0
+    assert run("topic", "create", "t", "--capacity", "18MiB").returncode == 0
+    one_line(run("pub", "other"), 6, "no memory", "a memory cgroup allows 24 MiB")  # Of 8 MiB.
+    assert run("pub", "t").returncode == 0
