@@ -4,8 +4,9 @@
 # 1. once: 10^8 blocks from 1, 4 and 8 writers to as many readers, all waits infinite;
 # 2. for SECONDS: outages of several processes at once, with new seeds. After every ten minutes, the
 #    power fails 100,000 times under the store and 10,000 times under durable topics, 500 kills and stops
-#    hit durable topics at each level, groups by key with few records in flight are hit for two minutes, and
-#    all kill and storm tests run once; their time is not counted;
+#    hit durable topics at each level, groups by key with few records in flight are hit for two minutes, so
+#    are the keepers of a durable topic with a group, and all kill and storm tests run once; their time is not
+#    counted;
 # 3. once: 200 kills of the broker under load, for topics in memory and on disk;
 # 4. once: all interleaving tests with three times their usual number of executions.
 #
@@ -60,6 +61,8 @@ while [ "$left" -gt 0 ]; do
   many 'kills and stops of durable topics: 500 at each level' storm '*DurableStorm*' LEAT_ROUNDS=500
   many 'kills and stops of groups by key with few in flight: two minutes' storm \
     'GroupStorm.ByKeyWithFewInFlight' SOAK_SECONDS=60
+  many 'what failures of the machine make groups forget: two minutes' storm 'ForgottenStorm.*' \
+    SOAK_SECONDS=120
   echo "round $round: kills and storms, LEAT_SEED=$LEAT_SEED"
   test_once "round $round with LEAT_SEED=$LEAT_SEED" 'crash|storm'
   unset LEAT_SEED
