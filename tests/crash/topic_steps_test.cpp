@@ -2,6 +2,7 @@
 // topic's name unusable for others, or leave an incomplete topic.
 #include <algorithm>
 
+#include "leat/os/being_made.hpp"
 #include "scenarios.hpp"
 
 namespace leat::testing {

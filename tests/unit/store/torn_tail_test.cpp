@@ -134,10 +134,9 @@ TEST(TornTail, WholeFramesBehindATornOneAreCutAndCounted) {
   }
 }
 
-// A topic that was closed was whole: what is missing from it is damage, and its offsets stay taken.
 // Files have all their blocks from the start. What nobody has written is not read: that could take minutes.
 TEST(TornTail, OfGigabytesOfNothingIsNotRead) {
-  struct CountingDisk : detail::Disk {
+  struct MeteredDisk : detail::Disk {
     Result<std::size_t> read(int file, std::byte* to, std::size_t size,
                              std::uint64_t at) noexcept override {
       bytes += size;
@@ -159,6 +158,7 @@ TEST(TornTail, OfGigabytesOfNothingIsNotRead) {
   EXPECT_EQ(std::filesystem::file_size(path), writer.file_position());
 }
 
+// A topic that was closed was whole: what is missing from it is damage, and its offsets stay taken.
 TEST(TornTail, OfAClosedTopicIsDamage) {
   const Tail tail{true};
   PlacedFiles placed{tail.files};
