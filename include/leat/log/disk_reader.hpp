@@ -118,6 +118,13 @@ class DiskReader {
     return entry.gap;
   }
 
+  // The next next() begins at this offset, which lies before: with a gap again if no file has it any more.
+  void go_back(std::uint64_t offset) noexcept {
+    offset_ = offset;
+    records_.reset();
+    listed_office_ = kNone;
+  }
+
   // As next() for the rest of a frame that lies before `until` of the last call. False at its end.
   bool next_in_frame(StoredEntry& entry) noexcept {
     if (!records_ || records_->frame_end() > until_ || !records_->next_in_frame(entry))

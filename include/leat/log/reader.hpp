@@ -186,6 +186,7 @@ class PartitionReader {
   }
   // Reads the next entry. False if there is none now, or if it left the files for the log.
   Result<bool> next_on_disk(StoredEntry& entry);
+  bool memory_may_have(const Event& gap) const noexcept;
   Result<bool> next_in_memory(StoredEntry& entry);
   // What an error of the files means.
   Error disk_error(Error error) const noexcept;

@@ -389,8 +389,23 @@ LEAT_INLINE Result<bool> PartitionReader::next_on_disk(StoredEntry& entry) {
   }
   // A deletion takes the files one by one, which looks like damage.
   if (*more && !entry.is_record && topic_->is_deleted()) return Errc::deleted;
+  if (*more && !entry.is_record && entry.gap.reason == GapReason::overwritten &&
+      memory_may_have(entry.gap)) {
+    disk_->go_back(entry.gap.first);
+    if (try_to_enter_log()) return false;
+    if (failed_.code != Errc::ok) return std::exchange(failed_, Error{});
+    if (!pending_gap_) return false;
+    entry.gap = *std::exchange(pending_gap_, std::nullopt);
+  }
   offset_ = disk_->offset();
   return more;
+}
+
+// Whether some of what retention has taken may still be in memory, because retention keeps less.
+LEAT_INLINE bool PartitionReader::memory_may_have(const Event& gap) const noexcept {
+  const std::uint64_t oldest = load_seq_cst<Edge::retire>(view_.control->oldest_segment);
+  auto segment = find_segment(*topic_, view_, oldest);
+  return !segment || segment->base_offset < gap.first + gap.count;  // Or it was retired meanwhile.
 }
 
 // Goes on where memory has what the files have lost. Returns as next_on_disk().
@@ -445,8 +460,12 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
   const std::uint64_t lost_from = offset_;
   if (topic_->durable() != nullptr) {
     if (batch_left_ != 0) leave_batch();
-    auto entered = enter_disk(std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_), true);
-    return entered ? ReadOutcome::stop : fail(entered.error());
+    const std::uint64_t wanted = std::max(offset_, skip_until_time_ms_ ? 0 : skip_until_);
+    if (auto entered = enter_disk(wanted, false); !entered) return fail(entered.error());
+    // The gap is told by next_on_disk(), which looks in memory first.
+    if (offset_ > wanted) disk_->go_back(wanted);
+    offset_ = wanted;
+    return ReadOutcome::stop;
   }
   for (std::uint32_t moves = 0;; ++moves) {
     if (moves == kManyMoves) return fail(Errc::corrupt);

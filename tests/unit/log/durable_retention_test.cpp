@@ -60,6 +60,10 @@ class DurableRetention : public ::testing::Test {
     }
     return true;
   }
+  static bool is_written(const Topic& topic) {
+    const PartitionInfo info = topic.info().partitions[0];
+    return info.written == info.end;
+  }
   static std::uint64_t start(const Topic& topic) { return topic.info().partitions[0].start; }
   static std::string content_of(const std::string& path) {
     std::ifstream file{path, std::ios::binary};
@@ -232,6 +236,7 @@ TEST_F(DurableRetention, FullFilesAreUsedAgain) {
     }
   }
   EXPECT_LE(files.size(), 8U);  // More than 30 were made.
+  ASSERT_TRUE(wait_until([&] { return is_written(topic) && this->files() <= 4; }));
   auto subscriber = topic.subscriber({.from = From::beginning});
   const Tiles tiles = read(*subscriber, subscriber->offset(), 4000);
   EXPECT_EQ(tiles.complaint, "");
@@ -500,7 +505,7 @@ TEST_F(DurableRetention, WhatIsStillInMemoryIsNotGone) {
   wanted.retention_bytes = 64 << 10;
   const Topic topic = create(wanted);
   publish(topic, 4000);
-  ASSERT_TRUE(wait_until([&] { return files() <= 3; }));
+  ASSERT_TRUE(wait_until([&] { return is_written(topic) && files() <= 3; }));
   const std::uint64_t oldest = start(topic);
   const std::uint64_t end = topic.info().partitions[0].end;
   ASSERT_GT(oldest, 0U);
@@ -514,6 +519,42 @@ TEST_F(DurableRetention, WhatIsStillInMemoryIsNotGone) {
     ASSERT_TRUE(record) << describe(record.error());
     EXPECT_EQ(record->offset, oldest);
     EXPECT_TRUE(gone == 0 || gone == oldest) << gone;
+  }
+}
+
+// The same for subscribers that were there before retention took their records: one on disk, and one that
+// is overtaken in memory.
+TEST_F(DurableRetention, GoesOnInMemoryWhenRetentionPasses) {
+  TopicOptions wanted = options();
+  wanted.capacity_bytes = 1 << 20;
+  wanted.segment_bytes = 64 << 10;
+  const Topic topic = create(wanted);
+  publish(topic, 100);
+  auto overtaken = topic.subscriber({.from = From::beginning});
+  ASSERT_TRUE(overtaken);
+  ASSERT_TRUE(overtaken->receive(kPatience));
+  publish(topic, 3900);
+  auto on_disk = topic.subscriber({.from = From::beginning});
+  ASSERT_TRUE(on_disk);
+  ASSERT_TRUE(on_disk->receive(kPatience));
+  ASSERT_TRUE(wait_until([&] { return is_written(topic); }));
+  ASSERT_EQ(start(topic), 0U);
+  // The oldest files go, as far as retention would take them.
+  while (files() > 2) {
+    std::set<std::string> names;
+    for (const auto& one : std::filesystem::directory_iterator{temp_.path() + "/data/d"})
+      if (one.path().filename().string().starts_with("segment-")) names.insert(one.path());
+    std::filesystem::remove(*names.begin());
+  }
+  const std::uint64_t oldest = start(topic);
+  const std::uint64_t end = topic.info().partitions[0].end;
+  ASSERT_GT(oldest, 0U);
+  ASSERT_LT(oldest, end - 1000);
+  for (Subscriber* const subscriber : {&*overtaken, &*on_disk}) {
+    const Tiles tiles = read(*subscriber, 1, end);
+    EXPECT_EQ(tiles.complaint, "");
+    EXPECT_EQ(tiles.gaps, 1U);
+    EXPECT_GE(tiles.records, end - oldest);
   }
 }
 
