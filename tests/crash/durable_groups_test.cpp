@@ -290,5 +290,65 @@ TEST_P(DurableGroupsAtMostOnce, WhatWasSavedAsNotHandedOutComesOnce) {
   expect_right();
 }
 
+// The keeper dies between two steps of a save, and from then on records are only acknowledged, which tells nobody. The
+// process that stands by follows it and saves.
+class DurableGroupsFollowed : public DurableGroups {};
+INSTANTIATE_TEST_SUITE_P(All, DurableGroupsFollowed,
+                         ::testing::Values(Case{"group:unsettled"}, Case{"group:saved"},
+                                           Case{"group:all_saved"}),
+                         name_of_saved_case);
+
+TEST_P(DurableGroupsFollowed, AcknowledgementsAreNotForgotten) {
+  const Shared<std::atomic<bool>> is_keeper;
+  Child victim{[&]() -> int {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    publish(*topic, kFirst, kFirst + 10);  // So it takes office.
+    ::usleep(50'000);
+    *is_keeper = true;
+    arm({GetParam().step, GetParam().nth, SIGKILL});
+    for (;;) ::pause();
+  }};
+  ASSERT_TRUE(eventually([&] { return is_keeper->load(); }));
+  Child member_process{[&]() -> int {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    auto member = group(*topic, kLeast).join({.spin = 0ns});
+    CHILD_CHECK_OK(member);
+    std::vector<Delivery> taken;
+    for (int i = 0; i < 6; ++i) {
+      auto one = member->receive(kPatience);
+      CHILD_CHECK_OK(one);
+      taken.push_back(*one);
+    }
+    CHILD_CHECK(eventually([&] { return !is_keeper->load(); }));  // It is dead.
+    for (const Delivery& one : taken) CHILD_CHECK_OK(member->acknowledge(one));
+    ::usleep(3'000'000);  // A second, a take-over, and some more.
+    ::raise(SIGKILL);     // Before the topic is closed.
+    return 0;
+  }};
+  victim.wait();
+  EXPECT_TRUE(victim.was_killed()) << victim.describe();
+  *is_keeper = false;
+  member_process.wait();
+  EXPECT_TRUE(member_process.was_killed()) << member_process.describe();
+  lose_window();
+  expect_success("the next one", [&]() -> int {
+    auto topic = open();
+    CHILD_CHECK_OK(topic);
+    auto member = group(*topic, kLeast).join({.spin = 0ns});
+    CHILD_CHECK_OK(member);
+    auto one = member->receive(kPatience);
+    CHILD_CHECK_OK(one);
+    // A member may have claimed more than it took.
+    for (int i = 0; i < 200; ++i) {
+      CHILD_CHECK(number_of(*one) >= 6);
+      one = member->receive(kPatience);
+      CHILD_CHECK_OK(one);
+    }
+    return 0;
+  });
+}
+
 }  // namespace
 }  // namespace leat::testing

@@ -35,7 +35,8 @@ inline constexpr const char* kDeleteGroupSteps[] = {"group:closing", "group:clos
 
 // Of groups of durable topics; covered by durable_groups_test.cpp, with those above and others.
 inline constexpr const char* kSavedGroupSteps[] = {
-    "group:file_written", "group:file_made",       "group:restoring",   "group:saved",
-    "group:limit_moved",  "group:earlier_deleted", "group:file_deleted"};
+    "group:unsettled",   "group:all_saved",       "group:file_written",
+    "group:file_made",   "group:restoring",       "group:saved",
+    "group:limit_moved", "group:earlier_deleted", "group:file_deleted"};
 
 }  // namespace leat::testing

@@ -56,6 +56,7 @@ class GroupSaver {
     // [sync] seq_cst: before the groups are read. What moves now is saved the next time.
     std::uint32_t& word = topic_.durable()->header().groups;
     (void)exchange<Edge::sync>(word, kGroupsUnsettled);
+    LEAT_CRASH_POINT("group:unsettled");
     saved_ns_ = now_ns();
     is_restless_ = has_failed_ = false;
     std::erase_if(known_, [this](const auto& one) { return !topic_.has_group(one.first); });
@@ -72,6 +73,7 @@ class GroupSaver {
         return saved;
       }
     }
+    LEAT_CRASH_POINT("group:all_saved");
     // Otherwise whoever stands by follows this keeper if it dies: an acknowledgement would tell nobody.
     if (std::uint32_t settled = kGroupsUnsettled; !is_restless_)
       compare_exchange<Edge::sync>(word, settled, 0U);
