@@ -49,6 +49,7 @@ bool Logins::answer_at_once(Waiting& one) {
   const auto same = pending_.find(one.digest);
   if (same == pending_.end()) return false;
   std::move(one.asked.begin(), one.asked.end(), std::back_inserter(same->second));
+  one.asked.clear();
   return true;
 }
 
@@ -123,12 +124,12 @@ bool Logins::begin_of(const Origin& origin) {
   const bool is_wanted = std::any_of(one.asked.begin(), one.asked.end(), [](const Asked& asked) {
     return !asked.is_there || asked.is_there();
   });
-  if (!is_wanted || answer_at_once(one)) {
-    limits_.give_back(origin);
-    answer(one.asked, Verdict::too_many);
+  if (is_wanted && !answer_at_once(one)) {
+    begin(std::move(one));
     return true;
   }
-  begin(std::move(one));
+  limits_.give_back(origin);
+  if (!is_wanted) answer(one.asked, Verdict::too_many);
   return true;
 }
 

@@ -132,6 +132,16 @@ TEST_F(LoginsTest, TheSameCredentialsAreHashedOnce) {
   EXPECT_EQ(verdicts_, std::vector(100, Verdict::right));
 }
 
+// While they waited, they began to be hashed for another address.
+TEST_F(LoginsTest, TheSameCredentialsOfTwoAddressesThatWaitAreHashedOnce) {
+  const Verifier verifier = *make_verifier("right");
+  for (int topic = 0; topic < 4; ++topic) ask("topic/" + std::to_string(topic), verifier, "right");
+  ask("topic/4", verifier, "right", "192.0.2.1");
+  ask("topic/4", verifier, "right", "192.0.2.2");
+  run_until(6);
+  EXPECT_EQ(verdicts_, std::vector(6, Verdict::right));
+}
+
 TEST_F(LoginsTest, NothingIsRightForWhatDoesNotExist) {
   ask("nothing", std::nullopt, "");
   run_until(1);
