@@ -229,6 +229,7 @@ void ListenerRole::drop_waiting() {
   waiting_.clear();
   waiting_bytes_ = 0;
   waiting_records_ = 0;
+  if (sending_ == nullptr) topic_.backlog().remove(*this);
 }
 
 void ListenerRole::send_next() {
@@ -247,7 +248,7 @@ void ListenerRole::send_next() {
   is_sending_ = false;
   if (stream_.unsent() == 0) sending_ = nullptr;
   if (feed_ == nullptr) return;
-  if (sending_ != nullptr) {
+  if (sending_ != nullptr || !waiting_.empty()) {  // Also behind what is no chunk, as PONGs.
     topic_.backlog().add(*this);
   } else {
     topic_.backlog().remove(*this);
