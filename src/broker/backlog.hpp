@@ -68,8 +68,8 @@ class Backlog {
 
  private:
   const std::size_t most_;
-  std::size_t
-      limit_;  // When trim() looks again: later than at most_ if nobody could give up anything.
+  // When trim() looks again: later than at most_ if nobody could give up anything.
+  std::size_t limit_;
   std::shared_ptr<std::size_t> total_ = std::make_shared<std::size_t>(0);
   std::uint64_t last_number_ = 0;
   std::set<Backlogged*> waiting_;

@@ -43,8 +43,8 @@ class LoginLimits {
  private:
   struct Entry {
     Origin origin;
-    Time
-        full_at;  // When all attempts are there again. Each attempt taken moves it by one_more_after.
+    // When all attempts are there again. Each attempt taken moves it by one_more_after.
+    Time full_at;
   };
 
   const Settings settings_;

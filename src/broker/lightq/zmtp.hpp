@@ -169,8 +169,8 @@ class Session {
   Rules rules_;
   State state_ = State::greeting;
   bool passes_messages_ = false;  // state traffic, role pull: messages need not be looked at
-  bool in_message_ =
-      false;  // pub and rep: further parts of the message follow; rep: after the envelope
+  // pub and rep: further parts of the message follow; rep: after the envelope
+  bool in_message_ = false;
   bool misspells_error_ = false;   // PLAIN, and the client seems to be libzmq
   bool knows_heartbeats_ = false;  // Has sent a PING, or speaks ZMTP 3.1
   std::size_t needed_ = 0;
