@@ -125,7 +125,7 @@ class Dealer {
   void give_back(Puller& puller, std::size_t first);
   void fail(Error error);
 
-  Timer stalled_;
+  PatientTimer stalled_;
   OwnEnd own_end_;
   Member member_;
   bool has_lease_ = false;

@@ -105,7 +105,7 @@ void Stream::finish(const std::string& why) {
 }
 
 void Stream::start_clock(std::chrono::milliseconds time, std::string why) {
-  clock_ = std::make_unique<Timer>(loop());
+  clock_ = std::make_unique<PatientTimer>(loop());
   clock_->start(time, [this, why = std::move(why)] {
     is_cut_off_ = finishing_ != "done";
     close(why);

@@ -144,10 +144,10 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::shared_ptr<const std::string> lent_;  // Goes before out_; null most of the time.
   std::size_t lent_sent_ = 0;
   std::string out_;
-  std::size_t sent_ = 0;           // of out_
-  std::uint64_t sent_before_ = 0;  // Bytes that were in out_ before.
-  std::unique_ptr<Timer> clock_;   // Null while it does not run: most connections need none.
-  std::string finishing_;          // Why, after finish().
+  std::size_t sent_ = 0;                 // of out_
+  std::uint64_t sent_before_ = 0;        // Bytes that were in out_ before.
+  std::unique_ptr<PatientTimer> clock_;  // Null while it does not run: most connections need none.
+  std::string finishing_;                // Why, after finish().
   std::function<void()> on_end_;
   std::chrono::steady_clock::time_point stuck_since_;  // While is_writing_.
   bool is_open_ = true;

@@ -1,13 +1,16 @@
-// Calls a function once, some time from now.
+// Call a function once, some time from now.
 //
 //     Timer timer{loop};
 //     timer.start(10ms, [this] { look(); });      // instead of what it was started for before
 //     timer.stop();
 //
-// Most timers wait for somebody else. So if the loop itself stands still meanwhile, for more than 100 ms, what arrived in
-// that time comes first: the call is made only after another 100 ms (leat/base/own_pause.hpp).
+//     PatientTimer silence{loop};                 // judges somebody else
+//     silence.start(10s, [this] { close("no login in time"); });
 //
-// Once it is stopped, started again or gone, it does not call for what was before. Belongs to the thread of its event
+// If the loop itself stands still for more than 100 ms, what arrived meanwhile comes first for a PatientTimer: it calls only
+// after another 100 ms (leat/base/own_pause.hpp). What judges nobody is to go on at once, so a Timer knows no standstills.
+//
+// Once one is stopped, started again or gone, it does not call for what was before. They belong to the thread of their event
 // loop.
 #pragma once
 
@@ -35,13 +38,17 @@ class Timer {
   Timer& operator=(const Timer&) = delete;
   ~Timer() { stop(); }
 
-  void start(std::chrono::milliseconds time, std::function<void()> call) {
+  void start(std::chrono::nanoseconds time, std::function<void()> call) {
     State& state = *state_;
     state.call = std::move(call);
-    state.time_ns = std::chrono::nanoseconds{time}.count();
-    state.began_ns = detail::now_ns();
-    state.pause.begin(state.began_ns);
-    wait(state_, ++state.turn);
+    // Ends the wait of before.
+    state.clock.expires_after(time);
+    state.clock.async_wait(
+        [state = state_, turn = ++state.turn](const boost::system::error_code& error) {
+          // It may have run out just before it was stopped.
+          if (error || state->turn != turn || state->call == nullptr) return;
+          std::exchange(state->call, nullptr)();
+        });
   }
   void stop() {
     state_->call = nullptr;
@@ -55,33 +62,49 @@ class Timer {
     boost::asio::steady_timer clock;
     std::function<void()> call;
     std::uint64_t turn = 0;
-    std::int64_t time_ns = 0;
-    std::int64_t began_ns = 0;
-    detail::OwnPause pause;
   };
 
+  std::shared_ptr<State> state_;
+};
+
+class PatientTimer {
+ public:
+  explicit PatientTimer(const boost::asio::any_io_executor& loop) : timer_{loop} {}
+  explicit PatientTimer(boost::asio::io_context& loop) : timer_{loop} {}
+
+  void start(std::chrono::milliseconds time, std::function<void()> call) {
+    call_ = std::move(call);
+    time_ns_ = std::chrono::nanoseconds{time}.count();
+    began_ns_ = detail::now_ns();
+    pause_.begin(began_ns_);
+    wait(began_ns_);
+  }
+  void stop() {
+    timer_.stop();
+    call_ = nullptr;
+  }
+  bool is_running() const noexcept { return timer_.is_running(); }
+
+ private:
   // In steps, so that it notices also a standstill in the middle.
-  static void wait(const std::shared_ptr<State>& state, std::uint64_t turn) {
-    const std::int64_t now = detail::now_ns();
-    const std::int64_t end =
-        std::max(state->began_ns + state->time_ns, state->pause.judges_again_ns(state->time_ns));
-    const std::int64_t step = std::max(detail::OwnPause::kLong, state->time_ns / 4);
+  void wait(std::int64_t now) {
+    const std::int64_t end = std::max(began_ns_ + time_ns_, pause_.judges_again_ns(time_ns_));
+    const std::int64_t step = std::max(detail::OwnPause::kLong, time_ns_ / 4);
     const std::int64_t time = std::clamp<std::int64_t>(end - now, 0, step);
-    state->pause.look(now);
-    state->pause.sleep_for(std::max<std::int64_t>(time, 1));
-    // Ends the wait of before.
-    state->clock.expires_after(std::chrono::nanoseconds{time});
-    state->clock.async_wait([state, turn](const boost::system::error_code& error) {
-      // It may have run out just before it was stopped.
-      if (error || state->turn != turn || state->call == nullptr) return;
+    pause_.sleep_for(std::max<std::int64_t>(time, 1));
+    timer_.start(std::chrono::nanoseconds{time}, [this] {
       const std::int64_t woke = detail::now_ns();
-      state->pause.look(woke);
-      if (!state->pause.is_late(woke, state->began_ns, state->time_ns)) return wait(state, turn);
-      std::exchange(state->call, nullptr)();
+      pause_.look(woke);
+      if (!pause_.is_late(woke, began_ns_, time_ns_)) return wait(woke);
+      std::exchange(call_, nullptr)();  // Perhaps the end of this timer.
     });
   }
 
-  std::shared_ptr<State> state_;
+  Timer timer_;
+  std::function<void()> call_;
+  std::int64_t time_ns_ = 0;
+  std::int64_t began_ns_ = 0;
+  detail::OwnPause pause_;
 };
 
 }  // namespace leat::broker

@@ -11,8 +11,6 @@
 
 #include "broker/admin_password.hpp"
 #include "broker/lightq/admin_stream.hpp"
-#include "leat/base/clock.hpp"
-#include "leat/base/own_pause.hpp"
 #include "leat/store/data_directory.hpp"
 
 namespace leat::broker {
@@ -51,7 +49,6 @@ struct Broker::Parts {
   std::unique_ptr<Acceptor> admin_socket;
   boost::asio::signal_set signals{loop};
   Timer clock{loop};
-  detail::OwnPause pause;  // While it drains.
   Timer look{loop};
   bool had_data = false;
   bool files_are_gone = false;
@@ -105,18 +102,15 @@ struct Broker::Parts {
     admin_socket.reset();
     ports.close();
     connections.close_all("the broker stops");
-    pause.begin(detail::now_ns());
-    drain(detail::now_ns());
+    drain(std::chrono::steady_clock::now() + kDrainTime);
   }
   // What clients sent to a full topic may still find room.
-  void drain(std::int64_t since_ns) {
+  void drain(std::chrono::steady_clock::time_point end) {
     std::size_t waiting = 0;
     topics.for_each([&](const TopicPtr& topic) { waiting += topic->unpublished(); });
-    const std::int64_t now = detail::now_ns();
-    pause.look(now);
-    if (waiting != 0 &&
-        !pause.is_late(now, since_ns, std::chrono::nanoseconds{kDrainTime}.count())) {
-      return clock.start(std::chrono::milliseconds{10}, [this, since_ns] { drain(since_ns); });
+    const bool is_late = std::chrono::steady_clock::now() >= end;
+    if (waiting != 0 && !is_late) {
+      return clock.start(std::chrono::milliseconds{10}, [this, end] { drain(end); });
     }
     if (waiting != 0) spdlog::warn("{} messages are lost: their topics are full", waiting);
     loop.stop();

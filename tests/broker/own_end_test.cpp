@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
 namespace leat::broker {
 namespace {
 
@@ -51,6 +54,15 @@ TEST_F(OwnEndTest, LooksWithinATickWhenOthersHavePublished) {
   EXPECT_FALSE(own_end_.is_reached(end_));
   own_end_.tell(++end_);
   EXPECT_TRUE(own_end_.is_reached(end_));
+}
+
+// Its ticks judge nobody.
+TEST_F(OwnEndTest, LooksAtOnceAfterAStandstill) {
+  own_end_.tell(++end_);
+  ++end_;
+  std::this_thread::sleep_for(std::chrono::milliseconds{200});
+  loop_.poll();
+  EXPECT_EQ(looks_, 1);
 }
 
 TEST_F(OwnEndTest, NobodyIsCalledOnceItIsForgotten) {

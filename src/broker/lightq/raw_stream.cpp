@@ -50,7 +50,7 @@ class RawStream final : public Stream {
   // --- Until it is let in ---
 
   void wait_for_silence() {
-    silence_ = std::make_unique<Timer>(loop());
+    silence_ = std::make_unique<PatientTimer>(loop());
     silence_->start(kSilence, [this] {
       const auto entry = gate_.welcome(address(), Access::read);
       if (!entry) return;
@@ -175,8 +175,8 @@ class RawStream final : public Stream {
 
   TopicPtr topic_;
   RawGate gate_;
-  const char* refusal_ = nullptr;   // Why it is not let in, whoever it is.
-  std::unique_ptr<Timer> silence_;  // While it may be a client that says nothing.
+  const char* refusal_ = nullptr;          // Why it is not let in, whoever it is.
+  std::unique_ptr<PatientTimer> silence_;  // While it may be a client that says nothing.
   bool has_greeted_ = false;
   raw::Role kind_ = raw::Role::puller;
   bool acknowledges_ = false;

@@ -39,7 +39,7 @@ void ZmtpStream::show_life() {
 }
 
 void ZmtpStream::watch_silence() {
-  if (silence_ == nullptr) silence_ = std::make_unique<Timer>(loop());
+  if (silence_ == nullptr) silence_ = std::make_unique<PatientTimer>(loop());
   if (silence_->is_running()) return;
   heard_at_ = Clock::now();
   look_for_silence();

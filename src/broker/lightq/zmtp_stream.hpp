@@ -76,8 +76,8 @@ class ZmtpStream : public Stream {
 
   zmtp::Session session_;
   Gate gate_;
-  std::unique_ptr<Timer> life_;     // Null before the first pause.
-  std::unique_ptr<Timer> silence_;  // Null unless the client said a limit.
+  std::unique_ptr<Timer> life_;            // Null before the first pause.
+  std::unique_ptr<PatientTimer> silence_;  // Null unless the client said a limit.
   Clock::time_point heard_at_;
   std::uint64_t heard_bytes_ = 0;
   Clock::time_point looks_at_;  // When silence_ is due.
