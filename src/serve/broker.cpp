@@ -8,6 +8,7 @@
 #include <csignal>
 #include <filesystem>
 #include <new>
+#include <utility>
 
 #include "broker/admin_password.hpp"
 #include "broker/lightq/admin_stream.hpp"
@@ -51,7 +52,8 @@ struct Broker::Parts {
   Timer clock{loop};
   Timer look{loop};
   bool had_data = false;
-  bool files_are_gone = false;
+  bool store_is_gone = false;
+  bool data_is_gone = false;
   std::function<void()> on_hangup;
 
   Connections::Limits connection_limits() const {
@@ -86,15 +88,17 @@ struct Broker::Parts {
     std::error_code ignored;
     const bool has_data = std::filesystem::is_directory(config.data_dir, ignored);
     had_data |= has_data;  // It is made with the first durable topic.
-    const bool is_gone = !store.is_in_place() || (had_data && !has_data);
-    if (is_gone && !files_are_gone)
-      spdlog::error(
-          "{} or the broker's store in {} was removed or replaced: topics, rights and "
-          "passwords are lost at the next start unless it is put back",
-          config.data_dir, config.state_dir);
-    if (!is_gone && files_are_gone) spdlog::info("{} is there again", config.state_dir);
-    files_are_gone = is_gone;
+    say_if_gone(store_is_gone, !store.is_in_place(), "the broker's store in " + config.state_dir,
+                "topics, rights and passwords");
+    say_if_gone(data_is_gone, had_data && !has_data, config.data_dir, "durable topics");
     look.start(kLook, [this] { watch_files(); });
+  }
+  static void say_if_gone(bool& was_gone, bool is_gone, const std::string& what,
+                          std::string_view loss) {
+    if (std::exchange(was_gone, is_gone) == is_gone) return;
+    if (!is_gone) return spdlog::info("{} is there again", what);
+    spdlog::error("{} was removed or replaced: {} are lost at the next start unless it is put back",
+                  what, loss);
   }
   void stop() {
     look.stop();

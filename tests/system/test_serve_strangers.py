@@ -368,5 +368,19 @@ def test_right_that_cannot_be_stored_ends_all_the_same(serve):
     assert answer["status"] == "error"
     wait_for(lambda: "unless it is put back" in broker.log(), "the log")
     Path(f"{store}.away").rename(store)
-    wait_for(lambda: "is there again" in broker.log(), "the log")
+    wait_for(lambda: f"store in {broker.state} is there again" in broker.log(), "the log")
     assert broker.ask(as_admin(broker, cmd="revoke", topic="test", user_id="other"))["status"] == "ok"
+
+
+def test_log_names_the_directory_that_is_there_again(serve):
+    # Breaks: the administrator puts the data directory back and looks for it in the log.
+    broker = serve()
+    broker.stop()
+    broker.data.mkdir(exist_ok=True)
+    broker.start()
+    away = broker.data.with_name("away")
+    broker.data.rename(away)
+    wait_for(lambda: f"{broker.data} was removed or replaced: durable topics" in broker.log(), "the log")
+    away.rename(broker.data)
+    wait_for(lambda: f"{broker.data} is there again" in broker.log(), "the log")
+    assert str(broker.state) not in broker.log().split("was removed or replaced")[1]
