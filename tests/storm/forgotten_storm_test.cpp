@@ -102,8 +102,10 @@ class KeeperWatch {
   static constexpr std::int64_t kSecond = 1250 * kMs;
   // A keeper that does not get a processor does not count while it is silent,
   static constexpr std::int64_t kSilence = 300 * kMs;
-  // and neither does a take-over, up to this long: 600 ms are promised, and the machine may be busy.
-  static constexpr std::int64_t kLongest = 2000 * kMs;
+  // also one that only looks for acknowledgements, once a second,
+  static constexpr std::int64_t kCalmSilence = 1300 * kMs;
+  // and neither does a take-over, up to this long: 5 s are promised, and the machine may be busy.
+  static constexpr std::int64_t kLongest = 7000 * kMs;
 
   template <class IsRunning>
   bool look_at_window(const std::string& topics, std::int64_t now, const IsRunning& is_running) {
@@ -123,8 +125,9 @@ class KeeperWatch {
     if (office != office_ || beats != beats_) beat_ns_ = now;
     office_ = office;
     beats_ = beats;
-    const bool has_nothing_to_save = detail::load_relaxed<Why::hint>(header.groups) == 0;
-    return is_running(pid_) && (has_nothing_to_save || now - beat_ns_ < kSilence);
+    const std::uint32_t groups = detail::load_relaxed<Why::hint>(header.groups);
+    const std::int64_t silence = groups == detail::kGroupsUnsettled ? kCalmSilence : kSilence;
+    return is_running(pid_) && (groups == 0 || now - beat_ns_ < silence);
   }
 
   std::unique_ptr<detail::SharedTopic> topic_;

@@ -14,6 +14,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <thread>
 
 #include "leat/os/disk.hpp"
@@ -33,7 +34,9 @@ class SwitchDisk : public detail::Disk {
   bool has_failed_an_own_sync() const noexcept { return own_sync_error_ == 0; }
   void fail_writes(int error) noexcept { write_error_ = error; }
   void fail_opens(int error) noexcept { open_error_ = error; }
-  void mend() noexcept { sync_error_ = write_error_ = open_error_ = 0; }
+  // Opens of the files that groups are saved in.
+  void fail_groups(int error) noexcept { group_error_ = error; }
+  void mend() noexcept { sync_error_ = write_error_ = open_error_ = group_error_ = 0; }
   // Syncs, or room for new files, take as long as this, and then go on.
   void hold_syncs(bool on) noexcept { holds_syncs_ = on; }
   void hold_allocations(bool on) noexcept { holds_allocations_ = on; }
@@ -45,6 +48,9 @@ class SwitchDisk : public detail::Disk {
   Result<detail::Fd> open(int directory, const char* name, int flags,
                           ::mode_t mode) noexcept override {
     if (open_error_ != 0) return error_of(open_error_);
+    if (const int number = group_error_;
+        number != 0 && std::string_view{name}.starts_with("group-"))
+      return error_of(number);
     return Disk::open(directory, name, flags, mode);
   }
   Result<void> write(int file, std::span<const Part> parts, std::uint64_t at) noexcept override {
@@ -99,6 +105,7 @@ class SwitchDisk : public detail::Disk {
   std::atomic<int> own_sync_error_ = 0;
   std::atomic<int> write_error_ = 0;
   std::atomic<int> open_error_ = 0;
+  std::atomic<int> group_error_ = 0;
   std::atomic<bool> holds_syncs_ = false;
   std::atomic<bool> holds_allocations_ = false;
   std::atomic<std::uint64_t> syncs_ = 0;

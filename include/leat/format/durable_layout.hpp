@@ -57,7 +57,7 @@ struct DurableHeader {
   std::uint32_t beats;
   // Whether a consumer group has moved since the keeper saved all of them: GroupNews, and kGroupsUnsettled. [sync]
   std::uint32_t groups;
-  // How often a keeper was followed because it waited for the disk for too long. A hint.
+  // How often a keeper was followed because it waited for the disk for too long, less the quick syncs since. A hint.
   std::uint32_t slow_syncs;
 };
 static_assert(offsetof(DurableHeader, office) % kLine == 0);

@@ -51,19 +51,25 @@ class Keeper {
   }
 
  private:
-  // How often a keeper shows that it lives while groups may have to be saved, in ns.
+  // How often a keeper shows that it lives while groups have to be saved, in ns.
   static constexpr std::int64_t kShowsLife = 250'000'000;
+  // How often others look at one that only looks for acknowledgements: it wakes once a second.
+  static constexpr std::int64_t kLookAtCalmKeeper = 1'250'000'000;
+  // How long a keeper may do nothing although there is something to do, in ns.
+  static constexpr std::int64_t kStalled = 100'000'000;
 
   Keeper(std::shared_ptr<SharedTopic> topic, Place place) noexcept;
 
   void run() noexcept;
   void serve() noexcept;
   void stand_by() noexcept;
+  void watch_keeper(bool is_calm) noexcept;
   bool try_to_take(std::uint64_t seen) noexcept;
   Result<void> save_groups(bool is_closing) noexcept;
   bool has_unwritten() const noexcept;
   bool is_safe() const noexcept;
   bool has_group_news() const noexcept;
+  bool is_unsettled() const noexcept;
   std::int64_t slow_disk_ns() const noexcept;
   std::int64_t next_due_ns() const noexcept;
   Result<std::uint64_t> write() noexcept;
@@ -85,6 +91,7 @@ class Keeper {
   Error failed_here_;        // of sync_here(), for the thread to handle
   Office office_;
   GroupSaver groups_;
+  bool is_new_in_office_ = false;                         // serve() was not called since.
   static constexpr std::int64_t kTryAgain = 100'000'000;  // ns, after a failure that may pass
   std::int64_t own_fault_nap_ns_ = kTryAgain;
   std::int64_t holes_due_ns_ = 0;

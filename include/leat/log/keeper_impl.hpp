@@ -100,16 +100,18 @@ LEAT_INLINE void Keeper::serve() noexcept {
   constexpr std::int64_t kLookAfterHoles = 10'000'000;
   std::unique_lock lock{work_};
   office_.beat();
-  // Before anything that takes long: of keepers that die one after the other, each that took office has saved them.
-  if (groups_.next_ns() <= now_ns()) {
-    if (auto saved = save_groups(false); !saved) {
-      handle(saved.error());
-      return;
-    }
-  }
+  const auto save_if_due = [this]() -> Result<void> {
+    return groups_.next_ns() <= now_ns() ? save_groups(false) : Result<void>{};
+  };
+  Result<void> saved;
+  // Once before anything that takes long: of keepers that die one after the other, each has saved the groups.
+  const bool is_first = std::exchange(is_new_in_office_, false);
+  if (is_first) saved = save_if_due();
+  // Records do not wait until groups can be saved.
   auto written = write();
-  if (!written) {
-    handle(written.error());
+  if (written && !is_first) saved = save_if_due();
+  if (!written || !saved) {
+    handle(written ? saved.error() : written.error());
     return;
   }
   tell(DiskState::ok, 0);
@@ -140,23 +142,34 @@ LEAT_INLINE void Keeper::serve() noexcept {
 }
 
 LEAT_INLINE void Keeper::stand_by() noexcept {
-  constexpr std::int64_t kLook = 5'000'000;        // ns; whether the keeper is alive
-  constexpr std::int64_t kStalled = 100'000'000;   // ns without a move, with work to do,
-  constexpr std::int64_t kFullDisk = 300'000'000;  // while the keeper waits for room
   const DurableWindow& window = *topic_->durable();
   if (window.state() == DiskState::read_only) {
     nap(kStalled);  // Until somebody repairs it.
     return;
   }
-  if (is_safe()) {
-    own_fault_nap_ns_ = kTryAgain;
-    sleep_for_news();
-    // Files get too old also while nobody publishes.
-    if (office_.next_expiry_ns() > now_ns()) return;
-    office_.put_expiry_off();
-    if (const std::uint64_t word = office_.word(); !office_.is_held(word)) (void)try_to_take(word);
+  if (!is_safe()) {
+    watch_keeper(false);
     return;
   }
+  own_fault_nap_ns_ = kTryAgain;
+  const std::uint32_t beats = load_relaxed<Why::hint>(window.header().beats);
+  sleep_for_news();
+  // Files get too old also while nobody publishes.
+  if (office_.next_expiry_ns() <= now_ns()) {
+    office_.put_expiry_off();
+    if (const std::uint64_t word = office_.word(); !office_.is_held(word)) (void)try_to_take(word);
+  } else if (is_unsettled() && (!office_.is_held(office_.word()) ||
+                                beats == load_relaxed<Why::hint>(window.header().beats))) {
+    watch_keeper(true);
+  }
+}
+
+// Until the keeper moves, or there is nothing to watch it for, or this process has followed it. `is_calm`: there is
+// nothing to do but to look for acknowledgements, for which the keeper wakes only once a second.
+LEAT_INLINE void Keeper::watch_keeper(bool is_calm) noexcept {
+  constexpr std::int64_t kLook = 5'000'000;        // ns; whether the keeper is alive
+  constexpr std::int64_t kFullDisk = 300'000'000;  // without a move while it waits for room
+  const DurableWindow& window = *topic_->durable();
   const auto moves = [this, &window] {
     std::uint64_t sum = load_relaxed<Why::hint>(window.header().beats);
     for (std::uint32_t i = 0; i < topic_->geometry().partition_count; ++i)
@@ -167,11 +180,13 @@ LEAT_INLINE void Keeper::stand_by() noexcept {
   const std::uint64_t before = moves();
   const std::int64_t since = now_ns();
   OwnPause pause;
-  while (!is_stopping() && !is_safe() && office_.word() == seen && moves() == before) {
+  while (!is_stopping() && (is_calm ? is_unsettled() : !is_safe()) && office_.word() == seen &&
+         moves() == before) {
     const std::int64_t now = now_ns();
     pause.look(now);
     // What is written may wait for the next sync, and a group until it is saved.
     const std::int64_t interval = has_unwritten() || window.is_any_wanted() ? 0
+                                  : is_calm ? 2 * GroupSaver::kSaveEvery
                                   : has_group_news()
                                       ? std::max(window.sync_interval_ns(), 2 * kShowsLife)
                                       : window.sync_interval_ns();
@@ -234,6 +249,7 @@ LEAT_INLINE bool Keeper::try_to_take(std::uint64_t seen) noexcept {
   }
   in_office_ = *taken;
   if (*taken) groups_.begin(office_.number());
+  is_new_in_office_ = *taken;
   return *taken;
 }
 
@@ -267,7 +283,13 @@ LEAT_INLINE bool Keeper::is_safe() const noexcept {
 
 LEAT_INLINE bool Keeper::has_group_news() const noexcept {
   // [sync] seq_cst: read after the sleep is announced.
-  return load_seq_cst<Edge::sync>(topic_->durable()->header().groups) != 0;
+  return group_news(load_seq_cst<Edge::sync>(topic_->durable()->header().groups)) !=
+         GroupNews::none;
+}
+
+// Whether nothing tells of a group, but something may be acknowledged.
+LEAT_INLINE bool Keeper::is_unsettled() const noexcept {
+  return load_relaxed<Why::hint>(topic_->durable()->header().groups) == kGroupsUnsettled;
 }
 
 LEAT_INLINE std::int64_t Keeper::next_due_ns() const noexcept {
@@ -287,11 +309,13 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   if (is_stopping()) return;
   std::int64_t next = Office::kNever;
   bool looks_often = false;
-  bool awaits_save = false;
+  bool is_unsaved = false;
+  bool is_watching = false;
   {
     const std::lock_guard guard{work_};
     looks_often = office_.is_finishing();
-    awaits_save = office_.is_taken() && groups_.next_ns() != GroupSaver::kNever;
+    is_unsaved = office_.is_taken() && has_group_news();
+    is_watching = !office_.is_taken() && is_unsettled();
     if (office_.is_taken() ? office_.has_work() || groups_.next_ns() <= now_ns() : !is_safe())
       return;
     next = std::min(office_.is_taken() ? next_due_ns() : Office::kNever, office_.next_expiry_ns());
@@ -299,7 +323,8 @@ LEAT_INLINE void Keeper::sleep_for_news() noexcept {
   looks_often = looks_often || has_unwritten();
   Deadline deadline = capped        ? Deadline{std::chrono::milliseconds{1}}
                       : looks_often ? Deadline{std::chrono::milliseconds{10}}
-                      : awaits_save ? Deadline{std::chrono::nanoseconds{kShowsLife}}
+                      : is_unsaved  ? Deadline{std::chrono::nanoseconds{kShowsLife}}
+                      : is_watching ? Deadline{std::chrono::nanoseconds{kLookAtCalmKeeper}}
                                     : Deadline::never();
   if (next != Office::kNever) deadline = deadline.at_most_ns(next - now_ns());
   SharedTopic::sleep_for_data({&sleep, 1}, deadline);
@@ -346,7 +371,7 @@ LEAT_INLINE void Keeper::handle(Error error) noexcept {
 LEAT_INLINE void Keeper::tell(DiskState state, std::int32_t reason) noexcept {
   const DurableWindow& window = *topic_->durable();
   if (window.state() == state && (state == DiskState::ok || window.reason() == reason)) return;
-  office_.tell(state, reason);
+  office_.publish_state(state, reason);
   topic_->wake_everybody();
 }
 

@@ -49,7 +49,9 @@ class Office {
   std::uint64_t number() const noexcept { return right_.number(); }
   // Whether no other process has followed the one that tried last to take it.
   bool is_own() const noexcept { return right_.is_own(); }
-  void tell(DiskState state, std::int32_t reason) noexcept { right_.tell(state, reason); }
+  void publish_state(DiskState state, std::int32_t reason) noexcept {
+    right_.publish_state(state, reason);
+  }
   void beat() noexcept { right_.beat(); }
   Result<void> open_probe() { return right_.open_probe(directory_); }
   template <class Work>
@@ -126,8 +128,10 @@ class Office {
     if (auto finished = finish_full_files(); !finished) return finished;
     for (std::uint32_t i = 0; i < parts_.size(); ++i) {
       if (!is_unsynced(i)) continue;
+      const std::int64_t began_ns = now_ns();
       if (auto synced = wait_for_disk([&] { return parts_[i].writer.sync(); }); !synced)
         return synced;
+      right_.note_sync(began_ns);
       LEAT_CRASH_POINT("keeper:synced");
       if (auto told = tell_durable(i); !told) return told;
     }
@@ -323,7 +327,7 @@ class Office {
         if (more && *more) retention_.go_on_with(partition);
         if (!more || *more) break;
       }
-      return retention_.has_news() ? store_checkpoint(false) : Result<void>{};
+      return retention_.has_unstored_ages() ? store_checkpoint(false) : Result<void>{};
     });
   }
 
@@ -453,7 +457,7 @@ class Office {
     const int file = ended_.front().file.file.get();
     const auto synced = wait_for_disk([&] { return disk_.end_sync(background_, file, true); });
     if (!synced || *synced) return;
-    tell(DiskState::read_only, synced->error().system_error);
+    publish_state(DiskState::read_only, synced->error().system_error);
     topic_.wake_everybody();
   }
 
@@ -470,11 +474,13 @@ class Office {
     } else {
       if (auto cut = wait_for_disk([&] { return writer.cut(first.file); }); !cut)
         return cut.error();
+      first_began_ns_ = now_ns();
       is_first_started_ = disk_.start_sync(background_, file);
       if (!is_first_started_) synced = wait_for_disk([&] { return disk_.sync(file); });
     }
     if (!synced) return false;
     is_first_started_ = false;
+    if (*synced) right_.note_sync(first_began_ns_);
     auto noted = wait_for_disk([&] { return writer.note_end(first.file, *synced); });
     if (!noted) return noted.error();
     const std::uint32_t index = first.partition;
@@ -540,9 +546,10 @@ class Office {
   std::int64_t synced_ns_ = -kMaxSyncInterval;  // When the last sync began; the first is due now.
   Retention retention_;
   std::vector<Part> parts_;
-  std::deque<FullFile> ended_;     // Not on the medium yet.
-  BackgroundSync background_;      // of the first one,
-  bool is_first_started_ = false;  // if it was started
+  std::deque<FullFile> ended_;       // Not on the medium yet.
+  BackgroundSync background_;        // of the first one,
+  bool is_first_started_ = false;    // if it was started,
+  std::int64_t first_began_ns_ = 0;  // and when
   Participant repairer_;
   std::optional<CheckpointFile> checkpoint_;
 };

@@ -13,6 +13,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "leat/base/clock.hpp"
 #include "leat/base/crash_point.hpp"
 #include "leat/log/durable_window.hpp"
 #include "leat/store/data_lock.hpp"
@@ -81,7 +82,7 @@ class OfficeRight {
   }
 
   // Publishes the state of the disk, unless this process was followed.
-  void tell(DiskState state, std::int32_t reason) noexcept {
+  void publish_state(DiskState state, std::int32_t reason) noexcept {
     if (!take_owned(window_.header().trouble, number_)) return;  // take() may have failed before.
     (void)set(window_.header().trouble,
               static_cast<std::uint64_t>(state) | std::uint64_t{static_cast<std::uint32_t>(reason)}
@@ -104,6 +105,14 @@ class OfficeRight {
     auto done = work();
     compare_exchange<Edge::keeper>(syncing, seen = own, 0U);
     return done;
+  }
+  // A sync has ended that began then. If the disk is not slow, others need not wait longer for it each time.
+  void note_sync(std::int64_t began_ns) noexcept {
+    constexpr std::int64_t kQuick = 1'000'000'000;
+    std::uint32_t& slow = window_.header().slow_syncs;
+    const std::uint32_t count = load_relaxed<Why::hint>(slow);
+    if (count != 0 && now_ns() - began_ns < kQuick && is_own())
+      store_relaxed<Why::hint>(slow, count - 1);
   }
 
  private:

@@ -35,7 +35,7 @@ class FileAges {
     began_ = now;
     ahead_.clear();
     born_.clear();
-    has_news_ = false;
+    is_unstored_ = false;
   }
   void know(const std::vector<CheckpointAhead>& ahead) { ahead_ = ahead; }
 
@@ -62,7 +62,7 @@ class FileAges {
     return now.boot_ms - found->second;
   }
 
-  // The same for the topic. One that is dated later than now is as old as anything.
+  // The same for the topic. One that is dated later than now counts as older than every file.
   std::int64_t age_of_topic_ms(std::int64_t created_ms, const ClockReadings& now) const noexcept {
     return created_ms <= time_ms(now) ? time_between(created_ms, time_ms(now)) : kForEver;
   }
@@ -75,12 +75,12 @@ class FileAges {
     });
   }
 
-  // What is to be stored, and whether there is more of it than take_ahead() has returned.
+  // What is to be stored, and whether something was added since the last call of take_ahead().
   const std::vector<CheckpointAhead>& take_ahead() noexcept {
-    has_news_ = false;
+    is_unstored_ = false;
     return ahead_;
   }
-  bool has_news() const noexcept { return has_news_; }
+  bool has_unstored_ages() const noexcept { return is_unstored_; }
 
  private:
   static constexpr std::int64_t kForEver = INT64_MAX / 4;
@@ -111,7 +111,7 @@ class FileAges {
       ahead_.erase(oldest);
     }
     ahead_.push_back({partition, 0, last_base, now_ms});
-    has_news_ = true;
+    is_unstored_ = true;
     return now_ms;
   }
 
@@ -119,7 +119,7 @@ class FileAges {
   // By partition and base offset: when a file was made, in ms of CLOCK_BOOTTIME.
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::int64_t> born_;
   std::vector<CheckpointAhead> ahead_;  // Of each partition in the order of offsets.
-  bool has_news_ = false;
+  bool is_unstored_ = false;
 };
 
 }  // namespace leat::inline v0::detail

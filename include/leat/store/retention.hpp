@@ -76,8 +76,8 @@ class Retention {
     if (!std::exchange(knows_, true)) ages_.know(stored);
     stored = ages_.take_ahead();
   }
-  // Whether the checkpoint is to say more.
-  bool has_news() const noexcept { return ages_.has_news(); }
+  // Whether the checkpoint does not say everything yet.
+  bool has_unstored_ages() const noexcept { return ages_.has_unstored_ages(); }
   // This keeper has made a file.
   void note_made(const SegmentName& name, const ClockReadings& now = ClockReadings::now()) {
     if (topic_.retention_ms != 0) ages_.note_made(name.partition, name.base_offset, now);
@@ -96,11 +96,11 @@ class Retention {
     }
   }
 
-  // Deletes what a partition does not keep: the oldest file, for good before the next, because a hole between files
-  // would look like damage. True if there is more to do: one call deletes one file, so that the keeper can write in
-  // between. The last one is for good before this is called again with `was_full`, which says that the directory was
-  // synced since the last call. What is not synced yet stays. One file becomes a spare, and `writer` makes its next
-  // one of it.
+  // Deletes the oldest file that a partition does not keep. The medium has a deletion before the next file is deleted,
+  // because a hole between files would look like damage after a failure of the machine: `was_full` says that the
+  // directory was synced since the last call; otherwise this call syncs it. True if there is more to do: one call
+  // deletes one file, so that the keeper can write in between. What is not synced yet stays. One file becomes a
+  // spare, and `writer` makes its next one of it.
   Result<bool> expire(std::uint32_t partition, SegmentWriter& writer, bool was_full,
                       const ClockReadings& now = ClockReadings::now()) {
     if (is_list_old()) {
@@ -108,7 +108,7 @@ class Retention {
     }
     Kept& kept = kept_[partition];
     SegmentList& files = kept.files;
-    if (auto looked = note_ages(files, now); !looked) return looked.error();
+    if (auto looked = note_ages(files, now); !looked) return forget_list_if_gone(looked.error());
     std::size_t count = files.live.size();
     // Before the first file of a follower is made, those that it will replace seem to count.
     while (!writer.has_file() && count != 0 &&
@@ -121,7 +121,7 @@ class Retention {
     if (const auto gone = born_last_.find(partition); gone != born_last_.end())
       youngest = std::min(youngest, now.boot_ms - gone->second);
     auto is_too_old = is_full_for_too_long(files, 0, youngest, now);
-    if (!is_too_old) return is_too_old.error();
+    if (!is_too_old) return forget_list_if_gone(is_too_old.error());
     if (!*is_too_old &&
         (most == 0 || bytes_of(kept, count, writer) - std::min(kept.sizes[0], kept.bytes) < most))
       return false;
@@ -153,8 +153,8 @@ class Retention {
   struct Kept {
     SegmentList files;
     std::vector<std::uint64_t> sizes;  // of files.live
-    std::size_t to_measure =
-        0;                    // Of the files that were listed, the first ones are not measured yet.
+    // Of the files that were listed, the first ones are not measured yet.
+    std::size_t to_measure = 0;
     std::uint64_t bytes = 0;  // of those whose size is known
 
     void forget_oldest() {
@@ -168,6 +168,12 @@ class Retention {
   // A keeper that was followed may have left a file meanwhile. Looked for when as many files were made, or looked at, as
   // there were, so that listing them costs little for each.
   bool is_list_old() noexcept { return kept_.empty() || used_++ >= used_up_; }
+
+  // Somebody else has deleted a file that is listed: the next call looks for those that are there.
+  Error forget_list_if_gone(Error error) noexcept {
+    if (error == Errc::not_found) kept_.clear();
+    return error;
+  }
 
   Result<void> list() {
     kept_.clear();

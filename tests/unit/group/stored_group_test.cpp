@@ -1,5 +1,7 @@
 // Groups of durable topics, where they differ from others: they hold up nobody, and their position outlives
 // the topic's memory. If these failed, a restart would lose what nobody had acknowledged, or do work twice.
+#include <sys/resource.h>
+
 #include <atomic>
 #include <filesystem>
 #include <set>
@@ -326,35 +328,76 @@ TEST_F(GroupOnDisk, AnotherKeeperSavesItToo) {
   EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
 }
 
-// The keeper dies when it has saved everything, and then records are acknowledged, which tells nobody.
+// The keeper dies or stops when it has saved everything, and then records are acknowledged, which tells nobody.
 TEST_F(GroupOnDisk, AFollowerSavesWhatIsOnlyAcknowledged) {
-  const testing::Shared<std::uint32_t> is_keeper;
-  testing::Child keeper{[&] {
-    const Topic topic = open();
-    publish(topic, 10);
-    std::atomic_ref{* is_keeper} = 1;
-    for (;;) ::pause();
-    return 0;
-  }};
-  while (std::atomic_ref{*is_keeper} == 0) std::this_thread::sleep_for(1ms);
-  and_die([&] {
-    const Topic topic = open();
-    Member member = join(group(topic));
-    std::vector<Delivery> taken;
-    for (int i = 0; i < 6; ++i) taken.push_back(take(member));
-    wait_until_saved();
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const testing::Shared<std::uint32_t> is_keeper;
+    testing::Child keeper{[&] {
+      const Topic topic = open();
+      publish(topic, 10);
+      std::atomic_ref{* is_keeper} = 1;
+      for (;;) ::pause();
+      return 0;
+    }};
+    while (std::atomic_ref{*is_keeper} == 0) std::this_thread::sleep_for(1ms);
+    and_die([&] {
+      const Topic topic = open();
+      Member member = join(group(topic));
+      std::vector<Delivery> taken;
+      for (int i = 0; i < 6; ++i) taken.push_back(take(member));
+      wait_until_saved();
+      keeper.signal(signal);
+      std::this_thread::sleep_for(50ms);
+      for (const Delivery& one : taken) must(member.acknowledge(one));
+      if (signal == SIGSTOP) std::this_thread::sleep_for(3s);  // It is not known to be dead.
+      wait_until_saved();
+      ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
+    });
     keeper.signal(SIGKILL);
-    std::this_thread::sleep_for(50ms);
-    for (const Delivery& one : taken) must(member.acknowledge(one));
+    keeper.wait();
+    lose_window();
+    {
+      const Topic topic = open();
+      Member member = join(must(topic.find_group(kGroupName)));
+      EXPECT_EQ(drain(member, 4), numbers(4, 6));
+      EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
+    }
+    must(Topic::delete_topic(
+        kTopicName, {.force = true, .directory = topics_.path(), .data_directory = data_.path()}));
+  }
+}
+
+// A record may be held for hours, and nobody is to burn processor time meanwhile.
+TEST_F(GroupOnDisk, WhileARecordIsHeldNobodyWakesOften) {
+  const testing::Shared<std::uint32_t> is_open;
+  testing::Child stands_by{[&]() -> int {
+    while (std::atomic_ref{*is_open} == 0) std::this_thread::sleep_for(1ms);
+    const Topic topic = open();
     wait_until_saved();
-    ::kill(::getpid(), SIGKILL);  // Before the topic is closed.
-  });
-  keeper.wait();
-  lose_window();
+    ::rusage before{};
+    ::rusage after{};
+    ::getrusage(RUSAGE_SELF, &before);
+    std::this_thread::sleep_for(3s);
+    ::getrusage(RUSAGE_SELF, &after);
+    return after.ru_nvcsw - before.ru_nvcsw < 15 ? 0 : 1;
+  }};
   const Topic topic = open();
-  Member member = join(must(topic.find_group(kGroupName)));
-  EXPECT_EQ(drain(member, 4), numbers(4, 6));
-  EXPECT_EQ(code(member.receive(kNothingFor)), Errc::timeout);
+  publish(topic, 1);
+  Member member = join(group(topic));
+  [[maybe_unused]] const Delivery held = take(member);
+  std::atomic_ref{* is_open} = 1;
+  wait_until_saved();
+  auto topics = detail::open_directory_path(topics_.path(), false, false);
+  ASSERT_TRUE(topics);
+  auto shared = detail::attach_files(*topics, kTopicName);
+  ASSERT_TRUE(shared);
+  const auto beats = [&] {
+    return detail::load_relaxed<detail::Why::test>((*shared)->durable()->header().beats);
+  };
+  const std::uint32_t before = beats();
+  stands_by.wait();
+  EXPECT_TRUE(stands_by.succeeded()) << stands_by.describe();
+  EXPECT_LT(beats() - before, 8U);
 }
 
 // Numbering goes on far behind what was there. Nobody waits for the offsets in between.

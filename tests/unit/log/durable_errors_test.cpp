@@ -2,6 +2,7 @@
 // failed, somebody could take for safe what is lost.
 #include "durable_testing.hpp"
 #include "leat/format/durable_layout.hpp"
+#include "leat/log/directory.hpp"
 
 namespace leat::testing {
 namespace {
@@ -148,10 +149,13 @@ TEST_F(DurableSync, OnASlowDiskKeepersWaitLongerEachTime) {
   ASSERT_TRUE(window);
   auto file = detail::open_file_at(window->get(), "durable", O_RDONLY);
   ASSERT_TRUE(file);
+  const auto look = [&](auto& word, std::size_t at) {
+    EXPECT_EQ(::pread(file->get(), &word, sizeof(word), static_cast<::off_t>(at)),
+              static_cast<::ssize_t>(sizeof(word)));
+  };
   const auto office = [&] {
     std::uint64_t word = 0;
-    EXPECT_EQ(::pread(file->get(), &word, sizeof(word), offsetof(detail::DurableHeader, office)),
-              static_cast<::ssize_t>(sizeof(word)));
+    look(word, offsetof(detail::DurableHeader, office));
     return word >> 1;
   };
   const std::uint64_t before = office();
@@ -164,6 +168,41 @@ TEST_F(DurableSync, OnASlowDiskKeepersWaitLongerEachTime) {
   disk_.hold_syncs(false);
   EXPECT_TRUE(publisher.flush(kPatience));
   EXPECT_EQ(read(topic, 2), (std::vector<std::string>{"0", "1"}));
+  // The disk is quick again, and so is who follows.
+  EXPECT_TRUE(wait_until([&] {
+    EXPECT_TRUE(publisher.publish("quick", kPatience));
+    EXPECT_TRUE(publisher.flush(kPatience));
+    std::uint32_t slow = 0;
+    look(slow, offsetof(detail::DurableHeader, slow_syncs));
+    return slow == 0;
+  }));
+}
+
+// A group that cannot be saved is no reason to leave records in memory.
+TEST_F(DurableSync, RecordsAreWrittenAlthoughGroupsCannotBeSaved) {
+  const Topic topic = create(Durability::os);
+  auto group = topic.group("g");
+  ASSERT_TRUE(group);
+  auto member = group->join();
+  ASSERT_TRUE(member);
+  Publisher publisher = publisher_of(topic, {.acknowledge = Stage::committed});
+  ASSERT_TRUE(publisher.publish("0"));
+  auto topics = detail::open_directory_path(temp_.path() + "/topics", false, false);
+  ASSERT_TRUE(topics);
+  auto shared = detail::attach_files(*topics, "d");
+  ASSERT_TRUE(shared);
+  const auto written = [&] { return (*shared)->durable()->written(0); };
+  disk_.fail_groups(EMFILE);  // The keeper leaves, takes office again, and so on.
+  ASSERT_TRUE(member->receive(kPatience));
+  ASSERT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::no_space; }));
+  ASSERT_TRUE(publisher.publish("1"));
+  EXPECT_TRUE(wait_until([&] { return written() == 2; }));
+  ASSERT_TRUE(publisher.publish("2"));
+  disk_.fail_groups(EIO);
+  ASSERT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+  EXPECT_EQ(written(), 3U);
+  disk_.mend();
+  EXPECT_TRUE(topic.repair(kPatience));
 }
 
 TEST_F(DurableSync, ASlowDiskIsNotTakenForAStoppedKeeper) {

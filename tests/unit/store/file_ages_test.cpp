@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -71,7 +72,7 @@ class FileAges : public ::testing::Test {
       EXPECT_TRUE(done) << describe(done.error());
       more = done && *done;
     }
-    if (retention_.has_news()) retention_.share_ages(stored_);
+    if (retention_.has_unstored_ages()) retention_.share_ages(stored_);
     return detail::list_segments(store_.directory(), 1)->front().live.size();
   }
 
@@ -91,6 +92,18 @@ TEST_F(FileAges, FilesGoWhenTheNextOneIsTooOld) {
   pass(kHour / 2);
   EXPECT_EQ(expire(), 2U);
   pass(1);
+  EXPECT_EQ(expire(), 1U);
+}
+
+// Somebody has deleted a file by hand. The list is made again: otherwise nothing would expire until it is old.
+TEST_F(FileAges, AFileThatIsGoneIsForgotten) {
+  for (int i = 0; i < 50; ++i) file_dated(kToday - kHour / 2);
+  begin_term();
+  EXPECT_FALSE(*retention_.expire(0, writer_, true, now_));  // Lists them; the last ones are read.
+  const auto files = detail::list_segments(store_.directory(), 1)->front().live;
+  std::filesystem::remove(store_.topic_path() + '/' + files[5].text());
+  pass(kHour);
+  EXPECT_EQ(retention_.expire(0, writer_, true, now_).error(), Errc::not_found);
   EXPECT_EQ(expire(), 1U);
 }
 
