@@ -88,7 +88,8 @@ class PatientTimer {
  private:
   // In steps, so that it notices also a standstill in the middle.
   void wait(std::int64_t now) {
-    const std::int64_t end = std::max(began_ns_ + time_ns_, pause_.judges_again_ns(time_ns_));
+    const std::int64_t end =
+        std::max(began_ns_ + time_ns_, now + pause_.look_again_in_ns(time_ns_));
     const std::int64_t step = std::max(detail::OwnPause::kLong, time_ns_ / 4);
     const std::int64_t time = std::clamp<std::int64_t>(end - now, 0, step);
     pause_.sleep_for(std::max<std::int64_t>(time, 1));

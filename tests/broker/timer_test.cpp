@@ -86,5 +86,18 @@ TEST(PatientTimer, CallsAfterAStandstillIfNobodySpeaks) {
   EXPECT_EQ(calls, 1);
 }
 
+// Each wake-up is late.
+TEST(PatientTimer, CallsOnALoopThatIsAlwaysBusy) {
+  boost::asio::io_context loop;
+  PatientTimer silence{loop};
+  int calls = 0;
+  silence.start(20ms, [&] { ++calls; });
+  for (int pieces = 0; pieces < 20 && calls == 0; ++pieces) {
+    std::this_thread::sleep_for(130ms);
+    loop.poll();
+  }
+  EXPECT_EQ(calls, 1);
+}
+
 }  // namespace
 }  // namespace leat::broker

@@ -67,6 +67,25 @@ TEST(Standstill, OfAPublisherDelaysAnEvictionOnly) {
   EXPECT_TRUE(subscriber.is_lossy());
 }
 
+// A publisher that does not wait, but tries twice in a row now and then.
+TEST(Standstill, IsNotSeenForEverInTheRhythmOfAPublisher) {
+  const TestTopic topic{{.evict_after = 200ms}};
+  auto publisher = must(topic->publisher());
+  auto subscriber = from_beginning(*topic);
+  for (int i = 0; i < 8; ++i) must(publisher.publish(kHalfText));
+  bool has_room = false;
+  int rounds = 0;
+  for (; !has_room && rounds < 10; ++rounds) {
+    std::this_thread::sleep_for(120ms);
+    for (int i = 0; i < 2; ++i)
+      has_room |= publisher.publish(kHalfText, Deadline::immediate()).has_value();
+  }
+  EXPECT_TRUE(has_room);
+  EXPECT_GT(rounds, 2);  // The first gaps may have been standstills.
+  (void)drain(subscriber);
+  EXPECT_TRUE(subscriber.is_lossy());
+}
+
 // The subscriber that blocks it belongs to the publisher's thread, but is about to be given to another one.
 TEST(Standstill, OfAPublisherIsNoDeadlock) {
   const TestTopic topic;

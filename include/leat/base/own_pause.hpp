@@ -1,13 +1,15 @@
-// Not taking one's own standstill for somebody else's lateness.
+// Keeps a process from mistaking its own standstill for the lateness of another process.
 //
-//     OwnPause pause;                                       // of one that judges others again and again
-//     pause.look(now);                                      // each time, also if there is nothing to judge
+//     OwnPause pause;
+//     pause.look(now);                                      // at each check, even if nobody is being waited for
 //     if (pause.is_late(now, unmoved_since, limit)) act();  // instead of: now - unmoved_since >= limit
-//     pause.sleep_for(ns);                                  // before it sleeps for long of its own choice
+//     pause.sleep_for(ns);                                  // before a long sleep that the caller chose
 //
-// After SIGSTOP, `docker pause` or a frozen virtual machine everybody has stood still, perhaps also who judges. So who
-// finds that it was itself away for longer than 100 ms acts only once the other has stayed unmoved for another 100 ms,
-// or for its limit if that is shorter. docs/internals/log.md, "Standstills".
+// After SIGSTOP, `docker pause` or a frozen virtual machine, all processes have stood still. The clock then shows that
+// every limit has passed, although nobody had the time to move. So after a gap of more than 100 ms between two looks,
+// is_late() also waits until the caller itself has run for min(limit, 100 ms). docs/internals/log.md, "Standstills".
+//
+// Belongs to one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -19,41 +21,66 @@ class OwnPause {
  public:
   static constexpr std::int64_t kLong = 100'000'000;  // ns
 
-  // Forgets what was, because there is somebody else to judge.
+  // Starts over: the caller now waits for another process, or for another move of the same one.
   void begin(std::int64_t now_ns) noexcept {
-    due_ns_ = now_ns;
-    is_again_ = false;
-    ended_ns_ = INT64_MIN;
+    *this = {};
+    looked_ns_ = due_ns_ = now_ns;
   }
 
-  // Two pauses without a look in between are not a standstill: it looks that seldom of its own choice, and would
-  // otherwise never act.
   void look(std::int64_t now_ns) noexcept {
-    const bool was_away = due_ns_ != kNever && now_ns - due_ns_ > kLong;
-    if (was_away && !is_again_) ended_ns_ = now_ns;
-    is_again_ = was_away;
-    due_ns_ = now_ns;
+    const bool was_paused = due_ns_ != kNever && now_ns - due_ns_ > kLong;
+    const std::int64_t step = now_ns - looked_ns_;
+    looked_ns_ = due_ns_ = now_ns;
+    if (was_paused) {
+      note_pause();
+      return;
+    }
+    ran_ns_ = std::min(ran_ns_ + std::min(step, kMostPerLook), kLong);
+    looks_ = std::min(looks_ + 1, kFewestLooks);
   }
-  // 0: for as long as nobody wakes it.
+  // 0: until the caller is woken.
   void sleep_for(std::int64_t ns) noexcept {
     due_ns_ = ns == 0 || ns >= kNever - due_ns_ ? kNever : due_ns_ + ns;
   }
 
-  // Whether who has not moved since `since_ns` is late: limit_ns have passed, and some of it since the last pause.
+  // True if a process that last moved at `since_ns` has exceeded its limit, and had the time to move.
   bool is_late(std::int64_t now_ns, std::int64_t since_ns, std::int64_t limit_ns) const noexcept {
-    return now_ns - since_ns >= limit_ns && now_ns >= judges_again_ns(limit_ns);
+    return now_ns - since_ns >= limit_ns && look_again_in_ns(limit_ns) == 0;
   }
-  // From when on is_late() may say so.
-  std::int64_t judges_again_ns(std::int64_t limit_ns) const noexcept {
-    return ended_ns_ == INT64_MIN ? INT64_MIN : ended_ns_ + std::min(limit_ns, kLong);
+  // How long to wait for the next look if a pause holds is_late() back; 0 if none does.
+  std::int64_t look_again_in_ns(std::int64_t limit_ns) const noexcept {
+    const std::int64_t missing_ns = std::min(limit_ns, kLong) - ran_ns_;
+    if (missing_ns <= 0 && looks_ == kFewestLooks) return 0;
+    return std::clamp(missing_ns, kLeastWait, kMostPerLook);
   }
 
  private:
-  static constexpr std::int64_t kNever = INT64_MAX;  // In due_ns_: nobody knows when it looks.
+  static constexpr std::int64_t kNever = INT64_MAX;  // In due_ns_: no look is expected.
+  static constexpr std::int64_t kMostPerLook =
+      kLong / 4;  // ns; the rest of a step may be a short standstill
+  static constexpr std::int64_t kLeastWait = kLong / 100;  // ns
+  static constexpr int kFewestLooks = 2;                   // After the look that found a pause.
+  static constexpr int kMostPauses = 3;                    // The last of them holds nothing back.
 
-  std::int64_t due_ns_ = kNever;       // When it last looked, or is to look next.
-  std::int64_t ended_ns_ = INT64_MIN;  // When it noticed the last pause.
-  bool is_again_ = false;              // The last look noticed one.
+  // Later pauses keep ran_ns_, and the third one ends the wait. Otherwise a caller that looks seldom, or in bursts,
+  // would never act.
+  void note_pause() noexcept {
+    if (ran_ns_ == kLong && looks_ == kFewestLooks) {
+      ran_ns_ = 0;
+      pauses_ = 0;
+    }
+    looks_ = 0;
+    if (++pauses_ < kMostPauses) return;
+    ran_ns_ = kLong;
+    looks_ = kFewestLooks;
+  }
+
+  std::int64_t looked_ns_ = 0;  // Time of the last look.
+  std::int64_t due_ns_ =
+      kNever;  // Time of the last look, or of the end of the sleep that follows it.
+  std::int64_t ran_ns_ = kLong;  // Running time since the first pause. kLong: enough, or no pause.
+  int looks_ = kFewestLooks;     // Looks after the last pause, up to kFewestLooks.
+  int pauses_ = 0;               // Pauses that were found since ran_ns_ was set to 0.
 };
 
 }  // namespace leat::inline v0::detail

@@ -123,12 +123,12 @@ inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
   // A lease that begins after a look ends no sooner than this long after it.
   if (now < look_at_leases_ns_) return next_lease_ns_;
   std::int64_t next = 0;
-  const std::int64_t judges_again = pause_.judges_again_ns(place_.geometry().lease_ns);
+  const std::int64_t held_back_ns = pause_.look_again_in_ns(place_.geometry().lease_ns);
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
     if (state.phase != HoldPhase::held || state.owner == place_.owner()) return;
     const std::int64_t until =
-        std::max(load_relaxed<Why::stored_before>(hold.lease_until_ns), judges_again);
+        std::max(load_relaxed<Why::stored_before>(hold.lease_until_ns), now + held_back_ns);
     if (until > now) {
       next = next == 0 ? until : std::min(next, until);
       return;

@@ -1,4 +1,5 @@
-// Who stood still itself does not take that for the lateness of others. Virtual clocks: each time is a number.
+// If this failed, a process would take its own standstill for the lateness of others, or would never act.
+// The clock is virtual: each time is a number.
 #include "leat/base/own_pause.hpp"
 
 #include <gtest/gtest.h>
@@ -41,12 +42,74 @@ TEST(OwnPause, AfterAPauseTheOtherGetsItsLimitIfThatIsShorter) {
   EXPECT_EQ(first_late(pause, 2000 * kMs, 3000 * kMs, 0, 20 * kMs), 2020 * kMs);
 }
 
-// Stopped for 2 s again and again, and let run for 50 ms in between: nobody else ran for longer.
-TEST(OwnPause, EachPauseCounts) {
+// All processes are stopped for 5 s, run for one look, and are stopped again.
+TEST(OwnPause, TwoStandstillsInARowAreForgiven) {
+  for (const std::int64_t limit : {2 * kMs, 20 * kMs, kLimit, 4000 * kMs}) {
+    OwnPause pause;
+    pause.begin(0);
+    for (const std::int64_t now : {5000 * kMs, 10'000 * kMs, 10'002 * kMs}) {
+      pause.look(now);
+      EXPECT_FALSE(pause.is_late(now, 0, limit)) << limit << ' ' << now;
+    }
+  }
+}
+
+// The second standstill begins just before the wait after the first one ends.
+TEST(OwnPause, ALaterPauseDoesNotRestartTheWait) {
   OwnPause pause;
   pause.begin(0);
-  for (std::int64_t i = 0; i < 100; ++i)
-    EXPECT_EQ(first_late(pause, i * 2000 * kMs, (i * 2000 + 50) * kMs, 0, kLimit), -1) << i;
+  EXPECT_EQ(first_late(pause, 2000 * kMs, 2098 * kMs, 0, kLimit), -1);
+  EXPECT_EQ(first_late(pause, 4000 * kMs, 5000 * kMs, 0, kLimit), 4004 * kMs);
+}
+
+// What was noted for one standstill does not count for one that comes after the wait.
+TEST(OwnPause, EachStandstillHasAWaitOfItsOwn) {
+  OwnPause pause;
+  pause.begin(0);
+  for (std::int64_t start = 2000 * kMs; start < 60'000 * kMs; start += 2000 * kMs)
+    EXPECT_EQ(first_late(pause, start, start + 150 * kMs, 0, kLimit), start + 100 * kMs);
+}
+
+// Two or more looks that are 1 ms apart, again and again.
+TEST(OwnPause, EveryRhythmOfLooksActsInTheEnd) {
+  for (const std::int64_t limit : {20 * kMs, kLimit, 1000 * kMs}) {
+    for (const std::int64_t gap : {50 * kMs, 99 * kMs, 101 * kMs, 200 * kMs, 1000 * kMs}) {
+      for (const std::int64_t looks : {1, 2, 3, 5, 60, 99, 101}) {
+        OwnPause pause;
+        pause.begin(0);
+        std::int64_t late = -1;
+        std::int64_t ran = 0;  // Since the limit, without the gaps.
+        std::int64_t gaps = 0;
+        for (std::int64_t now = gap; late < 0 && gaps < 100; now += gap) {
+          if (now >= limit) ++gaps;
+          for (std::int64_t i = 0; late < 0 && i < looks; ++i, now += kMs) {
+            pause.look(now);
+            if (pause.is_late(now, 0, limit)) late = now;
+            if (now >= limit) ran += kMs;
+          }
+        }
+        EXPECT_GE(late, limit) << gap << ' ' << looks;
+        EXPECT_LE(gaps, 4) << limit << ' ' << gap << ' ' << looks;
+        EXPECT_LE(ran, 105 * kMs) << limit << ' ' << gap << ' ' << looks;
+      }
+    }
+  }
+}
+
+// look_again_in_ns() says when, also if each sleep ends late.
+TEST(OwnPause, SleepsAsLongAsToldEndTheWait) {
+  for (const std::int64_t delay : {0 * kMs, 90 * kMs, 150 * kMs}) {
+    OwnPause pause;
+    pause.begin(0);
+    std::int64_t now = 5000 * kMs;
+    int looks = 1;
+    for (pause.look(now); !pause.is_late(now, 0, kLimit) && looks < 100; ++looks) {
+      const std::int64_t ns = pause.look_again_in_ns(kLimit);
+      pause.sleep_for(ns);
+      pause.look(now += ns + delay);
+    }
+    EXPECT_LE(looks, 5) << delay;
+  }
 }
 
 TEST(OwnPause, AShortPauseIsNone) {
@@ -60,7 +123,7 @@ TEST(OwnPause, AShortPauseIsNone) {
 TEST(OwnPause, WhoLooksSeldomActsAllTheSame) {
   OwnPause pause;
   pause.begin(0);
-  EXPECT_EQ(first_late(pause, 1000 * kMs, 5000 * kMs, 0, kLimit, 1000 * kMs), 2000 * kMs);
+  EXPECT_EQ(first_late(pause, 1000 * kMs, 5000 * kMs, 0, kLimit, 1000 * kMs), 3000 * kMs);
 }
 
 TEST(OwnPause, ASleepOfItsOwnChoiceIsNone) {
@@ -74,7 +137,7 @@ TEST(OwnPause, ASleepOfItsOwnChoiceIsNone) {
   pause.look(8000 * kMs);
   EXPECT_FALSE(pause.is_late(8000 * kMs, 3000 * kMs, kLimit));
   // Without an end.
-  pause.look(8200 * kMs - 1);
+  pause.begin(8000 * kMs);
   pause.sleep_for(0);
   pause.look(60'000 * kMs);
   EXPECT_TRUE(pause.is_late(60'000 * kMs, 8000 * kMs, kLimit));
