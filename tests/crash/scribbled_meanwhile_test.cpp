@@ -40,6 +40,28 @@ TEST(ScribbledMeanwhile, AClaimWordThatNeverStandsStillIsCorrupt) {
   EXPECT_GT(scribbler.times(), kManyTimes);
 }
 
+// The end of the log cannot be read at first. It must not be taken for 0: the reader would deliver records that are older
+// than the time, and the group would begin with them.
+TEST(ScribbledMeanwhile, AnEndThatCanBeReadLaterIsNotTheBeginning) {
+  const TestTopic topic{{.timestamps = true}};
+  auto publisher = must(topic->publisher());
+  for (int i = 0; i < 3; ++i) must(publisher.publish("old"));
+  detail::PartitionControl& control = *topic.shared().partition(0).control;
+  const std::uint64_t claim = control.claim;
+  const std::uint64_t nonsense = topic.shared().geometry().claim_layout.pack(7, 0, 1);
+  const From later = From::time_ms(4'000'000'000'000);
+  const Moment mender{"end:unknown", [&] { control.claim = claim; }};
+  control.claim = nonsense;
+  auto subscriber = must(topic->subscriber({.from = later}));
+  control.claim = nonsense;
+  const Group group = must(topic->group("later", {.from = later}));
+  EXPECT_EQ(mender.times(), 2U);
+  must(publisher.publish("new"));
+  EXPECT_EQ(must(subscriber.receive(Deadline::immediate())).offset, 3U);
+  Member member = must(group.join());
+  EXPECT_EQ(must(member.receive(Deadline::immediate())).record.offset, 3U);
+}
+
 TEST(ScribbledMeanwhile, MemoryThatIsGivenBackAtOnceIsCorrupt) {
   World world{{.segments = 2, .grow_to = 4}};
   const detail::SharedTopic& shared = TopicTesting::shared(world.topic());

@@ -211,8 +211,9 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::Sh
   std::vector<CursorValue> cursors;
   for (std::uint32_t i = 0; i < topic.geometry().partition_count; ++i) {
     // Not behind the end, as after a group of a later backup: nobody would get what comes next.
-    const std::uint64_t end = end_of_claims(topic, i);  // 0: unknown.
-    const std::uint64_t offset = end == 0 ? saved->offsets[i] : std::min(saved->offsets[i], end);
+    const auto end = known_end_of_claims(topic, i);
+    if (!end) return end.error();
+    const std::uint64_t offset = std::min(saved->offsets[i], *end);
     if (offset > kMaxPosition) return Errc::corrupt;
     cursors.push_back(CursorValue::make(offset, 0, 0, 0, 0));
   }
@@ -249,8 +250,9 @@ LEAT_INLINE Result<detail::CursorValue> Group::offset_of_place(detail::SharedTop
                                                                const From& from) {
   using namespace detail;
   std::uint64_t offset = reader.offset();
-  const std::uint64_t end = end_of_claims(topic, reader.partition());
-  if (from.at_ == StartAt::offset && offset > end && end != 0) return Errc::invalid_argument;
+  const auto end = known_end_of_claims(topic, reader.partition());
+  if (!end) return end.error();
+  if (from.at_ == StartAt::offset && offset > *end) return Errc::invalid_argument;
   bool is_found = from.time_ms_ < 0;
   const Deadline until{kHolePatience};
   while (!is_found) {
@@ -294,9 +296,9 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   const bool by_offset = from.at_ == StartAt::offset || from.at_ == StartAt::last;
   if (!by_offset && !by_time) return cursor;
   // What is published from now on is wanted, even if the clock of a publisher is behind.
-  const std::uint64_t end = end_of_claims(shared, reader.partition());  // 0: unknown.
-  if (from.at_ == StartAt::offset && reader.offset() > end && end != 0)
-    return Errc::invalid_argument;
+  const auto end = known_end_of_claims(shared, reader.partition());
+  if (!end) return end.error();
+  if (from.at_ == StartAt::offset && reader.offset() > *end) return Errc::invalid_argument;
   const Deadline until{kHolePatience};
   HoleWatch hole;
   Walker walker{shared, reader.partition(), *records};
@@ -305,7 +307,7 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   if (at == Walk::nothing) return cursor;
   while (true) {
     cursor = walker.cursor(0, 0);
-    if (walker.offset() >= (by_offset ? reader.offset() : end)) return cursor;
+    if (walker.offset() >= (by_offset ? reader.offset() : *end)) return cursor;
     WalkedRecord found;
     switch (walker.next(found)) {
       case Walk::skipped: break;

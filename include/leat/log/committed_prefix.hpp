@@ -9,19 +9,23 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 
+#include "leat/base/crash_point.hpp"
 #include "leat/format/found_record.hpp"
 #include "leat/format/store_layout.hpp"
 #include "leat/format/wire.hpp"
 #include "leat/log/hole_watch.hpp"
 #include "leat/log/segments.hpp"
+#include "leat/os/processor.hpp"
 #include "leat/store/segment_writer.hpp"
 
 namespace leat::inline v0::detail {
 
-// Offset of a partition's next claim; 0 if it changes too fast to be read.
-inline std::uint64_t end_of_claims(SharedTopic& topic, std::uint32_t partition) noexcept {
+// Offset of a partition's next claim; nothing if it changes too fast to be read.
+inline std::optional<std::uint64_t> try_end_of_claims(SharedTopic& topic,
+                                                      std::uint32_t partition) noexcept {
   const PartitionView view = topic.partition(partition);
   const ClaimLayout& layout = topic.geometry().claim_layout;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -30,7 +34,22 @@ inline std::uint64_t end_of_claims(SharedTopic& topic, std::uint32_t partition) 
     auto segment = find_segment(topic, view, point->segment);
     if (segment) return segment->base_offset + layout.records(point->word);
   }
-  return 0;
+  return std::nullopt;
+}
+// The same, but 0 if it cannot be read. For callers to which 0 does no harm.
+inline std::uint64_t end_of_claims(SharedTopic& topic, std::uint32_t partition) noexcept {
+  return try_end_of_claims(topic, partition).value_or(0);
+}
+// The same, but reads again and again before it fails.
+//   corrupt   the words of the log contradict each other
+inline Result<std::uint64_t> known_end_of_claims(SharedTopic& topic,
+                                                 std::uint32_t partition) noexcept {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    if (const auto end = try_end_of_claims(topic, partition)) return *end;
+    LEAT_CRASH_POINT("end:unknown");
+    yield_processor();
+  }
+  return Errc::corrupt;
 }
 
 class CommittedPrefix {
@@ -195,7 +214,8 @@ class CommittedPrefix {
     return newest;
   }
 
-  static constexpr std::size_t kAhead = 4096;  // bytes; what publishers wrote is in their CPU's cache
+  static constexpr std::size_t kAhead =
+      4096;  // bytes; what publishers wrote is in their CPU's cache
 
   SharedTopic* topic_;
   PartitionView view_;

@@ -129,9 +129,11 @@ LEAT_INLINE Result<void> PartitionReader::settle(StartAt at, std::uint64_t offse
 }
 
 LEAT_INLINE Result<void> PartitionReader::skip_until_time(std::int64_t time_ms) {
+  const auto end = known_end_of_claims(*topic_, partition_);
+  if (!end) return end.error();
   skip_until_time_ms_ = time_ms;
   // What is published from now on is wanted, even if the clock of a publisher is behind.
-  skip_until_ = end_of_claims(*topic_, partition_);
+  skip_until_ = *end;
   if (disk_ == nullptr) return {};
   auto found = disk_->seek_time(time_ms);
   if (found && *found > skip_until_) found = disk_->seek(skip_until_);

@@ -55,9 +55,10 @@ LEAT_INLINE Result<void> Topic::repair(const Deadline& deadline, bool interrupti
   detail::WaitEnd wait_end;
   wait_end.interruptible = interruptible;
   for (std::uint32_t i = 0; i < partitions(); ++i) {
-    const std::uint64_t end = detail::end_of_claims(*topic_, i);
-    detail::request_sync(*topic_, i, end);
-    const Error error = detail::await_durable(*topic_, i, end, deadline, nullptr, wait_end);
+    const auto end = detail::known_end_of_claims(*topic_, i);
+    if (!end) return end.error();
+    detail::request_sync(*topic_, i, *end);
+    const Error error = detail::await_durable(*topic_, i, *end, deadline, nullptr, wait_end);
     if (error.code != Errc::ok) return error;
   }
   return {};

@@ -182,6 +182,15 @@ TEST(CannotBe, AClaimWordOfAnotherSegmentIsCorrupt) {
   EXPECT_EQ(code(scribbled.topic()->subscriber()), Errc::corrupt);
 }
 
+// A subscriber from a time needs the end of the log.
+TEST(CannotBe, AnEndThatCannotBeReadIsCorrupt) {
+  ScribbledTopic scribbled{{.timestamps = true}};
+  must(scribbled.publisher().publish("old"));
+  store_relaxed(scribbled.words().control->claim, scribbled.layout().pack(7, 0, 256));
+  EXPECT_EQ(code(scribbled.topic()->subscriber({.from = From::time_ms(1)})), Errc::corrupt);
+  EXPECT_EQ(code(scribbled.topic()->group("g", {.from = From::time_ms(1)})), Errc::corrupt);
+}
+
 TEST(CannotBe, ACurrentSegmentThatIsNoneIsCorrupt) {
   ScribbledTopic scribbled;
   store_relaxed(scribbled.words().control->current, std::uint64_t{77});
