@@ -16,10 +16,15 @@ struct Version {
   const char* limit;
   const char* used;
   std::string_view cache;  // A line of memory.stat.
+  // Of swap alone in version 2, of memory and swap together in version 1.
+  const char* swap_limit;
+  const char* swap_used;
 };
 constexpr Version kVersions[] = {
-    {"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"},
-    {"cgroup2", "memory.max", "memory.current", "inactive_file"},
+    {"cgroup", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+     "memory.memsw.limit_in_bytes", "memory.memsw.usage_in_bytes"},
+    {"cgroup2", "memory.max", "memory.current", "inactive_file", "memory.swap.max",
+     "memory.swap.current"},
 };
 
 bool lists(const std::string& text, const std::string& word) {
@@ -76,6 +81,20 @@ std::uint64_t cache_in(const std::string& path, std::string_view name) {
   return 0;
 }
 
+// How much may be swapped out; nothing if there is no limit.
+std::optional<std::uint64_t> free_swap(const std::string& directory, const Version& version) {
+  const auto limit = number_in(directory + "/" + version.swap_limit);
+  const auto used = number_in(directory + "/" + version.swap_used);
+  if (!limit || !used) return std::nullopt;
+  if (version.file_system == "cgroup2") return *limit - std::min(*limit, *used);
+  // What memory alone may use is counted, too.
+  const auto memory_limit = number_in(directory + "/" + version.limit);
+  const auto memory_used = number_in(directory + "/" + version.used);
+  if (!memory_limit || !memory_used) return std::nullopt;
+  const std::uint64_t free = *limit - std::min(*limit, *used);
+  return free - std::min(free, *memory_limit - std::min(*memory_limit, *memory_used));
+}
+
 void look_at(const std::string& directory, const Version& version,
              std::optional<MemoryLimit>& found) {
   const auto limit = number_in(directory + "/" + version.limit);
@@ -83,7 +102,7 @@ void look_at(const std::string& directory, const Version& version,
   if (!limit || !all) return;
   const std::uint64_t used =
       *all - std::min(*all, cache_in(directory + "/memory.stat", version.cache));
-  const MemoryLimit one{*limit, *limit - std::min(*limit, used)};
+  const MemoryLimit one{.bytes = *limit, .free_bytes = *limit - std::min(*limit, used)};
   if (!found || one.free_bytes < found->free_bytes) found = one;
 }
 
@@ -91,6 +110,7 @@ void look_at(const std::string& directory, const Version& version,
 
 std::optional<MemoryLimit> memory_limit(const std::string& system) {
   std::optional<MemoryLimit> found;
+  std::uint64_t swap = UINT64_MAX;
   for (const Version& version : kVersions) {
     auto path = path_in(version, system);
     const auto mount = mount_of(version, system);
@@ -102,9 +122,11 @@ std::optional<MemoryLimit> memory_limit(const std::string& system) {
     while (path->ends_with('/')) path->pop_back();
     for (;; path->resize(path->rfind('/'))) {
       look_at(system + mount->point + *path, version, found);
+      swap = std::min(swap, free_swap(system + mount->point + *path, version).value_or(swap));
       if (path->find('/') == std::string::npos) break;
     }
   }
+  if (found) found->free_swap_bytes = swap;
   return found;
 }
 

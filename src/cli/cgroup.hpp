@@ -11,8 +11,10 @@ namespace leat::cli {
 
 struct MemoryLimit {
   std::uint64_t bytes = 0;
-  std::uint64_t free_bytes =
-      0;  // Counts the cache of files as free, because the kernel takes it back.
+  // Counts the cache of files as free, because the kernel takes it back.
+  std::uint64_t free_bytes = 0;
+  // How much may be swapped out besides, if the machine has so much swap.
+  std::uint64_t free_swap_bytes = UINT64_MAX;
 };
 
 // The tightest limit of the process's memory cgroup and those above it, as far as they can be seen; version 1 or 2.

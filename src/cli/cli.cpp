@@ -113,9 +113,8 @@ std::string durable_sentence(Error error, const std::string& topic) {
   if (error.code == Errc::busy && store) return busy_sentence(store->manifest, topic, path);
   if (error.code == Errc::wrong_format && is_no_directory(path))
     return fmt::format(
-        "{0} is not a directory, and symbolic links are not followed: move the files of topic "
-        "'{1}' "
-        "there, or name their directory with --data-dir",
+        "{0} is not a directory, and symbolic links are not followed: move the files of "
+        "topic '{1}' there, or name their directory with --data-dir",
         path, topic);
   auto directory = detail::open_directory_path(path, false, false);
   auto names = directory ? detail::names_in(directory->get()) : directory.error();
@@ -337,7 +336,8 @@ void check_room(const std::string& directory, std::uint64_t bytes) {
             size_text(bytes), directory, size_text(memory))};
   }
   const auto limit = memory_limit();
-  if (limit && bytes > limit->free_bytes + memory_figure("SwapFree")) {
+  if (limit &&
+      bytes > limit->free_bytes + std::min(memory_figure("SwapFree"), limit->free_swap_bytes)) {
     throw Failure{kExitFull,
                   fmt::format("no memory: {} needed in {}, but a memory cgroup allows {}, {} of it "
                               "free; raise its limit, or choose a place on a disk with --dir",

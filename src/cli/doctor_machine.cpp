@@ -164,7 +164,7 @@ Finding check_memory(const std::string& directory) {
     return finding;
   }
   const std::uint64_t room = status.f_bavail * status.f_frsize;
-  if (limit && room > limit->free_bytes + swap) {
+  if (limit && room > limit->free_bytes + std::min(swap, limit->free_swap_bytes)) {
     finding.severity = Severity::warning;
     finding.advice =
         "the directory offers more room than the cgroup allows: the kernel kills a process that "

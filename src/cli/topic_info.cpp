@@ -127,8 +127,8 @@ void info(const std::string& name, bool json) {
     return;
   }
   fmt::print(
-      "topic     {}\nid        {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\ngroups  "
-      "  {}\n",
+      "topic     {}\nid        {}\npolicy    {}\ncapacity  {}\nused      {}\ncreated   {}\n"
+      "groups    {}\n",
       name, facts.info.id.is_known() ? facts.info.id.text() : "-", policy_text(facts.info),
       capacity_text(facts), size_text(total_used(facts.info)), created_text(facts),
       groups_text(facts));

@@ -131,9 +131,9 @@ struct alignas(kLine) GroupSeat {
   // succeeded. They stay in the seat when the member leaves. [group-cursor]
   std::uint64_t claiming;
   std::uint64_t noted;
-  std::uint64_t
-      handed;  // raised with each record handed to its user, and before others become ready or
-               // returned other than by a claim; shows whether the member makes progress
+  // Raised with each record handed to its user, and before others become ready or returned other than by a claim;
+  // shows whether the member makes progress.
+  std::uint64_t handed;
   std::uint32_t in_flight;  // records that it has claimed and not settled
   std::uint32_t hold_high;  // holds ever used; all scans stop here; only grows
   std::uint32_t pid;        // informational, as is the name

@@ -187,8 +187,8 @@ struct CheckpointAhead {
   std::uint32_t partition;
   std::uint32_t zero;
   std::uint64_t last_base;  // Base offset of the last file that was there.
-  std::int64_t
-      seen_ms;  // Those up to it count as made then, as long as they are dated later than now.
+  // Those up to it count as made then, as long as they are dated later than now.
+  std::int64_t seen_ms;
 };
 static_assert(sizeof(CheckpointAhead) == 24);
 inline constexpr std::size_t kMostAhead = 16;  // for each partition

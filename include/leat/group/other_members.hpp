@@ -50,8 +50,8 @@ class OtherMembers {
   KeyOrder& keys_;
   Redelivery& redelivery_;
   std::vector<Progress> progress_;  // By seat.
-  std::int64_t next_lease_ns_ =
-      0;  // When the next lease ends, as of the last look; 0: there was none.
+  // When the next lease ends, as of the last look; 0: there was none.
+  std::int64_t next_lease_ns_ = 0;
   std::int64_t look_at_leases_ns_ = 0;  // No lease ends before this time.
   bool is_taking_ = false;              // take_away() was called since the last announce_taken().
   OwnPause pause_;

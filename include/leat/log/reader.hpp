@@ -418,13 +418,13 @@ class PartitionReader {
   Stage read_;
   std::uint64_t visible_until_;  // What is before is shown, with Stage::durable only that.
   std::uint64_t pinned_ = 0;     // The value of slot_->pin.
-  std::vector<std::byte>
-      copy_;  // Lossy: the record or batch being delivered, and those that are kept.
+  // Lossy: the record or batch being delivered, and those that are kept.
+  std::vector<std::byte> copy_;
   std::uint64_t copied_ = 0;  // How much of copy_ is kept, in bytes.
   std::uint64_t key_;         // This and the next: copies of the geometry.
   std::uint64_t segment_granules_;
-  std::uint64_t look_until_ =
-      0;  // Granule; the end of the segment, or before it where a flush is due.
+  // Granule; the end of the segment, or before it where a flush is due.
+  std::uint64_t look_until_ = 0;
   LineFlusher flusher_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;

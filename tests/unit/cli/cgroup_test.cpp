@@ -52,6 +52,33 @@ TEST_F(Cgroup, TheTightestOfVersion2AndThoseAboveItCounts) {
   expect(24, 0);
 }
 
+TEST_F(Cgroup, SwapCountsAsFarAsItMayBeUsed) {
+  const auto swap = [&] { return memory_limit(directory_.path())->free_swap_bytes; };
+  write("/proc/self/cgroup", "0::/a/b\n");
+  write("/proc/self/mountinfo", "30 23 0:26 / /two rw - cgroup2 c rw\n");
+  write("/two/a/b/memory.max", mib(24));
+  write("/two/a/b/memory.current", mib(14));
+  EXPECT_EQ(swap(), UINT64_MAX);  // There are no files without swap in the kernel.
+  write("/two/a/b/memory.swap.max", "max\n");
+  write("/two/a/b/memory.swap.current", mib(2));
+  EXPECT_EQ(swap(), UINT64_MAX);
+  write("/two/a/memory.swap.max", mib(8));
+  write("/two/a/memory.swap.current", mib(3));
+  EXPECT_EQ(swap(), 5 * kMiB);
+  write("/two/a/b/memory.swap.max", "0\n");
+  EXPECT_EQ(swap(), 0U);
+  // Version 1 has a limit of both together.
+  write("/proc/self/cgroup", "4:memory:/\n");
+  write("/proc/self/mountinfo", "33 31 0:30 / /one ro - cgroup cgroup rw,memory\n");
+  write("/one/memory.limit_in_bytes", mib(24));
+  write("/one/memory.usage_in_bytes", mib(14));
+  write("/one/memory.memsw.limit_in_bytes", mib(40));
+  write("/one/memory.memsw.usage_in_bytes", mib(18));
+  EXPECT_EQ(swap(), 12 * kMiB);
+  write("/one/memory.memsw.limit_in_bytes", mib(24));
+  EXPECT_EQ(swap(), 0U);
+}
+
 TEST_F(Cgroup, Version1IsFoundAmongItsControllers) {
   write("/proc/self/cgroup", "9:cpu:/x\n4:hugetlb,memory:/jobs/one\n0::/\n");
   write("/proc/self/mountinfo",
