@@ -65,6 +65,7 @@ enum class Edge : std::uint8_t {
   sync,    // a wish for a sync, then the bell -> the keeper; `durable`, then a wake-up -> who waits
   segment_memory,  // segment marked kNoMemory, then choices read <-> a choice, then the mark read
   topic_state,     // deletion number, then slots and locks read <-> slot or lock, then the number
+  mapped_once,     // a mapping is made, then its pointer -> other threads of this process
   known_group,  // a thread counted, then a group's view read <-> the view replaced, then the count
 };
 
