@@ -61,6 +61,7 @@ class StoreCopy {
     if (auto copied = copy_what_recovery_changes(); !copied) return copied.error();
     auto recovered = recover_and_close(disk_, to_, manifest_);
     if (!recovered) return recovered.error();
+    if (auto moved = move_groups_back(*recovered); !moved) return moved.error();
     return report(*recovered);
   }
 
@@ -77,16 +78,21 @@ class StoreCopy {
     }
   }
 
-  // Files of groups are replaced in place: one that was being written is copied again.
+  // Files of groups are replaced in place: one that was being written is copied again. So are all if one is gone
+  // that was listed: a new keeper has saved the group in other files.
   Result<void> copy_groups() {
     for (int attempt = 1;; ++attempt) {
       std::vector<std::string> copies;
+      bool is_gone = false;
       auto names = names_in(from_);
       if (!names) return names.error();
       for (std::string& name : *names) {
         if (!SavedGroupFile::parse(name)) continue;
         auto file = disk_.open(from_, name.c_str(), O_RDONLY, 0);
-        if (!file && file.error() == Errc::not_found) continue;
+        if (!file && file.error() == Errc::not_found) {
+          is_gone = true;
+          break;
+        }
         // One that cannot be opened is damaged, and so is its copy.
         if (!file && !is_unreadable(file.error())) return file.error();
         auto copied = copy_bytes(file ? file->get() : -1, file ? ~std::uint64_t{0} : 0, name);
@@ -97,9 +103,32 @@ class StoreCopy {
       if (!is_whole) return is_whole.error();
       auto was_whole = has_whole_groups(from_);
       if (!was_whole) return was_whole.error();
-      if (*is_whole || !*was_whole || attempt == kAttempts) return {};
+      if (!is_gone && (*is_whole || !*was_whole || attempt == kAttempts)) return {};
+      if (attempt == kAttempts) return Errc::busy;
       for (const std::string& name : copies) (void)disk_.delete_file(to_, name.c_str());
     }
+  }
+  // A position that was saved ahead of the records (group_saver.hpp) may lie behind the end of the copy: the group
+  // would pass over what is published there.
+  Result<void> move_groups_back(const Recovered& recovered) {
+    auto groups = load_groups(disk_, to_, manifest_.topic);
+    if (!groups) return groups.error();
+    for (StoredGroup& group : *groups) {
+      if (!group.saved) continue;
+      bool is_ahead = false;
+      for (std::size_t i = 0; i < recovered.partitions.size(); ++i) {
+        const std::uint64_t end = recovered.partitions[i].next_offset;
+        is_ahead = is_ahead || group.saved->offsets[i] > end;
+        group.saved->offsets[i] = std::min(group.saved->offsets[i], end);
+      }
+      if (!is_ahead) continue;
+      std::erase_if(group.saved->holds, [&](const SavedHold& hold) {
+        return hold.offset >= group.saved->offsets[hold.partition];
+      });
+      auto written = saved_groups::write_anew(disk_, to_, manifest_, group);
+      if (!written) return written;
+    }
+    return {};
   }
   Result<bool> has_whole_groups(int directory) {
     auto groups = load_groups(disk_, directory, manifest_.topic);

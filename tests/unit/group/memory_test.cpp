@@ -20,11 +20,11 @@ namespace {
 thread_local int allocations_left = -1;  // -1: no limit.
 std::atomic<std::size_t> bytes_in_use = 0;
 
-void* counted(void* memory) {
+void* note_allocated(void* memory) {
   if (memory != nullptr) bytes_in_use += ::malloc_usable_size(memory);
   return memory;
 }
-void free_counted(void* memory) {
+void note_freed(void* memory) {
   if (memory != nullptr) bytes_in_use -= ::malloc_usable_size(memory);
   std::free(memory);
 }
@@ -41,16 +41,18 @@ struct Allocations {
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (leat::allocations_left == 0) throw std::bad_alloc{};
   if (leat::allocations_left > 0) --leat::allocations_left;
-  if (void* memory = leat::counted(std::malloc(size != 0 ? size : 1))) return memory;
+  if (void* memory = leat::note_allocated(std::malloc(size != 0 ? size : 1))) return memory;
   throw std::bad_alloc{};
 }
 [[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-  return leat::counted(std::malloc(size != 0 ? size : 1));
+  return leat::note_allocated(std::malloc(size != 0 ? size : 1));
 }
-[[gnu::noinline]] void operator delete(void* memory) noexcept { leat::free_counted(memory); }
-[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept { leat::free_counted(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { leat::note_freed(memory); }
+[[gnu::noinline]] void operator delete(void* memory, std::size_t) noexcept {
+  leat::note_freed(memory);
+}
 [[gnu::noinline]] void operator delete(void* memory, const std::nothrow_t&) noexcept {
-  leat::free_counted(memory);
+  leat::note_freed(memory);
 }
 
 namespace leat {
@@ -118,9 +120,8 @@ TEST(MemberMemory, OfLargeCopiesIsFreedWhenTheyAreSettled) {
   constexpr std::size_t kCount = 8;
   const testing::TemporaryDirectory topics;
   const testing::TemporaryDirectory data;
-  const Topic topic = must(Topic::create("t", {.directory = topics.path(),
-                                               .durable = Durability::os,
-                                               .data_directory = data.path()}));
+  const Topic topic = must(Topic::create(
+      "t", {.directory = topics.path(), .durable = Durability::os, .data_directory = data.path()}));
   const Group group = group_of(topic, {.from = From::beginning, .in_flight = kCount});
   auto publisher = must(topic.publisher());
   for (std::size_t i = 0; i < kCount; ++i) must(publisher.publish(std::string(kLarge, 'x')));
