@@ -96,7 +96,7 @@ class Subscriber final : private detail::Waiter {
   //   corrupt   a check on shared memory failed; this partition delivers nothing more
   //   io_error, permission, not_found, wrong_format
   //             durable topics: a file cannot be read now. The next call tries it again
-  //   forked    the handle was inherited through fork()
+  //   forked    the handle was inherited through fork(), perhaps in a callback of this call
   template <class OnRecord>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record) {
     auto count = poll_and_keep<false>(limit, on_record, [this](const Event& e) { tell(e); });
@@ -200,7 +200,7 @@ class Subscriber final : private detail::Waiter {
       if (++next_reader_ == readers) next_reader_ = 0;  // Even if full or failed: all get a turn.
       auto polled = reader.template poll<kKeeps>(limit - count, on_record, on_event);
       if (!polled) [[unlikely]] {
-        if (count == 0) return polled.error();
+        if (count == 0 || polled.error() == Errc::forked) return polled.error();
         return count;
       }
       had_nothing |= *polled == 0;

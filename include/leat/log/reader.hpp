@@ -16,6 +16,7 @@
 #include "leat/log/current_segment.hpp"
 #include "leat/log/hole_watch.hpp"
 #include "leat/log/line_flusher.hpp"
+#include "leat/os/fork.hpp"
 #include "leat/record.hpp"
 #include "leat/result.hpp"
 
@@ -71,6 +72,9 @@ class PartitionReader {
   // With kKeeps, gaps count as records do, and all that was delivered stays valid until the next call: once
   // something was delivered, it leaves neither the segment nor the frame on disk, and copies lie one behind
   // the other.
+  //
+  // In a child that a callback has forked, returns `forked`, and changes nothing that the parent reads with. It
+  // asks for that where it is about to change shared memory, and not for each record.
   template <bool kKeeps = false, class OnRecord, class OnEvent>
   Result<std::size_t> poll(std::size_t limit, OnRecord&& on_record, OnEvent&& on_gap) {
     if (failed_.code != Errc::ok) [[unlikely]]
@@ -82,11 +86,13 @@ class PartitionReader {
       if constexpr (kKeeps) ++count;
       on_gap(event);
       gaps += event.reason == GapReason::overwritten ? kMostGaps / kMostLaps : 1;
-      return gaps < kMostGaps;
+      return gaps < kMostGaps && !is_inherited();
     };
     if (kKeeps && batch_left_ == 0) copied_ = 0;
-    if (pending_gap_) [[unlikely]]
+    if (pending_gap_) [[unlikely]] {
       (void)on_event(*std::exchange(pending_gap_, std::nullopt));
+      if (is_inherited()) return Errc::forked;
+    }
     if (may_be_evicted_ && is_evicted()) [[unlikely]]
       notice_eviction();
     ReadOutcome outcome = ReadOutcome::go_on;
@@ -108,6 +114,7 @@ class PartitionReader {
         }
       }
       if (outcome == ReadOutcome::advance) [[unlikely]] {
+        if (is_inherited()) break;
         if (kKeeps && count != 0) {
           outcome = flush_at_mark() ? ReadOutcome::go_on : ReadOutcome::stop;
           continue;
@@ -118,6 +125,8 @@ class PartitionReader {
           outcome = ReadOutcome::stop;
       }
     }
+    if (is_inherited()) [[unlikely]]
+      return Errc::forked;
     // relaxed: informational. What gates is cursor_segment.
     store_relaxed<Why::hint>(slot_->cursor_offset, offset_);
     if (outcome == ReadOutcome::failed && count == 0) [[unlikely]]
@@ -157,6 +166,9 @@ class PartitionReader {
   static constexpr std::size_t kMostLaps = 16;
 
   const Geometry& geometry() const noexcept;
+
+  // Whether this process is a child that a callback has forked: the slot is its parent's.
+  bool is_inherited() const noexcept { return fork_generation_ != fork_generation(); }
 
   // What poll_disk() calls. It is no template, because it is long.
   struct DiskCalls {
@@ -428,6 +440,7 @@ class PartitionReader {
   LineFlusher flusher_;
   std::uint32_t partition_;
   std::uint32_t own_slot_;
+  std::uint32_t fork_generation_ = fork_generation();
   ReaderMode mode_;
   bool pin_in_place_;
   bool may_be_evicted_;  // The topic has evict_after.

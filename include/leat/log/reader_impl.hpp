@@ -351,7 +351,7 @@ LEAT_INLINE ReadOutcome PartitionReader::poll_disk(std::size_t limit, std::size_
     if (disk_->next_in_frame(entry)) [[likely]] {
       offset_ = disk_->offset();
     } else {
-      if (calls.keeps && count != 0) return ReadOutcome::stop;
+      if ((calls.keeps && count != 0) || is_inherited()) return ReadOutcome::stop;
       auto is_there = next_on_disk(entry);
       if (!is_there) return fail(is_there.error());
       if (disk_ == nullptr) {
@@ -489,6 +489,7 @@ LEAT_INLINE ReadOutcome PartitionReader::skip_to_oldest() {
 
 LEAT_INLINE bool PartitionReader::pin() noexcept {
   if (pinned_ == segment_.number) return true;
+  if (is_inherited()) return false;
   // [retire] seq_cst: stores the pin, then reads oldest_segment.
   (void)exchange<Edge::retire>(slot_->pin, segment_.number);
   pinned_ = segment_.number;

@@ -198,10 +198,14 @@ class PartitionWriter {
         if (auto moved = next_segment(granules, deadline, stop); !moved) return moved.error();
         continue;
       }
-      if (limit_ != nullptr && !is_below_limit(*from, records)) [[unlikely]] {
-        const Error error = wait_for_limit(*from, records, deadline, stop);
-        if (error.code != Errc::ok) return error;
-        continue;
+      if (limit_ != nullptr) [[unlikely]] {
+        const Result<bool> is_below = is_below_limit(*from, records);
+        if (!is_below) return is_below.error();
+        if (!*is_below) {
+          const Error error = wait_for_limit(*from, records, deadline, stop);
+          if (error.code != Errc::ok) return error;
+          continue;
+        }
       }
       claim_number_ += kPhaseMask + 1;
       store_release<Edge::intent>(slot_->claim_word, from->word);
@@ -318,7 +322,8 @@ class PartitionWriter {
 
   // Whether a claim from `from` stays below the limit. The offset is right if the claim's swap
   // succeeds: then the segment was the current one.
-  bool is_below_limit(const ClaimPoint& from, std::uint64_t records);
+  //   forked   in a child that offset_limit has forked: the slot is its parent's
+  Result<bool> is_below_limit(const ClaimPoint& from, std::uint64_t records);
 
   Error wait_for_limit(ClaimPoint from, std::uint64_t records, const Deadline& deadline,
                        const std::stop_token* stop);

@@ -154,8 +154,8 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
   return refusal;
 }
 
-[[gnu::noinline]] LEAT_INLINE bool PartitionWriter::is_below_limit(const ClaimPoint& from,
-                                                                   std::uint64_t records) {
+[[gnu::noinline]] LEAT_INLINE Result<bool> PartitionWriter::is_below_limit(const ClaimPoint& from,
+                                                                           std::uint64_t records) {
   std::uint64_t base = segment_.base_offset;
   if (segment_.number != from.segment) {
     // [segment-map] acquire
@@ -172,7 +172,9 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
       std::uint8_t& looks_first;
     } const asking{looks_first_};
     looks_first_ |= kAsksLimit;
+    const std::uint32_t generation = fork_generation();
     below_ = (*limit_)();
+    if (generation != fork_generation()) return Errc::forked;
   }
   return end <= below_;
 }
@@ -181,16 +183,18 @@ Result<void> PartitionWriter::wait_or_refuse(const Error& refusal, const Deadlin
                                                                     std::uint64_t records,
                                                                     const Deadline& deadline,
                                                                     const std::stop_token* stop) {
-  while (!is_below_limit(from, records)) {
+  const auto is_there = [&] { return is_below_limit(from, records); };
+  for (;;) {
+    const Result<bool> is_below = is_there();
+    if (!is_below) return is_below.error();
+    if (*is_below) return {};
     const Error refusal = why_not_wait(nullptr, 0, 0, deadline, stop);
-    const auto is_there = [&]() -> Result<bool> { return is_below_limit(from, records); };
     if (auto waited = wait_or_refuse(refusal, deadline, is_there); !waited) return waited.error();
     if (exclusive_) continue;
     const std::optional<ClaimPoint> now = load_claim_point(*view_.control, layout_);
     if (!now) return {Errc::corrupt};
     from = *now;
   }
-  return {};
 }
 
 LEAT_INLINE std::span<std::byte> PartitionWriter::lend(Batch& batch) noexcept {
