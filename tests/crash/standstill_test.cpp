@@ -148,6 +148,59 @@ TEST(Standstill, OfAMemberEndsNoLease) {
   EXPECT_EQ(code(holder.acknowledge(lost)), Errc::lease_lost);
 }
 
+// When it last looked, nobody had records: so there was no limit to its sleep, but it did not sleep.
+TEST(Standstill, OfAMemberThatHadNobodyToWatchEndsNoLease) {
+  enum class Before { join, poll, wait, polls_seldom };
+  for (const auto before : {Before::join, Before::poll, Before::wait, Before::polls_seldom}) {
+    SCOPED_TRACE(static_cast<int>(before));
+    const TestTopic topic;
+    const Group group = group_of(*topic, {.lease = 100ms});
+    auto publisher = must(topic->publisher());
+    Member holder = join(group);
+    Member judge = join(group);
+    const auto look = [&](Deadline deadline) {
+      EXPECT_EQ(code(judge.receive(deadline)), Errc::timeout);
+    };
+    if (before == Before::poll) look(Deadline::immediate());
+    if (before == Before::wait) look(10ms);
+    for (int i = 0; before == Before::polls_seldom && i < 3; ++i) {
+      std::this_thread::sleep_for(150ms);
+      look(Deadline::immediate());
+    }
+    publish_numbers(publisher, 1);
+    const Delivery held = take(holder);
+    std::this_thread::sleep_for(kStandstill);
+    look(Deadline::immediate());
+    EXPECT_EQ(code(holder.acknowledge(held)), Errc::ok);
+    // Whoever keeps a record for longer loses it.
+    publish_numbers(publisher, 1);
+    const Delivery lost = take(holder);
+    auto taken = judge.receive(30s);
+    ASSERT_TRUE(taken) << describe(taken.error());
+    EXPECT_EQ(code(holder.acknowledge(lost)), Errc::lease_lost);
+  }
+}
+
+// It stands still after it has looked at the clock, and before it looks at the leases.
+TEST(Standstill, OfAMemberInTheMiddleOfALookEndsNoLease) {
+  const TestTopic topic;
+  const Group group = group_of(*topic, {.lease = 500ms});
+  auto publisher = must(topic->publisher());
+  Member holder = join(group);
+  Member judge = join(group);
+  publish_numbers(publisher, 1);
+  const Delivery held = take(holder);
+  int looks = 0;
+  {
+    const Moment moment{"others:looking", [&] {
+                          if (++looks == 1) std::this_thread::sleep_for(600ms);
+                        }};
+    EXPECT_EQ(code(judge.receive(200ms)), Errc::timeout);
+  }
+  EXPECT_GE(looks, 1);
+  EXPECT_EQ(code(holder.acknowledge(held)), Errc::ok);
+}
+
 // It sleeps for as long as the lease lasts, and wakes in time.
 TEST(Standstill, IsNotWhatAMemberSleepsOfItsOwnChoice) {
   const TestTopic topic;

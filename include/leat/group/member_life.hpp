@@ -339,7 +339,6 @@ inline Result<std::int64_t> MemberCore::look_around() {
   for (const std::int64_t ns : {*holes, others_.look_after(), next_event()}) {
     if (ns != 0) limit_ns = limit_ns == 0 ? ns : std::min(limit_ns, ns);
   }
-  others_.pause().sleep_for(limit_ns);
   return limit_ns;
 }
 
@@ -360,7 +359,7 @@ inline std::int64_t MemberCore::next_event() noexcept {
   const std::int64_t now = now_ns();
   std::int64_t next = 0;
   for (const std::int64_t at :
-       {redelivery_.next_visible_ns(), claimer_.pause_ends_ns(now), others_.end_leases(now)}) {
+       {redelivery_.next_visible_ns(), claimer_.pause_ends_ns(now), others_.end_leases()}) {
     if (at == 0) continue;
     const std::int64_t ns = std::max<std::int64_t>(at - now, 1000);
     next = next == 0 ? ns : std::min(next, ns);

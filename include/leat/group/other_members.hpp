@@ -19,14 +19,16 @@ class OtherMembers {
                Redelivery& redelivery) noexcept
       : place_{place}, holds_{holds}, keys_{keys}, redelivery_{redelivery} {}
 
-  void reserve() { progress_.resize(place_.geometry().seat_count); }  // Throws bad_alloc.
+  void reserve() {  // Throws bad_alloc.
+    progress_.resize(place_.geometry().seat_count);
+    looked_ns_ = now_ns();
+  }
 
-  // Returns the time in ns after which it must be called again; 0 if nobody else has records. Whoever sleeps for longer
-  // than until the next call says so (`pause`).
+  // Returns the time in ns after which it must be called again; 0 if nobody else has records.
   std::int64_t look_after() noexcept;
-  OwnPause& pause() noexcept { return pause_; }
-  // Takes away records whose lease ran out. Returns when the next lease will; 0 if there is none.
-  std::int64_t end_leases(std::int64_t now) noexcept;
+  // Takes away records whose lease had run out at the last look_after(). Returns when the next lease will; 0 if there
+  // is none.
+  std::int64_t end_leases() noexcept;
 
  private:
   // Most time between two looks at the holds of a member that makes no progress and has nothing to take.
@@ -54,13 +56,19 @@ class OtherMembers {
   std::int64_t next_lease_ns_ = 0;
   std::int64_t look_at_leases_ns_ = 0;  // No lease ends before this time.
   bool is_taking_ = false;              // take_away() was called since the last announce_taken().
+  std::int64_t looked_ns_ = 0;          // Time of the last look_after(), or of joining.
+  bool was_alone_ = true;               // The last look_after() found that nobody else had records.
   OwnPause pause_;
 };
 
 inline std::int64_t OtherMembers::look_after() noexcept {
   bool any = false;
   const std::int64_t now = now_ns();
+  // While nobody else has records, a member may sleep for as long as it likes. The next look cannot tell that from a
+  // standstill, so it takes any long gap for one: whoever has records by then got them since.
+  if (was_alone_) pause_.begin(looked_ns_);
   pause_.look(now);
+  looked_ns_ = now;
   for (std::uint32_t index = 0; index < place_.group.seat_high(); ++index) {
     if (index == place_.seat) continue;
     const GroupSeat& other = place_.group.seat(index);
@@ -75,6 +83,7 @@ inline std::int64_t OtherMembers::look_after() noexcept {
     note_progress(index, progress_[index], now);
   }
   if (keys_.free_idle_slots(now)) redelivery_.make_due();
+  was_alone_ = !any;
   return any || keys_.others_have_slots() ? kOthersDie : 0;
 }
 
@@ -118,8 +127,9 @@ inline bool OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
   return any;
 }
 
-inline std::int64_t OtherMembers::end_leases(std::int64_t now) noexcept {
+inline std::int64_t OtherMembers::end_leases() noexcept {
   if (place_.geometry().lease_ns == 0) return 0;
+  const std::int64_t now = looked_ns_;  // Not later: this process may have stood still since.
   // A lease that begins after a look ends no sooner than this long after it.
   if (now < look_at_leases_ns_) return next_lease_ns_;
   std::int64_t next = 0;
