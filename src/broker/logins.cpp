@@ -26,7 +26,7 @@ void Logins::check(const Question& question, Secret password, Done done) {
   // One that is under way may give its attempt back.
   const bool may_wait = question.asker.is_first || hashing_.contains(origin) ||
                         (!waiting_.contains(origin) && has_attempt(origin));
-  if (!may_wait) return answer(one.asked, Verdict::too_many);
+  if (!may_wait) return refuse(std::move(one.asked));
   wait(std::move(one));
   go_on();
 }
@@ -90,13 +90,35 @@ void Logins::make_room(const Origin& origin, const std::string& name) {
   const auto lines = waiting_.find(origin);
   const auto found = lines->second.by_name.find(name);
   Line& line = found->second;
-  const auto at = line.begin() + ::randombytes_uniform(static_cast<std::uint32_t>(line.size()));
-  const AllAsked asked = std::move(at->asked);
+  auto at = std::find_if_not(line.begin(), line.end(), is_wanted);
+  if (at == line.end())
+    at = line.begin() + ::randombytes_uniform(static_cast<std::uint32_t>(line.size()));
+  AllAsked asked = std::move(at->asked);
   line.erase(at);
   if (line.empty()) lines->second.by_name.erase(found);
   if (--lines->second.count == 0) waiting_.erase(lines);
   --waiting_count_;
-  answer(asked, Verdict::too_many);
+  refuse(std::move(asked));
+}
+
+bool Logins::is_wanted(const Waiting& one) {
+  return std::any_of(one.asked.begin(), one.asked.end(),
+                     [](const Asked& asked) { return !asked.is_there || asked.is_there(); });
+}
+
+void Logins::refuse(AllAsked asked) {
+  refused_.push_back({std::chrono::steady_clock::now() + hold_off_, std::move(asked)});
+  if (!refuse_.is_running()) refuse_.start(hold_off_, [this] { refuse_those_due(); });
+}
+
+void Logins::refuse_those_due() {
+  const auto now = std::chrono::steady_clock::now();
+  while (!refused_.empty() && refused_.front().due <= now) {
+    const AllAsked asked = std::move(refused_.front().asked);
+    refused_.pop_front();
+    answer(asked, Verdict::too_many);
+  }
+  if (!refused_.empty()) refuse_.start(refused_.front().due - now, [this] { refuse_those_due(); });
 }
 
 void Logins::go_on() {
@@ -121,15 +143,13 @@ bool Logins::begin_of(const Origin& origin) {
   if (!limits_.take(origin, std::chrono::steady_clock::now())) return false;
   Waiting one = take(origin);
   last_ = origin;
-  const bool is_wanted = std::any_of(one.asked.begin(), one.asked.end(), [](const Asked& asked) {
-    return !asked.is_there || asked.is_there();
-  });
-  if (is_wanted && !answer_at_once(one)) {
+  const bool is_there = is_wanted(one);
+  if (is_there && !answer_at_once(one)) {
     begin(std::move(one));
     return true;
   }
   limits_.give_back(origin);
-  if (!is_wanted) answer(one.asked, Verdict::too_many);
+  if (!is_there) refuse(std::move(one.asked));
   return true;
 }
 

@@ -5,8 +5,9 @@
 // A wrong password takes as long as a right one, an unknown topic as long as a known one, and each origin may be wrong
 // five times a second (login_limits.hpp). Right ones do not count. The same credentials, sent by many clients, are hashed
 // once. While an origin has no attempts left, a client that was not wrong yet waits for one, in line with those who
-// want the same credentials; the lines of an origin take turns, and so do the origins. So guesses delay a right login, but
-// do not refuse it (docs/decisions/0034-logins-wait-in-lines.md).
+// want the same credentials; the lines of an origin take turns, and so do the origins. Whom a full line has no place for is
+// told `too_many` ten seconds later, and asks nothing else meanwhile: so each guess costs a connection for that long, and few
+// of them keep out nobody (docs/decisions/0034-logins-wait-in-lines.md).
 // Belongs to the thread of its event loop, on which it calls back.
 #pragma once
 
@@ -30,7 +31,7 @@ class Logins {
   enum class Verdict {
     right,
     wrong,
-    too_many,  // The origin was wrong too often, or too many wait; nothing was checked.
+    too_many,  // The origin was wrong too often, or too many wait; nothing was checked. Comes late.
     busy,      // The broker stops.
   };
   using Done = std::function<void(Verdict)>;
@@ -51,7 +52,10 @@ class Logins {
     std::optional<Verifier> verifier;
   };
 
-  explicit Logins(boost::asio::io_context& loop) : loop_{loop}, again_{loop} {}
+  // Until `too_many` is said.
+  static constexpr std::chrono::milliseconds kHoldOff{10'000};
+  explicit Logins(boost::asio::io_context& loop, std::chrono::milliseconds hold_off = kHoldOff)
+      : loop_{loop}, hold_off_{hold_off}, again_{loop}, refuse_{loop} {}
 
   // May call back before it returns.
   void check(const Question& question, Secret password, Done done);
@@ -88,8 +92,12 @@ class Logins {
   // Without a hash: true if it was answered, or will be with another one.
   bool answer_at_once(Waiting& one);
   void wait(Waiting one);
-  // Refuses one of a line, by chance, so that a right one may be among those that stay.
+  // Refuses one of a line: one that has gone, or else one by chance, so that a right one may be among those that stay.
   void make_room(const Origin& origin, const std::string& name);
+  static bool is_wanted(const Waiting& one);
+  // Says `too_many`, later.
+  void refuse(AllAsked asked);
+  void refuse_those_due();
   void make_room_of_longest();
   bool has_attempt(const Origin& origin);
   // Lets as many begin as may.
@@ -104,7 +112,13 @@ class Logins {
   AllAsked take_same(const Digest& digest);
   static void answer(const AllAsked& asked, Verdict verdict);
 
+  struct Refused {
+    std::chrono::steady_clock::time_point due;
+    AllAsked asked;
+  };
+
   boost::asio::io_context& loop_;
+  const std::chrono::milliseconds hold_off_;
   LoginLimits limits_;
   KnownCredentials known_;
   std::map<Digest, AllAsked> pending_;  // Under way.
@@ -114,6 +128,8 @@ class Logins {
   std::optional<Origin> last_;  // Whose turn it was.
   std::size_t waiting_count_ = 0;
   Timer again_;
+  std::deque<Refused> refused_;  // Who is told soonest first.
+  Timer refuse_;
   PasswordWorker worker_;  // Last: its callbacks use the others.
 };
 

@@ -182,7 +182,7 @@ void Stream::resume() {
   hand_over();
 }
 
-bool Stream::is_abandoned() {
+bool Stream::has_hung_up() {
   if (!is_paused_) return false;
   pollfd look{socket_.native_handle(), POLLRDHUP, 0};
   return ::poll(&look, 1, 0) == 1;

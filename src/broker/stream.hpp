@@ -79,7 +79,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Gives the kernel what is in out(). Calls on_sent() when it has taken all, perhaps before it returns.
   void flush();
   // It is paused, and its client has hung up meanwhile. What the client sent last was not read.
-  bool is_abandoned();
+  bool is_abandoned() { return !keeps_place_ && has_hung_up(); }
   // Goes on after kPause. Calls on_bytes() with what is there.
   void resume();
   int descriptor() const noexcept { return descriptor_; }
@@ -100,13 +100,16 @@ class Stream : public std::enable_shared_from_this<Stream> {
 
   // Since the connection began.
   std::uint64_t received_bytes() const noexcept { return received_bytes_; }
+  // It is not abandoned meanwhile: a login has its place for as long as it takes, or each connection that hangs up would
+  // make room for another guess.
+  void keep_place(bool keeps) noexcept { keeps_place_ = keeps; }
   // Nothing is read before resume().
   bool is_paused() const noexcept { return is_paused_; }
   // Tells later whether the client waits for what it asked. Nothing is read from it meanwhile.
   std::function<bool()> is_there() {
     return [weak = weak_from_this()] {
       const auto self = weak.lock();
-      return self && self->is_open() && !self->is_abandoned();
+      return self && self->is_open() && !self->has_hung_up();
     };
   }
   // The client has sent something that was not read yet, or has hung up.
@@ -122,6 +125,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void finish(const std::string& why);
 
  private:
+  bool has_hung_up();
   std::size_t lent_size() const noexcept { return lent_ == nullptr ? 0 : lent_->size(); }
   void keep_alive();
   void post_close(const std::string& why);
@@ -154,6 +158,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   bool is_cut_off_ = false;  // By the broker, with a reason.
   bool is_reading_ = false;
   bool is_paused_ = false;
+  bool keeps_place_ = false;
   bool is_writing_ = false;  // Waits until the kernel takes more.
 };
 

@@ -117,6 +117,7 @@ class AdminStream final : public ZmtpStream {
     if (refusal_ != nullptr) return post_reply(error_reply("", refusal_));
     stop_clock();
     client_->is_there = is_there();
+    keep_place(true);
     admin_.handle(request, client_, [weak = weak_from_this(), this](std::string reply) {
       const auto self = weak.lock();
       if (self && is_open()) post_reply(std::move(reply));
@@ -130,6 +131,7 @@ class AdminStream final : public ZmtpStream {
 
   void send_reply(const std::string& reply) {
     if (!is_open()) return;
+    keep_place(false);
     if (framing_ == Framing::zmtp) {
       session().reply(Bytes{reply}, out());
     } else {

@@ -102,6 +102,7 @@ void ZmtpStream::check_credentials() {
   Secret password{credentials.password};
   // It must not stay in the buffer, nor in what is moved about there.
   sodium_memzero(const_cast<char*>(credentials.password.data()), credentials.password.size());
+  keep_place(true);
   gate_.check({Origin{peer()}, true, is_there()}, user_, std::move(password),
               [weak = weak_from_this(), this](Logins::Verdict verdict) {
                 if (const auto self = weak.lock()) on_verdict(verdict);
@@ -110,6 +111,7 @@ void ZmtpStream::check_credentials() {
 
 void ZmtpStream::on_verdict(Logins::Verdict verdict) {
   if (!is_open()) return;
+  keep_place(false);
   // Not within on_bytes(), which may be further up.
   boost::asio::post(loop(), [self = shared_from_this(), this, verdict] {
     if (verdict == Logins::Verdict::right) {
