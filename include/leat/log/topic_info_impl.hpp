@@ -142,14 +142,14 @@ inline std::vector<PartitionInfo> extents_of(SharedTopic& topic) {
   return std::move(info.partitions);
 }
 
-// Adds a subscriber's state in one partition.
-inline void add_reader(ParticipantInfo& info, const PartitionSlot& line,
+// Adds a subscriber's state in one partition. `whole`: with what is in files, and what was lost.
+inline void add_reader(ParticipantInfo& info, const PartitionSlot& line, const PartitionInfo& whole,
                        const PartitionFacts& partition, bool retain_all) {
   const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);
   if (mode == static_cast<std::uint64_t>(ReaderMode::none)) return;
   const std::uint64_t offset = load_relaxed<Why::hint>(line.cursor_offset);
   info.offset += offset;
-  if (partition.info.end > offset) info.lag += partition.info.end - offset;
+  info.lag += whole.count_from(offset);
   if (mode != static_cast<std::uint64_t>(ReaderMode::gating)) {
     info.role = "lossy-subscriber";
   } else if (!retain_all && !partition.has_other_room() &&
@@ -222,7 +222,8 @@ LEAT_INLINE TopicInfo Topic::info() const {
                                [&](const OpenClaim& claim) { return claim.slot == slot; });
     for (std::uint32_t i = 0; role == ParticipantRole::subscriber && i < geometry.partition_count;
          ++i) {
-      add_reader(one, topic_->partition(i).slots[slot], partitions[i], info.retain_all);
+      add_reader(one, topic_->partition(i).slots[slot], info.partitions[i], partitions[i],
+                 info.retain_all);
     }
     info.participants.push_back(std::move(one));
   }

@@ -400,6 +400,13 @@ TEST_F(GroupOnDisk, WhileARecordIsHeldNobodyWakesOften) {
   EXPECT_LT(beats() - before, 8U);
 }
 
+// Of the only one.
+std::uint64_t lag_of_subscriber(const TopicInfo& info) {
+  for (const ParticipantInfo& one : info.participants)
+    if (one.role.ends_with("subscriber")) return one.lag;
+  return ~std::uint64_t{0};
+}
+
 // Numbering goes on far behind what was there. Nobody waits for the offsets in between.
 TEST_F(GroupOnDisk, OffsetsThatAFailureTookAreNotCounted) {
   and_die([&] {
@@ -420,11 +427,20 @@ TEST_F(GroupOnDisk, OffsetsThatAFailureTookAreNotCounted) {
     EXPECT_EQ(count(topic.info()), 10U);
     EXPECT_EQ(must(topic.find_group(kGroupName)).info().lag, 10U);
     EXPECT_EQ(must(topic.subscriber({.from = From::last(3)})).offset(), 7U);
+    for (const bool is_gating : {true, false}) {
+      const auto subscriber =
+          must(topic.subscriber({.from = From::beginning, .gating = is_gating}));
+      EXPECT_EQ(lag_of_subscriber(topic.info()), 10U);
+    }
   }
   EXPECT_EQ(count(must(detail::info_of_closed(data_.path(), kTopicName))), 10U);
   const Topic topic = open();
   publish(topic, 2, end);
   EXPECT_EQ(count(topic.info()), 12U);
+  {
+    const auto subscriber = must(topic.subscriber({.from = From::beginning, .gating = false}));
+    EXPECT_EQ(lag_of_subscriber(topic.info()), 12U);
+  }
   EXPECT_EQ(must(topic.find_group(kGroupName)).info().lag, 12U);
   EXPECT_EQ(must(topic.subscriber({.from = From::last(5)})).offset(), 7U);
   EXPECT_EQ(must(topic.subscriber({.from = From::last(2)})).offset(), end);
