@@ -379,9 +379,10 @@ class Office {
     return part;
   }
 
+  // Where the files go on: others may write to `written`, so it is not read again.
   Result<void> begin_reading() {
-    for (std::uint32_t i = 0; i < parts_.size(); ++i) {
-      if (auto found = parts_[i].prefix.go_to(window_.written(i)); !found) return found;
+    for (Part& part : parts_) {
+      if (auto found = part.prefix.go_to(part.writer.end_offset()); !found) return found;
     }
     return {};
   }

@@ -84,8 +84,9 @@ class SegmentWriter {
   // Appends one frame, which continues at end_offset(): `bytes` is a multiple of 16, at most
   // kMaxFrame.
   //   no_space  the disk is full; the same frame can be tried again
+  //   corrupt   it does not continue there
   Result<void> append(const FrameFacts& facts, std::span<const std::byte> bytes) {
-    LEAT_ASSERT(facts.first_offset == end_offset_ && bytes.size() % kGranule == 0);
+    if (facts.first_offset != end_offset_ || bytes.size() % kGranule != 0) return Errc::corrupt;
     const std::uint64_t size = padded_frame(bytes.size());
     if (failed_.code != Errc::ok) return failed_;
     if (ends_file(bytes.size())) {

@@ -9,6 +9,7 @@
 #include "saved_testing.hpp"
 #include "support/one_of.hpp"
 #include "support/recorded_disk.hpp"
+#include "support/store_world.hpp"
 
 namespace leat {
 namespace {

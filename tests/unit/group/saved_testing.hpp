@@ -15,7 +15,7 @@
 
 #include "group_testing.hpp"
 #include "leat/log/durable_topic.hpp"
-#include "support/store_world.hpp"
+#include "support/test_store.hpp"
 
 namespace leat {
 
@@ -61,6 +61,10 @@ class UnkeptTopic {
     auto saver = std::make_unique<detail::GroupSaver>(*shared_, disk, directory(), manifest_);
     saver->begin(office);
     return saver;
+  }
+  // A keeper's, without its thread.
+  detail::Office office() const {
+    return {shared_, detail::Disk::system(), directory(), manifest_};
   }
   std::vector<detail::StoredGroup> load() const { return load(directory()); }
   std::vector<detail::StoredGroup> load(int directory) const {
