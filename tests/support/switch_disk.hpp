@@ -29,6 +29,8 @@ class SwitchDisk : public detail::Disk {
   SwitchDisk& operator=(const SwitchDisk&) = delete;
 
   void fail_syncs(int error) noexcept { sync_error_ = error; }
+  // Of directories.
+  void fail_syncs_of_names(int error) noexcept { names_error_ = error; }
   // The next sync by the thread that made this object, and no other.
   void fail_an_own_sync(int error) noexcept { own_sync_error_ = error; }
   bool has_failed_an_own_sync() const noexcept { return own_sync_error_ == 0; }
@@ -36,7 +38,9 @@ class SwitchDisk : public detail::Disk {
   void fail_opens(int error) noexcept { open_error_ = error; }
   // Opens of the files that groups are saved in.
   void fail_groups(int error) noexcept { group_error_ = error; }
-  void mend() noexcept { sync_error_ = write_error_ = open_error_ = group_error_ = 0; }
+  void mend() noexcept {
+    sync_error_ = names_error_ = write_error_ = open_error_ = group_error_ = 0;
+  }
   // Syncs, or room for new files, take as long as this, and then go on.
   void hold_syncs(bool on) noexcept { holds_syncs_ = on; }
   void hold_allocations(bool on) noexcept { holds_allocations_ = on; }
@@ -71,6 +75,14 @@ class SwitchDisk : public detail::Disk {
     if (const int number = sync_error_; number != 0) return Error{Errc::io_error, number};
     return Disk::sync(file);
   }
+  Result<void> sync_directory(int directory) noexcept override {
+    if (const int number = names_error_; number != 0) {
+      ++failed_syncs_of_names_;
+      return Error{Errc::io_error, number};
+    }
+    return Disk::sync_directory(directory);
+  }
+  std::uint64_t failed_syncs_of_names() const noexcept { return failed_syncs_of_names_; }
   // Goes on while syncs are held, and fails as they do.
   std::optional<Result<void>> end_sync(detail::BackgroundSync& sync, int file,
                                        bool waits) noexcept override {
@@ -102,6 +114,8 @@ class SwitchDisk : public detail::Disk {
     return last_system_error();
   }
   std::atomic<int> sync_error_ = 0;
+  std::atomic<int> names_error_ = 0;
+  std::atomic<std::uint64_t> failed_syncs_of_names_ = 0;
   std::atomic<int> own_sync_error_ = 0;
   std::atomic<int> write_error_ = 0;
   std::atomic<int> open_error_ = 0;

@@ -123,7 +123,7 @@ LEAT_INLINE void Keeper::serve() noexcept {
     holes_due_ns_ = ns_from_now(kLookAfterHoles);
   }
   if (*written != 0 || std::exchange(was_helped_, false)) {
-    office_.expire_while_busy();
+    if (auto expired = office_.expire_while_busy(); !expired) return handle(expired.error());
     // Not while publishers might fill the window meanwhile.
     if (*written >= topic_->geometry().partition_size() / 8) return;
     const std::int64_t until = std::min(ns_from_now(kCollect), next_due_ns());
@@ -132,11 +132,8 @@ LEAT_INLINE void Keeper::serve() noexcept {
                        [&] { return is_stopping() || window.is_any_wanted() || is_due(); });
     return;
   }
-  if (auto there = office_.check_names(); !there) {
-    handle(there.error());
-    return;
-  }
-  office_.expire_if_due();
+  if (auto there = office_.check_names(); !there) return handle(there.error());
+  if (auto expired = office_.expire_if_due(); !expired) return handle(expired.error());
   lock.unlock();
   sleep_for_news();
 }
@@ -357,7 +354,8 @@ LEAT_INLINE void Keeper::handle(Error error) noexcept {
     own_fault_nap_ns_ = std::min(2 * own_fault_nap_ns_, 32 * kTryAgain);
   } else if (is_short_of_room(error)) {
     tell(DiskState::no_space, error.system_error);
-    if (office_.is_taken()) office_.expire_if_due();
+    auto expired = office_.is_taken() ? office_.expire_if_due() : Result<void>{};
+    if (!expired && !is_short_of_room(expired.error())) return handle(expired.error());
     nap(kTryAgain);
   } else {
     // No handover: what this one has written counts only if it was synced.
@@ -444,8 +442,12 @@ LEAT_INLINE void Keeper::drain() noexcept {
     office_.look_after_holes();
   }
   // Processes that have the topic open for a moment only would leave more and more.
-  while (is_last && office_.is_taken() && office_.has_more_to_expire() && !deadline.passed())
-    office_.expire_if_due();
+  while (is_last && office_.is_taken() && office_.has_more_to_expire() && !deadline.passed()) {
+    if (auto expired = office_.expire_if_due(); !expired) {
+      handle(expired.error());
+      break;
+    }
+  }
   if (is_last && office_.is_taken() && !topic_->is_deleted() && !has_unwritten()) {
     auto closed = save_groups(true);
     if (closed) closed = office_.close_files();

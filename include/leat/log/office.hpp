@@ -86,7 +86,7 @@ class Office {
       if (ready) ready = store_checkpoint(false);
       // Keepers that died may never have ended a file. Each has made one: so several go.
       for (int i = 0; ready && i < 4 && (i == 0 || retention_.has_more()); ++i)
-        expire(retention_.next_partition(), false);
+        ready = expire(retention_.next_partition(), false);
       return ready;
     });
     if (!begun) return begun.error();
@@ -169,15 +169,17 @@ class Office {
     }
   }
 
-  // Deletes what retention does not keep, one file at a time: now and then, and when a file is full. What fails is
-  // tried again.
-  void expire_if_due() {
-    if (now_ns() >= next_expiry_ns()) expire(retention_.next_partition(), false);
+  // Deletes what retention does not keep, one file at a time: now and then, and when a file is full. A file that
+  // cannot be read or deleted is tried again. Errors as for write(): of a sync, or of the checkpoint.
+  Result<void> expire_if_due() {
+    if (now_ns() < next_expiry_ns()) return {};
+    return expire(retention_.next_partition(), false);
   }
   // The same if there is more to delete, seldom enough for what is to be written.
-  void expire_while_busy() {
+  Result<void> expire_while_busy() {
     constexpr std::int64_t kPause = 50'000'000;
-    if (retention_.has_more() && now_ns() >= retention_.looked_ns() + kPause) expire_if_due();
+    if (!retention_.has_more() || now_ns() < retention_.looked_ns() + kPause) return {};
+    return expire_if_due();
   }
   bool has_more_to_expire() const noexcept { return retention_.has_more(); }
   // Acts as if that had been done, because another keeper does it.
@@ -317,13 +319,14 @@ class Office {
   }
 
   // Begins with partition `first`. `was_full`: the directory was synced since the last call.
-  void expire(std::uint32_t first, bool was_full) {
-    if (!retention_.begin()) return;
-    (void)wait_for_disk([&]() -> Result<void> {
+  Result<void> expire(std::uint32_t first, bool was_full) {
+    if (!retention_.begin()) return {};
+    return wait_for_disk([&]() -> Result<void> {
       const auto count = static_cast<std::uint32_t>(parts_.size());
       for (std::uint32_t i = 0; i < count; ++i) {
         const std::uint32_t partition = (first + i) % count;
         auto more = retention_.expire(partition, parts_[partition].writer, was_full);
+        if (retention_.has_failed_to_sync()) return more.error();
         if (more && *more) retention_.go_on_with(partition);
         if (!more || *more) break;
       }
@@ -500,8 +503,7 @@ class Office {
     if (!is_new_file && part.writer.end_offset() + 2 * window_offsets(manifest_.topic) < reserved)
       return {};
     auto stored = wait_for_disk([&] { return store_checkpoint(false); });
-    if (stored && is_new_file) expire(index, true);
-    return stored;
+    return stored && is_new_file ? expire(index, true) : stored;
   }
 
   Result<void> store_checkpoint(bool is_closed) {

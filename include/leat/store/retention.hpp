@@ -48,6 +48,8 @@ class Retention {
     looked_ns_ = now_ns();
     has_more_ = false;
   }
+  // Whether a call of expire() has failed in this term for which nothing may be tried again.
+  bool has_failed_to_sync() const noexcept { return has_failed_to_sync_; }
   // Whether the last look has left something, for the time when it was; and the partition to go on with.
   bool has_more() const noexcept { return has_more_; }
   std::int64_t looked_ns() const noexcept { return looked_ns_; }
@@ -69,7 +71,7 @@ class Retention {
     noted_.clear();
     kept_.clear();
     born_last_.clear();
-    knows_ = false;
+    knows_ = has_failed_to_sync_ = false;
   }
   // `stored` is what the checkpoint says about files that are dated in the future, and becomes what it is to say.
   void share_ages(std::vector<CheckpointAhead>& stored) {
@@ -129,7 +131,10 @@ class Retention {
     auto abandoned = delete_abandoned(files);
     if (!abandoned) return true;
     if (!was_full || *abandoned) {
-      if (auto synced = disk_.sync_directory(directory_); !synced) return synced.error();
+      if (auto synced = disk_.sync_directory(directory_); !synced) {
+        has_failed_to_sync_ = true;
+        return synced.error();
+      }
     }
     // Only a file of this keeper: one that was followed may still write to its last, and cut the others.
     const std::string name = files.live[0].text();
@@ -309,6 +314,7 @@ class Retention {
   std::size_t used_up_ = 0;  // and how often it may be.
   std::int64_t looked_ns_ = now_ns();
   bool has_more_ = false;
+  bool has_failed_to_sync_ = false;
   std::uint32_t next_partition_ = 0;
 };
 

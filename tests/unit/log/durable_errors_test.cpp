@@ -68,6 +68,25 @@ TEST_F(DurableSync, AFailedWriteMakesItReadOnlyAtEveryDurability) {
   }
 }
 
+// The keeper syncs the directory before it deletes a file that is too old, while nobody publishes.
+TEST_F(DurableSync, AFailedSyncOfRetentionMakesItReadOnly) {
+  TopicOptions wanted = options(Durability::os);
+  wanted.file_bytes = 64 << 10;
+  wanted.retention = 1000ms;
+  const Topic topic = create(wanted);
+  Publisher publisher = publisher_of(topic);
+  for (int i = 0; i < 300; ++i) ASSERT_TRUE(publisher.publish(std::string(500, 'x'), kPatience));
+  ASSERT_TRUE(publisher.flush(kPatience));
+  disk_.fail_syncs_of_names(EIO);
+  EXPECT_TRUE(wait_until([&] { return topic.info().durable->state == Errc::read_only; }));
+  EXPECT_EQ(topic.info().durable->reason, EIO);
+  EXPECT_EQ(disk_.failed_syncs_of_names(), 1U);
+  disk_.mend();
+  EXPECT_EQ(publisher.publish("never", kPatience).error(), Errc::read_only);
+  ASSERT_TRUE(topic.repair(kPatience));
+  EXPECT_TRUE(publisher.publish("after", kPatience));
+}
+
 // What memory has and the medium may not stays there when everybody leaves.
 // rm -rf of the data directory: what is written goes into a file without a name.
 TEST_F(DurableSync, FilesThatSomebodyDeletedMakeItReadOnly) {
