@@ -103,7 +103,8 @@ class Group {
   // Moves the position, in all partitions or in one. Records that members hold stay theirs.
   //   invalid_argument   no such partition; an offset beyond the end or in several partitions
   //   not_allowed        a time on a topic without timestamps
-  //   busy               an offset behind a record that its publisher has claimed and not committed for 200 ms
+  //   busy               an offset behind a record that its publisher has claimed and not committed for 200 ms;
+  //                      or publishers took the room for 5 s (TopicOptions::evict_after)
   //   too_many, closed, permission, deleted
   Result<void> seek(From to, std::optional<std::uint32_t> partition = {}) const;
 
@@ -119,7 +120,11 @@ class Group {
 
  private:
   friend class Topic;
+  // Nothing in them: the subscriber that keeps the room was evicted.
+  using Places = std::optional<std::vector<detail::CursorValue>>;
+  using Slot = std::optional<std::uint32_t>;
   Result<Member> make_member(const MemberOptions& options) const;
+  Result<bool> seek_once(From to, std::optional<std::uint32_t> partition, std::size_t& moved) const;
   Group(Topic topic, std::shared_ptr<detail::GroupView> view, bool was_created);
 
   // Takes the topic's group lock; released by the destructor, or by the kernel if the owner dies.
@@ -131,9 +136,14 @@ class Group {
   static Result<std::shared_ptr<detail::GroupView>> create(const Topic& topic,
                                                            const std::string& name,
                                                            const GroupOptions& options);
-  static Result<std::shared_ptr<detail::GroupView>> make_file(
-      detail::SharedTopic& topic, const std::string& name, detail::GroupGeometry geometry,
-      const std::vector<detail::CursorValue>& cursors, const detail::SavedGroup* saved);
+  static Result<Slot> create_once(const Topic& topic, const std::string& name,
+                                  const GroupOptions& options);
+  static Result<std::shared_ptr<detail::GroupView>> create_saved(const Topic& topic,
+                                                                 const std::string& name,
+                                                                 const GroupOptions& options);
+  static Result<std::shared_ptr<detail::GroupView>> make_saved(
+      detail::SharedTopic& topic, const detail::SavedGroup& saved,
+      const detail::GroupGeometry& geometry, const std::vector<detail::CursorValue>& cursors);
   static Result<std::shared_ptr<detail::GroupView>> restore(detail::SharedTopic& topic,
                                                             const std::string& name);
   static Result<void> delete_saved(detail::SharedTopic& topic, const detail::GroupView& view);
@@ -145,6 +155,8 @@ class Group {
   // The place that `from` means. `reader` keeps the room from there on.
   static Result<detail::CursorValue> place_of(const Topic& topic, detail::PartitionReader& reader,
                                               const From& from);
+  static Result<Places> places_of(const Topic& topic, Subscriber& subscriber, const From& from);
+  static bool was_evicted(const Subscriber& subscriber) noexcept;
   static Result<detail::CursorValue> offset_of_place(detail::SharedTopic& topic,
                                                      detail::PartitionReader& reader,
                                                      const From& from);

@@ -265,7 +265,8 @@ class Topic {
   //                      or it is not durable, and `on_expired` is not the default
   //   too_many           the topic has 64 groups, or every participant slot is in use
   //   busy               another process that creates, opens or deletes a group blocks it for 5 s; or `from` is an
-  //                      offset behind a record that its publisher has claimed and not committed for 200 ms
+  //                      offset behind a record that its publisher has claimed and not committed for 200 ms;
+  //                      or publishers took the room for 5 s (evict_after)
   //   no_space, permission, deleted
   Result<Group> group(const std::string& name, const GroupOptions& options) const;
   Result<Group> group(const std::string& name) const;

@@ -103,7 +103,7 @@ TEST_P(CreateGroup, NameIsFreeForOthersOrTheGroupIsThere) {
     CHILD_CHECK(group->was_created());
     return 0;
   });
-  const bool is_there = GetParam().step == "group:entered";
+  const bool is_there = GetParam().step == "group:opened";
   if (is_stopped()) {
     // It keeps the lock while it is stopped. Publishers and members do not need that lock.
     EXPECT_EQ(has_room(), false) << "a process that creates a group must hold the room";

@@ -258,7 +258,7 @@ const std::vector<GroupScenario>& group_scenarios() {
       "settle:done", "leave:returned", "leave:freed",  "leave:vacated", "retake:taken"};
   static const std::vector<const char*> kSettle = {"settle:begun", "settle:returned",
                                                    "settle:vacated", "retake:taken", "settle:done"};
-  static const std::vector<const char*> kSeek = {"seek:noted", "seek:moved"};
+  static const std::vector<const char*> kSeek = {"seek:noted", "seek:marked", "seek:moved"};
   static const GroupWorldOptions kOnce{.group = {.mode = GroupMode::at_most_once}};
   static const GroupWorldOptions kPartitions{.group = {}, .partitions = 3};
   static const GroupWorldOptions kByKey{.group = {.by_key = true}};

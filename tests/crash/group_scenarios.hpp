@@ -29,7 +29,7 @@ inline std::ostream& operator<<(std::ostream& out, const GroupScenario& scenario
 const std::vector<GroupScenario>& group_scenarios();
 
 // Steps of creating and deleting a group; covered by group_life_test.cpp.
-inline constexpr const char* kCreateGroupSteps[] = {"group:filled", "group:entered"};
+inline constexpr const char* kCreateGroupSteps[] = {"group:filled", "group:entered", "group:opened"};
 inline constexpr const char* kDeleteGroupSteps[] = {"group:closing", "group:closed", "group:out",
                                                     "group:unlocked"};
 

@@ -15,7 +15,8 @@ namespace {
 struct RetirementCase {
   bool by_key = false;
   bool grows = false;
-  bool seeks = false;  // If false, the group is made instead.
+  bool seeks = false;   // If false, the group is made instead.
+  bool evicts = false;  // Whoever makes or moves it is stopped, and what keeps the room is evicted.
 };
 
 Member join(const Group& group) { return must(group.join({.spin = 0ns, .patience = 0ns}), "join"); }
@@ -41,6 +42,7 @@ void take_all(Member& member) {
 
 void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
   TopicOptions options{.capacity_bytes = 2 * kSegment};
+  if (c.evicts) options.evict_after = 1ms;
   if (c.grows) {
     options.policy = Policy::grow;
     options.max_capacity_bytes = 3 * kSegment;
@@ -61,7 +63,7 @@ void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
       if (!publisher.publish(payload_of({0, i}, kHalf), Deadline{5ms})) return;
     }
   });
-  run.thread(
+  const auto founder = run.thread(
       "founder",
       [&, topic = must(Topic::open("t", Deadline::immediate(), SmallTopic::directory()), "open")] {
         const Group group = must(topic.group("g", group_options), "group");
@@ -69,7 +71,12 @@ void begin_beside_a_retirement(model::Execution& run, const RetirementCase& c) {
         Member member = join(group);
         take_all(member);
       });
+  if (c.evicts) run.suspend_at(founder, model::random(150));
   if (!run.run()) return;
+  if (c.evicts) {
+    model::resume(founder);
+    if (!run.run()) return;
+  }
   run.thread("last", [&, group = must(topic->find_group("g"), "find")] {
     Member member = join(group);
     take_all(member);
@@ -94,6 +101,17 @@ TEST(Retirement, AGroupIsMovedBackBesideIt) {
   EXPECT_TRUE(goes_on("plain", {.seeks = true}));
   EXPECT_TRUE(goes_on("by key", {.by_key = true, .seeks = true}));
   EXPECT_TRUE(goes_on("grows", {.grows = true, .seeks = true}));
+}
+
+// The room that was kept for the group may be lost before the group keeps it. Then it begins anew.
+TEST(Retirement, AGroupIsMadeByWhoIsEvicted) {
+  EXPECT_TRUE(goes_on("plain", {.evicts = true}));
+  EXPECT_TRUE(goes_on("by key", {.by_key = true, .evicts = true}));
+}
+
+TEST(Retirement, AGroupIsMovedByWhoIsEvicted) {
+  EXPECT_TRUE(goes_on("plain", {.seeks = true, .evicts = true}));
+  EXPECT_TRUE(goes_on("by key", {.by_key = true, .seeks = true, .evicts = true}));
 }
 
 }  // namespace

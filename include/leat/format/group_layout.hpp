@@ -39,7 +39,15 @@ enum GroupFlags : std::uint32_t {
 // process that takes the topic's group lock. A deleted group holds no room, except for records in
 // the hands of members that have not noticed the deletion yet. Once there are no such members, the
 // group is taken out of the topic.
-enum GroupClosing : std::uint64_t { kGroupOpen = 0, kGroupClosing = 1, kGroupClosed = 2 };
+//
+// A group that is being made is not there yet. A subscriber of its maker keeps the room for it. A
+// publisher that needs its room nevertheless, because that subscriber was evicted, closes it.
+enum GroupClosing : std::uint64_t {
+  kGroupOpen = 0,
+  kGroupClosing = 1,
+  kGroupClosed = 2,
+  kGroupMaking = 3
+};
 
 struct GroupHeader {
   // Written before the group is entered in the topic's header, constant afterwards.
@@ -74,7 +82,8 @@ static_assert(sizeof(GroupHeader) == 5 * kLine && std::is_trivially_copyable_v<G
 //   record:  | records before it in its segment (28) | in its batch (26) | claim number (10) |
 //
 // The claimer is the seat (counted from 1) whose claim ended here; 0 if the group was just created
-// or moved. The claim number is the low part of that seat's own counter.
+// or moved. The claim number is the low part of that seat's own counter. Without a claimer it is 0, or the
+// mark of a process that is about to move the group: a publisher that needs room sets it to 0.
 //
 // Durable topics: the position is the record's offset, and the two numbers of records are 0. No topic comes to offsets
 // above kMaxPosition; files that say so are corrupt.
@@ -121,6 +130,12 @@ struct CursorValue {
     return record >> kClaimNumberBits & kBatchIndexMask;
   }
   constexpr std::uint64_t claim_number() const noexcept { return record & kClaimNumberMask; }
+  // The same place, with the mark of a mover. Movers at work have different identities.
+  constexpr CursorValue marked(std::uint64_t identity) const noexcept {
+    return {place & ~kSeatMask, (record & ~kClaimNumberMask) | (1 + identity % kClaimNumberMask)};
+  }
+  constexpr bool is_marked() const noexcept { return claimer() == 0 && claim_number() != 0; }
+  constexpr CursorValue unmarked() const noexcept { return {place, record & ~kClaimNumberMask}; }
   bool operator==(const CursorValue&) const noexcept = default;
 };
 

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +14,7 @@
 #include "leat/group.hpp"
 #include "leat/group/closing.hpp"
 #include "leat/group/member_impl.hpp"
+#include "leat/group/new_group.hpp"
 #include "leat/group/stored_group.hpp"
 #include "leat/log/directory.hpp"
 
@@ -23,6 +24,8 @@ namespace detail {
 
 // How long a search for a place waits for living publishers with open claims in front of it.
 inline constexpr std::chrono::milliseconds kHolePatience{200};
+// How long a group is created or moved again because publishers evicted the subscriber that kept its room.
+inline constexpr std::chrono::seconds kEvictedPatience{5};
 
 // Whether a walk that has found nothing more may find something now: it is at a hole that was repaired, or whose
 // owner is alive and has a moment left. `reader` keeps the room.
@@ -81,6 +84,7 @@ LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
     // [group] seq_cst. Nobody else changes it while this process has the lock.
     detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
                                                   detail::kGroupOpen);
+    (void)(*group)->call_off();  // Its maker is dead.
     // A process that died after it had decided may have left what is saved.
     if ((*group)->is_closed()) (void)delete_saved(topic, **group);
   }
@@ -107,95 +111,17 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::find(detail::Share
   return Errc::not_found;
 }
 
-namespace detail {
-
-inline GroupGeometry geometry_of(const GroupOptions& options) noexcept {
-  GroupGeometry geometry;
-  geometry.flags =
-      (options.mode == GroupMode::at_most_once ? kAtMostOnce : 0U) | (options.by_key ? kByKey : 0U);
-  if (options.on_expired == OnExpired::end) geometry.flags |= kExpiredToEnd;
-  if (options.on_expired == OnExpired::stop) geometry.flags |= kExpiredStops;
-  geometry.seat_count = options.members;
-  geometry.hold_count = options.in_flight;
-  geometry.max_deliveries = options.max_deliveries;
-  geometry.lease_ns = options.lease.count();
-  return geometry;
-}
-
-// Fills a group's new file, which is zero. `saved`: durable topics.
-inline Result<void> fill_group_file(int fd, const GroupGeometry& geometry, const std::string& name,
-                                    const std::vector<CursorValue>& cursors,
-                                    const SavedGroup* saved) {
-  auto mapping = Mapping::map(fd, geometry.file_size(), true);
-  if (!mapping) return mapping.error();
-  auto& header = *reinterpret_cast<GroupHeader*>(mapping->data());
-  // relaxed, all: the group's number in the topic's header publishes them.
-  store_relaxed<Why::published_later>(header.magic, kGroupMagic);
-  store_relaxed<Why::published_later>(header.topic_key, geometry.topic_key);
-  store_relaxed<Why::published_later>(header.number, geometry.number);
-  store_relaxed<Why::published_later>(header.partition_count, geometry.partition_count);
-  store_relaxed<Why::published_later>(header.flags, geometry.flags);
-  store_relaxed<Why::published_later>(header.seat_count, geometry.seat_count);
-  store_relaxed<Why::published_later>(header.hold_count, geometry.hold_count);
-  store_relaxed<Why::published_later>(header.max_deliveries, geometry.max_deliveries);
-  store_relaxed<Why::published_later>(header.lease_ns, geometry.lease_ns);
-  store_relaxed<Why::published_later>(header.created_ms,
-                                      saved != nullptr ? saved->facts.created_ms : wall_clock_ms());
-  store_relaxed<Why::hint>(header.name_size, static_cast<std::uint32_t>(name.size()));
-  std::memcpy(header.name, name.data(), name.size());
-  auto* cursor = reinterpret_cast<GroupCursor*>(mapping->data() + sizeof(GroupHeader));
-  for (const CursorValue& value : cursors) {
-    store_relaxed<Why::published_later>(cursor->place, value.place);
-    store_relaxed<Why::published_later>(cursor->record, value.record);
-    ++cursor;  // Its limit is 0: nothing may be handed out before the keeper has saved more.
-  }
-  if (saved == nullptr) return {};
-  store_relaxed<Why::published_later>(header.saved_id, saved->facts.id);
-  if (!restore_holds(mapping->data(), geometry, *saved)) return Errc::corrupt;
-  return {};
-}
-
-}  // namespace detail
-
-LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_file(
-    detail::SharedTopic& topic, const std::string& name, detail::GroupGeometry geometry,
-    const std::vector<detail::CursorValue>& cursors, const detail::SavedGroup* saved) {
-  using namespace detail;
-  geometry.topic_key = topic.geometry().key;
-  geometry.number = 1 + fetch_add<Edge::slot>(topic.header().next_identity, 1);
-  geometry.partition_count = topic.geometry().partition_count;
-  if (!geometry.is_valid()) return Errc::invalid_argument;
-
-  const std::string file = group_file_name(geometry.number);
-  auto fd = open_file_at(topic.directory_fd(), file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-  if (!fd) return fd.error();
-  write_in_place(fd->get());
-  struct stat status {};
-  Result<void> made;
-  if (::fstat(topic.control_fd(), &status) != 0) made = last_system_error();
-  if (made) made = allocate_file(fd->get(), geometry.file_size());
-  if (made && ::geteuid() != status.st_uid && (status.st_mode & 0060) == 0)
-    made = Errc::permission;  // The topic's owner could not use it.
-  if (made) {
-    const bool other_group = status.st_gid != ::getegid();
-    made = set_access_like_others(fd->get(), status.st_mode & 0666,
-                                  other_group ? std::int64_t{status.st_gid} : -1);
-  }
-  if (made) made = fill_group_file(fd->get(), geometry, name, cursors, saved);
-  LEAT_CRASH_POINT("group:filled");
-  if (made) {
-    for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
-      if (topic.group_number(slot) != 0) continue;
-      // [group] seq_cst: after everything in the file, and before the subscriber that keeps the
-      // room for the new group leaves.
-      (void)exchange<Edge::group>(topic.header().groups[slot], geometry.number);
-      LEAT_CRASH_POINT("group:entered");
-      return topic.group(slot);
-    }
-    made = Errc::too_many;
-  }
-  delete_file_at(topic.directory_fd(), file.c_str());
-  return made.error();
+// Durable topics: `saved` as a group in memory.
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::make_saved(
+    detail::SharedTopic& topic, const detail::SavedGroup& saved,
+    const detail::GroupGeometry& geometry, const std::vector<detail::CursorValue>& cursors) {
+  auto group = detail::NewGroup::make(topic, saved.name, geometry);
+  if (!group) return group.error();
+  group->set_cursors(cursors);
+  if (auto restored = group->restore(saved); !restored) return restored.error();
+  auto slot = group->enter(detail::kGroupOpen);
+  if (!slot) return slot.error();
+  return topic.group(*slot);
 }
 
 // Durable topics: a group that no process has used since the topic was opened, if there is one.
@@ -218,7 +144,7 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::restore(detail::Sh
     cursors.push_back(CursorValue::make(offset, 0, 0, 0, 0));
   }
   LEAT_CRASH_POINT("group:restoring");
-  return make_file(topic, name, geometry_of(saved->facts), cursors, &*saved);
+  return make_saved(topic, *saved, geometry_of(saved->facts), cursors);
 }
 
 // Durable topics: also those that nobody has used since the topic was opened.
@@ -330,6 +256,24 @@ LEAT_INLINE Result<detail::CursorValue> Group::place_of(const Topic& topic,
   }
 }
 
+// The cursors for `from`, one for each of the subscriber's partitions. Nothing if it was evicted meanwhile.
+LEAT_INLINE Result<Group::Places> Group::places_of(const Topic& topic, Subscriber& subscriber,
+                                                   const From& from) {
+  std::vector<detail::CursorValue> places;
+  for (detail::PartitionReader& one : subscriber.readers_) {
+    auto place = place_of(topic, one, from);
+    if (was_evicted(subscriber)) return Places{};  // What it says is not true then.
+    if (!place) return place.error();
+    places.push_back(*place);
+  }
+  return Places{std::move(places)};
+}
+
+LEAT_INLINE bool Group::was_evicted(const Subscriber& subscriber) noexcept {
+  return std::any_of(subscriber.readers_.begin(), subscriber.readers_.end(),
+                     [](const detail::PartitionReader& one) { return one.is_evicted(); });
+}
+
 LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic& topic,
                                                                      const std::string& name,
                                                                      const GroupOptions& options) {
@@ -337,25 +281,58 @@ LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create(const Topic
   if (options.max_deliveries != 0 &&
       !detail::is_valid_topic_name(detail::dead_letter_topic_name(topic.name(), name)))
     return Errc::invalid_argument;
+  detail::SharedTopic& shared = *topic.topic_;
+  if (shared.durable() != nullptr) return create_saved(topic, name, options);
+  // A group that is called off is made anew.
+  for (const Deadline until{detail::kEvictedPatience};;) {
+    auto slot = create_once(topic, name, options);
+    if (!slot) return slot.error();
+    if (*slot) return shared.group(**slot);
+    detail::take_closed_groups_out(shared);
+    if (until.passed()) return Errc::busy;
+  }
+}
+
+// In memory. Nothing if the subscriber that keeps the room was evicted meanwhile.
+LEAT_INLINE Result<Group::Slot> Group::create_once(const Topic& topic, const std::string& name,
+                                                   const GroupOptions& options) {
+  using namespace detail;
+  // First what may take long.
+  auto group = NewGroup::make(*topic.topic_, name, geometry_of(options));
+  if (!group) return group.error();
   // Keeps the room until the group does.
   auto reader = topic.subscriber({.from = options.from});
   if (!reader) return reader.error();
-  std::vector<detail::CursorValue> cursors;
-  for (detail::PartitionReader& one : reader->readers_) {
-    auto place = place_of(topic, one, options.from);
-    if (!place) return place.error();
-    cursors.push_back(*place);
+  auto cursors = places_of(topic, *reader, options.from);
+  if (!cursors) return cursors.error();
+  if (!*cursors) return Slot{};
+  group->set_cursors(**cursors);
+  auto slot = group->enter(kGroupMaking);
+  if (!slot) return slot.error();
+  // A publisher that evicted the subscriber and did not find the group did so before this look. One
+  // that finds the group calls it off.
+  if (was_evicted(*reader) || !group->open()) {
+    group->call_off();
+    return Slot{};
   }
+  return Slot{*slot};
+}
+
+LEAT_INLINE Result<std::shared_ptr<detail::GroupView>> Group::create_saved(
+    const Topic& topic, const std::string& name, const GroupOptions& options) {
+  auto reader = topic.subscriber({.from = options.from});
+  if (!reader) return reader.error();
+  auto cursors = places_of(topic, *reader, options.from);
+  if (!cursors) return cursors.error();
   detail::SharedTopic& shared = *topic.topic_;
   const detail::GroupGeometry geometry = detail::geometry_of(options);
-  if (shared.durable() == nullptr) return make_file(shared, name, geometry, cursors, nullptr);
-  const detail::SavedGroup saved = detail::saved_group_of(geometry, name, cursors);
+  const detail::SavedGroup saved = detail::saved_group_of(geometry, name, **cursors);
   if (!saved.is_valid()) return Errc::invalid_argument;
   auto groups = detail::StoredGroups::open(shared);
   if (!groups) return groups.error();
   if (auto made = groups->make(saved); !made) return made.error();
   LEAT_CRASH_POINT("group:file_made");
-  auto made = make_file(shared, name, geometry, cursors, &saved);
+  auto made = make_saved(shared, saved, geometry, **cursors);
   if (!made) (void)groups->delete_group(saved.facts.id);
   return made;
 }
@@ -422,7 +399,7 @@ LEAT_INLINE Result<std::vector<std::string>> Topic::group_names() const {
     if (topic_->group_number(slot) == 0) continue;
     auto group = topic_->group(slot);
     if (!group) return group.error();
-    if (*group != nullptr && !(*group)->is_closed()) names.push_back((*group)->name());
+    if (*group != nullptr && (*group)->is_there()) names.push_back((*group)->name());
   }
   if (topic_->durable() == nullptr) return names;
   auto stored = Group::stored_names(*topic_);
@@ -561,30 +538,53 @@ LEAT_INLINE GroupInfo Group::info() const {
 
 LEAT_INLINE Result<void> Group::seek(From to, std::optional<std::uint32_t> partition) const {
   using namespace detail;
-  // Keeps the room from there on until the cursors do.
-  auto reader = topic_.subscriber({.from = to, .partition = partition});
-  if (!reader) return reader.error();
-  std::vector<CursorValue> targets;
-  for (PartitionReader& one : reader->readers_) {
-    auto place = place_of(topic_, one, to);
-    if (!place) return place.error();
-    targets.push_back(*place);
-  }
-  if (view_->is_closed()) return Errc::closed;
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    const std::uint32_t at = reader->readers_[i].partition();
-    for (std::uint32_t attempt = 0;; ++attempt) {
-      if (attempt == kManyMoves) return Errc::corrupt;
-      const CursorValue cursor = view_->load_cursor(at);
-      note_claim(*view_, at, cursor);
-      LEAT_CRASH_POINT("seek:noted");
-      if (view_->swap_cursor(at, cursor, targets[i])) break;
-    }
-    LEAT_CRASH_POINT("seek:moved");
+  std::size_t moved = 0;  // partitions
+  for (const Deadline until{kEvictedPatience};;) {
+    auto done = seek_once(to, partition, moved);
+    if (!done) return done.error();
+    if (*done) break;
+    if (until.passed()) return Errc::busy;
   }
   topic_.topic_->wake_everybody();
   if (topic_.topic_->durable() != nullptr) tell_group_moved(*topic_.topic_, GroupNews::moved);
   return {};
+}
+
+// Moves all partitions but the first `moved`, and counts them. False if the subscriber that keeps the
+// room was evicted meanwhile.
+LEAT_INLINE Result<bool> Group::seek_once(From to, std::optional<std::uint32_t> partition,
+                                          std::size_t& moved) const {
+  using namespace detail;
+  // Keeps the room from there on until the cursors do.
+  auto reader = topic_.subscriber({.from = to, .partition = partition});
+  if (!reader) return reader.error();
+  auto targets = places_of(topic_, *reader, to);
+  if (!targets) return targets.error();
+  if (!*targets) return false;
+  if (view_->is_closed()) return Errc::closed;
+  const bool is_durable = topic_.topic_->durable() != nullptr;
+  for (; moved < (*targets)->size(); ++moved) {
+    const PartitionReader& one = reader->readers_[moved];
+    const std::uint64_t state =
+        load_acquire<Edge::slot>(topic_.topic_->participant(one.own_slot()).state);
+    for (std::uint32_t attempt = 0;; ++attempt) {
+      if (attempt == kManyMoves) return Errc::corrupt;
+      CursorValue cursor = view_->load_cursor(one.partition());
+      note_claim(*view_, one.partition(), cursor);
+      LEAT_CRASH_POINT("seek:noted");
+      if (!is_durable) {
+        // From here on a publisher that needs room undoes the mark, and with it the move.
+        const CursorValue marked = cursor.marked(identity_of(state));
+        if (!view_->swap_cursor(one.partition(), cursor, marked)) continue;
+        LEAT_CRASH_POINT("seek:marked");
+        if (one.is_evicted()) return false;
+        cursor = marked;
+      }
+      if (view_->swap_cursor(one.partition(), cursor, (**targets)[moved])) break;
+    }
+    LEAT_CRASH_POINT("seek:moved");
+  }
+  return true;
 }
 
 }  // namespace leat::inline v0

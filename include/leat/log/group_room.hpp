@@ -1,7 +1,7 @@
 // The segments of one partition that consumer groups need, for publishers that need room.
 //
 // To be asked after the participants: a process that creates or moves a group holds the room as a
-// subscriber until the group holds it. docs/internals/groups.md, "Room".
+// subscriber until the group holds it, and is called off if it does not. docs/internals/groups.md, "Room".
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ class GroupRoom {
       // cursor and holds say now. The cursor before the holds: records that it has passed
       // have their holds.
       const bool closed = group.is_closed();
-      needed = !closed && group.is_before(partition_, segment);
+      needed = !closed && group.needs(partition_, segment);
       if (needed || only_cursors) return;
       group.each_hold_in(partition_, segment * granules, granules, [&](std::uint64_t word) {
         needed = needed || !closed || has_reader(group, word);

@@ -142,6 +142,32 @@ class GroupView {
     return load_seq_cst<Edge::retire>(cursors_[partition].place) >> kSeatBits <
            (segment + 1) * segment_granules_;
   }
+  // The same, for a publisher that has found no participant in the segment and concludes from false that
+  // the group does not need it. A process that creates or moves the group there has lost the subscriber
+  // that kept the room for it: the creation, or any move, is called off.
+  bool needs(std::uint32_t partition, std::uint64_t segment) const noexcept {
+    const GroupCursor& cursor = cursors_[partition];
+    for (int attempt = 0; attempt < 1000; ++attempt) {
+      if (is_before(partition, segment)) return !call_off();
+      // [retire] seq_cst, both: a mover stores its mark, then looks whether it was evicted.
+      const CursorValue value{load_seq_cst<Edge::retire>(cursor.place),
+                              load_seq_cst<Edge::retire>(cursor.record)};
+      if (!value.is_marked()) {
+        if (load_seq_cst<Edge::retire>(cursor.place) == value.place) return false;
+      } else if (swap_cursor(partition, value, value.unmarked())) {
+        return false;
+      }
+    }
+    return true;  // It changes all the time.
+  }
+  // Calls the creation of the group off. False if the group is there.
+  bool call_off() const noexcept {
+    // [group] seq_cst, both: the maker swaps the same word when it opens the group.
+    std::uint64_t making = load_seq_cst<Edge::group>(header_->closed);
+    if (making != kGroupMaking) return making == kGroupClosed;
+    return compare_exchange<Edge::group>(header_->closed, making, std::uint64_t{kGroupClosed}) ||
+           making == kGroupClosed;
+  }
   // Calls visit(state) for every hold of a record of this partition whose position is one of the
   // `count` positions from `first` on; perhaps also for holds that have ended meanwhile.
   template <class Visit>
@@ -160,6 +186,11 @@ class GroupView {
   bool is_closed() const noexcept {
     // [group] seq_cst: a member stores its hold, then reads `closed`, and only then the record.
     return load_seq_cst<Edge::group>(header_->closed) == kGroupClosed;
+  }
+  // Whether the group is there, or somebody may only be about to delete it.
+  bool is_there() const noexcept {
+    const std::uint64_t closed = load_seq_cst<Edge::group>(header_->closed);
+    return closed != kGroupClosed && closed != kGroupMaking;
   }
 
  private:

@@ -157,6 +157,8 @@ class PartitionReader {
     return {segment_.number, offset_ - segment_.base_offset, granule_};
   }
   bool is_lossy() const noexcept { return mode_ == ReaderMode::lossy; }
+  // Made lossy by a publisher and not aware of it yet: only this segment is still held for it.
+  bool is_evicted() const noexcept;
   std::uint32_t partition() const noexcept { return partition_; }
   std::uint32_t own_slot() const noexcept { return own_slot_; }
 
@@ -396,9 +398,6 @@ class PartitionReader {
 
   // Lossy, and the next record is gone.
   bool is_overtaken() const noexcept;
-  // Made lossy by a publisher and not aware of it yet: only this segment is still held for it.
-  bool is_evicted() const noexcept;
-
   void notice_eviction() noexcept;
 
   // Rereads the rest of a batch as a copy; it was read in place so far.

@@ -472,7 +472,7 @@ class Repair {
     for (std::uint32_t slot = 0; slot < kMaxGroups; ++slot) {
       if (topic_.group_number(slot) == 0) continue;
       auto group = topic_.group(slot);
-      if (group && *group != nullptr && !(*group)->is_closed() &&
+      if (group && *group != nullptr && (*group)->is_there() &&
           (*group)->is_before(partition_, segment)) {
         return true;
       }
