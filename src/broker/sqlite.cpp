@@ -90,6 +90,10 @@ Database::~Database() { ::sqlite3_close(handle_); }
 void Database::fail(int code) const { throw problem_of(path_, handle_, code); }
 void Database::fail_as_damaged(std::string_view what) const { throw damaged_store(path_, what); }
 
+void Database::write_out() {
+  if (const int code = ::sqlite3_db_cacheflush(handle_); code != SQLITE_OK) fail(code);
+}
+
 std::int64_t Database::number(const char* sql) {
   Statement statement{*this, sql};
   return statement.step() ? statement.number(0) : 0;

@@ -45,6 +45,9 @@ class Database {
   // Something in it is not what was once written.
   [[noreturn]] void fail_as_damaged(std::string_view what) const;
 
+  // In a transaction: writes what it has changed so far, so that only little is left to commit().
+  void write_out();
+
   const std::string& path() const noexcept { return path_; }
 
  private:

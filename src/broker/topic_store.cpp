@@ -253,12 +253,17 @@ Outcome<StoredTopic> TopicStore::add(const NewTopic& topic) {
   });
 }
 
-Outcome<void> TopicStore::delete_topic(std::int64_t topic_id) {
+Outcome<void> TopicStore::delete_topic(std::int64_t topic_id,
+                                       const std::function<Outcome<void>()>& before_end) {
   return changed(parts_->file, [&] {
     Database& database = parts_->file.database();
     Transaction transaction{database};
     database.run("DELETE FROM rights WHERE topic_id = ?", topic_id);
     change_one(database, "DELETE FROM topics WHERE id = ?", topic_id);
+    if (before_end) {
+      database.write_out();
+      if (auto done = before_end(); !done) throw done.problem();
+    }
     transaction.commit();
   });
 }

@@ -15,6 +15,7 @@
 // On a full disk, room is kept back for changes that add nothing: a right or topic that goes, another password or port.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,9 +60,11 @@ class TopicStore {
   Outcome<StoredTopic> topic(std::string_view name);
   //   exists, invalid_argument (the name or the user)
   Outcome<StoredTopic> add(const NewTopic& topic);
-  // With its rights.
-  //   not_found
-  Outcome<void> delete_topic(std::int64_t topic_id);
+  // With its rights. `before_end` deletes what else the topic has, once the store has found room for its change on the
+  // medium; if it fails, the topic stays.
+  //   not_found, and what `before_end` returns
+  Outcome<void> delete_topic(std::int64_t topic_id,
+                             const std::function<Outcome<void>()>& before_end = {});
 
   // Returns the new verifier_version.
   //   not_found

@@ -79,11 +79,12 @@ Outcome<TopicPtr> Topics::find_or_adopt(const std::string& name) {
               .pullers = Pullers::absent});
 }
 
-// The log first: if the broker dies in between, the topic is there, and empty.
+// The log goes when the store is sure that it can change, and before it has: if the broker dies in between, the topic is there,
+// and empty.
 Outcome<void> Topics::delete_topic(const TopicPtr& topic) {
-  if (auto deleted = topic->delete_log(); !deleted) return deleted;
-  if (auto removed = store_.delete_topic(topic->stored().id); !removed) {
-    insert(topic->stored());
+  auto removed = store_.delete_topic(topic->stored().id, [&] { return topic->delete_log(); });
+  if (!removed) {
+    if (topic->is_deleted()) insert(topic->stored());
     return removed;
   }
   for (const std::uint16_t port : topic->stored().ports.all()) ports_.give_back(port);

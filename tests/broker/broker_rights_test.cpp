@@ -53,18 +53,42 @@ TEST_F(BrokerRights, ADeletedTopicIsGoneWithItsMessagesPortsAndPasswords) {
   }
 }
 
+TEST_F(BrokerRights, ATopicThatCannotBeDeletedKeepsItsMessages) {
+  start();
+  ASSERT_EQ(create("news", "file")["status"], "ok");
+  {
+    Client producer{ZMQ_PUSH};
+    connect(producer, "news", "pub");
+    ASSERT_TRUE(producer.send("kept"));
+    await("news", "queue_size", 1);
+  }
+  const std::string store = config_.state_dir + "/broker.db";
+  std::filesystem::rename(store, store + ".away");
+  EXPECT_EQ(ask_as_admin("delete_topic", "news")["status"], "error");
+  std::filesystem::rename(store + ".away", store);
+  EXPECT_EQ(stats("news")["queue_size"], 1);
+  Client puller{ZMQ_PULL};
+  connect(puller, "news", "pull");
+  EXPECT_EQ(puller.receive(), "kept");
+  EXPECT_EQ(ask_as_admin("delete_topic", "news")["status"], "ok");
+}
+
 TEST_F(BrokerRights, HalfACommandIsNotDone) {
   start();
-  const std::string whole =
-      Json({{"admin_user_id", "lightq_admin"}, {"admin_password", password_}, {"cmd", "create_topic"},
-            {"topic", "news"}, {"user_id", "ann"}})
-          .dump();
+  const std::string whole = Json({{"admin_user_id", "lightq_admin"},
+                                  {"admin_password", password_},
+                                  {"cmd", "create_topic"},
+                                  {"topic", "news"},
+                                  {"user_id", "ann"}})
+                                .dump();
   std::string wrong = whole;
   wrong.replace(wrong.find("ann\""), 3, "Jos\xE9");  // Not UTF-8.
-  for (const std::string& text : {whole.substr(0, whole.size() - 1), whole.substr(0, whole.size() - 7),
-                                  wrong, whole.substr(0, whole.size() - 1) + ", oops"}) {
+  for (const std::string& text :
+       {whole.substr(0, whole.size() - 1), whole.substr(0, whole.size() - 7), wrong,
+        whole.substr(0, whole.size() - 1) + ", oops"}) {
     ASSERT_TRUE(admin_->send(text));
-    EXPECT_EQ(Json::parse(*admin_->receive(), nullptr, false)["description"], "invalid_cmd") << text;
+    EXPECT_EQ(Json::parse(*admin_->receive(), nullptr, false)["description"], "invalid_cmd")
+        << text;
   }
   EXPECT_EQ(join("news", "pub")["description"], "topic not found");
   ASSERT_TRUE(admin_->send("{\"cmd\": \"ping\""));

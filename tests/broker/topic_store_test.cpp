@@ -151,6 +151,30 @@ TEST(TopicStore, AnIdIsNeverGivenTwice) {
   EXPECT_TRUE(store.rights(first)->empty());
 }
 
+TEST(TopicStore, ATopicStaysIfWhatElseItHasCannotBeDeleted) {
+  const Directory place;
+  TopicStore store = place.open();
+  const auto id = store.add(news())->id;
+  ASSERT_TRUE(store.grant(id, {.user = "bob", .may_read = true}));
+  const auto refused = store.delete_topic(id, []() -> Outcome<void> {
+    return Problem{Errc::permission, "not that one"};
+  });
+  EXPECT_EQ(refused.problem().code, Errc::permission);
+  EXPECT_EQ(store.topic("news")->rights.size(), 1u);
+  int calls = 0;
+  const auto count = [&]() -> Outcome<void> {
+    ++calls;
+    return {};
+  };
+  EXPECT_EQ(store.delete_topic(id + 1, count).problem().code, Errc::not_found);
+  std::filesystem::rename(place.file(), place.file("away"));
+  EXPECT_FALSE(store.delete_topic(id, count));
+  EXPECT_EQ(calls, 0) << "the store cannot change";
+  std::filesystem::rename(place.file("away"), place.file());
+  EXPECT_TRUE(store.delete_topic(id, count));
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(TopicStore, AChangedPasswordHasAnotherVersion) {
   const Directory place;
   TopicStore store = place.open();
@@ -223,8 +247,8 @@ TEST(TopicStore, TakesNoUserWhoLooksLikeAnotherOrCommandsATerminal) {
   for (const char* const user : {"", "anna lisa", "Ärmel", "日本 €", "\u00A0", "\u200D", "\u2010",
                                  "\u202F", "\u2065", "\u206A", "\u061B"})
     EXPECT_TRUE(add(user)) << user;
-  for (const char* const user : {"a\n", "a\x7f", "a\u0080b", "\u009f", "\u061C", "a\u200E", "\u200F",
-                                 "\u2028", "bob\u202Eanna", "\u2066", "€€\u2069"})
+  for (const char* const user : {"a\n", "a\x7f", "a\u0080b", "\u009f", "\u061C", "a\u200E",
+                                 "\u200F", "\u2028", "bob\u202Eanna", "\u2066", "€€\u2069"})
     EXPECT_EQ(add(user).problem().code, Errc::invalid_argument) << user;
 }
 
