@@ -120,7 +120,9 @@ void back_up(const BackupArguments& arguments) {
   auto directory = detail::open_directory_path(files.path, false, false);
   if (!directory) fail(directory.error(), files);
   files.directory = std::move(*directory);
-  if (detail::is_same_file(files.directory.get(), parent->get()))
+  const auto is_same = detail::is_same_file(files.directory.get(), parent->get());
+  if (!is_same) fail(is_same.error(), files);
+  if (*is_same)
     throw Failure{kExitUsage, fmt::format("{} has the files of topic '{}' itself: name another "
                                           "place",
                                           target.parent, name)};

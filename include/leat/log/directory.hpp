@@ -73,7 +73,10 @@ inline Result<std::unique_ptr<SharedTopic>> attach_files(const Fd& directory,
     // No control file: if the name still leads to this directory, it is no topic; otherwise the
     // topic was just deleted.
     auto again = open_topic_directory(directory, name);
-    if (again && is_same_file(found->get(), again->get())) return Errc::wrong_format;
+    if (!again) return again.error();
+    const Result<bool> is_same = is_same_file(found->get(), again->get());
+    if (!is_same) return is_same.error();
+    if (*is_same) return Errc::wrong_format;
     found = std::move(again);
   }
   return found.error();

@@ -212,8 +212,9 @@ inline Result<void> has_name_still(int data_directory, const std::string& name,
                                    const Fd& directory) noexcept {
   auto now = open_directory_at(data_directory, name.c_str());
   if (!now) return now.error();
-  if (!is_same_file(now->get(), directory.get())) return Errc::not_found;
-  return {};
+  const Result<bool> is_same = is_same_file(now->get(), directory.get());
+  if (!is_same) return is_same.error();
+  return *is_same ? Result<void>{} : Errc::not_found;
 }
 
 inline Result<void> unless_missing(const Result<void>& done) noexcept {

@@ -187,14 +187,14 @@ class SharedTopic {
   Result<LockFile> open_control_to_lock() const {
     auto file = LockFile::open(directory_.get(), kControlFile, O_RDWR);
     if (!file) return is_gone(file.error());
-    if (!is_same_file(control_fd_.get(), file->get())) return Errc::deleted;
+    if (auto own = is_own_control(file->get()); !own) return own.error();
     return file;
   }
   // For a process that has the topic open, as long as the topic is mapped.
   Result<std::unique_ptr<HeritableLock>> lock_while_open() const {
     auto lock = HeritableLock::take(directory_.get(), kControlFile, lock_offset(kOpenLock));
     if (!lock) return is_gone(lock.error());
-    if (!is_same_file(control_fd_.get(), (*lock)->get())) return Errc::deleted;
+    if (auto own = is_own_control((*lock)->get()); !own) return own.error();
     return lock;
   }
   // A file description as above, whether or not the file still has its name.
@@ -348,6 +348,12 @@ class SharedTopic {
     if (durable_) wake(durable_->header().durable_wake);
   }
 
+  // `deleted` if what now has the control file's name is another file.
+  Result<void> is_own_control(int file) const noexcept {
+    const Result<bool> is_same = is_same_file(control_fd_.get(), file);
+    if (!is_same) return is_same.error();
+    return *is_same ? Result<void>{} : Errc::deleted;
+  }
   // A topic whose files are missing was deleted.
   static Error is_gone(Error error) noexcept {
     return error == Errc::not_found ? Error{Errc::deleted, 0} : error;

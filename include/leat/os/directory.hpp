@@ -9,6 +9,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -210,33 +211,30 @@ inline Result<void> set_access_like_others(int fd, ::mode_t mode, std::int64_t g
   return is_no_member && (mode & 0066) == 0066 ? set_access(fd, mode, -1) : set;
 }
 
-inline bool is_same_file(int one, int other) noexcept {
+inline Result<bool> is_same_file(int one, int other) noexcept {
   struct stat first {};
   struct stat second {};
-  return ::fstat(one, &first) == 0 && ::fstat(other, &second) == 0 &&
-         first.st_ino == second.st_ino && first.st_dev == second.st_dev;
+  if (::fstat(one, &first) != 0 || ::fstat(other, &second) != 0) return last_system_error();
+  return first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
 // Without `.` and `..`. Uses the descriptor up. An error in the middle is an error: some names alone would pass for all.
 inline Result<std::vector<std::string>> names_in(Fd directory) {
-  DIR* stream = ::fdopendir(directory.get());
+  struct Close {
+    void operator()(DIR* stream) const noexcept { ::closedir(stream); }
+  };
+  const std::unique_ptr<DIR, Close> stream{::fdopendir(directory.get())};
   if (stream == nullptr) return last_system_error();
   directory.release();
   std::vector<std::string> names;
-  Error error;
   for (;;) {
     errno = 0;
-    const dirent* const entry = ::readdir(stream);
-    if (entry == nullptr) {
-      if (errno != 0) error = last_system_error();
-      break;
-    }
+    const dirent* const entry = ::readdir(stream.get());
+    if (entry == nullptr && errno != 0) return last_system_error();
+    if (entry == nullptr) return names;
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
-  ::closedir(stream);
-  if (error.code != Errc::ok) return error;
-  return names;
 }
 inline Result<std::vector<std::string>> names_in(int directory) {
   auto copy = open_directory_at(directory, ".");

@@ -269,7 +269,7 @@ class StoreCopy {
   Result<bool> is_still_there(const std::string& name, int file) {
     auto now = disk_.open(from_, name.c_str(), O_RDONLY, 0);
     if (!now && now.error() != Errc::not_found) return now.error();
-    return now && is_same_file(now->get(), file);
+    return now ? is_same_file(now->get(), file) : false;
   }
 
   // Where the last whole frame before offset `limit` ends, or what the checkpoint knows to have been

@@ -16,7 +16,7 @@ TEST(DurableNames, OfADeletedTopicAreGoneForGood) {
     ~WatchedNames() override { Disk::replace_system(nullptr); }
     Result<void> sync_directory(int directory) noexcept override {
       const bool is_there = detail::has_name(directory, "d");
-      if (data >= 0 && detail::is_same_file(directory, data)) (is_there ? with : without) += 1;
+      if (data >= 0 && *detail::is_same_file(directory, data)) (is_there ? with : without) += 1;
       return Disk::sync_directory(directory);
     }
     std::atomic<int> data = -1;
