@@ -205,23 +205,16 @@ Result<void> create_topic(const Fd& directory, const std::string& name, const Ne
     return make_directory_at(directory.get(), temporary);
   });
   if (!made) return made.error();
-  const auto make = [&]() -> Result<void> {
-    if (auto filled = fill_topic_directory(made->fd(), topic); !filled) return filled;
-    LEAT_CRASH_POINT("create:filled");
-    auto copy = open_directory_at(made->fd(), ".");
-    if (!copy) return copy.error();
-    auto attached = SharedTopic::attach(*copy);
-    if (!attached) return attached.error();
-    if (auto used = use(std::move(*attached)); !used) return used;
-    return rename_at(directory.get(), made->name(), name.c_str());
-  };
-  auto done = make();
-  if (!done) {
-    for (const char* file : {kRecordsFile, kControlFile, kDurableFile})
-      delete_file_at(made->fd(), file);
-    (void)delete_directory_at(directory.get(), made->name());
-  }
-  return done;
+  if (auto filled = fill_topic_directory(made->fd(), topic); !filled) return filled;
+  LEAT_CRASH_POINT("create:filled");
+  auto copy = open_directory_at(made->fd(), ".");
+  if (!copy) return copy.error();
+  auto attached = SharedTopic::attach(*copy);
+  if (!attached) return attached.error();
+  if (auto used = use(std::move(*attached)); !used) return used;
+  auto named = rename_at(directory.get(), made->name(), name.c_str());
+  if (named) made->note_named();
+  return named;
 }
 
 inline Result<std::unique_ptr<SharedTopic>> create_topic(const Fd& directory,
@@ -250,7 +243,7 @@ inline Result<void> make_directory_lock(int directory) {
   // Not a member of the directory's group: another group gets no more than everybody.
   if (!done) done = set_access(file->fd(), (mode & 0606) | ((mode & 0006) << 3), -1);
   if (done) done = rename_at(directory, file->name(), kDirectoryLock);
-  if (!done) delete_file_at(directory, file->name());
+  if (done) file->note_named();
   return done.error() == Errc::exists ? Result<void>{} : done;
 }
 

@@ -281,19 +281,21 @@ LEAT_INLINE Result<Topic> Topic::create(const std::string& name, const detail::N
         attach(*directory, name, directory_name, data_directory);  // Also finishes a deletion.
     if (existing) return Errc::exists;
     if (existing.error().code != Errc::not_found) return existing.error();
-    std::shared_ptr<detail::SharedTopic> topic;
+    std::optional<Topic> whole;  // Before it gets its name: what may throw comes first.
     const auto use = [&](std::unique_ptr<detail::SharedTopic> attached) -> Result<void> {
-      topic = std::move(attached);
-      if ((topic->geometry().flags & detail::kDeleteWhenUnused) == 0) return {};
-      auto kept = keep_while_open(std::move(topic), name);
-      if (!kept) return kept.error();
-      topic = std::move(*kept);
+      std::shared_ptr<detail::SharedTopic> topic = std::move(attached);
+      if ((topic->geometry().flags & detail::kDeleteWhenUnused) != 0) {
+        auto kept = keep_while_open(std::move(topic), name);
+        if (!kept) return kept.error();
+        topic = std::move(*kept);
+      }
+      whole = Topic{name, std::move(topic), directory_name};
       return {};
     };
     if (auto made = detail::create_topic(*directory, name, created, use); !made)
       return made.error();
-    topic->note_made();
-    return Topic{name, std::move(topic), directory_name};
+    whole->topic_->note_made();
+    return std::move(*whole);
   }
 }
 

@@ -3,14 +3,17 @@
 //     auto made = BeingMade::directory(parent, [&](const char* name) { return make_directory_at(parent, name); });
 //     // ... fill it through made->fd() ...
 //     auto named = rename_at(parent, made->name(), "orders");
+//     if (named) made->note_named();  // Else the destructor removes it, as it does when something is thrown.
 //
 // Its maker has it locked (flock(2)). The kernel drops the lock when the maker dies, in any PID namespace and whatever
 // the clocks say, so the lock alone decides what is left over: see lock_left_over().
 #pragma once
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -36,64 +39,97 @@ inline std::string new_name() {
 
 class BeingMade {
  public:
-  // Makes a directory with make(name).
+  // Makes a directory with make(name). `parent` stays open as long as the object exists.
   template <class Make>
   static Result<BeingMade> directory(int parent, const Make& make) {
-    const auto open = [&](const char* name) -> Result<LockFile> {
-      if (auto made = make(name); !made) return made.error();
+    return start(parent, AT_REMOVEDIR, [&](BeingMade& made) -> Result<LockFile> {
+      if (auto done = make(made.name()); !done) return done.error();
+      made.is_there_ = true;
       LEAT_CRASH_POINT("make:made");
-      auto opened = LockFile::open_directory(parent, name);
-      if (opened || opened.error() == Errc::not_found)
-        return opened ? std::move(opened) : Errc::busy;
-      (void)delete_directory_at(parent, name);
+      auto opened = LockFile::open_directory(parent, made.name());
+      if (opened.error() == Errc::not_found) return Errc::busy;
       return opened;
-    };
-    return start(parent, open, [&](const char* name) { (void)delete_directory_at(parent, name); });
+    });
   }
   // Makes an empty file with mode 0600.
   static Result<BeingMade> file(int parent) {
-    const auto open = [&](const char* name) {
-      return LockFile::open(parent, name, O_RDWR | O_CREAT | O_EXCL, 0600);
-    };
-    return start(parent, open, [&](const char* name) { delete_file_at(parent, name); });
+    return start(parent, 0, [&](BeingMade& made) {
+      auto opened = LockFile::open(parent, made.name(), O_RDWR | O_CREAT | O_EXCL, 0600);
+      made.is_there_ = static_cast<bool>(opened);
+      return opened;
+    });
+  }
+
+  BeingMade(BeingMade&& other) noexcept
+      : parent_{other.parent_},
+        how_{other.how_},
+        is_there_{std::exchange(other.is_there_, false)},
+        name_{std::move(other.name_)},
+        file_{std::move(other.file_)} {}
+  BeingMade& operator=(BeingMade&&) = delete;
+  // Removes it, with the files in it, unless it has got its own name.
+  ~BeingMade() {
+    if (!is_there_ || file_.is_inherited()) return;
+    if (how_ == AT_REMOVEDIR && is_at_name()) delete_files();
+    (void)::unlinkat(parent_, name(), how_);
   }
 
   int fd() const noexcept { return file_.get(); }
   const char* name() const noexcept { return name_.c_str(); }
+  // To be called when it has got its own name.
+  void note_named() noexcept { is_there_ = false; }
 
  private:
-  BeingMade(std::string name, LockFile file) noexcept
-      : name_{std::move(name)}, file_{std::move(file)} {}
+  BeingMade(int parent, int how) : parent_{parent}, how_{how}, name_{new_name()} {}
 
   // A cleaner may lock it first, and then removes it or gives it up: it is made anew with another name. `open` returns
   // `busy` if it is gone already.
-  template <class Open, class Remove>
-  static Result<BeingMade> start(int parent, const Open& open, const Remove& remove) {
+  template <class Open>
+  static Result<BeingMade> start(int parent, int how, const Open& open) {
     constexpr int kAttempts = 100;
     for (int i = 0; i < kAttempts; ++i) {
-      std::string name = new_name();
-      auto opened = open(name.c_str());
+      BeingMade made{parent, how};
+      auto opened = open(made);
       if (!opened && opened.error() == Errc::busy) continue;
       if (!opened) return opened.error();
+      made.file_ = std::move(*opened);
       // A file system without such locks refuses a cleaner's lock, too: nobody then removes anything.
-      const auto locked = opened->lock_whole();
+      const auto locked = made.file_.lock_whole();
       const bool is_cleaned = locked && !*locked;
-      if (!is_cleaned && is_same_name(parent, name.c_str(), opened->get())) {
+      if (!is_cleaned && made.is_at_name()) {
         LEAT_CRASH_POINT("make:locked");
-        return BeingMade{std::move(name), std::move(*opened)};
+        return made;
       }
-      remove(name.c_str());
     }
     return Errc::busy;
   }
-  static bool is_same_name(int parent, const char* name, int file) noexcept {
+  bool is_at_name() const noexcept {
     struct stat named {};
     struct stat opened {};
-    return ::fstatat(parent, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           ::fstat(file, &opened) == 0 && named.st_ino == opened.st_ino &&
+    return ::fstatat(parent_, name(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           ::fstat(fd(), &opened) == 0 && named.st_ino == opened.st_ino &&
            named.st_dev == opened.st_dev;
   }
+  // Without readdir(3), which needs memory and a descriptor: it may be the lack of those that is being cleaned up after.
+  void delete_files() const noexcept {
+    constexpr int kPasses = 3;  // A file system may skip names while others are deleted.
+    for (int pass = 0; pass < kPasses && ::lseek(fd(), 0, SEEK_SET) == 0; ++pass) {
+      alignas(::dirent64) char entries[4096];
+      for (;;) {
+        const long size = ::syscall(SYS_getdents64, fd(), entries, sizeof(entries));
+        if (size <= 0) break;
+        for (long at = 0; at < size;) {
+          const auto* const entry = reinterpret_cast<const ::dirent64*>(entries + at);
+          (void)::unlinkat(fd(), entry->d_name, 0);  // Not `.` and `..`, which are directories.
+          at += entry->d_reclen;
+        }
+      }
+    }
+  }
 
+  int parent_;
+  int how_;                // Flags of unlinkat(2).
+  bool is_there_ = false;  // And has not got its own name.
   std::string name_;
   LockFile file_;
 };

@@ -25,27 +25,21 @@ Result<void> make_store(Disk& disk, int data_directory, const std::string& name,
       data_directory, [&](const char* one) { return disk.make_directory(data_directory, one); });
   if (!temporary) return temporary.error();
   const int directory = temporary->fd();
-  const auto make = [&]() -> Result<void> {
-    auto lock = make_file(disk, directory, kDataLock, O_EXCL, access);
-    if (!lock) return lock.error();
-    if (auto filled = fill(directory); !filled) return filled;
-    if (access.mode != 0600 || access.group >= 0) {
-      // Who may read the files may enter the directory.
-      const ::mode_t enter = (access.mode & 0444) >> 2;
-      auto set = set_access(directory, 0700 | access.mode | enter, access.group);
-      if (!set) return set;
-    }
-    if (auto synced = disk.sync_directory(directory); !synced) return synced;
-    LEAT_CRASH_POINT("store:made");
-    return disk.rename(data_directory, temporary->name(), name.c_str());
-  };
-  auto made = make();
-  if (made) return disk.sync_directory(data_directory);
-  if (auto names = names_in(directory)) {
-    for (const std::string& one : *names) (void)disk.delete_file(directory, one.c_str());
+  auto lock = make_file(disk, directory, kDataLock, O_EXCL, access);
+  if (!lock) return lock.error();
+  if (auto filled = fill(directory); !filled) return filled;
+  if (access.mode != 0600 || access.group >= 0) {
+    // Who may read the files may enter the directory.
+    const ::mode_t enter = (access.mode & 0444) >> 2;
+    auto set = set_access(directory, 0700 | access.mode | enter, access.group);
+    if (!set) return set;
   }
-  (void)delete_directory_at(data_directory, temporary->name());
-  return made;
+  if (auto synced = disk.sync_directory(directory); !synced) return synced;
+  LEAT_CRASH_POINT("store:made");
+  if (auto named = disk.rename(data_directory, temporary->name(), name.c_str()); !named)
+    return named;
+  temporary->note_named();
+  return disk.sync_directory(data_directory);
 }
 
 // Makes the directory of a topic without records.

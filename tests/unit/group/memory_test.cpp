@@ -200,5 +200,23 @@ TEST(MemberMemory, DeadLetterThatCannotBeCopiedStaysOne) {
   EXPECT_EQ(dead_values(dead_topic(topic)), std::vector<std::string>{"bad"});
 }
 
+TEST(CreateWithoutMemory, LeavesNothing) {
+  const TestDirectory topics;
+  int failures = 0;
+  for (bool is_made = false; !is_made; ++failures) {
+    ASSERT_LT(failures, 1000);
+    const TopicOptions options{
+        .capacity_bytes = 4 * kSegment, .segment_bytes = kSegment, .directory = topics.path()};
+    const std::string name = "topic";
+    try {
+      const Allocations few{failures};
+      is_made = static_cast<bool>(Topic::create(name, options));
+    } catch (const std::bad_alloc&) {
+    }
+    if (!is_made) EXPECT_TRUE(topics.is_empty()) << "allocation " << failures;
+  }
+  EXPECT_GT(failures, 3);
+}
+
 }  // namespace
 }  // namespace leat

@@ -32,12 +32,42 @@ class BeingMadeTest : public ::testing::Test {
 TEST_F(BeingMadeTest, BelongsToItsMakerUntilThatHasIt) {
   std::optional<BeingMade> directory{must(make())};
   std::optional<BeingMade> file{must(BeingMade::file(place_.get()))};
-  const std::string names[] = {directory->name(), file->name()};
-  for (const std::string& name : names) EXPECT_FALSE(is_left_over(name.c_str()));
+  for (const char* name : {directory->name(), file->name()}) EXPECT_FALSE(is_left_over(name));
+  EXPECT_FALSE(is_left_over("not there"));
+  must(rename_at(place_.get(), directory->name(), "directory"));
+  directory->note_named();
+  must(rename_at(place_.get(), file->name(), "file"));
+  file->note_named();
   directory.reset();
   file.reset();
-  for (const std::string& name : names) EXPECT_TRUE(is_left_over(name.c_str()));
-  EXPECT_FALSE(is_left_over("not there"));
+  for (const char* name : {"directory", "file"}) EXPECT_TRUE(is_left_over(name));
+}
+
+// Also by what throws, for lack of memory, say.
+TEST_F(BeingMadeTest, LeavesNothingIfItIsGivenUp) {
+  struct Lack {};
+  const auto give_up = [&] {
+    const BeingMade directory = must(make());
+    const BeingMade file = must(BeingMade::file(place_.get()));
+    for (int i = 0; i < 500; ++i) {
+      const std::string name = "file-with-a-long-name-" + std::to_string(i);
+      must(open_file_at(directory.fd(), name.c_str(), O_RDWR | O_CREAT, 0600));
+    }
+    EXPECT_EQ(names().size(), 2U);
+    throw Lack{};
+  };
+  EXPECT_THROW(give_up(), Lack);
+  EXPECT_EQ(names(), std::vector<std::string>{});
+}
+
+TEST_F(BeingMadeTest, IsNotRemovedByAForkedChild) {
+  std::optional<BeingMade> made{must(make())};
+  Child child{[&] {
+    made.reset();
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), 0);
+  EXPECT_EQ(names(), std::vector<std::string>{made->name()});
 }
 
 // As process 1 of a container, say: the number in the name is also that of a living process.
@@ -58,18 +88,28 @@ TEST_F(BeingMadeTest, IsLeftOverOnceItsMakerIsDeadWhateverTheClockSays) {
 
 // Otherwise it would stay as long as the child runs.
 TEST_F(BeingMadeTest, AForkedChildDoesNotKeepIt) {
-  std::optional<BeingMade> made{must(make())};
-  const std::string name = made->name();
-  int pipe[2];
-  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
-  Child child{[&] {
-    char end = 0;
-    return static_cast<int>(::read(pipe[0], &end, 1)) - 1;
+  int lives[2];
+  ASSERT_EQ(::pipe2(lives, O_CLOEXEC), 0);
+  Child maker{[&] {
+    const auto made = make();
+    if (!made) return 1;
+    const pid_t child = calm_fork();
+    if (child == 0) {
+      (void)::close(lives[1]);
+      char end = 0;
+      (void)::read(lives[0], &end, 1);
+      ::_exit(0);
+    }
+    ::raise(SIGKILL);
+    return 2;
   }};
-  made.reset();
-  EXPECT_TRUE(is_left_over(name.c_str()));
-  EXPECT_EQ(::write(pipe[1], "x", 1), 1);
-  EXPECT_EQ(child.join(), 0);
+  maker.join();
+  ASSERT_EQ(names().size(), 1U);
+  // The child has closed its copy before the call returned there; it may not have come that far.
+  const Deadline deadline{10s};
+  while (!is_left_over(names()[0].c_str()) && !deadline.passed()) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(is_left_over(names()[0].c_str()));
+  EXPECT_EQ(::write(lives[1], "x", 1), 1);
 }
 
 // A cleaner that comes before the maker has its lock.
@@ -99,6 +139,16 @@ TEST_F(BeingMadeTest, AFailureIsReportedAtOnce) {
   });
   EXPECT_EQ(code(made), Errc::not_found);
   EXPECT_EQ(calls, 1);
+}
+
+// Else a topic that cannot be looked at would pass for a deleted one.
+TEST(IsSameFile, AFailureIsNoAnswer) {
+  const TestDirectory directory;
+  const Fd file = directory.open_file("file");
+  EXPECT_TRUE(must(is_same_file(file.get(), file.get())));
+  EXPECT_FALSE(must(is_same_file(file.get(), directory.open_file("other").get())));
+  EXPECT_FALSE(is_same_file(file.get(), -1));
+  EXPECT_FALSE(is_same_file(-1, file.get()));
 }
 
 }  // namespace
