@@ -576,8 +576,8 @@ LEAT_INLINE Result<bool> Group::seek_once(From to, std::optional<std::uint32_t> 
         // From here on a publisher that needs room undoes the mark, and with it the move.
         const CursorValue marked = cursor.marked(identity_of(state));
         if (!view_->swap_cursor(one.partition(), cursor, marked)) continue;
-        LEAT_CRASH_POINT("seek:marked");
         if (one.is_evicted()) return false;
+        LEAT_CRASH_POINT("seek:marked");
         cursor = marked;
       }
       if (view_->swap_cursor(one.partition(), cursor, (**targets)[moved])) break;
