@@ -94,6 +94,16 @@ void Database::write_out() {
   if (const int code = ::sqlite3_db_cacheflush(handle_); code != SQLITE_OK) fail(code);
 }
 
+void Database::reserve(std::int64_t bytes) {
+  int step = 4096;  // Without one, SQLite reserves nothing.
+  ::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
+  if (::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_SIZE_HINT, &bytes) != SQLITE_OK)
+    throw Problem{Errc::no_space,
+                  sentence(path_,
+                           "is not changed: the disk is full, and what room the store has "
+                           "is for rights that are taken away and for new passwords")};
+}
+
 std::int64_t Database::number(const char* sql) {
   Statement statement{*this, sql};
   return statement.step() ? statement.number(0) : 0;

@@ -47,6 +47,9 @@ class Database {
 
   // In a transaction: writes what it has changed so far, so that only little is left to commit().
   void write_out();
+  // Takes room on the medium for a file of so many bytes, before pages are put there.
+  //   no_space
+  void reserve(std::int64_t bytes);
 
   const std::string& path() const noexcept { return path_; }
 

@@ -171,11 +171,16 @@ bool StoreFile::is_in_place() const noexcept {
 void StoreFile::keep_room() {
   constexpr std::int64_t kWanted = 48;
   constexpr std::int64_t kEnough = 16;  // One change needs fewer.
-  const bool has_log = std::exchange(has_log_, true);
-  if (has_log && database_->number("PRAGMA freelist_count") >= kEnough) return;
+  if (has_log_ && database_->number("PRAGMA freelist_count") >= kEnough) return;
   // With no more pages allowed, there may be room on the disk.
   const std::int64_t most = database_->number("PRAGMA max_page_count");
-  if (database_->number("PRAGMA page_count") + kWanted > most) return;
+  const std::int64_t pages = database_->number("PRAGMA page_count");
+  if (pages + kWanted > most) return;
+  // Else, on a full disk, the log would get pages that find no place in the file, and could never begin anew: what is kept
+  // back would be gone.
+  begin_log();
+  constexpr std::int64_t kOfTheTable = 2;
+  database_->reserve((pages + kWanted + kOfTheTable) * static_cast<std::int64_t>(kPageSize));
   database_->run("DROP TABLE IF EXISTS room");  // Of a broker that was killed.
   {
     Transaction transaction{*database_};
@@ -186,6 +191,7 @@ void StoreFile::keep_room() {
   }
   begin_log();  // The pages are in the file then.
   database_->run("DROP TABLE room");
+  has_log_ = true;
 }
 
 void StoreFile::begin_log() { database_->run("PRAGMA wal_checkpoint(RESTART)"); }

@@ -318,6 +318,36 @@ TEST(StoreFile, OnAFullDiskARightCanStillBeTaken) {
   EXPECT_TRUE(child.succeeded()) << child.describe();
 }
 
+// What is kept back for that is not for new rights and topics.
+TEST(StoreFile, OnAFullDiskNewRightsLeaveRoomForTakingThemAway) {
+  const Place place;
+  Child child{[&] {
+    auto store = TopicStore::open(place.path);
+    CHILD_CHECK(store);
+    const auto id = store->add({.name = "news", .verifier = decoy_verifier()})->id;
+    const auto most = std::max(std::filesystem::file_size(place.file),
+                               std::filesystem::file_size(place.file + "-wal"));
+    ::signal(SIGXFSZ, SIG_IGN);
+    const ::rlimit no_more{most, most};
+    CHILD_CHECK(::setrlimit(RLIMIT_FSIZE, &no_more) == 0);
+    const auto user = [](int number) { return std::to_string(number) + std::string(200, 'u'); };
+    int granted = 0;
+    while (store->grant(id, {.user = user(granted), .verifier = decoy_verifier()}))
+      CHILD_CHECK(++granted < 5000);
+    const auto refused = store->add({.name = "olds", .verifier = decoy_verifier()});
+    CHILD_CHECK(refused.problem().code == Errc::no_space);
+    for (int i = 0; i < granted; ++i) {
+      CHILD_CHECK(store->change_password(id, decoy_verifier()));
+      CHILD_CHECK(store->revoke(id, user(i)));
+    }
+    CHILD_CHECK(store->grant(id, {.user = "again", .verifier = decoy_verifier()}));
+    CHILD_CHECK(store->delete_topic(id));
+    return 0;
+  }};
+  child.wait();
+  EXPECT_TRUE(child.succeeded()) << child.describe();
+}
+
 TEST(StoreFile, ThatWasRemovedTakesNoChange) {
   const Place place;
   place.fill(1);
