@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t kChunk = 1000;
 
-class Subscriber final : public Backlogged {
+class StoppedReader final : public Backlogged {
  public:
-  explicit Subscriber(Backlog& backlog) : backlog_{backlog} {}
-  ~Subscriber() override { backlog_.remove(*this); }
+  explicit StoppedReader(Backlog& backlog) : backlog_{backlog} {}
+  ~StoppedReader() override { backlog_.remove(*this); }
 
   void take(std::shared_ptr<const Chunk> chunk) {
     waiting.push_back(std::move(chunk));
@@ -47,7 +47,7 @@ std::shared_ptr<Chunk> chunk_of(Backlog& backlog) {
 
 TEST(Backlog, CountsAChunkOnceHoweverManyHaveIt) {
   Backlog backlog;
-  Subscriber one{backlog}, other{backlog};
+  StoppedReader one{backlog}, other{backlog};
   {
     const auto chunk = chunk_of(backlog);
     one.take(chunk);
@@ -64,9 +64,9 @@ TEST(Backlog, CountsAChunkOnceHoweverManyHaveIt) {
 // Each stops when the one before it has ten chunks, which nobody else has any more.
 TEST(Backlog, ThoseWithTheOldestGiveUp) {
   Backlog backlog{100 * (kChunk + 8)};
-  std::vector<std::unique_ptr<Subscriber>> all;
+  std::vector<std::unique_ptr<StoppedReader>> all;
   for (int i = 0; i < 100; ++i) {
-    all.push_back(std::make_unique<Subscriber>(backlog));
+    all.push_back(std::make_unique<StoppedReader>(backlog));
     for (int j = 0; j < 10; ++j) all.back()->take(chunk_of(backlog));
     backlog.trim();
     EXPECT_LE(backlog.bytes(), 100 * (kChunk + 8) + 10 * (kChunk + 8));
@@ -78,7 +78,7 @@ TEST(Backlog, ThoseWithTheOldestGiveUp) {
 // Producers wait for such subscribers.
 TEST(Backlog, ThoseThatCannotGiveUpAreNotAskedForEachChunk) {
   Backlog backlog{100 * (kChunk + 8)};
-  Subscriber one{backlog};
+  StoppedReader one{backlog};
   one.is_willing = false;
   for (int i = 0; i < 1000; ++i) {
     one.take(chunk_of(backlog));

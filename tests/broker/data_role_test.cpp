@@ -11,7 +11,7 @@ namespace leat::broker {
 namespace {
 
 constexpr std::size_t kBound = 1 << 20;
-constexpr std::size_t kChunk = 64 << 10;
+constexpr std::size_t kChunkBytes = 64 << 10;
 
 constexpr Encoding kEncoding{
     .for_puller = [](std::string&, const Record&) {},
@@ -68,14 +68,14 @@ TEST_F(ListenerRoleTest, TheBoundCountsWhoReadsNotEvenAnswers) {
   stream_->out().append(4 << 20, 'p');
   stream_->flush();
   ASSERT_NE(stream_->unsent(), 0U);
-  for (std::size_t i = 0; i < 4 * kBound / kChunk; ++i) {
+  for (std::size_t i = 0; i < 4 * kBound / kChunkBytes; ++i) {
     const auto chunk = std::make_shared<Chunk>();
-    chunk->bytes.assign(kChunk, 'm');
+    chunk->bytes.assign(kChunkBytes, 'm');
     chunk->records = 1;
     backlog.count(*chunk);
     static_cast<Listener&>(role).take(chunk);
     backlog.trim();
-    EXPECT_LE(backlog.bytes(), kBound + 2 * kChunk);
+    EXPECT_LE(backlog.bytes(), kBound + 2 * kChunkBytes);
   }
   EXPECT_GT(role.stats().lost, 0U);
   // Whose chunks are all dropped has no oldest one.
