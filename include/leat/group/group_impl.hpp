@@ -80,12 +80,9 @@ LEAT_INLINE void Group::finish_deletions(detail::SharedTopic& topic) {
     known.push_back(detail::group_file_name(number));
     auto group = topic.group(slot);
     if (!group || *group == nullptr) continue;
-    std::uint64_t closing = detail::kGroupClosing;
-    // [group] seq_cst. Nobody else changes it while this process has the lock.
-    detail::compare_exchange<detail::Edge::group>((*group)->header().closed, closing,
-                                                  detail::kGroupOpen);
+    detail::settle_deletion(topic, **group);
     (void)(*group)->call_off();  // Its maker is dead.
-    // A process that died after it had decided may have left what is saved.
+    // A process that died after it had decided may have left some of what is saved.
     if ((*group)->is_closed()) (void)delete_saved(topic, **group);
   }
   detail::take_closed_groups_out(topic);
@@ -373,9 +370,15 @@ LEAT_INLINE Result<void> Group::delete_group(const Topic& topic, const std::stri
     (void)exchange<Edge::group>(view.header().closed, kGroupOpen);
     return Errc::busy;
   }
+  // First what is saved: otherwise the group would come back as it was then, and deliver records again.
+  auto deleted = delete_saved(shared, view);
+  if (!deleted && can_go_on(shared, view)) {
+    (void)exchange<Edge::group>(view.header().closed, kGroupOpen);
+    return deleted;
+  }
   (void)exchange<Edge::group>(view.header().closed, kGroupClosed);
   LEAT_CRASH_POINT("group:closed");
-  auto deleted = delete_saved(shared, view);
+  (void)delete_saved(shared, view);  // The keeper may just have saved it once more.
   take_closed_groups_out(shared);
   shared.wake_everybody();  // Members must notice; publishers may have room.
   return deleted;

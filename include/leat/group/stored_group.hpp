@@ -62,6 +62,13 @@ class StoredGroups {
     return store_new_group(Disk::system(), directory_.get(), group, manifest_);
   }
 
+  // Whether the file is there that says that the group exists.
+  Result<bool> has(std::uint64_t id) const {
+    auto names = names_in(directory_.get());
+    if (!names) return names.error();
+    return std::ranges::find(*names, saved_group_name(id)) != names->end();
+  }
+
   Result<void> delete_group(std::uint64_t id) {
     return delete_stored_group(Disk::system(), directory_.get(), id);
   }
@@ -73,6 +80,25 @@ class StoredGroups {
   Fd directory_;
   Manifest manifest_;
 };
+
+// Whether a group whose deletion was begun can go on: not if what is saved of it is gone.
+inline bool can_go_on(const SharedTopic& topic, const GroupView& view) {
+  if (topic.durable() == nullptr) return true;
+  auto groups = StoredGroups::open(topic);
+  if (!groups) return groups.error() != Errc::not_found && groups.error() != Errc::deleted;
+  auto has = groups->has(load_relaxed<Why::constant>(view.header().saved_id));
+  return !has || *has;
+}
+
+// A process that died had begun to delete the group: decides it, or calls it off.
+inline void settle_deletion(const SharedTopic& topic, const GroupView& view) {
+  std::uint64_t closing = kGroupClosing;
+  std::uint64_t& closed = view.header().closed;
+  // [group] seq_cst, both. Nobody else changes it while this process has the lock.
+  if (load_seq_cst<Edge::group>(closed) != closing) return;
+  compare_exchange<Edge::group>(closed, closing,
+                                can_go_on(topic, view) ? kGroupOpen : kGroupClosed);
+}
 
 // What is saved of a new group.
 inline SavedGroup saved_group_of(const GroupGeometry& geometry, const std::string& name,

@@ -324,6 +324,36 @@ TEST_P(SavedErrors, OfAnyCallLoseNothing) {
   }
 }
 
+// Whatever call fails while a group is deleted: if it is still there, it is where it was, not where it was saved.
+TEST_P(SavedErrors, OfADeletionDoNotSetTheGroupBack) {
+  for (std::uint64_t call = 0;; ++call) {
+    SCOPED_TRACE("call " + std::to_string(call));
+    UnkeptTopic topic;
+    auto publisher = must(topic->publisher());
+    publish_numbers(publisher, 10);
+    const Group group = group_of(*topic);
+    must(topic.saver(1)->save());
+    {
+      Member member = join(group);
+      for (int i = 0; i < 3; ++i) must(member.acknowledge(take(member)));
+    }
+    FailingDisk disk{{.call = call, .error = GetParam()}};
+    {
+      const DiskReplaced replaced{disk};
+      (void)topic->delete_group(kGroupName);
+    }
+    if (auto found = topic->find_group(kGroupName)) {
+      Member member = join(*found);
+      EXPECT_EQ(take(member).record.offset, 3U);
+      EXPECT_EQ(topic.load().size(), 1U);
+    } else {
+      EXPECT_EQ(code(found), Errc::not_found);
+      EXPECT_TRUE(topic.load().empty());
+    }
+    if (!disk.has_failed()) break;
+  }
+}
+
 // Whatever call fails while groups are read: the right one, an older copy of it, or an error; no wrong one.
 TEST_P(SavedErrors, OfAnyReadTellNothingWrong) {
   UnkeptTopic topic;
