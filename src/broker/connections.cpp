@@ -75,14 +75,28 @@ void Connections::start(std::shared_ptr<Stream> stream, Kind kind) {
   raw->begin();
 }
 
+void Connections::look_for_abandoned() {
+  constexpr std::chrono::milliseconds kAgain{100};
+  const auto now = std::chrono::steady_clock::now();
+  if (now < looks_again_) return;
+  abandoned_.clear();
+  for (const auto& [raw, stream] : streams_)
+    if (raw->is_abandoned()) abandoned_.emplace(Origin{raw->peer()}, stream);
+  looks_again_ = std::chrono::steady_clock::now() + kAgain;
+}
+
 bool Connections::close_abandoned(const Origin* of_origin) {
-  for (const auto& [raw, stream] : streams_) {
-    if (of_origin != nullptr && Origin{raw->peer()} != *of_origin) continue;
-    if (!raw->is_abandoned()) continue;
+  look_for_abandoned();
+  while (!abandoned_.empty()) {
+    const auto next = of_origin == nullptr ? abandoned_.begin() : abandoned_.find(*of_origin);
+    if (next == abandoned_.end()) return false;
+    const auto stream = next->second.lock();
+    abandoned_.erase(next);
+    // It may have been closed, or read, meanwhile.
+    if (!stream || !stream->is_open() || !stream->is_abandoned()) continue;
     spdlog::warn("{} has gone; what it sent last to a full topic is lost: others need its place",
-                 raw->peer_name());
-    const auto kept = stream;  // Closing it takes it out of the list.
-    kept->close("its client has gone");
+                 stream->peer_name());
+    stream->close("its client has gone");
     return true;
   }
   return false;
