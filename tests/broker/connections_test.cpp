@@ -11,10 +11,10 @@
 namespace leat::broker {
 namespace {
 
-using Socket = boost::asio::local::stream_protocol::socket;
+using LocalSocket = boost::asio::local::stream_protocol::socket;
 
 // Pauses at its first byte, as a producer of a full topic does.
-class Paused final : public Stream {
+class PausedAtOnce final : public Stream {
  public:
   using Stream::Stream;
 
@@ -28,11 +28,11 @@ TEST(Connections, LooksForThoseThatHaveGoneNowAndThen) {
   Connections connections{{.in_all = 1, .per_address = 100}};
   // The client's end; and whether the connection was let in.
   const auto connect = [&] {
-    Socket client{loop};
-    Socket own{loop};
+    LocalSocket client{loop};
+    LocalSocket own{loop};
     boost::asio::local::connect_pair(client, own);
     boost::asio::write(client, boost::asio::buffer("x", 1));
-    const auto stream = std::make_shared<Paused>(Accepted{std::move(own), Peer{}});
+    const auto stream = std::make_shared<PausedAtOnce>(Accepted{std::move(own), Peer{}});
     connections.start(stream, Connections::Kind::data);
     const bool is_in = stream->is_open();
     loop.restart();
