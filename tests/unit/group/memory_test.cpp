@@ -213,7 +213,9 @@ TEST(CreateWithoutMemory, LeavesNothing) {
       is_made = static_cast<bool>(Topic::create(name, options));
     } catch (const std::bad_alloc&) {
     }
-    if (!is_made) EXPECT_TRUE(topics.is_empty()) << "allocation " << failures;
+    if (!is_made) {
+      EXPECT_TRUE(topics.is_empty()) << "allocation " << failures;
+    }
   }
   EXPECT_GT(failures, 3);
 }
