@@ -121,7 +121,7 @@ TEST(CapiLibrary, StructsHaveNoHoles) {
   EXPECT_EQ(sizeof(leat_subscriber_options), 56U);
   EXPECT_EQ(sizeof(leat_group_options), 48U);
   EXPECT_EQ(sizeof(leat_member_options), 48U);
-  EXPECT_EQ(sizeof(leat_topic_info), 184U);
+  EXPECT_EQ(sizeof(leat_topic_info), 200U);
   EXPECT_EQ(sizeof(leat_partition_info), 48U);
   EXPECT_EQ(sizeof(leat_participant_info), 32U);
   EXPECT_EQ(sizeof(leat_group_info), 96U);
