@@ -106,8 +106,8 @@ void Connections::remove(Stream* stream) {
   const auto of_origin = by_origin_.find(Origin{stream->peer()});
   if (--of_origin->second == 0) by_origin_.erase(of_origin);
   streams_.erase(stream);
-  constexpr std::size_t kMany = 256;
-  if (most_ < kMany || streams_.size() > most_ / 2) return;
+  constexpr std::size_t kManyAtOnce = 256;
+  if (most_ < kManyAtOnce || streams_.size() > most_ / 2) return;
   most_ = streams_.size();
   if (on_many_closed_) on_many_closed_();
 }
