@@ -10,12 +10,12 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "leat/leat.hpp"
+#include "stormed_topic.hpp"
 #include "support/process.hpp"
 #include "support/random.hpp"
 
@@ -41,13 +41,11 @@ struct Account {
 class GroupsStorm {
  public:
   explicit GroupsStorm(std::uint64_t seed) : random_{seed} {
-    std::filesystem::create_directories(options().directory);
     Child first{[&]() -> int {
-      auto topic = Topic::create("d", options());
-      CHILD_CHECK_OK(topic);
+      const Topic topic = topic_.create();
       for (std::size_t which = 0; which < kGroups; ++which) {
         const auto lease = which == kLeased ? 30ms : 0ms;
-        CHILD_CHECK_OK(topic->group(
+        CHILD_CHECK_OK(topic.group(
             kNames[which],
             {.from = From::beginning,
              .mode = which == kOnce ? GroupMode::at_most_once : GroupMode::at_least_once,
@@ -107,25 +105,8 @@ class GroupsStorm {
   }
 
  private:
-  TopicOptions options() const {
-    return {.capacity_bytes = 16 * 8192,
-            .segment_bytes = 8192,
-            .directory = temp_.path() + "/topics",
-            .durable = Durability::fsync,
-            .file_bytes = 256 << 10,
-            .data_directory = temp_.path() + "/data"};
-  }
-
   // ---- In children ------------------------------------------------------------------------------
 
-  Topic open() const {
-    for (const Deadline deadline{kPatience};;) {
-      auto topic = Topic::open("d", kPatience, options().directory, {}, options().data_directory);
-      if (!topic && topic.error() == Errc::busy && !deadline.passed()) continue;
-      CHILD_CHECK_OK(topic);
-      return std::move(*topic);
-    }
-  }
   static Group group(const Topic& topic, std::size_t which) {
     for (const Deadline deadline{2 * kPatience};;) {
       auto group = topic.find_group(kNames[which]);
@@ -136,7 +117,7 @@ class GroupsStorm {
   }
 
   int publish(std::size_t who) {
-    const Topic topic = open();
+    const Topic topic = topic_.open();
     auto publisher = topic.publisher();
     CHILD_CHECK_OK(publisher);
     for (std::uint64_t i = account_->begun[who]++; i < kMost; i = account_->begun[who]++) {
@@ -184,7 +165,7 @@ class GroupsStorm {
     return any;
   }
   int work() {
-    const Topic topic = open();
+    const Topic topic = topic_.open();
     std::vector<Member> members;
     for (std::size_t which = 0; which < kGroups; ++which) {
       auto member = group(topic, which).join({.spin = 0ns});
@@ -199,7 +180,7 @@ class GroupsStorm {
     }
   }
   int finish() {
-    const Topic topic = open();
+    const Topic topic = topic_.open();
     for (std::size_t which = 0; which < kGroups; ++which) {
       const Group all = group(topic, which);
       auto member = all.join({.spin = 0ns});
@@ -235,12 +216,12 @@ class GroupsStorm {
   void kill_all(bool restarts_machine) {
     for (auto& child : children_) child->signal(SIGKILL);
     for (std::size_t i = 0; i < children_.size(); ++i) children_[i].reset();
-    if (restarts_machine) std::filesystem::remove_all(options().directory + "/d");
+    if (restarts_machine) topic_.lose_window();
     for (std::size_t i = 0; i < children_.size(); ++i) start(i);
   }
 
   Random random_;
-  TemporaryDirectory temp_;
+  const StormedTopic topic_{Durability::fsync};
   Shared<Account> account_;
   std::vector<std::optional<Child>> children_;
 };

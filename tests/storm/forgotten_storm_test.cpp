@@ -12,7 +12,6 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +20,7 @@
 #include "leat/leat.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/shared_topic.hpp"
+#include "stormed_topic.hpp"
 #include "support/process.hpp"
 #include "support/random.hpp"
 
@@ -144,11 +144,8 @@ class KeeperWatch {
 class ForgottenStorm {
  public:
   explicit ForgottenStorm(std::uint64_t seed) : random_{seed} {
-    std::filesystem::create_directories(options().directory);
     Child first{[&]() -> int {
-      auto topic = Topic::create("d", options());
-      CHILD_CHECK_OK(topic);
-      CHILD_CHECK_OK(topic->group("g", {.from = From::beginning}));
+      CHILD_CHECK_OK(topic_.create().group("g", {.from = From::beginning}));
       return 0;
     }};
     first.wait();
@@ -185,29 +182,11 @@ class ForgottenStorm {
   }
 
  private:
-  TopicOptions options() const {
-    return {.capacity_bytes = 16 * 8192,
-            .segment_bytes = 8192,
-            .directory = temp_.path() + "/topics",
-            .durable = Durability::os,
-            .file_bytes = 256 << 10,
-            .data_directory = temp_.path() + "/data"};
-  }
-
   // ---- In children ------------------------------------------------------------------------------
-
-  Topic open() const {
-    for (const Deadline deadline{kPatience};;) {
-      auto topic = Topic::open("d", kPatience, options().directory, {}, options().data_directory);
-      if (!topic && topic.error() == Errc::busy && !deadline.passed()) continue;
-      CHILD_CHECK_OK(topic);
-      return std::move(*topic);
-    }
-  }
 
   // Now and then nothing is published, so that acknowledgements alone keep a keeper awake.
   int publish(Random random) {
-    const Topic topic = open();
+    const Topic topic = topic_.open();
     auto publisher = topic.publisher();
     CHILD_CHECK_OK(publisher);
     for (;;) {
@@ -249,7 +228,7 @@ class ForgottenStorm {
 
   // Acknowledges slowly: most acknowledgements come long after the claims.
   int work(Random random) {
-    const Topic topic = open();
+    const Topic topic = topic_.open();
     auto group = topic.find_group("g");
     for (const Deadline deadline{kPatience};
          !group && group.error() == Errc::busy && !deadline.passed();)
@@ -287,7 +266,7 @@ class ForgottenStorm {
   void watch(std::uint64_t least, std::uint64_t most) {
     const Deadline deadline{std::chrono::milliseconds{least + below(random_, most - least + 1)}};
     do {
-      watch_.look(options().directory, [this](std::uint32_t pid) {
+      watch_.look(topic_.directory(), [this](std::uint32_t pid) {
         return std::ranges::any_of(children_, [pid](const auto& child) {
           return child && child->pid() == static_cast<::pid_t>(pid);
         });
@@ -307,7 +286,7 @@ class ForgottenStorm {
     children_[i].emplace([&, i, seed]() -> int {
       if (i == 0) return publish(Random{seed});
       if (i <= kMembers) return work(Random{seed});
-      const Topic topic = open();
+      const Topic topic = topic_.open();
       for (;;) ::pause();
     });
   }
@@ -358,13 +337,13 @@ class ForgottenStorm {
       failure.kept_until_ns = kept_until;
       ++account_->failures;
       watch_.lose_window();
-      std::filesystem::remove_all(options().directory + "/d");
+      topic_.lose_window();
     }
     for (std::size_t i = 0; i < kProcesses; ++i) start(i);
   }
 
   Random random_;
-  TemporaryDirectory temp_;
+  const StormedTopic topic_{Durability::os};
   Shared<Account> account_;
   KeeperWatch watch_;
   std::array<std::optional<Child>, kProcesses> children_;
