@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "leat/os/fd.hpp"
+#include "silent_stream.hpp"
 #include "support/process.hpp"
 
 namespace leat::broker {
@@ -17,18 +18,6 @@ constexpr Encoding kEncoding{
     .for_puller = [](std::string&, const Record&) {},
     .for_listener = [](std::string&, const std::string&, const Record&) {}};
 
-class Connection final : public Stream {
- public:
-  using Stream::Stream;
-
- private:
-  std::size_t on_bytes(Bytes& bytes) override {
-    bytes = {};
-    return 1;
-  }
-  void on_closed(const std::string&) override {}
-};
-
 class ListenerRoleTest : public ::testing::Test {
  protected:
   ListenerRoleTest() {
@@ -36,11 +25,7 @@ class ListenerRoleTest : public ::testing::Test {
     config_.data_dir = temp_.path() + "/data";
     int both[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both), 0);
-    const Peer::Address here = boost::asio::ip::address_v4::loopback();
-    const boost::asio::generic::stream_protocol protocol{AF_UNIX, 0};
-    stream_ = std::make_shared<Connection>(
-        Accepted{Stream::Socket{loop_, protocol, both[0]},
-                 Peer{.address = here, .port = 1, .own_address = here, .is_unix = false}});
+    stream_ = std::make_shared<SilentStream>(loop_, AF_UNIX, both[0]);
     client_ = leat::detail::Fd{both[1]};
   }
   ~ListenerRoleTest() override { stream_->close("the test ends"); }
@@ -49,7 +34,7 @@ class ListenerRoleTest : public ::testing::Test {
   Config config_;
   boost::asio::io_context loop_;
   Outcome<TopicStore> store_ = TopicStore::open(temp_.path() + "/state");
-  std::shared_ptr<Connection> stream_;
+  std::shared_ptr<SilentStream> stream_;
   leat::detail::Fd client_;
 };
 

@@ -10,20 +10,10 @@
 #include <boost/asio/io_context.hpp>
 #include <string>
 
+#include "silent_stream.hpp"
+
 namespace leat::broker {
 namespace {
-
-class Sender final : public Stream {
- public:
-  using Stream::Stream;
-
- private:
-  std::size_t on_bytes(Bytes& bytes) override {
-    bytes = {};
-    return 1;
-  }
-  void on_closed(const std::string&) override {}
-};
 
 class StreamTest : public ::testing::Test {
  protected:
@@ -35,11 +25,7 @@ class StreamTest : public ::testing::Test {
   // `own` is what the broker has.
   void start(int family, int own, int client) {
     client_ = client;
-    const Peer::Address here = boost::asio::ip::address_v4::loopback();
-    const boost::asio::generic::stream_protocol protocol{family, 0};
-    stream_ = std::make_shared<Sender>(
-        Accepted{Stream::Socket{loop_, protocol, own},
-                 Peer{.address = here, .port = 1, .own_address = here, .is_unix = false}});
+    stream_ = std::make_shared<SilentStream>(loop_, family, own);
   }
   std::string received() {
     std::string bytes(1 << 20, '\0');
@@ -48,7 +34,7 @@ class StreamTest : public ::testing::Test {
   }
 
   boost::asio::io_context loop_;
-  std::shared_ptr<Sender> stream_;
+  std::shared_ptr<SilentStream> stream_;
   int client_ = -1;
 };
 
