@@ -259,4 +259,15 @@ class Child {
   pid_t pid_;
 };
 
+// A publisher of another process is killed while a claim is open.
+inline void claim_and_die(const TestTopic& topic, const PublisherOptions& options = {}) {
+  Child child{[&] {
+    auto publisher = must(topic.open_again().publisher(options));
+    auto claim = must(publisher.try_claim(1));
+    ::raise(SIGKILL);
+    return 0;
+  }};
+  EXPECT_EQ(child.join(), -SIGKILL);
+}
+
 }  // namespace leat::inline v0

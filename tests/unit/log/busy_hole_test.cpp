@@ -10,13 +10,7 @@ namespace {
 class BusyTopic {
  public:
   BusyTopic() {
-    Child child{[this] {
-      auto publisher = must(topic_.open_again().publisher({.partition = 1}));
-      auto claim = must(publisher.try_claim(1));
-      ::raise(SIGKILL);
-      return 0;
-    }};
-    EXPECT_EQ(child.join(), -SIGKILL);
+    claim_and_die(topic_, {.partition = 1});
     must(must(topic_->publisher({.partition = 1})).publish("behind"));
   }
   const Topic& operator*() const { return *topic_; }
@@ -87,13 +81,7 @@ TEST(BusyHole, IsRepairedByAMemberThatIsBusyWithReturnedRecords) {
   for (const bool polls : {false, true}) {
     const TestTopic topic;
     must(must(topic->publisher()).publish("poison"));
-    Child child{[&] {
-      auto publisher = must(topic.open_again().publisher());
-      auto claim = must(publisher.try_claim(1));
-      ::raise(SIGKILL);
-      return 0;
-    }};
-    EXPECT_EQ(child.join(), -SIGKILL);
+    claim_and_die(topic);
     must(must(topic->publisher()).publish("behind"));
     auto member = must(must(topic->group("g", {.from = From::beginning})).join());
     bool has_come = false;
