@@ -112,10 +112,7 @@ std::string durable_sentence(Error error, const std::string& topic) {
         topic, reason, path);
   if (error.code == Errc::busy && store) return busy_sentence(store->manifest, topic, path);
   if (error.code == Errc::wrong_format && is_no_directory(path))
-    return fmt::format(
-        "{0} is not a directory, and symbolic links are not followed: move the files of "
-        "topic '{1}' there, or name their directory with --data-dir",
-        path, topic);
+    return no_directory_sentence(topic, path);
   auto directory = detail::open_directory_path(path, false, false);
   auto names = directory ? detail::names_in(directory->get()) : directory.error();
   if (error.code == Errc::wrong_format && names && !detail::is_store(*names))
@@ -248,6 +245,13 @@ void fail(Error error, const std::string& topic, const std::string& after) {
     default: sentence = fmt::format("topic '{}': {}", topic, describe(error)); break;
   }
   throw Failure{exit_code_for(error.code), sentence + after};
+}
+
+std::string no_directory_sentence(const std::string& topic, const std::string& path) {
+  return fmt::format(
+      "{} is not a directory, and symbolic links are not followed: move the files of topic '{}' "
+      "there, or name their directory with --data-dir",
+      path, topic);
 }
 
 bool may_create_in(const std::string& directory) {

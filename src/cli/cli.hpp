@@ -56,6 +56,9 @@ bool is_full_disk(std::int32_t reason);
 // empty.
 std::string lock_sentence(const std::string& topic);
 
+// What to do if a file or a symbolic link has the path where a durable topic's directory should be.
+std::string no_directory_sentence(const std::string& topic, const std::string& path);
+
 // Whether this process may make something in a directory.
 bool may_create_in(const std::string& directory);
 

@@ -59,11 +59,7 @@ DataFiles open_data_files(const std::string& topic) {
   DataFiles files{topic, path + '/' + topic, {}};
   auto directory = detail::open_directory_at(data->get(), topic.c_str());
   if (!directory && directory.error().system_error == ENOTDIR)
-    throw Failure{
-        kExitFormat,
-        fmt::format("{} is not a directory, and symbolic links are not followed: move the "
-                    "topic's files there, or name their directory with --data-dir",
-                    files.path)};
+    throw Failure{kExitFormat, no_directory_sentence(topic, files.path)};
   if (!directory && directory.error() == Errc::not_found)
     throw Failure{kExitNotThere, fmt::format("there is no durable topic '{}' in {}", topic, path)};
   if (!directory) fail(directory.error(), files);
