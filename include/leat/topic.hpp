@@ -97,11 +97,11 @@ struct DeleteOptions {
   std::string data_directory = {};
 };
 
-// What Topic::info() returns: a snapshot, taken while others go on. Sizes in bytes.
 struct OffsetRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;  // behind the last one
 };
+// What Topic::info() returns: a snapshot, taken while others go on. Sizes in bytes.
 struct PartitionInfo {
   std::uint64_t start = 0;           // oldest offset that can be read; durable topics: from disk
   std::uint64_t end = 0;             // offset of the next claim

@@ -56,8 +56,8 @@ class OwnPause {
 
  private:
   static constexpr std::int64_t kNever = INT64_MAX;  // In due_ns_: no look is expected.
-  static constexpr std::int64_t kMostPerLook =
-      kLong / 4;  // ns; the rest of a step may be a short standstill
+  // ns; the rest of a longer step may be a short standstill.
+  static constexpr std::int64_t kMostPerLook = kLong / 4;
   static constexpr std::int64_t kLeastWait = kLong / 100;  // ns
   static constexpr int kFewestLooks = 2;                   // After the look that found a pause.
   static constexpr int kMostPauses = 3;                    // The last of them holds nothing back.
@@ -76,8 +76,8 @@ class OwnPause {
   }
 
   std::int64_t looked_ns_ = 0;  // Time of the last look.
-  std::int64_t due_ns_ =
-      kNever;  // Time of the last look, or of the end of the sleep that follows it.
+  // Time of the last look, or of the end of the sleep that follows it.
+  std::int64_t due_ns_ = kNever;
   std::int64_t ran_ns_ = kLong;  // Running time since the first pause. kLong: enough, or no pause.
   int looks_ = kFewestLooks;     // Looks after the last pause, up to kFewestLooks.
   int pauses_ = 0;               // Pauses that were found since ran_ns_ was set to 0.

@@ -128,12 +128,13 @@ inline bool OtherMembers::take_ready_of(std::uint32_t seat) noexcept {
 }
 
 inline std::int64_t OtherMembers::end_leases() noexcept {
-  if (place_.geometry().lease_ns == 0) return 0;
+  const std::int64_t lease = place_.geometry().lease_ns;
+  if (lease == 0) return 0;
   const std::int64_t now = looked_ns_;  // Not later: this process may have stood still since.
   // A lease that begins after a look ends no sooner than this long after it.
   if (now < look_at_leases_ns_) return next_lease_ns_;
   std::int64_t next = 0;
-  const std::int64_t held_back_ns = pause_.look_again_in_ns(place_.geometry().lease_ns);
+  const std::int64_t held_back_ns = pause_.look_again_in_ns(lease);
   place_.group.each_hold([&](std::uint32_t, std::uint32_t, GroupHold& hold, std::uint64_t word) {
     const HoldState state = HoldState::unpack(word);
     if (state.phase != HoldPhase::held || state.owner == place_.owner()) return;
@@ -148,7 +149,6 @@ inline std::int64_t OtherMembers::end_leases() noexcept {
   });
   announce_taken();
   next_lease_ns_ = next;
-  const std::int64_t lease = place_.geometry().lease_ns;
   look_at_leases_ns_ = now + (next != 0 ? std::min(next - now, lease) : lease);
   return next;
 }

@@ -214,8 +214,8 @@ class CommittedPrefix {
     return newest;
   }
 
-  static constexpr std::size_t kAhead =
-      4096;  // bytes; what publishers wrote is in their CPU's cache
+  // Bytes. What publishers wrote is in their CPU's cache.
+  static constexpr std::size_t kAhead = 4096;
 
   SharedTopic* topic_;
   PartitionView view_;

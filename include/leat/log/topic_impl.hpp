@@ -380,8 +380,8 @@ LEAT_INLINE Result<Topic> Topic::create_durable(const std::string& name,
 LEAT_INLINE Result<std::shared_ptr<detail::SharedTopic>> Topic::keep_while_open(
     std::shared_ptr<detail::SharedTopic> topic, const std::string& name) {
   using namespace detail;
-  auto lock =
-      topic->lock_while_open();  // `busy`: a foreign lock, as none of us takes an exclusive one.
+  // `busy`: a foreign lock, because no participant takes an exclusive one.
+  auto lock = topic->lock_while_open();
   if (!lock) return lock.error() == Errc::deleted ? Error{Errc::not_found} : lock.error();
   // A process that is about to decide may have checked before the lock was taken: replace its
   // attempt's number with a new one, so that its swap fails.

@@ -29,7 +29,7 @@ namespace leat::inline v0::detail {
 // Reserved; a topic's name has no plus sign.
 inline constexpr char kNewPrefix[] = "+new-";
 
-// The number is informational.
+// The process number in it is informational.
 inline std::string new_name() {
   char name[64];
   std::snprintf(name, sizeof(name), "%s%ld-%016llx", kNewPrefix, static_cast<long>(::getpid()),

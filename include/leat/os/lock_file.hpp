@@ -26,7 +26,7 @@ class LockFile {
   LockFile() noexcept = default;
   LockFile(LockFile&& other) noexcept
       : fd_{std::move(other.fd_)},
-        locked_{std::exchange(other.locked_, -1)},
+        locked_{std::exchange(other.locked_, kNone)},
         fork_generation_{other.fork_generation_} {}
   LockFile& operator=(LockFile&& other) noexcept { return replace(*this, other); }
   ~LockFile() { close(); }

@@ -108,6 +108,7 @@ class StoreCopy {
       for (const std::string& name : copies) (void)disk_.delete_file(to_, name.c_str());
     }
   }
+
   // A position that was saved ahead of the records (group_saver.hpp) may lie behind the end of the copy: the group
   // would pass over what is published there.
   Result<void> move_groups_back(const Recovered& recovered) {
@@ -130,6 +131,7 @@ class StoreCopy {
     }
     return {};
   }
+
   Result<bool> has_whole_groups(int directory) {
     auto groups = load_groups(disk_, directory, manifest_.topic);
     if (!groups) return groups.error();

@@ -48,9 +48,9 @@ class Retention {
     looked_ns_ = now_ns();
     has_more_ = false;
   }
-  // Whether a call of expire() has failed in this term for which nothing may be tried again.
+  // Whether a sync in expire() has failed in this term. A failed sync is not tried again.
   bool has_failed_to_sync() const noexcept { return has_failed_to_sync_; }
-  // Whether the last look has left something, for the time when it was; and the partition to go on with.
+  // Whether the last look has left files to delete, when that look was, and the partition to go on with.
   bool has_more() const noexcept { return has_more_; }
   std::int64_t looked_ns() const noexcept { return looked_ns_; }
   std::uint32_t next_partition() const noexcept { return next_partition_; }
