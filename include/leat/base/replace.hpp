@@ -10,6 +10,8 @@
 #include <memory>
 #include <utility>
 
+#include "leat/base/config.hpp"
+
 namespace leat::inline v0::detail {
 
 template <class T>

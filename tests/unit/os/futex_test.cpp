@@ -51,10 +51,10 @@ TEST(Futex, AnyOfSeveralWakes) {
 
 #ifdef SYS_futex_waitv
 // From here on, the kernel refuses futex_waitv to this process, as container systems do that do not know the call.
-bool refuse_futex_waitv(std::uint32_t error) {
+bool refuse_futex_waitv(int error) {
   ::sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(::seccomp_data, nr)),
                           BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex_waitv, 0, 1),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
+                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)),
                           BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const ::sock_fprog program{4, code};
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
@@ -63,7 +63,7 @@ bool refuse_futex_waitv(std::uint32_t error) {
 
 // Older Docker and systemd answer EPERM: waits used to return at once, and their callers used a whole CPU.
 TEST(Futex, SleepsWhereAFilterRefusesFutexWaitv) {
-  for (const std::uint32_t error : {ENOSYS, EPERM, EACCES, EINVAL}) {
+  for (const int error : {ENOSYS, EPERM, EACCES, EINVAL}) {
     testing::Child child{[&]() -> int {
       const bool had = has_futex_waitv();  // Found out before the filter comes.
       CHILD_CHECK(refuse_futex_waitv(error));
