@@ -7,6 +7,7 @@
 // The sources are included here so that the fuzzer sees which of their lines an input reaches.
 #include "../../src/broker/lightq/admin.cpp"
 #include "../../src/broker/acceptor.cpp"
+#include "../../src/broker/backlog.cpp"
 #include "../../src/broker/base64.cpp"
 #include "../../src/broker/broker_topic.cpp"
 #include "../../src/broker/config.cpp"
@@ -31,6 +32,7 @@
 #include "../../src/broker/login_limits.cpp"
 #include "../../src/broker/pace.cpp"
 #include "../../src/broker/password_worker.cpp"
+#include "../../src/broker/peer.cpp"
 #include "../../src/broker/ports.cpp"
 #include "../../src/broker/sqlite.cpp"
 #include "../../src/broker/store_file.cpp"
