@@ -56,7 +56,7 @@ var (
 // FromOffset begins with the record with this offset.
 func FromOffset(offset uint64) From { return From{C.LEAT_FROM_OFFSET, offset} }
 
-// FromLast begins with the last so many offsets of each partition.
+// FromLast begins with the last so many records of each partition.
 func FromLast(count uint64) From { return From{C.LEAT_FROM_LAST, count} }
 
 // FromTime begins with the first record that is not older.

@@ -94,6 +94,7 @@ class [[nodiscard]] Claim {
   // Gives the room up: subscribers see a gap (`aborted`). Errors as commit().
   Result<std::uint64_t> abort() noexcept {
     LEAT_ASSERT(writer_ != nullptr);
+    if (fork_generation_ == detail::fork_generation()) writer_->note_gap();
     return finish(detail::RecordKind::aborted);
   }
 

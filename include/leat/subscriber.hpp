@@ -33,7 +33,7 @@ class From {
   static From offset(std::uint64_t offset) noexcept {
     return {detail::StartAt::offset, offset, -1};
   }
-  // The last `count` offsets of each partition that is read, or as many as there are.
+  // The last `count` records of each partition that is read, or as many as there are.
   static From last(std::uint64_t count) noexcept { return {detail::StartAt::last, count, -1}; }
   // The first record with this timestamp or a later one, in milliseconds since 1970, or the first that is published after
   // this call, whatever its timestamp. Needs a topic with timestamps.

@@ -109,11 +109,12 @@ struct PartitionInfo {
   std::uint64_t used_bytes = 0;      // from the oldest segment that can be read to the end
   std::uint64_t written = 0;         // durable topics: everything before can be read from disk,
   std::uint64_t durable = 0;         // and everything before is on the medium
-  // Durable topics: offsets from `start` on that no record has, because numbering went on behind them after a failure of
-  // the machine. In ascending order.
-  std::vector<OffsetRange> lost;
+  // Offsets from `start` on that no record has, in ascending order: claims that were given up, as far as memory shows them
+  // (docs/guarantees.md, "Order and completeness"). Durable topics: also what is lost, because numbering went on behind
+  // it after a failure of the machine.
+  std::vector<OffsetRange> gaps;
 
-  // How many offsets from `from` on are neither gone nor lost. Those of aborted claims count.
+  // How many offsets from `from` on are neither gone nor in `gaps`. Open claims count.
   std::uint64_t count_from(std::uint64_t from) const noexcept;
   // Where so many of them are left, or `start`.
   std::uint64_t offset_of_last(std::uint64_t count) const noexcept;

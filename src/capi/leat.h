@@ -161,7 +161,7 @@ typedef struct leat_bytes {
 #define LEAT_FROM_END 0       // only records claimed from now on
 #define LEAT_FROM_BEGINNING 1 // the oldest record that can be read
 #define LEAT_FROM_OFFSET 2    // the record with the offset `from_value`
-#define LEAT_FROM_LAST 3      // the last `from_value` offsets of each partition
+#define LEAT_FROM_LAST 3      // the last `from_value` records of each partition
 #define LEAT_FROM_TIME 4      // the first record not older than `from_value` (ms since 1970), or published after the call
 
 // Why offsets hold no record.

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <mutex>
@@ -238,8 +239,16 @@ class World {
           << trail.next() << " of " << n;
     }
     EXPECT_EQ(compare(*ledger_, trail), std::vector<std::string>{});
+    expect_counted(trail);
     EXPECT_TRUE(read_to_end()) << stuck();
     EXPECT_LE(topic_->info().participants.size(), options_.participants);
+  }
+  // Nobody publishes meanwhile.
+  void expect_counted(const Trail& trail) {
+    const auto records = std::count_if(trail.steps().begin(), trail.steps().end(),
+                                       [](const Trail::Step& step) { return !step.is_gap; });
+    EXPECT_EQ(topic_->info().partitions.at(0).count_from(trail.first()),
+              static_cast<std::uint64_t>(records));
   }
   void expect_consistent() {
     EXPECT_EQ(compare(*ledger_, gating_trail_), std::vector<std::string>{});

@@ -103,6 +103,27 @@ TEST(Grow, LossyReadersTouchOnlyWhatIsThere) {
   })));
 }
 
+TEST(Grow, WhoLooksForGapsTouchesOnlyWhatIsThere) {
+  std::size_t found = 0;
+  EXPECT_TRUE(model::holds(model::explore(options("gaps"), [&](model::Execution& run) {
+    GrowingTopic topic{4};
+    {
+      auto subscriber = must(topic->subscriber(from_beginning()), "subscriber");
+      auto publisher = must(topic->publisher(), "publisher");
+      for (int i = 0; i < 9; ++i) {
+        auto claim = must(publisher.try_claim(kThird), "claim");
+        model::check(claim.abort().has_value(), "abort");
+      }
+    }
+    run.thread("looker", [&] {
+      for (int i = 0; i < 2; ++i) found += topic->info().partitions[0].gaps.size();
+    });
+    run.thread("shrinker", [&] { shrink(topic, 1); });
+    run.run();
+  })));
+  EXPECT_GT(found, 100U);
+}
+
 TEST(Grow, AnExclusivePublisherGrows) {
   EXPECT_TRUE(model::holds(model::explore(options("exclusive"), [](model::Execution& run) {
     grow_and_shrink(run, {.publishers = 1, .exclusive = true});

@@ -2,6 +2,9 @@
 // record, or report a wrong number of lost ones.
 #include <gtest/gtest.h>
 
+#include <iterator>
+#include <set>
+
 #include "small_topic.hpp"
 
 namespace leat {
@@ -56,6 +59,55 @@ TEST(Lossy, PinnedRecordsStay) {
         overtake(run, 1, kPins, model::random(2) == 0, &lost);
       })));
   EXPECT_GT(lost, 100U);
+}
+
+// Somebody looks for gaps while they are overwritten.
+void look_for_gaps(model::Execution& run, std::uint64_t* found) {
+  SmallTopic topic{{.capacity_bytes = 3 * kSegment, .policy = Policy::overwrite}};
+  std::set<std::uint64_t> aborted;
+  std::map<std::uint64_t, Mark> published;
+  const auto look = [&] {
+    const PartitionInfo info = topic->info().partitions[0];
+    for (const OffsetRange& gap : info.gaps) {
+      for (std::uint64_t offset = gap.begin; offset < gap.end; ++offset, ++*found)
+        model::check(aborted.contains(offset), "no gap");
+    }
+  };
+  run.thread("publisher", [&] {
+    auto publisher = must(topic->publisher(), "publisher");
+    for (std::uint32_t i = 0; i < 3; ++i) {  // Each fills a segment.
+      auto claim = must(publisher.try_claim(kHalf), "claim");
+      aborted.insert(claim.offset());
+      model::check(claim.abort().has_value(), "abort");
+      publish(publisher, 0, 1, kHalf, published, i);
+    }
+    for (std::uint32_t i = 0; i < 3; ++i) {  // A batch where the gaps were.
+      auto batch = must(publisher.batch(), "batch");
+      for (int k = 0; k < 3; ++k)
+        model::check(batch.add(std::string(kHalf / 4, 'x')).has_value(), "add");
+      const std::uint64_t first = must(batch.commit(), "commit");
+      for (std::uint32_t k = 0; k < 3; ++k) published[first + k] = {};
+      publish(publisher, 0, 1, kHalf, published, 3 + i);
+    }
+  });
+  run.thread("looker", [&] {
+    for (int i = 0; i < 4; ++i) look();
+  });
+  if (!run.run()) return;
+  const PartitionInfo info = topic->info().partitions[0];
+  const auto left = [&](const auto& offsets) {
+    return static_cast<std::uint64_t>(
+        std::distance(offsets.lower_bound(info.start), offsets.end()));
+  };
+  model::check(info.count_from(0) == left(published), "not all gaps are found");
+}
+
+TEST(Lossy, GapsAreFoundWhereTheyAre) {
+  std::uint64_t found = 0;
+  EXPECT_TRUE(
+      model::holds(model::explore({.name = "gaps", .executions = 2000},
+                                  [&](model::Execution& run) { look_for_gaps(run, &found); })));
+  EXPECT_GT(found, 1000U);
 }
 
 // ---- Why the edges are needed -------------------------------------------------------------------

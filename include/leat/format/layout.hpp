@@ -277,7 +277,8 @@ struct alignas(16) SegmentEntry {
   std::uint64_t base_offset;   // offset of the segment's first record
   std::uint64_t previous_end;  // the claim word with which the previous segment was closed
   std::uint64_t map;           // segment number << 16 | physical segment; [segment-map]
-  std::uint64_t unused;
+  // The last segment at this index in which a claim became a gap, or was about to. Informational.
+  std::uint64_t has_gaps;
 };
 static_assert(sizeof(SegmentEntry) == 32);
 inline constexpr unsigned kPhysicalBits = 16;

@@ -45,4 +45,11 @@ inline bool has_own_entry(const Geometry& geometry, const PartitionView& view,
   return current + 1 - segment < geometry.entry_count;
 }
 
+// To be called before a claim in a segment becomes a gap, so that Topic::info() looks for gaps there.
+inline void note_gap(const PartitionView& view, std::uint64_t segment) noexcept {
+  std::uint64_t& word = view.entry(segment).has_gaps;
+  // relaxed, both: if a thread that was stopped stores an older segment, gaps are counted as records.
+  if (load_relaxed<Why::hint>(word) < segment) store_relaxed<Why::hint>(word, segment);
+}
+
 }  // namespace leat::inline v0::detail

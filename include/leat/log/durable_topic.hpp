@@ -106,9 +106,9 @@ struct FilesFacts {
 
 // Unless it is known already: the last file says the same as the window that begins with it.
 inline void add_lost(PartitionInfo& partition, std::uint64_t begin, std::uint64_t end) {
-  const bool is_known = !partition.lost.empty() && partition.lost.back().end >= end;
+  const bool is_known = !partition.gaps.empty() && partition.gaps.back().end >= end;
   if (begin < end && end > partition.start && !is_known)
-    partition.lost.push_back({std::max(begin, partition.start), end});
+    partition.gaps.push_back({std::max(begin, partition.start), end});
 }
 
 // Offsets are lost before the first file of a process that found no memory: its generation is a new one. Its header says
@@ -198,7 +198,7 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
     PartitionInfo& partition = info.partitions.emplace_back();
     partition.end = end.is_clean ? end.next_offset : end.frames_end;
     partition.start = std::min(facts->start[i], partition.end);
-    partition.lost = std::move(facts->lost[i]);
+    partition.gaps = std::move(facts->lost[i]);
     if (end.is_clean) add_lost(partition, end.frames_end, end.next_offset);
     partition.capacity_bytes = info.capacity_bytes;
     partition.written = partition.end;

@@ -147,7 +147,7 @@ class Repair {
     if (claim.state != HoleState::found) return claim.state;
     RecordKind kind = RecordKind::died;
     const HoleState state = may_give_up(place, claim, revoke, gone, kind);
-    if (state == HoleState::filled) give_up(**header, tag_at(place), claim.size, kind);
+    if (state == HoleState::filled) give_up(**header, place, claim.size, kind);
     return state;
   }
 
@@ -402,8 +402,9 @@ class Repair {
 
   // Turns the hole into a gap. If the owner is alive after all (it was stopped), exactly one of the
   // two compare-and-swaps succeeds, and both store the same header before.
-  void give_up(RecordHeader& header, std::uint64_t tag, const ClaimSize& size,
+  void give_up(RecordHeader& header, const RecordPlace& place, const ClaimSize& size,
                RecordKind kind) noexcept {
+    const std::uint64_t tag = tag_at(place);
     std::uint64_t old = load_relaxed<Why::swap_checks>(header.commit);
     if (is_record_kind(old ^ tag)) return;
     const auto granules = static_cast<std::uint32_t>(size.granules);
@@ -413,6 +414,7 @@ class Repair {
       auto& batch = *reinterpret_cast<BatchHeader*>(&header + 1);
       store_relaxed<Why::published_later>(batch.count, static_cast<std::uint32_t>(size.records));
     }
+    note_gap(view_, place.segment);
     LEAT_CRASH_POINT("repair:header");
     // [record-ready] seq_cst: the gap's size before its commit word.
     compare_exchange<Edge::record_ready>(header.commit, old,

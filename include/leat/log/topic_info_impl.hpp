@@ -7,6 +7,7 @@
 
 #include "leat/base/config.hpp"
 #include "leat/log/durable_topic.hpp"
+#include "leat/log/gap_finder.hpp"
 #include "leat/log/segments.hpp"
 #include "leat/topic.hpp"
 
@@ -127,7 +128,7 @@ inline void add_durable(TopicInfo& info, const DurableWindow& window) {
   for (std::uint32_t i = 0; i < info.partitions.size(); ++i) {
     PartitionInfo& partition = info.partitions[i];
     partition.start = std::min(partition.start, facts->start[i]);
-    partition.lost = std::move(facts->lost[i]);
+    partition.gaps = std::move(facts->lost[i]);
     add_lost(partition, window.end_before(i, window.begin_offset(i)), window.begin_offset(i));
   }
 }
@@ -139,10 +140,11 @@ inline std::vector<PartitionInfo> extents_of(SharedTopic& topic) {
     info.partitions.push_back(facts_of_partition(topic, i).info);
   if (const DurableWindow* const window = topic.durable(); window != nullptr)
     add_durable(info, *window);
+  add_gaps(topic, info.partitions);
   return std::move(info.partitions);
 }
 
-// Adds a subscriber's state in one partition. `whole`: with what is in files, and what was lost.
+// Adds a subscriber's state in one partition. `whole`: with what is in files, and the gaps.
 inline void add_reader(ParticipantInfo& info, const PartitionSlot& line, const PartitionInfo& whole,
                        const PartitionFacts& partition, bool retain_all) {
   const std::uint64_t mode = load_acquire<Edge::retire>(line.reader_mode);
@@ -164,16 +166,16 @@ LEAT_INLINE std::uint64_t PartitionInfo::count_from(std::uint64_t from) const no
   from = std::max(from, start);
   if (from >= end) return 0;
   std::uint64_t count = end - from;
-  for (const OffsetRange& one : lost) {
-    const std::uint64_t begin = std::clamp(one.begin, from, end);
-    count -= std::clamp(one.end, begin, end) - begin;
+  for (auto one = gaps.rbegin(); one != gaps.rend() && one->end > from; ++one) {
+    const std::uint64_t begin = std::clamp(one->begin, from, end);
+    count -= std::clamp(one->end, begin, end) - begin;
   }
   return count;
 }
 
 LEAT_INLINE std::uint64_t PartitionInfo::offset_of_last(std::uint64_t count) const noexcept {
   std::uint64_t behind = end;
-  for (auto one = lost.rbegin(); one != lost.rend(); ++one) {
+  for (auto one = gaps.rbegin(); one != gaps.rend(); ++one) {
     if (one->begin >= one->end || one->end > behind) continue;
     if (count <= behind - one->end) break;
     count -= behind - one->end;
@@ -207,6 +209,7 @@ LEAT_INLINE TopicInfo Topic::info() const {
   }
   if (DurableWindow* const window = topic_->durable(); window != nullptr)
     add_durable(info, *window);
+  add_gaps(*topic_, info.partitions);
   const std::vector<OpenClaim> blocking = claims_that_block(*topic_);
   for (std::uint32_t slot = 0; slot < topic_->participant_high(); ++slot) {
     const ParticipantSlot& participant = topic_->participant(slot);

@@ -104,6 +104,9 @@ class PartitionWriter {
     return {};
   }
 
+  // To be called before the open claim is committed as `aborted`.
+  void note_gap() const noexcept;
+
   void set_claim_open(bool open) noexcept {
     looks_first_ = static_cast<std::uint8_t>(open ? looks_first_ | kClaimIsOpen
                                                   : looks_first_ & ~kClaimIsOpen);

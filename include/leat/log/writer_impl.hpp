@@ -46,6 +46,11 @@ LEAT_INLINE void PartitionWriter::announce_exclusive() noexcept {
   return Repair{*topic_, partition_, own_slot_}.give_up_own(from).error();
 }
 
+// While a claim is open, nothing else is claimed, so its segment is the one that was entered last.
+[[gnu::noinline]] LEAT_INLINE void PartitionWriter::note_gap() const noexcept {
+  detail::note_gap(view_, segment_.number);
+}
+
 [[gnu::noinline]] LEAT_INLINE void PartitionWriter::note_pace() noexcept {
   const std::int64_t now = now_ns();
   is_stream_ = now - paced_ns_ < kPace * kStreamPause;

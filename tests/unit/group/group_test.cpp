@@ -212,6 +212,22 @@ TEST(GroupInfo, CountsWhatIsAheadInFlightAndAgain) {
   EXPECT_EQ(member.in_flight(), 0u);
 }
 
+TEST(GroupInfo, LeavesOutClaimsThatWereAborted) {
+  const TestTopic topic;
+  auto publisher = must(topic->publisher());
+  const Group group = group_of(*topic);
+  publish_numbers(publisher, 3);
+  for (int i = 0; i < 4; ++i) must(must(publisher.try_claim(1)).abort());
+  publish_numbers(publisher, 2, 7);
+  must(must(publisher.try_claim(1)).abort());
+  EXPECT_EQ(group.info().lag, 5U);
+  Member last = join(must(topic->group("last", {.from = From::last(3)})));
+  EXPECT_EQ(drain(last), (Log{"2 2", "7 7", "8 8"}));
+  Member member = must(group.join());
+  EXPECT_EQ(drain(member), numbers(3) + numbers(2, 7));
+  EXPECT_EQ(group.info().lag, 0U);
+}
+
 TEST(GroupInfo, OffsetsAreByPartition) {
   const TestTopic topic{{.partitions = 3}};
   auto publisher = must(topic->publisher());

@@ -446,6 +446,15 @@ TEST_F(GroupOnDisk, OffsetsThatAFailureTookAreNotCounted) {
   EXPECT_EQ(must(topic.subscriber({.from = From::last(2)})).offset(), end);
   EXPECT_EQ(must(topic.subscriber({.from = From::last(100)})).offset(), 0U);
   EXPECT_EQ(must(topic.group("last", {.from = From::last(5)})).position(), 7U);
+  {
+    auto publisher = must(topic.publisher());
+    for (int i = 0; i < 3; ++i) must(must(publisher.try_claim(1)).abort());
+    must(publisher.publish("after the gap"));
+  }
+  EXPECT_EQ(count(topic.info()), 13U);
+  EXPECT_EQ(must(topic.find_group(kGroupName)).info().lag, 13U);
+  EXPECT_EQ(must(topic.subscriber({.from = From::last(3)})).offset(), end);
+  EXPECT_EQ(must(topic.subscriber({.from = From::last(4)})).offset(), 9U);
 }
 
 TEST_F(GroupOnDisk, SeveralPartitions) {

@@ -107,6 +107,7 @@ TEST(Repair, DeadBatchIsAGapOfAllItsRecords) {
   wreck.claim(7, 5);
   must(publisher.publish("b"));
   EXPECT_EQ(wreck.read(), (Log{"0+7 died", "7 b"}));
+  EXPECT_EQ(wreck->info().partitions[0].count_from(0), 1U);
 }
 
 TEST(Repair, CommittedBeforeItDiedIsDelivered) {

@@ -35,7 +35,7 @@ class From(_NamedTuple):
 
     @classmethod
     def last(cls, count):
-        """The last `count` offsets of each partition."""
+        """The last `count` records of each partition."""
         return cls(3, count)
 
     @classmethod

@@ -89,7 +89,7 @@ pub enum From {
     Beginning,
     /// The record with this offset.
     Offset(u64),
-    /// The last so many offsets of each partition.
+    /// The last so many records of each partition.
     Last(u64),
     /// The first record that is not older, in milliseconds since 1970. Needs a topic with timestamps.
     TimeMs(u64),

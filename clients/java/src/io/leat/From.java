@@ -30,7 +30,7 @@ public final class From {
     return number(2, offset, "offset");
   }
 
-  /** The last so many offsets of each partition. */
+  /** The last so many records of each partition. */
   public static From last(long count) {
     return number(3, count, "count");
   }
