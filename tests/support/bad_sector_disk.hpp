@@ -31,6 +31,8 @@ class BadSectorDisk : public detail::Disk {
   void fail_once(std::uint64_t call) noexcept { fails_at_ = call; }
   // Whatever is read fails at first, as what is read ahead together with a bad block.
   void fail_first_reads() noexcept { fails_first_ = true; }
+  // The page cache holds pieces of this size, and reads whole ones while it may read ahead.
+  void cache_pieces_of(std::uint64_t bytes) noexcept { piece_ = bytes; }
   void mend() { bad_.clear(); }
   std::uint64_t failures() const noexcept { return failures_; }
 
@@ -47,12 +49,16 @@ class BadSectorDisk : public detail::Disk {
     struct stat status {};
     if (::fstat(file, &status) != 0) return last_system_error();
     if (fails_first_ && tried_.insert({status.st_ino, at}).second) return fail();
+    const std::uint64_t piece = reads_ahead_ ? piece_ : 1;
+    const std::uint64_t begin = at / piece * piece;
+    const std::uint64_t end = (at + size + piece - 1) / piece * piece;
     for (const Bad& one : bad_) {
-      if (one.name.empty() && one.inode == status.st_ino && at < one.to && at + size > one.from)
+      if (one.name.empty() && one.inode == status.st_ino && begin < one.to && end > one.from)
         return fail();
     }
     return Disk::read(file, to, size, at);
   }
+  void set_read_ahead(int /*file*/, bool is_on) noexcept override { reads_ahead_ = is_on; }
 
  private:
   struct Bad {
@@ -76,6 +82,8 @@ class BadSectorDisk : public detail::Disk {
   std::uint64_t fails_at_ = ~std::uint64_t{0};
   std::uint64_t failures_ = 0;
   bool fails_first_ = false;
+  std::uint64_t piece_ = 1;
+  bool reads_ahead_ = true;
   std::set<std::pair<std::uint64_t, std::uint64_t>> tried_;  // inode, place
 };
 

@@ -111,36 +111,22 @@ class Disk {
   // once, because each may take seconds.
   Result<std::size_t> read_around(int file, std::byte* to, std::size_t size, std::uint64_t at,
                                   bool& is_whole) noexcept {
-    constexpr std::uint64_t kBlock = 4096;
-    constexpr unsigned kMany = 16;
     auto all = read(file, to, size, at);
     if (all || !is_unreadable(all.error())) return all;
     auto file_end = this->size(file);
     if (!file_end) return file_end.error();
-    const std::uint64_t end = std::min(at + size, *file_end);
-    unsigned bad = 0;  // blocks in a row
-    std::uint64_t next = at;
-    while (next < end) {
-      std::byte* const place = to + (next - at);
-      std::uint64_t block_end = std::min(end, (next / kBlock + 1) * kBlock);
-      auto bytes = read(file, place, block_end - next, next);
-      // The kernel reads ahead: the error may be the neighbour's.
-      if (!bytes && is_unreadable(bytes.error()) && bad < kMany)
-        bytes = read(file, place, block_end - next, next);
-      if (bytes) {
-        if (*bytes == 0) break;
-        next += *bytes;
-        bad = 0;
-        continue;
-      }
-      if (!is_unreadable(bytes.error())) return bytes;
-      is_whole = false;
-      if (++bad > kMany)
-        block_end = std::min(end, block_end + (kBlock << std::min(bad - kMany, 10U)));
-      std::fill_n(place, block_end - next, std::byte{0});
-      next = block_end;
-    }
-    return static_cast<std::size_t>(next - std::min(next, at));
+    set_read_ahead(file, false);
+    auto blocks = read_blocks(file, to, at, std::min(at + size, *file_end), is_whole);
+    set_read_ahead(file, true);
+    return blocks;
+  }
+
+  // Whether a read of a file may fetch more than was asked for. Not while bad blocks are looked for: the page cache
+  // may hold up to 2 MiB as one piece, and reads all of the piece again for any block of it. So off also drops the
+  // pages of the file that the cache has.
+  virtual void set_read_ahead(int file, bool is_on) noexcept {
+    if (!is_on) (void)::posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+    (void)::posix_fadvise(file, 0, 0, is_on ? POSIX_FADV_NORMAL : POSIX_FADV_RANDOM);
   }
 
   // Copies the bytes from `at` to `end` to the start of another file; fewer if the file ends before. What cannot be
@@ -237,6 +223,34 @@ class Disk {
 
  private:
   static Disk*& in_use() noexcept;
+
+  Result<std::size_t> read_blocks(int file, std::byte* to, std::uint64_t at, std::uint64_t end,
+                                  bool& is_whole) noexcept {
+    constexpr std::uint64_t kBlock = 4096;
+    constexpr unsigned kMany = 16;
+    unsigned bad = 0;  // blocks in a row
+    std::uint64_t next = at;
+    while (next < end) {
+      std::byte* const place = to + (next - at);
+      std::uint64_t block_end = std::min(end, (next / kBlock + 1) * kBlock);
+      auto bytes = read(file, place, block_end - next, next);
+      if (!bytes && is_unreadable(bytes.error()) && bad < kMany)
+        bytes = read(file, place, block_end - next, next);
+      if (bytes) {
+        if (*bytes == 0) break;
+        next += *bytes;
+        bad = 0;
+        continue;
+      }
+      if (!is_unreadable(bytes.error())) return bytes;
+      is_whole = false;
+      if (++bad > kMany)
+        block_end = std::min(end, block_end + (kBlock << std::min(bad - kMany, 10U)));
+      std::fill_n(place, block_end - next, std::byte{0});
+      next = block_end;
+    }
+    return static_cast<std::size_t>(next - std::min(next, at));
+  }
 };
 
 inline Disk*& Disk::in_use() noexcept {

@@ -82,6 +82,17 @@ TEST_F(Unreadable, OneBlockIsAGapAndTheRestIsRead) {
   EXPECT_GT(disk_.failures(), 0U);
 }
 
+// As with Linux 6.18 on ext4.
+TEST_F(Unreadable, OneBlockSpoilsOnlyItsOwnFrameWhereTheCacheHoldsLargePieces) {
+  write(true);
+  spoil(1, frame_at(1) + 8000);
+  disk_.cache_pieces_of(2 << 20);
+  EXPECT_EQ(read(), (Lines{"0 0", "1 1", "2 2", "3 3", "gap 4+1 damaged", "5 5", "6 6", "7 7"}));
+  auto report = detail::check_store(disk_, store_.directory());
+  ASSERT_TRUE(report) << describe(report.error());
+  EXPECT_EQ(report->damaged, 1U);
+}
+
 TEST_F(Unreadable, AWholeFileIsAGapAndTheRestIsRead) {
   write(true);
   disk_.spoil(store_.directory(), segments()[1]);
