@@ -262,14 +262,15 @@ class SegmentWriter {
     header.partition = partition_;
     header.flags = has_spare() ? static_cast<std::uint32_t>(kRecycled) : 0U;
     header.crc = crc32c(0, &header, sizeof(header));
-    const std::uint64_t size = std::max(wanted, sizeof(header) + frame_size);
+    const std::uint64_t least = sizeof(header) + frame_size;
+    const Room room{std::max(wanted, least), least};
     // Else a failure of the machine could bring back its old name with new content.
     if (has_spare() && !is_spare_synced_) {
       if (auto synced = sync_names(); !synced) return synced;
     }
-    auto file = has_spare() ? recycle(text, header, size) : make_anew(text, header, size);
+    auto file = has_spare() ? recycle(text, header, room) : make_anew(text, header, room);
     // The spare is gone: a later keeper has deleted it, or a person; or it has a second name.
-    if (!file && file.error() == Errc::not_found) file = make_anew(text, header, size);
+    if (!file && file.error() == Errc::not_found) file = make_anew(text, header, room);
     if (!file) return file.error();
     LEAT_CRASH_POINT("store:file_begun");
     file_ = std::move(*file);
@@ -281,12 +282,28 @@ class SegmentWriter {
     return {};
   }
 
-  Result<Fd> make_anew(const std::string& name, const SegmentHeader& header, std::uint64_t size) {
+  // Bytes that a new file reserves: for all its frames, or at least for the first one.
+  struct Room {
+    std::uint64_t wanted;
+    std::uint64_t least;
+  };
+  // Where the disk has not enough room for a whole file, the file grows with its frames.
+  Result<void> reserve(const Fd& file, const Room& room) {
+    auto had = disk_->size(file.get());
+    if (!had) return had.error();
+    auto done = disk_->allocate(file.get(), room.wanted);
+    if (done || done.error() != Errc::no_space || done.error().system_error == EFBIG) return done;
+    // Some file systems keep what they have reserved before they fail.
+    if (auto cut = disk_->truncate(file.get(), *had); !cut) return cut;
+    return disk_->allocate(file.get(), std::max(room.least, *had));
+  }
+
+  Result<Fd> make_anew(const std::string& name, const SegmentHeader& header, const Room& room) {
     // One that this keeper began and could not finish is made anew.
     auto file = make_file(*disk_, directory_, name.c_str(), O_TRUNC, access_);
     if (!file) return file;
     LEAT_CRASH_POINT("store:file_made");
-    auto done = disk_->allocate(file->get(), size);
+    auto done = reserve(*file, room);
     if (done) done = disk_->write(file->get(), bytes_of(header), 0);
     if (done) return file;
     (void)disk_->delete_file(directory_, name.c_str());
@@ -294,7 +311,7 @@ class SegmentWriter {
   }
 
   // If the power fails before the header is on the medium, its name and the old header tell what it is.
-  Result<Fd> recycle(const std::string& name, const SegmentHeader& header, std::uint64_t size) {
+  Result<Fd> recycle(const std::string& name, const SegmentHeader& header, const Room& room) {
     has_spare_ = false;
     const std::string spare = spare_name();
     auto file = disk_->open(directory_, spare.c_str(), O_RDWR, 0);
@@ -304,7 +321,7 @@ class SegmentWriter {
       (void)disk_->delete_file(directory_, spare.c_str());
       return Errc::not_found;
     }
-    auto done = disk_->allocate(file->get(), size);
+    auto done = reserve(*file, room);
     if (done) done = disk_->write(file->get(), bytes_of(header), 0);
     LEAT_CRASH_POINT("store:file_recycled");
     if (done) done = disk_->rename(directory_, spare.c_str(), name.c_str());

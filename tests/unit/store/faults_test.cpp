@@ -217,6 +217,40 @@ TEST(Faults, ReadingAndCheckingTellTheError) {
   }
 }
 
+// Another file of a topic wants all its blocks at once. Made anew, or of a file that is not needed any more.
+TEST(Faults, WhereAWholeFileHasNoRoomFramesTakeWhatIsThere) {
+  for (const bool has_spare : {false, true}) {
+    const TemporaryDirectory place;
+    ASSERT_EQ(::mount("tmpfs", place.path().c_str(), "tmpfs", 0, "size=2m"), 0) << "needs root";
+    {
+      detail::Manifest manifest = small_manifest();
+      manifest.topic.file_bytes = 64 << 20;
+      TestStore store{manifest};
+      std::filesystem::copy(store.topic_path(), place.path() + "/t");
+      store.topic = std::move(*detail::open_directory_path(place.path() + "/t", false, false));
+      detail::SegmentWriter writer{store.disk, store.directory(), store.manifest.topic, 0};
+      writer.begin(store.recover().generation, 0, 0, false);
+      if (has_spare) {
+        std::ofstream{place.path() + "/t/" + writer.spare_name()} << std::string(100'000, 'x');
+        writer.take_spare();
+      }
+      LogBytes log{kFaultsKey};
+      std::uint64_t count = 0;
+      for (;; ++count) {
+        log.record(std::to_string(count) + std::string(20'000, 'x'));
+        if (auto done = writer.append(log.facts(), log.bytes()); !done) {
+          EXPECT_EQ(done.error().code, Errc::no_space) << describe(done.error());
+          break;
+        }
+        log = log.next();
+      }
+      EXPECT_GT(count, 80U);
+      EXPECT_EQ(store.read().size(), count);
+    }
+    ::umount2(place.path().c_str(), MNT_DETACH);
+  }
+}
+
 // A real file system that is full.
 TEST(Faults, AFullFileSystemIsNoDamage) {
   TemporaryDirectory place;
