@@ -182,12 +182,12 @@ struct CheckpointPartition {
 };
 static_assert(sizeof(CheckpointPartition) == 56);
 
-// Section "ahead" of a checkpoint, if there is one: files that were dated in the future when a keeper looked.
+// Section "ahead" of a checkpoint, if there is one: files whose date could not be right when a keeper looked.
 struct CheckpointAhead {
   std::uint32_t partition;
   std::uint32_t zero;
   std::uint64_t last_base;  // Base offset of the last file that was there.
-  // Those up to it count as made then, as long as they are dated later than now.
+  // Those up to it whose date cannot be right count as made then.
   std::int64_t seen_ms;
 };
 static_assert(sizeof(CheckpointAhead) == 24);

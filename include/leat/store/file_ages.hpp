@@ -3,7 +3,7 @@
 //     ages.begin(ClockReadings::now());                        // a keeper takes office
 //     ages.know(checkpoint.ahead);                             // what earlier ones have noted
 //     ages.note_made(partition, base, ClockReadings::now());   // it has begun a file
-//     ages.note_dated(partition, base, header.created_ms, last_base, now);  // another keeper had
+//     ages.note_dated(partition, base, dates, last_base, now); // another keeper had
 //     ages.age_ms(partition, base, now)
 //
 // A keeper reads the wall clock once. From there on its time is what CLOCK_BOOTTIME adds, so that a clock that is set
@@ -42,15 +42,22 @@ class FileAges {
   void note_made(std::uint32_t partition, std::uint64_t base, const ClockReadings& now) {
     born_[{partition, base}] = now.boot_ms;
   }
-  // What a file's header says, or nothing if that is damaged. A file that is dated later than now counts as made when
-  // a keeper noticed that. This one notes it for all files up to `last_base`, the last that is there.
-  void note_dated(std::uint32_t partition, std::uint64_t base,
-                  std::optional<std::int64_t> created_ms, std::uint64_t last_base,
-                  const ClockReadings& now) {
+  // What a file's header says, or nothing if that is damaged.
+  struct Dates {
+    std::optional<std::int64_t> own_ms;
+    std::optional<std::int64_t> previous_ms;  // of the file in front of it, if there is one
+    std::int64_t topic_ms = 0;
+  };
+  // A date that cannot be right is later than now, or earlier than what was there before the file. Such a file counts
+  // as made when a keeper noticed that. This one notes it for all files up to `last_base`, the last that is there.
+  void note_dated(std::uint32_t partition, std::uint64_t base, const Dates& dates,
+                  std::uint64_t last_base, const ClockReadings& now) {
     const std::int64_t now_ms = time_ms(now);
-    const bool is_past = created_ms && *created_ms <= now_ms;
+    const std::int64_t earliest_ms = earliest(dates, now_ms);
+    const bool is_right =
+        dates.own_ms && *dates.own_ms <= now_ms && *dates.own_ms >= earliest_ms;
     const std::int64_t since_ms =
-        is_past ? *created_ms : noticed_ms(partition, base, last_base, now_ms);
+        is_right ? *dates.own_ms : noticed_ms(partition, base, last_base, earliest_ms, now_ms);
     born_[{partition, base}] = now.boot_ms - time_between(since_ms, now_ms);
   }
 
@@ -84,6 +91,7 @@ class FileAges {
 
  private:
   static constexpr std::int64_t kForEver = INT64_MAX / 4;
+  static constexpr std::int64_t kNever = INT64_MIN;
 
   std::int64_t time_ms(const ClockReadings& now) const noexcept {
     return began_.wall_ms + (now.boot_ms - began_.boot_ms);
@@ -93,15 +101,32 @@ class FileAges {
     return __builtin_sub_overflow(to_ms, from_ms, &time) ? kForEver : std::min(time, kForEver);
   }
 
+  // The latest time, of those that are not in the future, at which the file was not there yet; kNever if none is known.
+  static std::int64_t earliest(const Dates& dates, std::int64_t now_ms) noexcept {
+    std::int64_t latest = dates.topic_ms <= now_ms ? dates.topic_ms : kNever;
+    if (dates.previous_ms && *dates.previous_ms <= now_ms)
+      latest = std::max(latest, *dates.previous_ms);
+    return latest;
+  }
+
+  // If the clock was wrong when a keeper noticed that, the stored time cannot be right either, and it is noted again. Not
+  // where nothing is known to be earlier than now: then this clock may be the one that is behind.
   std::int64_t noticed_ms(std::uint32_t partition, std::uint64_t base, std::uint64_t last_base,
-                          std::int64_t now_ms) {
+                          std::int64_t earliest_ms, std::int64_t now_ms) {
     const auto is_of_partition = [&](const CheckpointAhead& one) {
       return one.partition == partition;
     };
     std::size_t count = 0;
-    for (const CheckpointAhead& one : ahead_) {
+    for (CheckpointAhead& one : ahead_) {
       if (!is_of_partition(one)) continue;
-      if (base <= one.last_base) return std::min(one.seen_ms, now_ms);
+      if (base <= one.last_base) {
+        const bool is_right = one.seen_ms >= earliest_ms && one.seen_ms <= now_ms;
+        if (!is_right && earliest_ms != kNever) {
+          one.seen_ms = now_ms;
+          is_unstored_ = true;
+        }
+        return std::min(one.seen_ms, now_ms);
+      }
       ++count;
     }
     if (count >= kMostAhead) {  // The oldest two become one: its files stay longer.

@@ -73,7 +73,7 @@ class Retention {
     born_last_.clear();
     knows_ = has_failed_to_sync_ = false;
   }
-  // `stored` is what the checkpoint says about files that are dated in the future, and becomes what it is to say.
+  // `stored` is what the checkpoint says about files whose date cannot be right, and becomes what it is to say.
   void share_ages(std::vector<CheckpointAhead>& stored) {
     if (!std::exchange(knows_, true)) ages_.know(stored);
     stored = ages_.take_ahead();
@@ -255,21 +255,32 @@ class Retention {
     return true;
   }
 
-  // Notes how old a file is. Its header is read once.
-  Result<void> note_age(const SegmentList& files, std::size_t index, const ClockReadings& now) {
-    const SegmentName& name = files.live[index];
-    if (ages_.age_ms(name.partition, name.base_offset, now)) return {};
+  // What a file's header says; nothing if that is damaged.
+  Result<std::optional<std::int64_t>> date_of(const SegmentName& name) {
     auto reader = SegmentReader::open(disk_, directory_, name, topic_.salt);
     if (!reader) return reader.error();
     auto header = reader->header();
     if (!header) return header.error();
-    ages_.note_dated(name.partition, name.base_offset,
-                     *header ? std::optional{(*header)->created_ms} : std::nullopt,
-                     files.live.back().base_offset, now);
+    return *header ? std::optional{(*header)->created_ms} : std::nullopt;
+  }
+
+  // Notes how old a file is. Its header is read once.
+  Result<void> note_age(const SegmentList& files, std::size_t index, const ClockReadings& now) {
+    const SegmentName& name = files.live[index];
+    if (ages_.age_ms(name.partition, name.base_offset, now)) return {};
+    auto own = date_of(name);
+    if (!own) return own.error();
+    FileAges::Dates dates{*own, std::nullopt, topic_.created_ms};
+    if (index != 0) {
+      auto previous = date_of(files.live[index - 1]);
+      if (!previous) return previous.error();
+      dates.previous_ms = *previous;
+    }
+    ages_.note_dated(name.partition, name.base_offset, dates, files.live.back().base_offset, now);
     return {};
   }
 
-  // Finds the files that are dated in the future before it is their turn to go: the last first, because a keeper that
+  // Finds the files whose date cannot be right before it is their turn to go: the last first, because a keeper that
   // works for a moment only finds at least what the one before has made. A few at a time.
   Result<void> note_ages(const SegmentList& files, const ClockReadings& now) {
     constexpr int kMostAtATime = 32;
@@ -287,8 +298,8 @@ class Retention {
     return {};
   }
 
-  // A file was full when the next one was made. One that is dated before an earlier one was made after that one all the
-  // same, and after the topic. `youngest`: of the files before.
+  // A file was full when the next one was made. No file is older than the ones before it, nor than the topic. `youngest`:
+  // of the files before.
   Result<bool> is_full_for_too_long(const SegmentList& files, std::size_t index,
                                     std::int64_t& youngest, const ClockReadings& now) {
     if (topic_.retention_ms == 0) return false;

@@ -2,9 +2,11 @@
 // ahead would stay for ever with all behind it, and a clock that jumps would delete records that are seconds old.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -156,24 +158,82 @@ TEST_F(FileAges, AClockThatGoesAheadAgainAndAgainStopsNothing) {
   EXPECT_EQ(expire(), 1U);
 }
 
-TEST_F(FileAges, AFileDatedBeforeItsPredecessorTakesTheTimeOfThat) {
-  file_dated(kToday - 1);
+TEST_F(FileAges, AFileDatedBeforeItsPredecessorAgesFromWhenAKeeperSawThat) {
+  file_dated(kToday - 10 * kHour);
   file_dated(0);  // 1970
   file_dated(1);
   file_dated(kToday);
   EXPECT_EQ(expire(), 4U);
-  pass(kHour);
-  EXPECT_EQ(expire(), 2U);
+  pass(kHour / 2);
+  begin_term();
+  EXPECT_EQ(expire(), 4U);
+  pass(kHour / 2 + 1);
+  EXPECT_EQ(expire(), 1U);
 }
 
 // The first files of a topic, made before the clock was set.
-TEST_F(FileAges, NoFileIsOlderThanItsTopic) {
-  store_.manifest.topic.created_ms = kToday - 1000;
+TEST_F(FileAges, AFileDatedBeforeItsTopicAgesFromWhenAKeeperSawThat) {
+  store_.manifest.topic.created_ms = kToday - 10 * kHour;
   file_dated(0);
   file_dated(1);
   file_dated(2);
   EXPECT_EQ(expire(), 3U);
-  pass(kHour);
+  pass(kHour / 2);
+  begin_term();
+  EXPECT_EQ(expire(), 3U);
+  pass(kHour / 2 + 1);
+  EXPECT_EQ(expire(), 1U);
+}
+
+// Made while the clock was ahead, and noticed by a keeper that began in 1970.
+TEST_F(FileAges, AKeeperWithAClockBehindDatesNoFileForLaterOnes) {
+  file_dated(kToday - 10 * kHour);
+  file_dated(kToday + kYear);
+  file_dated(kToday + kYear + 1);
+  now_ = {1000, 1000};
+  begin_term();
+  EXPECT_EQ(expire(), 3U);
+  now_ = {kToday + 2, 3000};
+  begin_term();
+  EXPECT_EQ(expire(), 3U);
+  pass(kHour / 2);
+  begin_term();
+  EXPECT_EQ(expire(), 3U);
+  pass(kHour / 2 + 1);
+  EXPECT_EQ(expire(), 1U);
+}
+
+// The same for the opposite error: otherwise the files would stay for a year.
+TEST_F(FileAges, AKeeperWithAClockAheadKeepsNoFileForYears) {
+  file_dated(0);
+  file_dated(1);
+  now_.wall_ms += kYear;
+  begin_term();
+  EXPECT_EQ(expire(), 2U);
+  now_.wall_ms -= kYear;
+  begin_term();
+  EXPECT_EQ(expire(), 2U);
+  pass(kHour / 2);
+  begin_term();
+  pass(kHour / 2 + 1);
+  EXPECT_EQ(expire(), 1U);
+}
+
+// A machine without a battery on which something publishes before its clock is set: what was noticed must not be
+// forgotten with each boot.
+TEST_F(FileAges, AKeeperIn1970ForgetsNothingThatWasNoticed) {
+  file_dated(2000);  // Later than the next boots.
+  file_dated(2001);
+  for (int boot = 0; boot < 2; ++boot) {
+    EXPECT_EQ(expire(), 2U);
+    const detail::ClockReadings right = now_;
+    now_.wall_ms = 1000;
+    begin_term();
+    EXPECT_EQ(expire(), 2U);
+    now_ = right;
+    pass(kHour / 2 + 1);
+    begin_term();
+  }
   EXPECT_EQ(expire(), 1U);
 }
 
@@ -247,6 +307,120 @@ TEST_F(FileAges, WhatIsStoredIsFoundAgain) {
   ASSERT_TRUE(file.store(store_.disk, store_.directory(), value));
   EXPECT_TRUE(load().value().ahead.empty());
   EXPECT_TRUE(load().is_known());
+}
+
+// Files of one partition and their keepers, with a clock that is right, years ahead, or in 1970. Retention's rules
+// without its files, so that all sequences of clocks can be tried.
+class ClockModel {
+ public:
+  static constexpr std::int64_t kClocks[] = {0, 5 * kYear, -kToday};
+
+  explicit ClockModel(std::int64_t topic_clock)
+      : topic_clock_{topic_clock}, topic_ms_{kToday + topic_clock} {}
+
+  void step(std::int64_t clock, bool is_new_keeper, std::int64_t pause) {
+    pass(pause);
+    clock_ = clock;
+    earliest_clock_ = std::min(earliest_clock_, clock);
+    if (is_new_keeper) {
+      keeper_clock_ = clock;
+      ages_.begin(now());
+      ages_.know(stored_);
+      youngest_deleted_.reset();
+    }
+    for (int i = 0; i < 2; ++i) {
+      expire();
+      ages_.note_made(0, base_, now());
+      files_.push_back({base_++, true_ms_, now().wall_ms});
+      pass(kHour / 5);
+    }
+    expire();
+  }
+  // With the clock right, and keepers that work only for a while.
+  std::size_t files_at_last() {
+    for (int i = 0; i < 6; ++i) step(0, true, 0);
+    pass(2 * kHour);
+    expire();
+    return files_.size();
+  }
+  bool has_deleted_too_early() const noexcept { return has_deleted_too_early_; }
+
+ private:
+  struct File {
+    std::uint64_t base;
+    std::int64_t made_ms;  // by a clock that is right
+    std::int64_t date_ms;
+  };
+
+  detail::ClockReadings now() const noexcept { return {true_ms_ + clock_, true_ms_ - kToday}; }
+  void pass(std::int64_t ms) noexcept { true_ms_ += ms; }
+  std::int64_t age(std::size_t index) {
+    const File& file = files_[index];
+    if (!ages_.age_ms(0, file.base, now())) {
+      detail::FileAges::Dates dates{file.date_ms, std::nullopt, topic_ms_};
+      if (index != 0) dates.previous_ms = files_[index - 1].date_ms;
+      ages_.note_dated(0, file.base, dates, files_.back().base, now());
+    }
+    return *ages_.age_ms(0, file.base, now());
+  }
+  void expire() {
+    for (std::size_t i = files_.size(); i-- > 0;) (void)age(i);
+    while (files_.size() > 1) {
+      std::int64_t youngest = std::min(
+          {ages_.age_of_topic_ms(topic_ms_, now()), age(0), age(1),
+           youngest_deleted_ ? now().boot_ms - *youngest_deleted_ : kToday});
+      if (youngest <= kHour) break;
+      // A keeper whose clock is ahead of an earlier one believes it, unless dates contradict the earlier one: the topic's
+      // date does, if the clock was the keeper's when the topic was made.
+      const bool is_promised = keeper_clock_ == topic_clock_ || keeper_clock_ <= earliest_clock_;
+      if (is_promised && true_ms_ - files_[1].made_ms <= kHour) has_deleted_too_early_ = true;
+      youngest_deleted_ = now().boot_ms - youngest;
+      files_.erase(files_.begin());
+      ages_.forget_before(0, files_.front().base);
+    }
+    stored_ = ages_.take_ahead();
+  }
+
+  std::int64_t topic_clock_;
+  std::int64_t topic_ms_;
+  std::int64_t true_ms_ = kToday;
+  std::int64_t clock_ = 0;
+  std::int64_t keeper_clock_ = 0;
+  std::int64_t earliest_clock_ = topic_clock_;
+  detail::FileAges ages_;
+  std::vector<detail::CheckpointAhead> stored_;
+  std::vector<File> files_;
+  std::uint64_t base_ = 0;
+  std::optional<std::int64_t> youngest_deleted_;
+  bool has_deleted_too_early_ = false;
+};
+
+// All sequences of four clocks, each set while a keeper works or before the next one begins, with a long pause before one
+// of them.
+TEST(FileAgesModel, NoSequenceOfWrongClocksDeletesTooEarlyOrKeepsForEver) {
+  constexpr unsigned kSteps = 4;
+  constexpr unsigned kChoices = 6;  // a clock, and whether there is a new keeper
+  constexpr unsigned kSequences = kChoices * kChoices * kChoices * 3;
+  for (const std::int64_t topic_clock : ClockModel::kClocks) {
+    for (unsigned pause = 0; pause < kSteps; ++pause) {
+      for (unsigned sequence = 0; sequence < kSequences; ++sequence) {
+        ClockModel model{topic_clock};
+        std::string text = "topic " + std::to_string(topic_clock / kYear) + ':';
+        unsigned rest = sequence;
+        for (unsigned i = 0; i < kSteps; ++i) {
+          const std::int64_t clock = ClockModel::kClocks[rest % 3];
+          const bool is_new_keeper = i == 0 || rest % kChoices >= 3;
+          rest /= i == 0 ? 3 : kChoices;
+          text += i == pause ? " pause," : "";
+          text += (is_new_keeper ? " keeper " : " set ") + std::to_string(clock / kYear);
+          model.step(clock, is_new_keeper, i == pause ? 5 * kHour : 0);
+        }
+        ASSERT_FALSE(model.has_deleted_too_early()) << text;
+        ASSERT_LE(model.files_at_last(), 1U) << text;
+        ASSERT_FALSE(model.has_deleted_too_early()) << text << ", then right";
+      }
+    }
+  }
 }
 
 }  // namespace
