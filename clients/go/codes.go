@@ -57,7 +57,7 @@ const CodeFull Code = 8 // the topic is full
 // ErrFull is an error with this code.
 var ErrFull = named(CodeFull, "full")
 
-const CodeNoSpace Code = 9 // no space left for the topic's files
+const CodeNoSpace Code = 9 // no room for files: no bytes or inodes are free, or a quota is used up
 
 // ErrNoSpace is an error with this code.
 var ErrNoSpace = named(CodeNoSpace, "no_space")
@@ -167,7 +167,7 @@ const CodeInterrupted Code = 30 // a signal interrupted the wait
 // ErrInterrupted is an error with this code.
 var ErrInterrupted = named(CodeInterrupted, "interrupted")
 
-const CodeNoMemory Code = 31 // out of memory
+const CodeNoMemory Code = 31 // out of memory, or at a limit of memory or of mappings
 
 // ErrNoMemory is an error with this code.
 var ErrNoMemory = named(CodeNoMemory, "no_memory")

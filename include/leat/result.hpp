@@ -8,6 +8,7 @@
 // alias of it. Nothing here allocates or throws, except describe(), which makes text for users.
 #pragma once
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -30,7 +31,7 @@ enum class Errc : std::int32_t {
   wrong_format = 6,       // not a Leat topic, or one of another format version
   corrupt = 7,            // a check on shared memory failed: it was overwritten
   full = 8,               // no room in the topic, and the policy or the deadline forbids waiting
-  no_space = 9,           // the file system is full
+  no_space = 9,           // no room for files: bytes, inodes, a quota or (EFBIG) a limit of file sizes
   too_large = 10,         // larger than max_record_size(); Error::system_error is the limit in bytes
   timeout = 11,           // the deadline passed
   stopped = 12,           // a stop token, a descriptor or stop_waits() ended the wait
@@ -40,7 +41,7 @@ enum class Errc : std::int32_t {
   would_deadlock = 16,    // only subscribers and members of the calling thread could make room
   not_allowed = 17,       // the topic's options do not allow the call
   too_many = 18,          // all participant slots, groups or seats are in use
-  unsupported = 19,       // the kernel or file system lacks a feature
+  unsupported = 19,       // the kernel or file system lacks a feature, or (ENOENT) /proc is not mounted
   in_flight_full = 20,    // the member holds as many records as its group allows: acknowledge some
   redelivery_full = 21,   // the group has no room for more returned records, so it claims no new ones
   not_held = 22,          // the member does not hold this record, or no longer; in C also: a settled claim
@@ -71,6 +72,9 @@ Error last_system_error() noexcept;
 std::string describe(Error error);
 
 namespace detail {
+// Of calls that need /proc, where it is not mounted.
+inline constexpr Error kNoProc{Errc::unsupported, ENOENT};
+
 // Prints the error and aborts. `file` may be null.
 [[noreturn]] void used_without_value(Error error, const char* file, int line) noexcept;
 }  // namespace detail

@@ -73,7 +73,7 @@ extern "C" {
 #define LEAT_ERR_WRONG_FORMAT 6      // not a Leat topic of this format version
 #define LEAT_ERR_CORRUPT 7           // the topic is corrupt: a check on its shared memory failed
 #define LEAT_ERR_FULL 8              // the topic is full
-#define LEAT_ERR_NO_SPACE 9          // no space left for the topic's files
+#define LEAT_ERR_NO_SPACE 9          // no room for files: no bytes or inodes are free, or a quota is used up
 #define LEAT_ERR_TOO_LARGE 10        // the record is larger than the topic allows
 #define LEAT_ERR_TIMEOUT 11          // the deadline passed
 #define LEAT_ERR_STOPPED 12          // stopped on request
@@ -95,7 +95,7 @@ extern "C" {
 #define LEAT_ERR_NOT_DURABLE 28      // published, but not on the medium in time
 #define LEAT_ERR_EXPIRED 29          // retention has deleted the group's next record
 #define LEAT_ERR_INTERRUPTED 30      // a signal interrupted the wait
-#define LEAT_ERR_NO_MEMORY 31        // out of memory
+#define LEAT_ERR_NO_MEMORY 31        // out of memory, or at a limit of memory or of mappings
 // From spec/errors.csv: end
 // clang-format on
 

@@ -19,6 +19,7 @@
 #include "leat/log/committed_prefix.hpp"
 #include "leat/log/directory.hpp"
 #include "leat/log/durable_wait.hpp"
+#include "room.hpp"
 #include "stop_on_signal.hpp"
 
 namespace leat::cli {
@@ -75,9 +76,10 @@ Target target_of(const std::string& path) {
     case Errc::exists:
       throw Failure{kExitNotThere, fmt::format("{} exists already: name a new directory", path)};
     case Errc::no_space:
-      throw Failure{kExitFull, fmt::format("no space for a backup of topic '{}' in {}; nothing is "
-                                           "left of it",
-                                           topic, target.parent)};
+      throw Failure{kExitFull, fmt::format("no space for a backup of topic '{}' in {}, nothing is "
+                                           "left of it: {}",
+                                           topic, target.parent,
+                                           what_is_missing(error.system_error, target.parent))};
     case Errc::permission:
       if (error.system_error == EROFS)
         throw Failure{kExitPermission,

@@ -2,43 +2,21 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
-#include "cgroup.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "leat/topic.hpp"
+#include "room.hpp"
 #include "tool/did_you_mean.hpp"
 
 namespace leat::cli {
-namespace {
-
-// The highest directory above `path` that is on the same file system.
-std::string mount_point(const std::string& path) {
-  std::error_code error;
-  std::filesystem::path at = std::filesystem::canonical(path, error);
-  struct stat here {};
-  struct stat above {};
-  if (error || ::stat(at.c_str(), &here) != 0) return path;
-  while (at != at.root_path() && ::stat(at.parent_path().c_str(), &above) == 0 &&
-         above.st_dev == here.st_dev) {
-    at = at.parent_path();
-  }
-  return at.string();
-}
-
-}  // namespace
-
 namespace {
 
 // Opens a topic's memory without waiting for anybody. Null if it has none here.
@@ -52,15 +30,19 @@ std::unique_ptr<detail::SharedTopic> window_of(const std::string& topic) {
 
 // Why publishing to it has no room, or cannot begin.
 std::string no_space_sentence(Error error, const std::string& topic, const std::string& path) {
+  const std::string memory = detail::directory_path({});
+  const std::int32_t reason = error.system_error;
   if (!window_of(topic))
-    return fmt::format("topic '{}': no room in {} or for its memory in {}", topic, path,
-                       detail::directory_path({}));
-  if (is_full_disk(error.system_error))
-    return fmt::format("topic '{}': the disk of {} is full; publishing goes on when there is room",
-                       topic, path);
+    return fmt::format("topic '{}': no room in {} or for its memory in {}: {}", topic, path, memory,
+                       what_is_missing_in_one(reason, path, memory));
+  if (is_full_disk(reason))
+    return fmt::format("topic '{}': {}; publishing goes on when there is room", topic,
+                       what_is_missing(reason, path));
+  const char* const limit =
+      reason == EFBIG ? ": raise its `ulimit -f`, or open the topic in another process" : "";
   return fmt::format(
-      "topic '{}': its keeper cannot write to {} ({}); publishing goes on when it can", topic, path,
-      std::strerror(error.system_error));
+      "topic '{}': its keeper cannot write to {} ({}){}; publishing goes on when it can", topic,
+      path, std::strerror(reason), limit);
 }
 
 // False only if nothing has the topic's name.
@@ -73,6 +55,32 @@ bool has_entry(const std::string& directory, const std::string& topic) {
 bool is_no_directory(const std::string& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+}
+
+// Why the kernel refuses to use what has the path. `reason`: EACCES, another errno, or 0 for is_locked_in_place().
+std::string why_refused(std::int32_t reason, const std::string& path) {
+  if (reason == EACCES)
+    return fmt::format("its owner, mode or group, or a security policy, do not let you (ls -l {})",
+                       path);
+  if (reason == 0)
+    return fmt::format(
+        "it, or a file of it, is immutable or append-only (lsattr {}), or something is mounted "
+        "there",
+        path);
+  return fmt::format(
+      "{}: it, or a file of it, belongs to another user (ls -l {}) or is immutable (lsattr), or a "
+      "sandbox forbids the call",
+      std::strerror(reason), path);
+}
+
+std::string exists_sentence(const std::string& topic) {
+  const std::string directory = detail::directory_path({});
+  if (has_entry(directory, topic))
+    return fmt::format("topic '{}' exists already in {}", topic, directory);
+  const std::string data = detail::data_directory_path({});
+  const std::string path = data + '/' + topic;
+  if (is_no_directory(path)) return no_directory_sentence(topic, path);
+  return fmt::format("topic '{}' exists already in {}", topic, data);
 }
 
 // Who has a topic that has no memory here; empty if it has.
@@ -120,19 +128,13 @@ std::string durable_sentence(Error error, const std::string& topic) {
   if (error.code == Errc::wrong_format || error.code == Errc::corrupt)
     return fmt::format("the files of topic '{}' cannot be used: `leat fsck {}` says why ({})",
                        topic, topic, path);
-  if (error.system_error == EROFS)
-    return fmt::format(
-        "topic '{}' cannot be opened: the file system of {} is read-only; mount it writable first",
-        topic, path);
   const std::string window = detail::directory_path({});
   if (error.code == Errc::permission && !has_entry(window, topic) && !may_create_in(window))
     return fmt::format("topic '{0}' is not open, and you may not open it in {1} (ls -ld {1})",
                        topic, window);
   if (error.code == Errc::permission)
-    return fmt::format(
-        "no permission for topic '{}' or its files: their owner, mode or group do not "
-        "let you (ls -l {})",
-        topic, path);
+    return fmt::format("no permission for topic '{}' or its files: {}", topic,
+                       why_refused(error.system_error, path));
   return {};
 }
 
@@ -155,8 +157,19 @@ std::string missing_files_sentence(const std::string& topic) {
   return {};
 }
 
+bool is_read_only(const std::string& path) {
+  struct statvfs status {};
+  return ::statvfs(path.c_str(), &status) == 0 && (status.f_flag & ST_RDONLY) != 0;
+}
+
 // What is wrong if this process may not do something with a topic; empty if nothing special is.
-std::string permission_sentence(const std::string& topic) {
+std::string permission_sentence(Error error, const std::string& topic) {
+  if (error.system_error == EROFS) {
+    const std::string files = detail::data_directory_path({}) + '/' + topic;
+    return fmt::format(
+        "topic '{}' cannot be used: the file system of {} is read-only; mount it writable first",
+        topic, is_read_only(files) ? files : detail::directory_path({}));
+  }
   const auto window = window_of(topic);
   const std::string sentence =
       window && window->is_deleted() ? lock_sentence(topic) : std::string{};
@@ -178,10 +191,6 @@ std::string lock_sentence(const std::string& topic) {
       topic, path, detail::kDirectoryLock);
 }
 
-bool is_full_disk(std::int32_t reason) {
-  return reason == 0 || reason == ENOSPC || reason == EDQUOT;
-}
-
 void fail_to_sync(Error error, const std::string& topic, const std::string& after) {
   if (error.code != Errc::io_error) fail(error, topic, after);
   const std::string reason =
@@ -198,7 +207,7 @@ void fail(Error error, const std::string& topic, const std::string& after) {
   if (error.code == Errc::not_found || (error.code == Errc::permission && is_missing))
     check_named_data_directory();
   std::string sentence;
-  if (error.code == Errc::permission) sentence = permission_sentence(topic);
+  if (error.code == Errc::permission) sentence = permission_sentence(error, topic);
   if (error.code == Errc::wrong_format) sentence = missing_files_sentence(topic);
   if (sentence.empty()) sentence = durable_sentence(error, topic);
   if (!sentence.empty()) throw Failure{exit_code_for(error.code), sentence + after};
@@ -208,15 +217,11 @@ void fail(Error error, const std::string& topic, const std::string& after) {
           fmt::format("there is no topic '{}' in {}{}; `leat topic list` shows what there is",
                       topic, directory, similar_topic(topic));
       break;
-    case Errc::exists:
-      sentence = fmt::format("topic '{}' exists already in {}", topic, directory);
-      break;
+    case Errc::exists: sentence = exists_sentence(topic); break;
     case Errc::permission:
       sentence = !is_missing || may_create_in(directory)
-                     ? fmt::format(
-                           "no permission for topic '{}': its owner, mode or group do not "
-                           "let you (ls -l {}/{})",
-                           topic, directory, topic)
+                     ? fmt::format("no permission for topic '{}': {}", topic,
+                                   why_refused(error.system_error, directory + '/' + topic))
                      : fmt::format(
                            "topic '{0}' is not in {1}, and you may not create one there "
                            "(ls -ld {1})",
@@ -233,6 +238,10 @@ void fail(Error error, const std::string& topic, const std::string& after) {
           "topic '{}' is corrupt: a check on its memory failed; delete it (leat topic delete "
           "--force {})",
           topic, topic);
+      break;
+    case Errc::no_space:
+      sentence = fmt::format("no space for topic '{}': {}", topic,
+                             what_is_missing(error.system_error, directory));
       break;
     case Errc::deleted: sentence = fmt::format("topic '{}' was deleted", topic); break;
     case Errc::too_many:
@@ -293,60 +302,6 @@ void check_at_most_one(std::initializer_list<Given> options) {
                     fmt::format("{} and {} exclude each other", first->name, option.name)};
     }
     first = &option;
-  }
-}
-
-std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes) {
-  constexpr std::uint64_t kMiB = 1 << 20;
-  struct statvfs status {};
-  struct statfs kind {};
-  if (::statvfs(directory.c_str(), &status) != 0 || ::statfs(directory.c_str(), &kind) != 0 ||
-      kind.f_type != TMPFS_MAGIC) {
-    return "free some there, or choose another place with --dir";
-  }
-  const std::uint64_t wanted =
-      status.f_blocks * status.f_frsize + missing_bytes + missing_bytes / 8;
-  const std::uint64_t wanted_mib = (wanted + kMiB - 1) / kMiB;
-  const std::string mount = mount_point(directory);
-  const std::string docker = mount == "/dev/shm"
-                                 ? fmt::format(", `docker run --shm-size={}m`", wanted_mib)
-                                 : std::string{};
-  return fmt::format(
-      "get it with `mount -o remount,size={}M {}` (as root){}, or choose a place with more room "
-      "with --dir",
-      wanted_mib, mount, docker);
-}
-
-void check_room(const std::string& directory, std::uint64_t bytes) {
-  struct statvfs status {};
-  if (::statvfs(directory.c_str(), &status) != 0)
-    return;  // Creating the topic will fail, and say so.
-  const std::uint64_t free = status.f_bavail * status.f_frsize;
-  if (bytes > free) {
-    throw Failure{kExitFull,
-                  fmt::format("no space: {} needed in {}, {} free; {}", size_text(bytes), directory,
-                              size_text(free), how_to_get_room(directory, bytes - free))};
-  }
-  // A memory file system may promise more memory than there is; the kernel would then kill a process.
-  struct statfs kind {};
-  if (::statfs(directory.c_str(), &kind) != 0 || kind.f_type != TMPFS_MAGIC) return;
-  const std::uint64_t memory = memory_figure("MemAvailable") + memory_figure("SwapFree");
-  if (memory != 0 && bytes > memory) {
-    throw Failure{
-        kExitFull,
-        fmt::format(
-            "no memory: {} needed in {}, {} available; choose a place on a disk with --dir, "
-            "or ask for less",
-            size_text(bytes), directory, size_text(memory))};
-  }
-  const auto limit = memory_limit();
-  if (limit &&
-      bytes > limit->free_bytes + std::min(memory_figure("SwapFree"), limit->free_swap_bytes)) {
-    throw Failure{kExitFull,
-                  fmt::format("no memory: {} needed in {}, but a memory cgroup allows {}, {} of it "
-                              "free; raise its limit, or choose a place on a disk with --dir",
-                              size_text(bytes), directory, size_text(limit->bytes),
-                              size_text(limit->free_bytes))};
   }
 }
 

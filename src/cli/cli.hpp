@@ -45,9 +45,6 @@ using tool::usable_directory;
 // what was done before.
 [[noreturn]] void fail(Error error, const std::string& topic, const std::string& after = {});
 
-// Whether `reason`, the errno for which a keeper waits, is a lack of room on its disk. Else it is one of its process.
-bool is_full_disk(std::int32_t reason);
-
 // The same when records had to get to the medium: then an io_error is a failed write or sync.
 [[noreturn]] void fail_to_sync(Error error, const std::string& topic,
                                const std::string& after = {});
@@ -78,10 +75,6 @@ struct Given {
 // Fails if more than one of them was: they exclude each other.
 void check_at_most_one(std::initializer_list<Given> options);
 
-// How to get that many more bytes on the file system of `directory`; ends a sentence.
-std::string how_to_get_room(const std::string& directory, std::uint64_t missing_bytes);
-// Fails with exit code 6 unless the file system of `directory` has that much room.
-void check_room(const std::string& directory, std::uint64_t bytes);
 // A line of /proc/meminfo ("MemAvailable") in bytes; 0 if unknown.
 std::uint64_t memory_figure(const std::string& name);
 

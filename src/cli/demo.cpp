@@ -16,6 +16,7 @@
 #include "demo_report.hpp"
 #include "demo_workloads.hpp"
 #include "leat/leat.hpp"
+#include "room.hpp"
 #include "tool/private_directory.hpp"
 
 namespace leat::cli {

@@ -21,6 +21,7 @@
 #include "leat/store/data_directory.hpp"
 #include "leat/store/data_lock.hpp"
 #include "leat/store/manifest.hpp"
+#include "room.hpp"
 
 namespace leat::cli {
 namespace {
@@ -176,9 +177,9 @@ Finding check_data_directory(const std::string& path) {
     finding.advice = "for durable topics choose another one with --data-dir or LEAT_DATA_DIR";
     return finding;
   }
-  const auto warn = [&](const char* advice) {
+  const auto warn = [&](const std::string& advice) {
     finding.severity = Severity::warning;
-    finding.advice += (finding.advice.empty() ? "" : "; ") + std::string{advice};
+    finding.advice += (finding.advice.empty() ? "" : "; ") + advice;
   };
   if (kind.is_memory)
     warn(
@@ -193,6 +194,9 @@ Finding check_data_directory(const std::string& path) {
     warn(
         "when the little room is used up, publishers get `no space`: make room, or keep less (leat "
         "topic create --retention-bytes)");
+  if (has_few_inodes(status))
+    warn(fmt::format("it has {} free inodes, and each file of a topic needs one: {}",
+                     status.f_favail, how_to_get_inodes(path)));
   if (finding.advice.empty() && ::access(path.c_str(), W_OK | X_OK) != 0) {
     finding.severity = Severity::note;
     finding.advice =

@@ -27,6 +27,7 @@
 #include "leat/os/futex.hpp"
 #include "leat/os/lock.hpp"
 #include "leat/topic.hpp"
+#include "room.hpp"
 
 namespace leat::cli {
 
@@ -126,6 +127,10 @@ Finding check_directory(const std::string& directory) {
     finding.severity = Severity::problem;
     finding.advice =
         "there is no room for a topic of the default size; " + how_to_get_room(existing, 64 * kMiB);
+  } else if (has_few_inodes(status)) {
+    finding.severity = Severity::problem;
+    finding.advice = fmt::format("it has {} free inodes, and each file of a topic needs one: {}",
+                                 status.f_favail, how_to_get_inodes(existing));
   } else if (free < 64 * kMiB) {
     finding.severity = Severity::warning;
     finding.advice = "little room; " + how_to_get_room(existing, 64 * kMiB);
@@ -151,6 +156,13 @@ Finding check_memory(const std::string& directory) {
                    {"swap_bytes", swap},
                    {"limit_bytes", nullptr},
                    {"limit_free_bytes", nullptr}};
+  if (available == 0) {
+    finding.severity = Severity::note;
+    finding.found = "unknown, because /proc is not mounted here";
+    finding.facts["available_bytes"] = finding.facts["swap_bytes"] = nullptr;
+    finding.advice =
+        "the first process that opens a durable topic needs it: mount -t proc proc /proc (as root)";
+  }
   const auto limit = memory_limit();
   if (limit) {
     finding.found += fmt::format("; a memory cgroup allows {}, {} of it free",

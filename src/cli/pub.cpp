@@ -19,6 +19,7 @@
 #include "record_format.hpp"
 #include "record_reader.hpp"
 #include "remote.hpp"
+#include "room.hpp"
 
 namespace leat::cli {
 namespace {

@@ -4,8 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "cli.hpp"
@@ -13,6 +15,7 @@
 #include "leat/log/directory.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "leat/store/backup.hpp"
+#include "room.hpp"
 #include "stop_on_signal.hpp"
 
 namespace leat::cli {
@@ -31,14 +34,15 @@ DataFiles open_backup(const RestoreArguments& arguments) {
                   fmt::format("{} is not a backup, which is a directory", arguments.directory)};
   if (!directory && directory.error() == Errc::not_found)
     throw Failure{kExitNotThere, fmt::format("there is no directory '{}'", arguments.directory)};
-  auto path =
-      directory ? detail::path_of(directory->get()) : Result<std::string>{directory.error()};
-  if (!path)
-    throw Failure{exit_code_for(path.error().code),
+  if (!directory)
+    throw Failure{exit_code_for(directory.error().code),
                   fmt::format("cannot open {}: {}", arguments.directory,
-                              std::strerror(path.error().system_error))};
-  const std::string name = path->substr(path->rfind('/') + 1);
-  return {arguments.name.empty() ? name : arguments.name, *path, std::move(*directory)};
+                              std::strerror(directory.error().system_error))};
+  std::error_code error;
+  const std::filesystem::path path = std::filesystem::canonical(arguments.directory, error);
+  if (error) throw system_failure("cannot open " + arguments.directory, error.value());
+  return {arguments.name.empty() ? path.filename().string() : arguments.name, path.string(),
+          std::move(*directory)};
 }
 
 detail::Manifest manifest_of_backup(const DataFiles& files) {
@@ -80,8 +84,9 @@ void check(const DataFiles& files) {
                                 "--name",
                                 from.topic)};
     case Errc::no_space:
-      throw Failure{kExitFull, fmt::format("no space for topic '{}' in {}; nothing is left of it",
-                                           from.topic, data)};
+      throw Failure{kExitFull,
+                    fmt::format("no space for topic '{}' in {}, nothing is left of it: {}",
+                                from.topic, data, what_is_missing(error.system_error, data))};
     case Errc::permission:
       throw Failure{kExitPermission,
                     fmt::format("no permission to make topic '{}' in {}, to give its files the "

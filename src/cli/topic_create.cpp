@@ -16,6 +16,7 @@
 #include "leat/leat.hpp"
 #include "leat/log/durable_topic.hpp"
 #include "remote.hpp"
+#include "room.hpp"
 #include "topic_facts.hpp"
 
 namespace leat::cli {
@@ -270,10 +271,11 @@ void settle_options(CreateArguments& arguments) {
                                  const std::string& directory, std::uint64_t needed) {
   const TopicOptions& options = arguments.options;
   if (error.code == Errc::no_space) {
+    const std::string data =
+        options.durable != Durability::none ? detail::data_directory_path({}) : directory;
     throw Failure{kExitFull,
-                  fmt::format("no space for topic '{}': {} and a little more needed in {}; {}",
-                              arguments.name, size_text(needed), directory,
-                              how_to_get_room(directory, needed))};
+                  fmt::format("no space for topic '{}': {}", arguments.name,
+                              what_is_missing_in_one(error.system_error, data, directory, needed))};
   }
   if (error.code == Errc::invalid_argument && options.max_capacity_bytes != 0) {
     throw Failure{kExitUsage,
@@ -346,8 +348,8 @@ void check_local(const CLI::App& command) {
 void add_durable_options(CLI::App& command, CreateArguments& arguments) {
   command
       .add_option("--durable", arguments.durable,
-                   "Also on disk. os: survives the death of all processes; interval:20ms: also the "
-                   "machine's, but for that time; fsync: also that, publishers wait for the disk")
+                  "Also on disk. os: survives the death of all processes; interval:20ms: also the "
+                  "machine's, but for that time; fsync: also that, publishers wait for the disk")
       ->type_name("os|interval:TIME|fsync");
   add_size(command, "--file-size", arguments.file_bytes, "Durable: size of a file with records")
       ->default_str("64MiB");
@@ -397,11 +399,11 @@ void add_other_options(CLI::App& command, CreateArguments& arguments) {
              "Order is kept within a partition")
       ->default_str("1");
   command.add_flag("--single-writer", arguments.options.single_writer,
-                    "One publisher at a time; faster");
+                   "One publisher at a time; faster");
   command.add_flag("--timestamps", arguments.options.timestamps,
-                    "Each record carries the time it was published");
+                   "Each record carries the time it was published");
   command.add_flag("--delete-when-unused", arguments.options.delete_when_unused,
-                    "Delete the topic when the last process leaves it");
+                   "Delete the topic when the last process leaves it");
   command.add_flag("--remove-when-unused", arguments.options.delete_when_unused)
       ->group("");  // Its old name.
   add_duration(command, "--revoke-after", arguments.options.revoke_after,

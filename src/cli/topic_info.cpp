@@ -10,6 +10,7 @@
 
 #include "cli.hpp"
 #include "remote.hpp"
+#include "room.hpp"
 #include "table.hpp"
 #include "tool/terminal.hpp"
 #include "topic_facts.hpp"
@@ -71,10 +72,11 @@ std::string durable_text(const DurableInfo& durable) {
   if (durable.retention_bytes != 0 || durable.retention.count() != 0)
     text += "; kept is " + what_is_kept(durable);
   if (durable.state == Errc::no_space)
-    text += fmt::format("; {}, publishers wait or fail",
-                        is_full_disk(durable.reason) ? "the disk is full"
-                                                     : fmt::format("the keeper cannot write ({})",
-                                                                   std::strerror(durable.reason)));
+    text += fmt::format(
+        "; {}, publishers wait or fail",
+        is_full_disk(durable.reason)
+            ? what_is_missing(durable.reason, durable.directory)
+            : fmt::format("the keeper cannot write ({})", std::strerror(durable.reason)));
   if (durable.state != Errc::ok && durable.state != Errc::no_space)
     text += fmt::format("; read-only: {}", std::strerror(durable.reason));
   if (durable.cut_bytes != 0)

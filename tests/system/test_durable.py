@@ -503,7 +503,7 @@ def test_a_limit_of_the_keeper_is_not_called_a_full_disk(leat, data):
     lines = "".join("x" * 1000 + "\n" for _ in range(1000))
     _, errors = publisher.communicate(lines, timeout=60)
     assert publisher.returncode == 6 and errors.count("\n") == 1
-    assert f"topic 'orders': its keeper cannot write to {data}/orders (File too large)" in errors
+    assert f"topic 'orders': its keeper cannot write to {data}/orders (File too large): raise its `ulimit -f`" in errors
     # By a process without that limit, as soon as it has written what is in memory.
     wait_for(lambda: leat("pub", "orders", "again").returncode == 0)
     assert all_lines(leat)[0] == "first" and all_lines(leat)[-1] == "again"
@@ -515,8 +515,8 @@ def test_full_disk_is_told_at_once_and_everything_goes_on(leat, data, small_disk
     text = "\n".join("x" * 1000 for _ in range(10_000)) + "\n"
     done = leat("pub", "orders", input=text)
     assert done.returncode == 6 and done.stderr.count("\n") == 1
-    assert f"the disk of {data}/orders is full" in done.stderr
-    assert "the disk is full" in leat("topic", "info", "orders", check=True).stdout
+    assert f"the file system of {data}/orders is full" in done.stderr
+    assert f"the file system of {data}/orders is full" in leat("topic", "info", "orders", check=True).stdout
     count = len(all_lines(leat))
     assert 2000 < count < 3200
     fill(data / "+rest")
@@ -538,7 +538,7 @@ def test_read_only_disk_gets_one_line(leat, leat_dir, data, as_root):
         subprocess.run(["mount", "-o", "remount,ro,bind", data], check=True)
         for command in (("pub", "orders", "x"), ("sub", "orders", "--exit")):
             one_line(leat(*command), 4,
-                     f"topic 'orders' cannot be opened: the file system of {data}/orders is read-only; mount it writable")
+                     f"topic 'orders' cannot be used: the file system of {data}/orders is read-only; mount it writable")
         one_line(leat("topic", "create", "more", "--durable", "os"), 4)
         assert info(leat)["partitions"][0]["end"] == 10
     finally:

@@ -46,7 +46,9 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::wrong_format: text = "not a Leat topic of this format version"; break;
     case Errc::corrupt: text = "the topic is corrupt: a check on its shared memory failed"; break;
     case Errc::full: text = "the topic is full"; break;
-    case Errc::no_space: text = "no space left for the topic's files"; break;
+    case Errc::no_space:
+      text = "no room for files: no bytes or inodes are free, or a quota is used up";
+      break;
     case Errc::too_large: text = "the record is larger than the topic allows"; break;
     case Errc::timeout: text = "the deadline passed"; break;
     case Errc::stopped: text = "stopped on request"; break;
@@ -78,8 +80,12 @@ LEAT_INLINE std::string describe(Error error) {
     case Errc::not_durable: text = "published, but not on the medium in time"; break;
     case Errc::expired: text = "retention has deleted the group's next record"; break;
     case Errc::interrupted: text = "a signal interrupted the wait"; break;
-    case Errc::no_memory: text = "out of memory"; break;
+    case Errc::no_memory: text = "out of memory, or at a limit of memory or of mappings"; break;
   }
+  if (error.code == Errc::no_space && error.system_error == EFBIG)
+    text = "a file would be larger than `ulimit -f` or its file system allows";
+  if (error == detail::kNoProc.code && error.system_error == detail::kNoProc.system_error)
+    return "this needs /proc, which is not mounted here";
   std::string sentence = text;
   if (error.code == Errc::too_large && error.system_error != 0) {
     return sentence + ": at most " + std::to_string(error.system_error) + " bytes";

@@ -190,7 +190,8 @@ inline Result<TopicInfo> info_of_closed(const std::string& data_directory,
   info.timestamps = (topic.flags & kTimestamps) != 0;
   info.revoke_after = std::chrono::nanoseconds{topic.revoke_after_ns};
   DurableInfo& durable = info.durable.emplace();
-  if (auto path = path_of(directory->get())) durable.directory = *path;
+  auto path = path_of(directory->get());
+  durable.directory = path ? *path : data_directory_path(data_directory) + '/' + name;
   copy_facts(topic, durable);
   durable.disk_bytes = facts->bytes;
   for (std::uint32_t i = 0; i < topic.partition_count; ++i) {
@@ -337,13 +338,13 @@ inline bool has_other_window(const Manifest& manifest, const std::string& name,
   return topic && !(*topic)->is_deleted() && (*topic)->geometry().key == manifest.window.key;
 }
 
-// Deletes a durable topic that no process has open.
+// Deletes a durable topic that no process has open. `topics` is LEAT_DIR; empty if there is none.
 //   not_found
 //   busy          it is open with another LEAT_DIR
 //   timeout       another process just opens, closes or deletes it: look again
 //   permission    this process may not delete all of its files; none is deleted
 //   wrong_format  the directory of that name is no topic's, or has another directory in it
-inline Result<void> delete_closed(const std::string& own_path, const std::string& data_directory,
+inline Result<void> delete_closed(const Fd& topics, const std::string& data_directory,
                                   const std::string& name) {
   auto data = open_data_directory(data_directory, false);
   if (!data) return data.error();
@@ -366,8 +367,10 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
     auto alone = lock->try_lock(kAttachLock);
     if (!alone) return alone.error();
     if (!*alone) {
+      auto own_path = topics ? path_of(topics.get()) : Result<std::string>{std::string{}};
+      if (!own_path) return own_path.error();
       auto manifest = load_manifest(Disk::system(), directory->get());
-      return manifest && has_other_window(*manifest, name, own_path) ? Errc::busy : Errc::timeout;
+      return manifest && has_other_window(*manifest, name, *own_path) ? Errc::busy : Errc::timeout;
     }
   }
   if (auto may = or_look_again(may_delete_store(data->get(), name, *directory)); !may) return may;
@@ -379,15 +382,13 @@ inline Result<void> delete_closed(const std::string& own_path, const std::string
 inline Result<std::shared_ptr<SharedTopic>> window_to_delete(const Fd& directory,
                                                              const std::string& data_directory,
                                                              const std::string& name) {
-  auto own_path = directory ? path_of(directory.get()) : Result<std::string>{std::string{}};
-  if (!own_path) return own_path.error();
   for (const Deadline deadline{kOpeningTakes};; sleep_a_millisecond()) {
     if (directory) {
       auto attached = attach_files(directory, name);
       if (attached) return std::shared_ptr<SharedTopic>{std::move(*attached)};
       if (attached.error() != Errc::not_found) return attached.error();
     }
-    auto deleted = delete_closed(*own_path, data_directory, name);
+    auto deleted = delete_closed(directory, data_directory, name);
     if (deleted) return std::shared_ptr<SharedTopic>{};
     if (deleted.error() != Errc::timeout) return deleted.error();
     if (deadline.passed()) return Errc::busy;

@@ -42,12 +42,17 @@ inline Result<Fd> open_file_at(int directory, const char* name, int flags,
   if (!S_ISREG(status.st_mode)) return Errc::wrong_format;
   return file;
 }
+// After a failed call with a path below /proc/self/fd. Such a path is missing only where /proc is not mounted.
+inline Error error_below_proc() noexcept {
+  const Error error = last_system_error();
+  return error == Errc::not_found ? kNoProc : error;
+}
 // Opens an open file once more, for reading and writing, whether or not it still has a name. Needs /proc.
 inline Result<Fd> open_file_again(int file) noexcept {
   char path[32];
   std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
   Fd again = above_standard_streams(Fd{::open(path, O_RDWR | O_CLOEXEC)});
-  if (!again) return last_system_error();
+  if (!again) return error_below_proc();
   return again;
 }
 inline Result<Fd> open_directory_at(int directory, const char* name) noexcept {
@@ -91,12 +96,12 @@ inline bool has_name(int directory, const char* name) noexcept {
   return ::faccessat(directory, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-// The absolute path of an open directory, without links.
+// The absolute path of an open directory, without links. Needs /proc.
 inline Result<std::string> path_of(int directory) {
   const std::string link = "/proc/self/fd/" + std::to_string(directory);
   char path[4096];
   const ::ssize_t size = ::readlink(link.c_str(), path, sizeof(path));
-  if (size < 0) return last_system_error();
+  if (size < 0) return error_below_proc();
   return std::string{path, static_cast<std::size_t>(size)};
 }
 
@@ -131,7 +136,7 @@ inline bool is_locked_in_place(int directory, const char* name) noexcept {
          (status.stx_attributes & locked) != 0;
 }
 // Whether this process owns what has this name, or has CAP_FOWNER. The latter shows by setting the mode that the file
-// has already. Never sets that of another file, to which a link leads.
+// has already. Never sets that of another file, to which a link leads. Needs /proc unless it is the owner.
 inline Result<void> may_act_as_owner(int directory, const char* name) noexcept {
   const Fd file =
       above_standard_streams(Fd{::openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)});
@@ -141,7 +146,7 @@ inline Result<void> may_act_as_owner(int directory, const char* name) noexcept {
   if (S_ISLNK(status.st_mode)) return ::geteuid() == 0 ? Result<void>{} : Error{Errc::permission};
   char path[32];
   std::snprintf(path, sizeof(path), "/proc/self/fd/%d", file.get());
-  if (::chmod(path, status.st_mode & 07777) != 0) return last_system_error();
+  if (::chmod(path, status.st_mode & 07777) != 0) return error_below_proc();
   return {};
 }
 // Whether this process may rename and delete a name in a directory. `permission` if not.

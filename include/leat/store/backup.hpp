@@ -43,9 +43,9 @@ class StoreCopy {
       : disk_{disk}, from_{from}, to_{to}, manifest_{manifest}, options_{std::move(options)} {}
 
   Result<CopiedStore> run() {
-    auto path = path_of(from_);
+    auto path = path_if_open();
     if (!path) return path.error();
-    if (options_.is_open && is_being_deleted(*path)) return Errc::deleted;
+    if (is_being_deleted(*path)) return Errc::deleted;
     // The checkpoint and the groups' places come first: of what they tell about, more may be there, not less.
     auto checkpoint = load_checkpoint();
     if (!checkpoint) return checkpoint.error();
@@ -55,7 +55,7 @@ class StoreCopy {
       if (!copied) return copied.error();
     }
     // Whoever deletes the topic renames its directory first.
-    auto path_now = path_of(from_);
+    auto path_now = path_if_open();
     if (!path_now || *path_now != *path) return Errc::deleted;
     if (auto stored = store_facts(*checkpoint); !stored) return stored.error();
     if (auto copied = copy_what_recovery_changes(); !copied) return copied.error();
@@ -69,6 +69,11 @@ class StoreCopy {
   static constexpr int kAttempts = 100;  // Each fails only if a file was deleted in the meantime.
   static constexpr char kHeld[] = "held";
   enum class Taken { yes, is_gone, is_unwritten };
+
+  // Changes when the topic is deleted.
+  Result<std::string> path_if_open() const {
+    return options_.is_open ? path_of(from_) : Result<std::string>{std::string{}};
+  }
 
   // Of two copies one may be just being written; both only if they are replaced while they are read.
   Result<CheckpointFile> load_checkpoint() {

@@ -87,6 +87,13 @@ TEST(Error, TellsWhatTheSystemSaid) {
   EXPECT_EQ(describe({Errc::permission, EACCES}), "permission denied (Permission denied)");
 }
 
+// "no space" alone would send a user who has hit a limit to look for bytes, and "no such file" to look for a topic.
+TEST(Error, NamesWhatIsNotTheDisks) {
+  EXPECT_NE(describe({Errc::no_space, EFBIG}).find("`ulimit -f`"), std::string::npos);
+  EXPECT_NE(describe({Errc::no_space, ENOSPC}).find("inodes"), std::string::npos);
+  EXPECT_EQ(describe(detail::kNoProc), "this needs /proc, which is not mounted here");
+}
+
 // Clients in other languages have them in their sources.
 TEST(Error, NumbersNeverChange) {
   EXPECT_EQ(static_cast<int>(Errc::invalid_argument), 1);

@@ -10,7 +10,7 @@ pub const LEAT_ERR_PERMISSION: i32 = 5; // permission denied
 pub const LEAT_ERR_WRONG_FORMAT: i32 = 6; // not a Leat topic of this format version
 pub const LEAT_ERR_CORRUPT: i32 = 7; // the topic is corrupt: a check on its shared memory failed
 pub const LEAT_ERR_FULL: i32 = 8; // the topic is full
-pub const LEAT_ERR_NO_SPACE: i32 = 9; // no space left for the topic's files
+pub const LEAT_ERR_NO_SPACE: i32 = 9; // no room for files: no bytes or inodes are free, or a quota is used up
 pub const LEAT_ERR_TOO_LARGE: i32 = 10; // the record is larger than the topic allows
 pub const LEAT_ERR_TIMEOUT: i32 = 11; // the deadline passed
 pub const LEAT_ERR_STOPPED: i32 = 12; // stopped on request
@@ -32,5 +32,5 @@ pub const LEAT_ERR_READ_ONLY: i32 = 27; // the topic is read-only: writing to it
 pub const LEAT_ERR_NOT_DURABLE: i32 = 28; // published, but not on the medium in time
 pub const LEAT_ERR_EXPIRED: i32 = 29; // retention has deleted the group's next record
 pub const LEAT_ERR_INTERRUPTED: i32 = 30; // a signal interrupted the wait
-pub const LEAT_ERR_NO_MEMORY: i32 = 31; // out of memory
+pub const LEAT_ERR_NO_MEMORY: i32 = 31; // out of memory, or at a limit of memory or of mappings
                                         // From spec/errors.csv: end

@@ -57,7 +57,7 @@ codes! {
     WrongFormat = 6, "wrong_format", "not a Leat topic of this format version";
     Corrupt = 7, "corrupt", "the topic is corrupt: a check on its shared memory failed";
     Full = 8, "full", "the topic is full";
-    NoSpace = 9, "no_space", "no space left for the topic's files";
+    NoSpace = 9, "no_space", "no room for files: no bytes or inodes are free, or a quota is used up";
     TooLarge = 10, "too_large", "the record is larger than the topic allows";
     Timeout = 11, "timeout", "the deadline passed";
     Stopped = 12, "stopped", "stopped on request";
@@ -79,7 +79,7 @@ codes! {
     NotDurable = 28, "not_durable", "published, but not on the medium in time";
     Expired = 29, "expired", "retention has deleted the group's next record";
     Interrupted = 30, "interrupted", "a signal interrupted the wait";
-    NoMemory = 31, "no_memory", "out of memory";
+    NoMemory = 31, "no_memory", "out of memory, or at a limit of memory or of mappings";
     // From spec/errors.csv: end
 }
 

@@ -23,7 +23,7 @@ public enum ErrorCode {
   CORRUPT(7),
   /** The topic is full. */
   FULL(8),
-  /** No space left for the topic's files. */
+  /** No room for files: no bytes or inodes are free, or a quota is used up. */
   NO_SPACE(9),
   /** The record is larger than the topic allows. */
   TOO_LARGE(10),
@@ -67,7 +67,7 @@ public enum ErrorCode {
   EXPIRED(29),
   /** A signal interrupted the wait. */
   INTERRUPTED(30),
-  /** Out of memory. */
+  /** Out of memory, or at a limit of memory or of mappings. */
   NO_MEMORY(31),
   // From spec/errors.csv: end
   ;
