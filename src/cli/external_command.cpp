@@ -47,6 +47,8 @@ bool is_command_name(std::string_view word) {
 
 }  // namespace
 
+bool is_external_command(std::string_view name) { return find_external(name) != nullptr; }
+
 int command_index(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view word = argv[i];

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 namespace CLI {
 class App;
 }  // namespace CLI
 
 namespace leat::cli {
+
+// Whether it is one of ours: bench, lightq, serve.
+bool is_external_command(std::string_view name);
 
 // Lists our own external commands in the help.
 void add_external_commands(CLI::App& app);

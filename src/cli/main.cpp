@@ -32,6 +32,10 @@ int run(int argc, char** argv) {
   add_version_command(app);
   add_help_command(app);
   add_external_commands(app);
+  if (const auto sentence = explain_help(app, argc, argv)) {
+    tell(*sentence);
+    return kExitUsage;
+  }
   std::vector<char*> arguments = with_help_as_option(argc, argv);
   const int count = static_cast<int>(arguments.size());
   if (const auto exit_code = run_external_command(app, count, arguments.data())) return *exit_code;

@@ -62,6 +62,9 @@ std::string explain_unknown_option(const CLI::App& command, const std::string& o
       takes_text = takes_text || known->check_name("MESSAGE");
     }
   }
+  if (option.starts_with("-="))  // What is left of "-J=x".
+    return fmt::format("'{}' stands behind an option that takes no value; see `{} --help`",
+                       option.substr(1), full_name(command));
   std::string sentence = fmt::format("`{}` has no option '{}'", full_name(command), option);
   const std::string meant = closest(bare_name(option), names);
   if (meant == bare_name(option))  // It stands in front of the command.
