@@ -47,5 +47,6 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   leat::tool::open_missing_streams();
+  leat::tool::open_blocking_output();
   return leat::cli::run(argc, argv);
 }

@@ -74,6 +74,16 @@ void open_missing_streams() {
   }
 }
 
+void open_blocking_output() {
+  const int flags = ::fcntl(STDOUT_FILENO, F_GETFL);
+  if (flags < 0 || (flags & O_NONBLOCK) == 0) return;
+  // Opened without waiting, because the reader of a FIFO may be gone.
+  const int own = ::open("/proc/self/fd/1", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (own < 0) return;
+  if (::fcntl(own, F_SETFL, flags & ~O_NONBLOCK) == 0) ::dup2(own, STDOUT_FILENO);
+  ::close(own);
+}
+
 void add_common_options(CLI::App& app) {
   app.set_version_flag("--version",
                        fmt::format("{} {} (commit {})", app.get_name(), kVersion, kCommit),

@@ -250,45 +250,6 @@ def test_topic_with_a_name_like_the_one_that_is_missing_is_named(leat, command):
     assert "did you mean" not in leat("topic", "info", "something-else").stderr
 
 
-def test_output_that_cannot_be_written_is_an_error(leat):
-    leat("topic", "create", "t", check=True)
-    with open("/dev/full", "w", encoding="utf-8") as full:
-        done = subprocess.run([leat.executable, "topic", "list"], env=leat.environment, stdout=full,
-                              stderr=subprocess.PIPE, text=True, timeout=60)
-    assert done.returncode == 6 and "standard output" in done.stderr
-
-
-def without_streams(leat, streams, *arguments):
-    """Runs the executable with some standard streams closed (such as ">&-"); the others are pipes."""
-    return subprocess.run(["sh", "-c", f'exec "$0" "$@" {streams}', leat.executable, *arguments],
-                          env=leat.environment, capture_output=True, text=True, timeout=60,
-                          stdin=subprocess.DEVNULL)
-
-
-def test_closed_streams_never_become_a_topic(leat):
-    """The next file that is opened gets the number of a closed stream, and may be a topic's file."""
-    leat("pub", "t", "--generate", "100", "--count", "1000", check=True)
-    control = (leat.directory / "t" / "control").stat()
-    read = ["sub", "t", "--from", "beginning", "--exit"]
-    expected = leat(*read, check=True).stdout
-    one_line(without_streams(leat, ">&-", *read), 1, "standard output")
-    one_line(without_streams(leat, ">&- <&-", *read), 1, "standard output")
-    done = without_streams(leat, ">&- 2>&- <&-", *read)
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
-    for command in (["topic", "list"], ["doctor"], ["demo", "--records", "10", "--runs", "1"]):
-        one_line(without_streams(leat, ">&-", *command), 1, "standard output")
-    one_line(without_streams(leat, "<&-", "pub", "t"), 1, "standard input")
-    assert (leat.directory / "t" / "control").stat().st_size == control.st_size
-    assert leat(*read, check=True).stdout == expected
-
-
-def test_failure_that_nobody_can_read_keeps_its_exit_code(leat):
-    for streams in ("2>&-", "2>/dev/full"):
-        assert without_streams(leat, streams, "topic", "info", "nope").returncode == 3
-        assert without_streams(leat, streams, "pub", f"made-{len(streams)}").returncode == 0
-        assert without_streams(leat, streams, "topic", "create", "t", "--capacity", "1").returncode == 2
-
-
 # --- create ---------------------------------------------------------------------------------------
 
 def test_create_then_info_as_json_has_exactly_the_promised_keys(leat):
