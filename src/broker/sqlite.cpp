@@ -29,9 +29,14 @@ namespace {
 
 Problem system_problem(const std::string& path, int error_number, const char* otherwise) {
   if (error_number == EFBIG)
-    return {Errc::no_space, sentence(path, "cannot be written: it would be too large")};
-  if (error_number == ENOSPC || error_number == EDQUOT)
-    return {Errc::no_space, sentence(path, "cannot be written: the disk is full")};
+    return {Errc::no_space, sentence(path,
+                                     "cannot be written: it would be larger than `ulimit -f` or "
+                                     "the file system allows")};
+  if (error_number == EDQUOT)
+    return {Errc::no_space, sentence(path, "cannot be written: the disk quota is used up")};
+  if (error_number == ENOSPC)
+    return {Errc::no_space,
+            sentence(path, "cannot be written: the disk is full, or has no free inodes")};
   const char* const reason = error_number != 0 ? std::strerror(error_number) : otherwise;
   const bool is_denied = error_number == EACCES || error_number == EPERM || error_number == EROFS;
   return {is_denied ? Errc::permission : Errc::io_error,
@@ -98,10 +103,11 @@ void Database::reserve(std::int64_t bytes) {
   int step = 4096;  // Without one, SQLite reserves nothing.
   ::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_CHUNK_SIZE, &step);
   if (::sqlite3_file_control(handle_, "main", SQLITE_FCNTL_SIZE_HINT, &bytes) != SQLITE_OK)
-    throw Problem{Errc::no_space,
-                  sentence(path_,
-                           "is not changed: the disk is full, and what room the store has "
-                           "is for rights that are taken away and for new passwords")};
+    throw Problem{
+        Errc::no_space,
+        sentence(path_,
+                 "is not changed: the disk, a quota or `ulimit -f` leaves no room, and "
+                 "what the store has is for rights that are taken away and for new passwords")};
 }
 
 std::int64_t Database::number(const char* sql) {

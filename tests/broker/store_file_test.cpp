@@ -336,6 +336,7 @@ TEST(StoreFile, OnAFullDiskNewRightsLeaveRoomForTakingThemAway) {
       CHILD_CHECK(++granted < 5000);
     const auto refused = store->add({.name = "olds", .verifier = decoy_verifier()});
     CHILD_CHECK(refused.problem().code == Errc::no_space);
+    CHILD_CHECK(refused.problem().sentence.find("`ulimit -f`") != std::string::npos);
     for (int i = 0; i < granted; ++i) {
       CHILD_CHECK(store->change_password(id, decoy_verifier()));
       CHILD_CHECK(store->revoke(id, user(i)));
