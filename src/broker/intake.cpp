@@ -3,9 +3,21 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
 #include <utility>
 
 namespace leat::broker {
+namespace {
+
+// Why a durable topic takes no more: its keeper, in this process or another one, cannot write.
+std::string why_no_room(Error error) {
+  if (error.system_error == 0 || error.system_error == ENOSPC) return "the disk is full";
+  return std::string{"its files cannot be written ("} + std::strerror(error.system_error) + ')';
+}
+
+}  // namespace
 
 Outcome<std::unique_ptr<Intake>> Intake::open(boost::asio::io_context& loop, const Topic& topic,
                                               std::function<void(Error)> on_failure,
@@ -60,7 +72,7 @@ Intake::Added Intake::publish() {
     case Errc::no_space:  // Durable topics: until the disk has room.
       calm_.stop();
       if (!std::exchange(disk_is_full_, true))
-        spdlog::warn("topic {}: the disk is full; its producers wait", name_);
+        spdlog::warn("topic {}: {}; its producers wait", name_, why_no_room(published.error()));
       [[fallthrough]];
     case Errc::full:
     case Errc::timeout:

@@ -101,6 +101,7 @@ void serve(const Options& options) {
   }
   raise_descriptor_limit();
   std::signal(SIGPIPE, SIG_IGN);  // Whoever read the log may be gone.
+  std::signal(SIGXFSZ, SIG_IGN);  // SQLite and the log report the limit of file sizes as an error.
   Broker* running = nullptr;
   auto broker = Broker::start(*config, show_password, [&] { read_again(options, *running); });
   if (!broker) fail(broker.problem());

@@ -1,5 +1,6 @@
 """If these tests failed, an administrator could not see the topics of a broker, or somebody could keep on using a
 password that was changed."""
+import resource
 import signal
 import time
 
@@ -66,6 +67,22 @@ def test_changed_password_counts_at_once_and_after_a_restart(serve, by_admin):
         assert other["token"] != token
         broker.stop()
         broker.start()
+
+
+def test_a_limit_of_file_sizes_is_an_error_and_does_not_end_the_broker(serve):
+    # Breaks: under `ulimit -f`, the kernel's signal ends the broker, and everybody's connections with it.
+    broker = serve()
+    broker.create("test")
+    change = {"cmd": "change_password", "topic": "test", "new_password": NEW, "user_id": USER, "password": PASSWORD}
+    pid = broker.process.pid
+    limit = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, limit[1]))
+    answer = broker.ask(change)
+    assert answer["status"] == "error" and "ulimit -f" in answer["description"], answer
+    broker.join("test", "pull")  # The old password still counts.
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, limit)
+    assert broker.ask(change)["status"] == "ok"
+    broker.join("test", "pull", NEW)
 
 
 def test_who_joined_with_the_old_password_has_not_joined_with_the_new_one(serve):
